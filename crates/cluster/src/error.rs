@@ -566,6 +566,34 @@ impl Display for Seconds {
     }
 }
 
+/// Returns an error and what caused it, in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    add_causes(&mut text, error.source());
+    text
+}
+
+/// The most characters of one cause: some of them hold what the other side of a connection likes to say.
+const LONGEST_CAUSE: usize = 400;
+
+/// Adds a cause, and what caused it, to a message.
+pub fn add_causes(text: &mut String, mut cause: Option<&dyn std::error::Error>) {
+    let mut whole = text.clone();
+    while let Some(error) = cause {
+        let own = error.to_string();
+        // Some errors repeat their cause in their own text.
+        if !whole.ends_with(&own) {
+            text.push_str(": ");
+            match own.len() > LONGEST_CAUSE {
+                true => text.push_str(&one_line(&own, LONGEST_CAUSE)),
+                false => text.push_str(&own),
+            }
+            whole.push_str(&own);
+        }
+        cause = error.source();
+    }
+}
+
 /// Foreign text for one line of a message: no control characters, no runs of white space, at most `max`
 /// characters, and nothing in it that looks like a token.
 pub fn one_line(text: &str, max: usize) -> String {

@@ -27,7 +27,7 @@ pub use aside::aside;
 pub use connect::{Cluster, Protocol};
 pub use deadline::Deadline;
 pub use discovery::{BrokenGroup, Discovery, ServedResource};
-pub use error::{ConnectError, Fault, Phase, ReadError, Reason, one_line};
+pub use error::{ConnectError, Fault, Phase, ReadError, Reason, add_causes, chain, one_line};
 pub use exec_plugin::Plugins;
 pub use feed::{
     Batch, Change, Contact, Cost, Costs, Delivery, FeedSettings, Feeds, Inbox, Lists, Purpose, Scope,

@@ -4,7 +4,10 @@ use std::error::Error;
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use taffrail_cluster::one_line;
+use taffrail_cluster::add_causes;
+pub(crate) use taffrail_cluster::chain;
+
+use taffrail_observe::{ErrorLevel, ObserveError};
 
 use crate::output::{Phrase, printable};
 use crate::phrase;
@@ -99,36 +102,26 @@ pub(crate) fn advise(hint: &str) {
     crate::output::answer::tell(hinted(hint));
 }
 
-/// Formats an error and its causes in one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    add_causes(&mut text, error.source());
-    text
-}
-
-/// Maximum number of characters of one cause, since some contain text from the peer.
-const LONGEST_CAUSE: usize = 400;
-
-fn add_causes(text: &mut String, mut cause: Option<&dyn Error>) {
-    let mut whole = text.clone();
-    while let Some(error) = cause {
-        let own = error.to_string();
-        // Some errors repeat their cause in their own text.
-        if !whole.ends_with(&own) {
-            text.push_str(": ");
-            match own.len() > LONGEST_CAUSE {
-                true => text.push_str(&one_line(&own, LONGEST_CAUSE)),
-                false => text.push_str(&own),
-            }
-            whole.push_str(&own);
-        }
-        cause = error.source();
-    }
-}
-
 impl Display for Complaint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.what)
+    }
+}
+
+impl From<&ObserveError> for Complaint {
+    fn from(error: &ObserveError) -> Complaint {
+        let exit = match error.level() {
+            ErrorLevel::Warning => Exit::Yes,
+            ErrorLevel::Unreadable => Exit::Incomplete,
+            ErrorLevel::Usage => Exit::Usage,
+        };
+        Complaint { exit, what: chain(error), hint: error.hint() }
+    }
+}
+
+impl From<ObserveError> for Complaint {
+    fn from(error: ObserveError) -> Complaint {
+        Complaint::from(&error)
     }
 }
 

@@ -8,12 +8,12 @@ mod completion;
 mod config;
 #[cfg(test)]
 mod docs;
-mod input;
 mod interrupt;
 mod output;
 mod program;
 mod reasons;
 mod rule_source;
+mod runtime;
 mod source;
 
 use std::path::PathBuf;

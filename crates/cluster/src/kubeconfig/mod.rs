@@ -144,6 +144,11 @@ impl Kubeconfig {
         &self.problems
     }
 
+    /// Takes out what [`Kubeconfig::problems`] returns.
+    pub fn take_problems(&mut self) -> Vec<KubeconfigError> {
+        std::mem::take(&mut self.problems)
+    }
+
     /// The names of all contexts, in the order of the files.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.in_cluster

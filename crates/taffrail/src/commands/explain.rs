@@ -18,6 +18,7 @@ use taffrail_apps::{
 };
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
+use taffrail_observe::FleetSnapshot;
 use taffrail_status::assess::Change;
 use taffrail_status::{ClusterState as _, Presence, Status};
 use unicode_width::UnicodeWidthStr;
@@ -28,7 +29,7 @@ use crate::cli::{ExplainArguments, ExplainOutput, ListOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::{answer, app_style, fitting, indented, printable, screen, style};
 use crate::program;
-use crate::source::{Fleet, Source, asked};
+use crate::source::{Source, asked};
 use crate::{phrase, say};
 
 mod doubts;
@@ -126,7 +127,8 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
         }
         exit = exit.max(complaint.exit);
     }
-    for complaint in fleet.complaints.iter().chain(&missing).chain(&undoubted) {
+    let problems: Vec<Complaint> = fleet.problems.iter().map(Complaint::from).collect();
+    for complaint in problems.iter().chain(&missing).chain(&undoubted) {
         complaint.print();
         exit = exit.max(complaint.exit);
     }
@@ -261,7 +263,7 @@ impl<'l> Subject<'l> {
 /// Returns the subjects to explain (the named ones, or everything that is not ready), and an error for each name that
 /// was not found.
 fn choose<'l>(
-    fleet: &'l Fleet,
+    fleet: &'l FleetSnapshot,
     list: &'l AppList,
     names: &[Name<'_>],
     arguments: &ExplainArguments,
@@ -314,7 +316,12 @@ fn choose<'l>(
 }
 
 /// Describes that neither an app nor an object of that name exists.
-fn not_found(fleet: &Fleet, list: &AppList, name: &Name<'_>, refusal: Option<&FindError>) -> Complaint {
+fn not_found(
+    fleet: &FleetSnapshot,
+    list: &AppList,
+    name: &Name<'_>,
+    refusal: Option<&FindError>,
+) -> Complaint {
     let of_kind = name.kind_and_name().filter(|(kind, _)| is_known(fleet, kind));
     let Some((kind, wanted)) = of_kind else {
         return match refusal {
@@ -341,7 +348,7 @@ fn not_found(fleet: &Fleet, list: &AppList, name: &Name<'_>, refusal: Option<&Fi
 }
 
 /// Returns true if a word names a kind that some cluster serves or has objects of.
-fn is_known(fleet: &Fleet, kind: &str) -> bool {
+fn is_known(fleet: &FleetSnapshot, kind: &str) -> bool {
     fleet.snapshots.iter().any(|snapshot| {
         let served = snapshot.kinds().is_some_and(|catalog| {
             catalog.iter().any(|served| names_kind(kind, &served.group, &served.kind))
@@ -359,7 +366,7 @@ struct Grounds<'l> {
 
 /// Returns the objects of that name, each as an app of its own with its ownership.
 fn objects<'l>(
-    fleet: &Fleet,
+    fleet: &FleetSnapshot,
     list: &'l AppList,
     grounds: &Grounds<'l>,
     name: &Name<'_>,
@@ -432,7 +439,7 @@ fn unread(found: &str, lost: &[&str]) -> String {
 fn people(
     subjects: &[&Subject<'_>],
     explanations: &[Explanation],
-    fleet: &Fleet,
+    fleet: &FleetSnapshot,
     lost: &[&str],
     is_hidden: bool,
     is_all: bool,

@@ -11,6 +11,7 @@ use taffrail_apps::view::{self, quoted, text};
 use taffrail_apps::{App, AppError, AppList, Axis, Delivery, FreshnessState, Scope, ScopeState, full_name};
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
+use taffrail_observe::{FleetSnapshot, NOTHING_MORE};
 use taffrail_status::Status;
 
 use super::named;
@@ -22,7 +23,7 @@ use crate::output::{answer, app_style, object_style, printable, screen, style, s
 use crate::phrase;
 use crate::program;
 use crate::reasons;
-use crate::source::{Fleet, NOTHING_MORE, Source, asked};
+use crate::source::{self, Source, asked};
 
 pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
     let mut filter = filter(&arguments.filters);
@@ -90,7 +91,7 @@ fn elsewhere(
     if arguments.view.source.from.is_empty() {
         // Live reads covered only the declarations in that namespace.
         let asked = asked(None, &arguments.declared, &arguments.grouping);
-        list = Fleet::read(&arguments.view, &asked)?.apps(&arguments.declared);
+        list = source::read(&arguments.view, &asked)?.apps(&arguments.declared);
     }
     let filter = Filter { namespaces: vec![namespace.clone()], ..Filter::default() };
     filter.apps(&mut list, &[]);
@@ -114,9 +115,9 @@ fn elsewhere(
 
 /// Prints the errors below an answer and returns the exit code. Documents for programs contain the errors of clusters,
 /// so these are printed only `for_people`.
-pub(super) fn tell(fleet: &Fleet, errors: &[AppError], for_people: bool) -> Exit {
+pub(super) fn tell(fleet: &FleetSnapshot, errors: &[AppError], for_people: bool) -> Exit {
     let mut exit = Exit::Yes;
-    for complaint in &fleet.complaints {
+    for complaint in fleet.problems.iter().map(Complaint::from) {
         complaint.print();
         exit = exit.max(complaint.exit);
     }
@@ -176,7 +177,7 @@ fn check(arguments: &GetArguments) -> Result<(), Complaint> {
 }
 
 /// Checks that the given cluster names exist.
-pub(super) fn check_clusters(wanted: &[String], fleet: &Fleet) -> Result<(), Complaint> {
+pub(super) fn check_clusters(wanted: &[String], fleet: &FleetSnapshot) -> Result<(), Complaint> {
     let names = filter::cluster_names(&fleet.clusters());
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     unknown_cluster(wanted.iter().map(String::as_str), &names).map_or(Ok(()), Err)
@@ -254,7 +255,7 @@ fn columns(what: What, wide: bool) -> Vec<&'static str> {
 /// The list to print, and the options for printing it.
 struct Shown<'s> {
     arguments: &'s GetArguments,
-    fleet: &'s Fleet,
+    fleet: &'s FleetSnapshot,
     filter: &'s Filter,
     list: &'s AppList,
 }

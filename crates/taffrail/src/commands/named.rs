@@ -4,13 +4,14 @@ use std::collections::{BTreeSet, HashSet};
 
 use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, Scope};
 use taffrail_object::ObjectKey;
+use taffrail_observe::{FleetSnapshot, NOTHING_MORE};
 use taffrail_status::assess::UNJUDGED;
 
 use super::get::check_clusters;
 use crate::cli::{NameArguments, ViewArguments};
 use crate::complaint::Complaint;
 use crate::program;
-use crate::source::{Fleet, NOTHING_MORE, Source};
+use crate::source::Source;
 
 /// Reads the apps, and the dependents of the named app (of all apps where no name is given).
 pub(super) fn read<'s>(
@@ -19,7 +20,7 @@ pub(super) fn read<'s>(
     which: &NameArguments,
     name: Option<&AppQuery>,
     events: bool,
-) -> Result<(&'s Fleet, AppList), Complaint> {
+) -> Result<(&'s FleetSnapshot, AppList), Complaint> {
     let query = name.map(|name| name.clone().within(which.namespace.as_deref()));
     let asked = Asked {
         namespace: which.namespace.clone(),

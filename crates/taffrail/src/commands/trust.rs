@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use taffrail_apps::view::{CheckedCluster, Doubt, Severity, TrustReport, TrustShape, text};
 use taffrail_apps::{App, Asked, Dependents};
+use taffrail_observe::{FleetSnapshot, NOTHING_MORE};
 
 use super::{get, named};
 use crate::cli::{ListOutput, TrustArguments, TrustOutput};
@@ -14,7 +15,7 @@ use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, indented, printable, screen};
 use crate::say;
-use crate::source::{Fleet, NOTHING_MORE, Source};
+use crate::source::Source;
 
 pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
     let TrustArguments { name, which, view, .. } = arguments;
@@ -107,7 +108,7 @@ fn subject(doubt: &Doubt) -> String {
     }
 }
 
-fn table(arguments: &TrustArguments, doubts: &[Doubt], fleet: &Fleet) -> io::Result<()> {
+fn table(arguments: &TrustArguments, doubts: &[Doubt], fleet: &FleetSnapshot) -> io::Result<()> {
     let mut columns = vec![
         "SEVERITY", "CATEGORY", "REASON", "CLUSTER", "ABOUT", "GREEN", "APPS", "SINCE", "MESSAGE", "NEXT",
     ];
@@ -134,7 +135,7 @@ fn table(arguments: &TrustArguments, doubts: &[Doubt], fleet: &Fleet) -> io::Res
     table.finish()
 }
 
-fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &Fleet) -> io::Result<()> {
+fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &FleetSnapshot) -> io::Result<()> {
     let bold = Style::new().bold();
     let mut out = answer::people();
     let several = fleet.snapshots.len() > 1;

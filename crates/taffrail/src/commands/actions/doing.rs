@@ -25,6 +25,7 @@ use crate::commands::guard;
 use crate::commands::verbs::{DryRun, lines};
 use crate::complaint::{Complaint, Exit, chain, written};
 use crate::output::{answer, printable};
+use crate::runtime::block_on;
 use crate::source;
 use crate::{emit, phrase, say};
 
@@ -109,7 +110,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
         return Err(complaint.hint("--dry-run=client shows what would be written"));
     }
     let scripts = Scripts::read(which.rules.0.as_deref())?;
-    let Sites { sites, asking, complaints } = Sites::read(which)?;
+    let Sites { sites, complaints } = Sites::read(which)?;
     let now = which.source.now.unwrap_or_else(Timestamp::now);
     let mut exit = Exit::Yes;
     for complaint in &complaints {
@@ -163,10 +164,10 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
             rows.push(task.row);
             continue;
         }
-        let outcome = match (&asking, arguments.dry_run) {
+        let outcome = match arguments.dry_run {
             _ if task.steps.is_empty() => Ok("Unchanged"),
-            (_, DryRun::Client) | (None, _) => Ok("Planned"),
-            (Some(asking), _) => asking.wait(task.write(&scripts, arguments, now))?,
+            DryRun::Client => Ok("Planned"),
+            DryRun::None | DryRun::Server => block_on(task.write(&scripts, arguments, now))?,
         };
         match outcome {
             Ok(result) => task.row.result = result,

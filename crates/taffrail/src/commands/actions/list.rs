@@ -67,7 +67,7 @@ impl From<Parameter> for Told {
 pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
     let which = &arguments.which;
     let scripts = Scripts::read(which.rules.0.as_deref())?;
-    let Sites { sites, asking: _asking, mut complaints } = Sites::read(which)?;
+    let Sites { sites, mut complaints } = Sites::read(which)?;
     let now = which.source.now.unwrap_or_else(Timestamp::now);
     let mut items = Vec::new();
     let mut out = answer::people();

@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use jiff::Timestamp;
 use taffrail_apps::view::{ClusterList, text};
 use taffrail_apps::{App, AppList, AppRef, FreshnessState, Scope, SyncState};
+use taffrail_observe::Held;
 use taffrail_status::{Status, rollup};
-
-use crate::source::Held;
 
 /// How many changes are remembered.
 const REMEMBERED: usize = 50;

@@ -16,8 +16,9 @@ use crate::cli::duration;
 use crate::commands::wait::ClusterArguments;
 use crate::complaint::{Complaint, Exit};
 use crate::reasons;
-use crate::source::recording::{RecordedScope, State};
-use crate::source::{self, Members};
+use crate::source;
+use taffrail_observe::FleetMembers;
+use taffrail_observe::recording::{RecordedScope, State};
 
 /// Write the objects of clusters to files that --from reads.
 #[derive(Debug, Args)]
@@ -76,7 +77,7 @@ const MAX_TOLD: usize = 5;
 
 pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, Complaint> {
     let source = arguments.clusters.source(arguments.timeout);
-    let Members { members, complaints } = source::members(&source)?;
+    let FleetMembers { members, problems } = source::members(&source)?;
     let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
     let targets = targets(arguments.output.as_deref(), &names)?;
     let mut waiting = targets.iter().cloned();
@@ -97,7 +98,7 @@ pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, Complaint> {
         results.iter().filter_map(|(_, cluster)| cluster.as_ref()),
     );
     let mut exit = Exit::Yes;
-    for complaint in complaints {
+    for complaint in problems.iter().map(Complaint::from) {
         complaint.print();
         exit = exit.max(complaint.exit);
     }

@@ -11,16 +11,16 @@ use taffrail_apps::KindCatalog;
 use taffrail_cluster::{ApiResource, Cluster, ListRequest, ReadError, Reason};
 use taffrail_object::json::Parser;
 use taffrail_object::{Object, Projection};
+use taffrail_observe::recording::{
+    Broken, CLOSING, Closing, GROUP, Lost, Name, OPENING, Opening, RecordedKind, RecordedScope, State,
+    Unread, VERSION,
+};
+use taffrail_observe::{ClusterConnector, Failure, catalog};
 use tokio::sync::mpsc;
 
 use super::file::{Output, Target};
 use super::secrets::{self, Kept, Wanted};
 use crate::complaint::chain;
-use crate::source::recording::{
-    Broken, CLOSING, Closing, GROUP, Kind, Lost, Name, OPENING, Opening, RecordedScope, State, Unread,
-    VERSION,
-};
-use crate::source::{Failure, Live, catalog};
 
 /// Bounds of a dump.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +59,7 @@ pub(super) struct Written {
 /// The state of one cluster's dump.
 struct Dump<'d> {
     cluster: &'d Cluster,
-    live: &'d Live,
+    live: &'d ClusterConnector,
     namespace: Option<&'d str>,
     limits: Limits,
     lines: mpsc::Sender<Vec<u8>>,
@@ -70,7 +70,7 @@ struct Dump<'d> {
 
 /// Writes the dump of a cluster.
 pub(super) async fn write(
-    live: &Live,
+    live: &ClusterConnector,
     target: Target,
     namespace: Option<String>,
     limits: Limits,
@@ -86,7 +86,7 @@ pub(super) async fn write(
 
 /// Writes the dump of a cluster that did not answer into the folder, so that `--from` knows the cluster and why its
 /// apps are Unknown. Returns the failure, extended if that write fails too.
-fn lost(live: &Live, target: &Target, namespace: Option<String>, failure: Failure) -> Failure {
+fn lost(live: &ClusterConnector, target: &Target, namespace: Option<String>, failure: Failure) -> Failure {
     if !matches!(target, Target::File { in_folder: true, .. }) {
         return failure;
     }
@@ -143,7 +143,7 @@ fn json_line(line: &impl Serialize) -> Vec<u8> {
 }
 
 async fn written(
-    live: &Live,
+    live: &ClusterConnector,
     cluster: &Cluster,
     target: Target,
     namespace: Option<String>,
@@ -166,7 +166,7 @@ async fn written(
         observed_at: observed_at.to_string(),
         clock_ahead_seconds: cluster.clock_ahead().map(|ahead| ahead.as_secs()),
         namespace: namespace.clone(),
-        kinds: kinds.iter().filter(|kind| is_kept(&kind.group)).map(Kind::from).collect(),
+        kinds: kinds.iter().filter(|kind| is_kept(&kind.group)).map(RecordedKind::from).collect(),
         broken: kinds
             .broken_groups()
             .map(|(group, reason)| Broken { group: group.to_owned(), reason: cut(reason) })
@@ -256,7 +256,7 @@ impl Dump<'_> {
 
     /// Returns the client with the timeout of one request.
     fn asked(&self) -> Cluster {
-        self.cluster.with_timeout(self.live.timeout())
+        self.cluster.with_timeout(self.live.timeout)
     }
 
     fn scope(&self, resource: &ApiResource) -> RecordedScope {
@@ -305,7 +305,7 @@ impl Dump<'_> {
                 let left = self.left_out(resource, "TooLarge", "the dump has reached its --max-size");
                 return RecordedScope { objects: scope.objects, ..left };
             }
-            if let Err(error) = goes_on(&request, pages, asked, self.live.timeout()) {
+            if let Err(error) = goes_on(&request, pages, asked, self.live.timeout) {
                 return of_error(scope, &error);
             }
             pages += 1;

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use taffrail_apps::view::{TrustReport, TrustShape};
 use taffrail_apps::{App, AppKey, AppList, AppRef};
+use taffrail_observe::FleetSnapshot;
 
 use super::Subject;
 use crate::complaint::Complaint;
-use crate::source::Fleet;
 
 /// Maximum number of apps of one name in a cluster that get a report. Each report scans the whole cluster, and a tenant
 /// may give any number of apps the same name.
@@ -17,7 +17,7 @@ const MOST: usize = 100;
 pub(super) fn each(
     subjects: &[Subject<'_>],
     list: &AppList,
-    fleet: &Fleet,
+    fleet: &FleetSnapshot,
     contexts: bool,
 ) -> (Vec<Option<TrustReport>>, Option<Complaint>) {
     let mut rows: HashMap<&AppRef, Vec<&App>> = HashMap::new();

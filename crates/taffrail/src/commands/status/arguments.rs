@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use taffrail_observe::input::InputShape;
 
 use crate::cli::SourceArguments;
 use crate::rule_source::RuleSource;
@@ -103,6 +104,18 @@ pub(crate) enum InputFormat {
     Json,
     /// One JSON object a line; each line gets one answer
     Jsonl,
+}
+
+impl InputFormat {
+    /// Returns the shape this stands for; `None` where the input itself must tell.
+    pub(super) fn shape(self) -> Option<InputShape> {
+        match self {
+            InputFormat::Auto => None,
+            InputFormat::Yaml => Some(InputShape::Yaml),
+            InputFormat::Json => Some(InputShape::Json),
+            InputFormat::Jsonl => Some(InputShape::Lines { exact: true }),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use taffrail_apps::{FreshnessState, Objects, Scope, Snapshot};
 use taffrail_cluster::ApiResource;
 use taffrail_object::{GroupKind, ObjectKey};
+use taffrail_observe::{Follow, NOTHING_MORE, Wanted};
 use taffrail_status::assess::Costs;
 use taffrail_status::{Status, Verdict};
 
@@ -16,7 +17,8 @@ use super::{StatusArguments, StatusOutput};
 use crate::cli::ViewArguments;
 use crate::complaint::{Complaint, Exit};
 use crate::reasons;
-use crate::source::{Follow, NOTHING_MORE, Source, Wanted};
+use crate::runtime::block_on;
+use crate::source::Source;
 
 /// The objects seen so far, with the version of their kind, so that JSON lines can report their deletion.
 #[derive(Default)]
@@ -39,7 +41,7 @@ pub(super) fn look(
     asked.check_clusters(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
     let members = names.len();
     if !is_held {
-        connect(follow, members, arguments.source.timeout);
+        connect(follow, members, arguments.source.timeout)?;
     }
     let meant: Vec<Vec<Meant>> = (0..members)
         .map(|at| match follow.discovery(at) {
@@ -57,7 +59,7 @@ pub(super) fn look(
             let (objects, selections) = asked.reads(meant);
             follow.want(at, Wanted { objects, selections, kinds: false });
         }
-        follow.settle(NOTHING_MORE);
+        block_on(follow.settle(NOTHING_MORE))?;
         // Evidence for listed objects can be requested only once the list has arrived.
         for (at, meant) in meant.iter().enumerate() {
             let Some(snapshot) = follow.fleet().snapshots.get(at) else { continue };
@@ -68,11 +70,11 @@ pub(super) fn look(
             let objects = listed.collect();
             follow.want(at, Wanted { objects, ..Wanted::default() });
         }
-        follow.settle(NOTHING_MORE);
+        block_on(follow.settle(NOTHING_MORE))?;
     }
     let fleet = follow.fleet();
     let mut printer = Printer::new(arguments, members > 1);
-    for complaint in &fleet.complaints {
+    for complaint in fleet.problems.iter().map(Complaint::from) {
         complaint.print();
     }
     for (at, (snapshot, meant)) in fleet.snapshots.iter().zip(&meant).enumerate() {
@@ -83,16 +85,16 @@ pub(super) fn look(
 }
 
 /// Waits until discovery of each cluster has succeeded or failed.
-fn connect(follow: &mut Follow, members: usize, patience: Duration) {
+fn connect(follow: &mut Follow, members: usize, patience: Duration) -> Result<(), Complaint> {
     let until = Instant::now() + patience;
     loop {
-        follow.ask();
+        block_on(follow.ask())?;
         let left = until.saturating_duration_since(Instant::now());
         let waits = (0..members).any(|at| follow.discovery(at).is_none() && follow.is_connecting(at));
         if !waits || left.is_zero() {
-            return;
+            return Ok(());
         }
-        follow.soon(left);
+        block_on(follow.soon(left))?;
     }
 }
 

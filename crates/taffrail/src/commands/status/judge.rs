@@ -13,8 +13,8 @@ use super::arguments::{StatusArguments, StatusOutput, Why};
 use super::line::write_line;
 use super::now;
 use crate::commands::rules::why;
-use crate::input::{self, Chunk, Parsed, Shape};
 use crate::rule_source::RulesWithOptions;
+use taffrail_observe::input::{self, Chunk, InputShape, Parsed};
 
 /// The form of the answers to a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,8 +152,8 @@ impl Judge {
             answers.lines.reserve(chunk.text.len() / 2);
         }
         let now = now(self.now);
-        // Each JSON line needs an answer; in other shapes, input that is not an object is reported on stderr.
-        let exact = matches!(chunk.shape, Shape::Lines { .. });
+        // Each line must have an answer; of other shapes what is no object is told beside the answers.
+        let exact = matches!(chunk.shape, InputShape::Lines { .. });
         answers.told = exact && self.form == Form::Lines;
         input::each(chunk, parser, |parsed| self.one(parsed, now, exact, alone(), &mut answers));
         answers

@@ -22,8 +22,8 @@ use taffrail_status::assess::Budgets;
 use super::watch;
 use crate::cli::{Pdb, ViewArguments};
 use crate::complaint::{Complaint, Exit};
-use crate::input::{self, Chunk, Chunks, Source};
 use crate::rule_source::RulesWithOptions;
+use taffrail_observe::input::{self, Chunk, Chunks, InputSource};
 
 pub(crate) use arguments::{InputFormat, KstatusFork, StatusArguments, StatusOutput, Why};
 use judge::{Answers, Judge};
@@ -59,10 +59,10 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, Complaint> {
     if !arguments.objects.is_empty() {
         return clusters::run(arguments, &judge);
     }
-    let (sources, complaints) = input::sources(&arguments.files, arguments.recursive);
+    let (sources, problems) = input::sources(&arguments.files, arguments.recursive);
     let mut printer = Printer::new(arguments, false);
-    for complaint in complaints {
-        printer.complain(complaint);
+    for problem in problems {
+        printer.complain(problem.into());
     }
     let jobs = arguments.jobs.map_or_else(processors, NonZeroUsize::get);
     if jobs == 1 {
@@ -90,15 +90,15 @@ fn rules(arguments: &StatusArguments) -> RulesWithOptions {
 /// returns [`Enough`].
 fn chunks(
     arguments: &StatusArguments,
-    sources: &[Source],
+    sources: &[InputSource],
     mut consume: impl FnMut(Result<Chunk, Complaint>) -> Result<(), Enough>,
 ) -> Result<(), Enough> {
     for source in sources {
         let name = source.name();
         let mut chunks = match source.open() {
             Ok(reader) => Chunks::new(reader, &name, arguments.input.shape()),
-            Err(complaint) => {
-                consume(Err(complaint))?;
+            Err(error) => {
+                consume(Err(error.into()))?;
                 continue;
             }
         };
@@ -121,7 +121,7 @@ struct Enough;
 
 fn in_turn(
     arguments: &StatusArguments,
-    sources: &[Source],
+    sources: &[InputSource],
     judge: &Judge,
     printer: &mut Printer,
 ) -> Result<(), Complaint> {
@@ -150,7 +150,7 @@ fn in_turn(
 /// Judges chunks in parallel. Chunk `n` goes to thread `n % jobs`, and answers are taken in the same order.
 fn side_by_side(
     arguments: &StatusArguments,
-    sources: &[Source],
+    sources: &[InputSource],
     judge: &Judge,
     printer: &mut Printer,
     jobs: usize,

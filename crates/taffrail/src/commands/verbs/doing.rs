@@ -13,6 +13,7 @@ use taffrail_apps::{App, AppList, AppRef, Delivery, Objects, Snapshot, SyncState
 use taffrail_cluster::{ApiResource, Cluster, PatchRequest, PatchType, WriteError};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{GroupKind, Object, ObjectKey};
+use taffrail_observe::{FleetSnapshot, Follow, More};
 
 use super::arguments::ActingOutput;
 use super::{ActingArguments, DryRun};
@@ -20,7 +21,7 @@ use crate::complaint::{Complaint, Exit, advise, written};
 use crate::output::progress::{self, Progress};
 use crate::output::{answer, indented, printable};
 use crate::program;
-use crate::source::{Fleet, Follow, More};
+use crate::runtime::block_on;
 use crate::{emit, phrase, say};
 
 /// Maximum number of attempts when another client changes the object at the same time.
@@ -146,7 +147,7 @@ impl<'a> Doing<'a> {
     }
 
     /// Plans the verb for an app. A refusal is kept and reported when the run begins.
-    pub(super) fn add(&mut self, app: &App, fleet: &Fleet, list: &AppList) {
+    pub(super) fn add(&mut self, app: &App, fleet: &FleetSnapshot, list: &AppList) {
         let is_known = |task: &Task| {
             let AppRef { home, delivery, namespace, name, .. } = &task.app;
             (home, *delivery, namespace, name)
@@ -340,10 +341,10 @@ impl<'a> Doing<'a> {
                 return self.finish();
             }
             if self.tasks.iter().any(|task| matches!(task.state, State::Conflicted(_))) {
-                // The other client's write will arrive on the watch.
-                follow.next(TICK);
+                // What the other one wrote is on its way.
+                block_on(follow.next(TICK))?;
             }
-            follow.settle(more);
+            block_on(follow.settle(more))?;
             let looked = Instant::now();
             let fleet = follow.fleet();
             let list = fleet.apps(&[]);
@@ -369,8 +370,8 @@ impl<'a> Doing<'a> {
                 waiting = Some((why, line));
             }
             let left = || self.arguments.deadline.saturating_sub(begun.elapsed());
-            if !follow.rest(looked.elapsed().min(left())) {
-                follow.next(TICK.min(left()));
+            if !block_on(follow.rest(looked.elapsed().min(left())))? {
+                block_on(follow.next(TICK.min(left())))?;
             }
         }
     }
@@ -398,7 +399,7 @@ impl<'a> Doing<'a> {
                 (at, Some(write(&cluster, &resource, &key, &body, dry_run).await))
             });
         }
-        for (at, outcome) in follow.finish(join_all(under_way)) {
+        for (at, outcome) in block_on(join_all(under_way))? {
             self.take(at, outcome, dry_run)?;
         }
         Ok(())
@@ -491,7 +492,7 @@ impl<'a> Doing<'a> {
     fn look(
         &mut self,
         at: usize,
-        fleet: &Fleet,
+        fleet: &FleetSnapshot,
         list: &AppList,
         begun: Instant,
     ) -> Result<Option<String>, Complaint> {
@@ -585,7 +586,13 @@ impl<'a> Doing<'a> {
     }
 
     /// Ends an app at the deadline.
-    fn give_up(&mut self, at: usize, fleet: &Fleet, list: &AppList, begun: Instant) -> Result<(), Complaint> {
+    fn give_up(
+        &mut self,
+        at: usize,
+        fleet: &FleetSnapshot,
+        list: &AppList,
+        begun: Instant,
+    ) -> Result<(), Complaint> {
         if !self.tasks[at].is_pending() {
             return Ok(());
         }
@@ -691,7 +698,7 @@ async fn write(
     })
 }
 
-fn snapshot<'f>(fleet: &'f Fleet, name: &str) -> Option<&'f Snapshot> {
+fn snapshot<'f>(fleet: &'f FleetSnapshot, name: &str) -> Option<&'f Snapshot> {
     fleet.snapshots.iter().find(|snapshot| snapshot.name() == name)
 }
 

@@ -9,6 +9,8 @@ mod doing;
 use taffrail_apps::filter::Filter;
 use taffrail_apps::verbs::{self, Verb};
 use taffrail_apps::{App, AppList, AppQuery, Asked, Delivery, Dependents, Objects, ScopeError, full_name};
+use taffrail_cluster::Lists;
+use taffrail_observe::FleetSnapshot;
 
 use super::get::{check_clusters, tell};
 use super::{guard, named};
@@ -16,7 +18,8 @@ use crate::cli::Pdb;
 use crate::complaint::{Complaint, Exit};
 use crate::program;
 use crate::rule_source::RuleSource;
-use crate::source::{self, Fleet, Follow};
+use crate::runtime::block_on;
+use crate::source::{self, print_requests};
 
 pub(crate) use arguments::{ActingArguments, DryRun, ReconcileArguments, ResumeArguments, SuspendArguments};
 
@@ -50,13 +53,13 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
     let source = &arguments.source;
     let rules = RuleSource::default().with_options(Pdb::Advisory.into(), source.timeout, &source.trust);
     let rules = rules.with_patience("--request-timeout", timeout);
-    let mut follow = Follow::with_rules(&arguments.source, rules, &asked)?;
+    let mut follow = source::follow(&arguments.source, rules, &asked, Lists::Measured)?;
     let with_source = matches!(verb, Verb::Reconcile(how) if how.with_source);
     let more = |snapshot: &taffrail_apps::Snapshot, _: &str| match with_source {
         true => verbs::sources(snapshot, &names),
         false => Vec::new(),
     };
-    follow.settle(&more);
+    block_on(follow.settle(&more))?;
     let fleet = follow.fleet();
     let list = fleet.apps(&[]);
     let doing = chosen(verb, arguments, fleet, &list)?;
@@ -67,7 +70,7 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
         DryRun::Client => doing.show()?,
         DryRun::None | DryRun::Server => doing.run(&mut follow, &more)?,
     });
-    follow.tell_requests(arguments.source.verbose);
+    print_requests(arguments.source.verbose, follow.clusters().iter());
     Ok(exit)
 }
 
@@ -87,7 +90,7 @@ fn may_hide(error: &ScopeError, name: &AppQuery) -> bool {
 fn chosen<'a>(
     verb: Verb,
     arguments: &'a ActingArguments,
-    fleet: &Fleet,
+    fleet: &FleetSnapshot,
     list: &AppList,
 ) -> Result<Doing<'a>, Complaint> {
     check_clusters(&arguments.which.cluster, fleet)?;

@@ -11,13 +11,16 @@ use std::time::{Duration, Instant};
 
 use taffrail_apps::wait::{EXPRESSION_FAULT, End, Options, Seen, Target, Until, Wait};
 use taffrail_apps::{AppLabels, AppQuery, Delivery, Objects};
+use taffrail_cluster::Lists;
 use taffrail_object::ObjectKey;
+use taffrail_observe::{Follow, Wanted};
 
 use super::get::check_clusters;
 use crate::cli::ViewArguments;
 use crate::complaint::{Complaint, Exit, advise};
 use crate::output::printable;
-use crate::source::{Follow, Wanted};
+use crate::runtime::block_on;
+use crate::source::{self, print_requests};
 
 pub(crate) use arguments::{ClusterArguments, WaitArguments, WaitOutput};
 use output::Output;
@@ -109,8 +112,8 @@ impl Question {
             advise(&format!("'{word}' is taken for a kind of objects; the app of that name is app/{word}"));
         }
         let begun = Instant::now();
-        let mut follow = Follow::start(view, &self.reads())?.by_watches();
-        for complaint in &follow.fleet().complaints {
+        let mut follow = source::follow(&view.source, view.rules(), &self.reads(), Lists::Streams)?;
+        for complaint in follow.fleet().problems.iter().map(Complaint::from) {
             complaint.print();
         }
         check_clusters(&self.asked.clusters(), follow.fleet())?;
@@ -128,7 +131,7 @@ impl Question {
             };
             let targets: Vec<Vec<Target>> = names.iter().enumerate().map(target).collect();
             want(&mut follow, &mut wait, &targets);
-            follow.ask();
+            block_on(follow.ask())?;
             let settled: Vec<(bool, bool)> =
                 (0..members).map(|at| (follow.is_settled(at), follow.is_lost(at))).collect();
             output.note(follow.notes());
@@ -154,7 +157,7 @@ impl Question {
             }
             if let Some(end) = end {
                 output.finish(&wait, end, fleet.now, at)?;
-                follow.tell_requests(source.verbose);
+                print_requests(source.verbose, follow.clusters().iter());
                 return Ok(exit(end));
             }
             if !is_read {
@@ -162,8 +165,8 @@ impl Question {
             }
             let pause = if follow.is_restless() { RESTLESS } else { TICK };
             let left = |wait: &Wait| wait.next_moment().saturating_sub(begun.elapsed());
-            if !follow.rest(looked.elapsed().min(left(&wait))) {
-                follow.soon(pause.min(left(&wait)));
+            if !block_on(follow.rest(looked.elapsed().min(left(&wait))))? {
+                block_on(follow.soon(pause.min(left(&wait))))?;
             }
         }
     }

@@ -9,7 +9,7 @@ use taffrail_object::{GroupKind, ObjectKey};
 
 use super::arguments::WaitArguments;
 use crate::complaint::Complaint;
-use crate::input::{self, Chunks};
+use taffrail_observe::input::{self, Chunks};
 
 /// The parsed targets.
 #[derive(Debug, Default)]
@@ -136,7 +136,8 @@ impl Asked {
     }
 
     fn files(&mut self, arguments: &WaitArguments) -> Result<(), Complaint> {
-        let (sources, mut complaints) = input::sources(&arguments.files, arguments.recursive);
+        let (sources, problems) = input::sources(&arguments.files, arguments.recursive);
+        let mut complaints: Vec<Complaint> = problems.iter().map(Complaint::from).collect();
         let mut parser = Parser::new();
         let before = self.words.len();
         for source in sources {

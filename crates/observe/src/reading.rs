@@ -4,7 +4,7 @@ use taffrail_apps::{Following, Reading, ReadingCost};
 use taffrail_cluster::{Cluster, Cost, Feeds, Protocol};
 
 /// How a cluster was read once: in pages.
-pub(super) fn once(cluster: &Cluster) -> Reading {
+pub(crate) fn once(cluster: &Cluster) -> Reading {
     Reading {
         streams: false,
         compressed: cluster.compresses(),
@@ -16,7 +16,7 @@ pub(super) fn once(cluster: &Cluster) -> Reading {
 }
 
 /// How a cluster is followed.
-pub(super) fn following(feeds: &Feeds, followed: Following) -> Reading {
+pub(crate) fn following(feeds: &Feeds, followed: Following) -> Reading {
     let (cluster, streams) = (feeds.cluster(), feeds.streams_lists());
     Reading {
         streams,
@@ -32,8 +32,8 @@ fn cost(cost: Cost) -> ReadingCost {
     ReadingCost { requests, bytes }
 }
 
-/// The version of HTTP, as people write it.
-pub(super) fn protocol(cluster: &Cluster) -> &'static str {
+/// Returns the version of HTTP, as people write it.
+pub fn protocol(cluster: &Cluster) -> &'static str {
     match cluster.protocol() {
         Protocol::Http1 => "HTTP/1.1",
         Protocol::Http2 => "HTTP/2",

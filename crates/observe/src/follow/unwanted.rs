@@ -67,7 +67,6 @@ impl Follow {
                 ended.push(*id);
             }
         }
-        let _inside = self.runtime.enter();
         let Some(feeds) = &mut following.feeds else { return };
         for id in &ended {
             feeds.end(*id);
@@ -150,7 +149,7 @@ mod tests {
 
     use super::super::share::tests::{follow, until};
     use super::*;
-    use crate::source::NOTHING_MORE;
+    use crate::look::NOTHING_MORE;
 
     /// An Application whose controller is said to be in a namespace.
     fn application(cluster: &Cluster, controller: &str) {
@@ -172,14 +171,13 @@ mod tests {
         (fleet, cluster)
     }
 
-    #[test]
-    fn objects_that_were_named_for_a_while_are_watched_no_more() {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let (fleet, cluster) = runtime.block_on(world());
+    #[tokio::test(flavor = "multi_thread")]
+    async fn objects_that_were_named_for_a_while_are_watched_no_more() {
+        let (fleet, cluster) = world().await;
         application(&cluster, "argo-0");
         let memory = Memory::of(64 << 20);
-        let mut follow = follow(std::slice::from_ref(&cluster), &memory);
-        follow.settle(NOTHING_MORE);
+        let mut follow = follow(std::slice::from_ref(&cluster), &memory).await;
+        follow.settle(NOTHING_MORE).await;
         let follows = |follow: &Follow, namespace: &str| {
             let reads = follow.clusters[0].scopes.values().map(|followed| &followed.read);
             reads.filter(|read| read.namespace.as_deref() == Some(namespace)).count()
@@ -187,12 +185,12 @@ mod tests {
         let singles = |follow: &Follow| {
             follow.clusters[0].scopes.values().filter(|it| named(&it.read).is_some()).count()
         };
-        until(&mut follow, |it| follows(it, "argo-0") == 2);
+        until(&mut follow, |it| follows(it, "argo-0") == 2).await;
         let (mut most, mut ended) = (0, false);
         for number in 1..=120 {
             let namespace = format!("argo-{number}");
             application(&cluster, &namespace);
-            until(&mut follow, |it| follows(it, &namespace) == 2);
+            until(&mut follow, |it| follows(it, &namespace) == 2).await;
             most = most.max(singles(&follow));
             ended |= follows(&follow, "argo-0") == 0;
         }
@@ -200,7 +198,7 @@ mod tests {
         // What is named still is followed still, and what is named again is followed again.
         assert_eq!(follows(&follow, "argo-120"), 2);
         application(&cluster, "argo-0");
-        until(&mut follow, |it| follows(it, "argo-0") == 2);
+        until(&mut follow, |it| follows(it, "argo-0") == 2).await;
         drop(fleet);
     }
 
@@ -210,14 +208,13 @@ mod tests {
     }
 
     /// Metadata does not say what changed in an object that is followed whole.
-    #[test]
-    fn what_is_followed_whole_stays_so_beside_a_list_of_metadata() {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let (fleet, cluster) = runtime.block_on(world());
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_followed_whole_stays_so_beside_a_list_of_metadata() {
+        let (fleet, cluster) = world().await;
         cluster.apply(settings("first")).unwrap();
         application(&cluster, "argo-0");
         let memory = Memory::of(64 << 20);
-        let mut follow = follow(std::slice::from_ref(&cluster), &memory);
+        let mut follow = follow(std::slice::from_ref(&cluster), &memory).await;
         let key = ObjectKey::new("", "ConfigMap", "shop", "argocd-cm");
         let says = |follow: &Follow| match follow.fleet.snapshots[0].get(key.as_ref()) {
             taffrail_status::Presence::Present(found) if found.projection == Projection::Full => {
@@ -225,7 +222,7 @@ mod tests {
             }
             _ => String::new(),
         };
-        until(&mut follow, |it| says(it) == "first");
+        until(&mut follow, |it| says(it) == "first").await;
         // Who declares a ConfigMap has all of them listed by metadata.
         let mut declaring = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
@@ -242,7 +239,7 @@ mod tests {
                 && it.read.target == everything
                 && it.keys.contains(&key)
         };
-        until(&mut follow, |it| it.clusters[0].scopes.values().any(is_list));
+        until(&mut follow, |it| it.clusters[0].scopes.values().any(is_list)).await;
         // Labelled objects name others, a few at a time, each of which is then followed by its name.
         for at in 0..120 {
             let (name, owner) = (format!("own-{at}"), format!("o{at}"));
@@ -256,12 +253,13 @@ mod tests {
                 let last = ObjectKey::new("", "Service", "shop", format!("o{at}"));
                 until(&mut follow, |it| {
                     it.clusters[0].scopes.values().any(|followed| followed.keys.contains(&last))
-                });
+                })
+                .await;
             }
         }
         assert!(follow.clusters[0].most_singles > FEW, "it was asked which are still wanted");
         cluster.apply(settings("second")).unwrap();
-        until(&mut follow, |it| says(it) == "second");
+        until(&mut follow, |it| says(it) == "second").await;
         drop(fleet);
     }
 }

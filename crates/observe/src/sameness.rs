@@ -19,7 +19,7 @@ use taffrail_object::Projection;
 use taffrail_object::json::OwnedDocument;
 use tokio::time::Instant;
 
-use super::live::read_one;
+use crate::look::read_one;
 
 /// How long Leases that do not move are looked at: the controllers of Kubernetes renew theirs every two seconds.
 const PATIENCE: Duration = Duration::from_millis(2500);
@@ -37,15 +37,15 @@ const READ_WITHIN: Duration = Duration::from_secs(1);
 const MOST_LEASES: usize = 1000;
 
 /// The places of two clusters, the later one first.
-pub(super) type Pair = (usize, usize);
+pub(crate) type Pair = (usize, usize);
 
 /// Returns true if two clusters give one identity at different addresses.
-pub(super) fn are_twins(one: &Snapshot, other: &Snapshot) -> bool {
+pub(crate) fn are_twins(one: &Snapshot, other: &Snapshot) -> bool {
     one.id().is_some() && one.id() == other.id() && one.servers() != other.servers()
 }
 
 /// The pairs of clusters that give one identity at different addresses.
-pub(super) fn pairs(snapshots: &[&Snapshot]) -> Vec<Pair> {
+pub(crate) fn pairs(snapshots: &[&Snapshot]) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (place, snapshot) in snapshots.iter().enumerate() {
         let before = snapshots.iter().take(place).enumerate();
@@ -57,15 +57,15 @@ pub(super) fn pairs(snapshots: &[&Snapshot]) -> Vec<Pair> {
 
 /// What came of a comparison.
 #[derive(Debug, Default)]
-pub(super) struct Compared {
+pub(crate) struct Compared {
     /// What was found out of each pair.
-    pub(super) pairs: Vec<(Pair, Sameness)>,
+    pub(crate) pairs: Vec<(Pair, Sameness)>,
     /// How long the requests to each cluster took.
-    pub(super) spent: BTreeMap<usize, Duration>,
+    pub(crate) spent: BTreeMap<usize, Duration>,
 }
 
 /// Compares clusters, named by their places, by the Leases that they renew.
-pub(super) async fn compare(
+pub(crate) async fn compare(
     clusters: BTreeMap<usize, Cluster>,
     pairs: Vec<Pair>,
     within: Duration,

@@ -16,25 +16,25 @@ use std::time::{Duration, Instant};
 
 /// When a look began, and how long one cluster may take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Timing {
+pub(crate) struct Timing {
     begun: Instant,
     timeout: Duration,
 }
 
 impl Timing {
     /// Begins a look.
-    pub(super) fn start(timeout: Duration) -> Timing {
+    pub(crate) fn start(timeout: Duration) -> Timing {
         Timing { begun: Instant::now(), timeout }
     }
 
     /// Returns how much is left of the time in which each cluster is read by itself.
-    pub(super) fn alone(&self) -> Duration {
+    pub(crate) fn alone(&self) -> Duration {
         self.alone_after(self.begun.elapsed())
     }
 
     /// Returns how long a cluster that has used so much of its time may take for what apps of others deliver into it: half as
     /// long again where a list takes all of that.
-    pub(super) fn elsewhere(&self, spent: Duration) -> Duration {
+    pub(crate) fn elsewhere(&self, spent: Duration) -> Duration {
         self.elsewhere_after(self.begun.elapsed(), spent)
     }
 

@@ -1,6 +1,6 @@
 //! Live clusters, followed: what was read once is watched from then on.
 //!
-//! The plan of reads is that of [`super::live`]; each read becomes a scope that lists and then watches. What changes goes
+//! The plan of reads is that of [`mod@crate::look`]; each read becomes a scope that lists and then watches. What changes goes
 //! into the same `Snapshot`s, so a view cannot tell a followed fleet from one that was read just now.
 
 mod again;
@@ -12,11 +12,13 @@ mod rest;
 mod scopes;
 mod share;
 mod singles;
+mod task;
 mod turns;
 mod unwanted;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use again::Again;
@@ -35,17 +37,16 @@ use taffrail_cluster::{
 };
 use taffrail_object::json::Parser;
 use taffrail_object::{GroupKind, ObjectKey};
-use tokio::runtime::Runtime;
 use tokio::time::Instant;
 use turns::Pace;
 
-use super::live::{Failure, Member, Outcome, runtime};
-use super::reading::following;
-use super::sameness::Pair;
-use super::{Fleet, Members, More, NOTHING_MORE, members, print_requests};
-use crate::cli::{SourceArguments, ViewArguments};
-use crate::complaint::Complaint;
-use crate::rule_source::RulesWithOptions;
+use crate::error::Failure;
+use crate::fleet::FleetSnapshot;
+use crate::look::{More, NOTHING_MORE, Outcome};
+use crate::members::{FleetMembers, Member};
+use crate::reading::following;
+use crate::rules::FleetRules;
+use crate::sameness::Pair;
 
 /// What comes together is shown together.
 const GATHERING: Duration = Duration::from_millis(60);
@@ -255,19 +256,34 @@ struct Compared {
     again_at: Option<Instant>,
 }
 
-/// What is wanted of one cluster.
+/// The objects that are wanted of one cluster beside those that were asked for.
 #[derive(Debug, Default)]
-pub(crate) struct Wanted {
-    pub(crate) objects: Vec<ObjectKey>,
-    pub(crate) selections: Vec<Selection>,
-    /// Whether something is of a kind that the server does not have.
-    pub(crate) kinds: bool,
+pub struct Wanted {
+    /// Single objects.
+    pub objects: Vec<ObjectKey>,
+    /// Objects of a kind.
+    pub selections: Vec<Selection>,
+    /// True if something is of a kind that the server does not have.
+    pub kinds: bool,
+}
+
+/// The clusters to follow, and what of each.
+pub struct FollowRequest {
+    /// The clusters.
+    pub members: FleetMembers,
+    /// The time in which each has to answer first, and to answer single requests.
+    pub timeout: Duration,
+    /// What is to be followed of each.
+    pub asked: Asked,
+    /// The rules by which it is judged.
+    pub rules: Arc<dyn FleetRules>,
+    /// The way in which lists come.
+    pub lists: Lists,
 }
 
 /// Clusters that are followed, as a fleet.
-pub(crate) struct Follow {
-    runtime: Runtime,
-    fleet: Fleet,
+pub struct Follow {
+    fleet: FleetSnapshot,
     clusters: Vec<Following>,
     /// The place of the cluster whose turn is next.
     turn: usize,
@@ -291,42 +307,17 @@ pub(crate) struct Follow {
 }
 
 impl Follow {
-    /// Begins to follow what `asked` needs of the clusters that the arguments name; nothing is known yet.
-    pub(crate) fn start(arguments: &ViewArguments, asked: &Asked) -> Result<Follow, Complaint> {
-        Follow::with_rules(&arguments.source, arguments.rules(), asked)
-    }
-
-    /// As [`Follow::start`], of the clusters that `source` names and judged by `rules`.
-    pub(crate) fn with_rules(
-        source: &SourceArguments,
-        rules: RulesWithOptions,
-        asked: &Asked,
-    ) -> Result<Follow, Complaint> {
-        Follow::of(members(source)?, source.timeout, rules, asked)
-    }
-
-    fn of(
-        members: Members,
-        timeout: Duration,
-        rules: RulesWithOptions,
-        asked: &Asked,
-    ) -> Result<Follow, Complaint> {
-        let Members { members, complaints } = members;
-        let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked.clone() };
-        let runtime = runtime()?;
+    /// Begins to follow what `request` asks; nothing is known yet.
+    pub async fn start(request: FollowRequest) -> Follow {
+        let FollowRequest { members: FleetMembers { members, problems }, timeout, asked, rules, lists } =
+            request;
+        let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked };
         let now = Timestamp::now();
         let waiting = Failure { reason: "Connecting".to_owned(), message: "not connected yet".to_owned() };
-        let snapshots = members.iter().map(|member| member.lost(waiting.clone()));
-        let fleet = Fleet {
-            _answering: None,
-            snapshots: snapshots.collect(),
-            now,
-            aged: now,
-            rules,
-            complaints,
-            labels: asked.app_labels.clone(),
-        };
-        let discovered = runtime.block_on(async { Instant::now() }) + timeout;
+        let snapshots = members.iter().map(|member| member.lost(waiting.clone())).collect();
+        let labels = asked.app_labels.clone();
+        let fleet = FleetSnapshot { snapshots, now, aged: now, rules, problems, labels };
+        let discovered = Instant::now() + timeout;
         let clusters = members.into_iter().map(|member| Following {
             member,
             feeds: None,
@@ -358,14 +349,13 @@ impl Follow {
         });
         let mut follow = Follow {
             clusters: clusters.collect(),
-            runtime,
             fleet,
             turn: 0,
             events: FuturesUnordered::new(),
             parser: Parser::new(),
             asked,
             timeout,
-            lists: Lists::Measured,
+            lists,
             compared: HashMap::new(),
             pace: Pace::default(),
             has_moved: true,
@@ -377,17 +367,11 @@ impl Follow {
         for at in 0..follow.clusters.len() {
             follow.connect(at, Duration::ZERO);
         }
-        Ok(follow)
+        follow
     }
 
-    /// Lists come as the beginning of watches however far a server is: what is followed is little, and pages would be asked for.
-    pub(crate) fn by_watches(mut self) -> Follow {
-        self.lists = Lists::Streams;
-        self
-    }
-
-    /// What is known now.
-    pub(crate) fn fleet(&mut self) -> &Fleet {
+    /// Returns what is known now.
+    pub fn fleet(&mut self) -> &FleetSnapshot {
         let now = Timestamp::now();
         let (judged, aged) = self.judged_at.unwrap_or((now, now));
         for snapshot in &mut self.fleet.snapshots {
@@ -406,26 +390,21 @@ impl Follow {
     }
 
     /// The connection to the cluster of this name, where there is one, for requests of one's own.
-    pub(crate) fn cluster(&self, name: &str) -> Option<Cluster> {
+    pub fn cluster(&self, name: &str) -> Option<Cluster> {
         let at = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name)?;
         let feeds = self.clusters.get(at)?.feeds.as_ref()?;
         Some(feeds.cluster().with_timeout(self.timeout))
     }
 
-    /// Does something with connections of [`Follow::cluster`], and waits for it.
-    pub(crate) fn finish<T>(&self, work: impl Future<Output = T>) -> T {
-        self.runtime.block_on(work)
-    }
-
     /// Judges by the time `now` and tells ages from `aged`. What differs between two answers that tell them from one time
     /// has changed, be it by time alone.
-    pub(crate) fn judge_at(&mut self, now: Timestamp, aged: Timestamp) {
+    pub fn judge_at(&mut self, now: Timestamp, aged: Timestamp) {
         self.judged_at = Some((now, aged));
     }
 
     /// Waits until all that is wanted was answered: at first for as long as a cluster may take, later only as long as who
     /// looks does not notice. What is not known by then is shown as it comes.
-    pub(crate) fn settle(&mut self, more: More<'_>) {
+    pub async fn settle(&mut self, more: More<'_>) {
         let is_first = !std::mem::replace(&mut self.shown, true);
         let patience = if is_first { self.timeout } else { UNNOTICED };
         let until = std::time::Instant::now() + patience;
@@ -443,32 +422,32 @@ impl Follow {
                 }
                 return;
             }
-            self.receive(left.min(Duration::from_millis(500)), Duration::ZERO);
+            self.receive(left.min(Duration::from_millis(500)), Duration::ZERO).await;
         }
     }
 
     /// Counts what was not answered so far as failed, until it is.
     fn end_patience(&mut self) {
-        let now = self.runtime.block_on(async { Instant::now() });
+        let now = Instant::now();
         let scopes = self.clusters.iter_mut().flat_map(|it| it.scopes.values_mut());
         scopes.for_each(|followed| followed.patience = followed.patience.min(now));
     }
 
     /// Waits for changes, for `at_most`; true when there were some.
-    pub(crate) fn next(&mut self, at_most: Duration) -> bool {
-        self.receive(at_most, GATHERING)
+    pub async fn next(&mut self, at_most: Duration) -> bool {
+        self.receive(at_most, GATHERING).await
     }
 
     /// Takes in what comes: the first change within `at_most`, and what follows it within `gathering`. However much comes, it
     /// ends when that time is over.
-    fn receive(&mut self, at_most: Duration, gathering: Duration) -> bool {
+    async fn receive(&mut self, at_most: Duration, gathering: Duration) -> bool {
         let at_most = self.until_planned().map_or(at_most, |rest| rest.min(at_most));
         let mut end = std::time::Instant::now() + at_most;
         let mut pause = at_most;
         let mut changed = false;
         loop {
             let left = end.saturating_duration_since(std::time::Instant::now());
-            let Some(came) = self.come(left.min(pause)) else { return changed };
+            let Some(came) = self.come(left.min(pause)).await else { return changed };
             let mut is_news = match came {
                 Came::Delivery(at, Some(delivery)) => self.deliver(at, delivery),
                 Came::Delivery(at, None) => {
@@ -494,23 +473,20 @@ impl Follow {
     }
 
     /// Waits for what comes next, of any cluster.
-    fn come(&mut self, at_most: Duration) -> Option<Came> {
-        let Follow { runtime, clusters, events, .. } = self;
-        runtime.block_on(async {
-            let inboxes =
-                clusters.iter_mut().enumerate().filter_map(|(at, it)| Some((at, it.inbox.as_mut()?)));
-            let mut deliveries: FuturesUnordered<_> =
-                inboxes.map(|(at, inbox)| async move { Came::Delivery(at, inbox.next().await) }).collect();
-            let next = async {
-                tokio::select! {
-                    Some(came) = deliveries.next() => came,
-                    Some(event) = events.next() => Came::Event(event),
-                    // Where nothing can come, the time passes.
-                    else => std::future::pending().await,
-                }
-            };
-            tokio::time::timeout(at_most, next).await.ok()
-        })
+    async fn come(&mut self, at_most: Duration) -> Option<Came> {
+        let Follow { clusters, events, .. } = self;
+        let inboxes = clusters.iter_mut().enumerate().filter_map(|(at, it)| Some((at, it.inbox.as_mut()?)));
+        let mut deliveries: FuturesUnordered<_> =
+            inboxes.map(|(at, inbox)| async move { Came::Delivery(at, inbox.next().await) }).collect();
+        let next = async {
+            tokio::select! {
+                Some(came) = deliveries.next() => came,
+                Some(event) = events.next() => Came::Event(event),
+                // Where nothing can come, the time passes.
+                else => std::future::pending().await,
+            }
+        };
+        tokio::time::timeout(at_most, next).await.ok()
     }
 
     /// Takes in what is there already, of each cluster in its turn; true where something may have changed. One that always has
@@ -535,12 +511,12 @@ impl Follow {
     }
 
     /// As [`Follow::next`], for who wants to know at once.
-    pub(crate) fn soon(&mut self, at_most: Duration) -> bool {
-        self.receive(at_most, TOGETHER)
+    pub async fn soon(&mut self, at_most: Duration) -> bool {
+        self.receive(at_most, TOGETHER).await
     }
 
     /// Follows what else is wanted of a cluster; nothing that was wanted is forgotten.
-    pub(crate) fn want(&mut self, at: usize, wanted: Wanted) {
+    pub fn want(&mut self, at: usize, wanted: Wanted) {
         let Some(following) = self.clusters.get_mut(at) else { return };
         for key in wanted.objects {
             following.changed |= following.more.insert(key);
@@ -552,60 +528,50 @@ impl Follow {
     }
 
     /// Asks for what is wanted and was not asked for yet.
-    pub(crate) fn ask(&mut self) {
+    pub async fn ask(&mut self) {
         self.plan(NOTHING_MORE);
     }
 
     /// Whether all that is wanted of a cluster was answered, as far as is known what that is.
-    pub(crate) fn is_settled(&self, at: usize) -> bool {
+    pub fn is_settled(&self, at: usize) -> bool {
         self.clusters.get(at).is_some_and(|following| following.is_settled)
     }
 
     /// Whether a cluster can never be asked: its context makes no sense.
-    pub(crate) fn is_lost(&self, at: usize) -> bool {
+    pub fn is_lost(&self, at: usize) -> bool {
         self.clusters.get(at).is_none_or(|following| following.member.context.is_err())
     }
 
     /// Whether something is to be asked in a moment.
-    pub(crate) fn is_restless(&self) -> bool {
+    pub fn is_restless(&self) -> bool {
         self.clusters.iter().any(|it| it.coming.is_wanted && it.coming.due.is_some())
     }
 
     /// What people should know of how it is followed.
-    pub(crate) fn notes(&self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<String> {
         let clusters = self.clusters.iter().flat_map(|it| it.again.notes(&it.member.name));
         clusters.collect()
     }
 
     /// Whether a cluster may yet answer for the first time.
-    pub(crate) fn is_connecting(&self, at: usize) -> bool {
+    pub fn is_connecting(&self, at: usize) -> bool {
         let snapshot = self.fleet.snapshots.get(at);
         self.clusters.get(at).is_some_and(|it| it.connecting) && !snapshot.is_some_and(has_failed)
     }
 
     /// The kinds of a cluster, where it has told them.
-    pub(crate) fn discovery(&self, at: usize) -> Option<&Discovery> {
+    pub fn discovery(&self, at: usize) -> Option<&Discovery> {
         self.clusters.get(at)?.discovery.as_ref()
     }
 
     /// The namespace of a cluster's context.
-    pub(crate) fn namespace(&self, at: usize) -> &str {
+    pub fn namespace(&self, at: usize) -> &str {
         let context = self.clusters.get(at).and_then(|following| following.member.context.as_ref().ok());
         context.map_or("default", |context| context.namespace())
     }
 
-    /// Tells on stderr what was asked of the clusters, in as much detail as `verbose` says.
-    pub(crate) fn tell_requests(&self, verbose: u8) {
-        let clusters: Vec<Cluster> =
-            self.clusters.iter().filter_map(|it| Some(it.feeds.as_ref()?.cluster())).collect();
-        print_requests(verbose, clusters.iter());
-    }
-}
-
-impl Drop for Follow {
-    fn drop(&mut self) {
-        // Feeds end within the runtime that they began in.
-        let _inside = self.runtime.enter();
-        self.clusters.clear();
+    /// Returns the connections to the clusters.
+    pub fn clusters(&self) -> Vec<Cluster> {
+        self.clusters.iter().filter_map(|it| Some(it.feeds.as_ref()?.cluster())).collect()
     }
 }

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use taffrail_apps::{Freshness, FreshnessState, Rounds, Scope, ScopeError, Snapshot};
 use taffrail_cluster::ReadError;
 
-use super::super::live::Failure;
 use super::again::Again;
 use super::{Coming, Follow, Followed, Following, Singles};
+use crate::error::Failure;
 
 /// After how long a cluster that was let go of is followed again.
 const LET_GO_FOR: Duration = Duration::from_mins(5);
@@ -56,7 +56,6 @@ impl Follow {
     /// Lets go of a cluster that sends more than its share: of what it sent only what declares apps stays, so that its rows do,
     /// and the rest is given back. After a while it is tried again.
     pub(super) fn let_go(&mut self, at: usize, over: &ReadError) {
-        let _inside = self.runtime.enter();
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
         let Failure { reason, message } = Failure::new(over.reason(), over, over.hint());
@@ -86,18 +85,22 @@ impl Follow {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::sync::Arc;
+
     use serde_json::{Value, json};
     use taffrail_apps::{Asked, Objects};
-    use taffrail_cluster::Memory;
+    use taffrail_cluster::{Lists, Memory};
+    use taffrail_rules::RuleSet;
     use taffrail_sim::{Cluster, Fleet};
-    use taffrail_status::assess::Budgets;
-    use taffrail_status::{ClusterState as _, Status};
+    use taffrail_status::assess::Options;
+    use taffrail_status::{ActiveRules, ClusterState as _, Status};
     use taffrail_testkit::objects::{kustomizations, namespace};
 
     use super::*;
-    use crate::cli::SourceArguments;
-    use crate::rule_source::RuleSource;
-    use crate::source::{Members, NOTHING_MORE, members};
+    use crate::follow::FollowRequest;
+    use crate::look::NOTHING_MORE;
+    use crate::members::{ClusterSelection, FleetMembers, members};
+    use crate::rules::FleetRules;
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -125,12 +128,23 @@ pub(super) mod tests {
         })
     }
 
-    /// Follows both until nothing more is waited for.
-    pub(in super::super) fn follow(clusters: &[Cluster], memory: &Memory) -> Follow {
+    /// The rules that are shipped.
+    #[derive(Debug)]
+    struct Shipped(RuleSet);
+
+    impl FleetRules for Shipped {
+        fn active(&self) -> ActiveRules<'_> {
+            self.0.active(Options::DEFAULT)
+        }
+    }
+
+    /// Begins to follow clusters.
+    pub(in super::super) async fn follow(clusters: &[Cluster], memory: &Memory) -> Follow {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), Cluster::kubeconfig_of(clusters)).unwrap();
-        let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
-        let mut members: Members = members(&source).unwrap_or_else(|_| panic!("no contexts"));
+        let kubeconfig = Some(file.path().to_owned());
+        let selection = ClusterSelection { all_contexts: true, kubeconfig, ..ClusterSelection::default() };
+        let mut members: FleetMembers = members(&selection).unwrap();
         for member in &mut members.members {
             let context = std::mem::replace(
                 &mut member.context,
@@ -138,22 +152,23 @@ pub(super) mod tests {
             );
             member.context = context.map(|context| Box::new(context.with_memory(memory)));
         }
-        let rules = RuleSource::default().with_options(
-            Budgets::default(),
-            PATIENCE,
-            &taffrail_status::Trust::default(),
-        );
-        Follow::of(members, PATIENCE, rules, &Asked::default()).unwrap_or_else(|_| panic!("cannot follow"))
+        let request = FollowRequest {
+            members,
+            timeout: PATIENCE,
+            asked: Asked::default(),
+            rules: Arc::new(Shipped(RuleSet::shipped())),
+            lists: Lists::Measured,
+        };
+        Follow::start(request).await
     }
 
     /// Takes changes in until `is_so`.
-    #[track_caller]
-    pub(in super::super) fn until(follow: &mut Follow, mut is_so: impl FnMut(&Follow) -> bool) {
+    pub(in super::super) async fn until(follow: &mut Follow, mut is_so: impl FnMut(&Follow) -> bool) {
         let began = std::time::Instant::now();
         while !is_so(follow) {
             assert!(began.elapsed() < PATIENCE, "nothing came of it");
-            follow.next(Duration::from_millis(200));
-            follow.ask();
+            follow.next(Duration::from_millis(200)).await;
+            follow.ask().await;
         }
     }
 
@@ -163,22 +178,18 @@ pub(super) mod tests {
         apps.map(|app| (app.app.target.clone(), app.effective())).collect()
     }
 
-    #[test]
-    fn a_cluster_over_its_share_is_let_go_of_and_takes_nothing_from_others() {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let (fleet, eu, us) = runtime.block_on(async {
-            let fleet = Fleet::builder().verbatim(true).controllers(false).start().await.unwrap();
-            let (eu, us) = (fleet.cluster("eu").await.unwrap(), fleet.cluster("us").await.unwrap());
-            for cluster in [&eu, &us] {
-                cluster.apply(kustomizations()).unwrap();
-                cluster.apply(namespace("shop")).unwrap();
-                cluster.seed(app(10)).unwrap();
-            }
-            (fleet, eu, us)
-        });
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_cluster_over_its_share_is_let_go_of_and_takes_nothing_from_others() {
+        let fleet = Fleet::builder().verbatim(true).controllers(false).start().await.unwrap();
+        let (eu, us) = (fleet.cluster("eu").await.unwrap(), fleet.cluster("us").await.unwrap());
+        for cluster in [&eu, &us] {
+            cluster.apply(kustomizations()).unwrap();
+            cluster.apply(namespace("shop")).unwrap();
+            cluster.seed(app(10)).unwrap();
+        }
         let memory = Memory::of(4 << 20);
-        let mut follow = follow(&[eu.clone(), us.clone()], &memory);
-        follow.settle(NOTHING_MORE);
+        let mut follow = follow(&[eu.clone(), us.clone()], &memory).await;
+        follow.settle(NOTHING_MORE).await;
         let ready = |name: &str| (name.to_owned(), Status::Current);
         assert_eq!(rows(&mut follow), [ready("eu"), ready("us")]);
 
@@ -187,7 +198,7 @@ pub(super) mod tests {
             us.apply(deployment(&format!("d{number}"), 100_000)).unwrap();
         }
         let reason = |follow: &Follow| follow.fleet.snapshots[1].errors().first().map(|it| it.reason.clone());
-        until(&mut follow, |follow| reason(follow).as_deref() == Some("OverLimit"));
+        until(&mut follow, |follow| reason(follow).as_deref() == Some("OverLimit")).await;
         let errors = follow.fleet.snapshots[1].errors();
         assert_eq!(errors.len(), 1, "{errors:?}");
         assert_eq!(errors[0].scope, Scope::Cluster);
@@ -203,13 +214,14 @@ pub(super) mod tests {
                     .get((taffrail_object::ObjectKey::new("apps", "Deployment", "shop", "web")).as_ref()),
                 taffrail_status::Presence::Present(_)
             )
-        });
+        })
+        .await;
         assert_eq!(rows(&mut follow), [("eu".to_owned(), Status::NotFound), unknown("us")]);
         // What it had taken is there for the other.
         for number in 0..8 {
             eu.apply(deployment(&format!("d{number}"), 100_000)).unwrap();
         }
-        until(&mut follow, |follow| follow.fleet.snapshots[0].size() > 800_000);
+        until(&mut follow, |follow| follow.fleet.snapshots[0].size() > 800_000).await;
         assert_eq!(follow.fleet.snapshots[0].errors(), []);
         drop(fleet);
     }

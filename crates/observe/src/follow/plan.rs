@@ -13,13 +13,13 @@ use taffrail_cluster::{Cluster, Deadline, ReadError, Reason, ScopeId, ScopeState
 use taffrail_object::{GroupKind, ObjectKey, Projection};
 use tokio::time::Instant;
 
-use super::super::More;
-use super::super::live::{Failure, read_one};
-use super::super::sameness;
 use super::again::once_more;
 use super::holders::Holders;
 use super::scopes::{KINDS_OF_KINDS, definitions, is_whole_kind, named, scope_of};
-use super::{Compared, Connected, Event, Fetch, Follow, Followed, Following, bodies};
+use super::{Compared, Connected, Event, Fetch, Follow, Followed, Following, bodies, task};
+use crate::error::Failure;
+use crate::look::{More, read_one};
+use crate::sameness;
 
 /// How often it is asked whether a kind that was not there has come.
 const REDISCOVER: Duration = Duration::from_secs(15);
@@ -44,7 +44,7 @@ impl Follow {
         following.connecting = true;
         let context = following.member.context.clone();
         let timeout = self.timeout;
-        let task = self.runtime.spawn(async move {
+        let running = task::start(async move {
             tokio::time::sleep(after).await;
             let context = context?;
             let cluster = Cluster::connect(&context, Deadline::after(timeout)).await;
@@ -64,7 +64,7 @@ impl Follow {
                     message: error.to_string(),
                 })
             };
-            Event::Connected(at, Box::new(task.await.unwrap_or_else(lost)))
+            Event::Connected(at, Box::new(running.await.unwrap_or_else(lost)))
         }));
     }
 
@@ -111,7 +111,7 @@ impl Follow {
 
     /// Finds out whether clusters that give one identity are one. What could not be proved is tried again later.
     fn compare(&mut self) {
-        let now = self.runtime.block_on(async { Instant::now() });
+        let now = Instant::now();
         let snapshots: Vec<_> = self.fleet.snapshots.iter().collect();
         let (mut pairs, mut clusters) = (Vec::new(), BTreeMap::new());
         let mut is_first = false;
@@ -135,9 +135,9 @@ impl Follow {
         // Who is shown as two already is not waited for.
         self.comparing += usize::from(is_first);
         let timeout = self.timeout;
-        let task = self.runtime.spawn(async move { sameness::compare(clusters, pairs, timeout).await.pairs });
+        let running = task::start(async move { sameness::compare(clusters, pairs, timeout).await.pairs });
         self.events.push(Box::pin(async move {
-            Event::Compared { number, is_first, pairs: task.await.unwrap_or_default() }
+            Event::Compared { number, is_first, pairs: running.await.unwrap_or_default() }
         }));
     }
 
@@ -146,8 +146,6 @@ impl Follow {
         let clusters: Vec<_> = self.fleet.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
         // Beyond a few, kinds are followed as a whole: namespaces need no bound.
         let mut all = elsewhere(&clusters, &self.asked.dependents, ReadMode::Followed);
-        // Feeds end within the runtime that they began in.
-        let _inside = self.runtime.enter();
         for (snapshot, following) in self.fleet.snapshots.iter_mut().zip(&mut self.clusters) {
             let of_home = |left: &&LeftOut| left.home == snapshot.name();
             let over: Vec<ScopeError> = all.left_out.iter().filter(of_home).map(LeftOut::error).collect();
@@ -176,7 +174,7 @@ impl Follow {
         if following.feeds.is_none() {
             return following.connecting && !has_failed(snapshot);
         }
-        let now = self.runtime.block_on(async { Instant::now() });
+        let now = Instant::now();
         let is_late = |followed: &&mut Followed| !followed.answered && now >= followed.patience;
         for followed in following.scopes.values_mut().filter(is_late) {
             followed.answered = true;
@@ -204,7 +202,6 @@ impl Follow {
             && coming.scopes.is_empty()
             && let Some(feeds) = &mut following.feeds
         {
-            let _inside = self.runtime.enter();
             let scopes = KINDS_OF_KINDS.map(|kind| feeds.follow(definitions(kind)));
             coming.scopes = scopes.to_vec();
         }
@@ -216,9 +213,9 @@ impl Follow {
             following.discovered = now;
             let Some(feeds) = &following.feeds else { return false };
             let cluster = feeds.cluster().with_timeout(self.timeout);
-            let task = self.runtime.spawn(async move { cluster.discover().await });
+            let running = task::start(async move { cluster.discover().await });
             self.events.push(Box::pin(async move {
-                match task.await {
+                match running.await {
                     Ok(discovery) => Event::Discovered(at, discovery),
                     Err(error) => Event::Discovered(
                         at,
@@ -323,7 +320,6 @@ impl Follow {
                 }
                 continue;
             }
-            let _inside = self.runtime.enter();
             let id = feeds.follow(scope_of(&read));
             let followed = Followed::new(read, is_foreign, is_loose, now + self.timeout);
             following.scopes.insert(id, followed);

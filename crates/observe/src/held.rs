@@ -1,6 +1,7 @@
 //! Live clusters that are looked at again and again: what was last seen of one that does not answer is kept.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -13,14 +14,17 @@ use taffrail_cluster::Cluster;
 use taffrail_object::ObjectKey;
 use taffrail_status::ActiveRules;
 
-use super::live::{self, Failure, Live, Member};
-use super::sameness::{self, Pair};
-use crate::rule_source::RulesWithOptions;
+use crate::connector::ClusterConnector;
+use crate::error::Failure;
+use crate::look;
+use crate::members::Member;
+use crate::rules::FleetRules;
+use crate::sameness::{self, Pair};
 
 /// Clusters, with what was last read of each.
-pub(crate) struct Held {
+pub struct Held {
     asked: Asked,
-    rules: RulesWithOptions,
+    rules: Arc<dyn FleetRules>,
     timeout: Duration,
     members: Vec<Kept>,
     /// What is proved of clusters that give one identity: whether they are one.
@@ -28,7 +32,7 @@ pub(crate) struct Held {
 }
 
 struct Kept {
-    live: Live,
+    live: ClusterConnector,
     /// Whom to ask further, as long as it answers.
     cluster: Option<Cluster>,
     snapshot: Snapshot,
@@ -36,17 +40,12 @@ struct Kept {
 
 impl Held {
     /// Holds nothing yet of these clusters, each of which may take `timeout` to answer.
-    pub(crate) fn new(
-        members: Vec<Member>,
-        timeout: Duration,
-        asked: Asked,
-        rules: RulesWithOptions,
-    ) -> Held {
+    pub fn new(members: Vec<Member>, timeout: Duration, asked: Asked, rules: Arc<dyn FleetRules>) -> Held {
         let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked };
         let kept = |member: Member| {
             let snapshot = member
                 .lost(Failure { reason: "NotRead".to_owned(), message: "it was not read yet".to_owned() });
-            Kept { live: Live::new(member, timeout), cluster: None, snapshot }
+            Kept { live: ClusterConnector { member, timeout }, cluster: None, snapshot }
         };
         Held {
             asked,
@@ -59,7 +58,7 @@ impl Held {
 
     /// Reads those among the clusters anew that `wanted` names by their place, all at once; then of all what the apps of
     /// others deliver into them.
-    pub(crate) async fn read(&mut self, wanted: impl Fn(usize) -> bool, now: Timestamp) {
+    pub async fn read(&mut self, wanted: impl Fn(usize) -> bool, now: Timestamp) {
         let Held { asked, rules, members, compared, .. } = self;
         let reads = members.iter_mut().enumerate().filter(|(place, _)| wanted(*place));
         let rules = rules.active();
@@ -76,18 +75,18 @@ impl Held {
             let asked = Asked { objects, ..asked.clone() };
             let snapshot = &mut kept.snapshot;
             let rules = &rules;
-            Some(async move { live::go_on(snapshot, &cluster, &asked, rules).await })
+            Some(async move { look::go_on(snapshot, &cluster, &asked, rules).await })
         });
         join_all(further).await;
     }
 
     /// The apps as they are judged at a time.
-    pub(crate) fn apps(&self, now: Timestamp) -> AppList {
+    pub fn apps(&self, now: Timestamp) -> AppList {
         apps_by(&self.asked.app_labels, &self.clusters(), &self.rules.active(), now)
     }
 
     /// The clusters, as views take them.
-    pub(crate) fn clusters(&self) -> Vec<&dyn Objects> {
+    pub fn clusters(&self) -> Vec<&dyn Objects> {
         self.members.iter().map(|kept| &kept.snapshot as &dyn Objects).collect()
     }
 }
@@ -121,7 +120,7 @@ impl Kept {
     async fn read(&mut self, asked: &Asked, now: Timestamp, rules: &ActiveRules<'_>) {
         let read = async {
             let cluster = self.live.connect().await?;
-            let snapshot = live::read(&self.live.member.name, &cluster, asked, now, rules).await?;
+            let snapshot = look::read(&self.live.member.name, &cluster, asked, now, rules).await?;
             Ok::<_, Failure>((cluster, snapshot))
         };
         match read.await {

@@ -35,7 +35,7 @@ mod tests {
     use super::super::Follow;
     use super::super::share::tests::{app, follow, until};
     use super::*;
-    use crate::source::NOTHING_MORE;
+    use crate::look::NOTHING_MORE;
 
     fn owned(kind: &str, namespace: &str, name: &str, owner: (&str, &str)) -> Value {
         let version = |kind: &str| if kind == "ConfigMap" || kind == "Pod" { "v1" } else { "apps/v1" };
@@ -80,12 +80,12 @@ mod tests {
             .to_string()
     }
 
-    fn says(follow: &mut Follow, wanted: &str) {
+    async fn says(follow: &mut Follow, wanted: &str) {
         let began = std::time::Instant::now();
         while message(follow) != wanted {
             assert!(began.elapsed().as_secs() < 60, "{wanted}: {}", message(follow));
-            follow.next(std::time::Duration::from_millis(50));
-            follow.ask();
+            follow.next(std::time::Duration::from_millis(50)).await;
+            follow.ask().await;
         }
     }
 
@@ -113,17 +113,13 @@ mod tests {
         cluster.seed(objects).unwrap();
     }
 
-    #[test]
-    fn pods_that_are_followed_by_metadata_are_followed_whole_where_they_are_evidence() {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
-        let (fleet, cluster) = runtime.block_on(async {
-            let fleet = Fleet::builder().verbatim(true).controllers(false).start().await.unwrap();
-            let cluster = fleet.cluster("one").await.unwrap();
-            world(&cluster);
-            (fleet, cluster)
-        });
-        let mut follow = follow(std::slice::from_ref(&cluster), &Memory::of(64 << 20));
-        follow.settle(NOTHING_MORE);
+    #[tokio::test(flavor = "multi_thread")]
+    async fn pods_that_are_followed_by_metadata_are_followed_whole_where_they_are_evidence() {
+        let fleet = Fleet::builder().verbatim(true).controllers(false).start().await.unwrap();
+        let cluster = fleet.cluster("one").await.unwrap();
+        world(&cluster);
+        let mut follow = follow(std::slice::from_ref(&cluster), &Memory::of(64 << 20)).await;
+        follow.settle(NOTHING_MORE).await;
         let is_followed = |follow: &Follow, namespace: Option<&str>, projection: Projection| {
             let mut reads = follow.clusters[0].scopes.values().map(|followed| &followed.read);
             reads.any(|read| {
@@ -134,24 +130,24 @@ mod tests {
                     && read.projection == projection
             })
         };
-        until(&mut follow, |it| is_followed(it, None, Projection::Metadata));
+        until(&mut follow, |it| is_followed(it, None, Projection::Metadata)).await;
         assert_eq!(message(&mut follow), "");
 
         // It turns bad after all Pods were listed.
         cluster.apply(deployment(false)).unwrap();
-        says(&mut follow, "first");
+        says(&mut follow, "first").await;
         assert!(is_followed(&follow, Some("shop"), Projection::Full));
         // What both scopes say of a Pod that comes again under its name is heard in any order.
         for round in 0..20 {
             assert!(cluster.delete("v1", "Pod", "shop", "web-1-a"));
             let text = format!("again {round}");
             cluster.apply(pod("web-1-a", &text)).unwrap();
-            says(&mut follow, &text);
+            says(&mut follow, &text).await;
         }
         assert!(cluster.delete("v1", "Pod", "shop", "web-1-a"));
-        says(&mut follow, "");
+        says(&mut follow, "").await;
         let key = ObjectKey::new("", "Pod", "shop", "web-1-a");
-        until(&mut follow, |it| found(&it.fleet.snapshots[0], &key).is_none());
+        until(&mut follow, |it| found(&it.fleet.snapshots[0], &key).is_none()).await;
         assert!(follow.fleet.snapshots[0].is_observed("", "Pod", Some("shop")));
         drop(fleet);
     }

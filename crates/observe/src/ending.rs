@@ -30,7 +30,7 @@ const LAST: [(&str, &[&str], &str); 8] = [
 /// The last object of a dump, beside those before it. Items of a list that has its `kind` are no part of it: in what kubectl
 /// prints that stands below them.
 #[derive(Debug, Default)]
-pub(super) struct Ending {
+pub(crate) struct Ending {
     /// Whether the last object lacks what a server prints.
     last: bool,
     /// Whether another does as well: then somebody left such fields out.
@@ -41,7 +41,7 @@ pub(super) struct Ending {
 
 impl Ending {
     /// Takes in the next object.
-    pub(super) fn see(&mut self, object: &Object<'_>) {
+    pub(crate) fn see(&mut self, object: &Object<'_>) {
         self.before |= self.last;
         let has = |field: &str| object.at(&["metadata", field]).is_some_and(|value| !value.is_null());
         // The UID is the last of the metadata that every object has.
@@ -51,7 +51,7 @@ impl Ending {
     }
 
     /// Returns true if the last object is a part of one. Of one that was cut inside its last field that cannot be known.
-    pub(super) fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.last && !self.before && self.is_of_server
     }
 }

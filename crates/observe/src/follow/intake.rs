@@ -11,10 +11,11 @@ use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, Reason, S
 use taffrail_object::{GroupKind, ObjectKey, Projection};
 use tokio::time::Instant;
 
-use super::super::live::{Failure, begun, catalog, take};
 use super::holders::Holders;
 use super::plan::get;
 use super::{Connected, Event, Fetch, Follow, Followed, bodies};
+use crate::error::Failure;
+use crate::look::{begun, catalog, take};
 
 /// How often a cluster that cannot be connected to is tried again.
 const RETRY: Duration = Duration::from_secs(3);
@@ -143,7 +144,6 @@ impl Follow {
         }
         let following = &mut self.clusters[at];
         let context = following.member.context.as_deref().ok().cloned();
-        let _inside = self.runtime.enter();
         following.held = Some(cluster.hold());
         let mut settings = FeedSettings::default();
         settings.lists = self.lists;

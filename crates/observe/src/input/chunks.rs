@@ -9,11 +9,14 @@ const PIECE: usize = 64 << 10;
 /// Maximum size of a line or YAML document, in bytes; a longer one is not a Kubernetes object.
 const LONGEST: usize = 256 << 20;
 
-/// The format of a stream.
+/// The form of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub enum InputShape {
     /// A JSON object on each line. With `exact`, each line gets exactly one answer, even an empty one or a list.
-    Lines { exact: bool },
+    Lines {
+        /// True if each line gets exactly one answer, also an empty one or a list.
+        exact: bool,
+    },
     /// JSON values one after the other.
     Json,
     /// YAML documents.
@@ -22,20 +25,22 @@ pub(crate) enum Shape {
 
 /// A part of a stream: whole lines, whole documents, or all of it.
 #[derive(Debug)]
-pub(crate) struct Chunk {
+pub struct Chunk {
     /// Name of the source, for messages.
-    pub(crate) source: Arc<str>,
+    pub source: Arc<str>,
     /// The number of its first line, from 1.
-    pub(crate) line: u64,
-    pub(crate) shape: Shape,
-    pub(crate) text: Vec<u8>,
+    pub line: u64,
+    /// The shape of the whole stream.
+    pub shape: InputShape,
+    /// The bytes.
+    pub text: Vec<u8>,
 }
 
 /// Cuts a stream into chunks.
-pub(crate) struct Chunks {
+pub struct Chunks {
     reader: Box<dyn Read + Send>,
     source: Arc<str>,
-    shape: Option<Shape>,
+    shape: Option<InputShape>,
     line: u64,
     /// Bytes read but not yet returned.
     rest: Vec<u8>,
@@ -44,12 +49,12 @@ pub(crate) struct Chunks {
 
 impl Chunks {
     /// Creates the chunks of `reader`; without a `shape` the first bytes decide.
-    pub(crate) fn new(reader: Box<dyn Read + Send>, source: &str, shape: Option<Shape>) -> Chunks {
+    pub fn new(reader: Box<dyn Read + Send>, source: &str, shape: Option<InputShape>) -> Chunks {
         Chunks { reader, source: source.into(), shape, line: 1, rest: Vec::new(), ended: false }
     }
 
     /// Returns the next chunk, or `None` at the end.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Chunk>> {
+    pub fn next(&mut self) -> io::Result<Option<Chunk>> {
         let mut searched = 0;
         loop {
             self.fill()?;
@@ -64,15 +69,15 @@ impl Chunks {
                 return Ok((!self.rest.is_empty()).then(|| self.cut(self.rest.len(), shape)));
             }
             let end = match shape {
-                Shape::Lines { .. } => last_line(&self.rest, searched),
-                Shape::Yaml => last_document(&self.rest, searched),
-                Shape::Json => None,
+                InputShape::Lines { .. } => last_line(&self.rest, searched),
+                InputShape::Yaml => last_document(&self.rest, searched),
+                InputShape::Json => None,
             };
             if let Some(end) = end {
                 return Ok(Some(self.cut(end, shape)));
             }
-            if shape != Shape::Json && self.rest.len() > LONGEST {
-                let what = if shape == Shape::Yaml { "document" } else { "line" };
+            if shape != InputShape::Json && self.rest.len() > LONGEST {
+                let what = if shape == InputShape::Yaml { "document" } else { "line" };
                 let message =
                     format!("the {what} at line {} is longer than {} MiB", self.line, LONGEST >> 20);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
@@ -92,7 +97,7 @@ impl Chunks {
         Ok(())
     }
 
-    fn cut(&mut self, end: usize, shape: Shape) -> Chunk {
+    fn cut(&mut self, end: usize, shape: InputShape) -> Chunk {
         let mut rest = Vec::with_capacity(self.rest.len() - end + PIECE);
         rest.extend_from_slice(&self.rest[end..]);
         self.rest.truncate(end);
@@ -131,7 +136,7 @@ fn last_document(text: &[u8], from: usize) -> Option<usize> {
 ///
 /// It is YAML unless it starts with a brace or bracket. If the first line is a complete JSON value it is JSON lines,
 /// otherwise JSON.
-fn guess(text: &[u8], ended: bool) -> Option<Shape> {
+fn guess(text: &[u8], ended: bool) -> Option<InputShape> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let start = text.iter().position(|byte| !byte.is_ascii_whitespace());
     match start.map(|start| (start, text[start])) {
@@ -140,14 +145,14 @@ fn guess(text: &[u8], ended: bool) -> Option<Shape> {
             match tail.iter().position(|&byte| byte == b'\n') {
                 Some(end) => {
                     let whole = taffrail_object::json::Parser::new().parse(&tail[..end]).is_ok();
-                    Some(if whole { Shape::Lines { exact: false } } else { Shape::Json })
+                    Some(if whole { InputShape::Lines { exact: false } } else { InputShape::Json })
                 }
-                None if ended => Some(Shape::Json),
+                None if ended => Some(InputShape::Json),
                 None => None,
             }
         }
-        Some(_) => Some(Shape::Yaml),
-        None if ended => Some(Shape::Yaml),
+        Some(_) => Some(InputShape::Yaml),
+        None if ended => Some(InputShape::Yaml),
         None => None,
     }
 }
@@ -156,7 +161,7 @@ fn guess(text: &[u8], ended: bool) -> Option<Shape> {
 mod tests {
     use super::*;
 
-    fn chunks(text: &str) -> (Option<Shape>, String) {
+    fn chunks(text: &str) -> (Option<InputShape>, String) {
         let mut chunks = Chunks::new(Box::new(io::Cursor::new(text.to_owned())), "test", None);
         let mut joined = Vec::new();
         while let Some(chunk) = chunks.next().unwrap() {
@@ -169,12 +174,12 @@ mod tests {
     #[test]
     fn the_first_bytes_tell_the_shape() {
         for (text, shape) in [
-            ("kind: Pod\n", Shape::Yaml),
-            ("---\nkind: Pod\n", Shape::Yaml),
-            ("", Shape::Yaml),
-            ("{\"kind\":\"Pod\"}\n{", Shape::Lines { exact: false }),
-            ("{\n \"kind\":\"Pod\"}", Shape::Json),
-            ("{\"kind\":\"Pod\"}", Shape::Json),
+            ("kind: Pod\n", InputShape::Yaml),
+            ("---\nkind: Pod\n", InputShape::Yaml),
+            ("", InputShape::Yaml),
+            ("{\"kind\":\"Pod\"}\n{", InputShape::Lines { exact: false }),
+            ("{\n \"kind\":\"Pod\"}", InputShape::Json),
+            ("{\"kind\":\"Pod\"}", InputShape::Json),
         ] {
             assert_eq!(chunks(text), (Some(shape), text.to_owned()), "{text:?}");
         }
@@ -184,10 +189,10 @@ mod tests {
     fn long_streams_are_cut_between_documents_and_lines_and_nothing_is_lost() {
         let document = format!("kind: ConfigMap\ndata: {}\n", "x".repeat(1000));
         let yaml = vec![document; 1500].join("---\n");
-        assert_eq!(chunks(&yaml), (Some(Shape::Yaml), yaml.clone()));
+        assert_eq!(chunks(&yaml), (Some(InputShape::Yaml), yaml.clone()));
 
         let line = format!("{{\"kind\":\"{}\"}}\n", "x".repeat(PIECE * 2));
         let lines = line.repeat(4);
-        assert_eq!(chunks(&lines), (Some(Shape::Lines { exact: false }), lines.clone()));
+        assert_eq!(chunks(&lines), (Some(InputShape::Lines { exact: false }), lines.clone()));
     }
 }

@@ -5,11 +5,11 @@ use std::fmt;
 use taffrail_object::json::{self, Parser, Value};
 use taffrail_object::{Object, ObjectError, yaml};
 
-use super::chunks::{Chunk, Shape, count_lines};
+use super::chunks::{Chunk, InputShape, count_lines};
 
 /// The reason why a part of the input is not an object.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub enum InputFault {
     Json(json::Error),
     Object(ObjectError),
     Yaml(String),
@@ -25,48 +25,50 @@ pub(crate) enum Fault {
 const TORN: &str =
     "stands where no list has it; it may be a part of one of the items, and what follows may be missing";
 
-impl fmt::Display for Fault {
+impl fmt::Display for InputFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Json(error) => write!(f, "not JSON: {error}"),
-            Fault::Object(error @ ObjectError::NotAnObject) => write!(f, "value {error}"),
-            Fault::Object(error) => write!(f, "object {error}"),
-            Fault::Yaml(message) => write!(f, "not YAML: {message}"),
-            Fault::Torn(member) => write!(f, "the list may be torn: {member:?} {TORN}"),
-            Fault::CutList => f.write_str(
+            InputFault::Json(error) => write!(f, "not JSON: {error}"),
+            InputFault::Object(error @ ObjectError::NotAnObject) => write!(f, "value {error}"),
+            InputFault::Object(error) => write!(f, "object {error}"),
+            InputFault::Yaml(message) => write!(f, "not YAML: {message}"),
+            InputFault::Torn(member) => write!(f, "the list may be torn: {member:?} {TORN}"),
+            InputFault::CutList => f.write_str(
                 "the list is cut: its kind is missing, which kubectl prints below the items; the last one is left out, \
                  as it may be half of one",
             ),
-            Fault::Binary(offset) => write!(f, "not text: byte {offset} is no UTF-8"),
+            InputFault::Binary(offset) => write!(f, "not text: byte {offset} is no UTF-8"),
         }
     }
 }
 
 /// A part of the input: its first line, and its object or the error.
-pub(crate) struct Parsed<'a> {
-    pub(crate) line: u64,
-    pub(crate) object: Result<Object<'a>, Fault>,
+pub struct Parsed<'a> {
+    /// The number of the line, from 1.
+    pub line: u64,
+    /// The object, or what is wrong with it.
+    pub object: Result<Object<'a>, InputFault>,
     /// True for an item of a list whose end was read.
-    pub(crate) is_item: bool,
+    pub is_item: bool,
 }
 
 impl<'a> Parsed<'a> {
     /// Creates a result that is not an item of a list.
-    pub(crate) fn single(line: u64, object: Result<Object<'a>, Fault>) -> Parsed<'a> {
+    pub fn single(line: u64, object: Result<Object<'a>, InputFault>) -> Parsed<'a> {
         Parsed { line, object, is_item: false }
     }
 
-    fn item(line: u64, object: Result<Object<'a>, Fault>) -> Parsed<'a> {
+    fn item(line: u64, object: Result<Object<'a>, InputFault>) -> Parsed<'a> {
         Parsed { line, object, is_item: true }
     }
 }
 
 /// Calls `consume` with each object of a chunk in order, and with the items in place of a list.
-pub(crate) fn each(chunk: &Chunk, parser: &mut Parser, mut consume: impl FnMut(Parsed<'_>)) {
+pub fn each(chunk: &Chunk, parser: &mut Parser, mut consume: impl FnMut(Parsed<'_>)) {
     match chunk.shape {
-        Shape::Lines { exact } => lines(chunk, exact, parser, &mut consume),
-        Shape::Json => values(chunk, parser, &mut consume),
-        Shape::Yaml => documents(chunk, &mut consume),
+        InputShape::Lines { exact } => lines(chunk, exact, parser, &mut consume),
+        InputShape::Json => values(chunk, parser, &mut consume),
+        InputShape::Yaml => documents(chunk, &mut consume),
     }
 }
 
@@ -77,11 +79,11 @@ fn lines(chunk: &Chunk, exact: bool, parser: &mut Parser, consume: &mut impl FnM
         }
         match parser.parse(text) {
             Ok(document) if exact => {
-                let object = Object::new(document.root()).map_err(Fault::Object);
+                let object = Object::new(document.root()).map_err(InputFault::Object);
                 consume(Parsed::single(line, object));
             }
             Ok(document) => value(document.root(), line, consume),
-            Err(error) => consume(Parsed::single(line, Err(Fault::Json(error)))),
+            Err(error) => consume(Parsed::single(line, Err(InputFault::Json(error)))),
         }
     }
 }
@@ -116,7 +118,7 @@ fn values(chunk: &Chunk, parser: &mut Parser, consume: &mut impl FnMut(Parsed<'_
             Err(error) => {
                 // The start of the next value is unknown.
                 let line = line + count_lines(&rest[..error.offset.min(rest.len())]);
-                return consume(Parsed::single(line, Err(Fault::Json(error))));
+                return consume(Parsed::single(line, Err(InputFault::Json(error))));
             }
         }
     }
@@ -149,11 +151,11 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
     let text = match std::str::from_utf8(text) {
         Ok(text) if !text.contains('\0') => text,
         Ok(text) => {
-            let fault = Fault::Binary(text.find('\0').unwrap_or_default());
+            let fault = InputFault::Binary(text.find('\0').unwrap_or_default());
             return consume(Parsed::single(line, Err(fault)));
         }
         Err(error) => {
-            let fault = Fault::Binary(error.valid_up_to());
+            let fault = InputFault::Binary(error.valid_up_to());
             return consume(Parsed::single(line, Err(fault)));
         }
     };
@@ -169,7 +171,7 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
             Some(yaml::Items { list, faulty, more, has_last }) => (list, faulty, more, has_last),
             None => {
                 let line = line + error.line.map_or(blank as u64, |line| line.saturating_sub(1));
-                return consume(Parsed::single(line, Err(Fault::Yaml(error.message))));
+                return consume(Parsed::single(line, Err(InputFault::Yaml(error.message))));
             }
         },
     };
@@ -180,9 +182,9 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
             let items = Value::from(tree).get("items").and_then(Value::items).into_iter().flatten();
             let items: Vec<Value<'_>> = items.collect();
             for item in items.iter().rev().skip(usize::from(has_last)).rev() {
-                consume(Parsed::single(first, Object::new(*item).map_err(Fault::Object)));
+                consume(Parsed::single(first, Object::new(*item).map_err(InputFault::Object)));
             }
-            consume(Parsed::single(first, Err(Fault::CutList)));
+            consume(Parsed::single(first, Err(InputFault::CutList)));
             if !has_last && more == 0 {
                 // The cut explains the error in the last item.
                 faulty.pop();
@@ -191,15 +193,15 @@ fn document(text: &[u8], line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
         tree => {
             value(Value::from(tree), first, consume);
             if let Some(member) = torn(&read) {
-                consume(Parsed::single(first, Err(Fault::Torn(member))));
+                consume(Parsed::single(first, Err(InputFault::Torn(member))));
             }
         }
     }
     for fault in faulty {
-        consume(Parsed::single(line + fault.line, Err(Fault::Yaml(fault.message))));
+        consume(Parsed::single(line + fault.line, Err(InputFault::Yaml(fault.message))));
     }
     if more > 0 {
-        consume(Parsed::single(first, Err(Fault::Yaml(format!("{more} more items of the list")))));
+        consume(Parsed::single(first, Err(InputFault::Yaml(format!("{more} more items of the list")))));
     }
 }
 
@@ -226,18 +228,18 @@ fn is_cut_list(tree: &serde_json::Value) -> bool {
 fn value(root: Value<'_>, line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
     if let Some(items) = root.items() {
         for item in items {
-            consume(Parsed::item(line, Object::new(item).map_err(Fault::Object)));
+            consume(Parsed::item(line, Object::new(item).map_err(InputFault::Object)));
         }
         return;
     }
     let object = match Object::new(root) {
         Ok(object) => object,
-        Err(error) => return consume(Parsed::single(line, Err(Fault::Object(error)))),
+        Err(error) => return consume(Parsed::single(line, Err(InputFault::Object(error)))),
     };
     match object.items() {
         Some(items) => {
             for item in items {
-                consume(Parsed::item(line, item.map_err(Fault::Object)));
+                consume(Parsed::item(line, item.map_err(InputFault::Object)));
             }
         }
         None => consume(Parsed::single(line, Ok(object))),
@@ -252,7 +254,7 @@ mod tests {
     const LISTS: &str = include_str!("../../../object/tests/printed/lists.jsonl");
 
     /// What is read of a text, and the faults that are told.
-    fn read(text: &str, shape: Shape) -> (Vec<Tree>, Vec<String>) {
+    fn read(text: &str, shape: InputShape) -> (Vec<Tree>, Vec<String>) {
         let chunk = Chunk { source: "test".into(), line: 1, shape, text: text.as_bytes().to_vec() };
         let (mut objects, mut faults) = (Vec::new(), Vec::new());
         each(&chunk, &mut Parser::new(), |parsed| match parsed.object {
@@ -268,13 +270,13 @@ mod tests {
 
     #[test]
     fn a_dump_of_hostile_objects_in_yaml_holds_what_it_holds_in_json() {
-        let (expected, faults) = read(LISTS, Shape::Lines { exact: false });
+        let (expected, faults) = read(LISTS, InputShape::Lines { exact: false });
         assert_eq!((faults.len(), expected.len() > 1000), (0, true));
         let printed = include_str!("../../../object/tests/printed/lists-2.yaml");
-        assert!(read(printed, Shape::Yaml) == (expected.clone(), Vec::new()));
+        assert!(read(printed, InputShape::Yaml) == (expected.clone(), Vec::new()));
         // What this library prints it cannot always read itself.
         let printed = include_str!("../../../object/tests/printed/lists-3.yaml");
-        let (objects, faults) = read(printed, Shape::Yaml);
+        let (objects, faults) = read(printed, InputShape::Yaml);
         assert!(
             faults.iter().all(|fault| fault.contains("item ConfigMap tenant/t")
                 || fault.contains("item HelmRelease tenant/t")),
@@ -291,12 +293,12 @@ mod tests {
 
     #[test]
     fn an_item_that_is_no_yaml_costs_no_other_item_of_any_list() {
-        let (expected, _) = read(LISTS, Shape::Lines { exact: false });
+        let (expected, _) = read(LISTS, InputShape::Lines { exact: false });
         let printed = include_str!("../../../object/tests/printed/lists-2.yaml");
         let faulty = printed
             .replace("\nitems:\n", "\nitems:\n- kind: Pod\n  metadata:\n    name: x\n  spec: 'a\n")
             .replace("\nkind: List", "\n- {a: [\nkind: List");
-        let (objects, faults) = read(&faulty, Shape::Yaml);
+        let (objects, faults) = read(&faulty, InputShape::Yaml);
         assert!(objects == expected);
         assert_eq!(faults.len(), 2 * LISTS.lines().count());
         assert!(faults[0].starts_with("not YAML: item Pod x: "), "{}", faults[0]);
@@ -307,7 +309,7 @@ mod tests {
         let item = "- {kind: Secret, metadata: {name: a}}\n";
         for member in ["q: x", "items: []", "kind: List"] {
             let (_, faults) =
-                read(&format!("apiVersion: v1\nitems:\n{item}kind: List\n{member}\n"), Shape::Yaml);
+                read(&format!("apiVersion: v1\nitems:\n{item}kind: List\n{member}\n"), InputShape::Yaml);
             assert_eq!(faults.len(), 1, "{member}");
             assert!(faults[0].contains("what follows may be missing"), "{faults:?}");
         }
@@ -319,7 +321,7 @@ mod tests {
              flag: [yes, Off, y, ~]\nnumbers: [0x1F, 010, 0o17, 0b11, 1_000, +5, 1e3, 1.5, 08]\n\
              texts: [.inf, -.INF, .nan, 1e999, 2001-01-01, 1:30, !foo 5, !!str 5, '5', 1.2.3]\nbytes: !!binary aGk=\nforced: [!!int '5', !!bool x]\n\
              key: 1\nkey: 2\n010: a\n...\n";
-        let (objects, faults) = read(text, Shape::Yaml);
+        let (objects, faults) = read(text, InputShape::Yaml);
         assert_eq!(faults, Vec::<String>::new());
         let expected = serde_json::json!({"apiVersion": "", "kind": "A", "base": {"x": 1, "y": 2}, "all": {"x": 5, "y": 2},
             "both": {"x": 1, "y": 2, "z": 3}, "own": {"<<": {"a": 1}}, "flag": [true, false, true, null],

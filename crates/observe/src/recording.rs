@@ -6,118 +6,144 @@ use taffrail_apps::{KindCatalog, Read, ServedKind, Target, needs_body};
 use taffrail_object::Projection;
 
 /// The API version of the first and the last line.
-pub(crate) const VERSION: &str = "cli.taffrail.dev/v1alpha1";
+pub const VERSION: &str = "cli.taffrail.dev/v1alpha1";
 
 /// The group of [`VERSION`]: objects of it are the dump's own lines, and no others are in a dump.
-pub(crate) const GROUP: &str = "cli.taffrail.dev";
+pub const GROUP: &str = "cli.taffrail.dev";
 
 /// The kind of the first line.
-pub(crate) const OPENING: &str = "Dump";
+pub const OPENING: &str = "Dump";
 
 /// The kind of the last line.
-pub(crate) const CLOSING: &str = "DumpEnd";
+pub const CLOSING: &str = "DumpEnd";
 
 /// The first line of a dump.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Opening {
-    pub(crate) api_version: String,
-    pub(crate) kind: String,
-    pub(crate) metadata: Name,
+pub struct Opening {
+    /// The API version, [`VERSION`].
+    pub api_version: String,
+    /// The kind, [`OPENING`].
+    pub kind: String,
+    /// The name of the cluster.
+    pub metadata: Name,
     /// The address of the API server.
-    pub(crate) server: String,
+    pub server: String,
     /// The version of the API server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) version: Option<String>,
+    pub version: Option<String>,
     /// The time of the first request, by the clock of the machine that wrote the dump.
-    pub(crate) observed_at: String,
+    pub observed_at: String,
     /// By how much the clock of the API server was ahead of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) clock_ahead_seconds: Option<i64>,
+    pub clock_ahead_seconds: Option<i64>,
     /// The only namespace that was read; absent if all were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) namespace: Option<String>,
-    pub(crate) kinds: Vec<Kind>,
+    pub namespace: Option<String>,
+    /// The kinds that the API server serves.
+    pub kinds: Vec<RecordedKind>,
     /// Groups whose kinds could not be discovered.
     #[serde(default)]
-    pub(crate) broken: Vec<Broken>,
+    pub broken: Vec<Broken>,
 }
 
 /// The name of the cluster, as its context has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Name {
-    pub(crate) name: String,
+pub struct Name {
+    /// The name.
+    pub name: String,
 }
 
 /// A kind that the API server serves.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Kind {
-    pub(crate) group: String,
-    pub(crate) version: String,
-    pub(crate) kind: String,
-    pub(crate) plural: String,
-    pub(crate) namespaced: bool,
-    pub(crate) verbs: Vec<String>,
+pub struct RecordedKind {
+    /// The group, empty for the core one.
+    pub group: String,
+    /// The preferred version.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+    /// The plural name, as it stands in paths.
+    pub plural: String,
+    /// True if objects of the kind are in namespaces.
+    pub namespaced: bool,
+    /// The verbs that the API server offers.
+    pub verbs: Vec<String>,
+    /// True if the kind has a status subresource.
     #[serde(default)]
-    pub(crate) has_status_subresource: bool,
+    pub has_status_subresource: bool,
 }
 
 /// A group whose kinds could not be discovered.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Broken {
-    pub(crate) group: String,
-    pub(crate) reason: String,
+pub struct Broken {
+    /// The group, empty for the core one.
+    pub group: String,
+    /// One word in CamelCase.
+    pub reason: String,
 }
 
 /// The last line of a dump.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Closing {
-    pub(crate) api_version: String,
-    pub(crate) kind: String,
-    pub(crate) metadata: Name,
+pub struct Closing {
+    /// The API version, [`VERSION`].
+    pub api_version: String,
+    /// The kind, [`CLOSING`].
+    pub kind: String,
+    /// The name of the cluster.
+    pub metadata: Name,
     /// The number of lines between the first and the last one.
-    pub(crate) lines: u64,
-    pub(crate) scopes: Vec<RecordedScope>,
+    pub lines: u64,
+    /// The scopes that were read, or tried.
+    pub scopes: Vec<RecordedScope>,
     /// Single objects whose bodies were wanted and could not be read.
     #[serde(default)]
-    pub(crate) unread: Vec<Unread>,
+    pub unread: Vec<Unread>,
     /// The reason why nothing was read, of a cluster that did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) lost: Option<Lost>,
+    pub lost: Option<Lost>,
 }
 
 /// The reason why a cluster did not answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Lost {
+pub struct Lost {
     /// One word in CamelCase.
-    pub(crate) reason: String,
-    pub(crate) message: String,
+    pub reason: String,
+    /// A sentence for people.
+    pub message: String,
 }
 
 /// A kind, in one namespace or in all, and what came of listing it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RecordedScope {
-    pub(crate) group: String,
-    pub(crate) version: String,
-    pub(crate) kind: String,
-    pub(crate) plural: String,
+pub struct RecordedScope {
+    /// The group, empty for the core one.
+    pub group: String,
+    /// The preferred version.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+    /// The plural name, as it stands in paths.
+    pub plural: String,
+    /// The namespace; absent for all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) namespace: Option<String>,
-    pub(crate) state: State,
+    pub namespace: Option<String>,
+    /// The outcome of listing it.
+    pub state: State,
     /// One word in CamelCase, where it could not be read.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) reason: String,
+    pub reason: String,
+    /// A sentence for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) message: String,
+    pub message: String,
     /// The number of objects of it in the dump.
-    pub(crate) objects: u64,
+    pub objects: u64,
 }
 
 /// What came of listing a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum State {
+pub enum State {
     /// The dump holds all of its objects.
     Read,
     /// The API server does not serve it.
@@ -130,24 +156,30 @@ pub(crate) enum State {
 
 /// A single object that could not be read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Unread {
-    pub(crate) group: String,
-    pub(crate) kind: String,
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-    pub(crate) reason: String,
-    pub(crate) message: String,
+pub struct Unread {
+    /// The group, empty for the core one.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// The namespace, empty where the kind has none.
+    pub namespace: String,
+    /// The name of the object.
+    pub name: String,
+    /// One word in CamelCase.
+    pub reason: String,
+    /// A sentence for people.
+    pub message: String,
 }
 
 impl Opening {
     /// The first line of a dump, if `line` is one.
-    pub(crate) fn read(line: &[u8]) -> Option<Opening> {
+    pub fn read(line: &[u8]) -> Option<Opening> {
         let opening: Opening = serde_json::from_slice(line).ok()?;
         (opening.api_version == VERSION && opening.kind == OPENING).then_some(opening)
     }
 
     /// Returns what discovery said.
-    pub(crate) fn catalog(&self) -> KindCatalog {
+    pub fn catalog(&self) -> KindCatalog {
         let kinds = self.kinds.iter().map(|kind| ServedKind {
             group: kind.group.clone(),
             version: kind.version.clone(),
@@ -162,9 +194,9 @@ impl Opening {
     }
 }
 
-impl From<&ServedKind> for Kind {
-    fn from(served: &ServedKind) -> Kind {
-        Kind {
+impl From<&ServedKind> for RecordedKind {
+    fn from(served: &ServedKind) -> RecordedKind {
+        RecordedKind {
             group: served.group.clone(),
             version: served.version.clone(),
             kind: served.kind.clone(),
@@ -178,7 +210,7 @@ impl From<&ServedKind> for Kind {
 
 impl RecordedScope {
     /// Returns the list that it stands for.
-    pub(crate) fn read(&self) -> Read {
+    pub fn read(&self) -> Read {
         let projection =
             if needs_body(&self.group, &self.kind) { Projection::Full } else { Projection::Metadata };
         Read {
@@ -193,7 +225,7 @@ impl RecordedScope {
     }
 
     /// Whether `read` asks for objects of it.
-    pub(crate) fn covers(&self, read: &Read) -> bool {
+    pub fn covers(&self, read: &Read) -> bool {
         self.group == read.group
             && self.kind == read.kind
             && (self.namespace.is_none() || self.namespace == read.namespace)

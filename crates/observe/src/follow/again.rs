@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::look::{Outcome, read_one, take};
 use taffrail_apps::{Answer, Read, Snapshot};
 use taffrail_cluster::{Cluster, Reason, ScopeId};
 use taffrail_object::{Object, ObjectKey};
-
-use super::super::live::{Outcome, read_one, take};
 
 /// How often each is read.
 const INTERVAL: Duration = Duration::from_secs(5);

@@ -6,30 +6,39 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_apps::{
-    Answer, Asked, NOT_IN_DUMP, Objects, Read, Scope, ScopeError, Snapshot, Target, next_reads,
+    Answer, AppLabels, Asked, NOT_IN_DUMP, Objects, Read, Scope, ScopeError, Snapshot, Target, next_reads,
     wanted_elsewhere,
 };
+use taffrail_cluster::chain;
 use taffrail_object::json::{OwnedDocument, Parser};
 use taffrail_object::{Object, Projection};
 use taffrail_status::{ActiveRules, ClusterState as _};
 
-use super::ending::Ending;
-use super::recording::{CLOSING, Closing, GROUP, OPENING, Opening, RecordedScope, State};
-use crate::complaint::Complaint;
-use crate::input::{self, Chunks, Shape, Source};
+use crate::ending::Ending;
+use crate::error::ObserveError;
+use crate::fleet::FleetSnapshot;
+use crate::input::{self, Chunks, InputShape, InputSource};
+use crate::recording::{CLOSING, Closing, GROUP, OPENING, Opening, RecordedScope, State};
+use crate::rules::FleetRules;
 
 /// What the first line of a dump says before the address of its API server.
 const SERVER: &str = "# server:";
 
-/// What was read of dumps.
-pub(super) struct Dumps {
-    pub(super) snapshots: Vec<Snapshot>,
-    pub(super) complaints: Vec<Complaint>,
-    /// The time at which they are judged.
-    pub(super) now: Timestamp,
+/// The dumps to read, and what to read of them.
+#[derive(Debug)]
+pub struct DumpRequest<'d> {
+    /// Files, or folders of files.
+    pub paths: &'d [PathBuf],
+    /// The time at which they are judged; `None`: the time at which the newest was written, where all of them say so.
+    pub now: Option<Timestamp>,
+    /// The rules by which they are judged.
+    pub rules: Arc<dyn FleetRules>,
+    /// The labels that name apps.
+    pub labels: AppLabels,
 }
 
 /// A file, read.
@@ -45,19 +54,22 @@ struct Recording {
     closing: Option<Closing>,
 }
 
-/// Reads the dumps that `paths` name: files, or folders of files. They are judged at `fixed`, else at the time at which
-/// the newest was written, where all of them say so.
-pub(super) fn read(
-    paths: &[PathBuf],
-    fixed: Option<Timestamp>,
+/// Reads dumps, of each what `asked` says when it sees what there is: what could not be read when a dump was written is
+/// reported where that is wanted.
+///
+/// # Errors
+/// Fails when no dump can be found. A file that cannot be read is a cluster that cannot be read.
+pub fn read_dumps(
+    request: DumpRequest<'_>,
     asked: &dyn Fn(&Snapshot) -> Asked,
-    rules: &ActiveRules<'_>,
-) -> Result<Dumps, Complaint> {
-    let (sources, mut complaints) = input::sources(paths, false);
+) -> Result<FleetSnapshot, ObserveError> {
+    let DumpRequest { paths, now: fixed, rules: judging, labels } = request;
+    let rules = &judging.active();
+    let (sources, mut problems) = input::sources(paths, false);
     if sources.is_empty()
-        && let Some(complaint) = complaints.pop()
+        && let Some(problem) = problems.pop()
     {
-        return Err(complaint);
+        return Err(problem);
     }
     let current = Timestamp::now();
     let mut files: Vec<File> = sources.iter().map(|source| file(source, fixed, current)).collect();
@@ -69,7 +81,7 @@ pub(super) fn read(
     let names: Vec<String> = files.iter().map(|file| file.snapshot.name().to_owned()).collect();
     for (file, source) in files.iter_mut().zip(&sources) {
         // Two dumps of one cluster, of two times perhaps, are told apart by the names of their files.
-        if let Source::File(path) = source
+        if let InputSource::File(path) = source
             && names.iter().filter(|name| *name == file.snapshot.name()).count() > 1
         {
             file.snapshot.set_name(stem(path));
@@ -96,23 +108,21 @@ pub(super) fn read(
             recording.answer(snapshot, &asked, rules);
         }
     }
-    Ok(Dumps {
-        snapshots: files.into_iter().map(|file| file.snapshot).collect(),
-        complaints,
-        now: fixed.or(recorded).unwrap_or(current),
-    })
+    let now = fixed.or(recorded).unwrap_or(current);
+    let snapshots = files.into_iter().map(|file| file.snapshot).collect();
+    Ok(FleetSnapshot { snapshots, now, aged: now, rules: judging, problems, labels })
 }
 
-fn file(source: &Source, fixed: Option<Timestamp>, current: Timestamp) -> File {
+fn file(source: &InputSource, fixed: Option<Timestamp>, current: Timestamp) -> File {
     let file = source.name();
     let name = match source {
-        Source::Stdin => "stdin".to_owned(),
-        Source::File(path) => stem(path),
+        InputSource::Stdin => "stdin".to_owned(),
+        InputSource::File(path) => stem(path),
     };
     let mut chunks = match source.open() {
         Ok(reader) => Chunks::new(reader, &file, None),
-        Err(complaint) => {
-            let snapshot = Snapshot::lost(name, "Unreadable", complaint.to_string());
+        Err(error) => {
+            let snapshot = Snapshot::lost(name, "Unreadable", chain(&error));
             return File { snapshot, recording: None };
         }
     };
@@ -148,7 +158,7 @@ fn file(source: &Source, fixed: Option<Timestamp>, current: Timestamp) -> File {
                 Some(opening)
             });
         }
-        is_cut = chunk.shape == Shape::Yaml && !chunk.text.ends_with(b"\n");
+        is_cut = chunk.shape == InputShape::Yaml && !chunk.text.ends_with(b"\n");
         input::each(&chunk, &mut parser, |parsed| {
             let place = format!("{file}:{}", parsed.line);
             let kept = match parsed.object {
@@ -161,7 +171,7 @@ fn file(source: &Source, fixed: Option<Timestamp>, current: Timestamp) -> File {
                     return;
                 }
                 Ok(object) => {
-                    if chunk.shape == Shape::Yaml && !parsed.is_item {
+                    if chunk.shape == InputShape::Yaml && !parsed.is_item {
                         ending.see(&object);
                     }
                     keep(&mut snapshot, &object, opening.is_some())
