@@ -29,20 +29,20 @@ impl Pointers {
             // One event is served by two API groups.
             if key.kind == "Event"
                 && let Some((_, regarding)) = Event::read(&object)
-                && events.insert((&*key.namespace, &*key.name))
+                && events.insert((key.namespace, key.name))
             {
                 let [kind, namespace, name] =
                     [regarding.kind, regarding.namespace, regarding.name].map(|text| text.into_owned());
                 let about = (kind, namespace, name);
-                pointers.events.entry(about).or_default().push(key.clone());
+                pointers.events.entry(about).or_default().push(key.to_owned());
             }
             for uid in other_owners(&object) {
-                pointers.held.entry(uid.into_owned()).or_default().push(key.clone());
+                pointers.held.entry(uid.into_owned()).or_default().push(key.to_owned());
             }
             if let Some(uid) = controller(&object) {
                 match pointers.controlled.get_mut(&*uid) {
-                    Some(dependents) => dependents.push(key.clone()),
-                    None => drop(pointers.controlled.insert(uid.into_owned(), vec![key.clone()])),
+                    Some(dependents) => dependents.push(key.to_owned()),
+                    None => drop(pointers.controlled.insert(uid.into_owned(), vec![key.to_owned()])),
                 }
             }
         }
@@ -94,7 +94,7 @@ pub(crate) fn dependents<'a>(
 ) -> impl Iterator<Item = Observed<'a>> + use<'a> {
     let uid = owner.object.text(&["metadata", "uid"]);
     // Nothing is owned across namespaces: the API's garbage collector takes such a reference for a mistake.
-    let namespace = Some(&*owner.key.namespace).filter(|namespace| !namespace.is_empty());
+    let namespace = Some(owner.key.namespace).filter(|namespace| !namespace.is_empty());
     let found = (!uid.is_empty()).then(|| objects.owned(&uid, namespace));
     found.into_iter().flatten()
 }
@@ -121,7 +121,7 @@ pub(crate) fn controller_of(objects: &dyn Objects, observed: &Observed<'_>) -> O
     let group = version.split_once('/').map_or("", |(group, _)| group);
     let (kind, name) = (field("kind"), field("name"));
     let namespaced = objects.is_namespaced(group, &kind).unwrap_or(!observed.key.namespace.is_empty());
-    let namespace = if namespaced { &*observed.key.namespace } else { "" };
+    let namespace = if namespaced { observed.key.namespace } else { "" };
     (!kind.is_empty() && !name.is_empty()).then(|| ObjectKey::new(group, kind, namespace, name))
 }
 

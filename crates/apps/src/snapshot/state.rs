@@ -47,7 +47,7 @@ impl Budgets {
             let equal = selector.requirements().filter(|wanted| wanted.operator == Operator::Equals);
             let wanted: Vec<Label> =
                 equal.map(|wanted| (wanted.key.clone(), wanted.values.concat())).collect();
-            (wanted, budget.key.clone())
+            (wanted, budget.key.to_owned())
         };
         let budgets: Vec<_> = budgets.map(read).collect();
         let mut frequency: HashMap<Label, usize> = HashMap::new();
@@ -90,7 +90,7 @@ fn without_pods(objects: &Snapshot) -> HashSet<String> {
         let has_pods = move |controller: &Observed<'_>| {
             controller.object.at(&["status", count]).and_then(Value::as_i64).is_some_and(|count| count > 0)
         };
-        objects.of_kind("apps", kind, None).filter(has_pods).map(|controller| &*controller.key.namespace)
+        objects.of_kind("apps", kind, None).filter(has_pods).map(|controller| controller.key.namespace)
     };
     let namespaces: HashSet<&str> = HAVE_PODS.into_iter().flat_map(of_kind).collect();
     let lacks_pods = |namespace: &&str| objects.of_kind("", "Pod", Some(namespace)).next().is_none();
@@ -187,7 +187,7 @@ impl ClusterState for Snapshot {
             let mut users: HashMap<_, Vec<_>> = HashMap::new();
             for pod in self.of_kind("", "Pod", None) {
                 for claim in assess::claims(&pod.object) {
-                    users.entry((claim.namespace, claim.name)).or_default().push(pod.key.clone());
+                    users.entry((claim.namespace, claim.name)).or_default().push(pod.key.to_owned());
                 }
             }
             users
@@ -211,7 +211,7 @@ impl ClusterState for Snapshot {
             for pod in self.of_kind("", "Pod", None) {
                 if !pod.object.text(&["metadata", "deletionTimestamp"]).is_empty() {
                     let node = pod.object.text(&["spec", "nodeName"]).into_owned();
-                    terminating.entry(node).or_default().push(pod.key.clone());
+                    terminating.entry(node).or_default().push(pod.key.to_owned());
                 }
             }
             terminating
@@ -222,7 +222,7 @@ impl ClusterState for Snapshot {
     fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
         let definitions = self.indexes.definitions.get_or_init(|| {
             let all = self.of_kind("apiextensions.k8s.io", "CustomResourceDefinition", None);
-            all.map(|observed| (assess::defined(&observed.object), observed.key.clone())).collect()
+            all.map(|observed| (assess::defined(&observed.object), observed.key.to_owned())).collect()
         });
         let key = definitions.get(&(group.to_owned(), kind.to_owned()))?;
         self.objects.get(key)?.observed(key)
@@ -237,9 +237,11 @@ impl ClusterState for Snapshot {
         let contents = self.indexes.contents.get_or_init(|| {
             let mut contents: HashMap<String, Vec<_>> = HashMap::new();
             for observed in self.all() {
-                match contents.get_mut(&observed.key.namespace) {
-                    Some(keys) => keys.push(observed.key.clone()),
-                    None => drop(contents.insert(observed.key.namespace.clone(), vec![observed.key.clone()])),
+                match contents.get_mut(observed.key.namespace) {
+                    Some(keys) => keys.push(observed.key.to_owned()),
+                    None => drop(
+                        contents.insert(observed.key.namespace.to_owned(), vec![observed.key.to_owned()]),
+                    ),
                 }
             }
             contents
