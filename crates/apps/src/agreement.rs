@@ -11,7 +11,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::Presence;
 
 use crate::delivery::ObjectKeys;
@@ -128,7 +128,7 @@ impl Mark {
 
     /// Returns the marks that `object` carries, the strongest first. `labels` are the label keys by which
     /// Argo CD may track.
-    pub(crate) fn all(key: &ObjectKey, object: &Object<'_>, labels: &[&str]) -> Vec<Mark> {
+    pub(crate) fn all(key: ObjectKeyRef<'_>, object: &Object<'_>, labels: &[&str]) -> Vec<Mark> {
         let Some(metadata) = object.at(&["metadata"]) else { return Vec::new() };
         let [own_labels, annotations] = metadata.pick(["labels", "annotations"]);
         let [of_kustomization, kustomization, of_helm_release, helm_release] = words(own_labels, FLUX_LABELS);
@@ -162,13 +162,13 @@ impl Mark {
     }
 
     /// Returns the mark of the release that a Helm hook seems to belong to: hooks carry no mark of their own.
-    pub(crate) fn of_hook(key: &ObjectKey, object: &Object<'_>) -> Option<Mark> {
+    pub(crate) fn of_hook(key: ObjectKeyRef<'_>, object: &Object<'_>) -> Option<Mark> {
         let metadata = object.at(&["metadata"])?;
         let [labels, annotations] = metadata.pick(["labels", "annotations"]);
         let is_hook = word(annotations, "helm.sh/hook").is_some()
             && word(labels, "app.kubernetes.io/managed-by").is_some_and(|by| by == "Helm");
         let release = word(labels, INSTANCE_LABEL).filter(|_| is_hook)?;
-        Some(Mark::of_release(&key.namespace, &release))
+        Some(Mark::of_release(key.namespace, &release))
     }
 
     /// Returns true if helm-controller writes this mark for a HelmRelease.
@@ -264,7 +264,7 @@ fn words<'a, const N: usize>(place: Option<Value<'a>>, keys: [&str; N]) -> [Opti
 /// object.
 ///
 /// For a cluster-scoped object any namespace in the id matches: Argo CD writes that of the destination.
-fn tracked<'i>(id: &'i str, key: &ObjectKey) -> Option<&'i str> {
+fn tracked<'i>(id: &'i str, key: ObjectKeyRef<'_>) -> Option<&'i str> {
     let (app, object) = id.split_once(':')?;
     let (kind, name) = object.split_once(':')?;
     let (group, kind) = kind.split_once('/')?;
@@ -301,11 +301,11 @@ impl LargeMarks {
         ask: impl FnOnce(&[Mark]) -> bool,
     ) -> bool {
         if !is_large(object) {
-            return ask(&Mark::all(key, object, labels));
+            return ask(&Mark::all(key.as_ref(), object, labels));
         }
         let place = (cluster, key.clone(), labels.iter().map(|label| (*label).to_owned()).collect());
         let mut known = self.0.borrow_mut();
-        ask(known.entry(place).or_insert_with(|| Mark::all(key, object, labels).into()))
+        ask(known.entry(place).or_insert_with(|| Mark::all(key.as_ref(), object, labels).into()))
     }
 }
 
@@ -327,7 +327,7 @@ impl Claimant {
     }
 
     /// Returns true if a claim on an object of `cluster` needs no mark.
-    pub(crate) fn owns_place_of(&self, cluster: usize, key: &ObjectKey) -> bool {
+    pub(crate) fn owns_place_of(&self, cluster: usize, key: ObjectKeyRef<'_>) -> bool {
         let is_inside = |(own, namespace): &(usize, String)| *own == cluster && *namespace == key.namespace;
         self.place.as_ref().is_none_or(|place| !key.namespace.is_empty() && is_inside(place))
     }
@@ -356,7 +356,7 @@ impl Claimant {
         found: &Presence<'_>,
         large: &LargeMarks,
     ) -> bool {
-        if self.owns_place_of(cluster, key) {
+        if self.owns_place_of(cluster, key.as_ref()) {
             return false;
         }
         match found {
@@ -380,7 +380,7 @@ impl Claimant {
         found: &Presence<'_>,
         large: &LargeMarks,
     ) -> bool {
-        if self.owns_place_of(cluster, key) {
+        if self.owns_place_of(cluster, key.as_ref()) {
             return true;
         }
         let Presence::Present(observed) = found else { return false };

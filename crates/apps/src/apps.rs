@@ -579,7 +579,7 @@ impl Judge<'_, '_> {
             }
         };
         if !suffices(observed) {
-            let why = why_unread(self.fleet.objects(cluster), key)
+            let why = why_unread(self.fleet.objects(cluster), key.as_ref())
                 .map(|why| format!(": {why}"))
                 .unwrap_or_default();
             let message = format!("only the metadata of {} {} was read{why}", key.kind, key.path());

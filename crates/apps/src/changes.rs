@@ -98,10 +98,10 @@ fn revisions(app: &App, fleet: &Fleet<'_>, place: usize) -> Vec<Change> {
     });
     let (key, applied) = match (app.app.delivery, declaring) {
         (Delivery::FluxKustomization | Delivery::FluxHelmRelease, Some(observed)) => {
-            (observed.key.clone(), flux::applied(fleet, place, &observed))
+            (observed.key.to_owned(), flux::applied(fleet, place, &observed))
         }
         (Delivery::ArgoApplication, Some(observed)) => {
-            (observed.key.clone(), argo::applied(&observed.object))
+            (observed.key.to_owned(), argo::applied(&observed.object))
         }
         (Delivery::Helm, _) => {
             match helm::applied(fleet.storage(place), &app.app.namespace, &app.app.name, &app.sync) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use taffrail_object::ObjectKey;
+use taffrail_object::ObjectKeyRef;
 use taffrail_status::Observed;
 
 use crate::agreement::{INSTANCE_LABEL, Mark};
@@ -20,8 +20,8 @@ const MOST_CLAIMANTS: usize = 10;
 /// apps that name it. Weaker claims (labels) give way to these where the object agrees.
 pub(crate) struct Claims<'a> {
     apps: &'a [Declaration],
-    declared: BTreeMap<usize, BTreeMap<&'a ObjectKey, Vec<usize>>>,
-    hooks: HashMap<(usize, &'a ObjectKey), Vec<usize>>,
+    declared: BTreeMap<usize, BTreeMap<ObjectKeyRef<'a>, Vec<usize>>>,
+    hooks: HashMap<(usize, ObjectKeyRef<'a>), Vec<usize>>,
     /// The apps that a mark names, by the cluster of their objects: of those that nothing here tells apart, the first.
     named: HashMap<(usize, &'a Mark), Vec<usize>>,
     /// The labels by which any of the apps tracks.
@@ -58,10 +58,10 @@ impl<'a> Claims<'a> {
             let Some(cluster) = app.cluster() else { continue };
             let declared = claims.declared.entry(cluster).or_default();
             for object in &app.objects {
-                declared.entry(object).or_default().push(place);
+                declared.entry(object.as_ref()).or_default().push(place);
             }
             for hook in &app.claimant.hooks {
-                claims.hooks.entry((cluster, hook)).or_default().push(place);
+                claims.hooks.entry((cluster, hook.as_ref())).or_default().push(place);
             }
             for mark in &app.claimant.marks {
                 let named = claims.named.entry((cluster, mark)).or_default();
@@ -80,7 +80,7 @@ impl<'a> Claims<'a> {
     /// Whose an object is, in view of what it says itself.
     pub(crate) fn on(&self, cluster: usize, observed: &Observed<'_>) -> Claimed {
         let (key, object) = (observed.key, &observed.object);
-        let declared = self.declared.get(&cluster).and_then(|declared| declared.get(key));
+        let declared = self.declared.get(&cluster).and_then(|declared| declared.get(&key));
         let hooks = self.hooks.get(&(cluster, key));
         let claimants = || declared.into_iter().chain(hooks).flatten().filter_map(|&it| self.apps.get(it));
         // The marks of most objects need not be read.
@@ -91,7 +91,7 @@ impl<'a> Claims<'a> {
         if claimants().any(|app| app.claimant.is_named(&marks)) {
             return Claimed::ByApp;
         }
-        let is_job = matches!((&*key.group, &*key.kind), ("batch", "Job") | ("", "Pod"));
+        let is_job = matches!((key.group, key.kind), ("batch", "Job") | ("", "Pod"));
         let mut named = None;
         for mark in &marks {
             let comes_and_goes = is_job && (mark.is_written_by_tool() || is_hook(object));
@@ -144,14 +144,14 @@ impl<'a> Claims<'a> {
             let several = claims.iter().filter(|(_, claimants)| claimants.len() > 1);
             // By turns: what one namespace has many of takes no place from the others.
             let mut turns: HashMap<&str, usize> = HashMap::new();
-            let turn = |(object, claimants): (&&'a ObjectKey, &'s Vec<usize>)| {
-                let turn = turns.entry(object.namespace.as_str()).or_default();
+            let turn = |(object, claimants): (&ObjectKeyRef<'a>, &'s Vec<usize>)| {
+                let turn = turns.entry(object.namespace).or_default();
                 *turn += 1;
                 (*turn, *object, claimants)
             };
             let mut several: Vec<_> = several.map(turn).collect();
             several.sort_by_key(|(turn, object, _)| (*turn, *object));
-            let mut left_out: Vec<&ObjectKey> =
+            let mut left_out: Vec<ObjectKeyRef<'_>> =
                 several.iter().skip(MOST_OVERLAPS).map(|(_, object, _)| *object).collect();
             left_out.sort();
             several.truncate(MOST_OVERLAPS);
@@ -165,12 +165,12 @@ impl<'a> Claims<'a> {
                 }
                 let Some((last, others @ [_, ..])) = names.split_last() else { continue };
                 let message = format!("{object} is claimed by {} and {last}", others.join(", "));
-                let scope = Scope::Object(object.clone());
+                let scope = Scope::Object(object.to_owned());
                 overlaps.push((cluster, ScopeError { scope, reason: "Overlap".to_owned(), message }));
             }
             if let Some(first) = left_out.first() {
                 let message = format!("{} more objects are claimed by several apps", left_out.len());
-                let scope = Scope::Object((*first).clone());
+                let scope = Scope::Object((*first).to_owned());
                 overlaps.push((cluster, ScopeError { scope, reason: "Overlap".to_owned(), message }));
             }
         }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::{Event, Regarding, other_owners};
 use taffrail_status::{Observed, Presence};
 
@@ -54,39 +54,44 @@ impl Pointers {
         for Observed { key, object, .. } in objects {
             let Pointing { controller, others, about } = Pointing::of(&object);
             if let Some(about) = about {
-                pointers.events.entry(about).or_default().push(key.clone());
+                pointers.events.entry(about).or_default().push(key.to_owned());
             }
             for uid in others {
-                pointers.held.entry(uid.into_owned()).or_default().push(key.clone());
+                pointers.held.entry(uid.into_owned()).or_default().push(key.to_owned());
             }
             if let Some(uid) = controller {
                 match pointers.controlled.get_mut(&*uid) {
-                    Some(dependents) => dependents.push(key.clone()),
-                    None => drop(pointers.controlled.insert(uid.into_owned(), vec![key.clone()])),
+                    Some(dependents) => dependents.push(key.to_owned()),
+                    None => drop(pointers.controlled.insert(uid.into_owned(), vec![key.to_owned()])),
                 }
             }
         }
         for dependents in pointers.controlled.values_mut().chain(pointers.held.values_mut()) {
-            dependents.sort_by(in_namespaces);
+            dependents.sort_by(|one, other| in_namespaces(one.as_ref(), other.as_ref()));
         }
         pointers
     }
 
     /// Takes in that an object came (`old` is none), changed, or went (`new` is none).
-    pub(crate) fn replace(&mut self, key: &ObjectKey, old: Option<&Object<'_>>, new: Option<&Object<'_>>) {
+    pub(crate) fn replace(
+        &mut self,
+        key: ObjectKeyRef<'_>,
+        old: Option<&Object<'_>>,
+        new: Option<&Object<'_>>,
+    ) {
         let [old, new] = [old, new].map(|object| object.map(Pointing::of));
         if old == new {
             return;
         }
         if let Some(Pointing { controller, others, about }) = old {
-            remove(&mut self.events, about, key, Ord::cmp);
+            remove(&mut self.events, about, key, by_key);
             for uid in others {
                 remove(&mut self.held, Some(uid.into_owned()), key, in_namespaces);
             }
             remove(&mut self.controlled, controller.map(Cow::into_owned), key, in_namespaces);
         }
         if let Some(Pointing { controller, others, about }) = new {
-            insert(&mut self.events, about, key, Ord::cmp);
+            insert(&mut self.events, about, key, by_key);
             for uid in others {
                 insert(&mut self.held, Some(uid.into_owned()), key, in_namespaces);
             }
@@ -121,34 +126,39 @@ impl Pointers {
     }
 }
 
+/// The order of keys.
+fn by_key(one: ObjectKeyRef<'_>, other: ObjectKeyRef<'_>) -> Ordering {
+    one.cmp(&other)
+}
+
 /// The order of keys by their namespaces first.
-fn in_namespaces(one: &ObjectKey, other: &ObjectKey) -> Ordering {
-    one.namespace.cmp(&other.namespace).then_with(|| one.cmp(other))
+fn in_namespaces(one: ObjectKeyRef<'_>, other: ObjectKeyRef<'_>) -> Ordering {
+    one.namespace.cmp(other.namespace).then_with(|| one.cmp(&other))
 }
 
 /// Adds a key to those of a place, in an order.
 fn insert<K: Hash + Eq>(
     places: &mut HashMap<K, Vec<ObjectKey>>,
     place: Option<K>,
-    key: &ObjectKey,
-    order: impl Fn(&ObjectKey, &ObjectKey) -> Ordering,
+    key: ObjectKeyRef<'_>,
+    order: impl Fn(ObjectKeyRef<'_>, ObjectKeyRef<'_>) -> Ordering,
 ) {
     let Some(place) = place else { return };
     let keys = places.entry(place).or_default();
-    let at = keys.partition_point(|own| order(own, key) != Ordering::Greater);
-    keys.insert(at, key.clone());
+    let at = keys.partition_point(|own| order(own.as_ref(), key) != Ordering::Greater);
+    keys.insert(at, key.to_owned());
 }
 
 /// Removes a key from those of a place, once.
 fn remove<K: Hash + Eq>(
     places: &mut HashMap<K, Vec<ObjectKey>>,
     place: Option<K>,
-    key: &ObjectKey,
-    order: impl Fn(&ObjectKey, &ObjectKey) -> Ordering,
+    key: ObjectKeyRef<'_>,
+    order: impl Fn(ObjectKeyRef<'_>, ObjectKeyRef<'_>) -> Ordering,
 ) {
     let Some(place) = place else { return };
     let Some(keys) = places.get_mut(&place) else { return };
-    if let Ok(at) = keys.binary_search_by(|own| order(own, key)) {
+    if let Ok(at) = keys.binary_search_by(|own| order(own.as_ref(), key)) {
         keys.remove(at);
     }
     if keys.is_empty() {
@@ -202,7 +212,7 @@ pub(crate) fn controller_of(objects: &dyn Objects, observed: &Observed<'_>) -> O
     let group = version.split_once('/').map_or("", |(group, _)| group);
     let (kind, name) = (field("kind"), field("name"));
     let namespaced = objects.is_namespaced(group, &kind).unwrap_or(!observed.key.namespace.is_empty());
-    let namespace = if namespaced { &*observed.key.namespace } else { "" };
+    let namespace = if namespaced { observed.key.namespace } else { "" };
     (!kind.is_empty() && !name.is_empty()).then(|| ObjectKey::new(group, kind, namespace, name))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_object::ObjectKey;
+use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::{MAX_MESSAGE, Observed, Status, cut};
 
 use crate::apps::{App, Resource};
@@ -98,8 +98,8 @@ impl Problem {
         Problem { since, ..self }
     }
 
-    pub(crate) fn about(self, key: &ObjectKey) -> Problem {
-        Problem { object: Some(key.clone()), ..self }
+    pub(crate) fn about<'k>(self, key: impl Into<ObjectKeyRef<'k>>) -> Problem {
+        Problem { object: Some(key.into().to_owned()), ..self }
     }
 
     /// Returns true for a problem that counts for `--exit-status`, for `explain` without a name and in

@@ -72,7 +72,7 @@ impl Namespaces {
     pub(crate) fn of(objects: &dyn Objects, trust: &Trust) -> Namespaces {
         let mut numbers: HashMap<&str, usize> = HashMap::new();
         for application in objects.of_kind(argo::GROUP, "Application", None) {
-            *numbers.entry(&application.key.namespace).or_default() += 1;
+            *numbers.entry(application.key.namespace).or_default() += 1;
         }
         let mut all: Vec<(&str, usize)> = numbers.into_iter().collect();
         let left_out = all.len().saturating_sub(MOST_NAMESPACES);
@@ -352,7 +352,7 @@ pub(crate) fn teachers<'f>(
             Some(Unheard { object: key.clone(), voice: Some(Voice::OnlyWorse), setting: trusted_home() })
         }
         None if says && !is_own => Some(Unheard {
-            object: declaring.key.clone(),
+            object: declaring.key.to_owned(),
             voice: Some(Voice::OnlyWorse),
             setting: trusted_home(),
         }),
@@ -387,7 +387,7 @@ pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String>
     // it.
     let mut homes: BTreeSet<&str> = BTreeSet::new();
     for application in objects.of_kind(argo::GROUP, "Application", None) {
-        let own = application.key.namespace.as_str();
+        let own = application.key.namespace;
         let controller = argo::controller(&application.object);
         if controller.is_none() && own != INSTALLED && looked_into.contains(own) {
             homes.insert(own);

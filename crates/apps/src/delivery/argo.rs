@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, Projection};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Observed, Presence, Trust, cut};
 
 use super::{
@@ -99,7 +99,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut
     let mut controllers: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
     for observed in objects.of_kind(GROUP, "Application", None) {
         if let Some(controller) = controller(&observed.object) {
-            let named = controllers.entry(observed.key.namespace.clone()).or_default();
+            let named = controllers.entry(observed.key.namespace.to_owned()).or_default();
             *named.entry(controller).or_default() += 1;
         }
         let app = application(fleet, home, &observed, homes, found);
@@ -163,10 +163,10 @@ fn application(
         home,
         destination,
         delivery: Delivery::ArgoApplication,
-        namespace: key.namespace.clone(),
-        name: key.name.clone(),
-        key: AppKey::of(Delivery::ArgoApplication, &key.namespace, &key.name, Some(object)),
-        declaring: Some(key.clone()),
+        namespace: key.namespace.to_owned(),
+        name: key.name.to_owned(),
+        key: AppKey::of(Delivery::ArgoApplication, key.namespace, key.name, Some(object)),
+        declaring: Some(key.to_owned()),
         unseen: object.at(&["status"]).is_none_or(is_blank),
         objects: declared_objects(resources.filter(managed), home, key, found).into(),
         unreadable: None,
@@ -182,11 +182,11 @@ fn application(
 
 /// Who claims what an Application manages. Outside of the namespace of Argo CD its marks say in which namespace it is; the
 /// label by which it tracks is told by settings beside Argo CD.
-fn claimant(home: usize, key: &ObjectKey, object: &Object<'_>, homes: &Homes) -> Claimant {
-    let beside = homes.namespaces.get(&key.namespace).filter(|_| controller(object).is_none());
+fn claimant(home: usize, key: ObjectKeyRef<'_>, object: &Object<'_>, homes: &Homes) -> Claimant {
+    let beside = homes.namespaces.get(key.namespace).filter(|_| controller(object).is_none());
     let label = beside.map_or(INSTANCE_LABEL, String::as_str);
-    let marks = Mark::of_application(&key.namespace, &key.name, beside.is_none(), label);
-    Claimant::in_namespace(home, &key.namespace, marks)
+    let marks = Mark::of_application(key.namespace, key.name, beside.is_none(), label);
+    Claimant::in_namespace(home, key.namespace, marks)
 }
 
 /// The label by which the Argo CD in a namespace tracks objects without a tracking id.
@@ -206,7 +206,7 @@ fn instance_label(objects: &dyn Objects, namespace: &str) -> String {
 /// unless a label holds only the start of it. They are to be looked at before [`argo_delivers`] can say anything.
 pub fn argo_names(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> Vec<(String, Option<String>)> {
     let label = instance_label(objects, argo);
-    let marks = Mark::all(&ObjectKey::of(object), object, &[&label]);
+    let marks = Mark::all(ObjectKey::of(object).as_ref(), object, &[&label]);
     let named = marks
         .iter()
         .filter_map(Mark::application)
@@ -223,13 +223,13 @@ pub fn argo_names(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> Vec
 pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> bool {
     let key = ObjectKey::of(object);
     let label = instance_label(objects, argo);
-    let marks = Mark::all(&key, object, &[&label]);
+    let marks = Mark::all(key.as_ref(), object, &[&label]);
     let fleet = Fleet::new(&[objects]);
     let mut found = Declarations::default();
     let namespaces = BTreeMap::from([(argo.to_owned(), label.clone())]);
     let homes = Homes { namespaces, all: teachers::Namespaces::default(), is_trusted: false };
     objects.of_kind(GROUP, "Application", None).any(|observed| {
-        let ObjectKey { namespace, name, .. } = observed.key;
+        let ObjectKeyRef { namespace, name, .. } = observed.key;
         let application = &observed.object;
         let is_elsewhere = namespace != argo;
         let own = Mark::of_application(namespace, name, is_elsewhere, &label);

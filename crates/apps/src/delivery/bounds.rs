@@ -65,7 +65,7 @@ pub(super) fn bound_claims(found: &mut Declarations, first: usize) {
         let Some(key) = app.declaring.clone() else { continue };
         let (home, message) = (app.home, format!("{} {why}", app.declaring_name()));
         app.unreadable.get_or_insert_with(|| (key.clone(), message.clone()));
-        found.complain(home, &key, "OverLimit", &message);
+        found.complain(home, key.as_ref(), "OverLimit", &message);
     }
 }
 

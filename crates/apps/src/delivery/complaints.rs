@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use taffrail_object::ObjectKey;
+use taffrail_object::{ObjectKey, ObjectKeyRef};
 
 use crate::objects::{Scope, ScopeError};
 
@@ -45,12 +45,12 @@ impl Complaints {
     pub(super) fn admit(
         &mut self,
         cluster: usize,
-        key: &ObjectKey,
+        key: ObjectKeyRef<'_>,
         subject: Subject,
         number: usize,
     ) -> usize {
-        let place = (cluster, key.namespace.clone(), subject);
-        let (count, _) = self.0.entry(place).or_insert_with(|| (0, key.clone()));
+        let place = (cluster, key.namespace.to_owned(), subject);
+        let (count, _) = self.0.entry(place).or_insert_with(|| (0, key.to_owned()));
         let left = subject.most().saturating_sub(*count);
         *count = count.saturating_add(number);
         left.min(number)

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::{Observed, Presence};
 
 use super::{Condition, Declaration, Declarations, Destination, is_blank, kpt, text, time};
@@ -26,9 +26,9 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) 
 }
 
 /// Whether a ResourceGroup is the inventory of a RootSync or RepoSync of its cluster.
-pub(super) fn owns(fleet: &Fleet<'_>, home: usize, group: &ObjectKey) -> bool {
+pub(super) fn owns(fleet: &Fleet<'_>, home: usize, group: ObjectKeyRef<'_>) -> bool {
     KINDS.iter().any(|kind| {
-        let key = ObjectKey::new(GROUP, *kind, &*group.namespace, &*group.name);
+        let key = ObjectKey::new(GROUP, *kind, group.namespace, group.name);
         matches!(fleet.objects(home).get(key.as_ref()), Presence::Present(_))
     })
 }
@@ -40,7 +40,7 @@ fn reconciler(
     found: &mut Declarations,
 ) -> Declaration {
     let (key, object) = (observed.key, &observed.object);
-    let inventory = ObjectKey::new(kpt::GROUP, kpt::KIND, &*key.namespace, &*key.name);
+    let inventory = ObjectKey::new(kpt::GROUP, kpt::KIND, key.namespace, key.name);
     let mut unreadable = None;
     let objects = match fleet.objects(home).get(inventory.as_ref()) {
         Presence::Present(group) => kpt::objects(&group, home, found),
@@ -59,10 +59,10 @@ fn reconciler(
         home,
         destination: Destination::Cluster(home),
         delivery: Delivery::ConfigSync,
-        namespace: key.namespace.clone(),
-        name: key.name.clone(),
-        key: AppKey::of(Delivery::ConfigSync, &key.namespace, &key.name, Some(object)),
-        declaring: Some(key.clone()),
+        namespace: key.namespace.to_owned(),
+        name: key.name.to_owned(),
+        key: AppKey::of(Delivery::ConfigSync, key.namespace, key.name, Some(object)),
+        declaring: Some(key.to_owned()),
         unseen: object.at(&["status"]).is_none_or(is_blank),
         objects: objects.into(),
         unreadable,
@@ -74,8 +74,8 @@ fn reconciler(
         via: None,
         claimant: Claimant::in_namespace(
             home,
-            &key.namespace,
-            Mark::of_sync(&key.kind, &key.namespace, &key.name),
+            key.namespace,
+            Mark::of_sync(key.kind, key.namespace, key.name),
         ),
     }
 }

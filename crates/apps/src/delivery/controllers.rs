@@ -153,7 +153,7 @@ fn stopped(objects: &dyn Objects, observed: &Observed<'_>) -> Option<Stopped> {
             (since, "has no Pod that is available".to_owned())
         }
     };
-    Some(Stopped { key: observed.key.clone(), since, how })
+    Some(Stopped { key: observed.key.to_owned(), since, how })
 }
 
 /// Returns when a workload was last scaled, by its events.

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, Projection, yaml};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection, yaml};
 use taffrail_status::Presence;
 
 use super::{Declarations, Destination, text};
@@ -73,7 +73,7 @@ fn kubeconfigs(
     found: &mut Declarations,
     secret: &ObjectKey,
 ) -> HashMap<String, Option<Destination>> {
-    let Some(object) = object(fleet, home, found, secret) else { return HashMap::new() };
+    let Some(object) = object(fleet, home, found, secret.as_ref()) else { return HashMap::new() };
     let data = object.at(&["data"]).and_then(Value::members).into_iter().flatten();
     let read = |(key, config): (Cow<'_, str>, Value<'_>)| {
         let config = config.as_str().filter(|config| !config.is_empty())?;
@@ -99,7 +99,7 @@ pub(super) fn of_config_map(
 ) -> Destination {
     let place = (home, config_map.clone());
     if !found.addresses_read.config_maps.contains_key(&place) {
-        let object = object(fleet, home, found, config_map);
+        let object = object(fleet, home, found, config_map.as_ref());
         let server = object.and_then(|object| text(object.root(), &["data", "address"]));
         let cluster = server.map(|server| at(fleet, home, &server));
         found.addresses_read.config_maps.insert(place.clone(), cluster);
@@ -176,13 +176,13 @@ fn object<'a>(
     fleet: &Fleet<'a>,
     home: usize,
     found: &mut Declarations,
-    key: &ObjectKey,
+    key: ObjectKeyRef<'_>,
 ) -> Option<Object<'a>> {
-    match fleet.objects(home).get(key.as_ref()) {
+    match fleet.objects(home).get(key) {
         Presence::Present(observed) if observed.projection == Projection::Full => Some(observed.object),
         Presence::Absent => None,
         Presence::Present(_) | Presence::Unobserved(_) => {
-            found.addresses.insert((home, key.clone()));
+            found.addresses.insert((home, key.to_owned()));
             None
         }
     }

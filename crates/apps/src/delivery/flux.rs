@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, duration};
+use taffrail_object::{Object, ObjectKeyRef, duration};
 use taffrail_status::{ObjectContext, Observed, Rules, Status, Taffrail};
 
 use super::{
@@ -106,7 +106,7 @@ pub(crate) fn fetched_by(known: &Sources, objects: &dyn Objects, key: &ObjectKey
 pub(crate) fn applied<'a>(fleet: &Fleet<'a>, home: usize, observed: &Observed<'a>) -> Vec<Applied> {
     let (objects, sources) = (fleet.objects(home), &fleet.sources);
     let reader = Reader { home, objects, observed, now: Timestamp::UNIX_EPOCH, sources };
-    match &*observed.key.kind {
+    match observed.key.kind {
         "HelmRelease" => reader.releases(),
         _ => reader.reconciliations(),
     }
@@ -204,7 +204,7 @@ impl<'a> Reader<'_, 'a> {
     /// See [`sources()`].
     fn sources(&self) -> Vec<ObjectKey> {
         let named = |path: &[&str]| self.object().at(path).and_then(|reference| self.reference(reference));
-        match &*self.observed.key.kind {
+        match self.observed.key.kind {
             "HelmRelease" if named(&["spec", "chartRef"]).is_none() => {
                 named(&["spec", "chart", "spec", "sourceRef"]).into_iter().chain(self.chart()).collect()
             }
@@ -275,8 +275,8 @@ impl<'a> Reader<'_, 'a> {
         let sync = Sync { state, desired: artifact.revision(), attempted, applied, last_success };
         let mut declaration =
             self.declaration(fleet, found, Delivery::FluxHelmRelease, sync, trouble, self.chart_source());
-        let ObjectKey { namespace: own, name, .. } = self.observed.key;
-        let delivered = self.text(&["spec", "targetNamespace"]).unwrap_or_else(|| own.clone());
+        let ObjectKeyRef { namespace: own, name, .. } = self.observed.key;
+        let delivered = self.text(&["spec", "targetNamespace"]).unwrap_or_else(|| own.to_owned());
         let mark = Mark::of_helm_release(own, name);
         let names: Vec<ReleaseName> = self.release_names().collect();
         // Whoever writes a HelmRelease chooses the name of the release and the namespace that it is delivered into: what Helm
@@ -295,7 +295,7 @@ impl<'a> Reader<'_, 'a> {
         let needed = (!is_beside).then(|| helm::Needed {
             mark,
             delivered: delivered.clone(),
-            own: own.clone(),
+            own: own.to_owned(),
             listed: listed(),
         });
         for name in names {
@@ -307,9 +307,9 @@ impl<'a> Reader<'_, 'a> {
         let Some(key) = self.stored(fleet.storage(cluster), cluster, &namespace, releases) else {
             return declaration;
         };
-        match found.release_for(own, fleet, cluster, &key, Some(&delivered)) {
+        match found.release_for(own, fleet, cluster, key.as_ref(), Some(&delivered)) {
             Ok(release) => {
-                found.report_release(cluster, &key, &release.written.malformed);
+                found.report_release(cluster, key.as_ref(), &release.written.malformed);
                 // They are no part of the release, but helm-controller labels those that it applies.
                 let own = releases.definitions.of(fleet.objects(cluster), cluster, own, name);
                 let mut objects = release.objects.clone();
@@ -323,7 +323,7 @@ impl<'a> Reader<'_, 'a> {
                 Declaration { objects, ..declaration }
             }
             Err(error) => {
-                let message = found.unreadable(cluster, &key, &error);
+                let message = found.unreadable(cluster, key.as_ref(), &error);
                 Declaration { unreadable: Some((key, message)), ..declaration }
             }
         }
@@ -338,16 +338,16 @@ impl<'a> Reader<'_, 'a> {
         trouble: Option<String>,
         source: Option<Source>,
     ) -> Declaration {
-        let ObjectKey { namespace, name, .. } = self.observed.key;
+        let ObjectKeyRef { namespace, name, .. } = self.observed.key;
         let message = Condition::find(self.object(), "Ready").map(|ready| ready.text("message"));
         Declaration {
             home: self.home,
             destination: self.destination(fleet, found),
             delivery,
-            namespace: namespace.clone(),
-            name: name.clone(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
             key: AppKey::of(delivery, namespace, name, Some(self.object())),
-            declaring: Some(self.observed.key.clone()),
+            declaring: Some(self.observed.key.to_owned()),
             objects: ObjectKeys::default(),
             unseen: false,
             unreadable: None,
@@ -568,7 +568,7 @@ impl<'a> Reader<'_, 'a> {
 
     /// Returns the object that a reference names, if it names one; without a namespace it is beside the one that refers.
     fn reference(&self, reference: Value<'_>) -> Option<ObjectKey> {
-        self::reference(reference, &self.observed.key.namespace)
+        self::reference(reference, self.observed.key.namespace)
     }
 
     fn artifact(&self, source: Option<&ObjectKey>, found: &mut Declarations) -> Artifact {
@@ -578,7 +578,7 @@ impl<'a> Reader<'_, 'a> {
         }
         let known = self.sources.read(self.objects, self.home, key);
         if known.is_unobserved {
-            found.lacking.insert_for(&self.observed.key.namespace, (self.home, key.clone()));
+            found.lacking.insert_for(self.observed.key.namespace, (self.home, key.clone()));
         }
         known.artifact.clone()
     }
@@ -588,13 +588,13 @@ impl<'a> Reader<'_, 'a> {
         if let Some(reference) = self.object().at(&["spec", "chartRef"]) {
             return self.reference(reference);
         }
-        let own = &self.observed.key.namespace;
+        let own = self.observed.key.namespace;
         let named = self.text(&["status", "helmChart"]);
         let (namespace, name) = match named.as_deref().and_then(|named| named.split_once('/')) {
             Some((namespace, name)) => (namespace.to_owned(), name.to_owned()),
             None => {
                 let namespace = self.text(&["spec", "chart", "spec", "sourceRef", "namespace"]);
-                (namespace.unwrap_or_else(|| own.clone()), format!("{own}-{}", self.observed.key.name))
+                (namespace.unwrap_or_else(|| own.to_owned()), format!("{own}-{}", self.observed.key.name))
             }
         };
         Some(ObjectKey::new(SOURCE, "HelmChart", namespace, name))
@@ -631,7 +631,7 @@ impl<'a> Reader<'_, 'a> {
     fn storage_namespace(&self) -> String {
         let named = [["status", "storageNamespace"], ["spec", "storageNamespace"]];
         let named = named.iter().find_map(|path| self.text(path));
-        named.unwrap_or_else(|| self.observed.key.namespace.clone())
+        named.unwrap_or_else(|| self.observed.key.namespace.to_owned())
     }
 
     /// The Secret with the newest version of the release; `None` where there was never one.
@@ -645,9 +645,10 @@ impl<'a> Reader<'_, 'a> {
         let name = ReleaseName::of(self.object());
         let (ReleaseName::Exact(start) | ReleaseName::Shortened(start)) = &name;
         let newest_stored = match &name {
-            ReleaseName::Exact(name) => storage.of_name(namespace, name).cloned(),
+            ReleaseName::Exact(name) => storage.of_name(namespace, name).map(ObjectKeyRef::to_owned),
             ReleaseName::Shortened(_) => {
-                let newest = || storage.newest(namespace, start, |own| name.is(own)).cloned();
+                let newest =
+                    || storage.newest(namespace, start, |own| name.is(own)).map(ObjectKeyRef::to_owned);
                 releases.newest_cut(cluster, namespace, start, newest)
             }
         };

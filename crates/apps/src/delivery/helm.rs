@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_object::{ObjectKey, Projection};
+use taffrail_object::{ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::Observed;
 
 use super::flux::{Elsewhere, Releases};
@@ -40,7 +40,7 @@ fn stored<'o>(observed: &Observed<'o>) -> Option<(&'o str, u64)> {
     is_helms.then_some((release, version.parse().ok()?))
 }
 
-pub(super) fn is_secret(key: &ObjectKey) -> bool {
+pub(super) fn is_secret(key: ObjectKeyRef<'_>) -> bool {
     key.kind == "Secret"
 }
 
@@ -52,7 +52,7 @@ impl<'o> Storage<'o> {
         let mut storage: BTreeMap<_, BTreeMap<u64, Observed<'o>>> = BTreeMap::new();
         for observed in objects.of_kind("", "ConfigMap", None).chain(objects.of_kind("", "Secret", None)) {
             if let Some((release, version)) = stored(&observed) {
-                let key = (observed.key.namespace.as_str(), release);
+                let key = (observed.key.namespace, release);
                 // Where both are there the Secret, which is what Helm uses unless told otherwise, comes last.
                 storage.entry(key).or_default().insert(version, observed);
             }
@@ -61,7 +61,7 @@ impl<'o> Storage<'o> {
     }
 
     /// What holds the newest version of a release of a namespace.
-    pub(crate) fn of_name(&self, namespace: &str, name: &str) -> Option<&'o ObjectKey> {
+    pub(crate) fn of_name(&self, namespace: &str, name: &str) -> Option<ObjectKeyRef<'o>> {
         let (_, newest) = self.0.get(&(namespace, name))?.last_key_value()?;
         Some(newest.key)
     }
@@ -72,7 +72,7 @@ impl<'o> Storage<'o> {
         namespace: &str,
         start: &str,
         is_it: impl Fn(&str) -> bool,
-    ) -> Option<&'o ObjectKey> {
+    ) -> Option<ObjectKeyRef<'o>> {
         let found = self.0.range((namespace, start)..);
         let found = found.take_while(|((own, release), _)| *own == namespace && release.starts_with(start));
         let found = found.filter(|((_, release), _)| is_it(release));
@@ -112,8 +112,8 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, releases: &Releases, found
             via: None,
             claimant: Claimant::in_namespace(
                 home,
-                &newest.key.namespace,
-                vec![Mark::of_release(&newest.key.namespace, name)],
+                newest.key.namespace,
+                vec![Mark::of_release(newest.key.namespace, name)],
             ),
         };
         match found.release(fleet, home, newest.key, None) {
@@ -158,7 +158,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, releases: &Releases, found
                 }
                 let message = found.unreadable(home, newest.key, &error);
                 found.apps.push(Declaration {
-                    unreadable: Some((newest.key.clone(), message)),
+                    unreadable: Some((newest.key.to_owned(), message)),
                     ..app(namespace.to_owned(), ObjectKeys::default(), Sync::unknown(), String::new())
                 });
             }
@@ -189,7 +189,7 @@ pub(crate) struct Needed {
 fn is_marked(
     fleet: &Fleet<'_>,
     home: usize,
-    key: &ObjectKey,
+    key: ObjectKeyRef<'_>,
     needed: &[&Elsewhere],
     found: &mut Declarations,
 ) -> bool {
@@ -211,7 +211,7 @@ fn is_marked(
         let named = named.iter().flat_map(|mark| needed.iter().filter_map(move |needed| needed.get(mark)));
         named.flatten().filter(|needed| is_meant(needed)).any(|needed| {
             let listed = needed.listed.as_ref();
-            let is_own = |key: &ObjectKey| key.namespace == needed.own;
+            let is_own = |key: ObjectKeyRef<'_>| key.namespace == needed.own;
             others.iter().all(|it| Mark::all(it.key, &it.object, &[]).contains(&needed.mark))
                 && listed.is_none_or(|listed| release.objects.iter().all(|key| listed.contains(key)))
                 && (is_own_release(release, needed) || carried.iter().any(|it| !is_own(it.key)))
@@ -242,7 +242,7 @@ pub(crate) fn applied(
     let chart = sync.attempted.as_ref().map(|chart| format!(", {chart}")).unwrap_or_default();
     let from = versions.keys().rev().nth(1).map(|version| format!("revision {version}"));
     let to = Some(format!("revision {newest}{chart}"));
-    Some((observed.key.clone(), Applied { when, from, to, fields: Vec::new() }))
+    Some((observed.key.to_owned(), Applied { when, from, to, fields: Vec::new() }))
 }
 
 /// Returns the time at which the last operation on a release began: Helm stores the newest version then, or writes it again

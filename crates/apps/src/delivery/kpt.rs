@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sha1::{Digest as _, Sha1};
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
 
 use super::{
@@ -37,7 +37,7 @@ fn inventory_id(group: &Object<'_>) -> String {
 
 /// Returns true for an id that `kpt live init` makes for a group: the SHA-1 of `<namespace>:<name>` and a time
 /// (`commands/live/init/cmdliveinit.go`, `generateID`).
-fn is_generated(id: &str, group: &ObjectKey) -> bool {
+fn is_generated(id: &str, group: ObjectKeyRef<'_>) -> bool {
     let Some((hash, _)) = id.split_once('-') else { return false };
     let own = Sha1::digest(format!("{}:{}", group.namespace, group.name));
     let digits = hash.as_bytes().chunks(2);
@@ -50,17 +50,17 @@ fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations
     // Anyone can give a group the id that objects elsewhere carry, while the group whose it is was deleted or is not shown. Only
     // an id that is made of the group's own names is no other's.
     let id = inventory_id(object);
-    let is_own = |mark: &Mark| mark.is_bound_to(&key.namespace) || is_generated(&id, key);
+    let is_own = |mark: &Mark| mark.is_bound_to(key.namespace) || is_generated(&id, key);
     let mark = Mark::of_inventory(&id).filter(is_own);
     let reconciling = Condition::find(object, "Reconciling");
     Declaration {
         home,
         destination: Destination::Cluster(home),
         delivery: Delivery::Kpt,
-        namespace: key.namespace.clone(),
-        name: key.name.clone(),
-        key: AppKey::of(Delivery::Kpt, &key.namespace, &key.name, Some(object)),
-        declaring: Some(key.clone()),
+        namespace: key.namespace.to_owned(),
+        name: key.name.to_owned(),
+        key: AppKey::of(Delivery::Kpt, key.namespace, key.name, Some(object)),
+        declaring: Some(key.to_owned()),
         // Without its controller a ResourceGroup never gets a status; its objects speak.
         unseen: false,
         objects: objects(observed, home, found).into(),
@@ -71,7 +71,7 @@ fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations
         trouble: trouble(object),
         source: None,
         via: None,
-        claimant: Claimant::in_namespace(home, &key.namespace, mark.into_iter().collect()),
+        claimant: Claimant::in_namespace(home, key.namespace, mark.into_iter().collect()),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::str::FromStr;
 
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 
 use super::Declaration;
 use crate::claims::{Claimed, Claims, Named};
@@ -131,7 +131,7 @@ pub(crate) fn declare(
     let mut groups: BTreeMap<(String, String), Group> = BTreeMap::new();
     for observed in objects.all() {
         let (key, object) = (observed.key, &observed.object);
-        if key.namespace.is_empty() || kinds::is_noise(&key.group, &key.kind) {
+        if key.namespace.is_empty() || kinds::is_noise(key.group, key.kind) {
             continue;
         }
         let Some(app) = labels.app(object).filter(|app| names::is_short(app)) else { continue };
@@ -147,8 +147,8 @@ pub(crate) fn declare(
             }
             Control::None => {}
         }
-        let (members, marked) = groups.entry((key.namespace.clone(), app.into_owned())).or_default();
-        members.push(key.clone());
+        let (members, marked) = groups.entry((key.namespace.to_owned(), app.into_owned())).or_default();
+        members.push(key.to_owned());
         if let Some(named) = named {
             *marked.entry(named).or_default() += 1;
         }
@@ -187,9 +187,9 @@ fn says(marked: &BTreeMap<Named, usize>) -> String {
 }
 
 /// Whether an object was made by a controller that is gone.
-fn is_left_behind(key: &ObjectKey, object: &Object<'_>) -> bool {
+fn is_left_behind(key: ObjectKeyRef<'_>, object: &Object<'_>) -> bool {
     let has = |label: &str| object.at(&["metadata", "labels", label]).is_some();
-    is_mostly_made(&key.group, &key.kind) && OF_MADE.iter().any(|label| has(label))
+    is_mostly_made(key.group, key.kind) && OF_MADE.iter().any(|label| has(label))
 }
 
 /// What the names of claims start with that StatefulSets make, by namespace: `<template>-<StatefulSet>-`.
@@ -199,8 +199,8 @@ fn claim_templates(objects: &dyn Objects) -> HashSet<(String, String)> {
         let of = observed.object.at(&["spec", "volumeClaimTemplates"]).and_then(Value::items);
         for template in of.into_iter().flatten() {
             if let Some(name) = template.at(&["metadata", "name"]).and_then(Value::as_str) {
-                let ObjectKey { namespace, name: set, .. } = observed.key;
-                templates.insert((namespace.clone(), format!("{name}-{set}-")));
+                let ObjectKeyRef { namespace, name: set, .. } = observed.key;
+                templates.insert((namespace.to_owned(), format!("{name}-{set}-")));
             }
         }
     }
@@ -208,7 +208,7 @@ fn claim_templates(objects: &dyn Objects) -> HashSet<(String, String)> {
 }
 
 /// Whether a claim was made by a StatefulSet: it has no owner unless the set says that it shall go with it.
-fn is_claim_of(templates: &HashSet<(String, String)>, key: &ObjectKey) -> bool {
+fn is_claim_of(templates: &HashSet<(String, String)>, key: ObjectKeyRef<'_>) -> bool {
     if !key.group.is_empty() || key.kind != "PersistentVolumeClaim" {
         return false;
     }
@@ -216,6 +216,6 @@ fn is_claim_of(templates: &HashSet<(String, String)>, key: &ObjectKey) -> bool {
     ordinal.is_some_and(|(prefix, ordinal)| {
         !ordinal.is_empty()
             && ordinal.bytes().all(|byte| byte.is_ascii_digit())
-            && templates.contains(&(key.namespace.clone(), prefix.to_owned()))
+            && templates.contains(&(key.namespace.to_owned(), prefix.to_owned()))
     })
 }

@@ -15,8 +15,8 @@ use std::rc::Rc;
 
 use carriers::{Carrier, Carriers, Ground, PackageFolders, Parted};
 use jiff::Timestamp;
-use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
+use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::{Observed, Presence};
 
 use super::{Declaration, Declarations, Destination, MOST_MALFORMED, ObjectKeys, short, text, time};
@@ -142,9 +142,9 @@ struct Package<'a> {
 
 fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations) -> Vec<Package<'a>> {
     let mut all: BTreeMap<(&str, String, String), Vec<Revision<'a>>> = BTreeMap::new();
-    let mut malformed: BTreeMap<&str, Vec<&ObjectKey>> = BTreeMap::new();
+    let mut malformed: BTreeMap<&str, Vec<ObjectKeyRef<'_>>> = BTreeMap::new();
     for observed in objects.of_kind(GROUP, KIND, None) {
-        let (namespace, root) = (observed.key.namespace.as_str(), observed.object.root());
+        let (namespace, root) = (observed.key.namespace, observed.object.root());
         let named = |field| text(root, &["spec", field]);
         if let (Some(repository), Some(package)) = (named("repository"), named("packageName"))
             && let Some(revision) = Revision::published(observed)
@@ -167,7 +167,7 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
         let rest = more.first().map(|key| (key, format!("{} such more in its namespace", more.len())));
         for (key, what) in says.chain(rest) {
             let message = format!("{KIND} {}: {what}", key.path());
-            let scope = Scope::Object((*key).clone());
+            let scope = Scope::Object((*key).to_owned());
             found.report(home, ScopeError { scope, reason: "Malformed".to_owned(), message });
         }
     }
@@ -244,7 +244,7 @@ impl Package<'_> {
                 "nothing that was read syncs {directory} of {}, branch {branch}",
                 without_password(url)
             );
-            return alone((key.clone(), format!("{said}: {why}")));
+            return alone((key.to_owned(), format!("{said}: {why}")));
         }
         let mut delivered = |carrier: &Carrier, by: &Declaration| {
             let (objects, unreadable) = carrier.objects(fleet, by, (repository, directory), folders, parted);
@@ -298,7 +298,7 @@ impl Package<'_> {
                 (..) => "none of which is in the namespace of the package",
             };
             let why = format!("{said}: {directory} is synced, as they say, by {names}{more}, {why}");
-            Some(unknown(by.destination.clone(), (key.clone(), why)))
+            Some(unknown(by.destination.clone(), (key.to_owned(), why)))
         };
         bringing.into_iter().filter_map(chosen).collect()
     }
@@ -320,7 +320,7 @@ impl Package<'_> {
             namespace: self.namespace.to_owned(),
             key: AppKey::of(Delivery::Porch, self.namespace, &name, Some(&newest.observed.object)),
             name,
-            declaring: Some(newest.observed.key.clone()),
+            declaring: Some(newest.observed.key.to_owned()),
             unseen: false,
             objects: ObjectKeys::default(),
             unreadable: None,

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
 use taffrail_object::json::{self, Parser, Value};
-use taffrail_object::{ObjectKey, Projection};
+use taffrail_object::{AsObjectKey, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::Presence;
 
 use super::bounds::MOST_OBJECTS;
@@ -125,24 +125,26 @@ impl ReadReleases {
         &mut self,
         cluster: usize,
         objects: &dyn Objects,
-        key: &ObjectKey,
+        key: ObjectKeyRef<'_>,
         delivered: Option<&str>,
     ) -> Result<Arc<Release>, Arc<ReleaseError>> {
         let known = self.known.entry(cluster).or_default();
-        if !known.contains_key(key) {
-            let left = self.left.entry((cluster, key.namespace.clone()));
+        if !known.contains_key(&key as &dyn AsObjectKey) {
+            let left = self.left.entry((cluster, key.namespace.to_owned()));
             let left = left.or_insert(Left { unpacked: UNPACKED, yaml: YAML });
             let written = read(objects, key, left).map_err(Arc::new);
             let written = written.map(|it| Known { written: Arc::new(it), placed: [None, None] });
-            known.insert(key.clone(), written);
+            known.insert(key.to_owned(), written);
         }
-        let Some(known) = known.get_mut(key) else { return Err(Arc::new(ReleaseError::Absent)) };
+        let Some(known) = known.get_mut(&key as &dyn AsObjectKey) else {
+            return Err(Arc::new(ReleaseError::Absent));
+        };
         let Known { written, placed } = known.as_mut().map_err(|error| error.clone())?;
         let own = written.namespace.as_deref().filter(|own| delivered == Some(own));
         let [here, there] = placed;
         let (place, namespace) = match own {
             Some(own) => (there, own),
-            None => (here, key.namespace.as_str()),
+            None => (here, key.namespace),
         };
         Ok(place.get_or_insert_with(|| Arc::new(Release::placed(objects, namespace, written))).clone())
     }
@@ -178,8 +180,8 @@ impl Release {
     }
 }
 
-fn read(objects: &dyn Objects, key: &ObjectKey, left: &mut Left) -> Result<Written, ReleaseError> {
-    let observed = match objects.get(key.as_ref()) {
+fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result<Written, ReleaseError> {
+    let observed = match objects.get(key) {
         Presence::Present(observed) if observed.projection == Projection::Full => observed,
         Presence::Present(_) => {
             return Err(why_unread(objects, key).map_or(ReleaseError::MetadataOnly, ReleaseError::Unobserved));
@@ -190,7 +192,7 @@ fn read(objects: &dyn Objects, key: &ObjectKey, left: &mut Left) -> Result<Writt
     let data = text(observed.object.root(), &["data", "release"]).ok_or(ReleaseError::NoRelease)?;
     let payload = decode(&data, is_secret(key))?;
     let stored = payload.len();
-    let too_much = |what: String| ReleaseError::TooMuch(key.namespace.clone(), what);
+    let too_much = |what: String| ReleaseError::TooMuch(key.namespace.to_owned(), what);
     let payload = unpack(payload, &mut left.unpacked, too_much)?;
     let mut parser = Parser::new();
     let document = parser.parse(&payload).map_err(ReleaseError::NotJson)?;
@@ -224,7 +226,7 @@ fn read(objects: &dyn Objects, key: &ObjectKey, left: &mut Left) -> Result<Writt
         }
     }
     let malformed = |what: String| ScopeError {
-        scope: Scope::Object(key.clone()),
+        scope: Scope::Object(key.to_owned()),
         reason: "Malformed".to_owned(),
         message: format!("Helm release {}: {what}", key.path()),
     };

@@ -229,7 +229,7 @@ impl Plan<'_> {
                     continue;
                 }
                 for kind in made_by(catalog, &owner.key.group_kind()) {
-                    let namespace = Some(owner.key.namespace.clone()).filter(|it| !it.is_empty());
+                    let namespace = Some(owner.key.namespace.to_owned()).filter(|it| !it.is_empty());
                     demand.lists.insert((kind, namespace));
                 }
             }
@@ -341,7 +341,7 @@ impl Plan<'_> {
             .snapshot
             .of_kind("", "Pod", None)
             .filter(|pod| pod.projection == Projection::Full && is_unschedulable(&pod.object))
-            .map(|pod| pod.key.namespace.as_str())
+            .map(|pod| pod.key.namespace)
             .collect();
         for (fields, only) in [(WARNINGS, None), (OF_AUTOSCALERS, Some(unschedulable))] {
             let target = Target::List { labels: None, fields: Some(fields.to_owned()) };

@@ -71,7 +71,7 @@ fn until(requested: &str) -> Until {
 }
 
 fn step(observed: &Observed<'_>, patch: Patch, until: Until) -> Step {
-    Step { object: observed.key.clone(), patch, otherwise: None, until }
+    Step { object: observed.key.to_owned(), patch, otherwise: None, until }
 }
 
 /// The step that fetches a source; `None` for one that nobody fetches.

@@ -11,7 +11,7 @@ mod without;
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, Projection};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Presence, Status};
 
 use crate::apps::{App, AppList};
@@ -335,7 +335,7 @@ pub fn sources(objects: &dyn Objects, names: &[AppQuery]) -> Vec<ObjectKey> {
     let mut found = Vec::new();
     for (group, kind, delivery) in kinds {
         for observed in objects.of_kind(group, kind, None) {
-            let ObjectKey { namespace, name, .. } = observed.key;
+            let ObjectKeyRef { namespace, name, .. } = observed.key;
             let key = AppKey::of(delivery, namespace, name, Some(&observed.object));
             if names.is_empty() || names.iter().any(|query| query.means(&key, delivery, namespace, name)) {
                 let sources = delivery::flux::sources(objects, &observed);

@@ -112,7 +112,7 @@ impl EventList {
                     let event = &observed.object;
                     if event.text(&["type"]) != "Warning"
                         || Event::read(event).is_none()
-                        || !seen.insert((observed.key.namespace.as_str(), observed.key.name.as_str()))
+                        || !seen.insert((observed.key.namespace, observed.key.name))
                     {
                         continue;
                     }

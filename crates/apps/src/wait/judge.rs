@@ -84,7 +84,7 @@ pub(super) fn selected(snapshot: &Snapshot, selection: &Selection) -> Vec<Object
                 .is_none_or(|labels| labels.matches_labels(observed.object.at(&["metadata", "labels"])))
     };
     let all = snapshot.of_kind(&kind.group, &kind.kind, None).filter(is_chosen);
-    all.map(|observed| observed.key.clone()).collect()
+    all.map(|observed| observed.key.to_owned()).collect()
 }
 
 /// What an inventory remembers: a ResourceGroup, the ConfigMap of cli-utils, or what Flux keeps in its own objects.

@@ -25,7 +25,7 @@ pub fn evidence_projection(group: &str, kind: &str) -> Projection {
 #[inline]
 pub fn is_evidence(observed: &Observed<'_>) -> bool {
     observed.projection == Projection::Full
-        || evidence_projection(&observed.key.group, &observed.key.kind) == Projection::Metadata
+        || evidence_projection(observed.key.group, observed.key.kind) == Projection::Metadata
         || !observed.object.text(&["metadata", "deletionTimestamp"]).is_empty()
 }
 
@@ -225,7 +225,7 @@ impl<'a> Dump<'a> {
 }
 
 fn observed<'e>((key, object): &'e (ObjectKey, Object<'_>)) -> Observed<'e> {
-    Observed { key, object: object.clone(), projection: Projection::Full }
+    Observed { key: key.as_ref(), object: object.clone(), projection: Projection::Full }
 }
 
 /// Group and kind of CustomResourceDefinitions.

@@ -16,8 +16,8 @@ use taffrail_apps::{
     InvalidAppQuery, ObjectSync, Objects, Problem, Resource, Scope, Snapshot, aliases, changes_of_each,
     declared_each, last_changes,
 };
-use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
+use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_observe::FleetSnapshot;
 use taffrail_status::assess::Change;
 use taffrail_status::{ClusterState as _, Presence, Status};
@@ -227,16 +227,16 @@ impl<'t> Name<'t> {
         // Known objects need more reads too: their kind may have been listed for apps of other namespaces, and evidence
         // was then read only there.
         let known = snapshot.all().filter(|it| self.is_object(it.key, chosen));
-        unread.chain(known.map(|it| it.key.clone())).collect()
+        unread.chain(known.map(|it| it.key.to_owned())).collect()
     }
 
-    fn is_object(&self, key: &ObjectKey, namespace: Option<&str>) -> bool {
+    fn is_object(&self, key: ObjectKeyRef<'_>, namespace: Option<&str>) -> bool {
         match (self, self.kind_and_name()) {
-            (Name::Key { key: own, .. }, _) => own == key,
+            (Name::Key { key: own, .. }, _) => own.as_ref() == key,
             (_, Some((kind, name))) => {
                 name == key.name
                     && (key.namespace.is_empty() || namespace.is_none_or(|it| it == key.namespace))
-                    && names_kind(kind, &key.group, &key.kind)
+                    && names_kind(kind, key.group, key.kind)
             }
             _ => false,
         }
@@ -336,8 +336,8 @@ fn not_found(
     }
     let all = fleet.snapshots.iter().flat_map(Objects::all).map(|observed| observed.key);
     let mut others: Vec<String> = all
-        .filter(|key| names_kind(kind, &key.group, &key.kind) && key.name == wanted)
-        .map(|key| key.namespace.clone())
+        .filter(|key| names_kind(kind, key.group, key.kind) && key.name == wanted)
+        .map(|key| key.namespace.to_owned())
         .collect();
     others.sort();
     others.dedup();
@@ -353,7 +353,7 @@ fn is_known(fleet: &FleetSnapshot, kind: &str) -> bool {
         let served = snapshot.kinds().is_some_and(|catalog| {
             catalog.iter().any(|served| names_kind(kind, &served.group, &served.kind))
         });
-        served || snapshot.all().any(|observed| names_kind(kind, &observed.key.group, &observed.key.kind))
+        served || snapshot.all().any(|observed| names_kind(kind, observed.key.group, observed.key.kind))
     })
 }
 
@@ -379,13 +379,13 @@ fn objects<'l>(
             continue;
         }
         let here = list.apps.iter().filter(|app| app.app.target == snapshot.name());
-        let declared_here = here.flat_map(|app| app.resources.iter().map(|resource| &resource.key));
+        let declared_here = here.flat_map(|app| app.resources.iter().map(|resource| resource.key.as_ref()));
         let there = snapshot.all().map(|observed| observed.key);
-        let named = declared_here.chain(there).chain(name.key());
-        let mut keys: Vec<&ObjectKey> = named.filter(|key| name.is_object(key, namespace)).collect();
+        let named = declared_here.chain(there).chain(name.key().map(ObjectKey::as_ref));
+        let mut keys: Vec<ObjectKeyRef<'_>> = named.filter(|key| name.is_object(*key, namespace)).collect();
         keys.sort();
         keys.dedup();
-        let keys: Vec<ObjectKey> = keys.into_iter().cloned().collect();
+        let keys: Vec<ObjectKey> = keys.into_iter().map(ObjectKeyRef::to_owned).collect();
         let own = declared_each(snapshot, &keys, &fleet.rules.active(), fleet.now);
         found.extend(
             keys.iter()

@@ -204,7 +204,7 @@ impl Line {
     fn namespaces(&self, current: &str) -> Vec<CompletionCandidate> {
         let names: BTreeSet<String> = self.ask(
             current,
-            |cluster| cluster.all().map(|object| object.key.namespace.clone()).collect(),
+            |cluster| cluster.all().map(|object| object.key.namespace.to_owned()).collect(),
             |cluster, discovery, current| async move {
                 names(&cluster, &discovery, "namespaces", None, &current).await.unwrap_or_default()
             },
@@ -348,11 +348,9 @@ impl Line {
             |cluster| {
                 let inside = |own: &str| own.is_empty() || namespace.as_deref().is_none_or(|it| it == own);
                 let all = cluster.all();
-                all.filter(|it| {
-                    names_kind(&of_dumps, &it.key.group, &it.key.kind) && inside(&it.key.namespace)
-                })
-                .map(|it| it.key.name.clone())
-                .collect()
+                all.filter(|it| names_kind(&of_dumps, it.key.group, it.key.kind) && inside(it.key.namespace))
+                    .map(|it| it.key.name.to_owned())
+                    .collect()
             },
             move |cluster, discovery, current| {
                 let (kind, wanted) = (of_clusters.clone(), wanted.clone());

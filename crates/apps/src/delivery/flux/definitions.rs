@@ -31,7 +31,7 @@ impl Definitions {
                 if !name.is_empty() {
                     let namespace = label("helm.toolkit.fluxcd.io/namespace");
                     let own = known.entry((namespace.into_owned(), name.into_owned())).or_default();
-                    own.push(found.key.clone());
+                    own.push(found.key.to_owned());
                 }
             }
             known

@@ -167,11 +167,10 @@ impl Carrier {
             let Some(cluster) = app.cluster() else { return Ground::Said };
             let objects = fleet.objects(cluster);
             let is_marked = |key: &&ObjectKey| {
-                !app.claimant.owns_place_of(cluster, key)
-                    && objects
-                        .get(key.as_ref())
-                        .present()
-                        .is_some_and(|observed| app.claimant.is_named(&Mark::all(key, &observed.object, &[])))
+                !app.claimant.owns_place_of(cluster, key.as_ref())
+                    && objects.get(key.as_ref()).present().is_some_and(|observed| {
+                        app.claimant.is_named(&Mark::all(key.as_ref(), &observed.object, &[]))
+                    })
             };
             if app.objects.iter().any(|key| is_marked(&key)) { Ground::Marked } else { Ground::Said }
         })

@@ -276,7 +276,7 @@ impl<'a> Ground<'a> {
             below(workload).filter(is_a("", "Pod")).collect()
         };
         let kind = GroupKind::new("", "Pod");
-        let known = self.objects.is_observed(&kind.group, &kind.kind, Some(&workload.key.namespace))
+        let known = self.objects.is_observed(&kind.group, &kind.kind, Some(workload.key.namespace))
             && pods.iter().all(|pod| pod.projection == Projection::Full)
             && !workload.object.text(&["metadata", "uid"]).is_empty();
         known.then_some(pods)
@@ -378,7 +378,7 @@ fn traces(
         }
         future = Some(match future {
             Some((at, key, count)) if at >= own => (at, key, count + 1),
-            other => (own, observed.key.clone(), other.map_or(1, |(_, _, count)| count + 1)),
+            other => (own, observed.key.to_owned(), other.map_or(1, |(_, _, count)| count + 1)),
         });
     }
     (if has_clock { sure } else { newest }, future)
@@ -386,7 +386,7 @@ fn traces(
 
 /// Returns true if a controller writes the time into it again and again: a Lease that is renewed, or a Node.
 fn ticks(observed: &Observed<'_>) -> bool {
-    match (&*observed.key.group, &*observed.key.kind) {
+    match (observed.key.group, observed.key.kind) {
         ("coordination.k8s.io", "Lease") => moment(&observed.object, &["spec", "renewTime"]).is_some(),
         ("", "Node") => {
             let ready = observed.object.condition("Ready");

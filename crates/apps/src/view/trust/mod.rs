@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use ground::Ground;
 use jiff::Timestamp;
 use serde::Serialize;
-use taffrail_object::{GroupKind, ObjectKey};
+use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
 use taffrail_status::Status;
 
 use super::together::{earlier, grouped};
@@ -282,8 +282,9 @@ impl Finding {
         Finding { scope: scope.to_string(), ..self }
     }
 
-    fn object(mut self, key: &ObjectKey, since: Option<Timestamp>) -> Finding {
-        self.objects.push((key.clone(), since));
+    fn object<'k>(mut self, key: impl Into<ObjectKeyRef<'k>>, since: Option<Timestamp>) -> Finding {
+        let key = key.into();
+        self.objects.push((key.to_owned(), since));
         Finding { scope: key.to_string(), ..self }
     }
 

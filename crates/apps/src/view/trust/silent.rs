@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
-use taffrail_object::{GroupKind, Object, ObjectKey};
+use taffrail_object::{GroupKind, Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::{Observed, Trust};
 
 use super::fallback::{FALLBACK, has_status, status_is_served, they_are};
@@ -74,9 +74,8 @@ fn control_plane(ground: &Ground<'_>) -> Vec<Finding> {
 /// Nodes whose kubelet says nothing, while nobody has marked their Pods yet.
 fn nodes(ground: &Ground<'_>) -> Vec<Finding> {
     let leases = ground.leases().filter(|lease| lease.key.namespace == "kube-node-lease");
-    let lost: BTreeMap<&str, (&ObjectKey, Timestamp)> = leases
-        .filter_map(|lease| Some((lease.key.name.as_str(), (lease.key, expired(ground, &lease)?))))
-        .collect();
+    let lost: BTreeMap<&str, (ObjectKeyRef<'_>, Timestamp)> =
+        leases.filter_map(|lease| Some((lease.key.name, (lease.key, expired(ground, &lease)?)))).collect();
     if lost.is_empty() {
         return Vec::new();
     }
@@ -93,11 +92,12 @@ fn nodes(ground: &Ground<'_>) -> Vec<Finding> {
             let (pods, apps) = ready.entry(node).or_default();
             *pods += 1;
             // Many Pods of one maker belong to the same apps.
-            let claimed = ground.claimed(pod.key).filter(|(claimed, _)| seen.insert((node, *claimed)));
+            let claimed =
+                ground.claimed(&pod.key.to_owned()).filter(|(claimed, _)| seen.insert((node, *claimed)));
             apps.extend(claimed.into_iter().flat_map(|(_, apps)| apps));
         }
     }
-    let made = |(node, (_, since)): (&str, (&ObjectKey, Timestamp))| {
+    let made = |(node, (_, since)): (&str, (ObjectKeyRef<'_>, Timestamp))| {
         let (pods, apps) = ready.remove(node).unwrap_or_default();
         let key = ObjectKey::new("", "Node", "", node);
         let next = ground.describe(&key);
@@ -137,13 +137,13 @@ fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
             let leases = ground.leases().filter(|lease| {
                 lease.key.name.starts_with(deliverer.name)
                     && lease.key.name.ends_with("leader-election")
-                    && is_of_one(&lease.key.namespace)
+                    && is_of_one(lease.key.namespace)
             });
             // One of several that share the work may have been taken away for good.
             let leases: Vec<_> = leases.collect();
             let renewed: Option<Vec<Timestamp>> = leases.iter().map(|lease| expired(ground, lease)).collect();
             let newest = renewed?.into_iter().max()?;
-            let key = leases.first().map(|lease| lease.key.clone())?;
+            let key = leases.first().map(|lease| lease.key.to_owned())?;
             Some((key, Some(newest), "does not renew its lease".to_owned()))
         };
         if let Some((key, since, how)) = stopped.or_else(lease) {
@@ -194,7 +194,7 @@ fn generations(ground: &Ground<'_>) -> Vec<Finding> {
         }
         let (all, objects, any_green) = behind.entry(observed.key.group_kind()).or_default();
         all.extend(apps);
-        objects.push((observed.key.clone(), since));
+        objects.push((observed.key.to_owned(), since));
         *any_green |= is_green;
     }
     let made = |(kind, (apps, objects, is_green)): (GroupKind, Found)| {
@@ -268,8 +268,8 @@ fn flux_apps(ground: &Ground<'_>) -> Vec<Finding> {
         let forgotten = unheard(ground, &observed)
             .or_else(|| overdue(ground, &observed))
             .or_else(|| untried(ground, app, &observed))?;
-        let kind = command::resource(&observed.key.group, &observed.key.kind);
-        let next = ground.kubectl(&["get", &kind, &observed.key.name, "-o", "yaml"], &observed.key.namespace);
+        let kind = command::resource(observed.key.group, observed.key.kind);
+        let next = ground.kubectl(&["get", &kind, observed.key.name, "-o", "yaml"], observed.key.namespace);
         let finding = finding(forgotten.reason).object(observed.key, Some(forgotten.since));
         Some(finding.says(forgotten.message).of([place]).next(next))
     });
@@ -335,7 +335,7 @@ fn argo_apps(ground: &Ground<'_>) -> Vec<Finding> {
         .filter(|(_, app, _)| app.app.delivery == Delivery::ArgoApplication && !app.suspended);
     let old = apps.filter_map(|(place, _, observed)| {
         let at = moment(&observed.object, &["status", "reconciledAt"])?;
-        (ground.age(at) > ARGO).then(|| (place, observed.key.clone(), at))
+        (ground.age(at) > ARGO).then(|| (place, observed.key.to_owned(), at))
     });
     let old: Vec<_> = old.collect();
     let Some((_, first, _)) = old.first() else { return Vec::new() };

@@ -32,7 +32,7 @@ fn apps(ground: &Ground<'_>) -> Vec<Finding> {
         let (places, objects, authors) = suspended.entry(app.app.delivery).or_default();
         authors.insert(by(&observed.object, &["spec", "suspend"]));
         places.push(place);
-        objects.push((observed.key.clone(), since));
+        objects.push((observed.key.to_owned(), since));
     }
     let made = |(delivery, (places, objects, mut authors)): (
         Delivery,

@@ -8,7 +8,7 @@ use taffrail_apps::{Objects, Snapshot, Standing, argo_delivers, argo_names, argo
 use taffrail_cluster::{ApiResource, Cluster, Discovery, ListRequest, ReadError};
 use taffrail_object::json::{OwnedDocument, Value};
 use taffrail_object::kinds::names_kind;
-use taffrail_object::{Object, ObjectError, ObjectKey, Projection};
+use taffrail_object::{Object, ObjectError, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_observe::{ClusterConnector, Failure, FleetMembers};
 use taffrail_rules::Origin;
 use taffrail_rules::lua::Customizations;
@@ -321,7 +321,7 @@ fn with_actions(snapshot: &Snapshot) -> Vec<String> {
     };
     let maps =
         snapshot.of_kind("", "ConfigMap", None).filter(|it| it.key.name == CONFIG_MAP && has_any(&it.object));
-    maps.map(|it| it.key.namespace.clone()).collect()
+    maps.map(|it| it.key.namespace.to_owned()).collect()
 }
 
 /// What the Argo CDs of a cluster have for an object.
@@ -382,14 +382,14 @@ fn of_dumps(arguments: &WhichArguments) -> Result<Sites, Complaint> {
     let fleet = source::dumps(&arguments.source)?;
     let mut sites = Vec::new();
     let mut complaints: Vec<Complaint> = fleet.problems.iter().map(Complaint::from).collect();
-    let is_meant = |key: &ObjectKey| match &arguments.object {
-        Word::Key { key: own, .. } => own == key,
+    let is_meant = |key: ObjectKeyRef<'_>| match &arguments.object {
+        Word::Key { key: own, .. } => own.as_ref() == key,
         Word::Named { kind, name } => {
             let is_there = arguments
                 .namespace
                 .as_ref()
                 .is_none_or(|it| key.namespace.is_empty() || *it == key.namespace);
-            *name == key.name && is_there && names_kind(kind, &key.group, &key.kind)
+            *name == key.name && is_there && names_kind(kind, key.group, key.kind)
         }
     };
     let wanted = arguments.object.cluster();

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
 use taffrail_apps::{KindCatalog, Objects, Scope, Snapshot};
 use taffrail_cluster::{ApiResource, Cluster, Discovery};
-use taffrail_object::{GroupKind, ObjectKey};
+use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
 use taffrail_observe::{ClusterConnector, Failure, FleetMembers, LEFT_OUT, begun, catalog, go_on};
 use taffrail_status::assess::{Budgets, Costs, Evidence};
 use taffrail_status::{ClusterState as _, Presence, Status, Verdict};
@@ -197,7 +197,9 @@ pub(super) fn keys(
     namespace: Option<&String>,
 ) -> Vec<ObjectKey> {
     let all = snapshot.of_kind(&resource.group, &resource.kind, None).map(|observed| observed.key);
-    all.filter(|key| namespace.is_none_or(|place| *place == key.namespace)).cloned().collect()
+    all.filter(|key| namespace.is_none_or(|place| *place == key.namespace))
+        .map(ObjectKeyRef::to_owned)
+        .collect()
 }
 
 pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Complaint> {
@@ -415,7 +417,7 @@ fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &Asked) -> Result
     asked.check_clusters(&fleet.snapshots.iter().map(Objects::name).collect::<Vec<_>>())?;
     let judge = &Judge { now: Some(fleet.now), ..judge.clone() };
     let meant: Vec<Vec<Meant>> = fleet.snapshots.iter().map(|snapshot| in_dump(snapshot, asked)).collect();
-    let known = fleet.snapshots.iter().flat_map(|snapshot| snapshot.all().map(|it| it.key.kind.clone()));
+    let known = fleet.snapshots.iter().flat_map(|snapshot| snapshot.all().map(|it| it.key.kind.to_owned()));
     if let Some(complaint) = Asked::wrong_kind(meant.iter().map(Vec::as_slice), known) {
         return Err(complaint);
     }
