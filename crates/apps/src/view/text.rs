@@ -20,7 +20,8 @@ pub const NONE: &str = "-";
 /// use taffrail_apps::view::text;
 ///
 /// assert_eq!(text::revision("main@sha1:1e644628deb645c454f4db167e1041e95e2d0ba3"), "main@sha1:1e644628");
-/// assert_eq!(text::revision("1.2.0"), "1.2.0"); ```
+/// assert_eq!(text::revision("1.2.0"), "1.2.0");
+/// ```
 pub fn revision(revision: &str) -> Cow<'_, str> {
     shorten(revision)
 }

@@ -75,9 +75,10 @@ impl InClusters {
     /// ```
     /// use taffrail_apps::view::InClusters;
     ///
-    /// let clusters = ["a", "b", "c", "d", "e"].map(str::to_owned); assert_eq!(InClusters::Several {
-    /// clusters: clusters[..4].to_vec() }.words(), "a, b, c, d"); assert_eq!(InClusters::Several { clusters:
-    /// clusters.to_vec() }.words(), "a, b, c and 2 more"); ```
+    /// let clusters = ["a", "b", "c", "d", "e"].map(str::to_owned);
+    /// assert_eq!(InClusters::Several { clusters: clusters[..4].to_vec() }.words(), "a, b, c, d");
+    /// assert_eq!(InClusters::Several { clusters: clusters.to_vec() }.words(), "a, b, c and 2 more");
+    /// ```
     pub fn words(&self) -> String {
         match self.names() {
             [a, b, c, _, rest @ ..] if !rest.is_empty() => {

@@ -30,10 +30,12 @@ impl Revision {
     /// ```
     /// use taffrail_apps::wait::Revision;
     ///
-    /// let applied = "main@sha1:1e644628deb645c454f4db167e1041e95e2d0ba3"; for same in ["1e64462",
-    /// "sha1:1e644628", "main@sha1:1e64462", "main@1e64462", "main/1e64462"] {
-    /// assert!(Revision::new(same).is(applied), "{same}"); }
-    /// assert!(!Revision::new("main@sha1:2e64462").is(applied)); assert!(Revision::new("v1.2").is("1.2"));
+    /// let applied = "main@sha1:1e644628deb645c454f4db167e1041e95e2d0ba3";
+    /// for same in ["1e64462", "sha1:1e644628", "main@sha1:1e64462", "main@1e64462", "main/1e64462"] {
+    ///     assert!(Revision::new(same).is(applied), "{same}");
+    /// }
+    /// assert!(!Revision::new("main@sha1:2e64462").is(applied));
+    /// assert!(Revision::new("v1.2").is("1.2"));
     /// ```
     pub fn is(&self, applied: &str) -> bool {
         let applied = applied.trim();
