@@ -17,8 +17,9 @@ pub struct MalformedEntry(pub String);
 /// use taffrail_apps::inventory;
 ///
 /// let key = inventory::parse("_system__controller__node_rbac.authorization.k8s.io_ClusterRole")?;
-/// assert_eq!(key.to_string(), "rbac.authorization.k8s.io/ClusterRole//system:controller:node"); # Ok::<(),
-/// inventory::MalformedEntry>(()) ```
+/// assert_eq!(key.to_string(), "rbac.authorization.k8s.io/ClusterRole//system:controller:node");
+/// # Ok::<(), inventory::MalformedEntry>(())
+/// ```
 ///
 /// # Errors
 /// When the id has too few fields, or an empty name or kind.

@@ -11,14 +11,17 @@
 //! use taffrail_object::{Projection, json::OwnedDocument};
 //! use taffrail_status::{ActiveRules, Status};
 //!
-//! let now = "2026-03-01T12:00:00Z".parse()?; let mut cluster = Snapshot::dump("prod", now); let web =
-//! br#"{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "shop", "name": "web",
-//! "labels": {"app.kubernetes.io/instance": "shop"}}, "status": {"replicas": 0}}"#;
+//! let now = "2026-03-01T12:00:00Z".parse()?;
+//! let mut cluster = Snapshot::dump("prod", now);
+//! let web = br#"{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "shop", "name": "web",
+//!     "labels": {"app.kubernetes.io/instance": "shop"}}, "status": {"replicas": 0}}"#;
 //! cluster.insert(OwnedDocument::parse(web.as_slice())?, Projection::Full)?;
 //!
-//! let list = apps(&[&cluster], &ActiveRules::default(), now); assert_eq!(list.apps[0].app.to_string(),
-//! "label shop/shop"); assert_eq!(list.apps[0].health, Status::InProgress); # Ok::<(), Box<dyn
-//! std::error::Error>>(()) ```
+//! let list = apps(&[&cluster], &ActiveRules::default(), now);
+//! assert_eq!(list.apps[0].app.to_string(), "label shop/shop");
+//! assert_eq!(list.apps[0].health, Status::InProgress);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! * [`Objects`] is the interface to the objects of one cluster; [`Snapshot`] holds them in memory.
 //! * [`next_reads`] plans what to read of a live cluster, and [`plan_reads`] what to follow of one.

@@ -37,11 +37,11 @@ pub(crate) const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
 pub(crate) const HELM: &str = "helm.toolkit.fluxcd.io";
 const SOURCE: &str = "source.toolkit.fluxcd.io";
 
-/// The kinds of what Flux takes what it applies from: nothing else that somebody names as a source is looked at.
+/// The kinds of Flux's sources. No other kind that an author names as a source is read.
 const SOURCES: [&str; 6] =
     ["Bucket", "ExternalArtifact", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"];
 
-/// How much of a history is read; Flux itself keeps about five entries.
+/// The maximum number of history entries that are read; Flux itself keeps about five.
 const LONGEST_HISTORY: usize = 20;
 
 /// Reads the Kustomizations and HelmReleases of one cluster.
@@ -65,7 +65,7 @@ pub(crate) fn declare(
     }
 }
 
-/// The Kustomization or HelmRelease that says in labels that it has applied an object.
+/// Returns the Kustomization or HelmRelease that an object's labels name as the one that applied it.
 pub(crate) fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     let of = |group: &str, kind: &str| {
         let label =
@@ -77,18 +77,20 @@ pub(crate) fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     of(KUSTOMIZE, "Kustomization").or_else(|| of(HELM, "HelmRelease"))
 }
 
-/// Whether an object is a source of Flux: whoever writes a Kustomization or HelmRelease can name any object as one.
+/// Returns true if an object is a source of Flux: an author of a Kustomization or HelmRelease can name any
+/// object as one.
 pub(crate) fn is_source(key: &ObjectKey) -> bool {
     key.group == SOURCE && SOURCES.contains(&&*key.kind)
 }
 
-/// The objects from which a Kustomization or HelmRelease takes what it applies, the farthest first, as it names them: see
-/// [`is_source`].
+/// Returns the sources of a Kustomization or HelmRelease, the farthest first, as it names them.
+///
+/// They may be of any kind: see [`is_source`].
 pub(crate) fn sources<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> Vec<ObjectKey> {
     sources_by(&Sources::default(), objects, observed)
 }
 
-/// As [`sources()`], where `known` remembers what was read of the same cluster.
+/// Returns the same as [`sources()`], with `known` as a cache of the sources of this cluster.
 pub(crate) fn sources_by<'a>(
     known: &Sources,
     objects: &'a dyn Objects,
@@ -97,12 +99,14 @@ pub(crate) fn sources_by<'a>(
     Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH, sources: known }.sources()
 }
 
-/// Returns when the artifact of a source was fetched; `known` remembers what was read of the same cluster.
+/// Returns the time when the artifact of a source was fetched, with `known` as a cache of the sources of this
+/// cluster.
 pub(crate) fn fetched_by(known: &Sources, objects: &dyn Objects, key: &ObjectKey) -> Option<Timestamp> {
     known.read(objects, 0, key).fetched
 }
 
-/// The revisions that a Kustomization or HelmRelease of a cluster applied or tried, as far as it and its source tell.
+/// Returns the revisions that a Kustomization or HelmRelease applied or tried, as far as it and its source
+/// record them.
 pub(crate) fn applied<'a>(fleet: &Fleet<'a>, home: usize, observed: &Observed<'a>) -> Vec<Applied> {
     let (objects, sources) = (fleet.objects(home), &fleet.sources);
     let reader = Reader { home, objects, observed, now: Timestamp::UNIX_EPOCH, sources };
@@ -112,7 +116,8 @@ pub(crate) fn applied<'a>(fleet: &Fleet<'a>, home: usize, observed: &Observed<'a
     }
 }
 
-/// Returns what makes an app of Flux not well beyond a sync that failed: its sources, and a revision left untried.
+/// Returns the problems of an app of Flux beyond a failed sync: those of its sources, and a revision left
+/// untried.
 pub(crate) fn problems(
     fleet: &Fleet<'_>,
     home: usize,
@@ -127,7 +132,7 @@ pub(crate) fn problems(
         keys.iter().filter_map(|key| sources.problem(objects, home, key, now)).collect();
     let fetched = keys.last().and_then(|key| sources.read(objects, home, key).fetched);
     if sync.state == SyncState::OutOfSync && is_unseen(declaring, sync) {
-        // Without a time it may be of a moment ago.
+        // Without a time the change may have been made a moment ago.
         let since = written(&declaring.object, &["spec"]);
         let severity = match since {
             Some(since) if now.duration_since(since) >= UNTRIED => Some(ProblemSeverity::Error),
@@ -140,7 +145,7 @@ pub(crate) fn problems(
     } else if let Some(fetched) = fetched
         && sync.state == SyncState::OutOfSync
         && !waits(&declaring.object, now)
-        // One that was made, or resumed, after that has had less time.
+        // An app that was created or resumed after that has had less time.
         && let since = began(&declaring.object).map_or(fetched, |began| began.max(fetched))
         && now.duration_since(since) >= UNTRIED
     {
@@ -152,12 +157,13 @@ pub(crate) fn problems(
     found
 }
 
-/// Returns since when an object of Flux asks for what it asks for.
+/// Returns the time of the last change of an object's spec, or of its creation.
 fn began(object: &Object<'_>) -> Option<Timestamp> {
     written(object, &["spec"]).max(time(object.at(&["metadata", "creationTimestamp"])))
 }
 
-/// Returns true for an object of Flux that says that it waits: then its controller has tried it, and what it waits for is told.
+/// Returns true for an object of Flux that waits for a dependency: its controller has tried it and reports
+/// what it waits for.
 fn waits(object: &Object<'_>, now: Timestamp) -> bool {
     let is_in_progress = Taffrail
         .judge(object, &ObjectContext::default(), now)
@@ -165,13 +171,13 @@ fn waits(object: &Object<'_>, now: Timestamp) -> bool {
     is_in_progress && Condition::find(object, "Ready").is_some_and(|ready| ready.is("False"))
 }
 
-/// Returns the wanted revision where another one is applied.
+/// Returns the wanted revision if another one is applied.
 pub(crate) fn newer(sync: &Sync) -> Option<&str> {
     let (applied, desired) = (sync.applied.as_deref()?, sync.desired.as_deref()?);
     (!is_chart_of(applied, desired)).then_some(desired)
 }
 
-/// Returns true where the wanted revision is applied, and a change of the object itself is what is not.
+/// Returns true if the wanted revision is applied, but the newest spec of the object itself is not.
 pub(crate) fn is_unseen(declaring: &Observed<'_>, sync: &Sync) -> bool {
     let is_applied = sync.applied.is_some() && sync.desired.is_some() && newer(sync).is_none();
     let number = |value: Option<Value<'_>>| value.and_then(Value::as_i64);
@@ -201,7 +207,7 @@ impl<'a> Reader<'_, 'a> {
         text(self.object().root(), path)
     }
 
-    /// See [`sources()`].
+    /// Returns the sources that the object names: see [`sources()`].
     fn sources(&self) -> Vec<ObjectKey> {
         let named = |path: &[&str]| self.object().at(path).and_then(|reference| self.reference(reference));
         match self.observed.key.kind {
@@ -220,12 +226,12 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// What is known of one of Flux' sources.
+    /// Returns the source if it is one of Flux's.
     fn source(&self, key: &ObjectKey) -> Option<Arc<KnownSource>> {
         is_source(key).then(|| self.sources.read(self.objects, self.home, key))
     }
 
-    /// Describes a source, which may be none of Flux.
+    /// Describes a source, which may not be one of Flux's.
     fn describe(&self, key: &ObjectKey) -> Source {
         match self.source(key) {
             Some(known) => known.describe(key),
@@ -279,8 +285,8 @@ impl<'a> Reader<'_, 'a> {
         let delivered = self.text(&["spec", "targetNamespace"]).unwrap_or_else(|| own.to_owned());
         let mark = Mark::of_helm_release(own, name);
         let names: Vec<ReleaseName> = self.release_names().collect();
-        // Whoever writes a HelmRelease chooses the name of the release and the namespace that it is delivered into: what Helm
-        // writes proves something only of the one in which the HelmRelease is itself.
+        // An author of a HelmRelease chooses the name of the release and the namespace that it is delivered
+        // into, so marks of Helm prove something only in the namespace of the HelmRelease itself.
         let is_own = delivered == *own && declaration.cluster() == Some(self.home);
         let of_helm = names.iter().filter(|_| is_own).map(|name| name.mark(&delivered));
         declaration.claimant.marks = of_helm.chain([mark.clone()]).collect();
@@ -310,7 +316,7 @@ impl<'a> Reader<'_, 'a> {
         match found.release_for(own, fleet, cluster, key.as_ref(), Some(&delivered)) {
             Ok(release) => {
                 found.report_release(cluster, key.as_ref(), &release.written.malformed);
-                // They are no part of the release, but helm-controller labels those that it applies.
+                // They are not part of the release, but helm-controller labels those that it applies.
                 let own = releases.definitions.of(fleet.objects(cluster), cluster, own, name);
                 let mut objects = release.objects.clone();
                 if !own.is_empty() {
@@ -384,7 +390,7 @@ impl<'a> Reader<'_, 'a> {
         Destination::Cluster(self.home)
     }
 
-    /// The inventory; `None` where the object has none at all. Entries that cannot be read are reported.
+    /// Returns the inventory; `None` if the object has none. Malformed entries are reported.
     fn inventory(&self, found: &mut Declarations) -> Option<Vec<ObjectKey>> {
         let entries = self.object().at(&["status", "inventory", "entries"]);
         if entries.is_none() && self.object().at(&["status", "inventory"]).is_none_or(Value::is_null) {
@@ -405,7 +411,7 @@ impl<'a> Reader<'_, 'a> {
         Some(objects)
     }
 
-    /// Where the app stands, and what Flux says of it when that is Failed or Unknown.
+    /// Returns the sync state, and Flux's message for it if it is Failed or Unknown.
     fn sync(
         &self,
         artifact: &Artifact,
@@ -415,7 +421,7 @@ impl<'a> Reader<'_, 'a> {
     ) -> (SyncState, Option<String>) {
         let ready = Condition::find(self.object(), "Ready");
         let said = |condition: &Option<Condition<'_>>| condition.as_ref().map(|ready| ready.text("message"));
-        // A remedied release speaks by what failed, not by the rollback.
+        // For a remedied release the message is that of the failure, not of the rollback.
         let is_remedied = Condition::find(self.object(), "Remediated").is_some_and(|it| it.is("True"));
         let failed = ["Released", "TestSuccess"]
             .iter()
@@ -424,8 +430,8 @@ impl<'a> Reader<'_, 'a> {
         if self.is_suspended() {
             return (SyncState::Suspended, None);
         }
-        // Whether a reason means failing or waiting is known to the rules; other rules than these may colour
-        // health, not sync.
+        // The rules know if a reason means failing or waiting; other rules than these may change health, but
+        // not sync.
         let verdict = Taffrail.judge(self.object(), &ObjectContext::default(), self.now).ok();
         let status = verdict.map(|verdict| verdict.status);
         if status == Some(Status::Failed) {
@@ -444,7 +450,7 @@ impl<'a> Reader<'_, 'a> {
         }
         let desired = match artifact {
             Artifact::Revision(revision) => revision,
-            // What it says of its last success is no reason.
+            // The message of its last success is not a reason.
             Artifact::Nothing => {
                 let own = said(&ready).filter(|_| !ready.as_ref().is_some_and(|ready| ready.is("True")));
                 let trouble = own.unwrap_or_else(|| "its source has no artifact".to_owned());
@@ -453,7 +459,8 @@ impl<'a> Reader<'_, 'a> {
             Artifact::Unknown(why) => return (SyncState::Unknown, Some(why.clone())),
         };
         let holds = |revision: Option<&str>| revision.is_some_and(|revision| is_same(revision, desired));
-        // What waits may have nothing to do but wait: then only an unseen change of its own makes it differ.
+        // An app that waits may have nothing else to do: then it is out of sync only if its newest spec was
+        // not observed.
         let seen = match status {
             Some(Status::InProgress) => waiting && self.was_observed(),
             _ => true,
@@ -465,7 +472,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Whether the last success was for the object as it is now.
+    /// Returns true if the last success was for the present spec of the object.
     fn was_observed(&self) -> bool {
         let number = |path: &[&str]| self.object().at(path).and_then(Value::as_i64);
         number(&["status", "observedGeneration"]) == number(&["metadata", "generation"])
@@ -480,7 +487,8 @@ impl<'a> Reader<'_, 'a> {
         newest.or_else(|| Condition::find(self.object(), "Ready").filter(|ready| ready.is("True"))?.since())
     }
 
-    /// The history, of a long one only what is newest by version, or else by its place in the list.
+    /// Returns the history; of a long one only the newest entries by version, or otherwise the first of the
+    /// list.
     fn history(&self) -> Vec<Value<'a>> {
         let history = self.object().at(&["status", "history"]).and_then(Value::items);
         let mut history: Vec<_> = history.into_iter().flatten().collect();
@@ -492,7 +500,8 @@ impl<'a> Reader<'_, 'a> {
         history
     }
 
-    /// When the source got what was tried last.
+    /// Returns the last attempted revision and the time when the source fetched it, if the source still holds
+    /// it.
     fn fetched(
         &self,
         source: Option<ObjectKey>,
@@ -531,14 +540,14 @@ impl<'a> Reader<'_, 'a> {
             |snapshot: &Value<'a>, status: &str| snapshot.get("status").is_some_and(|own| own.is_str(status));
         let mut past = self.history();
         past.sort_by_key(number);
-        // What helm-controller took back is what changed, not that it did.
+        // The failed upgrade that helm-controller rolled back is the change, not the rollback.
         let is_remedied = Condition::find(self.object(), "Remediated").is_some_and(|it| it.is("True"));
         let mut before: Option<Value<'a>> = None;
         if is_remedied
             && let [.., failed, restored] = past.as_slice()
             && is(failed, "failed")
         {
-            // The history forgets what is restored; what it was restored to says it.
+            // The history does not keep the restored version, but the entry that restored it shows it.
             before = Some(*restored).filter(|_| past.len() == 2);
             past.pop();
         }
@@ -566,7 +575,8 @@ impl<'a> Reader<'_, 'a> {
         found
     }
 
-    /// Returns the object that a reference names, if it names one; without a namespace it is beside the one that refers.
+    /// Returns the object that a reference names, if it names one; without a namespace, in that of the
+    /// referring object.
     fn reference(&self, reference: Value<'_>) -> Option<ObjectKey> {
         self::reference(reference, self.observed.key.namespace)
     }
@@ -583,7 +593,7 @@ impl<'a> Reader<'_, 'a> {
         known.artifact.clone()
     }
 
-    /// The object whose artifact is the chart of a HelmRelease.
+    /// Returns the object whose artifact is the chart of a HelmRelease.
     fn chart(&self) -> Option<ObjectKey> {
         if let Some(reference) = self.object().at(&["spec", "chartRef"]) {
             return self.reference(reference);
@@ -618,7 +628,7 @@ impl<'a> Reader<'_, 'a> {
         Some(Source { path, reference, ..self.describe(&key) })
     }
 
-    /// The names that its release has or had.
+    /// Returns the names that its release has or had.
     fn release_names(&self) -> impl Iterator<Item = ReleaseName> {
         let past = self.history().into_iter().filter_map(|snapshot| text(snapshot, &["name"]));
         let mut known = HashSet::new();
@@ -634,7 +644,7 @@ impl<'a> Reader<'_, 'a> {
         named.unwrap_or_else(|| self.observed.key.namespace.to_owned())
     }
 
-    /// The Secret with the newest version of the release; `None` where there was never one.
+    /// Returns the Secret with the newest version of the release; `None` if there was never one.
     fn stored(
         &self,
         storage: &helm::Storage<'_>,
@@ -655,7 +665,7 @@ impl<'a> Reader<'_, 'a> {
         if newest_stored.is_some() {
             return newest_stored;
         }
-        // There must be one, and it is not among what was read.
+        // The status says that there is one, but it was not read.
         let latest = newest(self.object(), |_| true);
         let version = latest.and_then(|snapshot| snapshot.get("version")).and_then(Value::as_i64);
         let version = version.or_else(|| self.object().at(&["status", "lastReleaseRevision"])?.as_i64());
@@ -668,7 +678,8 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-/// The snapshot of the highest version in a HelmRelease's history whose status is wanted.
+/// Returns the snapshot with the highest version in a HelmRelease's history among those whose status is
+/// wanted.
 fn newest<'a>(release: &Object<'a>, wanted: impl Fn(&str) -> bool) -> Option<Value<'a>> {
     let history = release.at(&["status", "history"])?.items()?;
     let version = |snapshot: &Value<'_>| snapshot.get("version").and_then(Value::as_i64);
@@ -676,9 +687,9 @@ fn newest<'a>(release: &Object<'a>, wanted: impl Fn(&str) -> bool) -> Option<Val
     history.filter(is_wanted).max_by_key(version)
 }
 
-/// Whether a chart version, as helm-controller writes it, is the one of an artifact.
+/// Returns true if a chart version, as helm-controller writes it, is the one of an artifact.
 ///
-/// Of a chart from an OCI repository, whose artifact's revision is `tag@sha256:<digest>` or a bare digest,
+/// For a chart from an OCI repository, whose artifact's revision is `tag@sha256:<digest>` or a bare digest,
 /// helm-controller writes the version with the start of the digest as build metadata.
 fn is_chart_of(version: &str, revision: &str) -> bool {
     if version == revision {
@@ -706,7 +717,7 @@ fn reference(reference: Value<'_>, namespace: &str) -> Option<ObjectKey> {
     Some(ObjectKey::new(group, field(kind).unwrap_or_default(), namespace, field(name)?))
 }
 
-/// A source of which no more is known than its name.
+/// Returns a description with the name of a source alone.
 fn undescribed(key: &ObjectKey) -> Source {
     Source {
         kind: key.kind.clone(),

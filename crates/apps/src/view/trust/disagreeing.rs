@@ -1,4 +1,4 @@
-//! Who says something else.
+//! Disagreement between tools, objects and reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::delivery;
 use crate::identity::Delivery;
 use crate::objects::Scope;
 
-/// A Pod that was lost this short ago may not have been counted yet.
+/// The age up to which a lost Pod may not have been counted by its workload yet.
 const FRESH: SignedDuration = SignedDuration::from_mins(1);
 
 pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
@@ -34,7 +34,7 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
     Finding::new(DoubtCategory::Disagreeing, severity, reason)
 }
 
-/// Workloads that count more ready Pods than there are.
+/// Finds workloads that count more ready Pods than exist.
 fn pods(ground: &Ground<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in ground.resources() {
@@ -81,7 +81,7 @@ fn is_ready(pod: &Object<'_>) -> bool {
     pod.condition("Ready").is_some_and(|it| it.get("status").is_some_and(|it| it.is_str("True")))
 }
 
-/// Fields in which kinds say how they are, and the words that mean no good.
+/// Fields under `status` in which kinds report their state.
 const FIELDS: [&[&str]; 6] =
     [&["phase"], &["state"], &["health"], &["health", "status"], &["status"], &["result"]];
 
@@ -102,7 +102,7 @@ const BAD_WORDS: [&str; 14] = [
     "unhealthy",
 ];
 
-/// Conditions that are bad when true, and those that are bad when false.
+/// Conditions that are bad when true; those that are bad when false follow.
 const BAD_WHEN_TRUE: [&str; 7] =
     ["Degraded", "Error", "Errored", "Failed", "Failing", "Failure", "ReconcileError"];
 const BAD_WHEN_FALSE: [&str; 9] = [
@@ -117,12 +117,13 @@ const BAD_WHEN_FALSE: [&str; 9] = [
     "Valid",
 ];
 
-/// Objects that are called Ready by a rule that does not read the place in which they say otherwise.
+/// Finds objects that are Ready by a rule that does not read the field or condition in which they report
+/// otherwise.
 fn words(ground: &Ground<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in ground.resources() {
         let is_generic = !resource.rule.starts_with("builtin");
-        // Of the API's own kinds it is known what their words mean, but for these.
+        // For the API's own kinds the meaning of these words is known, except for this one.
         let is_own = is_namespaced(&resource.key.group, &resource.key.kind).is_some();
         let is_judged = is_own && resource.key.kind != "PersistentVolume";
         if !is_well(resource) || !is_generic || is_judged {
@@ -167,7 +168,7 @@ fn bad_condition(object: &Object<'_>) -> Option<(String, Option<Timestamp>)> {
     })
 }
 
-/// Certificates that are still valid, and will not be for long.
+/// Finds certificates that are still valid but whose renewal failed.
 fn renewals(ground: &Ground<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in ground.resources() {
@@ -187,7 +188,7 @@ fn renewals(ground: &Ground<'_>) -> Vec<Finding> {
     findings
 }
 
-/// CronJobs that keep no Job that succeeded, so that nobody sees whether one did.
+/// Finds CronJobs that keep no successful Job, so that success cannot be seen.
 fn runs(ground: &Ground<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in ground.resources() {
@@ -204,7 +205,7 @@ fn runs(ground: &Ground<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Tools that call an app well that is not, or the other way round.
+/// Finds apps whose tool reports them as well while they are not, or the other way round.
 fn tools(ground: &Ground<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app, observed) in ground.declared() {
@@ -233,7 +234,8 @@ fn tools(ground: &Ground<'_>) -> Vec<Finding> {
     findings
 }
 
-/// What a tool says of the health of its app: its name, its word, whether that means well.
+/// Returns the health that a tool reports for its app: the tool's name, its word, and true if that word means
+/// well.
 fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool)> {
     match app.app.delivery {
         Delivery::ArgoApplication => {
@@ -254,7 +256,7 @@ fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool
     }
 }
 
-/// Objects that a ResourceGroup calls something else than what is found.
+/// Finds objects for which a ResourceGroup reports another status than was found.
 fn groups(ground: &Ground<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app) in ground.apps() {
@@ -291,7 +293,7 @@ fn groups(ground: &Ground<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Objects that several apps claim, and inventories that cannot be read.
+/// Finds objects that several apps claim, and inventories that cannot be read.
 fn claims(ground: &Ground<'_>) -> Vec<Finding> {
     let errors = ground.list.errors.iter().filter(|error| error.cluster == ground.name()).map(|it| &it.error);
     let mut overlaps: BTreeMap<(Vec<usize>, GroupKind), Concerned> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Kinds that no rule knows, and apps of which nobody says what belongs to them.
+//! Kinds that no rule knows, and apps whose set of objects is not declared.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::identity::Delivery;
 use crate::reads;
 use crate::view::command;
 
-/// The rule of what no rule knows.
+/// The name of the rule for objects that no other rule knows.
 pub(super) const FALLBACK: &str = "fallback";
 
 pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
@@ -22,7 +22,7 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Whether an object says anything of how it is.
+/// Returns true if an object has a status that is not empty.
 pub(super) fn has_status(object: &Object<'_>) -> bool {
     let says = |status: Value<'_>| match status.kind() {
         Kind::Null => false,
@@ -32,14 +32,14 @@ pub(super) fn has_status(object: &Object<'_>) -> bool {
     object.at(&["status"]).is_some_and(says)
 }
 
-/// Whether there is a status of a custom resource to be written, as the server or its definition say; `None` where neither was
-/// read.
+/// Returns true if a custom resource has a status subresource, by discovery or its definition; `None` if
+/// neither was read.
 pub(super) fn status_is_served(ground: &Ground<'_>, object: &Object<'_>) -> Option<bool> {
     let served = ground.objects.has_status_subresource(object.group(), object.version(), object.kind());
     served.or_else(|| ground.is_defined_with_status(object))
 }
 
-/// Custom resources whose verdict is only that they are there.
+/// Finds custom resources that are Ready only because they exist.
 fn kinds(ground: &Ground<'_>) -> Vec<Finding> {
     let mut mute: ByKind = BTreeMap::new();
     let mut unread: ByKind = BTreeMap::new();
@@ -54,7 +54,7 @@ fn kinds(ground: &Ground<'_>) -> Vec<Finding> {
             continue;
         }
         let says = has_status(&observed.object);
-        // Who should say something and does not is told of as silent.
+        // A missing status that a controller should have written is reported as silent.
         if !says && status_is_served(ground, &observed.object) == Some(true) {
             continue;
         }
@@ -92,7 +92,7 @@ pub(super) fn they_are(objects: &Concerned) -> &'static str {
     if objects.len() == 1 { "it is" } else { "they are" }
 }
 
-/// Apps that are green because nothing belongs to them.
+/// Finds apps that are green because they have no objects.
 fn empty(ground: &Ground<'_>) -> Option<Finding> {
     let is_empty = |place: &usize| {
         let app = &ground.list.apps[*place];
@@ -113,7 +113,7 @@ fn empty(ground: &Ground<'_>) -> Option<Finding> {
     Some(finding.objects(objects).says(message).of(places).next(next))
 }
 
-/// Apps that are known by labels alone.
+/// Finds apps that are known by labels alone.
 fn without_inventory(ground: &Ground<'_>) -> Option<Finding> {
     let apps = ground.apps().filter(|(_, app)| app.app.delivery == Delivery::Label);
     let apps: Vec<usize> = apps.map(|(place, _)| place).collect();

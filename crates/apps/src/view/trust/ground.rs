@@ -1,4 +1,4 @@
-//! What the findings of one cluster are looked for in.
+//! The state of one cluster in which findings are searched.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -17,38 +17,38 @@ use crate::objects::Objects;
 use crate::owners::{controllers, dependents};
 use crate::view::{command, time};
 
-/// One cluster, its apps, and the time as of which it is judged.
+/// One cluster, its apps, and the time for which it is judged.
 pub(super) struct Ground<'a> {
     pub(super) objects: &'a dyn Objects,
     pub(super) list: &'a AppList,
-    /// The time that whoever asks takes for now.
+    /// The time that the caller takes for now.
     pub(super) asked_at: Timestamp,
-    /// The time at which the objects were read, as far as anybody knows.
+    /// The time at which the objects were read, as far as it is known.
     pub(super) now: Timestamp,
-    /// The latest of the times that date the objects and that are not ahead of now; see [`traces`].
+    /// The latest time in the objects that is not ahead of now; see [`traces`].
     pub(super) newest: Option<Timestamp>,
-    /// Times ahead of now: by how much and where the farthest of them is, and in how many objects.
+    /// The time farthest ahead of now, the object with it, and the number of objects with times ahead.
     pub(super) future: Option<(Timestamp, ObjectKey, usize)>,
     /// The apps that declare an object of this cluster.
     claims: HashMap<&'a ObjectKey, Vec<usize>>,
-    /// The apps that are declared in this cluster, by the object that declares them.
+    /// The apps that are declared in this cluster, by the declaring object.
     declaring: HashMap<&'a ObjectKey, Vec<usize>>,
-    /// The apps that are declared in this cluster, by the object that speaks for them.
+    /// The apps that are declared in this cluster, by their worst object.
     worst: HashMap<&'a ObjectKey, Vec<usize>>,
     /// CustomResourceDefinitions by the group and kind that they define.
     definitions: OnceCell<HashMap<(String, String), Object<'a>>>,
-    /// Whether there is a status to be written of a group, version and kind, as their definitions say.
+    /// True for kinds with a status subresource, by group, version and kind, from their definitions.
     with_status: RefCell<HashMap<(String, String, String), Option<bool>>>,
-    /// The places of the apps that are looked at; where it is none, all of them are.
+    /// The indices of the selected apps; `None` for all.
     asked: Option<BTreeSet<usize>>,
     /// The objects that these apps declare here and that were read, each once.
     resources: Vec<(&'a Resource, Observed<'a>)>,
     context: Option<&'a str>,
-    /// The sources of Flux that were read.
+    /// A cache of the sources of Flux.
     sources: Sources,
 }
 
-/// Clocks of several machines differ by some seconds in the best of clusters.
+/// The tolerated clock skew: clocks differ by some seconds in the best of clusters.
 pub(super) const TOLERANCE: SignedDuration = SignedDuration::from_secs(30);
 
 impl<'a> Ground<'a> {
@@ -75,7 +75,7 @@ impl<'a> Ground<'a> {
                 }
             }
         }
-        // What objects say is by the clocks of the cluster.
+        // The times in objects are by the clocks of the cluster.
         let ahead = objects.clock_ahead().filter(|ahead| ahead.abs() > TOLERANCE).unwrap_or_default();
         let there = asked_at.saturating_add(ahead).unwrap_or(asked_at);
         let latest = there.saturating_add(TOLERANCE).unwrap_or(Timestamp::MAX);
@@ -100,7 +100,7 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// Looks at these apps alone, or at all of them.
+    /// Selects the apps to search; `None` for all.
     pub(super) fn look_at(&mut self, asked: Option<&BTreeSet<usize>>) {
         self.asked = asked.cloned();
         let mut seen = HashSet::new();
@@ -110,12 +110,12 @@ impl<'a> Ground<'a> {
         self.resources = read.filter(|(_, observed)| observed.projection == Projection::Full).collect();
     }
 
-    /// Returns true where some apps alone are looked at.
+    /// Returns true if only some apps are selected.
     pub(super) fn is_narrowed(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// The apps that are looked at, with their places, wherever they are.
+    /// Iterates over the selected apps with their indices, whatever their cluster.
     fn looked_at(&self) -> impl Iterator<Item = (usize, &'a App)> {
         self.list.apps.iter().enumerate().filter(|(place, _)| self.is_asked(*place))
     }
@@ -136,7 +136,7 @@ impl<'a> Ground<'a> {
         command::taffrail(words, namespace, self.context)
     }
 
-    /// The command that explains an app.
+    /// Returns the command that explains an app.
     pub(super) fn explain(&self, app: &App) -> Option<String> {
         command::explain(&app.app, self.context.is_some())
     }
@@ -146,12 +146,12 @@ impl<'a> Ground<'a> {
         flux::sources_by(&self.sources, self.objects, declaring)
     }
 
-    /// Returns when the artifact of a source was fetched.
+    /// Returns the time at which the artifact of a source was fetched.
     pub(super) fn fetched(&self, source: &ObjectKey) -> Option<Timestamp> {
         flux::fetched_by(&self.sources, self.objects, source)
     }
 
-    /// Returns the sources that apps of Flux name, each with those of these apps that are `wanted`.
+    /// Returns the sources of the apps of Flux that are `wanted`, each with the indices of these apps.
     pub(super) fn sources_of(&self, wanted: impl Fn(&App) -> bool) -> BTreeMap<ObjectKey, BTreeSet<usize>> {
         let mut sources: BTreeMap<ObjectKey, BTreeSet<usize>> = BTreeMap::new();
         for (place, app, declaring) in self.declared() {
@@ -164,20 +164,21 @@ impl<'a> Ground<'a> {
         sources
     }
 
-    /// The command that shows an object and what happened to it.
+    /// Returns the command that shows an object and its events.
     pub(super) fn describe(&self, key: &ObjectKey) -> Option<String> {
         let kind = command::resource(&key.group, &key.kind);
         self.kubectl(&["describe", &kind, &key.name], &key.namespace)
     }
 
-    /// The apps whose objects are in this cluster, with their places.
+    /// Iterates over the selected apps whose objects are in this cluster, with their indices.
     pub(super) fn apps(&self) -> impl Iterator<Item = (usize, &'a App)> {
         let name = self.objects.name();
         let apps = self.looked_at();
         apps.filter(move |(_, app)| app.in_reach && app.app.target == name)
     }
 
-    /// The apps whose declaring object is in this cluster and was read, with their places.
+    /// Iterates over the selected apps whose declaring object is in this cluster and was read, with their
+    /// indices.
     pub(super) fn declared(&self) -> impl Iterator<Item = (usize, &'a App, Observed<'a>)> {
         let objects = self.objects;
         let apps = self.looked_at().filter(move |(_, app)| app.app.home == objects.name());
@@ -187,18 +188,20 @@ impl<'a> Ground<'a> {
         })
     }
 
-    /// The declared objects of this cluster that were read, each once with the apps that declare it.
+    /// Iterates over the declared objects of this cluster that were read, each once with the apps that
+    /// declare it.
     pub(super) fn resources(&self) -> impl Iterator<Item = (&'a Resource, Observed<'a>, Vec<usize>)> {
         let all = self.resources.iter();
         all.map(|(resource, observed)| (*resource, observed.clone(), self.claimants(&resource.key)))
     }
 
-    /// The apps that declare an object.
+    /// Returns the indices of the apps that declare an object.
     pub(super) fn claimants(&self, key: &ObjectKey) -> Vec<usize> {
         self.claims.get(key).cloned().unwrap_or_default()
     }
 
-    /// The object itself, or the nearest of those that control it, that any app declares, with these apps.
+    /// Returns the object itself, or the nearest of its controllers, that any app declares, with the indices
+    /// of these apps.
     pub(super) fn claimed(&self, key: &ObjectKey) -> Option<(&'a ObjectKey, &[usize])> {
         let claimed = |key: &ObjectKey| {
             self.claims.get_key_value(key).map(|(claimed, apps)| (*claimed, apps.as_slice()))
@@ -206,19 +209,20 @@ impl<'a> Ground<'a> {
         claimed(key).or_else(|| controllers(self.objects, key).iter().find_map(claimed))
     }
 
-    /// The apps of this cluster that an object declares.
+    /// Iterates over the apps of this cluster that an object declares.
     pub(super) fn declared_by(&self, key: &ObjectKey) -> impl Iterator<Item = usize> {
         let apps = self.declaring.get(key).into_iter().flatten().copied();
         apps.filter(|place| self.is_asked(*place))
     }
 
-    /// The apps of this cluster for which an object speaks.
+    /// Iterates over the apps of this cluster whose worst object this is.
     pub(super) fn spoken_for_by(&self, key: &ObjectKey) -> impl Iterator<Item = usize> {
         let apps = self.worst.get(key).into_iter().flatten().copied();
         apps.filter(|place| self.is_asked(*place))
     }
 
-    /// Returns true if the definition of a custom resource has a status to be written in its version; `None` where none was read.
+    /// Returns true if the definition of a custom resource has a status subresource in its version; `None` if
+    /// it was not read.
     pub(super) fn is_defined_with_status(&self, object: &Object<'_>) -> Option<bool> {
         let (group, kind) = (object.group().to_owned(), object.kind().to_owned());
         let place = (group.clone(), object.version().to_owned(), kind.clone());
@@ -243,24 +247,24 @@ impl<'a> Ground<'a> {
         is_served
     }
 
-    /// The apps of this cluster whose delivery is one of these.
+    /// Returns the indices of the selected apps declared in this cluster for which `is_it` is true.
     pub(super) fn delivered_by(&self, is_it: impl Fn(&App) -> bool) -> BTreeSet<usize> {
         let name = self.objects.name();
         let apps = self.looked_at();
         apps.filter(|(_, app)| app.app.home == name && is_it(app)).map(|(place, _)| place).collect()
     }
 
-    /// How long ago something was, as of the time at which the cluster is judged.
+    /// Returns the age of a time, as of the time for which the cluster is judged.
     pub(super) fn age(&self, at: Timestamp) -> SignedDuration {
         self.now.duration_since(at)
     }
 
-    /// Whether Pods of a namespace were read.
+    /// Returns true if Pods of a namespace were read.
     pub(super) fn has_pods(&self, namespace: &str) -> bool {
         self.objects.of_kind("", "Pod", Some(namespace)).any(|pod| pod.projection == Projection::Full)
     }
 
-    /// The Pods that a workload controls, where it can be told which these are.
+    /// Returns the Pods that a workload controls; `None` if they are not all known.
     pub(super) fn pods(&self, workload: &Observed<'a>) -> Option<Vec<Observed<'a>>> {
         let is_a = |group: &'static str, kind: &'static str| {
             move |it: &Observed<'a>| it.key.group == group && it.key.kind == kind
@@ -300,14 +304,14 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// The leases that were read whole.
+    /// Iterates over the Leases that were read whole.
     pub(super) fn leases(&self) -> impl Iterator<Item = Observed<'a>> + use<'a> {
         let leases = self.objects.of_kind("coordination.k8s.io", "Lease", None);
         leases.filter(|lease| lease.projection == Projection::Full)
     }
 }
 
-/// The object, if it was read.
+/// Returns the object, if it was read.
 pub(super) fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
     match objects.get(key.as_ref()) {
         Presence::Present(observed) => Some(observed),
@@ -315,29 +319,29 @@ pub(super) fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Obs
     }
 }
 
-/// A number in an object.
+/// Returns a number in an object.
 pub(super) fn number(object: &Object<'_>, path: &[&str]) -> Option<i64> {
     object.at(path).and_then(Value::as_i64)
 }
 
-/// Whether a field of an object is true.
+/// Returns true if a field of an object is true.
 pub(super) fn is_set(object: &Object<'_>, path: &[&str]) -> bool {
     object.at(path).and_then(Value::as_bool) == Some(true)
 }
 
-/// A point in time in an object.
+/// Returns a time in an object.
 pub(super) fn moment(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
     delivery::time(object.at(path))
 }
 
-/// When anything but the status of an object was last written.
+/// Returns the time at which the spec of an object was last written.
 pub(super) fn changed(object: &Object<'_>) -> Option<Timestamp> {
     let managers = object.at(&["metadata", "managedFields"])?.items()?;
     let wrote = managers.filter(|entry| entry.get("fieldsV1").and_then(|it| it.get("f:spec")).is_some());
     wrote.filter_map(|entry| delivery::time(entry.get("time"))).max()
 }
 
-/// Whether an object is well by its rule alone.
+/// Returns true if an object is well by its own status.
 pub(super) fn is_well(resource: &Resource) -> bool {
     resource.status == Status::Current
 }
@@ -345,11 +349,11 @@ pub(super) fn is_well(resource: &Resource) -> bool {
 /// Objects by kind, with the apps that declare them.
 pub(super) type ByKind = BTreeMap<GroupKind, (Concerned, BTreeSet<usize>)>;
 
-/// The newest of the times that objects name, up to `latest`; and what lies beyond.
+/// Returns the newest time in the objects up to `latest`, and the farthest time beyond it.
 ///
-/// Whoever may write in one namespace can write any time there. So where there are Leases that controllers of the cluster renew,
-/// or Nodes with a heartbeat, only times in their namespaces and of what is in none count, and beside them when objects were made,
-/// which the API server writes.
+/// An author who may write in one namespace can write any time there. So where there are Leases that
+/// controllers of the cluster renew, or Nodes with a heartbeat, only times of cluster-scoped objects and in
+/// the namespaces of these Leases count, and the creation times of all objects, which the API server writes.
 fn traces(
     objects: &dyn Objects,
     latest: Timestamp,
@@ -384,7 +388,7 @@ fn traces(
     (if has_clock { sure } else { newest }, future)
 }
 
-/// Returns true if a controller writes the time into it again and again: a Lease that is renewed, or a Node.
+/// Returns true if a controller keeps writing the time into the object: a renewed Lease, or a Node.
 fn ticks(observed: &Observed<'_>) -> bool {
     match (observed.key.group, observed.key.kind) {
         ("coordination.k8s.io", "Lease") => moment(&observed.object, &["spec", "renewTime"]).is_some(),
@@ -396,13 +400,14 @@ fn ticks(observed: &Observed<'_>) -> bool {
     }
 }
 
-/// Returns true if it is in a namespace of Kubernetes itself or of what delivers: elsewhere anyone renews Leases, to any time.
+/// Returns true for namespaces of Kubernetes itself or of delivery tools: elsewhere any author can write a
+/// Lease with any time.
 fn renews(object: &Object<'_>) -> bool {
     let namespace = object.namespace();
     namespace.starts_with("kube-") || CONTROLLERS.iter().any(|controller| controller.namespace == namespace)
 }
 
-/// The times at which somebody did something to an object, or said something of it.
+/// Calls `each` with the times in an object at which it was written or reported on.
 fn times(object: &Object<'_>, each: &mut dyn FnMut(Timestamp)) {
     const PLACES: [&[&str]; 8] = [
         &["metadata", "creationTimestamp"],

@@ -1,4 +1,4 @@
-//! Apps whose objects are Ready, and that have a problem on another axis.
+//! Apps whose objects are Ready but that have a problem on another axis.
 
 use taffrail_object::ObjectKey;
 
@@ -19,16 +19,16 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     .collect()
 }
 
-/// Returns true where another finding says the same, and more.
+/// Returns true if another finding reports the same with more detail.
 fn is_told(ground: &Ground<'_>, app: &App, problem: &Problem) -> bool {
     match &*problem.state {
         SUSPENDED | CONTROLLER_STOPPED => true,
-        // The controller that left the revision untried is told as silent.
+        // A controller that left the revision untried is reported as silent.
         "OutOfSync" if app.app.delivery == Delivery::ArgoApplication => {
             let declaring = app.declaring.as_ref().and_then(|key| super::ground::found(ground.objects, key));
             declaring.is_some_and(|declaring| argo::is_manual(&declaring.object))
         }
-        // Sources that say that they are not Ready are told with all the apps that they keep back.
+        // Sources that are not Ready are reported with all the apps that they hold up.
         _ if problem.axis == Axis::Source => {
             let source = problem.object.as_ref().and_then(|key| super::ground::found(ground.objects, key));
             let ready = source.and_then(|source| source.object.condition("Ready"));

@@ -1,4 +1,4 @@
-//! Who should speak and does not: nodes, controllers, and those who deliver.
+//! Nodes, controllers and delivery tools that stopped reporting.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,13 +18,14 @@ use crate::sync::{SyncState, shorten};
 use crate::teachers::{Standing, argo_standing};
 use crate::view::command;
 
-/// A lease is renewed several times before it expires; that one or two renewals came late is no news.
+/// The tolerance for a late Lease: it is renewed several times before it expires, so one or two late renewals
+/// mean nothing.
 const LATE: SignedDuration = SignedDuration::from_secs(60);
 
-/// How long a controller may take to look at a change, or at something new.
+/// The time that a controller may take to observe a change.
 const SLOW: SignedDuration = SignedDuration::from_mins(5);
 
-/// Argo CD compares each Application every two to three minutes, unless it is told otherwise.
+/// The tolerance for comparisons: Argo CD compares each Application every two to three minutes by default.
 const ARGO: SignedDuration = SignedDuration::from_mins(30);
 
 pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
@@ -42,14 +43,14 @@ fn finding(reason: &'static str) -> Finding {
     Finding::new(DoubtCategory::Silent, Severity::High, reason)
 }
 
-/// When a lease was last renewed, if that is too long ago.
+/// Returns the time at which a Lease was last renewed, if that is too long ago.
 fn expired(ground: &Ground<'_>, lease: &Observed<'_>) -> Option<Timestamp> {
     let renewed = moment(&lease.object, &["spec", "renewTime"])?;
     let lasts = number(&lease.object, &["spec", "leaseDurationSeconds"]).unwrap_or(15).clamp(1, 86_400);
     (ground.age(renewed) > SignedDuration::from_secs(lasts) + LATE).then_some(renewed)
 }
 
-/// What stands still when a controller of Kubernetes does.
+/// The controllers of Kubernetes, with the consequence if one stops.
 const CONTROL_PLANE: [(&str, &str); 2] = [
     (
         "kube-controller-manager",
@@ -71,7 +72,7 @@ fn control_plane(ground: &Ground<'_>) -> Vec<Finding> {
     dead.collect()
 }
 
-/// Nodes whose kubelet says nothing, while nobody has marked their Pods yet.
+/// Finds nodes whose kubelet does not renew its Lease while their Pods still count as ready.
 fn nodes(ground: &Ground<'_>) -> Vec<Finding> {
     let leases = ground.leases().filter(|lease| lease.key.namespace == "kube-node-lease");
     let lost: BTreeMap<&str, (ObjectKeyRef<'_>, Timestamp)> =
@@ -114,7 +115,7 @@ fn nodes(ground: &Ground<'_>) -> Vec<Finding> {
     lost.into_iter().map(made).collect()
 }
 
-/// Controllers that deliver apps and do not run, by their workloads and by their leases.
+/// Finds stopped controllers of delivery tools, by their workloads and by their Leases.
 fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for deliverer in &CONTROLLERS {
@@ -124,7 +125,7 @@ fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
         }
         let stopped =
             deliverer.stopped(ground.objects, None, &Stops::default()).map(|it| (it.key, it.since, it.how));
-        // Anyone may give a Lease of their own such a name.
+        // Any author can give a Lease such a name.
         let mut known: BTreeMap<String, bool> = BTreeMap::new();
         let mut is_of_one = |namespace: &str| {
             namespace == deliverer.namespace
@@ -139,7 +140,7 @@ fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
                     && lease.key.name.ends_with("leader-election")
                     && is_of_one(lease.key.namespace)
             });
-            // One of several that share the work may have been taken away for good.
+            // One of several replicas may have been removed for good.
             let leases: Vec<_> = leases.collect();
             let renewed: Option<Vec<Timestamp>> = leases.iter().map(|lease| expired(ground, lease)).collect();
             let newest = renewed?.into_iter().max()?;
@@ -158,7 +159,7 @@ fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Objects whose controller has not looked at them since they were changed.
+/// Finds objects whose newest generation their controller has not observed.
 fn generations(ground: &Ground<'_>) -> Vec<Finding> {
     type Found = (BTreeSet<usize>, Concerned, bool);
 
@@ -179,8 +180,8 @@ fn generations(ground: &Ground<'_>) -> Vec<Finding> {
             continue;
         }
         let Some(generation) = number(object, &["metadata", "generation"]) else { continue };
-        // Flux counts for the object as a whole what succeeded only. Where nothing is said of the whole, conditions
-        // may say it.
+        // Flux's `observedGeneration` covers only successful reconciliations. Without one for the whole
+        // object, those of the conditions count.
         let is_flux = observed.key.group.ends_with(".toolkit.fluxcd.io");
         let looked = number(object, &["status", "observedGeneration"]).filter(|_| !is_flux);
         let is_known = rule == "builtin" && !is_flux;
@@ -214,13 +215,13 @@ fn generations(ground: &Ground<'_>) -> Vec<Finding> {
     behind.into_iter().map(made).collect()
 }
 
-/// The newest generation that any condition of an object is of, if they say that.
+/// Returns the newest `observedGeneration` of an object's conditions, if they have one.
 fn newest_of_conditions(object: &Object<'_>) -> Option<i64> {
     let conditions = object.at(&["status", "conditions"]).and_then(Value::items)?;
     conditions.filter_map(|condition| condition.get("observedGeneration")?.as_i64()).max()
 }
 
-/// Custom resources of which nobody ever said anything, though their definition has a place for it.
+/// Finds custom resources that never got a status though their definition has one.
 fn without_status(ground: &Ground<'_>) -> Vec<Finding> {
     let mut mute: super::ground::ByKind = BTreeMap::new();
     for (resource, observed, apps) in ground.resources() {
@@ -253,7 +254,7 @@ fn without_status(ground: &Ground<'_>) -> Vec<Finding> {
     mute.into_iter().map(made).collect()
 }
 
-/// Why an object of Flux looks as if its controller had forgotten it.
+/// A sign that the controller of an object of Flux does not handle it.
 struct Forgotten {
     reason: &'static str,
     since: Timestamp,
@@ -276,7 +277,7 @@ fn flux_apps(ground: &Ground<'_>) -> Vec<Finding> {
     forgotten.collect()
 }
 
-/// Somebody asked for a reconciliation, and nobody heard it.
+/// Returns the sign that a requested reconciliation was not handled.
 fn unheard(ground: &Ground<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     let asked = observed.object.text(&["metadata", "annotations", "reconcile.fluxcd.io/requestedAt"]);
     let since: Timestamp = asked.parse().ok()?;
@@ -288,7 +289,7 @@ fn unheard(ground: &Ground<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     })
 }
 
-/// The last reconciliation is longer ago than the interval allows.
+/// Returns the sign that the last reconciliation is longer ago than the interval allows.
 fn overdue(ground: &Ground<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     let object = &observed.object;
     let history = object.at(&["status", "history"]).and_then(Value::items)?;
@@ -305,7 +306,7 @@ fn overdue(ground: &Ground<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     })
 }
 
-/// The source has something new, and nobody has tried it.
+/// Returns the sign that the source has a new revision that was not tried.
 fn untried<'a>(ground: &Ground<'a>, app: &App, observed: &Observed<'a>) -> Option<Forgotten> {
     let is_ready = observed
         .object

@@ -1,4 +1,4 @@
-//! Clocks that differ, and times that nobody knows.
+//! Clock skew, and times of observation that are not known.
 
 use jiff::SignedDuration;
 
@@ -7,7 +7,7 @@ use super::{DoubtCategory, Finding, Severity, count};
 use crate::freshness::FreshnessState;
 use crate::view::text;
 
-/// A dump that is not older than this may as well be of now.
+/// The maximum age of a dump that can still be taken as current.
 const OLD: SignedDuration = SignedDuration::from_mins(10);
 
 pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
@@ -19,7 +19,7 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
     Finding::new(DoubtCategory::Skewed, severity, reason)
 }
 
-/// A dump that is judged as if it were of now.
+/// Finds a dump without a date that is judged as if it were current.
 fn undated(ground: &Ground<'_>) -> Option<Finding> {
     let newest = ground.newest.filter(|_| !ground.objects.is_dated())?;
     let age = ground.asked_at.duration_since(newest);
@@ -35,7 +35,7 @@ fn undated(ground: &Ground<'_>) -> Option<Finding> {
     Some(finding(Severity::Medium, "Undated").says(message).since(Some(newest)).of(apps))
 }
 
-/// An API server whose clock is not the reader's.
+/// Finds an API server whose clock differs from the reader's.
 fn server(ground: &Ground<'_>) -> Option<Finding> {
     let ahead = ground.objects.clock_ahead()?;
     if ahead.abs() <= TOLERANCE {
@@ -51,7 +51,7 @@ fn server(ground: &Ground<'_>) -> Option<Finding> {
     Some(finding(Severity::Medium, "ServerClock").says(message).of(apps))
 }
 
-/// Objects that name times that are yet to come.
+/// Finds objects with times in the future.
 fn future(ground: &Ground<'_>) -> Option<Finding> {
     let (at, key, objects) = ground.future.as_ref()?;
     let far = text::span(at.duration_since(ground.asked_at).as_secs());
@@ -73,7 +73,7 @@ fn future(ground: &Ground<'_>) -> Option<Finding> {
     )
 }
 
-/// What was seen some time ago and is no longer watched.
+/// Finds a cluster that was seen some time ago and is no longer watched.
 fn stale(ground: &Ground<'_>) -> Option<Finding> {
     let freshness = ground.objects.freshness();
     let at = freshness.observed_at.filter(|_| freshness.state != FreshnessState::Live)?;

@@ -1,4 +1,4 @@
-//! What people switched off.
+//! Suspensions and other switches that users set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
     Finding::new(DoubtCategory::Suspended, severity, reason)
 }
 
-/// Apps that their tool was told to leave alone.
+/// Finds apps that are suspended.
 fn apps(ground: &Ground<'_>) -> Vec<Finding> {
     let mut suspended: BTreeMap<Delivery, (Vec<usize>, Concerned, BTreeSet<String>)> = BTreeMap::new();
     for (place, app, observed) in ground.declared().filter(|(_, app, _)| app.suspended) {
@@ -38,7 +38,7 @@ fn apps(ground: &Ground<'_>) -> Vec<Finding> {
         Delivery,
         (Vec<usize>, Concerned, BTreeSet<String>),
     )| {
-        // Several authors would be a list that says less than the apps themselves.
+        // A list of several authors would say less than the apps themselves.
         let by = authors.pop_first().filter(|_| authors.is_empty()).unwrap_or_default();
         let message = match places.len() {
             1 => format!(
@@ -59,7 +59,7 @@ fn apps(ground: &Ground<'_>) -> Vec<Finding> {
     suspended.into_iter().map(made).collect()
 }
 
-/// Sources that do not fetch: no list of apps shows that.
+/// Finds suspended sources, which no list of apps shows.
 fn sources(ground: &Ground<'_>) -> Vec<Finding> {
     let mut suspended = ground.sources_of(|app| !app.suspended);
     suspended.retain(|key, _| {
@@ -84,7 +84,7 @@ fn sources(ground: &Ground<'_>) -> Vec<Finding> {
     suspended.into_iter().map(made).collect()
 }
 
-/// What is switched off in a declared object: why it is called well nevertheless.
+/// A switch in a declared object that keeps it well while it does nothing.
 struct Switch {
     reason: &'static str,
     kind: &'static str,
@@ -113,7 +113,7 @@ const SWITCHES: [Switch; 3] = [
     },
 ];
 
-/// Annotations and labels by which people keep a tool away from one object.
+/// Annotations and labels by which users keep a tool away from one object.
 const KEPT_AWAY: [(&str, &str, &str); 5] = [
     ("kustomize.toolkit.fluxcd.io/reconcile", "disabled", "Flux does not apply it any more"),
     ("kustomize.toolkit.fluxcd.io/ssa", "Ignore", "Flux does not apply it any more"),
@@ -175,7 +175,7 @@ fn objects(ground: &Ground<'_>) -> Vec<Finding> {
     off.into_iter().map(made).collect()
 }
 
-/// Whether an autoscaler rests because its target has no Pods.
+/// Returns true if an autoscaler is inactive because its target is scaled to 0.
 fn is_idle(object: &taffrail_object::Object<'_>) -> bool {
     object.kind() == "HorizontalPodAutoscaler"
         && object.condition("ScalingActive").is_some_and(|it| {
@@ -184,7 +184,7 @@ fn is_idle(object: &taffrail_object::Object<'_>) -> bool {
         })
 }
 
-/// What Argo CD was told not to do.
+/// Finds Applications with automatic sync off that are OutOfSync, and those that ignore differences.
 fn argo(ground: &Ground<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app, observed) in ground.declared() {
@@ -220,7 +220,7 @@ fn argo(ground: &Ground<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The fields that a rule of `ignoreDifferences` names.
+/// Returns the fields that a rule of `ignoreDifferences` names.
 fn ignored_fields(rule: Value<'_>) -> String {
     let text = |key| rule.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();
     let lists = ["jsonPointers", "jqPathExpressions", "managedFieldsManagers"];

@@ -1,4 +1,4 @@
-//! Whose word nobody confirms: claims to which the objects do not agree.
+//! Unconfirmed claims: the objects do not carry the marks of the apps that list them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use super::ground::Ground;
 use super::{Concerned, DoubtCategory, Finding, Severity};
 use crate::identity::Delivery;
 
-/// Apps that list objects of other namespaces or clusters which do not say that they are theirs.
+/// Finds apps that list objects of other namespaces or clusters that do not carry their marks.
 pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     let mut unconfirmed: BTreeMap<Delivery, (BTreeSet<usize>, Concerned)> = BTreeMap::new();
     for (place, app) in ground.apps() {
@@ -36,13 +36,13 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     unconfirmed.into_iter().map(made).collect()
 }
 
-/// A cluster whose server did not prove who it is.
+/// Makes the finding for a cluster whose server was not verified.
 pub(super) fn unverified(why: &str) -> Finding {
     let message = format!("{why}: what is said of the cluster may come from anybody");
     Finding::new(DoubtCategory::Unread, Severity::Medium, "NotVerified").says(message)
 }
 
-/// A cluster that gives the identity of another one.
+/// Makes the finding for a cluster that has the identity of another one.
 pub(super) fn twin(twin: &str) -> Finding {
     Finding::new(DoubtCategory::Disagreeing, Severity::Medium, "SameIdentity").says(format!(
         "gives the identity of {twin} and is not proved to be it: one of them may be a copy of the other, or say what is \

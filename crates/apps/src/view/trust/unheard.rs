@@ -1,4 +1,4 @@
-//! Scripts and expressions that say what health means, and are not heard in full.
+//! Health scripts and expressions that are not trusted in full.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
         }
     }
     let finding = |((object, setting, voice), apps): ((_, &String, Option<_>), _)| {
-        // What is heard for the worse makes no wrong green.
+        // Rules that can only make objects look worse cannot cause a wrong green.
         let (severity, how) = match voice {
             Some(_) => (Severity::Low, "makes objects worse and never better"),
             None => (Severity::Medium, "is not heard"),

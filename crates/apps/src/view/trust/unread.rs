@@ -1,4 +1,4 @@
-//! What could not be looked at.
+//! Scopes that could not be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::objects::{Scope, ScopeError};
 use crate::reads;
 use crate::view::command;
 
-/// How many kinds a finding names.
+/// The maximum number of kinds that a finding names.
 const NAMED: usize = 6;
 
 pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
@@ -28,7 +28,7 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Apps that are declared here and whose objects nobody looked at: only their tool speaks for them.
+/// Finds apps that are declared here but whose objects were not read: only their tool reports on them.
 fn out_of_reach(ground: &Ground<'_>) -> Vec<Finding> {
     let mut apps: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, app, _) in ground.declared().filter(|(_, app, _)| !app.in_reach) {
@@ -41,7 +41,7 @@ fn out_of_reach(ground: &Ground<'_>) -> Vec<Finding> {
     apps.into_iter().map(finding).collect()
 }
 
-/// Objects that a dump holds more than once: it may be of several moments, or of several clusters.
+/// Finds objects that a dump holds more than once: it may be of several moments, or of several clusters.
 fn repeated(ground: &Ground<'_>) -> Option<Finding> {
     let repeated = ground.objects.repeated();
     let first = repeated.first()?;
@@ -70,10 +70,10 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
     Finding::new(DoubtCategory::Unread, severity, reason)
 }
 
-/// Reasons of errors that are told of as something else.
+/// Reasons of errors that another finding reports.
 const NOT_UNREAD: [&str; 2] = ["Overlap", "Malformed"];
 
-/// Kinds that are evidence: without them an object is what it says of itself.
+/// Kinds that are evidence: without them an object is judged by its own status alone.
 const EVIDENCE: [(&str, &str); 6] = [
     ("", "Event"),
     ("", "Node"),
@@ -83,7 +83,7 @@ const EVIDENCE: [(&str, &str); 6] = [
     ("coordination.k8s.io", "Lease"),
 ];
 
-/// What the reader was refused, or could not get.
+/// Finds scopes to which access was denied, or that could not be read.
 fn scopes(ground: &Ground<'_>) -> Vec<Finding> {
     type Kinds<'e> = Vec<(&'e GroupKind, Option<&'e str>, &'e ScopeError)>;
 
@@ -105,7 +105,7 @@ fn scopes(ground: &Ground<'_>) -> Vec<Finding> {
             Scope::Cluster => {
                 let message = format!("nothing of it is known: {}", error.message);
                 let next = ground.kubectl(&["get", "--raw", "/readyz"], "");
-                // Who asks for some apps hears of the clusters in which these are.
+                // If apps are selected, only the clusters with these apps matter.
                 let apps = match ground.is_narrowed() {
                     true => {
                         ground.apps().map(|(place, _)| place).chain(ground.delivered_by(|_| true)).collect()
@@ -196,7 +196,7 @@ fn kinds_unread(
     let finding = finding(Severity::Medium, if reason == "Forbidden" { "Forbidden" } else { "KindUnread" });
     let next = of.first().map(|(kind, namespace, _)| can_i(ground, "list", kind, *namespace));
     let finding = Finding { next: next.into_iter().flatten().collect(), ..finding };
-    // Who may not see what declares apps cannot say which apps that concerns.
+    // If a declaring kind cannot be read, it is not known which apps are missing.
     finding.about(scope).says(message).of(apps)
 }
 
@@ -215,14 +215,14 @@ fn can_i(ground: &Ground<'_>, verb: &str, kind: &GroupKind, namespace: Option<&s
     ground.kubectl(&words, namespace)
 }
 
-/// The places of apps, by the namespaces of their objects.
+/// Indices of apps, by the namespaces of their objects.
 type ByNamespace<'a> = BTreeMap<&'a str, BTreeSet<usize>>;
 
-/// The apps by the kinds of their objects: one pass, however many kinds could not be read.
+/// The apps by the kinds of their objects, in one pass for all kinds that could not be read.
 #[derive(Default)]
 struct Index<'a> {
     kinds: BTreeMap<(&'a str, &'a str), ByNamespace<'a>>,
-    /// Of workloads, whose verdict other kinds are evidence of.
+    /// Apps with workloads, for whose verdict other kinds are evidence.
     workloads: ByNamespace<'a>,
     groups: BTreeMap<&'a str, BTreeSet<usize>>,
 }
@@ -242,7 +242,7 @@ impl<'a> Index<'a> {
         index
     }
 
-    /// The apps whose verdict would be better founded if a kind could be read.
+    /// Returns the apps whose verdict would be better founded if a kind could be read.
     fn concerned(&self, kind: &GroupKind, namespace: Option<&str>) -> Vec<usize> {
         let is_evidence = EVIDENCE.contains(&(&*kind.group, &*kind.kind));
         let own = self.kinds.get(&(&*kind.group, &*kind.kind));
@@ -263,7 +263,7 @@ fn is_workload(group: &str, kind: &str) -> bool {
     (group == "apps" && of_apps.contains(&kind)) || (group == "batch" && matches!(kind, "CronJob" | "Job"))
 }
 
-/// Declared objects of kinds that nothing in the cluster knows.
+/// Finds declared objects of kinds that the cluster does not know.
 fn not_served(ground: &Ground<'_>) -> Vec<Finding> {
     let mut unknown: BTreeMap<GroupKind, (BTreeSet<usize>, Concerned)> = BTreeMap::new();
     for (place, app) in ground.apps() {
@@ -288,9 +288,9 @@ fn not_served(ground: &Ground<'_>) -> Vec<Finding> {
     unknown.into_iter().map(made).collect()
 }
 
-/// Workloads that say that they have Pods, in namespaces of which no Pods were read.
+/// Finds workloads that report ready Pods in namespaces whose Pods were not read.
 fn without_evidence(ground: &Ground<'_>) -> Option<Finding> {
-    // Who was refused them is told so by the scope.
+    // If the user may not list Pods, the scope is reported.
     let is_pod = |kind: &GroupKind| kind.group.is_empty() && kind.kind == "Pod";
     let is_told = |error: &ScopeError| matches!(&error.scope, Scope::Kind { kind, .. } if is_pod(kind));
     if ground.objects.errors().iter().any(is_told) {
@@ -321,7 +321,7 @@ fn without_evidence(ground: &Ground<'_>) -> Option<Finding> {
     Some(Finding { objects, ..finding }.says(message).of(apps))
 }
 
-/// Sources that cannot be fetched, of apps that are Synced with what was fetched before.
+/// Finds sources that cannot be fetched, of apps that are Synced to an older revision.
 fn sources(ground: &Ground<'_>) -> Vec<Finding> {
     let mut failed = ground.sources_of(super::is_green);
     failed.retain(|key, _| {
