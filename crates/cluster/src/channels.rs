@@ -1,7 +1,7 @@
-//! The connections to one API server, and who may send on them.
+//! The connection pool of one API server, with a limit of streams per connection.
 //!
-//! API servers take 100 streams of a connection by default and others fewer than 128. Reads that end share the first
-//! connection; streams that stay (watches) take places on others, each opened when the ones before are full.
+//! API servers accept 100 streams per connection by default, and some fewer than 128. Reads that end share the first
+//! connection; lasting streams (watches) take slots on further connections, each opened when the earlier ones are full.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,16 +10,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::connect::Protocol;
 use crate::error::BoxError;
 
-/// Beyond the server's limit a request waits inside hyper where nobody can say so; here it waits where it is known.
+/// Maximum number of streams per HTTP/2 connection. A request beyond the server's limit would wait inside hyper without
+/// a trace; here it waits in the `Queue` phase.
 const STREAMS: usize = 90;
 
-/// HTTP/1.1 has no streams: each watch is a connection.
+/// Maximum number of streams per HTTP/1.1 connection, which has no streams: each watch is a connection.
 const CONNECTIONS: usize = 1;
 
-/// Makes the client of a further connection; it is opened by its first request.
+/// Creates the client of a further connection, which its first request opens.
 pub(crate) type Opener = Box<dyn Fn() -> Result<kube::Client, BoxError> + Send + Sync>;
 
-/// One connection, as far as HTTP/2 is spoken.
+/// A connection (for HTTP/2) and its free stream slots.
 #[derive(Clone)]
 pub(crate) struct Channel {
     pub(crate) client: kube::Client,
@@ -33,7 +34,7 @@ impl Channel {
 }
 
 pub(crate) struct Channels {
-    /// The one for reads that end.
+    /// The connection for reads that end.
     pub(crate) first: Channel,
     lasting: Mutex<Vec<Channel>>,
     streams: usize,
@@ -50,7 +51,8 @@ impl Channels {
         Channels { first, lasting: Mutex::new(Vec::new()), streams: lasting, open }
     }
 
-    /// A place for a stream that stays, on the first connection that has one; nothing where `most` connections are full.
+    /// Reserves a slot for a lasting stream on the first connection that has one. Returns `None` if `most` connections
+    /// are full.
     pub(crate) fn lasting(
         &self,
         most: usize,
@@ -70,7 +72,7 @@ impl Channels {
         Ok(Some((channel.client, place)))
     }
 
-    /// How many connections were opened, or may have been.
+    /// Returns the number of connections that were opened, or may have been.
     pub(crate) fn connections(&self) -> usize {
         1 + self.lasting.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

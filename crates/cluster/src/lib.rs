@@ -1,10 +1,9 @@
-//! What one Kubernetes API server holds now.
+//! A client for one Kubernetes API server: discovery, lists, watches and patches.
 //!
-//! [`Kubeconfig`] says which clusters there are, [`Cluster::connect`] opens the one connection to one of
-//! them, [`Cluster::discover`] tells its kinds, and [`Cluster::list`] and [`Cluster::get`] read objects as
-//! JSON text, untouched except that each carries its `apiVersion` and `kind`. [`Cluster::patch`] changes
-//! one object. Everything ends by a
-//! [`Deadline`], every failure has a [`Reason`], and every request is counted ([`Cluster::requests`]).
+//! [`Kubeconfig`] lists the clusters, [`Cluster::connect`] opens the one connection to a cluster, [`Cluster::discover`]
+//! lists its kinds, and [`Cluster::list`] and [`Cluster::get`] read objects as JSON text, unchanged except that each
+//! gets its `apiVersion` and `kind`. [`Cluster::patch`] changes one object. Every call ends by a [`Deadline`], every
+//! failure has a [`Reason`], and every request is counted ([`Cluster::requests`]).
 
 mod aside;
 mod channels;

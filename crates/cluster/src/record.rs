@@ -1,4 +1,4 @@
-//! What was asked of a server, and how long each answer took.
+//! The log of requests to one server.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,46 +10,45 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::feed::Cost;
 
-/// One request and what came of it.
+/// One request and its result.
 #[derive(Debug, Clone)]
 pub struct RequestRecord {
-    /// What it was for, such as `list pods in namespace a`.
+    /// Purpose of the request, such as `list pods in namespace a`.
     pub purpose: String,
     /// The HTTP method.
     pub method: Method,
     /// Path and query.
     pub path_and_query: String,
-    /// The answer's status; none when no answer began.
+    /// The status of the response; `None` if none arrived.
     pub status: Option<StatusCode>,
-    /// Bytes of the answer's body, after decompression.
+    /// Bytes of the response body, after decompression.
     pub bytes: u64,
-    /// When it was sent, counted from the moment the cluster was connected to. Time spent waiting for
-    /// earlier requests is not part of it.
+    /// Time of sending, since the cluster was connected to. Waiting for earlier requests is not included.
     pub started: Duration,
-    /// From sending to the last byte.
+    /// Time from sending to the last byte.
     pub duration: Duration,
-    /// Its place in the longest chain of requests of which each began after the one before had ended,
-    /// from 1. The greatest is the number of round trips that had to follow one another.
+    /// Length of the longest chain of sequential requests that ends with this one, from 1: each began after the
+    /// previous one had ended. The maximum is the number of round trips.
     pub round: usize,
-    /// How far the server's clock was ahead of ours by the answer's `Date`, which is in whole seconds; negative
-    /// where it was behind.
+    /// Lead of the server's clock over the local one by the response's `Date`, which has whole seconds; negative if it
+    /// is behind.
     pub clock_ahead: Option<SignedDuration>,
 }
 
-/// How far the clock by which an answer is dated is ahead of `now`.
+/// Returns the lead of a response's `Date` over `now`.
 pub(crate) fn clock_ahead(headers: &HeaderMap, now: Timestamp) -> Option<SignedDuration> {
     let date = jiff::fmt::rfc2822::parse(headers.get(DATE)?.to_str().ok()?).ok()?;
     Some(date.timestamp().duration_since(now))
 }
 
-/// The first requests of one cluster, and the sum of all.
+/// The first requests to one cluster, and totals of all.
 #[derive(Debug)]
 pub(crate) struct Log {
     pub(crate) begun: Instant,
     records: Mutex<Vec<RequestRecord>>,
     requests: AtomicU64,
     bytes: AtomicU64,
-    /// The shortest time from sending a request to its last byte, in microseconds.
+    /// Shortest time from sending a request to its last byte, in microseconds.
     shortest: AtomicU64,
 }
 
@@ -66,13 +65,13 @@ impl Log {
         }
     }
 
-    /// What all requests cost.
+    /// Returns the cost of all requests.
     pub(crate) fn cost(&self) -> Cost {
         let [requests, bytes] = [&self.requests, &self.bytes].map(|it| it.load(Ordering::Relaxed));
         Cost { requests, bytes }
     }
 
-    /// The shortest time from sending a request to the last byte of its answer.
+    /// Returns the shortest time from sending a request to its last byte.
     pub(crate) fn shortest(&self) -> Duration {
         Duration::from_micros(self.shortest.load(Ordering::Relaxed))
     }
@@ -85,13 +84,13 @@ impl Log {
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(record.bytes, Ordering::Relaxed);
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
-        // Who follows a cluster for days asks it more than anybody reads.
+        // A process may follow a cluster for days.
         if records.len() < Log::MOST {
             records.push(record);
         }
     }
 
-    /// All records by the time of sending, with their rounds.
+    /// Returns all records in order of sending, with their rounds.
     pub(crate) fn records(&self) -> Vec<RequestRecord> {
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner).clone();
         records.sort_by_key(|record| record.started);
@@ -100,9 +99,10 @@ impl Log {
     }
 }
 
-/// Gives each record, in the order of sending, the round after the latest of those that had ended by then.
+/// Numbers the rounds of records that are in order of sending: each is one more than the greatest round that had ended
+/// by then.
 fn number_rounds(records: &mut [RequestRecord]) {
-    // (end, round), soonest end first; `finished` is the greatest round among those taken out.
+    // (end, round), earliest end first; `finished` is the greatest round removed.
     let mut under_way = std::collections::BinaryHeap::new();
     let mut finished = 0;
     for record in records {

@@ -1,27 +1,27 @@
-//! How often, how much, and what for.
+//! Backoff after failures, and counters of requests by purpose.
 
 use std::ops::{Add, AddAssign};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What requests are for.
+/// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Purpose {
     /// Pages of lists.
     List,
     /// Watches, those that begin with a list among them.
     Watch,
-    /// Whether the server is there.
+    /// Probing whether the server answers.
     Probe,
-    /// Which kinds there are.
+    /// Discovering the served kinds.
     Discovery,
 }
 
 impl Purpose {
-    /// All of them.
+    /// All purposes.
     pub const ALL: [Purpose; 4] = [Purpose::List, Purpose::Watch, Purpose::Probe, Purpose::Discovery];
 
-    /// The word for people.
+    /// Returns the word for people.
     pub fn as_str(self) -> &'static str {
         match self {
             Purpose::List => "list",
@@ -32,12 +32,12 @@ impl Purpose {
     }
 }
 
-/// What one purpose cost.
+/// The number and size of some requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Bytes of answers, after decompression.
+    /// Bytes of responses, after decompression.
     pub bytes: u64,
 }
 
@@ -57,18 +57,18 @@ impl Add for Cost {
     }
 }
 
-/// What a cluster was asked, and how its watches fared.
+/// Request counters of one cluster by purpose, and counters of its watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Costs {
     by_purpose: [Cost; 4],
-    /// Watches that had to be opened anew because they were silent for too long.
+    /// Number of watches reopened because they were silent for too long.
     pub silences: u64,
-    /// Lists that had to be read again.
+    /// Number of lists that had to be repeated.
     pub relists: u64,
 }
 
 impl Costs {
-    /// What one purpose cost.
+    /// Returns the cost of one purpose.
     pub fn of(&self, purpose: Purpose) -> Cost {
         self.by_purpose[purpose as usize]
     }
@@ -78,7 +78,7 @@ impl Costs {
 pub(super) struct Counters {
     requests: [AtomicU64; 4],
     bytes: [AtomicU64; 4],
-    /// Requests that no connection keeps a record of.
+    /// Requests that are not in a connection's request log.
     streams: AtomicU64,
     silences: AtomicU64,
     relists: AtomicU64,
@@ -89,7 +89,7 @@ impl Counters {
         self.streams.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What was asked of which no connection keeps a record.
+    /// Returns the cost of the requests that are not in a connection's request log.
     pub(super) fn streamed(&self) -> Cost {
         let bytes = self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
         Cost { requests: self.streams.load(Ordering::Relaxed), bytes }
@@ -124,7 +124,7 @@ impl Counters {
     }
 }
 
-/// How long to wait after failures that follow one another.
+/// Exponential backoff after consecutive failures.
 #[derive(Debug)]
 pub(super) struct Pause {
     failures: u32,
@@ -142,7 +142,8 @@ impl Pause {
         self.failures = 0;
     }
 
-    /// Twice as long as the last time, and a quarter more or less: what failed together does not return together.
+    /// Returns the next pause: twice the last one up to a maximum, plus or minus a quarter, so that clients that failed
+    /// together do not return together.
     pub(super) fn next(&mut self) -> Duration {
         let pause = Pause::FIRST.saturating_mul(1 << self.failures.min(16)).min(self.longest);
         self.failures = self.failures.saturating_add(1);
