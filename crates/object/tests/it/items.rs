@@ -8,7 +8,7 @@ fn list_of(kind: &str, items: &str) -> OwnedDocument {
     OwnedDocument::parse(list.into_bytes()).unwrap()
 }
 
-/// `apiVersion kind` of each item, or what is wrong with it.
+/// Returns `apiVersion kind` of each item, or its error.
 fn items_of(list: &OwnedDocument) -> Vec<String> {
     let list = Object::new(list.root()).unwrap();
     let items = list.items().unwrap().map(|item| match item {

@@ -10,7 +10,7 @@ fn error(text: &[u8]) -> Option<ErrorKind> {
     borrowed
 }
 
-/// The string at `metadata.name`.
+/// Returns the string at `metadata.name`.
 fn name(text: &[u8]) -> String {
     let document = OwnedDocument::parse(text).unwrap();
     document.root().at(&["metadata", "name"]).unwrap().as_str().unwrap().into_owned()
@@ -121,7 +121,7 @@ fn deep_values_are_not_built_as_trees() {
 fn the_last_of_duplicate_keys_counts_at_every_level() {
     let text = br#"{"metadata":{"name":"no"},"m\u0065tadata":{"name":"no","name":"yes"}}"#;
     assert_eq!(name(text), "yes");
-    // The last one replaces the others, it is not merged with them.
+    // The last one replaces the others; they are not merged.
     let document =
         OwnedDocument::parse(&br#"{"metadata":{"name":"a","uid":"b"},"metadata":{"name":"c"}}"#[..]).unwrap();
     assert!(document.root().at(&["metadata", "uid"]).is_none());
@@ -216,7 +216,7 @@ proptest! {
     }
 }
 
-/// What an envelope holds: items with their names, other items, and members.
+/// Lists the parts of an envelope: items with their names, other items, and members.
 fn travelling(text: &str) -> (Vec<String>, Option<String>) {
     let mut parts = Vec::new();
     let visited = Parser::new().envelope(text.as_bytes(), |part| {
@@ -247,7 +247,7 @@ fn lists_and_events_are_read_object_by_object() {
 
     assert_eq!(travelling(r#"{"items":null}"#), (vec!["items=null".to_owned()], None));
     assert_eq!(travelling("{}"), (vec![], None));
-    // What came before the damage is kept, and the place of the damage is told.
+    // The parts before the damage are kept, and the error has its position.
     let (parts, error) = travelling(r#"{"items":[{"metadata":{"name":"a"}},{"metadata":{"name" "b"}}]}"#);
     assert_eq!(parts, ["object a"]);
     assert_eq!(error.unwrap(), "unexpected '\"', expected ':' after a key at byte 56");

@@ -53,7 +53,7 @@ fn built_in_kinds_live_where_kubernetes_has_them() {
     ] {
         assert_eq!(is_namespaced(group, kind), Some(false), "{group}/{kind}");
     }
-    // Those that are not known are of a later server, and most kinds are namespaced.
+    // Unknown kinds are of a later server, and most kinds are namespaced.
     for (group, kind) in [
         ("", "Pod"),
         ("", "A"),

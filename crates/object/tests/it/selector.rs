@@ -15,7 +15,7 @@ fn parse(text: &str) -> Result<LabelSelector, String> {
     })
 }
 
-/// Returns true if an object's selector selects the labels, and checks that it is not needed to build it.
+/// Returns true if an object's selector selects the labels; checks that [`selects`] agrees with the built selector.
 fn selected(selector: &Value, labels: &Value) -> bool {
     let built = LabelSelector::of_object(Some(selector.into())).matches_labels(Some(labels.into()));
     assert_eq!(built, selects(Some(selector.into()), Some(labels.into())), "{selector} {labels}");
@@ -222,7 +222,7 @@ fn requirements_can_be_dropped() {
     assert!(!nothing.is_everything() && !nothing.matches(|_| Some(Cow::Borrowed("x"))));
 }
 
-/// The text of an object of labels, perhaps with duplicate keys and values that are not texts.
+/// Generates the text of a map of labels, some with duplicate keys and values that are not texts.
 fn members() -> impl Strategy<Value = String> {
     let member = ("[ab]", prop_oneof![3 => r#""[xy]""#, 1 => Just("1".to_owned())]);
     proptest::collection::vec(member, 0..4).prop_map(|members| {

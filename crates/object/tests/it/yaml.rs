@@ -1,4 +1,4 @@
-//! YAML as Go reads it, and as our own forms are read.
+//! YAML as Go reads it, and by the strict rules of Taffrail's own files.
 
 use serde_json::{Value, json};
 use taffrail_object::yaml::{self, YamlError};
@@ -29,7 +29,7 @@ fn the_first_document_of_a_text_is_read_wherever_its_quotes_go_on() {
 fn aliases_make_no_more_of_a_text_than_is_allowed() {
     let again = |times: usize| {
         let ones = vec!["1"; 100].join(", ");
-        // The other bounds grow with the text.
+        // The other limits grow with the text.
         let long = "x".repeat(100_000);
         format!("# {long}\na: &a [{ones}]\nb: [{}]\n", vec!["*a"; times].join(", "))
     };

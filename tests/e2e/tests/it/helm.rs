@@ -17,7 +17,7 @@ fn a_release_from_its_install_to_an_upgrade_that_fails(stage: &mut Stage) {
         .is("/message", "notes-1.4.0, revision 1")
         .is("/objects", 4);
 
-    // helm gives up waiting for Pods that crash, and says so in its storage.
+    // helm stops waiting for crashing Pods, and records that in its storage.
     stage.act(|plane| {
         let crash = ["--set", "simulate=crash-loop", "--timeout=3s"];
         let upgrade = install_notes(plane, CLUSTER, "notes-e2e", &crash);

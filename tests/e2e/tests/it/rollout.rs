@@ -1,4 +1,4 @@
-//! Rollouts, compared at every moment with what kubectl sees.
+//! Rollouts, compared at every moment with kubectl.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::stage::Stage;
 
 const REPLICAS: u64 = 200;
 
-/// A Kustomization whose Deployment takes its time.
+/// A Kustomization with a slow Deployment.
 const MANIFESTS: &str = "\
 apiVersion: apps/v1
 kind: Deployment
@@ -59,7 +59,7 @@ status:
       - {id: rollout_web_apps_Deployment, v: v1}
 ";
 
-/// Whether kubectl shows the rollout as over.
+/// Returns true if kubectl shows the rollout as complete.
 fn is_complete(plane: &ControlPlane) -> Result<bool> {
     let text = plane.kubectl(CLUSTER, &["get", "deployment", "web", "-n", "rollout", "-o", "json"])?;
     let deployment: Value = serde_json::from_str(&text)?;
@@ -69,7 +69,7 @@ fn is_complete(plane: &ControlPlane) -> Result<bool> {
         && ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"].into_iter().all(all))
 }
 
-/// Looks again and again until the rollout is over; kubectl looks before and after.
+/// Looks repeatedly until the rollout is complete; kubectl looks before and after.
 fn follow(stage: &mut Stage) {
     let started = Instant::now();
     let mut looks = 0;
@@ -83,7 +83,7 @@ fn follow(stage: &mut Stage) {
             row.is("/health", "Current").has("/message", "Applied revision");
             break;
         }
-        // A rollout that ended while it was looked at may be shown either way; there is no way back from its end.
+        // A rollout that ends during the look may be shown either way; after its end there is no way back.
         if !stage.ask(is_complete) {
             row.is("/health", "InProgress").speaks("apps", "Deployment", "rollout", "web");
             looks += 1;

@@ -29,7 +29,7 @@ fn objects_are_found_as_kubectl_finds_them(stage: &mut Stage) {
     }
 }
 
-/// Full names, one in a line, as kubectl has them: `deployment.apps/web` of `apps/Deployment/shop/web`.
+/// Shortens full names, one in a line, to kubectl's: `apps/Deployment/shop/web` to `deployment.apps/web`.
 fn short(names: &str) -> String {
     let short = |name: &str| {
         let [group, kind, _, name] = name.split('/').collect::<Vec<_>>().try_into().expect("a full name");

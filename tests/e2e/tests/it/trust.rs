@@ -1,11 +1,11 @@
-//! Where green may be wrong, on a real control plane.
+//! Reasons to doubt a green status, on a real control plane.
 
 use serde_json::Value;
 
 use crate::harness::{Answer, CLUSTER};
 use crate::stage::{Stage, Who};
 
-/// What the kubelet of a node that went away leaves behind.
+/// The objects that a vanished node's kubelet leaves behind.
 const LEASE: &str = "\
 apiVersion: coordination.k8s.io/v1
 kind: Lease
@@ -41,7 +41,7 @@ fn what_is_silent_or_switched_off_is_told_with_since_when(stage: &mut Stage) {
     assert_eq!(answer.code, 0, "{answer}");
     assert!(has(&report, "Node", "its kubelet does not renew its lease", "e2e-silent"), "{answer}");
     assert!(has(&report, "Suspended", "suspended", "reports"), "{answer}");
-    // The nodes of this cluster do renew theirs, and its clock is ours.
+    // The kubelets of this cluster do renew their leases, and its clock is ours.
     let reasons: Vec<&str> =
         report["items"].as_array().into_iter().flatten().filter_map(|item| item["reason"].as_str()).collect();
     assert!(!reasons.contains(&"ServerClock") && !reasons.contains(&"FutureTime"), "{answer}");
