@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_as_go_reads_them() {
+    fn durations_parse_as_in_go() {
         for (text, milliseconds) in [
             ("10m0s", 600_000),
             ("1h", 3_600_000),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_refuses_is_refused() {
+    fn durations_that_go_refuses_are_refused() {
         for wrong in [
             "",
             "10",
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_read_where_they_are_allowed() {
+    fn days_are_parsed_only_on_request() {
         assert_eq!(parse_with_days("1d12h"), Some(SignedDuration::from_hours(36)));
         assert_eq!(parse_with_days("1.5d"), Some(SignedDuration::from_hours(36)));
         assert_eq!(parse_with_days("9000000000000000d"), None);

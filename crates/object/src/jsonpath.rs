@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dialect_of_kubectl_and_of_columns_is_understood() {
+    fn kubectl_and_printer_column_dialects_are_parsed() {
         let object = json!({
             "metadata": {"annotations": {"a.b/c": "x", "it's": "odd"}}, "spec": {"list": [1, 2]},
             "status": {"conditions": [{"type": "A", "status": "1"}, {"type": "Ready", "status": "True"}]},
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_path_is_refused_and_never_recurses_far() {
+    fn invalid_and_deep_paths_are_refused() {
         let deep = format!("{{.a{}", "[?(@".repeat(200));
         let closed = format!("{{.a{}{}}}", "[?(@.b".repeat(100), ")]".repeat(100));
         let negated = format!("{{.a[?({}@.b)]}}", "!(".repeat(17));

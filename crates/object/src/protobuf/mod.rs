@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_about_rights_is_read() {
+    fn access_review_is_converted() {
         let attributes = [part(2, b"list"), part(5, b"pods")].concat();
         let review = part(2, &part(1, &attributes));
         let body = body("authorization.k8s.io/v1", "SelfSubjectAccessReview", &review);
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_zero_is_left_out_unless_it_counts() {
+    fn zero_fields_are_omitted_unless_required() {
         // No name, no creation time, no replicas, and a spec with an empty template.
         let metadata = [part(1, b""), part(3, b"shop"), part(8, b"")].concat();
         let spec = [vec![0x08, 0x00], part(3, b"")].concat();
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn special_types_are_what_json_has_for_them() {
+    fn special_types_are_converted_as_in_json() {
         let port = [part(4, &[0x08, 0x01, 0x1a, 4, b'h', b't', b't', b'p']), vec![0x18, 80]].concat();
         let other = part(4, &[0x08, 0x00, 0x10, 0x90, 0x3f]);
         let raw = part(2, &[part(1, &port), part(1, &other)].concat());
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_has_a_bound() {
+    fn too_deep_messages_are_refused() {
         // Among the built-in kinds only a schema nests in itself, but so does a message with a wrong length.
         let mut raw = part(1, b"a");
         for _ in 0..8 {
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_the_line_that_it_is_in_json() {
+    fn watch_event_becomes_a_line_of_json() {
         let metadata = [part(1, b"web-0"), vec![0x8a, 0x01, 4, 0x0a, 2, b'm', b'e']].concat();
         let pod = body("v1", "Pod", &part(1, &metadata));
         let frame = [part(1, b"MODIFIED"), part(2, &part(1, &pod))].concat();
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_of_metadata_alone_is_known_by_its_form() {
+    fn partial_object_metadata_is_converted() {
         let object = body("meta.k8s.io/v1", "PartialObjectMetadata", &part(1, &part(1, b"settings")));
         let wanted = json!({
             "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "settings"},
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_object_holds_as_text_cannot_end_it() {
+    fn embedded_json_cannot_close_the_object() {
         // The data of a ControllerRevision is JSON in bytes.
         let revision = |data: &[u8]| body("apps/v1", "ControllerRevision", &part(2, &part(1, data)));
         assert_eq!(read(&revision(b"{\"a\":1}")).expect("a revision")["data"], json!({"a": 1}));
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_begun_twice_is_refused() {
+    fn list_in_two_parts_is_refused() {
         let metadata = [part(14, b"one"), part(1, b"web"), part(14, b"two")].concat();
         assert_eq!(read(&body("v1", "Pod", &part(1, &metadata))), Err(ProtobufError::Malformed));
     }

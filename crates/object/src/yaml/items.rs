@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_that_cannot_be_read_is_named_and_costs_the_others_nothing() {
+    fn faulty_item_is_named_and_the_others_are_read() {
         for indent in ["", "  ", "    "] {
             let item = |name: &str, more: &str| {
                 let text = format!(
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_of_all_items_have_one_bound() {
+    fn alias_limit_holds_for_all_items_together() {
         let ones = vec!["1"; 1000].join(", ");
         let again = vec!["*a"; 40].join(", ");
         let item = format!("- kind: ConfigMap\n  x: &a [{ones}]\n  y: [{again}]\n");

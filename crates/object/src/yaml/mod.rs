@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_nested_too_deep_costs_the_rest_nothing() {
+    fn too_deep_part_of_a_tree_is_left_out() {
         for levels in [80, 250, 9_000] {
             let deep = "- ".repeat(levels);
             let text = format!("items:\n- a: 1\n- b:\n  {deep}x\n- c: 3\n");

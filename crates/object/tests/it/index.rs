@@ -8,7 +8,7 @@ fn error(text: &str) -> Option<Error> {
 }
 
 #[test]
-fn every_position_in_a_string_is_looked_at() {
+fn every_byte_of_a_string_is_validated() {
     for length in 0..70 {
         for at in 0..length {
             for special in ["\"", "\\", "\n", "\u{1f}", " ", "!", "#", "[", "]", "\u{7f}", "é", "\\n", "\\\""]
@@ -35,7 +35,7 @@ fn every_position_in_a_string_is_looked_at() {
 }
 
 #[test]
-fn keys_are_told_from_keys_that_are_nearly_the_same() {
+fn similar_keys_are_distinguished() {
     for length in 1..40 {
         let key = &"abcdefghijklmnopqrstuvwxyzabcdefghijklmnop"[..length];
         let escape = |at: usize| format!("{}\\u{:04x}{}", &key[..at], key.as_bytes()[at], &key[at + 1..]);
@@ -65,7 +65,7 @@ fn keys_are_told_from_keys_that_are_nearly_the_same() {
 }
 
 #[test]
-fn conditions_are_indexed_and_read_like_any_array() {
+fn conditions_are_indexed_like_any_array() {
     for (text, types) in [
         (r#"{"status":{"conditions":[]}}"#, vec![]),
         (
@@ -91,7 +91,7 @@ fn conditions_are_indexed_and_read_like_any_array() {
 }
 
 #[test]
-fn numbers_are_validated_with_and_without_the_short_way() {
+fn short_and_long_numbers_are_validated() {
     for number in
         ["0", "9", "00", "01", "10", "99", "-1", "-", "1-", "1.", "1x", "0x", "1 ", "123456789", "+1", "1e5"]
     {
@@ -115,7 +115,7 @@ const OBJECT: &str = r#"{"apiVersion": "apps/v1","kind":"Deployment","metadata":
 proptest! {
     // Different code scans the parts with and without an index.
     #[test]
-    fn errors_are_the_same_with_and_without_an_index(at in 0..OBJECT.len(), byte in any::<u8>(), insert in any::<bool>()) {
+    fn errors_are_equal_with_and_without_an_index(at in 0..OBJECT.len(), byte in any::<u8>(), insert in any::<bool>()) {
         let mut text = OBJECT.as_bytes().to_vec();
         if insert { text.insert(at, byte) } else { text[at] = byte }
         let indexed = Parser::new().parse_first(&text).err();

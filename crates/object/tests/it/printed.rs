@@ -43,12 +43,12 @@ fn differences(name: &str) -> String {
 }
 
 #[test]
-fn what_kubectl_prints_is_read_as_it_was() {
+fn kubectl_yaml_is_read_unchanged() {
     assert_eq!(differences("lists-2.yaml"), "");
 }
 
 #[test]
-fn what_the_other_yaml_library_of_go_prints_is_read_as_it_was() {
+fn go_yaml_3_output_is_read_unchanged() {
     // For a text that begins with spaces or line breaks, that library writes a wrong indent and cannot read its own
     // output.
     let own = |told: &&str| {

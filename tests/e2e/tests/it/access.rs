@@ -38,7 +38,7 @@ subjects:
     name: reader
 ";
 
-fn a_forbidden_kind_is_named_and_leaves_the_others_shown(stage: &mut Stage) {
+fn forbidden_kind_is_named_and_the_others_are_shown(stage: &mut Stage) {
     stage.example("shop");
     stage.act(|plane| {
         plane.apply(CLUSTER, ROLE)?;
@@ -69,11 +69,11 @@ fn a_forbidden_kind_is_named_and_leaves_the_others_shown(stage: &mut Stage) {
     );
 }
 
-fn without_any_right_nothing_is_shown_as_an_empty_cluster(stage: &mut Stage) {
+fn no_permission_is_not_shown_as_an_empty_cluster(stage: &mut Stage) {
     let apps = stage.apps(Who::Reader, &["--context", "kube-2"]);
     assert_eq!(apps.code(), 3, "{apps}");
     assert!(!apps.errors().is_empty(), "{apps}");
 }
 
-scenarios![1: a_forbidden_kind_is_named_and_leaves_the_others_shown];
-scenarios![2: without_any_right_nothing_is_shown_as_an_empty_cluster];
+scenarios![1: forbidden_kind_is_named_and_the_others_are_shown];
+scenarios![2: no_permission_is_not_shown_as_an_empty_cluster];

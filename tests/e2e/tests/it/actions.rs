@@ -55,7 +55,7 @@ fn names(plane: &ControlPlane, kind: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_an_action_does_the_controllers_follow() {
+fn controllers_act_on_the_changes_of_an_action() {
     let Some(plane) = plane() else { return };
     plane.create_namespace(CLUSTER, PLACE).expect("a namespace");
     plane.apply(CLUSTER, OBJECTS).expect("objects");
@@ -187,7 +187,7 @@ fn definition(group: &str, version: &str, kind: &str) -> Value {
 }
 
 #[test]
-fn an_argo_cd_says_what_health_means_and_what_can_be_done() {
+fn argocd_cm_defines_health_and_actions() {
     let Some(plane) = plane() else { return };
     let kinds = [
         definition("acting.example.com", "v1", "Widget"),

@@ -6,7 +6,7 @@ use taffrail_testkit::examples::install_notes;
 use crate::harness::CLUSTER;
 use crate::stage::Stage;
 
-fn a_release_from_its_install_to_an_upgrade_that_fails(stage: &mut Stage) {
+fn helm_release_from_install_to_failed_upgrade(stage: &mut Stage) {
     stage.act(|plane| install_notes(plane, CLUSTER, "notes-e2e", &[]));
     stage
         .look()
@@ -34,4 +34,4 @@ fn a_release_from_its_install_to_an_upgrade_that_fails(stage: &mut Stage) {
     assert!(gone.rows().iter().all(|row| row["namespace"] != "notes-e2e"), "{gone}");
 }
 
-scenarios![1: a_release_from_its_install_to_an_upgrade_that_fails];
+scenarios![1: helm_release_from_install_to_failed_upgrade];

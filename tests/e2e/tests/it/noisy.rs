@@ -22,7 +22,7 @@ impl Eye for OnStage<'_> {
     }
 }
 
-fn no_look_at_a_noisy_app_is_wrong(stage: &mut Stage) {
+fn noisy_apps_are_shown_right_at_every_look(stage: &mut Stage) {
     let report = match stage.plane() {
         Some(plane) => {
             let folder = tempfile::tempdir().expect("a folder");
@@ -48,4 +48,4 @@ fn no_look_at_a_noisy_app_is_wrong(stage: &mut Stage) {
     );
 }
 
-scenarios![1: no_look_at_a_noisy_app_is_wrong];
+scenarios![1: noisy_apps_are_shown_right_at_every_look];

@@ -153,7 +153,7 @@ async fn compare(kubeconfig: &Path) {
 }
 
 #[test]
-fn what_comes_in_protobuf_is_what_comes_in_json() {
+fn protobuf_and_json_give_equal_objects() {
     let Some(plane) = plane() else { return };
     plane.apply(CLUSTER, SPECIMENS).expect("the specimens are applied");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -192,25 +192,25 @@ fn tampered(tamper: impl Fn(&str) -> bool) {
 
 #[test]
 #[should_panic(expected = "is not what it was on Kubernetes")]
-fn a_change_that_is_left_out_is_noticed() {
+fn replay_detects_a_missing_change() {
     tampered(|line| line.contains("CrashLoopBackOff"));
 }
 
 #[test]
 #[should_panic(expected = "is not what it was on Kubernetes")]
-fn an_object_that_is_left_out_is_noticed() {
+fn replay_detects_a_missing_object() {
     tampered(|line| line.contains("\"kind\":\"Kustomization\""));
 }
 
 #[test]
 #[should_panic(expected = "the scenario looks with [\"get\", \"clusters\"]")]
-fn a_scenario_that_has_changed_is_noticed() {
+fn replay_detects_a_changed_scenario() {
     let name = "a_container_that_crashes";
     Replay::of(name, Timelines::read(name)).look(Who::Admin, &["get", "clusters"]);
 }
 
 #[test]
-fn recordings_say_nothing_of_the_machine_that_made_them() {
+fn recordings_contain_nothing_of_the_recording_machine() {
     let folder = timeline::file("base").parent().expect("a folder").to_owned();
     let mut bytes = 0;
     for entry in fs::read_dir(folder).expect("the recordings").map(|entry| entry.expect("an entry")) {

@@ -92,7 +92,7 @@ fn follow(stage: &mut Stage) {
     assert!(looks > 0, "the rollout was over before anybody looked");
 }
 
-fn two_hundred_replicas_are_right_at_every_moment(stage: &mut Stage) {
+fn rollout_of_two_hundred_replicas_is_right_at_every_look(stage: &mut Stage) {
     stage.act(|plane| {
         apply_source(plane, CLUSTER)?;
         plane.create_namespace(CLUSTER, "rollout")?;
@@ -107,7 +107,7 @@ fn two_hundred_replicas_are_right_at_every_moment(stage: &mut Stage) {
     follow(stage);
 }
 
-fn a_rollout_that_misses_its_deadline_has_failed(stage: &mut Stage) {
+fn rollout_past_its_deadline_is_failed(stage: &mut Stage) {
     stage.example("search");
     let apps = stage.look();
     let row = apps.row(CLUSTER, "label", "search", "search");
@@ -115,4 +115,4 @@ fn a_rollout_that_misses_its_deadline_has_failed(stage: &mut Stage) {
     assert!(!row.text("/message").is_empty(), "{apps}");
 }
 
-scenarios![1: two_hundred_replicas_are_right_at_every_moment, a_rollout_that_misses_its_deadline_has_failed];
+scenarios![1: rollout_of_two_hundred_replicas_is_right_at_every_look, rollout_past_its_deadline_is_failed];

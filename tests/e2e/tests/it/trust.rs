@@ -34,7 +34,7 @@ fn has(report: &Value, reason: &str, message: &str, object: &str) -> bool {
     })
 }
 
-fn what_is_silent_or_switched_off_is_told_with_since_when(stage: &mut Stage) {
+fn trust_reports_silent_and_suspended_tools_with_their_age(stage: &mut Stage) {
     stage.example("reports");
     stage.act(|plane| plane.apply(CLUSTER, LEASE));
     let (answer, report) = trust(stage, Who::Admin);
@@ -48,11 +48,11 @@ fn what_is_silent_or_switched_off_is_told_with_since_when(stage: &mut Stage) {
     assert!(report["checked"][0]["leases"].as_u64().unwrap_or_default() > 3, "{answer}");
 }
 
-fn who_may_not_list_leases_is_told_that_nodes_may_be_dead(stage: &mut Stage) {
+fn trust_without_leases_warns_that_nodes_may_be_dead(stage: &mut Stage) {
     let (answer, report) = trust(stage, Who::Reader);
     assert_eq!(answer.code, 3, "{answer}");
     let unread = report["items"].as_array().into_iter().flatten().filter(|item| item["category"] == "unread");
     assert!(unread.count() > 0, "{answer}");
 }
 
-scenarios![1: what_is_silent_or_switched_off_is_told_with_since_when, who_may_not_list_leases_is_told_that_nodes_may_be_dead];
+scenarios![1: trust_reports_silent_and_suspended_tools_with_their_age, trust_without_leases_warns_that_nodes_may_be_dead];
