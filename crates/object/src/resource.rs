@@ -1,6 +1,6 @@
 //! Kinds as an API server serves them.
 
-/// A kind in one version: the address of lists and gets.
+/// A kind in one version: the target of list and get requests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ApiResource {
     /// The API group; empty for the core group.
@@ -24,7 +24,7 @@ impl ApiResource {
         }
     }
 
-    /// Returns the resource as people write it: `pods`, `deployments.apps`.
+    /// Returns the resource in kubectl's notation: `pods`, `deployments.apps`.
     pub fn full_name(&self) -> String {
         match self.group.as_str() {
             "" => self.plural.clone(),

@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_to_values() {
+    fn path_returns_its_values() {
         let object = json!({
             "status": {"list": [{"a": 1, "b": null}, {"a": "x"}], "map": {"k/v.w": true, "z": 2.5}},
         });
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn invalid_paths_are_refused() {
         for path in ["", "a..b", ".a", "a.", "a[", "a[x]", "a['b'", "a]b", "$a", "@a", " a", "a['b'x]"] {
             assert!(Path::read(path).is_err(), "{path}");
         }

@@ -128,7 +128,7 @@ mod tests {
     use super::Glob;
 
     #[test]
-    fn a_wildcard_stands_for_what_it_may() {
+    fn glob_wildcards_match_as_in_argo_cd() {
         for (pattern, text, free, bordered) in [
             ("*.example.com/*", "a.example.com/Thing", true, true),
             ("*.example.com/*", "example.com/Thing", false, false),

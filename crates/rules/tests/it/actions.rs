@@ -131,7 +131,7 @@ fn expected(path: &Path) -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn every_action_is_offered_as_its_cases_say() {
+fn discovery_of_every_shipped_action_matches_its_cases() {
     for folder in folders() {
         let cases: Cases = yaml(&folder.join("action_test.yaml"));
         for Discovery { input_path, result } in cases.discovery_tests {
@@ -145,7 +145,7 @@ fn every_action_is_offered_as_its_cases_say() {
 }
 
 #[test]
-fn every_action_changes_what_its_cases_say() {
+fn result_of_every_shipped_action_matches_its_cases() {
     for folder in folders() {
         let cases: Cases = yaml(&folder.join("action_test.yaml"));
         for case in cases.action_tests {
@@ -170,7 +170,7 @@ fn every_action_changes_what_its_cases_say() {
 }
 
 #[test]
-fn every_action_has_cases_and_a_source() {
+fn every_shipped_action_has_cases_and_a_source() {
     let folders = folders();
     assert!(folders.len() > 50, "{}", folders.len());
     for folder in folders {
@@ -191,7 +191,7 @@ fn every_action_has_cases_and_a_source() {
 }
 
 #[test]
-fn an_action_that_is_offered_can_be_done() {
+fn every_offered_action_changes_the_object() {
     // An action that changes nothing must not be offered: it would be shown as applicable.
     for folder in folders() {
         let cases: Cases = yaml(&folder.join("action_test.yaml"));

@@ -81,7 +81,7 @@ fn numbered(number: usize) -> String {
 }
 
 #[test]
-fn reading_is_bounded_in_each_look_for_the_namespace_that_wrote_it() {
+fn parsing_time_is_bounded_per_look_and_namespace() {
     let rules = RuleSet::bare().teachable(slow);
     let look = Look::default();
     let judge = |look: &Look, namespace: &str, number| {
@@ -106,7 +106,7 @@ fn reading_is_bounded_in_each_look_for_the_namespace_that_wrote_it() {
 }
 
 #[test]
-fn the_expressions_of_one_object_are_read_within_the_same_bound() {
+fn parsing_time_bounds_the_expressions_of_one_object_too() {
     let rules = RuleSet::bare().teachable(slow);
     let many = kustomization("tenant", (0..120).map(numbered));
     // Flux refuses all if one is invalid, so all are parsed; the next look finds them in the cache.
@@ -118,7 +118,7 @@ fn the_expressions_of_one_object_are_read_within_the_same_bound() {
 }
 
 #[test]
-fn an_expression_is_read_once_and_only_for_an_object_of_its_kind() {
+fn expression_is_parsed_once_and_only_for_its_kind() {
     let rules = RuleSet::bare().teachable(slow);
     let other = json!({"apiVersion": "example.com/v1", "kind": "Unheard", "metadata": {"name": "a"}});
     for number in 0..10 {
@@ -140,8 +140,7 @@ fn of_flux(name: &str, spec: Value) -> Value {
         "metadata": {"name": name, "namespace": "tenant"}, "spec": spec})
 }
 
-/// Lists the unmet `readyExpr`s of a Kustomization of tenant with so many dependencies, each with an expression of its
-/// own.
+/// Lists the unmet `readyExpr`s of a Kustomization of tenant with `count` dependencies.
 fn unmet(
     rules: &RuleSet,
     count: usize,
@@ -158,7 +157,7 @@ fn unmet(
 }
 
 #[test]
-fn few_of_many_dependencies_are_asked() {
+fn unmet_dependency_evaluates_at_most_twenty_dependencies() {
     let rules = RuleSet::bare().teachable(slow);
     let asked = Cell::new(0);
     let goes_on = || asked.replace(asked.get() + 1) < 1_000;
@@ -169,14 +168,14 @@ fn few_of_many_dependencies_are_asked() {
 }
 
 #[test]
-fn no_dependency_is_asked_when_time_is_over() {
+fn unmet_dependency_evaluates_nothing_after_the_deadline() {
     let rules = RuleSet::bare().teachable(reading);
     let said = unmet(&rules, 3, &|_| "false".to_owned(), &Look::default(), &|| false);
     assert_eq!(said, ["readyExpr was not asked of 3 more"]);
 }
 
 #[test]
-fn reading_and_asking_of_dependencies_is_bounded_in_each_look() {
+fn dependency_expressions_are_bounded_per_look() {
     let look = Look::default();
     let rules = RuleSet::bare().teachable(slow);
     let texts = |round: usize| move |at: usize| format!("{round} * 100 + {at} < 0");
@@ -197,7 +196,7 @@ fn reading_and_asking_of_dependencies_is_bounded_in_each_look() {
 }
 
 #[test]
-fn an_expression_of_many_operators_is_not_read() {
+fn expression_with_too_many_operators_is_refused() {
     let sum = |operators: usize| format!("1{} > 0", "+1".repeat(operators - 1));
     assert_eq!(check_size(&sum(OPERATORS)), Ok(()));
     assert_eq!(check_size(&sum(OPERATORS + 1)), Err(InvalidExpression::TooManyOperators));
@@ -211,7 +210,7 @@ fn an_expression_of_many_operators_is_not_read() {
 
 /// Copies of the inside at each level would cost the square of the length.
 #[test]
-fn to_read_an_expression_costs_in_proportion_to_its_length() {
+fn parsing_cost_is_linear_in_the_length_of_the_expression() {
     let chain = |length: usize| format!("a{}", ".b()".repeat(length / 4).replace("()", ""));
     let sum = |operators: usize| format!("1{} > 0", "+1".repeat(operators - 1));
     let took = |text: &str| {

@@ -330,17 +330,17 @@ fn computed() -> Duration {
 }
 
 #[test]
-fn hostile_scripts_end_soon_and_small() {
+fn hostile_scripts_stay_within_time_and_memory() {
     all_end("hostile::one_script", SCRIPTS.iter().map(|(name, ..)| *name));
 }
 
 #[test]
-fn long_scripts_are_read_soon_and_small() {
+fn long_scripts_compile_within_time_and_memory() {
     all_end("hostile::one_reading", LONG.iter().map(|(name, ..)| *name));
 }
 
 #[test]
-fn hostile_expressions_end_soon_and_small() {
+fn hostile_expressions_stay_within_time_and_memory() {
     all_end("hostile::one_expression", EXPRESSIONS.iter().map(|(name, _)| *name));
 }
 

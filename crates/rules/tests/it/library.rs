@@ -36,7 +36,7 @@ fn wrong(trial: &Trial) -> Vec<String> {
 }
 
 #[test]
-fn every_case_of_the_library_holds_and_every_branch_has_one() {
+fn every_library_case_passes_and_covers_every_branch() {
     let folders = folders("library");
     let trial = try_rules(&folders);
     let wrong = wrong(&trial);
@@ -50,7 +50,7 @@ fn every_case_of_the_library_holds_and_every_branch_has_one() {
 }
 
 #[test]
-fn a_trial_tells_what_is_wrong() {
+fn test_report_lists_all_faults() {
     assert_eq!(wrong(&try_rules(&folders("tests/library"))), Vec::<String>::new());
 
     let rules = "group: example.com\nsource: x\nkinds:\n  A, B: {rules: [{status: Failed, field: spec.a, is: 1}, {status: Current}]}\n  C: {rules: [{status: Failed}]}\n";
@@ -84,7 +84,7 @@ fn a_trial_tells_what_is_wrong() {
 
 /// The library is not parsed before it is used, and the shown rules are the lines of the file.
 #[test]
-fn rules_are_shown_as_they_stand_in_their_file() {
+fn shown_rules_are_the_lines_of_their_file() {
     let folders = folders("tests/library");
     let files = folders.iter().flat_map(|folder| &folder.rules);
     let files = files.map(|(file, text)| (file.as_str(), text.as_str()));

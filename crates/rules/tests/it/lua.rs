@@ -83,7 +83,7 @@ fn evaluated(expression: &str) -> String {
 }
 
 #[test]
-fn scripts_hold_what_their_cases_want() {
+fn scripts_pass_their_cases() {
     let trial = try_customizations(&own());
     assert_eq!(
         (trial.passed, &*trial.failed, &*trial.errors, &*trial.faults),
@@ -92,7 +92,7 @@ fn scripts_hold_what_their_cases_want() {
 }
 
 #[test]
-fn a_case_that_does_not_hold_is_told() {
+fn failing_script_cases_are_reported() {
     let mut files = own();
     for (path, text) in &mut files {
         if path.ends_with("Door/health.lua") {
@@ -124,7 +124,7 @@ fn a_case_that_does_not_hold_is_told() {
 }
 
 #[test]
-fn argo_cds_words_are_ours_and_stay_visible() {
+fn argo_cd_health_words_become_statuses_and_stay_in_the_rule_name() {
     for (word, status, suspended) in [
         ("Healthy", Status::Current, false),
         ("Progressing", Status::InProgress, false),
@@ -153,7 +153,7 @@ fn argo_cds_words_are_ours_and_stay_visible() {
 }
 
 #[test]
-fn what_is_wrong_with_a_script_is_said_with_its_line_and_costs_no_other() {
+fn script_error_has_a_line_and_affects_its_own_kind_only() {
     let files = [
         ("example.com/Broken/health.lua", "local a = 1\nlocal = 2\nreturn {}"),
         ("example.com/Jumping/health.lua", "::again::\nlocal a = 1\nif a == 1 then goto again end"),
@@ -198,7 +198,7 @@ fn what_is_wrong_with_a_script_is_said_with_its_line_and_costs_no_other() {
 }
 
 #[test]
-fn the_own_kind_is_asked_before_those_for_many() {
+fn script_for_the_kind_comes_before_wildcards() {
     let healthy = |message: &str| format!("return {{status = 'Healthy', message = '{message}'}}");
     let (own, group, all, old, built_in) =
         (healthy("own"), healthy("group"), healthy("all"), healthy("old"), healthy("built in"));
@@ -246,7 +246,7 @@ fn the_own_kind_is_asked_before_those_for_many() {
 }
 
 #[test]
-fn what_is_wrong_with_a_config_map_breaks_only_what_it_is_about() {
+fn invalid_config_map_key_affects_its_own_kind_only() {
     let scripts = of_map(&[
         ("resource.customizations.health.a_b_c", "return {}"),
         ("resource.customizations.actions.Lamp", "definitions: 5"),
@@ -267,7 +267,7 @@ fn what_is_wrong_with_a_config_map_breaks_only_what_it_is_about() {
 }
 
 #[test]
-fn actions_are_those_of_the_config_map_with_the_built_in_ones_where_it_says_so() {
+fn config_map_actions_merge_built_in_actions_only_on_request() {
     let definitions = |merge: bool| {
         format!(
             "mergeBuiltinActions: {merge}\ndiscovery.lua: |\n  return {{open = {{disabled = true}}, burn = {{}}}}\n\
@@ -299,7 +299,7 @@ fn actions_are_those_of_the_config_map_with_the_built_in_ones_where_it_says_so()
 }
 
 #[test]
-fn an_action_gives_back_what_it_did_not_touch_as_it_was() {
+fn action_returns_untouched_fields_unchanged() {
     let scripts = of_folder(&own());
     let door = json!({
         "apiVersion": "doors.example.com/v1", "kind": "Door", "metadata": {"name": "a", "namespace": "b"},
@@ -352,7 +352,7 @@ fn an_action_gives_back_what_it_did_not_touch_as_it_was() {
 }
 
 #[test]
-fn nothing_is_left_from_one_run_for_the_next() {
+fn script_runs_share_no_state() {
     let scripts = thing(
         "local seen = tostring(rawget(_G, 'left')) .. tostring(string.left) .. tostring(('').left) .. tostring(next(actionParams))\n\
          left = 1\n_G.other = 2\n\
@@ -371,7 +371,7 @@ fn nothing_is_left_from_one_run_for_the_next() {
 }
 
 #[test]
-fn what_is_null_is_not_there() {
+fn scripts_see_null_as_nil() {
     let object = object(
         "Thing",
         json!({"spec": {"none": null, "list": [1, null, 2], "empty": [], "deep": {"a": [{"b": null}]}}}),
@@ -382,7 +382,7 @@ fn what_is_null_is_not_there() {
 }
 
 #[test]
-fn numbers_and_times_are_written_as_argo_cd_writes_them() {
+fn numbers_and_times_are_formatted_as_in_argo_cd() {
     for (expression, expected) in [
         ("3", "3"),
         ("3.0 .. ''", "3"),
@@ -440,7 +440,7 @@ fn numbers_and_times_are_written_as_argo_cd_writes_them() {
 }
 
 #[test]
-fn jumps_to_the_end_of_a_loop_go_on_with_the_next_round() {
+fn goto_the_end_of_a_loop_becomes_continue() {
     let told =
         |body: &str| says(&format!("local out = ''\n{body}\nreturn {{status = 'Healthy', message = out}}"));
     for (body, expected) in [
@@ -495,7 +495,7 @@ fn jumps_to_the_end_of_a_loop_go_on_with_the_next_round() {
 }
 
 #[test]
-fn what_is_too_long_or_too_deep_is_refused() {
+fn too_long_or_too_deep_scripts_are_refused() {
     let long = format!("return {{}} -- {}", "x".repeat(300 << 10));
     assert_eq!(says(&long), "example.com/Thing/health.lua: it is longer than 64 KB");
     let deep = (0..120).fold(json!({}), |inside, _| json!([inside]));
@@ -510,7 +510,7 @@ fn what_is_too_long_or_too_deep_is_refused() {
 }
 
 #[test]
-fn who_asks_says_what_a_script_may_use() {
+fn budget_of_scripts_is_configurable() {
     let thing = |script: &str| {
         let scripts = thing(script);
         scripts.with_budget(Budget { time: Duration::from_secs(60), memory: 4 << 20 })
@@ -532,7 +532,7 @@ fn who_asks_says_what_a_script_may_use() {
 
 /// Runs Argo CD's own scripts and cases, if their folder is given: each must pass.
 #[test]
-fn argo_cds_own_cases_hold() {
+fn argo_cds_own_cases_pass() {
     #[expect(clippy::disallowed_methods, reason = "they are no part of this repository")]
     let Some(folder) = std::env::var_os("TAFFRAIL_ARGOCD_CUSTOMIZATIONS") else {
         println!(

@@ -43,7 +43,7 @@ fn member(name: &str, ready: &str) -> Value {
 }
 
 #[test]
-fn rules_look_at_children() {
+fn rules_read_children() {
     let text = "
 group: example.com
 source: https://example.com/pools
@@ -76,7 +76,7 @@ kinds:
 }
 
 #[test]
-fn expressions_look_at_children() {
+fn expressions_read_children() {
     let checks = json!({"spec": {"healthCheckExprs": [{
         "apiVersion": "example.com/v1", "kind": "Pool",
         "failed": "!children.exists(c, c.status.role == 'primary')",
@@ -98,7 +98,7 @@ fn expressions_look_at_children() {
 }
 
 #[test]
-fn scripts_look_at_children() {
+fn scripts_read_children() {
     let script = "
         local ready = 0
         for _, child in ipairs(children or {}) do
@@ -116,7 +116,7 @@ fn scripts_look_at_children() {
 }
 
 #[test]
-fn the_settings_of_argo_cd_say_what_health_means() {
+fn argocd_cm_scripts_decide_health() {
     let settings = |script: &str| {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": "argocd"},
             "data": {"url": "https://argocd.example.com", "resource.customizations.health.example.com_Pool": script}})
@@ -134,7 +134,7 @@ fn the_settings_of_argo_cd_say_what_health_means() {
 }
 
 #[test]
-fn what_delivers_an_object_says_what_its_health_means() {
+fn health_check_expressions_decide_health_of_delivered_objects() {
     let kustomization = |expression: &str| {
         json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "spec": {"healthCheckExprs": [
             {"apiVersion": "example.com/v1", "kind": "Pool", "current": expression},
@@ -180,7 +180,7 @@ fn what_delivers_an_object_says_what_its_health_means() {
 }
 
 #[test]
-fn what_a_dependency_lacks_is_told_with_its_expression() {
+fn unmet_ready_expression_is_quoted() {
     let of = |name: &str, kind: &str, spec: serde_json::Value| {
         json!({
             "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": kind,
@@ -232,7 +232,7 @@ fn taught(rules: &RuleSet, teacher: Teacher<'_>, namespace: &str) -> Verdict {
 }
 
 #[test]
-fn a_script_that_was_stopped_twice_is_not_run_again_in_its_cluster() {
+fn script_stopped_twice_is_not_run_again_in_its_cluster() {
     let rules = RuleSet::bare().teachable(reading);
     let teacher = argocd_cm(ENDLESS);
     let again = "is not run again";
@@ -251,7 +251,7 @@ fn a_script_that_was_stopped_twice_is_not_run_again_in_its_cluster() {
 }
 
 #[test]
-fn a_script_of_the_users_own_is_charged_to_the_namespace_of_the_objects() {
+fn user_script_is_charged_to_the_namespace_of_the_object() {
     let files = [(
         "example.com/Pool/health.lua",
         "if obj.metadata.namespace == 'tenant' then while true do end end return {status = 'Healthy'}",
@@ -278,7 +278,7 @@ fn a_script_of_the_users_own_is_charged_to_the_namespace_of_the_objects() {
 }
 
 #[test]
-fn one_namespace_s_objects_stop_no_script_for_others() {
+fn objects_of_one_namespace_stop_scripts_for_it_alone() {
     let rules = RuleSet::bare().teachable(reading);
     let script =
         "if obj.metadata.namespace == 'tenant' then while true do end end return {status = 'Healthy'}";
@@ -291,7 +291,7 @@ fn one_namespace_s_objects_stop_no_script_for_others() {
 }
 
 #[test]
-fn time_for_scripts_is_bounded_in_each_look() {
+fn script_time_is_bounded_per_look() {
     let rules = RuleSet::bare().teachable(reading);
     // Each takes some milliseconds, so none is stopped.
     let script =
@@ -320,7 +320,7 @@ fn time_for_scripts_is_bounded_in_each_look() {
 
 /// The time of the scripts is charged to the app that lists the objects of others.
 #[test]
-fn who_lists_the_objects_of_others_pays_for_the_scripts_itself() {
+fn claimant_of_foreign_objects_is_charged_for_their_scripts() {
     let rules = RuleSet::bare().teachable(reading);
     let script = "if obj.metadata.name == 'slow' then for i = 1, 1e9 do end end return {status = 'Healthy'}";
     let teacher = argocd_cm(script);
@@ -345,7 +345,7 @@ fn who_lists_the_objects_of_others_pays_for_the_scripts_itself() {
 }
 
 #[test]
-fn messages_of_scripts_are_cut() {
+fn long_script_messages_are_truncated() {
     let rules = RuleSet::bare().teachable(reading);
     for script in ["return {status = 'Degraded', message = ('ä'):rep(1e6)}", "error(('x'):rep(1e6))"] {
         let teacher = argocd_cm(script);
@@ -356,7 +356,7 @@ fn messages_of_scripts_are_cut() {
 }
 
 #[test]
-fn who_is_heard_for_the_worse_only_makes_nothing_better() {
+fn warning_voice_can_only_worsen_a_verdict() {
     let shipped =
         "{group: example.com, source: 'https://example.com', kinds: {Pool: {rules: [{status: InProgress}]}}}";
     let rules = || {
