@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-/// Writes a kubeconfig with a context for each triple of a name, the lines of its cluster and the lines of its user, in
-/// YAML. The first context is the current one.
+/// Returns a kubeconfig in YAML with a context for each triple of a name, the lines of its cluster and the lines of its
+/// user. The first context is the current one.
 pub fn kubeconfig(contexts: &[(&str, &str, &str)]) -> String {
     let [mut clusters, mut users, mut all] = ["clusters:\n", "users:\n", "contexts:\n"].map(str::to_owned);
     let indented = |lines: &str| lines.lines().fold(String::new(), |text, line| text + "    " + line + "\n");
     for (name, cluster, user) in contexts {
-        // Writing into a string does not fail.
+        // Writing into a string cannot fail.
         let _ = write!(clusters, "- name: {name}\n  cluster:\n{}", indented(cluster));
         let user = if user.is_empty() { "    {}\n".to_owned() } else { indented(user) };
         let _ = write!(users, "- name: {name}\n  user:\n{user}");
