@@ -1,4 +1,4 @@
-//! What the owner of a fleet can do: time, timelines, trouble, determinism.
+//! The operations of a fleet's owner: time, timelines, faults, determinism.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn api(fleet: &Fleet, cluster: &Cluster) -> Api {
     Api::new(&cluster.url(), fleet.authority(), &cluster.admin().token, "")
 }
 
-/// taffrail's own client.
+/// Connects with taffrail's own client.
 async fn client(cluster: &Cluster) -> Result<Client, taffrail_cluster::ConnectError> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), cluster.kubeconfig()).unwrap();
@@ -92,7 +92,7 @@ async fn a_claim_stays_while_a_pod_uses_it_and_goes_after_that() {
     assert!(cluster.delete("v1", "PersistentVolumeClaim", "shop", "data"));
     fleet.advance(Duration::from_secs(30));
     assert!(claim().unwrap()["metadata"]["deletionTimestamp"].is_string());
-    // A namespace waits for neither longer than its Pods take to end.
+    // A namespace waits for neither longer than its Pods take to terminate.
     assert!(cluster.delete("v1", "Namespace", "", "shop"));
     fleet.advance(Duration::from_secs(30));
     assert_eq!(claim(), None);
@@ -117,7 +117,7 @@ async fn a_change_by_a_manager_lets_a_deleted_object_go_with_its_last_finalizer(
     assert!(get().is_some());
     cluster.change_by(&map, "writer", "", |map| map["metadata"]["finalizers"] = serde_json::json!([]));
     assert_eq!(get(), None);
-    // What is gone is not made again.
+    // A removed object is not created again.
     cluster.change_by(&map, "writer", "", |map| map["data"] = serde_json::json!({}));
     assert_eq!(get(), None);
 }
@@ -368,7 +368,7 @@ async fn readers_meet_their_rights() {
     assert_eq!(refused.reason(), Reason::Forbidden, "{refused}");
 }
 
-/// The objects of a namespace that a recording leaves, with their times filled in.
+/// Returns the objects of a namespace at the end of a recording, with their times filled in.
 fn left(recording: &str, begun: &str) -> Vec<Value> {
     let mut left: Vec<Value> = Vec::new();
     let is = |one: &Value, other: &Value| {
@@ -613,7 +613,7 @@ async fn a_settled_cluster_rests() {
         .apply(odd("b", json!({"selector": {"x": "y"}, "template": {"metadata": {}, "spec": {}}})))
         .unwrap();
     cluster.apply(odd("c", json!({"selector": {}, "template": {"metadata": {"labels": 5}}}))).unwrap();
-    // Until the last Event has gone, which is the last thing to happen.
+    // The expiry of the last Event is the last change.
     fleet.advance(Duration::from_secs(2 * 3600));
     let version = cluster.resource_version();
     fleet.advance(Duration::from_secs(3600));
@@ -634,7 +634,7 @@ async fn a_recording_is_played_word_for_word() {
     let fleet = stepped().verbatim(true).controllers(false).start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     assert_eq!(cluster.object_count(), 0, "it begins empty");
-    // A namespace that is to go, in which something changes, and a Pod whose owner nobody has seen.
+    // A namespace that is being deleted, in which an object changes, and a Pod whose owner does not exist.
     let managers = json!([{"manager": "flux", "time": "2026-03-01T11:00:00Z"}]);
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace",

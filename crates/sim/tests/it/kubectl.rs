@@ -1,4 +1,4 @@
-//! kubectl as people use it, unchanged, against a simulated cluster.
+//! Unchanged kubectl, with the commands that people use, against a simulated cluster.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ metadata: {name: web, namespace: shop}
 spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 ";
 
-/// A cluster, and a kubectl that talks to it.
+/// A cluster, and a kubectl for it.
 struct Kubectl {
     program: PathBuf,
     folder: tempfile::TempDir,
@@ -40,9 +40,9 @@ struct Kubectl {
 }
 
 impl Kubectl {
-    /// `None` where there is no kubectl, which is said.
+    /// Starts a cluster; `None`, after a message, if there is no kubectl.
     async fn start(test: &str) -> Option<Kubectl> {
-        // It is built with the control plane; without that it would take minutes to have it.
+        // It is built with the control plane; building that first would take minutes.
         if let Some(why) = Programs::unavailable().unwrap() {
             let _ = writeln!(std::io::stderr(), "{test}: skipped: {why}");
             return None;
@@ -75,7 +75,7 @@ impl Kubectl {
         (output.status.success(), String::from_utf8(text).unwrap())
     }
 
-    /// It must work and say this.
+    /// Asserts that a command succeeds with this output.
     async fn says(&self, arguments: &str, parts: &[&str]) -> String {
         let (worked, text) = self.run(arguments).await;
         assert!(worked, "kubectl {arguments}\n{text}");
@@ -85,7 +85,7 @@ impl Kubectl {
         text
     }
 
-    /// It must be refused with these words.
+    /// Asserts that a command fails with this message.
     async fn fails(&self, arguments: &str, part: &str) {
         let (worked, text) = self.run(arguments).await;
         assert!(!worked && text.contains(part), "kubectl {arguments}: no {part:?} in\n{text}");
@@ -156,7 +156,7 @@ async fn kinds_rights_and_new_objects() {
     kubectl
         .says("api-resources --api-group=apps", &["deployments", "deploy", "apps/v1", "true", "Deployment"])
         .await;
-    // The second time discovery comes from kubectl's cache, told to be unchanged.
+    // The second time kubectl uses its cached discovery, after the server reports it as unchanged.
     kubectl.says("api-resources --api-group=apps", &["deployments"]).await;
     kubectl.says("version", &["Server Version: v1.36.3"]).await;
     kubectl.says("auth can-i delete pods", &["yes"]).await;
@@ -236,7 +236,7 @@ async fn sets_are_rolled_out_changed_and_taken_back() {
     kubectl.says(set, &["2 new pods have been updated"]).await;
     kubectl.says("scale sts db --replicas=1 -n shop", &["scaled"]).await;
     kubectl.says("wait --for=delete pod/db-1 -n shop --timeout=60s", &["condition met"]).await;
-    // What a Pod had is kept for when it comes back.
+    // The volumes of a Pod are kept for its return.
     kubectl.says("get pvc data-db-1 -n shop", &["Bound"]).await;
     kubectl
         .says("describe sts db -n shop", &["1 desired | 1 total", "create Pod db-0 in StatefulSet db"])
@@ -335,7 +335,7 @@ async fn changes_are_watched() {
     let watching = kubectl.command("get configmaps -n shop --watch-only --output-watch-events");
     let mut watching = { watching }.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
-    // Nothing says that the watch has begun but that it tells of something.
+    // Only an event shows that the watch has begun.
     let making = async {
         for number in 0.. {
             kubectl.says(&format!("create configmap seen-{number} -n shop"), &["created"]).await;

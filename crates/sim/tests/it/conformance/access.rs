@@ -1,4 +1,4 @@
-//! Who may what, and how refusals are worded.
+//! Permissions, and the messages of refusals.
 
 use anyhow::{Result, ensure};
 use http::Method;
@@ -73,7 +73,7 @@ async fn a_path_is_forbidden(api: &Api) -> Result<()> {
 }
 
 async fn a_bad_token_is_refused(api: &Api) -> Result<()> {
-    // Connections on which nobody is known are closed.
+    // Connections without a known user are closed.
     let api = &api.apart();
     let refused = api.call(Method::GET, "/version").by(Some("nonsense")).send().await?;
     refused.fails(401, "Unauthorized", "Unauthorized")?;
@@ -81,7 +81,7 @@ async fn a_bad_token_is_refused(api: &Api) -> Result<()> {
 }
 
 async fn who_shows_no_token_is_anonymous(api: &Api) -> Result<()> {
-    // Connections on which nobody is known are closed.
+    // Connections without a known user are closed.
     let api = &api.apart();
     let refused = api.call(Method::GET, "/api/v1/nodes").by(None).send().await?;
     let message = "nodes is forbidden: User \"system:anonymous\" cannot list resource \"nodes\"";
@@ -99,7 +99,7 @@ async fn discovery_is_for_everybody_who_is_known(api: &Api) -> Result<()> {
     Ok(())
 }
 
-/// Grants something, and waits until it holds.
+/// Grants a permission, and waits until it is effective.
 async fn bound(api: &Api, namespace: Option<&str>, rule: Value) -> Result<()> {
     let (place, role, binding, kind) = match namespace {
         Some(namespace) => (format!("/namespaces/{namespace}"), "roles", "rolebindings", "Role"),
@@ -189,7 +189,7 @@ async fn rules_are_listed(api: &Api) -> Result<()> {
         Ok(rules.iter().any(|rule| rule["resources"] == json!(["things"]) && rule["verbs"] == json!(["get"])))
     };
     api.until("the rule is listed", told).await?;
-    // What everybody may comes with it, and what only some may does not.
+    // Permissions of all users are included, those of other users are not.
     let body = json!({"spec": {"namespace": namespace}});
     let review = api.call(Method::POST, path).by_reader().json(body).send().await?.ok()?;
     ensure!(review.text.contains("selfsubjectaccessreviews"), "{}", review.text);
@@ -201,7 +201,7 @@ async fn rules_are_listed(api: &Api) -> Result<()> {
 }
 
 async fn one_may_ask_who_one_is(api: &Api) -> Result<()> {
-    // Connections on which nobody is known are closed.
+    // Connections without a known user are closed.
     let api = &api.apart();
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let review = api.call(Method::POST, path).by_reader().json(json!({})).send().await?;

@@ -116,7 +116,7 @@ async fn propagation_is_one_of_three(api: &Api) -> Result<()> {
     Ok(())
 }
 
-/// An owner and a dependent of it.
+/// Creates an owner and a dependent of it.
 async fn family(api: &Api, held_child: bool) -> Result<String> {
     let maps = api.maps().await?;
     let owner = api.post(&maps, map("owner")).await?.ok()?;
@@ -284,7 +284,7 @@ async fn a_name_that_is_free_again_has_a_new_uid(api: &Api) -> Result<()> {
     api.delete(&format!("{maps}/a")).await?.ok()?;
     let second = api.post(&maps, map("a")).await?.ok()?;
     ensure!(first.text_at("/metadata/uid") != second.text_at("/metadata/uid"), "{}", second.text);
-    // Whoever still means the first is refused.
+    // A precondition with the first uid is refused.
     let stale = json!({"metadata": {"uid": first.at("/metadata/uid")}, "data": {"a": "2"}});
     let refused = api.patch(&format!("{maps}/a"), MERGE, stale).await?;
     ensure!(refused.code == 422 || refused.code == 409, "{}", refused.text);

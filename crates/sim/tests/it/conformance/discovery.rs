@@ -215,7 +215,7 @@ async fn openapi_tells_the_fields_of_kinds(api: &Api) -> Result<()> {
     ensure!(spec["replicas"]["type"] == "integer" && spec["paused"]["type"] == "boolean", "{spec}");
     let pod = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"];
     ensure!(pod["containers"]["type"] == "array" && pod["nodeSelector"]["type"] == "object", "{pod}");
-    // What Go embeds stands beside the rest.
+    // Fields of embedded Go types are inlined.
     let volume = &schemas["io.k8s.api.core.v1.Volume"]["properties"];
     ensure!(volume["emptyDir"].is_object() && volume["name"].is_object(), "{volume}");
     Ok(())

@@ -38,7 +38,7 @@ async fn filled(api: &Api, names: &[&str]) -> Result<String> {
     Ok(maps)
 }
 
-/// The ConfigMap that every namespace of a real cluster gets is none of these.
+/// A selector that excludes the ConfigMap that every namespace of a real cluster gets.
 const OWN: &str = "fieldSelector=metadata.name!%3Dkube-root-ca.crt";
 
 async fn a_list_has_its_kind(api: &Api) -> Result<()> {
@@ -179,7 +179,7 @@ async fn pages_keep_what_was_deleted_meanwhile(api: &Api) -> Result<()> {
 
 async fn what_remains_is_counted(api: &Api) -> Result<()> {
     let maps = filled(api, &["a", "b", "c"]).await?;
-    // Until the namespace has what every namespace has.
+    // Waits until the namespace has its default objects.
     let root = format!("{maps}/kube-root-ca.crt");
     api.until("there is the root certificate", || async { Ok(api.get(&root).await?.code == 200) }).await?;
     api.get(&format!("{maps}?limit=1")).await?.ok()?.is("/metadata/remainingItemCount", 3)?;
@@ -232,7 +232,7 @@ async fn a_full_page_says_that_there_may_be_more(api: &Api) -> Result<()> {
     let rest = api.get(&format!("{maps}?limit=1&labelSelector=mine&continue={token}")).await?.ok()?;
     ensure!(rest.names().is_empty(), "{:?}", rest.names());
     rest.is("/metadata/continue", json!(null))?;
-    // Where it can only be one, there are no more.
+    // If only one object can match, there are no more.
     let one = api.get(&format!("{maps}?limit=1&fieldSelector=metadata.name%3Db")).await?.ok()?;
     ensure!(one.names() == ["b"], "{:?}", one.names());
     one.is("/metadata/continue", json!(null))?;

@@ -1,4 +1,4 @@
-//! Field managers: who wrote what.
+//! Field managers: the writers of fields.
 
 use anyhow::{Result, ensure};
 use http::Method;
@@ -13,7 +13,7 @@ super::cases! { "managers":
     ManagedFields a_status_has_managers_of_its_own,
 }
 
-/// The fields of a manager in an object.
+/// Returns the fields of a manager in an object.
 fn fields<'r>(reply: &'r Reply, manager: &str, subresource: &str) -> &'r Value {
     let entries = reply.at("/metadata/managedFields").as_array();
     let found = entries.into_iter().flatten().find(|entry| {
@@ -108,7 +108,7 @@ async fn a_changed_field_has_another_manager(api: &Api) -> Result<()> {
     are(&changed, "changer", "", &json!({"f:data": {"f:a": {}, "f:d": {}}}))?;
     let same = send(api, Method::PATCH, &one, "nobody", MERGE, json!({"data": {"c": "1"}})).await?;
     ensure!(same.at("/metadata/managedFields") == changed.at("/metadata/managedFields"), "{}", same.body);
-    // Whoever gives all away is listed no more.
+    // A manager without fields is no longer listed.
     let patch = json!({"data": {"c": null}});
     let changed = send(api, Method::PATCH, &one, "nobody", MERGE, patch).await?;
     are(&changed, "creator", "", &json!({"f:data": {}}))?;

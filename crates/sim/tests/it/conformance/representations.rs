@@ -1,4 +1,4 @@
-//! Metadata, tables, and what cannot be had.
+//! Metadata, tables, and forms that are refused.
 
 use anyhow::{Result, ensure};
 use http::Method;

@@ -1,4 +1,4 @@
-//! Streaming lists: a list that comes as events and goes on as a watch.
+//! Streaming lists: a list that comes as events and continues as a watch.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;

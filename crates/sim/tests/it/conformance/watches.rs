@@ -128,7 +128,7 @@ async fn a_watch_ends_in_time(api: &Api) -> Result<()> {
 }
 
 async fn what_is_forgotten_is_gone(api: &Api) -> Result<()> {
-    // The history of a kind begins when it is defined.
+    // The history of a kind begins with its definition.
     let widgets = api.widgets(|_| {}).await?;
     let mut watch =
         api.watch(&format!("{}?watch=1&resourceVersion=1&timeoutSeconds=2", widgets.path)).await?;

@@ -1,4 +1,4 @@
-//! Controllers, as their clients see them; and what is asked of Pods: logs, evictions.
+//! Controllers, as clients see them; and the subresources of Pods: logs, evictions.
 
 use anyhow::{Result, ensure};
 use jiff::{SignedDuration, Timestamp};
@@ -39,7 +39,7 @@ fn set(kind: &str, name: &str, more: &Value) -> Value {
     json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
-/// Waits until an object says all this, and gives it.
+/// Waits until an object has all these values, and returns it.
 async fn says(api: &Api, path: &str, wanted: &[(&str, Value)]) -> Result<Value> {
     let what = format!("{path} has {wanted:?}");
     api.until(&what, || async {
@@ -246,7 +246,7 @@ async fn pods_of_a_job_are_labelled(api: &Api) -> Result<()> {
     api.until("there are both", || async { Ok(api.get(&by_name).await?.ok()?.items().len() == 2) }).await
 }
 
-/// A CronJob that waits, and the path of Jobs beside it.
+/// Creates a suspended CronJob; returns it with its path and that of Jobs beside it.
 async fn cron_job(api: &Api, policy: &str) -> Result<(Value, String, String)> {
     let namespace = api.namespace().await?;
     let base = format!("/apis/batch/v1/namespaces/{namespace}");
@@ -254,7 +254,7 @@ async fn cron_job(api: &Api, policy: &str) -> Result<(Value, String, String)> {
     pods["spec"]["restartPolicy"] = json!("Never");
     let spec = json!({
         "schedule": "* * * * *", "suspend": true, "concurrencyPolicy": policy,
-        // They wait, so that they stay active.
+        // They are suspended, so that they stay active.
         "jobTemplate": {"spec": {"template": pods, "suspend": true}},
     });
     let cron =
@@ -263,7 +263,7 @@ async fn cron_job(api: &Api, policy: &str) -> Result<(Value, String, String)> {
     Ok((cron, format!("{base}/cronjobs/tick"), format!("{base}/jobs")))
 }
 
-/// Lets a CronJob go on as if it had last been due two minutes ago, and had started these Jobs.
+/// Resumes a CronJob as if it had last been due two minutes ago, and had started these Jobs.
 async fn overdue(api: &Api, path: &str, active: &[Value]) -> Result<()> {
     let past = Timestamp::now() - SignedDuration::from_mins(2);
     let past = past.strftime("%Y-%m-%dT%H:%M:00Z").to_string();
@@ -312,7 +312,7 @@ async fn a_cron_job_forbids_a_second(api: &Api) -> Result<()> {
     Ok(())
 }
 
-/// A Pod that is ready, and a budget for it.
+/// Creates a ready Pod, and a budget for it.
 async fn guarded(api: &Api, budget: &Value) -> Result<(String, String)> {
     let namespace = api.namespace().await?;
     let sets = format!("/apis/apps/v1/namespaces/{namespace}/replicasets");
@@ -370,7 +370,7 @@ async fn logs_of_an_absent_pod(api: &Api) -> Result<()> {
     Ok(())
 }
 
-/// A Pod with two containers that no node takes.
+/// Creates a Pod with two containers that no node accepts.
 async fn nowhere(api: &Api) -> Result<String> {
     let pods = format!("/api/v1/namespaces/{}/pods", api.namespace().await?);
     let mut pod = template("nowhere");

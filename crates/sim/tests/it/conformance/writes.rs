@@ -332,7 +332,7 @@ async fn generation_of_deployments_counts_annotations(api: &Api) -> Result<()> {
 }
 
 async fn a_body_has_a_limit(api: &Api) -> Result<()> {
-    // The connection is closed with it.
+    // The server closes the connection after it.
     let api = &api.apart();
     let maps = api.maps().await?;
     let mut large = map("a");
@@ -377,13 +377,13 @@ async fn whoever_is_ahead_is_told_to_come_again(api: &Api) -> Result<()> {
     Ok(())
 }
 
-/// A field of a message in Protobuf that holds bytes.
+/// Encodes a field of a Protobuf message that contains bytes.
 fn part(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let bytes = bytes.as_ref();
     [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()][..], bytes].concat()
 }
 
-/// An object in the envelope that Kubernetes puts around Protobuf.
+/// Wraps an object in Kubernetes' Protobuf envelope.
 fn enveloped(api_version: &str, kind: &str, object: &[Vec<u8>]) -> Vec<u8> {
     let described = [part(1, api_version), part(2, kind)].concat();
     [b"k8s\0".to_vec(), part(1, described), part(2, object.concat())].concat()
