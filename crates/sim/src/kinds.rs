@@ -265,13 +265,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_column_of_the_table_is_read() {
+    fn every_line_of_the_columns_table_is_parsed() {
         let columns: usize = builtin().iter().map(|resource| resource.versions[0].columns.len()).sum();
         assert_eq!(columns, COLUMNS.lines().count());
     }
 
     #[test]
-    fn deployments_are_what_they_are() {
+    fn deployment_resource_has_its_properties() {
         let found =
             builtin().iter().find(|resource| resource.is("apps", "deployments")).expect("deployments");
         assert_eq!(&*found.kind, "Deployment");

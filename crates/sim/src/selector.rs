@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_of_both_forms_are_written_as_text() {
+    fn selectors_of_both_forms_are_formatted() {
         assert_eq!(text_of(&json!({"matchLabels": {"b": "1", "a": "2"}})), "a=2,b=1");
         assert_eq!(text_of(&json!({"app": "web"})), "app=web", "of a ReplicationController");
         assert_eq!(text_of(&json!({})), "");

@@ -384,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_and_nonsense_is_not() {
+    fn durations_are_parsed_and_invalid_ones_refused() {
         assert_eq!(duration("1h30m"), Some(Duration::from_secs(5400)));
         assert_eq!(duration("500ms"), Some(Duration::from_millis(500)));
         for bad in ["", "5", "s", "1x", "-1s", "1..2s"] {
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_follow_each_other_and_repeat() {
+    fn timeline_steps_follow_each_other_and_repeat() {
         let text = "
 - at: 10s
   object: {kind: A}
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_is_read_as_the_yaml_it_is() {
+    fn fast_recording_parser_equals_the_yaml_parser() {
         let text = "# Recorded.\n- {\"at\": \"1.5s\", \"object\": {\"kind\": \"A\"}}\n\n- {\"after\": \"1s\", \"delete\": {\"kind\": \"A\"}}\n";
         let timeline = Timeline::read(text).expect("a timeline");
         assert!(recorded(text).is_some_and(|steps| steps.len() == timeline.len()));
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn times_in_texts_are_filled_in() {
+    fn time_placeholders_are_filled_in() {
         let now: Timestamp = "2026-01-02T03:04:05Z".parse().expect("a time");
         let begin: Timestamp = "2026-01-02T03:00:00Z".parse().expect("a time");
         let fill = |text: &str| fill(text, now, begin);

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_binary_is_the_artifact_with_an_executable() {
+    fn binary_is_the_artifact_with_an_executable() {
         let messages = br#"{"reason":"compiler-artifact","target":{"name":"taffrail"},"executable":null}
 not JSON
 {"reason":"compiler-artifact","target":{"name":"other"},"executable":"/t/other"}

@@ -23,7 +23,7 @@ mod tests {
     use super::kubeconfig;
 
     #[test]
-    fn a_context_has_a_cluster_and_a_user_of_its_name() {
+    fn context_has_a_cluster_and_a_user_of_its_name() {
         let text = kubeconfig(&[("a", "server: x", "exec:\n  command: y"), ("b", "server: z", "")]);
         let (_, rest) = text.split_once("current-context: a\n").expect("the first is current");
         assert_eq!(

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_has_a_place_of_its_own() {
+    fn peer_path_depends_on_name_and_sources() {
         let place = place("kstatus").expect("its sources are here");
         assert_eq!(place, super::place("kstatus").expect("still"));
         assert!(place.file_name().is_some_and(|name| name.to_string_lossy().starts_with("kstatus-")));

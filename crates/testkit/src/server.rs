@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_recorded_and_open_answers_known_until_the_client_goes() {
+    fn server_records_requests_and_tracks_open_answers() {
         let server = Server::start(|request| match request.path.as_str() {
             "/stuck" => Reply::stuck("half"),
             _ => Reply::status(404, "NotFound", "no"),
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_answer_ends_before_its_end() {
+    fn cut_answer_breaks_off() {
         let server = Server::start(|_| Reply::cut("half"));
         let mut all = String::new();
         // The end is an error or just the end of the stream.

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_say_when() {
+    fn cron_schedules_give_the_next_time() {
         let now = "2026-11-21T19:37:12Z";
         for (schedule, due) in [
             ("* * * * *", "2026-11-21T19:38:00Z"),

@@ -400,7 +400,7 @@ mod tests {
 
     /// Of a client and a controller that count in the same object, neither may undo the other's counts.
     #[tokio::test]
-    async fn what_a_client_writes_while_a_controller_does_stays() {
+    async fn concurrent_writes_of_client_and_controller_are_kept() {
         const TIMES: u64 = 5_000;
         let fleet = crate::Fleet::builder().controllers(false).start().await.expect("a fleet");
         let cluster = fleet.cluster("one").await.expect("a cluster");

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_is_written_field_by_field() {
+    fn schema_is_encoded_field_by_field() {
         assert_eq!(
             schema(&json!({"type": "string", "format": "byte"})),
             b"\x12\x04byte\xb2\x01\x08\x0a\x06string"

@@ -116,7 +116,7 @@ fn age(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn ages_are_as_kubectl_shows_them() {
+    fn ages_are_formatted_as_in_kubectl() {
         let cases = [
             (0, "0s"),
             (119, "119s"),

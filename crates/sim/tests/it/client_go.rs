@@ -60,8 +60,8 @@ async fn client_go_works_unchanged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_checks_hold_on_a_real_control_plane() {
-    let test = "the_checks_hold_on_a_real_control_plane";
+async fn client_go_checks_pass_on_a_real_control_plane() {
+    let test = "client_go_checks_pass_on_a_real_control_plane";
     if let Some(why) = Programs::unavailable().unwrap() {
         let _ = writeln!(std::io::stderr(), "{test}: skipped: {why}");
         return;
@@ -85,8 +85,8 @@ async fn the_checks_hold_on_a_real_control_plane() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_table_of_messages_is_what_kubernetes_has() {
-    let Some(program) = program("the_table_of_messages_is_what_kubernetes_has").await else { return };
+async fn message_table_matches_kubernetes() {
+    let Some(program) = program("message_table_matches_kubernetes").await else { return };
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../object/src");
     let output = Command::new(&program).arg("types").arg(data.join("kinds.tsv")).output().await.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -93,8 +93,8 @@ impl Kubectl {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rollout_is_watched_changed_and_taken_back() {
-    let Some(kubectl) = Kubectl::start("a_rollout_is_watched_changed_and_taken_back").await else { return };
+async fn kubectl_rolls_out_and_undoes_a_deployment() {
+    let Some(kubectl) = Kubectl::start("kubectl_rolls_out_and_undoes_a_deployment").await else { return };
     let done = "\"web\" successfully rolled out";
     kubectl.says("rollout status deployment/web -n shop --timeout=60s", &[done]).await;
     kubectl
@@ -121,8 +121,8 @@ async fn a_rollout_is_watched_changed_and_taken_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn objects_are_described_marked_and_deleted() {
-    let Some(kubectl) = Kubectl::start("objects_are_described_marked_and_deleted").await else { return };
+async fn kubectl_describes_labels_and_deletes() {
+    let Some(kubectl) = Kubectl::start("kubectl_describes_labels_and_deletes").await else { return };
     kubectl.says("rollout status deployment/web -n shop --timeout=60s", &[]).await;
     let described =
         ["Replicas:               2 desired | 2 updated | 2 total | 2 available", "ScalingReplicaSet"];
@@ -151,8 +151,8 @@ async fn objects_are_described_marked_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kinds_rights_and_new_objects() {
-    let Some(kubectl) = Kubectl::start("kinds_rights_and_new_objects").await else { return };
+async fn kubectl_lists_kinds_and_checks_permissions() {
+    let Some(kubectl) = Kubectl::start("kubectl_lists_kinds_and_checks_permissions").await else { return };
     kubectl
         .says("api-resources --api-group=apps", &["deployments", "deploy", "apps/v1", "true", "Deployment"])
         .await;
@@ -204,8 +204,8 @@ spec:
 ";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sets_are_rolled_out_changed_and_taken_back() {
-    let Some(kubectl) = Kubectl::start("sets_are_rolled_out_changed_and_taken_back").await else { return };
+async fn kubectl_rolls_out_and_undoes_sets() {
+    let Some(kubectl) = Kubectl::start("kubectl_rolls_out_and_undoes_sets").await else { return };
     let manifest = kubectl.folder.path().join("sets.yaml");
     let apply = format!("apply -f {}", manifest.display());
     let (set, daemons) =
@@ -247,8 +247,8 @@ async fn sets_are_rolled_out_changed_and_taken_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_create_makes_is_taken() {
-    let Some(kubectl) = Kubectl::start("whatever_create_makes_is_taken").await else { return };
+async fn kubectl_create_generators_are_accepted() {
+    let Some(kubectl) = Kubectl::start("kubectl_create_generators_are_accepted").await else { return };
     for (arguments, made) in [
         ("deployment made --image=example.com/a:1 --replicas=2 --port=80", "deployment.apps/made"),
         ("job once --image=example.com/a:1", "job.batch/once"),
@@ -297,8 +297,8 @@ async fn whatever_create_makes_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn logs_fields_pages_and_what_is_refused() {
-    let Some(kubectl) = Kubectl::start("logs_fields_pages_and_what_is_refused").await else { return };
+async fn kubectl_logs_fields_pages_and_errors() {
+    let Some(kubectl) = Kubectl::start("kubectl_logs_fields_pages_and_errors").await else { return };
     kubectl.says("rollout status deployment/web -n shop --timeout=60s", &[]).await;
     kubectl.says("logs deployment/web -n shop", &["starting example.com/web:1", "ready"]).await;
     kubectl.says("logs -f -l app=web -n shop --tail=1 --prefix", &["/main] ready"]).await;
@@ -330,8 +330,8 @@ async fn logs_fields_pages_and_what_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_are_watched() {
-    let Some(kubectl) = Kubectl::start("changes_are_watched").await else { return };
+async fn kubectl_watches_changes() {
+    let Some(kubectl) = Kubectl::start("kubectl_watches_changes").await else { return };
     let watching = kubectl.command("get configmaps -n shop --watch-only --output-watch-events");
     let mut watching = { watching }.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();

@@ -43,7 +43,7 @@ fn condition(object: &Value, kind: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_lost_node_takes_its_pods_and_gives_them_back() {
+async fn pods_of_a_lost_node_are_evicted_and_return() {
     let (fleet, cluster) = cluster(1).await;
     assert_eq!(web(&cluster)["status"]["readyReplicas"], 3);
     let lost = "- {patch: {apiVersion: v1, kind: Node, metadata: {name: node-1}}, with: {metadata: {annotations: {taffrail.dev/simulate: lost}}}}";
@@ -70,7 +70,7 @@ async fn a_lost_node_takes_its_pods_and_gives_them_back() {
 }
 
 #[tokio::test]
-async fn a_full_quota_refuses_pods_until_there_is_room() {
+async fn full_quota_refuses_pods_until_there_is_room() {
     let (fleet, cluster) = cluster(1).await;
     let quota = json!({
         "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team", "namespace": "shop"},
@@ -109,7 +109,7 @@ async fn a_full_quota_refuses_pods_until_there_is_room() {
 }
 
 #[tokio::test]
-async fn an_image_that_nobody_has_is_waited_for() {
+async fn missing_image_backs_off() {
     let (fleet, cluster) = cluster(1).await;
     let image = |tag: u32| {
         format!(
@@ -126,7 +126,7 @@ async fn an_image_that_nobody_has_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_timeline_comes_round_again_and_knows_generations_and_faults() {
+async fn repeated_timeline_fills_in_generations_and_sets_faults() {
     let (fleet, cluster) = cluster(0).await;
     let mut changes = cluster.changes();
     cluster.play_again(Duration::from_secs(100), |round| {
@@ -168,7 +168,7 @@ async fn a_timeline_comes_round_again_and_knows_generations_and_faults() {
 }
 
 #[tokio::test]
-async fn time_is_held_until_it_is_released_and_moved_on_at_any_pace() {
+async fn held_time_passes_only_by_advance_until_released() {
     let fleet = Fleet::builder().held().start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     let start = fleet.clock().now();
@@ -188,7 +188,7 @@ async fn time_is_held_until_it_is_released_and_moved_on_at_any_pace() {
 }
 
 #[tokio::test]
-async fn events_go_after_an_hour_and_leases_are_no_news() {
+async fn events_expire_after_an_hour_and_lease_renewals_are_not_changes() {
     let (fleet, cluster) = cluster(1).await;
     let events = || cluster.object_count();
     let before = events();

@@ -166,7 +166,7 @@ mod tests {
     use super::documents;
 
     #[test]
-    fn documents_are_parted_by_lines_of_their_own() {
+    fn documents_are_split_at_separator_lines() {
         let parts: Vec<&str> = documents("---\na: 1\n---\nb: |\n  ---\n  c\n").collect();
         assert_eq!(parts, ["a: 1", "b: |\n  ---\n  c\n"]);
     }

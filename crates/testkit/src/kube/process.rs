@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pid_that_is_another_program_is_left_alone() {
+    fn reused_pid_is_not_killed() {
         let mut child = Started::new("sleep", &["600"]);
         let pid = child.0.id();
         assert!(!is_ours(pid, "etcd", Path::new("600")), "another program");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guard_ends_what_it_watches_when_its_pipe_closes() {
+    fn guard_kills_its_processes_when_its_pipe_closes() {
         let folder = std::env::temp_dir().join(format!("taffrail-guard-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let named = folder.join("x").display().to_string();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_is_the_last_lines() {
+    fn tail_returns_the_last_lines() {
         assert_eq!(tail("a\nb\nc\n", 2), "b\nc");
         assert_eq!(tail("a", 2), "a");
         assert_eq!(tail("", 2), "");

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_is_found_alone_and_in_a_block() {
+    fn go_mod_requirement_is_found_alone_and_in_a_block() {
         assert_eq!(required("require a.b/c v1.2.3\n", "a.b/c").expect("alone"), "1.2.3");
         assert_eq!(required("require (\n\ta.b/c v1.2.3 // indirect\n)\n", "a.b/c").expect("block"), "1.2.3");
         assert!(required("require a.b/cd v1.2.3\n", "a.b/c").is_err());

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_is_complete_when_kubectl_rollout_status_ends() {
+    fn deployment_is_complete_when_kubectl_rollout_status_ends() {
         let told = |status: &Value| deployment(&web(&json!({"replicas": 3}), status), [].iter(), [].iter());
         let is_underway = |status: &Value| matches!(told(status), State::Underway(_));
         let all =
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_deployment_is_complete_while_one_set_is() {
+    fn paused_deployment_is_complete_with_one_replica_set() {
         let set = |replicas: i64| json!({"metadata": {"ownerReferences": [{"uid": "u"}]}, "spec": {"replicas": replicas}, "status": {}});
         let status = json!({"observedGeneration": 2, "replicas": 2, "availableReplicas": 2});
         let paused = web(&json!({"replicas": 2, "paused": true}), &status);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_newest_template_fails_a_deployment() {
+    fn only_pods_of_the_newest_template_fail_a_deployment() {
         let annotated = |revision: &str| json!({"deployment.kubernetes.io/revision": revision});
         let mut web = web(&json!({"replicas": 1}), &json!({"observedGeneration": 2}));
         web["metadata"]["annotations"] = annotated("2");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_right_if_it_was_so_at_some_moment_of_it() {
+    fn look_is_right_if_it_matches_one_moment() {
         let underway = State::Underway(String::new());
         let failed = State::Failed(String::new());
         assert_eq!(judge(Some("Current"), &[underway.clone(), State::Complete]), Opinion::Right);

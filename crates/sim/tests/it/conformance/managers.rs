@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::api::{Api, JSON, MERGE, Reply};
 
 super::cases! { "managers":
-    ManagedFields a_creator_is_the_manager_of_all_that_it_wrote,
+    ManagedFields creator_manages_all_fields_it_wrote,
     ManagedFields a_changed_field_has_another_manager,
     ManagedFields a_scale_has_a_manager_of_its_own,
     ManagedFields a_status_has_managers_of_its_own,
@@ -48,7 +48,7 @@ fn labels() -> Value {
     json!({".": {}, "f:app": {}})
 }
 
-async fn a_creator_is_the_manager_of_all_that_it_wrote(api: &Api) -> Result<()> {
+async fn creator_manages_all_fields_it_wrote(api: &Api) -> Result<()> {
     let namespace = api.namespace().await?;
     let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
     let deployment = json!({

@@ -15,13 +15,13 @@ super::cases! { "workloads":
     Jobs a_job_completes,
     Jobs a_suspended_job_waits,
     Jobs pods_of_a_job_are_labelled,
-    CronJobs a_cron_job_starts_what_is_due,
-    CronJobs a_cron_job_forbids_a_second,
-    DisruptionBudgets a_budget_counts,
-    DisruptionBudgets an_eviction_without_room_is_refused,
+    CronJobs cron_job_starts_due_jobs,
+    CronJobs cron_job_with_forbid_starts_one_job_at_a_time,
+    DisruptionBudgets disruption_budget_counts_healthy_pods,
+    DisruptionBudgets eviction_that_violates_a_budget_is_refused,
     PodLogs logs_of_an_absent_pod,
-    PodLogs logs_want_a_container,
-    PodLogs a_pod_that_runs_nowhere_has_no_logs,
+    PodLogs logs_of_several_containers_require_a_name,
+    PodLogs unscheduled_pod_has_no_logs,
 }
 
 fn template(app: &str) -> Value {
@@ -273,7 +273,7 @@ async fn overdue(api: &Api, path: &str, active: &[Value]) -> Result<()> {
     Ok(())
 }
 
-async fn a_cron_job_starts_what_is_due(api: &Api) -> Result<()> {
+async fn cron_job_starts_due_jobs(api: &Api) -> Result<()> {
     let (_, path, jobs) = cron_job(api, "Allow").await?;
     overdue(api, &path, &[]).await?;
     api.until("a Job is there", || async { Ok(!api.get(&jobs).await?.ok()?.items().is_empty()) }).await?;
@@ -292,7 +292,7 @@ async fn a_cron_job_starts_what_is_due(api: &Api) -> Result<()> {
     .await
 }
 
-async fn a_cron_job_forbids_a_second(api: &Api) -> Result<()> {
+async fn cron_job_with_forbid_starts_one_job_at_a_time(api: &Api) -> Result<()> {
     let (cron, path, jobs) = cron_job(api, "Forbid").await?;
     let owner = json!({
         "apiVersion": "batch/v1", "kind": "CronJob", "name": "tick", "uid": cron["metadata"]["uid"], "controller": true,
@@ -328,7 +328,7 @@ async fn guarded(api: &Api, budget: &Value) -> Result<(String, String)> {
     Ok((format!("{budgets}/b"), format!("/api/v1/namespaces/{namespace}/pods")))
 }
 
-async fn a_budget_counts(api: &Api) -> Result<()> {
+async fn disruption_budget_counts_healthy_pods(api: &Api) -> Result<()> {
     let (path, _) = guarded(api, &json!({"minAvailable": "50%"})).await?;
     let settled = [
         ("/status/currentHealthy", json!(2)),
@@ -346,7 +346,7 @@ async fn a_budget_counts(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn an_eviction_without_room_is_refused(api: &Api) -> Result<()> {
+async fn eviction_that_violates_a_budget_is_refused(api: &Api) -> Result<()> {
     let (path, pods) = guarded(api, &json!({"maxUnavailable": 0})).await?;
     says(api, &path, &[("/status/currentHealthy", json!(2)), ("/status/disruptionsAllowed", json!(0))])
         .await?;
@@ -383,7 +383,7 @@ async fn nowhere(api: &Api) -> Result<String> {
     Ok(format!("{pods}/nowhere/log"))
 }
 
-async fn logs_want_a_container(api: &Api) -> Result<()> {
+async fn logs_of_several_containers_require_a_name(api: &Api) -> Result<()> {
     let path = nowhere(api).await?;
     let message = "a container name must be specified for pod nowhere, choose one of: [first a b]";
     api.get(&path).await?.fails(400, "BadRequest", message)?;
@@ -392,7 +392,7 @@ async fn logs_want_a_container(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_pod_that_runs_nowhere_has_no_logs(api: &Api) -> Result<()> {
+async fn unscheduled_pod_has_no_logs(api: &Api) -> Result<()> {
     let path = nowhere(api).await?;
     for container in ["a", "first"] {
         let reply = api.get(&format!("{path}?container={container}")).await?;
