@@ -92,8 +92,8 @@ pub(crate) fn misshapen(metadata: &mut Value) -> Option<&'static str> {
 /// Finalizers that need no domain before them.
 const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
 
-/// Lists the faults in an object's labels and finalizers. Only built-in kinds require a path in the name of a finalizer; of a custom
-/// resource the server accepts any qualified name and warns ([`finalizer_warnings`]).
+/// Lists the errors in an object's labels and finalizers. Only built-in kinds require a domain in the name of a
+/// finalizer; for a custom resource the server accepts any qualified name and warns ([`finalizer_warnings`]).
 pub(crate) fn metadata_faults(resource: &Resource, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for value in object["metadata"]["labels"].as_object().into_iter().flat_map(|labels| labels.values()) {

@@ -180,7 +180,7 @@ pub(crate) fn default(definition: &mut Value) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn versions_are_preferred_as_the_server_prefers_them() {
+    fn versions_sort_in_the_order_of_preference() {
         let mut names = ["v1beta1", "foo", "v1", "v2alpha1", "v10", "v1beta2", "v2"];
         names.sort_by_key(|name| super::rank(name));
         assert_eq!(names, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v2alpha1", "foo"]);
