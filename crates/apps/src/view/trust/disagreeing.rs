@@ -9,7 +9,7 @@ use taffrail_object::{GroupKind, Object, ObjectKey};
 use taffrail_status::{Status, assess};
 
 use super::ground::{Ground, found, is_well, number};
-use super::{Concerned, DoubtCategory, Finding, Severity, count, is_green};
+use super::{Concerned, FindingCategory, NewFinding, Severity, count, is_green};
 use crate::apps::App;
 use crate::delivery;
 
@@ -19,7 +19,7 @@ use crate::objects::Scope;
 /// The age up to which a lost Pod may not have been counted by its workload yet.
 const FRESH: SignedDuration = SignedDuration::from_mins(1);
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn look(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut findings = pods(ground);
     findings.extend(words(ground));
     findings.extend(tools(ground));
@@ -30,12 +30,12 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     findings
 }
 
-fn finding(severity: Severity, reason: &'static str) -> Finding {
-    Finding::new(DoubtCategory::Disagreeing, severity, reason)
+fn finding(severity: Severity, reason: &'static str) -> NewFinding {
+    NewFinding::new(FindingCategory::Disagreeing, severity, reason)
 }
 
 /// Finds workloads that count more ready Pods than exist.
-fn pods(ground: &Ground<'_>) -> Vec<Finding> {
+fn pods(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in ground.resources() {
         let key = match &*resource.key.kind {
@@ -119,7 +119,7 @@ const BAD_WHEN_FALSE: [&str; 9] = [
 
 /// Finds objects that are Ready by a rule that does not read the field or condition in which they report
 /// otherwise.
-fn words(ground: &Ground<'_>) -> Vec<Finding> {
+fn words(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in ground.resources() {
         let is_generic = !resource.rule.starts_with("builtin");
@@ -169,7 +169,7 @@ fn bad_condition(object: &Object<'_>) -> Option<(String, Option<Timestamp>)> {
 }
 
 /// Finds certificates that are still valid but whose renewal failed.
-fn renewals(ground: &Ground<'_>) -> Vec<Finding> {
+fn renewals(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in ground.resources() {
         let is_certificate =
@@ -189,7 +189,7 @@ fn renewals(ground: &Ground<'_>) -> Vec<Finding> {
 }
 
 /// Finds CronJobs that keep no successful Job, so that success cannot be seen.
-fn runs(ground: &Ground<'_>) -> Vec<Finding> {
+fn runs(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in ground.resources() {
         let is_cron_job = (&*resource.key.group, &*resource.key.kind) == ("batch", "CronJob");
@@ -206,7 +206,7 @@ fn runs(ground: &Ground<'_>) -> Vec<Finding> {
 }
 
 /// Finds apps whose tool reports them as well while they are not, or the other way round.
-fn tools(ground: &Ground<'_>) -> Vec<Finding> {
+fn tools(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
     for (place, app, observed) in ground.declared() {
         let object = &observed.object;
@@ -257,7 +257,7 @@ fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool
 }
 
 /// Finds objects for which a ResourceGroup reports another status than was found.
-fn groups(ground: &Ground<'_>) -> Vec<Finding> {
+fn groups(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
     for (place, app) in ground.apps() {
         if !matches!(app.app.delivery, Delivery::ConfigSync | Delivery::Kpt) || !is_green(app) {
@@ -287,14 +287,14 @@ fn groups(ground: &Ground<'_>) -> Vec<Finding> {
         );
         let next = ground.describe(&key);
         let objects = bad.iter().map(|(key, _)| (key.clone(), None)).collect();
-        let finding = Finding { objects, ..finding(Severity::High, "ToolSaysUnwell").about(&key) };
+        let finding = NewFinding { objects, ..finding(Severity::High, "ToolSaysUnwell").about(&key) };
         findings.push(finding.says(message).of([place]).next(next));
     }
     findings
 }
 
 /// Finds objects that several apps claim, and inventories that cannot be read.
-fn claims(ground: &Ground<'_>) -> Vec<Finding> {
+fn claims(ground: &Ground<'_>) -> Vec<NewFinding> {
     let errors = ground.list.errors.iter().filter(|error| error.cluster == ground.name()).map(|it| &it.error);
     let mut overlaps: BTreeMap<(Vec<usize>, GroupKind), Concerned> = BTreeMap::new();
     let mut malformed: BTreeMap<&ObjectKey, Vec<&str>> = BTreeMap::new();
@@ -329,7 +329,7 @@ fn claims(ground: &Ground<'_>) -> Vec<Finding> {
             )
         });
         let finding =
-            Finding { next: next.into_iter().flatten().collect(), ..finding(Severity::Medium, "Overlap") };
+            NewFinding { next: next.into_iter().flatten().collect(), ..finding(Severity::Medium, "Overlap") };
         finding.about(kind).objects(objects).says(message).of(apps)
     });
     let malformed = malformed.into_iter().map(|(key, messages)| {

@@ -7,7 +7,7 @@ use taffrail_object::json::{Kind, Value};
 use taffrail_object::kinds::is_namespaced;
 
 use super::ground::{ByKind, Ground, is_well};
-use super::{Concerned, DoubtCategory, Finding, Severity, count, is_green};
+use super::{Concerned, FindingCategory, NewFinding, Severity, count, is_green};
 use crate::identity::Delivery;
 use crate::reads;
 use crate::view::command;
@@ -15,7 +15,7 @@ use crate::view::command;
 /// The name of the rule for objects that no other rule knows.
 pub(super) const FALLBACK: &str = "fallback";
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn look(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut findings = kinds(ground);
     findings.extend(empty(ground));
     findings.extend(without_inventory(ground));
@@ -40,7 +40,7 @@ pub(super) fn status_is_served(ground: &Ground<'_>, object: &Object<'_>) -> Opti
 }
 
 /// Finds custom resources that are Ready only because they exist.
-fn kinds(ground: &Ground<'_>) -> Vec<Finding> {
+fn kinds(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut mute: ByKind = BTreeMap::new();
     let mut unread: ByKind = BTreeMap::new();
     for (resource, observed, apps) in ground.resources() {
@@ -73,8 +73,8 @@ fn kinds(ground: &Ground<'_>) -> Vec<Finding> {
             count(objects.len(), "object", "objects"),
             they_are(&objects),
         );
-        let finding = Finding::new(DoubtCategory::Fallback, Severity::Medium, "NoRule").about(&kind);
-        Finding { objects, ..finding }.says(message).of(apps).next(next)
+        let finding = NewFinding::new(FindingCategory::Fallback, Severity::Medium, "NoRule").about(&kind);
+        NewFinding { objects, ..finding }.says(message).of(apps).next(next)
     });
     let mute = mute.into_iter().map(|(kind, (objects, apps))| {
         let message = format!(
@@ -82,8 +82,8 @@ fn kinds(ground: &Ground<'_>) -> Vec<Finding> {
             count(objects.len(), "object", "objects"),
             they_are(&objects),
         );
-        let finding = Finding::new(DoubtCategory::Fallback, Severity::Low, "NoStatus").about(&kind);
-        Finding { objects, ..finding }.says(message).of(apps)
+        let finding = NewFinding::new(FindingCategory::Fallback, Severity::Low, "NoStatus").about(&kind);
+        NewFinding { objects, ..finding }.says(message).of(apps)
     });
     unread.chain(mute).collect()
 }
@@ -93,7 +93,7 @@ pub(super) fn they_are(objects: &Concerned) -> &'static str {
 }
 
 /// Finds apps that are green because they have no objects.
-fn empty(ground: &Ground<'_>) -> Option<Finding> {
+fn empty(ground: &Ground<'_>) -> Option<NewFinding> {
     let is_empty = |place: &usize| {
         let app = &ground.list.apps[*place];
         app.in_reach && app.resources.is_empty() && is_green(app)
@@ -108,13 +108,13 @@ fn empty(ground: &Ground<'_>) -> Option<Finding> {
         1 => "declares no objects: Ready says nothing of what should run".to_owned(),
         number => format!("{number} apps declare no objects: Ready says nothing of what should run"),
     };
-    let finding = Finding::new(DoubtCategory::Fallback, Severity::Medium, "Empty").about("apps");
+    let finding = NewFinding::new(FindingCategory::Fallback, Severity::Medium, "Empty").about("apps");
     let next = ground.taffrail(&["get", "apps", "-o", "wide"], "");
     Some(finding.objects(objects).says(message).of(places).next(next))
 }
 
 /// Finds apps that are known by labels alone.
-fn without_inventory(ground: &Ground<'_>) -> Option<Finding> {
+fn without_inventory(ground: &Ground<'_>) -> Option<NewFinding> {
     let apps = ground.apps().filter(|(_, app)| app.app.delivery == Delivery::Label);
     let apps: Vec<usize> = apps.map(|(place, _)| place).collect();
     if apps.is_empty() {
@@ -127,6 +127,6 @@ fn without_inventory(ground: &Ground<'_>) -> Option<Finding> {
             number => format!("{number} apps are"),
         }
     );
-    let finding = Finding::new(DoubtCategory::Fallback, Severity::Low, "NoInventory").about("label");
+    let finding = NewFinding::new(FindingCategory::Fallback, Severity::Low, "NoInventory").about("label");
     Some(finding.says(message).of(apps))
 }

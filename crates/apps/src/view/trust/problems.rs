@@ -3,13 +3,13 @@
 use taffrail_object::ObjectKey;
 
 use super::ground::Ground;
-use super::{DoubtCategory, Finding, Severity, is_green};
+use super::{FindingCategory, NewFinding, Severity, is_green};
 use crate::apps::App;
 use crate::delivery::argo;
 use crate::identity::Delivery;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED};
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn look(ground: &Ground<'_>) -> Vec<NewFinding> {
     let apps = ground.list.apps.iter().enumerate();
     let here = apps.filter(|(_, app)| app.app.home == ground.name() && is_green(app));
     here.flat_map(|(place, app)| {
@@ -39,15 +39,15 @@ fn is_told(ground: &Ground<'_>, app: &App, problem: &Problem) -> bool {
     }
 }
 
-fn finding(ground: &Ground<'_>, place: usize, app: &App, problem: &Problem) -> Option<Finding> {
+fn finding(ground: &Ground<'_>, place: usize, app: &App, problem: &Problem) -> Option<NewFinding> {
     let (category, reason) = match (problem.axis, &*problem.state) {
         (Axis::Health, _) => return None,
-        (Axis::Freshness, _) => (DoubtCategory::Unread, "HomeNotLive"),
-        (Axis::Sync, "Failed") => (DoubtCategory::Disagreeing, "SyncFailed"),
-        (Axis::Sync, "Unknown") => (DoubtCategory::Disagreeing, "SyncUnknown"),
-        (Axis::Sync, "Syncing") => (DoubtCategory::Silent, "StillSyncing"),
-        (Axis::Sync, _) => (DoubtCategory::Disagreeing, "OutOfSync"),
-        (Axis::Source, _) => (DoubtCategory::Silent, "SourceFailed"),
+        (Axis::Freshness, _) => (FindingCategory::Unread, "HomeNotLive"),
+        (Axis::Sync, "Failed") => (FindingCategory::Disagreeing, "SyncFailed"),
+        (Axis::Sync, "Unknown") => (FindingCategory::Disagreeing, "SyncUnknown"),
+        (Axis::Sync, "Syncing") => (FindingCategory::Silent, "StillSyncing"),
+        (Axis::Sync, _) => (FindingCategory::Disagreeing, "OutOfSync"),
+        (Axis::Source, _) => (FindingCategory::Silent, "SourceFailed"),
     };
     let severity = match problem.severity {
         ProblemSeverity::Error => Severity::High,
@@ -57,6 +57,6 @@ fn finding(ground: &Ground<'_>, place: usize, app: &App, problem: &Problem) -> O
     let own = ObjectKey::new("", "App", &*app.app.namespace, &*app.app.name);
     let key = problem.object.as_ref().or(app.declaring.as_ref()).unwrap_or(&own);
     let next = ground.explain(app);
-    let finding = Finding::new(category, severity, reason).object(key, problem.since);
+    let finding = NewFinding::new(category, severity, reason).object(key, problem.since);
     Some(finding.says(problem.message.lines().next().unwrap_or_default()).of([place]).next(next))
 }

@@ -9,7 +9,7 @@ use taffrail_status::{Observed, Trust};
 
 use super::fallback::{FALLBACK, has_status, status_is_served, they_are};
 use super::ground::{Ground, changed, is_set, is_well, moment, number};
-use super::{Concerned, DoubtCategory, Finding, Severity};
+use super::{Concerned, FindingCategory, NewFinding, Severity};
 use crate::apps::App;
 use crate::delivery::controllers::{CONTROLLERS, Stops};
 use crate::delivery::{self, flux, span};
@@ -28,7 +28,7 @@ const SLOW: SignedDuration = SignedDuration::from_mins(5);
 /// The tolerance for comparisons: Argo CD compares each Application every two to three minutes by default.
 const ARGO: SignedDuration = SignedDuration::from_mins(30);
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn look(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut findings = control_plane(ground);
     findings.extend(nodes(ground));
     findings.extend(deliverers(ground));
@@ -39,8 +39,8 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     findings
 }
 
-fn finding(reason: &'static str) -> Finding {
-    Finding::new(DoubtCategory::Silent, Severity::High, reason)
+fn finding(reason: &'static str) -> NewFinding {
+    NewFinding::new(FindingCategory::Silent, Severity::High, reason)
 }
 
 /// Returns the time at which a Lease was last renewed, if that is too long ago.
@@ -59,7 +59,7 @@ const CONTROL_PLANE: [(&str, &str); 2] = [
     ("kube-scheduler", "a Pod that is lost gets no node: what is Ready now does not come back by itself"),
 ];
 
-fn control_plane(ground: &Ground<'_>) -> Vec<Finding> {
+fn control_plane(ground: &Ground<'_>) -> Vec<NewFinding> {
     let leases = ground.leases().filter(|lease| lease.key.namespace == "kube-system");
     let dead = leases.filter_map(|lease| {
         let (name, means) = CONTROL_PLANE.iter().find(|(name, _)| lease.key.name == *name)?;
@@ -73,7 +73,7 @@ fn control_plane(ground: &Ground<'_>) -> Vec<Finding> {
 }
 
 /// Finds nodes whose kubelet does not renew its Lease while their Pods still count as ready.
-fn nodes(ground: &Ground<'_>) -> Vec<Finding> {
+fn nodes(ground: &Ground<'_>) -> Vec<NewFinding> {
     let leases = ground.leases().filter(|lease| lease.key.namespace == "kube-node-lease");
     let lost: BTreeMap<&str, (ObjectKeyRef<'_>, Timestamp)> =
         leases.filter_map(|lease| Some((lease.key.name, (lease.key, expired(ground, &lease)?)))).collect();
@@ -109,14 +109,14 @@ fn nodes(ground: &Ground<'_>) -> Vec<Finding> {
         };
         let message = format!("its kubelet does not renew its lease; {still}");
         let severity = if pods == 0 { Severity::Low } else { Severity::High };
-        let finding = Finding { severity, ..finding("Node") };
+        let finding = NewFinding { severity, ..finding("Node") };
         finding.object(&key, Some(since)).says(message).of(apps).next(next)
     };
     lost.into_iter().map(made).collect()
 }
 
 /// Finds stopped controllers of delivery tools, by their workloads and by their Leases.
-fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
+fn deliverers(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
     for deliverer in &CONTROLLERS {
         let apps = ground.delivered_by(|app| deliverer.of.contains(&app.app.delivery));
@@ -160,7 +160,7 @@ fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
 }
 
 /// Finds objects whose newest generation their controller has not observed.
-fn generations(ground: &Ground<'_>) -> Vec<Finding> {
+fn generations(ground: &Ground<'_>) -> Vec<NewFinding> {
     type Found = (BTreeSet<usize>, Concerned, bool);
 
     let mut behind: BTreeMap<GroupKind, Found> = BTreeMap::new();
@@ -209,7 +209,7 @@ fn generations(ground: &Ground<'_>) -> Vec<Finding> {
         let next = objects.first().map(|(key, _)| ground.describe(key));
         let severity = if is_green { Severity::High } else { Severity::Low };
         let finding =
-            Finding { severity, next: next.into_iter().flatten().collect(), ..finding("NotObserved") };
+            NewFinding { severity, next: next.into_iter().flatten().collect(), ..finding("NotObserved") };
         finding.about(kind).objects(objects).says(message).of(apps)
     };
     behind.into_iter().map(made).collect()
@@ -222,7 +222,7 @@ fn newest_of_conditions(object: &Object<'_>) -> Option<i64> {
 }
 
 /// Finds custom resources that never got a status though their definition has one.
-fn without_status(ground: &Ground<'_>) -> Vec<Finding> {
+fn without_status(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut mute: super::ground::ByKind = BTreeMap::new();
     for (resource, observed, apps) in ground.resources() {
         let object = &observed.object;
@@ -248,7 +248,7 @@ fn without_status(ground: &Ground<'_>) -> Vec<Finding> {
         );
         let resource = command::resource(&kind.group, &kind.kind);
         let next = ground.kubectl(&["get", &resource, "-A"], "");
-        let finding = Finding { severity: Severity::Medium, ..finding("NoFirstStatus") };
+        let finding = NewFinding { severity: Severity::Medium, ..finding("NoFirstStatus") };
         finding.about(kind).objects(objects).says(message).of(apps).next(next)
     };
     mute.into_iter().map(made).collect()
@@ -261,7 +261,7 @@ struct Forgotten {
     message: String,
 }
 
-fn flux_apps(ground: &Ground<'_>) -> Vec<Finding> {
+fn flux_apps(ground: &Ground<'_>) -> Vec<NewFinding> {
     let is_flux =
         |app: &App| matches!(app.app.delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease);
     let apps = ground.declared().filter(|(_, app, _)| is_flux(app) && !app.suspended);
@@ -330,7 +330,7 @@ fn untried<'a>(ground: &Ground<'a>, app: &App, observed: &Observed<'a>) -> Optio
     })
 }
 
-fn argo_apps(ground: &Ground<'_>) -> Vec<Finding> {
+fn argo_apps(ground: &Ground<'_>) -> Vec<NewFinding> {
     let apps = ground
         .declared()
         .filter(|(_, app, _)| app.app.delivery == Delivery::ArgoApplication && !app.suspended);

@@ -3,24 +3,24 @@
 use jiff::SignedDuration;
 
 use super::ground::{Ground, TOLERANCE};
-use super::{DoubtCategory, Finding, Severity, count};
+use super::{FindingCategory, NewFinding, Severity, count};
 use crate::freshness::FreshnessState;
 use crate::view::text;
 
 /// The maximum age of a dump that can still be taken as current.
 const OLD: SignedDuration = SignedDuration::from_mins(10);
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn look(ground: &Ground<'_>) -> Vec<NewFinding> {
     let found = [undated(ground), server(ground), future(ground), stale(ground)];
     found.into_iter().flatten().collect()
 }
 
-fn finding(severity: Severity, reason: &'static str) -> Finding {
-    Finding::new(DoubtCategory::Skewed, severity, reason)
+fn finding(severity: Severity, reason: &'static str) -> NewFinding {
+    NewFinding::new(FindingCategory::Skewed, severity, reason)
 }
 
 /// Finds a dump without a date that is judged as if it were current.
-fn undated(ground: &Ground<'_>) -> Option<Finding> {
+fn undated(ground: &Ground<'_>) -> Option<NewFinding> {
     let newest = ground.newest.filter(|_| !ground.objects.is_dated())?;
     let age = ground.asked_at.duration_since(newest);
     if age <= OLD {
@@ -36,7 +36,7 @@ fn undated(ground: &Ground<'_>) -> Option<Finding> {
 }
 
 /// Finds an API server whose clock differs from the reader's.
-fn server(ground: &Ground<'_>) -> Option<Finding> {
+fn server(ground: &Ground<'_>) -> Option<NewFinding> {
     let ahead = ground.objects.clock_ahead()?;
     if ahead.abs() <= TOLERANCE {
         return None;
@@ -52,7 +52,7 @@ fn server(ground: &Ground<'_>) -> Option<Finding> {
 }
 
 /// Finds objects with times in the future.
-fn future(ground: &Ground<'_>) -> Option<Finding> {
+fn future(ground: &Ground<'_>) -> Option<NewFinding> {
     let (at, key, objects) = ground.future.as_ref()?;
     let far = text::span(at.duration_since(ground.asked_at).as_secs());
     let others = objects.saturating_sub(1);
@@ -74,7 +74,7 @@ fn future(ground: &Ground<'_>) -> Option<Finding> {
 }
 
 /// Finds a cluster that was seen some time ago and is no longer watched.
-fn stale(ground: &Ground<'_>) -> Option<Finding> {
+fn stale(ground: &Ground<'_>) -> Option<NewFinding> {
     let freshness = ground.objects.freshness();
     let at = freshness.observed_at.filter(|_| freshness.state != FreshnessState::Live)?;
     let message = format!("was last seen {}: what is shown is of then", text::ago(at, ground.asked_at));

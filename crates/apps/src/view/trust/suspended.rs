@@ -6,13 +6,13 @@ use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
 
 use super::ground::{Ground, found, is_set, is_well};
-use super::{Concerned, DoubtCategory, Finding, Severity, is_green};
+use super::{Concerned, FindingCategory, NewFinding, Severity, is_green};
 use crate::delivery::{by, written};
 use crate::identity::Delivery;
 use crate::sync::SyncState;
 use crate::view::command;
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn look(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut findings = apps(ground);
     findings.extend(sources(ground));
     findings.extend(objects(ground));
@@ -20,12 +20,12 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     findings
 }
 
-fn finding(severity: Severity, reason: &'static str) -> Finding {
-    Finding::new(DoubtCategory::Suspended, severity, reason)
+fn finding(severity: Severity, reason: &'static str) -> NewFinding {
+    NewFinding::new(FindingCategory::Suspended, severity, reason)
 }
 
 /// Finds apps that are suspended.
-fn apps(ground: &Ground<'_>) -> Vec<Finding> {
+fn apps(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut suspended: BTreeMap<Delivery, (Vec<usize>, Concerned, BTreeSet<String>)> = BTreeMap::new();
     for (place, app, observed) in ground.declared().filter(|(_, app, _)| app.suspended) {
         let since = written(&observed.object, &["spec", "suspend"]);
@@ -60,7 +60,7 @@ fn apps(ground: &Ground<'_>) -> Vec<Finding> {
 }
 
 /// Finds suspended sources, which no list of apps shows.
-fn sources(ground: &Ground<'_>) -> Vec<Finding> {
+fn sources(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut suspended = ground.sources_of(|app| !app.suspended);
     suspended.retain(|key, _| {
         let source = found(ground.objects, key);
@@ -126,7 +126,7 @@ const KEPT_AWAY: [(&str, &str, &str); 5] = [
     ("configmanagement.gke.io/managed", "disabled", "Config Sync does not apply it any more"),
 ];
 
-fn objects(ground: &Ground<'_>) -> Vec<Finding> {
+fn objects(ground: &Ground<'_>) -> Vec<NewFinding> {
     type Found = (BTreeSet<usize>, Concerned, String);
 
     let mut off: BTreeMap<(&'static str, String), Found> = BTreeMap::new();
@@ -185,7 +185,7 @@ fn is_idle(object: &taffrail_object::Object<'_>) -> bool {
 }
 
 /// Finds Applications with automatic sync off that are OutOfSync, and those that ignore differences.
-fn argo(ground: &Ground<'_>) -> Vec<Finding> {
+fn argo(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
     for (place, app, observed) in ground.declared() {
         if app.app.delivery != Delivery::ArgoApplication || app.suspended {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::ground::Ground;
-use super::{DoubtCategory, Finding, Severity};
+use super::{FindingCategory, NewFinding, Severity};
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn look(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut found: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (place, app) in ground.list.apps.iter().enumerate().filter(|(_, app)| app.app.home == ground.name()) {
         if let Some(unheard) = &app.unheard {
@@ -25,7 +25,7 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
             "the objects are in another cluster"
         };
         let message = format!("what it says of health {how}: {why}; the setting {setting} has it heard");
-        Finding::new(DoubtCategory::Fallback, severity, "RulesUnheard")
+        NewFinding::new(FindingCategory::Fallback, severity, "RulesUnheard")
             .object(object, None)
             .says(message)
             .of(apps)

@@ -8,7 +8,7 @@ use taffrail_status::Status;
 use taffrail_status::assess::UNJUDGED;
 
 use super::ground::{Ground, found, is_well, number};
-use super::{Concerned, DoubtCategory, Finding, Severity, count};
+use super::{Concerned, FindingCategory, NewFinding, Severity, count};
 use crate::delivery;
 
 use crate::objects::{Scope, ScopeError};
@@ -18,7 +18,7 @@ use crate::view::command;
 /// The maximum number of kinds that a finding names.
 const NAMED: usize = 6;
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn look(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut findings = scopes(ground);
     findings.extend(not_served(ground));
     findings.extend(without_evidence(ground));
@@ -29,7 +29,7 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
 }
 
 /// Finds apps that are declared here but whose objects were not read: only their tool reports on them.
-fn out_of_reach(ground: &Ground<'_>) -> Vec<Finding> {
+fn out_of_reach(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut apps: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, app, _) in ground.declared().filter(|(_, app, _)| !app.in_reach) {
         apps.entry(&app.message).or_default().push(place);
@@ -42,7 +42,7 @@ fn out_of_reach(ground: &Ground<'_>) -> Vec<Finding> {
 }
 
 /// Finds objects that a dump holds more than once: it may be of several moments, or of several clusters.
-fn repeated(ground: &Ground<'_>) -> Option<Finding> {
+fn repeated(ground: &Ground<'_>) -> Option<NewFinding> {
     let repeated = ground.objects.repeated();
     let first = repeated.first()?;
     let message = format!(
@@ -66,8 +66,8 @@ fn repeated(ground: &Ground<'_>) -> Option<Finding> {
     Some(found.says(message).of(apps))
 }
 
-fn finding(severity: Severity, reason: &'static str) -> Finding {
-    Finding::new(DoubtCategory::Unread, severity, reason)
+fn finding(severity: Severity, reason: &'static str) -> NewFinding {
+    NewFinding::new(FindingCategory::Unread, severity, reason)
 }
 
 /// Reasons of errors that another finding reports.
@@ -84,7 +84,7 @@ const EVIDENCE: [(&str, &str); 6] = [
 ];
 
 /// Finds scopes to which access was denied, or that could not be read.
-fn scopes(ground: &Ground<'_>) -> Vec<Finding> {
+fn scopes(ground: &Ground<'_>) -> Vec<NewFinding> {
     type Kinds<'e> = Vec<(&'e GroupKind, Option<&'e str>, &'e ScopeError)>;
 
     let errors = ground.list.errors.iter().filter(|error| error.cluster == ground.name()).map(|it| &it.error);
@@ -162,7 +162,7 @@ fn kinds_unread(
     hides: bool,
     apps: Vec<usize>,
     of: &[(&GroupKind, Option<&str>, &ScopeError)],
-) -> Finding {
+) -> NewFinding {
     let mut names: Vec<String> = of.iter().map(|(kind, namespace, _)| named(kind, *namespace)).collect();
     names.sort();
     names.dedup();
@@ -195,7 +195,7 @@ fn kinds_unread(
     };
     let finding = finding(Severity::Medium, if reason == "Forbidden" { "Forbidden" } else { "KindUnread" });
     let next = of.first().map(|(kind, namespace, _)| can_i(ground, "list", kind, *namespace));
-    let finding = Finding { next: next.into_iter().flatten().collect(), ..finding };
+    let finding = NewFinding { next: next.into_iter().flatten().collect(), ..finding };
     // If a declaring kind cannot be read, it is not known which apps are missing.
     finding.about(scope).says(message).of(apps)
 }
@@ -264,7 +264,7 @@ fn is_workload(group: &str, kind: &str) -> bool {
 }
 
 /// Finds declared objects of kinds that the cluster does not know.
-fn not_served(ground: &Ground<'_>) -> Vec<Finding> {
+fn not_served(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut unknown: BTreeMap<GroupKind, (BTreeSet<usize>, Concerned)> = BTreeMap::new();
     for (place, app) in ground.apps() {
         for resource in app.resources.iter().filter(|resource| resource.status == Status::NotFound) {
@@ -283,13 +283,13 @@ fn not_served(ground: &Ground<'_>) -> Vec<Finding> {
             format!("{number} declared of a kind that the cluster does not serve: its definition is missing");
         let next = ground.kubectl(&["api-resources", "--api-group", &kind.group], "");
         let finding = finding(Severity::Low, "NotServed").about(kind);
-        Finding { objects, ..finding }.says(message).of(apps).next(next)
+        NewFinding { objects, ..finding }.says(message).of(apps).next(next)
     };
     unknown.into_iter().map(made).collect()
 }
 
 /// Finds workloads that report ready Pods in namespaces whose Pods were not read.
-fn without_evidence(ground: &Ground<'_>) -> Option<Finding> {
+fn without_evidence(ground: &Ground<'_>) -> Option<NewFinding> {
     // If the user may not list Pods, the scope is reported.
     let is_pod = |kind: &GroupKind| kind.group.is_empty() && kind.kind == "Pod";
     let is_told = |error: &ScopeError| matches!(&error.scope, Scope::Kind { kind, .. } if is_pod(kind));
@@ -318,11 +318,11 @@ fn without_evidence(ground: &Ground<'_>) -> Option<Finding> {
         count(objects.len(), "workload speaks", "workloads speak")
     );
     let finding = finding(Severity::Medium, "NoPods").about("/Pod");
-    Some(Finding { objects, ..finding }.says(message).of(apps))
+    Some(NewFinding { objects, ..finding }.says(message).of(apps))
 }
 
 /// Finds sources that cannot be fetched, of apps that are Synced to an older revision.
-fn sources(ground: &Ground<'_>) -> Vec<Finding> {
+fn sources(ground: &Ground<'_>) -> Vec<NewFinding> {
     let mut failed = ground.sources_of(super::is_green);
     failed.retain(|key, _| {
         let ready = found(ground.objects, key).and_then(|source| source.object.condition("Ready"));
