@@ -4,9 +4,9 @@
 //! scopes that could not be read, controllers and nodes that stopped reporting, disagreements, suspensions,
 //! and clock skew. Each finding says how many green apps depend on it, and what to do next.
 
+mod cluster_context;
 mod disagreeing;
 mod fallback;
-mod ground;
 mod problems;
 mod silent;
 mod skewed;
@@ -17,7 +17,7 @@ mod unread;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ground::Ground;
+use cluster_context::ClusterContext;
 use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
@@ -360,7 +360,7 @@ fn is_green(app: &App) -> bool {
 }
 
 /// The functions that look for findings.
-const LOOKS: [fn(&Ground<'_>) -> Vec<NewFinding>; 9] = [
+const LOOKS: [fn(&ClusterContext<'_>) -> Vec<NewFinding>; 9] = [
     disagreeing::look,
     unconfirmed::look,
     problems::look,
@@ -397,23 +397,23 @@ impl TrustReport {
         let places: HashMap<*const App, usize> =
             list.apps.iter().enumerate().map(|(place, app)| (std::ptr::from_ref(app), place)).collect();
         let members = Fleet::new(clusters).members;
-        let mut grounds: Vec<Ground<'_>> =
-            members.iter().map(|member| Ground::new(member.objects, list, now, shape)).collect();
+        let mut contexts: Vec<ClusterContext<'_>> =
+            members.iter().map(|member| ClusterContext::new(member.objects, list, now, shape)).collect();
         let mut reports = Vec::with_capacity(selections.len());
         for selection in selections {
             let asked: BTreeSet<usize> =
                 selection.iter().filter_map(|app| places.get(&std::ptr::from_ref(*app)).copied()).collect();
             let mut items = Vec::new();
             let mut checked = Vec::new();
-            for (member, ground) in members.iter().zip(&mut grounds) {
-                ground.look_at(shape.only_apps.then_some(&asked));
+            for (member, cluster) in members.iter().zip(&mut contexts) {
+                cluster.look_at(shape.only_apps.then_some(&asked));
                 let twin = member.twin_of.as_deref().map(unconfirmed::twin);
                 let unverified = member.objects.unverified().map(unconfirmed::unverified);
-                let findings = LOOKS.into_iter().flat_map(|look| look(ground));
+                let findings = LOOKS.into_iter().flat_map(|look| look(cluster));
                 let findings = folded(findings.chain(twin).chain(unverified));
                 let findings = findings.into_iter().filter_map(|it| it.within(&asked, shape.only_apps));
-                items.extend(findings.map(|finding| finding.shown(ground.name(), list)));
-                checked.push(ground.checked(&asked));
+                items.extend(findings.map(|finding| finding.shown(cluster.name(), list)));
+                checked.push(cluster.checked(&asked));
             }
             reports.push(TrustReport::of(items, checked, list));
         }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ground::Ground;
+use super::cluster_context::ClusterContext;
 use super::{Concerned, FindingCategory, NewFinding, Severity};
 use crate::identity::Delivery;
 
 /// Finds apps that list objects of other namespaces or clusters that do not carry their marks.
-pub(super) fn look(ground: &Ground<'_>) -> Vec<NewFinding> {
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut unconfirmed: BTreeMap<Delivery, (BTreeSet<usize>, Concerned)> = BTreeMap::new();
-    for (place, app) in ground.apps() {
+    for (place, app) in cluster.apps() {
         for resource in app.resources.iter().filter(|resource| resource.unconfirmed) {
             let (places, objects) = unconfirmed.entry(app.app.delivery).or_default();
             places.insert(place);
@@ -25,7 +25,7 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<NewFinding> {
                 "{number} objects are unconfirmed: apps list them, and the marks of the objects do not name those apps"
             ),
         };
-        let next = ground.taffrail(&["get", "resources", "-o", "json", "--delivery", delivery.as_str()], "");
+        let next = cluster.taffrail(&["get", "resources", "-o", "json", "--delivery", delivery.as_str()], "");
         NewFinding::new(FindingCategory::Disagreeing, Severity::Medium, "Unconfirmed")
             .about(delivery)
             .objects(objects)
