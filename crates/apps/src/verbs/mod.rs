@@ -23,7 +23,7 @@ use crate::sync::SyncState;
 use crate::view::quoted;
 use crate::{delivery, identity};
 
-pub use patch::{Change, Line, Patch};
+pub use patch::{Change, DiffLine, Patch};
 
 /// An action on an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

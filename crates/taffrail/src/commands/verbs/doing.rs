@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anstyle::{AnsiColor, Style};
 use futures::future::join_all;
 use jiff::Timestamp;
-use taffrail_apps::verbs::{self, Line, Patch, Plan, Progress as Reached, Step, Verb};
+use taffrail_apps::verbs::{self, DiffLine, Patch, Plan, Progress as Reached, Step, Verb};
 use taffrail_apps::view::{ActionList, ActionRow, PatchRow, quoted};
 use taffrail_apps::{App, AppList, AppRef, Delivery, Objects, Snapshot, SyncState, full_name};
 use taffrail_cluster::{ApiResource, Cluster, PatchRequest, PatchType, WriteError};
@@ -663,12 +663,12 @@ fn print(out: &mut impl Write, task: &Task, step: &Step, patch: &Patch) -> io::R
 }
 
 /// Prints the lines of a diff.
-pub(crate) fn lines(out: &mut impl Write, lines: &[Line]) -> io::Result<()> {
+pub(crate) fn lines(out: &mut impl Write, lines: &[DiffLine]) -> io::Result<()> {
     for line in lines {
         let (sign, style, text) = match line {
-            Line::Same(text) => (" ", Style::new(), text),
-            Line::Less(text) => ("-", AnsiColor::Red.on_default(), text),
-            Line::More(text) => ("+", AnsiColor::Green.on_default(), text),
+            DiffLine::Context(text) => (" ", Style::new(), text),
+            DiffLine::Removed(text) => ("-", AnsiColor::Red.on_default(), text),
+            DiffLine::Added(text) => ("+", AnsiColor::Green.on_default(), text),
         };
         say!(out, "{}{} {}{:#}", style, sign, printable(text), style)?;
     }
