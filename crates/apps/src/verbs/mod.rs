@@ -110,7 +110,7 @@ pub struct Step {
     /// The patch.
     pub patch: Patch,
     /// The patch to use if the kind lacks a field of the first one.
-    pub otherwise: Option<Patch>,
+    pub alternative: Option<Patch>,
     until: Until,
 }
 

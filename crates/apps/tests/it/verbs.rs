@@ -253,7 +253,7 @@ fn argo_is_suspended_by_its_policy_whatever_its_age() {
     assert_eq!(shown(&plan), [" spec:", "   syncPolicy:", "     automated:", "+      enabled: false"]);
     assert_eq!(body(&plan, 0), json!({"spec": {"syncPolicy": {"automated": {"enabled": false}}}}));
     // What does not know the field loses its policy, which is kept; and only if nobody changes it meanwhile.
-    let older: Value = serde_json::from_slice(&plan.steps[0].otherwise.as_ref().unwrap().body()).unwrap();
+    let older: Value = serde_json::from_slice(&plan.steps[0].alternative.as_ref().unwrap().body()).unwrap();
     assert_eq!(
         older,
         json!({"metadata": {"resourceVersion": "12", "annotations": {"taffrail.dev/suspended-automated": "{\"prune\":true}"}},
