@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use taffrail_apps::filter::{SortField, StatusFilter, SyncFilter};
-use taffrail_apps::view::DoubtCategory;
+use taffrail_apps::view::FindingCategory;
 use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery};
 use taffrail_object::{LabelSelector, ObjectKey};
 use taffrail_status::Trust;
@@ -689,14 +689,14 @@ pub(crate) enum Category {
 
 impl Category {
     /// Returns true if it is the category of a finding.
-    pub(crate) fn is(self, category: DoubtCategory) -> bool {
+    pub(crate) fn is(self, category: FindingCategory) -> bool {
         let own = match self {
-            Category::Disagreeing => DoubtCategory::Disagreeing,
-            Category::Silent => DoubtCategory::Silent,
-            Category::Unread => DoubtCategory::Unread,
-            Category::Skewed => DoubtCategory::Skewed,
-            Category::Suspended => DoubtCategory::Suspended,
-            Category::Fallback => DoubtCategory::Fallback,
+            Category::Disagreeing => FindingCategory::Disagreeing,
+            Category::Silent => FindingCategory::Silent,
+            Category::Unread => FindingCategory::Unread,
+            Category::Skewed => FindingCategory::Skewed,
+            Category::Suspended => FindingCategory::Suspended,
+            Category::Fallback => FindingCategory::Fallback,
         };
         own == category
     }

@@ -16,8 +16,8 @@ const ENABLED: [&str; 4] = ["spec", "syncPolicy", "automated", "enabled"];
 
 pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Plan, Refusal> {
     let object = &observed.object;
-    let step = |patch, otherwise, until| {
-        Ok(Plan::of(vec![Step { object: observed.key.to_owned(), patch, otherwise, until }]))
+    let step = |patch, alternative, until| {
+        Ok(Plan::of(vec![Step { object: observed.key.to_owned(), patch, alternative, until }]))
     };
     let is_skipped = object.text(&["metadata", "annotations", SKIP]) == "true";
     match verb {

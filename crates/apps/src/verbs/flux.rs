@@ -71,7 +71,7 @@ fn until(requested: &str) -> Until {
 }
 
 fn step(observed: &Observed<'_>, patch: Patch, until: Until) -> Step {
-    Step { object: observed.key.to_owned(), patch, otherwise: None, until }
+    Step { object: observed.key.to_owned(), patch, alternative: None, until }
 }
 
 /// Returns the step that makes Flux fetch a source; `None` for a source that is not fetched.

@@ -23,7 +23,7 @@ use crate::sync::SyncState;
 use crate::view::quoted;
 use crate::{delivery, identity};
 
-pub use patch::{Change, Line, Patch};
+pub use patch::{Change, DiffLine, Patch};
 
 /// An action on an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ pub struct Step {
     /// The patch.
     pub patch: Patch,
     /// The patch to use if the kind lacks a field of the first one.
-    pub otherwise: Option<Patch>,
+    pub alternative: Option<Patch>,
     until: Until,
 }
 

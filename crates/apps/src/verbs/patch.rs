@@ -27,13 +27,13 @@ pub struct Patch {
 
 /// One line of a patch as people read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
+pub enum DiffLine {
     /// An unchanged parent of changed fields.
-    Same(String),
+    Context(String),
     /// A removed value.
-    Less(String),
+    Removed(String),
     /// An added value.
-    More(String),
+    Added(String),
 }
 
 impl Patch {
@@ -128,28 +128,28 @@ impl Patch {
     }
 
     /// Returns the changed part of the object as YAML, line by line.
-    pub fn lines(&self) -> Vec<Line> {
+    pub fn lines(&self) -> Vec<DiffLine> {
         let mut lines = Vec::new();
         let mut open: &[String] = &[];
         for change in &self.changes {
             let Some((key, parents)) = change.path.split_last() else { continue };
             let shared = open.iter().zip(parents).take_while(|(one, other)| one == other).count();
             for (depth, parent) in parents.iter().enumerate().skip(shared) {
-                lines.push(Line::Same(format!("{}{parent}:", "  ".repeat(depth))));
+                lines.push(DiffLine::Context(format!("{}{parent}:", "  ".repeat(depth))));
             }
             open = parents;
             // JSON is YAML, and shows clearly which values are texts.
             let line = |value: &Value| format!("{}{key}: {value}", "  ".repeat(parents.len()));
             if let (Some(Value::Array(before)), Some(Value::Array(after))) = (&change.before, &change.after) {
-                let (less, more) = differing(before, after);
-                lines.push(Line::Same(format!("{}{key}:", "  ".repeat(parents.len()))));
+                let (removed, added) = differing(before, after);
+                lines.push(DiffLine::Context(format!("{}{key}:", "  ".repeat(parents.len()))));
                 let line = |value: &Value| format!("{}- {value}", "  ".repeat(parents.len() + 1));
-                lines.extend(less.iter().map(|value| Line::Less(line(value))));
-                lines.extend(more.iter().map(|value| Line::More(line(value))));
+                lines.extend(removed.iter().map(|value| DiffLine::Removed(line(value))));
+                lines.extend(added.iter().map(|value| DiffLine::Added(line(value))));
                 continue;
             }
-            lines.extend(change.before.as_ref().map(|value| Line::Less(line(value))));
-            lines.extend(change.after.as_ref().map(|value| Line::More(line(value))));
+            lines.extend(change.before.as_ref().map(|value| DiffLine::Removed(line(value))));
+            lines.extend(change.after.as_ref().map(|value| DiffLine::Added(line(value))));
         }
         lines
     }

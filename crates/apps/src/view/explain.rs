@@ -8,8 +8,8 @@ use taffrail_status::assess::{Change, Link};
 use super::command::{helm, kubectl, resource, taffrail};
 use super::text::revision;
 use super::{
-    API_VERSION, AppName, Doubt, DoubtCategory, ErrorRow, InClusters, LinkRow, ProblemView, Severity,
-    TrustReport, UnsyncedView, time,
+    API_VERSION, AppName, ErrorRow, FindingCategory, InClusters, LinkRow, ProblemView, Severity,
+    TrustFinding, TrustReport, UnsyncedView, time,
 };
 use crate::apps::{App, OUT_OF_REACH, Resource, UNOBSERVED, UNREADABLE};
 use crate::belonging::Belonging;
@@ -76,7 +76,7 @@ pub struct Explanation {
     pub last_changed: Vec<ChangeRow>,
     /// For a green app that was named: the signs that green is wrong, as in `trust`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub doubts: Vec<Doubt>,
+    pub doubts: Vec<TrustFinding>,
     /// Commands that show more of the cause.
     pub next: Vec<String>,
 }
@@ -210,14 +210,14 @@ impl Explanation {
     /// missing, because those were not read.
     #[must_use]
     pub fn doubted(self, report: TrustReport) -> Explanation {
-        let is_said = |doubt: &Doubt| {
-            self.problems.iter().any(|problem| problem.message.lines().next() == Some(&*doubt.message))
+        let is_said = |finding: &TrustFinding| {
+            self.problems.iter().any(|problem| problem.message.lines().next() == Some(&*finding.message))
         };
-        let is_sign = |doubt: &Doubt| {
-            doubt.severity == Severity::High
-                && doubt.category == DoubtCategory::Disagreeing
-                && doubt.green > 0
-                && !is_said(doubt)
+        let is_sign = |finding: &TrustFinding| {
+            finding.severity == Severity::High
+                && finding.category == FindingCategory::Disagreeing
+                && finding.green > 0
+                && !is_said(finding)
         };
         let doubts = report.items.into_iter().filter(is_sign).collect();
         Explanation { doubts, ..self }

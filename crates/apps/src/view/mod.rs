@@ -32,7 +32,9 @@ pub use explain::{Answer, ChangeRow, Explanation, ExplanationList, Flagged};
 pub use resources::{ResourceList, ResourceRow};
 pub use together::{InClusters, explained_together};
 pub use tree::{AppTree, Folded, Relation, TreeList, TreeNode, TreeShape};
-pub use trust::{CheckedCluster, Doubt, DoubtCategory, DoubtObject, Severity, TrustReport, TrustShape};
+pub use trust::{
+    CheckedCluster, FindingCategory, FindingObject, Severity, TrustFinding, TrustReport, TrustShape,
+};
 pub use wait::{WaitChange, WaitSummary};
 
 use crate::apps::AppError;

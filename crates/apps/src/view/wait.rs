@@ -11,7 +11,7 @@ use taffrail_status::Status;
 use super::chain::awaited_in_few;
 use super::command::{explain, taffrail};
 use super::{API_VERSION, AppName, LinkRow, time};
-use crate::wait::{End, Row, Subject, Until, Verdict};
+use crate::wait::{End, Row, Subject, Until, WaitState};
 use crate::words::Words;
 
 /// A change of one target's state.
@@ -87,7 +87,7 @@ impl WaitChange {
 /// Returns the command that shows more about a target that is not met.
 fn next(row: &Row, context: Option<&str>) -> Option<String> {
     let judgement = &row.judgement;
-    if judgement.verdict == Verdict::Met {
+    if judgement.verdict == WaitState::Met {
         return None;
     }
     match &judgement.subject {
@@ -154,7 +154,7 @@ impl WaitSummary {
             },
             seconds: (took.as_secs_f64() * 1000.0).round() / 1000.0,
             targets: items.len(),
-            met: items.iter().filter(|item| item.verdict == Verdict::Met.as_str()).count(),
+            met: items.iter().filter(|item| item.verdict == WaitState::Met.as_str()).count(),
             items,
         }
     }

@@ -9,7 +9,7 @@ use taffrail_status::{ActiveRules, ClusterState as _, Observed, Presence, Status
 
 use super::expression::{Answer, Question};
 use super::field::{Field, WantedField};
-use super::{Judgement, Selection, Subject, Target, Until, Verdict};
+use super::{Judgement, Selection, Subject, Target, Until, WaitState};
 use crate::apps::{App, AppList, Resource, declared};
 use crate::delivery::labels::NOT_SHOWN;
 use crate::find::{AppQuery, FindError};
@@ -34,7 +34,7 @@ const LEFT_OUT: &str = "values of Secrets, and what was not let read, are not lo
 
 /// A state, with its reason and message.
 struct Opinion {
-    verdict: Verdict,
+    verdict: WaitState,
     /// The reason in one word; may be empty.
     reason: String,
     why: Words,
@@ -44,19 +44,19 @@ struct Opinion {
 
 impl Opinion {
     fn met(why: impl Into<Words>) -> Opinion {
-        Opinion { verdict: Verdict::Met, reason: String::new(), why: why.into(), with_cause: false }
+        Opinion { verdict: WaitState::Met, reason: String::new(), why: why.into(), with_cause: false }
     }
 
     fn waiting(why: impl Into<Words>) -> Opinion {
-        Opinion { verdict: Verdict::Waiting, reason: String::new(), why: why.into(), with_cause: true }
+        Opinion { verdict: WaitState::Waiting, reason: String::new(), why: why.into(), with_cause: true }
     }
 
     fn hopeless(why: impl Into<Words>) -> Opinion {
-        Opinion { verdict: Verdict::Hopeless, ..Opinion::waiting(why) }
+        Opinion { verdict: WaitState::Hopeless, ..Opinion::waiting(why) }
     }
 
     fn unobserved(why: impl Into<Words>) -> Opinion {
-        Opinion { verdict: Verdict::Unobserved, with_cause: false, ..Opinion::waiting(why) }
+        Opinion { verdict: WaitState::Unobserved, with_cause: false, ..Opinion::waiting(why) }
     }
 
     fn because(self, reason: &str) -> Opinion {
@@ -243,7 +243,7 @@ impl Bench<'_> {
         };
         let opinion = self.of_object(resource, &observed);
         let mut judgement = self.said(subject, Some(resource.status), Opinion { ..opinion });
-        if judgement.verdict != Verdict::Met || resource.status != Status::Current {
+        if judgement.verdict != WaitState::Met || resource.status != Status::Current {
             judgement.chain.clone_from(&resource.chain);
             judgement.since = resource.since;
         }
@@ -265,7 +265,7 @@ impl Bench<'_> {
             };
             let opinion = look(&tree);
             match (opinion.verdict, finished(object)) {
-                (Verdict::Waiting, Some(Ended { how, .. })) => {
+                (WaitState::Waiting, Some(Ended { how, .. })) => {
                     Opinion::hopeless(format!("{}, and {how}", opinion.why))
                 }
                 _ => with_cause(opinion),
@@ -298,11 +298,11 @@ impl Bench<'_> {
                 let opinion = of_condition(object, name, value);
                 let is_good = value.eq_ignore_ascii_case("true") && !tells_of_failure(name);
                 match (opinion.verdict, finished(object)) {
-                    (Verdict::Waiting, Some(Ended { how, .. })) => {
+                    (WaitState::Waiting, Some(Ended { how, .. })) => {
                         Opinion::hopeless(format!("{}, and {how}", opinion.why)).because(&opinion.reason)
                     }
-                    (Verdict::Waiting, None) if is_good && resource.status == Status::Failed => {
-                        with_cause(Opinion { verdict: Verdict::Hopeless, ..opinion })
+                    (WaitState::Waiting, None) if is_good && resource.status == Status::Failed => {
+                        with_cause(Opinion { verdict: WaitState::Hopeless, ..opinion })
                     }
                     _ => with_cause(opinion),
                 }
@@ -382,7 +382,7 @@ impl Bench<'_> {
             judgement.chain.clone_from(&speaker.chain);
             judgement.since = speaker.since;
             if judgement.reason.is_empty()
-                && judgement.verdict != Verdict::Met
+                && judgement.verdict != WaitState::Met
                 && judgement.message == app.message
             {
                 judgement.reason = speaker.chain.last().map(|link| link.reason.clone()).unwrap_or_default();
@@ -502,7 +502,7 @@ pub(super) fn apps(
                 judgements.push(bench.said(subject(), None, Opinion::unobserved("it was not read yet")));
             } else if *until == Until::Deleted
                 && found.is_empty()
-                && !matches!(&trouble, Some(it) if it.verdict == Verdict::Hopeless)
+                && !matches!(&trouble, Some(it) if it.verdict == WaitState::Hopeless)
             {
                 // Without access to a declaring kind it is not known that the app is gone.
                 let hidden =
@@ -525,7 +525,7 @@ pub(super) fn apps(
             let judgement = bench.app(app, home);
             // The objects of a label group may be part of an app that is hidden.
             let is_part = app.app.delivery == Delivery::Label && app.said.contains(NOT_SHOWN);
-            let is_vouched = judgement.verdict != Verdict::Met || *until == Until::Exists;
+            let is_vouched = judgement.verdict != WaitState::Met || *until == Until::Exists;
             // A kind that could not be listed may hold another app of this name.
             let another = bench.snapshot.errors().iter().find(|error| query.may_be_hidden(error, None));
             let of_part = hidden(bench.snapshot, query).filter(|_| is_part);

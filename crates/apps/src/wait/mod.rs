@@ -5,8 +5,8 @@
 //! I/O and reads no clock: a caller that keeps [`Snapshot`]s up to date, from watches for example, drives it.
 //!
 //! * All targets have to meet the condition *at the same time*, and to keep it for [`Options::stable_for`].
-//! * A target that cannot be observed is [`Verdict::Unobserved`]: neither met nor failed.
-//! * A target that has failed is [`Verdict::Hopeless`]. When only such targets and met ones are left, waiting
+//! * A target that cannot be observed is [`WaitState::Unobserved`]: neither met nor failed.
+//! * A target that has failed is [`WaitState::Hopeless`]. When only such targets and met ones are left, waiting
 //!   longer is useless unless the failure is repaired ([`Options::fail_fast`]).
 
 mod expression;
@@ -114,7 +114,7 @@ impl fmt::Display for Subject {
 
 /// The state of a target with respect to the condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
+pub enum WaitState {
     /// The condition is met.
     Met,
     /// The condition is not met yet.
@@ -125,14 +125,14 @@ pub enum Verdict {
     Unobserved,
 }
 
-impl Verdict {
+impl WaitState {
     /// Returns the name used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
-            Verdict::Met => "Met",
-            Verdict::Waiting => "Waiting",
-            Verdict::Hopeless => "Hopeless",
-            Verdict::Unobserved => "Unobserved",
+            WaitState::Met => "Met",
+            WaitState::Waiting => "Waiting",
+            WaitState::Hopeless => "Hopeless",
+            WaitState::Unobserved => "Unobserved",
         }
     }
 }
@@ -145,7 +145,7 @@ pub struct Judgement {
     /// The object, app or target.
     pub subject: Subject,
     /// Its state.
-    pub verdict: Verdict,
+    pub verdict: WaitState,
     /// Its status, where it was observed.
     pub status: Option<Status>,
     /// The reason in one CamelCase word; may be empty.
@@ -308,13 +308,13 @@ impl Wait {
             // The evidence is being read: a moment later there is more to say.
             let holds_back = self.until.rests_on_evidence()
                 && !is_settled
-                && judgement.verdict != Verdict::Unobserved
+                && judgement.verdict != WaitState::Unobserved
                 && judgement.status != Some(Status::NotFound);
             if holds_back {
                 match &old {
                     Some(old) => judgement = old.judgement.clone(),
                     None => {
-                        judgement.verdict = Verdict::Unobserved;
+                        judgement.verdict = WaitState::Unobserved;
                         judgement.message = "what stands behind it is being read".into();
                         judgement.status = None;
                         judgement.chain.clear();
@@ -325,20 +325,20 @@ impl Wait {
             let mut has_gone = old.as_ref().is_some_and(|old| old.has_gone);
             if self.until == Until::Deleted {
                 let is_other = uid.is_some() && judgement.uid.is_some() && judgement.uid != uid;
-                has_gone |= is_other || judgement.verdict == Verdict::Met;
-                if has_gone && judgement.verdict == Verdict::Waiting {
-                    judgement.verdict = Verdict::Met;
+                has_gone |= is_other || judgement.verdict == WaitState::Met;
+                if has_gone && judgement.verdict == WaitState::Waiting {
+                    judgement.verdict = WaitState::Met;
                     judgement.message = "it was deleted, and there is another of its name".into();
                     judgement.chain.clear();
                 }
             }
             uid = uid.or_else(|| judgement.uid.clone());
             let met_since = match (judgement.verdict, old.as_ref().and_then(|old| old.met_since)) {
-                (Verdict::Met, since) => Some(since.unwrap_or(at)),
+                (WaitState::Met, since) => Some(since.unwrap_or(at)),
                 _ => None,
             };
-            let was_observed =
-                judgement.verdict != Verdict::Unobserved || old.as_ref().is_some_and(|old| old.was_observed);
+            let was_observed = judgement.verdict != WaitState::Unobserved
+                || old.as_ref().is_some_and(|old| old.was_observed);
             let is_lost = clusters.get(place).is_some_and(|seen| seen.is_lost);
             let row = Row { judgement, met_since, was_observed, is_lost, uid, has_gone };
             let is_new = old.is_none_or(|old| !says_the_same(&old.judgement, &row.judgement));
@@ -358,7 +358,7 @@ impl Wait {
     /// Returns the reason for the end if waiting has ended `at` after the start.
     pub fn end(&self, at: Duration) -> Option<End> {
         let verdicts = || self.rows.values().map(|row| row.judgement.verdict);
-        let has = |verdict: Verdict| verdicts().any(|own| own == verdict);
+        let has = |verdict: WaitState| verdicts().any(|own| own == verdict);
         if !self.rows.is_empty() {
             let is_stable =
                 |row: &Row| row.met_since.is_some_and(|since| at >= since + self.options.stable_for);
@@ -366,25 +366,25 @@ impl Wait {
                 return Some(End::Met);
             }
             if self.options.fail_fast
-                && has(Verdict::Hopeless)
-                && verdicts().all(|it| matches!(it, Verdict::Met | Verdict::Hopeless))
+                && has(WaitState::Hopeless)
+                && verdicts().all(|it| matches!(it, WaitState::Met | WaitState::Hopeless))
             {
                 return Some(End::Failed);
             }
             let lost = self
                 .rows
                 .values()
-                .filter(|row| row.judgement.verdict == Verdict::Unobserved && row.is_lost)
+                .filter(|row| row.judgement.verdict == WaitState::Unobserved && row.is_lost)
                 .count();
             let open = verdicts()
-                .filter(|it| *it != Verdict::Met && !(self.options.fail_fast && *it == Verdict::Hopeless))
+                .filter(|it| *it != WaitState::Met && !(self.options.fail_fast && *it == WaitState::Hopeless))
                 .count();
             if lost > 0 && lost == open {
                 return Some(End::Unobservable);
             }
         }
         (at >= self.options.deadline).then(|| {
-            let open = self.rows.values().filter(|row| row.judgement.verdict != Verdict::Met);
+            let open = self.rows.values().filter(|row| row.judgement.verdict != WaitState::Met);
             let observed = !self.rows.is_empty() && open.into_iter().all(|row| row.was_observed);
             End::Deadline { observed }
         })

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use taffrail_apps::filter::Filter;
 use taffrail_apps::verbs::{Progress, settled};
 use taffrail_apps::view::{self, text};
-use taffrail_apps::wait::{Options, Seen, Verdict, Wait};
+use taffrail_apps::wait::{Options, Seen, Wait, WaitState};
 use taffrail_apps::{App, AppLabels, AppList, Freshness, FreshnessState, Objects, Snapshot, SyncState, apps};
 use taffrail_status::{ActiveRules, Status};
 
@@ -57,7 +57,7 @@ fn admits(fleet: &[Snapshot; 2], words: &str) -> bool {
     !list.apps.is_empty()
 }
 
-fn verdict(fleet: &[Snapshot; 2], until: &str) -> Verdict {
+fn verdict(fleet: &[Snapshot; 2], until: &str) -> WaitState {
     let options = Options { stable_for: Duration::ZERO, fail_fast: true, deadline: Duration::from_secs(60) };
     let app = "argocd/shop".parse().unwrap();
     let mut wait = Wait::new(until.parse().unwrap(), options, vec![app], AppLabels::default());
@@ -143,11 +143,11 @@ fn both_halves_of_a_dark_cluster_are_unknown() {
 fn wait_takes_no_word_of_a_dark_home_for_now() {
     let mut fleet = fleet();
     for until in ["current", "exists"] {
-        assert_eq!(verdict(&fleet, until), Verdict::Met, "{until}");
+        assert_eq!(verdict(&fleet, until), WaitState::Met, "{until}");
     }
     darken(&mut fleet[0], FreshnessState::Lost);
     for until in ["current", "exists", "failed", "deleted", "revision=c2"] {
-        assert_eq!(verdict(&fleet, until), Verdict::Unobserved, "{until}");
+        assert_eq!(verdict(&fleet, until), WaitState::Unobserved, "{until}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
-use taffrail_apps::view::{CheckedCluster, Doubt, Severity, TrustReport, TrustShape, text};
+use taffrail_apps::view::{CheckedCluster, Severity, TrustFinding, TrustReport, TrustShape, text};
 use taffrail_apps::{App, Asked, Dependents};
 use taffrail_observe::{FleetSnapshot, NOTHING_MORE};
 
@@ -65,16 +65,16 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
     })?;
     // Unreadable scopes are findings here.
     let mut exit = get::tell(fleet, &errors, false);
-    let is_doubtful = |doubt: &Doubt| doubt.severity != Severity::Low && doubt.green > 0;
+    let is_doubtful = |doubt: &TrustFinding| doubt.severity != Severity::Low && doubt.green > 0;
     if arguments.exit_status && report.items.iter().any(is_doubtful) {
         exit = exit.max(Exit::No);
     }
     Ok(exit)
 }
 
-fn names(doubts: &[Doubt]) -> io::Result<()> {
+fn names(doubts: &[TrustFinding]) -> io::Result<()> {
     Names::all(doubts.iter().map(|doubt| {
-        let Doubt { category, reason, place, scope, .. } = doubt;
+        let TrustFinding { category, reason, place, scope, .. } = doubt;
         let cluster = place.first();
         format!("{}/{reason}/{cluster}/{scope}", category.as_str())
     }))
@@ -88,13 +88,13 @@ fn colour(severity: Severity) -> Style {
     }
 }
 
-fn since(doubt: &Doubt, now: Timestamp) -> Option<String> {
+fn since(doubt: &TrustFinding, now: Timestamp) -> Option<String> {
     let since: Timestamp = doubt.since.as_deref()?.parse().ok()?;
     Some(text::ago(since, now))
 }
 
 /// Returns the object, kind or scope that a finding is about, in kubectl's spelling.
-fn subject(doubt: &Doubt) -> String {
+fn subject(doubt: &TrustFinding) -> String {
     match doubt.objects.as_slice() {
         [only] if each(doubt, doubt.object_count) == 1 => {
             format!("{} {}", only.key.kind, only.key.path())
@@ -108,7 +108,7 @@ fn subject(doubt: &Doubt) -> String {
     }
 }
 
-fn table(arguments: &TrustArguments, doubts: &[Doubt], fleet: &FleetSnapshot) -> io::Result<()> {
+fn table(arguments: &TrustArguments, doubts: &[TrustFinding], fleet: &FleetSnapshot) -> io::Result<()> {
     let mut columns = vec![
         "SEVERITY", "CATEGORY", "REASON", "CLUSTER", "ABOUT", "GREEN", "APPS", "SINCE", "MESSAGE", "NEXT",
     ];
@@ -139,9 +139,9 @@ fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &FleetSnapsho
     let bold = Style::new().bold();
     let mut out = answer::people();
     let several = fleet.snapshots.len() > 1;
-    let is_idle = |doubt: &&Doubt| doubt.app_count > 0 && doubt.green == 0;
-    let of = |severity| move |doubt: &&Doubt| doubt.severity == severity && !is_idle(doubt);
-    let sections: [(&str, Vec<&Doubt>); 4] = [
+    let is_idle = |doubt: &&TrustFinding| doubt.app_count > 0 && doubt.green == 0;
+    let of = |severity| move |doubt: &&TrustFinding| doubt.severity == severity && !is_idle(doubt);
+    let sections: [(&str, Vec<&TrustFinding>); 4] = [
         ("Signs that green is wrong", report.items.iter().filter(of(Severity::High)).collect()),
         ("Nothing proves that green is right", report.items.iter().filter(of(Severity::Medium)).collect()),
         ("Green says less than it seems to", report.items.iter().filter(of(Severity::Low)).collect()),
@@ -166,7 +166,7 @@ fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &FleetSnapsho
 /// Indentation of the lines of a finding.
 const INDENT: &str = "    ";
 
-fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io::Result<()> {
+fn one(out: &mut impl Write, doubt: &TrustFinding, several: bool, now: Timestamp) -> io::Result<()> {
     let bold = Style::new().bold();
     let style = colour(doubt.severity);
     let place = if several { format!("{}: ", doubt.place.words()) } else { String::new() };
@@ -208,12 +208,12 @@ fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io
 }
 
 /// Divides a total evenly over the clusters that share a finding.
-fn each(doubt: &Doubt, number: usize) -> usize {
+fn each(doubt: &TrustFinding, number: usize) -> usize {
     number / doubt.place.count().max(1)
 }
 
 /// Returns the line with the apps that a finding concerns; `None` if it concerns none.
-fn hanging(doubt: &Doubt) -> Option<String> {
+fn hanging(doubt: &TrustFinding) -> Option<String> {
     if doubt.app_count == 0 {
         return None;
     }

@@ -8,8 +8,8 @@ use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{GroupKind, Object, ObjectKey};
 use taffrail_status::{Status, assess};
 
-use super::ground::{Ground, found, is_well, number};
-use super::{Concerned, DoubtCategory, Finding, Severity, count, is_green};
+use super::cluster_context::{ClusterContext, found, is_well, number};
+use super::{Concerned, FindingCategory, NewFinding, Severity, count, is_green};
 use crate::apps::App;
 use crate::delivery;
 
@@ -19,25 +19,25 @@ use crate::objects::Scope;
 /// The age up to which a lost Pod may not have been counted by its workload yet.
 const FRESH: SignedDuration = SignedDuration::from_mins(1);
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
-    let mut findings = pods(ground);
-    findings.extend(words(ground));
-    findings.extend(tools(ground));
-    findings.extend(groups(ground));
-    findings.extend(claims(ground));
-    findings.extend(renewals(ground));
-    findings.extend(runs(ground));
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let mut findings = pods(cluster);
+    findings.extend(words(cluster));
+    findings.extend(tools(cluster));
+    findings.extend(groups(cluster));
+    findings.extend(claims(cluster));
+    findings.extend(renewals(cluster));
+    findings.extend(runs(cluster));
     findings
 }
 
-fn finding(severity: Severity, reason: &'static str) -> Finding {
-    Finding::new(DoubtCategory::Disagreeing, severity, reason)
+fn finding(severity: Severity, reason: &'static str) -> NewFinding {
+    NewFinding::new(FindingCategory::Disagreeing, severity, reason)
 }
 
 /// Finds workloads that count more ready Pods than exist.
-fn pods(ground: &Ground<'_>) -> Vec<Finding> {
+fn pods(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
-    for (resource, observed, apps) in ground.resources() {
+    for (resource, observed, apps) in cluster.resources() {
         let key = match &*resource.key.kind {
             "Deployment" | "ReplicaSet" | "StatefulSet" => "readyReplicas",
             "DaemonSet" => "numberReady",
@@ -47,15 +47,15 @@ fn pods(ground: &Ground<'_>) -> Vec<Finding> {
         if resource.key.group != "apps"
             || !is_well(resource)
             || claimed <= 0
-            || !ground.has_pods(&resource.key.namespace)
+            || !cluster.has_pods(&resource.key.namespace)
         {
             continue;
         }
-        let Some(pods) = ground.pods(&observed) else { continue };
+        let Some(pods) = cluster.pods(&observed) else { continue };
         let (ready, others): (Vec<_>, Vec<_>) = pods.iter().partition(|pod| is_ready(&pod.object));
         let since =
             |object: &Object<'_>| delivery::time(object.condition("Ready")?.get("lastTransitionTime"));
-        let is_fresh = others.iter().filter_map(|pod| since(&pod.object)).any(|at| ground.age(at) < FRESH);
+        let is_fresh = others.iter().filter_map(|pod| since(&pod.object)).any(|at| cluster.age(at) < FRESH);
         let counted = i64::try_from(ready.len()).unwrap_or(i64::MAX);
         if counted >= claimed || is_fresh {
             continue;
@@ -70,7 +70,7 @@ fn pods(ground: &Ground<'_>) -> Vec<Finding> {
             }
         );
         let since: Option<Timestamp> = others.iter().filter_map(|pod| since(&pod.object)).min();
-        let next = ground.kubectl(&["get", "pods", "-o", "wide"], &resource.key.namespace);
+        let next = cluster.kubectl(&["get", "pods", "-o", "wide"], &resource.key.namespace);
         let finding = finding(Severity::High, "PodsDiffer").object(&resource.key, since);
         findings.push(finding.says(message).of(apps).next(next));
     }
@@ -119,9 +119,9 @@ const BAD_WHEN_FALSE: [&str; 9] = [
 
 /// Finds objects that are Ready by a rule that does not read the field or condition in which they report
 /// otherwise.
-fn words(ground: &Ground<'_>) -> Vec<Finding> {
+fn words(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
-    for (resource, observed, apps) in ground.resources() {
+    for (resource, observed, apps) in cluster.resources() {
         let is_generic = !resource.rule.starts_with("builtin");
         // For the API's own kinds the meaning of these words is known, except for this one.
         let is_own = is_namespaced(&resource.key.group, &resource.key.kind).is_some();
@@ -136,7 +136,7 @@ fn words(ground: &Ground<'_>) -> Vec<Finding> {
         let rule = &resource.rule;
         let message = format!("is Ready by rule {rule}, which does not look at what it says: {says}");
         let finding = finding(Severity::High, "SaysOtherwise").object(&resource.key, since);
-        findings.push(finding.says(message).of(apps).next(ground.describe(&resource.key)));
+        findings.push(finding.says(message).of(apps).next(cluster.describe(&resource.key)));
     }
     findings
 }
@@ -169,9 +169,9 @@ fn bad_condition(object: &Object<'_>) -> Option<(String, Option<Timestamp>)> {
 }
 
 /// Finds certificates that are still valid but whose renewal failed.
-fn renewals(ground: &Ground<'_>) -> Vec<Finding> {
+fn renewals(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
-    for (resource, observed, apps) in ground.resources() {
+    for (resource, observed, apps) in cluster.resources() {
         let is_certificate =
             (&*resource.key.group, &*resource.key.kind) == ("cert-manager.io", "Certificate");
         let Some(issuing) = observed.object.condition("Issuing").filter(|_| is_certificate) else { continue };
@@ -183,15 +183,15 @@ fn renewals(ground: &Ground<'_>) -> Vec<Finding> {
         let message = format!("is valid, but its renewal failed: {said}");
         let since = delivery::time(issuing.get("lastTransitionTime"));
         let finding = finding(Severity::Medium, "RenewalFailed").object(&resource.key, since);
-        findings.push(finding.says(message).of(apps).next(ground.describe(&resource.key)));
+        findings.push(finding.says(message).of(apps).next(cluster.describe(&resource.key)));
     }
     findings
 }
 
 /// Finds CronJobs that keep no successful Job, so that success cannot be seen.
-fn runs(ground: &Ground<'_>) -> Vec<Finding> {
+fn runs(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
-    for (resource, observed, apps) in ground.resources() {
+    for (resource, observed, apps) in cluster.resources() {
         let is_cron_job = (&*resource.key.group, &*resource.key.kind) == ("batch", "CronJob");
         let run = assess::unproven_run(&observed.object).filter(|_| is_cron_job && is_well(resource));
         let Some(run) = run else { continue };
@@ -200,15 +200,15 @@ fn runs(ground: &Ground<'_>) -> Vec<Finding> {
              (spec.successfulJobsHistoryLimit), for a minute at least"
         );
         let finding = finding(Severity::Low, "SuccessUnseen").object(&resource.key, Some(run));
-        findings.push(finding.says(message).of(apps).next(ground.describe(&resource.key)));
+        findings.push(finding.says(message).of(apps).next(cluster.describe(&resource.key)));
     }
     findings
 }
 
 /// Finds apps whose tool reports them as well while they are not, or the other way round.
-fn tools(ground: &Ground<'_>) -> Vec<Finding> {
+fn tools(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
-    for (place, app, observed) in ground.declared() {
+    for (place, app, observed) in cluster.declared() {
         let object = &observed.object;
         let Some((tool, says, says_well)) = verdict(app, object) else { continue };
         let own = app.effective();
@@ -227,7 +227,7 @@ fn tools(ground: &Ground<'_>) -> Vec<Finding> {
             }
             _ => continue,
         };
-        let next = ground.explain(app);
+        let next = cluster.explain(app);
         findings
             .push(finding(severity, reason).object(observed.key, None).says(message).of([place]).next(next));
     }
@@ -257,14 +257,14 @@ fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool
 }
 
 /// Finds objects for which a ResourceGroup reports another status than was found.
-fn groups(ground: &Ground<'_>) -> Vec<Finding> {
+fn groups(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
-    for (place, app) in ground.apps() {
+    for (place, app) in cluster.apps() {
         if !matches!(app.app.delivery, Delivery::ConfigSync | Delivery::Kpt) || !is_green(app) {
             continue;
         }
         let key = ObjectKey::new("kpt.dev", "ResourceGroup", &*app.app.namespace, &*app.app.name);
-        let Some(group) = found(ground.objects, &key) else { continue };
+        let Some(group) = found(cluster.objects, &key) else { continue };
         let statuses =
             group.object.at(&["status", "resourceStatuses"]).and_then(Value::items).into_iter().flatten();
         let bad: Vec<(ObjectKey, String)> = statuses
@@ -285,23 +285,24 @@ fn groups(ground: &Ground<'_>) -> Vec<Finding> {
             first.kind,
             first.path()
         );
-        let next = ground.describe(&key);
+        let next = cluster.describe(&key);
         let objects = bad.iter().map(|(key, _)| (key.clone(), None)).collect();
-        let finding = Finding { objects, ..finding(Severity::High, "ToolSaysUnwell").about(&key) };
+        let finding = NewFinding { objects, ..finding(Severity::High, "ToolSaysUnwell").about(&key) };
         findings.push(finding.says(message).of([place]).next(next));
     }
     findings
 }
 
 /// Finds objects that several apps claim, and inventories that cannot be read.
-fn claims(ground: &Ground<'_>) -> Vec<Finding> {
-    let errors = ground.list.errors.iter().filter(|error| error.cluster == ground.name()).map(|it| &it.error);
+fn claims(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let errors =
+        cluster.list.errors.iter().filter(|error| error.cluster == cluster.name()).map(|it| &it.error);
     let mut overlaps: BTreeMap<(Vec<usize>, GroupKind), Concerned> = BTreeMap::new();
     let mut malformed: BTreeMap<&ObjectKey, Vec<&str>> = BTreeMap::new();
     for error in errors {
         match (&*error.reason, &error.scope) {
             ("Overlap", Scope::Object(key)) => {
-                let place = (ground.claimants(key), key.group_kind());
+                let place = (cluster.claimants(key), key.group_kind());
                 overlaps.entry(place).or_default().push((key.clone(), None));
             }
             ("Malformed", Scope::Object(key)) => malformed.entry(key).or_default().push(&error.message),
@@ -311,7 +312,7 @@ fn claims(ground: &Ground<'_>) -> Vec<Finding> {
     let overlaps = overlaps.into_iter().map(|((apps, kind), objects)| {
         let names: BTreeSet<String> = apps
             .iter()
-            .filter_map(|&place| ground.list.apps.get(place))
+            .filter_map(|&place| cluster.list.apps.get(place))
             .map(|app| app.app.to_string())
             .collect();
         let names: Vec<String> = names.into_iter().collect();
@@ -323,17 +324,17 @@ fn claims(ground: &Ground<'_>) -> Vec<Finding> {
             format!("{who} claimed by {}: what is Ready is what was written last", names.join(" and by "));
         let next = objects.first().map(|(key, _)| {
             let resource = crate::view::command::resource(&key.group, &key.kind);
-            ground.kubectl(
+            cluster.kubectl(
                 &["get", &resource, &key.name, "--show-managed-fields", "-o", "yaml"],
                 &key.namespace,
             )
         });
         let finding =
-            Finding { next: next.into_iter().flatten().collect(), ..finding(Severity::Medium, "Overlap") };
+            NewFinding { next: next.into_iter().flatten().collect(), ..finding(Severity::Medium, "Overlap") };
         finding.about(kind).objects(objects).says(message).of(apps)
     });
     let malformed = malformed.into_iter().map(|(key, messages)| {
-        let apps = ground.declared_by(key);
+        let apps = cluster.declared_by(key);
         let others = match messages.len() - 1 {
             0 => String::new(),
             others => format!(" (and {others} more)"),
@@ -345,7 +346,7 @@ fn claims(ground: &Ground<'_>) -> Vec<Finding> {
             .object(key, None)
             .says(message)
             .of(apps)
-            .next(ground.describe(key))
+            .next(cluster.describe(key))
     });
     overlaps.chain(malformed).collect()
 }

@@ -4,9 +4,9 @@
 //! scopes that could not be read, controllers and nodes that stopped reporting, disagreements, suspensions,
 //! and clock skew. Each finding says how many green apps depend on it, and what to do next.
 
+mod cluster_context;
 mod disagreeing;
 mod fallback;
-mod ground;
 mod problems;
 mod silent;
 mod skewed;
@@ -17,7 +17,7 @@ mod unread;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ground::Ground;
+use cluster_context::ClusterContext;
 use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
@@ -41,7 +41,7 @@ pub struct TrustReport {
     /// `TrustReport`.
     pub kind: &'static str,
     /// The findings: the worst first, then those with most green apps.
-    pub items: Vec<Doubt>,
+    pub items: Vec<TrustFinding>,
     /// The extent of the check, cluster by cluster.
     pub checked: Vec<CheckedCluster>,
     /// Failures to read, invalid declarations, and objects claimed twice.
@@ -51,7 +51,7 @@ pub struct TrustReport {
 /// The kind of reason to doubt a green status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum DoubtCategory {
+pub enum FindingCategory {
     /// The tool and the objects disagree, or other reports do.
     Disagreeing,
     /// A controller or node stopped reporting.
@@ -66,26 +66,26 @@ pub enum DoubtCategory {
     Fallback,
 }
 
-impl DoubtCategory {
+impl FindingCategory {
     /// All categories, in the order in which they are shown.
-    pub const ALL: [DoubtCategory; 6] = [
-        DoubtCategory::Disagreeing,
-        DoubtCategory::Silent,
-        DoubtCategory::Unread,
-        DoubtCategory::Skewed,
-        DoubtCategory::Suspended,
-        DoubtCategory::Fallback,
+    pub const ALL: [FindingCategory; 6] = [
+        FindingCategory::Disagreeing,
+        FindingCategory::Silent,
+        FindingCategory::Unread,
+        FindingCategory::Skewed,
+        FindingCategory::Suspended,
+        FindingCategory::Fallback,
     ];
 
     /// Returns the name used in JSON and in tables.
     pub fn as_str(self) -> &'static str {
         match self {
-            DoubtCategory::Disagreeing => "disagreeing",
-            DoubtCategory::Silent => "silent",
-            DoubtCategory::Unread => "unread",
-            DoubtCategory::Skewed => "skewed",
-            DoubtCategory::Suspended => "suspended",
-            DoubtCategory::Fallback => "fallback",
+            FindingCategory::Disagreeing => "disagreeing",
+            FindingCategory::Silent => "silent",
+            FindingCategory::Unread => "unread",
+            FindingCategory::Skewed => "skewed",
+            FindingCategory::Suspended => "suspended",
+            FindingCategory::Fallback => "fallback",
         }
     }
 }
@@ -116,9 +116,9 @@ impl Severity {
 /// A reason to doubt a green status.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Doubt {
+pub struct TrustFinding {
     /// The category.
-    pub category: DoubtCategory,
+    pub category: FindingCategory,
     /// The weight.
     pub severity: Severity,
     /// The reason in one CamelCase word.
@@ -135,7 +135,7 @@ pub struct Doubt {
     pub since: Option<String>,
     /// The objects concerned: the first ten by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub objects: Vec<DoubtObject>,
+    pub objects: Vec<FindingObject>,
     /// Number of objects concerned.
     pub object_count: usize,
     /// The apps concerned: the first ten, green ones before the others.
@@ -156,16 +156,16 @@ pub struct Doubt {
     pub next_of_first: bool,
 }
 
-impl Doubt {
+impl TrustFinding {
     /// Returns the parts that must be equal to join findings of several clusters. A finding without objects
     /// is about its apps.
-    fn alike(&self) -> Doubt {
+    fn alike(&self) -> TrustFinding {
         let (apps, app_count) = match self.objects.is_empty() {
             true => (self.apps.clone(), self.app_count),
             false => (Vec::new(), 0),
         };
-        let objects = self.objects.iter().map(|object| DoubtObject { since: None, ..object.clone() });
-        Doubt {
+        let objects = self.objects.iter().map(|object| FindingObject { since: None, ..object.clone() });
+        TrustFinding {
             place: InClusters::one(""),
             since: None,
             objects: objects.collect(),
@@ -178,19 +178,19 @@ impl Doubt {
     }
 
     /// Joins equal findings of several clusters: counts are summed, and the earliest times are kept.
-    fn together(mut doubts: Vec<Doubt>) -> Option<Doubt> {
-        doubts.sort_by(|one, other| one.place.first().cmp(other.place.first()));
-        let names = doubts.iter().map(|doubt| doubt.place.first().to_owned()).collect();
-        let first = doubts.first().map(|first| (first.apps.clone(), first.app_count))?;
-        let told = doubts.into_iter().reduce(|mut one, other| {
+    fn together(mut findings: Vec<TrustFinding>) -> Option<TrustFinding> {
+        findings.sort_by(|one, other| one.place.first().cmp(other.place.first()));
+        let names = findings.iter().map(|finding| finding.place.first().to_owned()).collect();
+        let first = findings.first().map(|first| (first.apps.clone(), first.app_count))?;
+        let told = findings.into_iter().reduce(|mut one, other| {
             let apps_differ = one.apps_differ || first != (other.apps.clone(), other.app_count);
             let new = other.apps.into_iter().filter(|app| !one.apps.contains(app)).collect::<Vec<_>>();
             one.apps.extend(new);
             one.apps.truncate(NAMED);
             let objects = one.objects.into_iter().zip(other.objects);
             let objects = objects
-                .map(|(object, other)| DoubtObject { since: earlier(object.since, other.since), ..object });
-            Doubt {
+                .map(|(object, other)| FindingObject { since: earlier(object.since, other.since), ..object });
+            TrustFinding {
                 since: earlier(one.since, other.since),
                 objects: objects.collect(),
                 object_count: one.object_count.saturating_add(other.object_count),
@@ -201,14 +201,14 @@ impl Doubt {
                 ..one
             }
         })?;
-        Some(Doubt { place: InClusters::new(names), ..told })
+        Some(TrustFinding { place: InClusters::new(names), ..told })
     }
 }
 
 /// An object that a finding concerns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DoubtObject {
+pub struct FindingObject {
     /// Its key.
     #[serde(flatten)]
     pub key: ObjectKey,
@@ -251,8 +251,8 @@ type Concerned = Vec<(ObjectKey, Option<Timestamp>)>;
 
 /// A finding of one cluster that is being built.
 #[derive(Debug)]
-struct Finding {
-    category: DoubtCategory,
+struct NewFinding {
+    category: FindingCategory,
     severity: Severity,
     reason: &'static str,
     scope: String,
@@ -264,9 +264,9 @@ struct Finding {
     next: Vec<String>,
 }
 
-impl Finding {
-    fn new(category: DoubtCategory, severity: Severity, reason: &'static str) -> Finding {
-        Finding {
+impl NewFinding {
+    fn new(category: FindingCategory, severity: Severity, reason: &'static str) -> NewFinding {
+        NewFinding {
             category,
             severity,
             reason,
@@ -279,51 +279,51 @@ impl Finding {
         }
     }
 
-    fn about(self, scope: impl ToString) -> Finding {
-        Finding { scope: scope.to_string(), ..self }
+    fn about(self, scope: impl ToString) -> NewFinding {
+        NewFinding { scope: scope.to_string(), ..self }
     }
 
-    fn object<'k>(mut self, key: impl Into<ObjectKeyRef<'k>>, since: Option<Timestamp>) -> Finding {
+    fn object<'k>(mut self, key: impl Into<ObjectKeyRef<'k>>, since: Option<Timestamp>) -> NewFinding {
         let key = key.into();
         self.objects.push((key.to_owned(), since));
-        Finding { scope: key.to_string(), ..self }
+        NewFinding { scope: key.to_string(), ..self }
     }
 
-    fn objects(self, objects: Concerned) -> Finding {
+    fn objects(self, objects: Concerned) -> NewFinding {
         let scope = match objects.as_slice() {
             [(only, _)] => only.to_string(),
             _ => self.scope.clone(),
         };
-        Finding { objects, scope, ..self }
+        NewFinding { objects, scope, ..self }
     }
 
-    fn says(self, message: impl Into<String>) -> Finding {
-        Finding { message: message.into(), ..self }
+    fn says(self, message: impl Into<String>) -> NewFinding {
+        NewFinding { message: message.into(), ..self }
     }
 
-    fn since(self, since: Option<Timestamp>) -> Finding {
-        Finding { since, ..self }
+    fn since(self, since: Option<Timestamp>) -> NewFinding {
+        NewFinding { since, ..self }
     }
 
-    fn of(self, apps: impl IntoIterator<Item = usize>) -> Finding {
-        Finding { apps: apps.into_iter().collect(), ..self }
+    fn of(self, apps: impl IntoIterator<Item = usize>) -> NewFinding {
+        NewFinding { apps: apps.into_iter().collect(), ..self }
     }
 
-    fn next(mut self, command: Option<String>) -> Finding {
+    fn next(mut self, command: Option<String>) -> NewFinding {
         self.next.extend(command);
         self
     }
 
     /// Narrows the finding to these apps. One that concerns no app concerns all, and is dropped only if
     /// `only_apps`.
-    fn within(mut self, asked: &BTreeSet<usize>, only_apps: bool) -> Option<Finding> {
+    fn within(mut self, asked: &BTreeSet<usize>, only_apps: bool) -> Option<NewFinding> {
         let concerns_all = self.apps.is_empty() && !only_apps;
         self.apps.retain(|place| asked.contains(place));
         (concerns_all || !self.apps.is_empty()).then_some(self)
     }
 
     /// Converts the finding for display. Its severity is low if it concerns apps but no green one.
-    fn shown(mut self, cluster: &str, list: &apps::AppList) -> Doubt {
+    fn shown(mut self, cluster: &str, list: &apps::AppList) -> TrustFinding {
         self.objects.sort();
         self.objects.dedup();
         let mut apps: Vec<&App> = self.apps.iter().filter_map(|&place| list.apps.get(place)).collect();
@@ -331,7 +331,7 @@ impl Finding {
         let green = apps.iter().filter(|app| is_green(app)).count();
         let since = self.since.or_else(|| self.objects.iter().filter_map(|(_, since)| *since).min());
         let is_harmless = green == 0 && !apps.is_empty();
-        Doubt {
+        TrustFinding {
             category: self.category,
             severity: if is_harmless { Severity::Low } else { self.severity },
             reason: self.reason,
@@ -351,8 +351,8 @@ impl Finding {
     }
 }
 
-fn object((key, since): (ObjectKey, Option<Timestamp>)) -> DoubtObject {
-    DoubtObject { key, since: since.map(time) }
+fn object((key, since): (ObjectKey, Option<Timestamp>)) -> FindingObject {
+    FindingObject { key, since: since.map(time) }
 }
 
 fn is_green(app: &App) -> bool {
@@ -360,7 +360,7 @@ fn is_green(app: &App) -> bool {
 }
 
 /// The functions that look for findings.
-const LOOKS: [fn(&Ground<'_>) -> Vec<Finding>; 9] = [
+const LOOKS: [fn(&ClusterContext<'_>) -> Vec<NewFinding>; 9] = [
     disagreeing::look,
     unconfirmed::look,
     problems::look,
@@ -397,30 +397,30 @@ impl TrustReport {
         let places: HashMap<*const App, usize> =
             list.apps.iter().enumerate().map(|(place, app)| (std::ptr::from_ref(app), place)).collect();
         let members = Fleet::new(clusters).members;
-        let mut grounds: Vec<Ground<'_>> =
-            members.iter().map(|member| Ground::new(member.objects, list, now, shape)).collect();
+        let mut contexts: Vec<ClusterContext<'_>> =
+            members.iter().map(|member| ClusterContext::new(member.objects, list, now, shape)).collect();
         let mut reports = Vec::with_capacity(selections.len());
         for selection in selections {
             let asked: BTreeSet<usize> =
                 selection.iter().filter_map(|app| places.get(&std::ptr::from_ref(*app)).copied()).collect();
             let mut items = Vec::new();
             let mut checked = Vec::new();
-            for (member, ground) in members.iter().zip(&mut grounds) {
-                ground.look_at(shape.only_apps.then_some(&asked));
+            for (member, cluster) in members.iter().zip(&mut contexts) {
+                cluster.look_at(shape.only_apps.then_some(&asked));
                 let twin = member.twin_of.as_deref().map(unconfirmed::twin);
                 let unverified = member.objects.unverified().map(unconfirmed::unverified);
-                let findings = LOOKS.into_iter().flat_map(|look| look(ground));
+                let findings = LOOKS.into_iter().flat_map(|look| look(cluster));
                 let findings = folded(findings.chain(twin).chain(unverified));
                 let findings = findings.into_iter().filter_map(|it| it.within(&asked, shape.only_apps));
-                items.extend(findings.map(|finding| finding.shown(ground.name(), list)));
-                checked.push(ground.checked(&asked));
+                items.extend(findings.map(|finding| finding.shown(cluster.name(), list)));
+                checked.push(cluster.checked(&asked));
             }
             reports.push(TrustReport::of(items, checked, list));
         }
         reports
     }
 
-    fn of(mut items: Vec<Doubt>, checked: Vec<CheckedCluster>, list: &apps::AppList) -> TrustReport {
+    fn of(mut items: Vec<TrustFinding>, checked: Vec<CheckedCluster>, list: &apps::AppList) -> TrustReport {
         sort(&mut items);
         TrustReport {
             api_version: API_VERSION,
@@ -434,27 +434,27 @@ impl TrustReport {
     /// Joins findings that are the same in several clusters.
     #[must_use]
     pub fn together(self) -> TrustReport {
-        let groups = grouped(self.items, |doubt| (doubt.place.first().to_owned(), doubt.alike()));
-        let mut items: Vec<Doubt> = groups.into_iter().filter_map(Doubt::together).collect();
+        let groups = grouped(self.items, |finding| (finding.place.first().to_owned(), finding.alike()));
+        let mut items: Vec<TrustFinding> = groups.into_iter().filter_map(TrustFinding::together).collect();
         sort(&mut items);
         TrustReport { items, ..self }
     }
 }
 
 /// Sorts the worst first, then those with most green apps.
-fn sort(doubts: &mut [Doubt]) {
-    doubts.sort_by_cached_key(|doubt| {
-        let Doubt { severity, category, green, app_count, place, reason, scope, .. } = doubt;
+fn sort(findings: &mut [TrustFinding]) {
+    findings.sort_by_cached_key(|finding| {
+        let TrustFinding { severity, category, green, app_count, place, reason, scope, .. } = finding;
         let most_green = std::cmp::Reverse((*green, *app_count));
         (*severity, most_green, *category, place.first().to_owned(), *reason, scope.clone())
     });
 }
 
 /// Joins findings that say the same about several objects of a kind.
-fn folded(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
-    type Place = (DoubtCategory, Severity, &'static str, String, GroupKind);
+fn folded(findings: impl Iterator<Item = NewFinding>) -> Vec<NewFinding> {
+    type Place = (FindingCategory, Severity, &'static str, String, GroupKind);
 
-    let mut folded: Vec<Finding> = Vec::new();
+    let mut folded: Vec<NewFinding> = Vec::new();
     let mut places: HashMap<Place, usize> = HashMap::new();
     let mut several: BTreeMap<usize, GroupKind> = BTreeMap::new();
     for finding in findings {
@@ -465,7 +465,7 @@ fn folded(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
                 continue;
             }
         };
-        let Finding { category, severity, reason, .. } = finding;
+        let NewFinding { category, severity, reason, .. } = finding;
         let place = (category, severity, reason, finding.message.clone(), kind.clone());
         match places.get(&place) {
             Some(&at) => {

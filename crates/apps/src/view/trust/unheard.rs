@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::ground::Ground;
-use super::{DoubtCategory, Finding, Severity};
+use super::cluster_context::ClusterContext;
+use super::{FindingCategory, NewFinding, Severity};
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut found: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-    for (place, app) in ground.list.apps.iter().enumerate().filter(|(_, app)| app.app.home == ground.name()) {
+    for (place, app) in cluster.list.apps.iter().enumerate().filter(|(_, app)| app.app.home == cluster.name())
+    {
         if let Some(unheard) = &app.unheard {
             found.entry((&unheard.object, &unheard.setting, unheard.voice)).or_default().push(place);
         }
@@ -25,7 +26,7 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
             "the objects are in another cluster"
         };
         let message = format!("what it says of health {how}: {why}; the setting {setting} has it heard");
-        Finding::new(DoubtCategory::Fallback, severity, "RulesUnheard")
+        NewFinding::new(FindingCategory::Fallback, severity, "RulesUnheard")
             .object(object, None)
             .says(message)
             .of(apps)

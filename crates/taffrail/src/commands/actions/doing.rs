@@ -7,7 +7,7 @@ use anstyle::Style;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use taffrail_apps::verbs::{Line, Patch};
+use taffrail_apps::verbs::{DiffLine, Patch};
 use taffrail_apps::view::API_VERSION;
 use taffrail_cluster::WriteError;
 use taffrail_object::json::OwnedDocument;
@@ -436,7 +436,8 @@ impl Task<'_> {
                 .and_then(|()| lines(&mut out, &patch.lines())),
                 Step::Create { key, object } => {
                     let text = serde_saphyr::to_string(object).unwrap_or_default();
-                    let new: Vec<Line> = text.lines().map(|line| Line::More(line.to_owned())).collect();
+                    let new: Vec<DiffLine> =
+                        text.lines().map(|line| DiffLine::Added(line.to_owned())).collect();
                     say!(
                         out,
                         "{}{} {}{:#} in {}, new",

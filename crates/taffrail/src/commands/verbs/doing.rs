@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anstyle::{AnsiColor, Style};
 use futures::future::join_all;
 use jiff::Timestamp;
-use taffrail_apps::verbs::{self, Line, Patch, Plan, Progress as Reached, Step, Verb};
+use taffrail_apps::verbs::{self, DiffLine, Patch, Plan, Progress as Reached, Step, Verb};
 use taffrail_apps::view::{ActionList, ActionRow, PatchRow, quoted};
 use taffrail_apps::{App, AppList, AppRef, Delivery, Objects, Snapshot, SyncState, full_name};
 use taffrail_cluster::{ApiResource, Cluster, PatchRequest, PatchType, WriteError};
@@ -84,7 +84,7 @@ impl Task {
 
     fn patch(&self) -> Option<&Patch> {
         let step = self.step()?;
-        if self.otherwise { step.otherwise.as_ref() } else { Some(&step.patch) }
+        if self.otherwise { step.alternative.as_ref() } else { Some(&step.patch) }
     }
 
     fn row(&self) -> ActionRow {
@@ -415,7 +415,7 @@ impl<'a> Doing<'a> {
         let waits = self.arguments.wait && !dry_run;
         let task = &mut self.tasks[at];
         let (Some(step), Some(patch)) = (task.step(), task.patch()) else { return Ok(()) };
-        let has_other = step.otherwise.is_some() && !task.otherwise;
+        let has_other = step.alternative.is_some() && !task.otherwise;
         let name = format!("{} {}", step.object.kind, step.object.path());
         let failed = match outcome {
             None => {
@@ -507,7 +507,7 @@ impl<'a> Doing<'a> {
                 let again = app.and_then(|app| verbs::plan(app, self.verb, home, list, fleet.now).ok());
                 let step = again.and_then(|plan| plan.steps.into_iter().nth(task.at));
                 let fresh = step.as_ref().and_then(|step| match task.otherwise {
-                    true => step.otherwise.as_ref(),
+                    true => step.alternative.as_ref(),
                     false => Some(&step.patch),
                 });
                 let is_same = fresh.zip(task.patch()).is_some_and(|(fresh, old)| fresh.is_same(old));
@@ -663,12 +663,12 @@ fn print(out: &mut impl Write, task: &Task, step: &Step, patch: &Patch) -> io::R
 }
 
 /// Prints the lines of a diff.
-pub(crate) fn lines(out: &mut impl Write, lines: &[Line]) -> io::Result<()> {
+pub(crate) fn lines(out: &mut impl Write, lines: &[DiffLine]) -> io::Result<()> {
     for line in lines {
         let (sign, style, text) = match line {
-            Line::Same(text) => (" ", Style::new(), text),
-            Line::Less(text) => ("-", AnsiColor::Red.on_default(), text),
-            Line::More(text) => ("+", AnsiColor::Green.on_default(), text),
+            DiffLine::Context(text) => (" ", Style::new(), text),
+            DiffLine::Removed(text) => ("-", AnsiColor::Red.on_default(), text),
+            DiffLine::Added(text) => ("+", AnsiColor::Green.on_default(), text),
         };
         say!(out, "{}{} {}{:#}", style, sign, printable(text), style)?;
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use taffrail_apps::view::{WaitChange, WaitSummary};
-use taffrail_apps::wait::{Row, Verdict};
+use taffrail_apps::wait::{Row, WaitState};
 
 /// Writes the report; each row comes with the time it took.
 pub(super) fn report<'r>(
@@ -25,16 +25,16 @@ pub(super) fn report<'r>(
         let begin =
             format!("    <testcase classname=\"{class}\" name=\"{name}\" time=\"{:.3}\"", took.as_secs_f64());
         let element = match judgement.verdict {
-            Verdict::Met => {
+            WaitState::Met => {
                 cases.push_str(&format!("{begin}/>\n"));
                 continue;
             }
             // An unobserved target is an error, not a failure.
-            Verdict::Unobserved => {
+            WaitState::Unobserved => {
                 errors += 1;
                 "error"
             }
-            Verdict::Waiting | Verdict::Hopeless => {
+            WaitState::Waiting | WaitState::Hopeless => {
                 failures += 1;
                 "failure"
             }

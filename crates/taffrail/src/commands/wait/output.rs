@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::view::{WaitChange, WaitSummary, text};
-use taffrail_apps::wait::{End, Options, Row, Subject, Until, Verdict, Wait};
+use taffrail_apps::wait::{End, Options, Row, Subject, Until, Wait, WaitState};
 use taffrail_status::Status;
 
 use super::arguments::WaitOutput;
@@ -90,7 +90,7 @@ impl Output {
     ) -> Result<bool, Complaint> {
         for row in wait.rows() {
             match row.judgement.verdict {
-                Verdict::Met => drop(self.met.entry(key(row)).or_insert(at)),
+                WaitState::Met => drop(self.met.entry(key(row)).or_insert(at)),
                 _ => drop(self.met.remove(&key(row))),
             }
         }
@@ -103,7 +103,7 @@ impl Output {
         }
         let mut fresh: Vec<Row> = Vec::new();
         for row in wait.rows() {
-            if row.judgement.verdict == Verdict::Unobserved {
+            if row.judgement.verdict == WaitState::Unobserved {
                 let since = *self.unseen.entry(key(row)).or_insert(at);
                 if at >= since + UNSEEN {
                     fresh.push(row.clone());
@@ -112,7 +112,7 @@ impl Output {
                 self.unseen.remove(&key(row));
             }
         }
-        fresh.extend(changed.iter().filter(|row| row.judgement.verdict != Verdict::Unobserved).cloned());
+        fresh.extend(changed.iter().filter(|row| row.judgement.verdict != WaitState::Unobserved).cloned());
         let placed = has_several_places(wait);
         for row in fresh {
             let line = self.line(wait.until(), &row, placed);
@@ -198,14 +198,16 @@ fn json(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
 fn word(until: &Until, row: &Row) -> (&'static str, anstyle::Style) {
     let judgement = &row.judgement;
     match (judgement.verdict, judgement.status) {
-        (Verdict::Unobserved, _) | (_, None) => (Status::Unknown.word(), output::style(Status::Unknown)),
-        (Verdict::Met, Some(_)) if matches!(until, Until::Current | Until::Revision(_)) => {
+        (WaitState::Unobserved, _) | (_, None) => (Status::Unknown.word(), output::style(Status::Unknown)),
+        (WaitState::Met, Some(_)) if matches!(until, Until::Current | Until::Revision(_)) => {
             (Status::Current.word(), output::style(Status::Current))
         }
-        (Verdict::Met, Some(_)) => ("Met", output::style(Status::Current)),
+        (WaitState::Met, Some(_)) => ("Met", output::style(Status::Current)),
         // The objects of an app may be ready while its sync is not.
-        (Verdict::Hopeless, Some(Status::Current)) => (Status::Failed.word(), output::style(Status::Failed)),
-        (Verdict::Waiting, Some(Status::Current)) => ("Waiting", output::style(Status::InProgress)),
+        (WaitState::Hopeless, Some(Status::Current)) => {
+            (Status::Failed.word(), output::style(Status::Failed))
+        }
+        (WaitState::Waiting, Some(Status::Current)) => ("Waiting", output::style(Status::InProgress)),
         (_, Some(status)) => (status.word(), output::style(status)),
     }
 }
@@ -215,7 +217,7 @@ fn why(row: &Row) -> String {
     let judgement = &row.judgement;
     let message = text::line(&judgement.message);
     let is_said = judgement.reason.is_empty()
-        || judgement.verdict == Verdict::Met
+        || judgement.verdict == WaitState::Met
         || judgement.status == Some(Status::NotFound)
         || message.contains(&judgement.reason);
     match (is_said, message.is_empty()) {
@@ -254,14 +256,14 @@ fn table(wait: &Wait, several: bool, going: Option<(Duration, Options)>) -> Vec<
         let judgement = &row.judgement;
         let (word, style) = word(wait.until(), row);
         let met = match (judgement.verdict, row.met_since, going) {
-            (Verdict::Met, Some(since), Some((at, options))) if at < since + options.stable_for => {
+            (WaitState::Met, Some(since), Some((at, options))) if at < since + options.stable_for => {
                 let (so_far, all) = (at.saturating_sub(since).as_secs(), options.stable_for.as_secs());
                 format!("{so_far} of {all} s")
             }
-            (Verdict::Met, ..) => "yes".to_owned(),
-            (Verdict::Waiting, ..) => "no".to_owned(),
-            (Verdict::Hopeless, ..) => "never".to_owned(),
-            (Verdict::Unobserved, ..) => "?".to_owned(),
+            (WaitState::Met, ..) => "yes".to_owned(),
+            (WaitState::Waiting, ..) => "no".to_owned(),
+            (WaitState::Hopeless, ..) => "never".to_owned(),
+            (WaitState::Unobserved, ..) => "?".to_owned(),
         };
         let mut cells = vec![
             Cell::new(name(&judgement.subject, placed)),
@@ -292,7 +294,7 @@ fn phrase(until: &Until) -> String {
 }
 
 fn counted(wait: &Wait) -> (usize, usize) {
-    let met = wait.rows().filter(|row| row.judgement.verdict == Verdict::Met).count();
+    let met = wait.rows().filter(|row| row.judgement.verdict == WaitState::Met).count();
     (met, wait.rows().count())
 }
 
@@ -359,7 +361,7 @@ fn last_words(
     let placed = has_several_places(wait);
     for (row, item) in wait.rows().zip(&summary.items) {
         let judgement = &row.judgement;
-        if judgement.verdict == Verdict::Met {
+        if judgement.verdict == WaitState::Met {
             continue;
         }
         let cluster = if several { format!("{} ", judgement.cluster) } else { String::new() };

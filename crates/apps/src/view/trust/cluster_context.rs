@@ -18,7 +18,7 @@ use crate::owners::{controllers, dependents};
 use crate::view::{command, time};
 
 /// One cluster, its apps, and the time for which it is judged.
-pub(super) struct Ground<'a> {
+pub(super) struct ClusterContext<'a> {
     pub(super) objects: &'a dyn Objects,
     pub(super) list: &'a AppList,
     /// The time that the caller takes for now.
@@ -51,13 +51,13 @@ pub(super) struct Ground<'a> {
 /// The tolerated clock skew: clocks differ by some seconds in the best of clusters.
 pub(super) const TOLERANCE: SignedDuration = SignedDuration::from_secs(30);
 
-impl<'a> Ground<'a> {
+impl<'a> ClusterContext<'a> {
     pub(super) fn new(
         objects: &'a dyn Objects,
         list: &'a AppList,
         asked_at: Timestamp,
         shape: TrustShape,
-    ) -> Ground<'a> {
+    ) -> ClusterContext<'a> {
         let mut claims: HashMap<&ObjectKey, Vec<usize>> = HashMap::new();
         let mut declaring: HashMap<&ObjectKey, Vec<usize>> = HashMap::new();
         let mut worst: HashMap<&ObjectKey, Vec<usize>> = HashMap::new();
@@ -81,7 +81,7 @@ impl<'a> Ground<'a> {
         let latest = there.saturating_add(TOLERANCE).unwrap_or(Timestamp::MAX);
         let (newest, future) = traces(objects, latest);
         let now = if objects.is_dated() { there } else { newest.unwrap_or(there).min(there) };
-        Ground {
+        ClusterContext {
             objects,
             list,
             asked_at,
