@@ -12,10 +12,10 @@ use crate::error::BoxError;
 
 /// Maximum number of streams per HTTP/2 connection. A request beyond the server's limit would wait inside hyper without
 /// a trace; here it waits in the `Queue` phase.
-const STREAMS: usize = 90;
+const MAX_STREAMS: usize = 90;
 
 /// Maximum number of streams per HTTP/1.1 connection, which has no streams: each watch is a connection.
-const CONNECTIONS: usize = 1;
+const MAX_HTTP1_STREAMS: usize = 1;
 
 /// Creates the client of a further connection, which its first request opens.
 pub(crate) type Opener = Box<dyn Fn() -> Result<kube::Client, BoxError> + Send + Sync>;
@@ -44,10 +44,10 @@ pub(crate) struct Channels {
 impl Channels {
     pub(crate) fn new(client: kube::Client, protocol: Protocol, open: Opener) -> Channels {
         let lasting = match protocol {
-            Protocol::Http1 => CONNECTIONS,
-            Protocol::Http2 => STREAMS,
+            Protocol::Http1 => MAX_HTTP1_STREAMS,
+            Protocol::Http2 => MAX_STREAMS,
         };
-        let first = Channel::new(client, STREAMS);
+        let first = Channel::new(client, MAX_STREAMS);
         Channels { first, lasting: Mutex::new(Vec::new()), streams: lasting, open }
     }
 

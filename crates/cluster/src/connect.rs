@@ -40,14 +40,14 @@ use crate::record::{Log, RequestRecord};
 /// HTTP/2 flow-control windows, in bytes. With HTTP/2's default of 64 KiB a page of a list takes seventy round trips.
 const STREAM_WINDOW: u32 = 2 << 20;
 const CONNECTION_WINDOW: u32 = 8 << 20;
-const LARGEST_FRAME: u32 = 256 << 10;
+const MAX_FRAME: u32 = 256 << 10;
 
 /// HTTP/2 pings. A connection with only watches may be silent for minutes, and pings detect that it is dead.
-const PING_EVERY: Duration = Duration::from_secs(15);
-const PING_ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+const PING_INTERVAL: Duration = Duration::from_secs(15);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time limit for further connections; the first has the caller's deadline.
-const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The HTTP version spoken with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -381,9 +381,9 @@ impl Attempt<'_> {
             .http2_only(protocol == Protocol::Http2)
             .http2_initial_stream_window_size(STREAM_WINDOW)
             .http2_initial_connection_window_size(CONNECTION_WINDOW)
-            .http2_max_frame_size(LARGEST_FRAME)
-            .http2_keep_alive_interval(PING_EVERY)
-            .http2_keep_alive_timeout(PING_ANSWERED_WITHIN)
+            .http2_max_frame_size(MAX_FRAME)
+            .http2_keep_alive_interval(PING_INTERVAL)
+            .http2_keep_alive_timeout(PING_TIMEOUT)
             .build::<_, Body>(connector);
         let service = ServiceBuilder::new()
             .layer(self.config.base_uri_layer())
@@ -451,7 +451,7 @@ where
                 let connecting = self.connector.call(uri);
                 Box::pin(async move {
                     // A server that accepts connections and never answers must not hold up all callers.
-                    match tokio::time::timeout(CONNECTED_WITHIN, connecting).await {
+                    match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
                         Ok(connected) => connected.map_err(Into::into),
                         Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
                     }

@@ -53,7 +53,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    const MOST: usize = 20_000;
+    const MAX_RECORDS: usize = 20_000;
 
     pub(crate) fn new() -> Log {
         Log {
@@ -85,7 +85,7 @@ impl Log {
         self.bytes.fetch_add(record.bytes, Ordering::Relaxed);
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         // A process may follow a cluster for days.
-        if records.len() < Log::MOST {
+        if records.len() < Log::MAX_RECORDS {
             records.push(record);
         }
     }

@@ -107,7 +107,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 }
 
 /// Maximum number of characters of one cause, since some contain text from the peer.
-const LONGEST_CAUSE: usize = 400;
+const MAX_CAUSE: usize = 400;
 
 fn add_causes(text: &mut String, mut cause: Option<&dyn Error>) {
     let mut whole = text.clone();
@@ -116,8 +116,8 @@ fn add_causes(text: &mut String, mut cause: Option<&dyn Error>) {
         // Some errors repeat their cause in their own text.
         if !whole.ends_with(&own) {
             text.push_str(": ");
-            match own.len() > LONGEST_CAUSE {
-                true => text.push_str(&one_line(&own, LONGEST_CAUSE)),
+            match own.len() > MAX_CAUSE {
+                true => text.push_str(&one_line(&own, MAX_CAUSE)),
                 false => text.push_str(&own),
             }
             whole.push_str(&own);

@@ -24,36 +24,36 @@ use crate::memory::Held;
 use crate::read::{
     ESCAPED, ListRequest, METADATA, METADATA_LIST, METADATA_PROTOBUF, PROTOBUF, WHOLE, index_cost, path_of,
 };
-use crate::request::{Ask, JSON, LARGEST as LARGEST_PAGE, too_large};
+use crate::request::{Ask, JSON, MAX_RESPONSE as MAX_PAGE_BYTES, too_large};
 
 /// Number of objects per page. It grows by a factor after each list that was too slow for its pages' token, up to a
 /// maximum.
-const PAGE: u32 = 500;
-const LARGER: u32 = 8;
-const LARGEST: u32 = 32_000;
+const FIRST_PAGE: u32 = 500;
+const PAGE_GROWTH: u32 = 8;
+const MAX_PAGE: u32 = 32_000;
 
 /// Round-trip time below which lists are streamed: further pages then cost less than compressing one.
-const NEAR: Duration = Duration::from_millis(15);
+const NEAR_ROUND_TRIP: Duration = Duration::from_millis(15);
 
 /// Maximum size of a batch of a watch, in bytes, while more is already there.
-const CHUNK: usize = 512 << 10;
+const MAX_CHUNK: usize = 512 << 10;
 
 /// Bytes of a response that are held without charging the cluster.
-const UNCHARGED: usize = 16 << 10;
+const MAX_UNCHARGED: usize = 16 << 10;
 
 /// Maximum size of a response about one object, in bytes.
-const LARGEST_ANSWER: usize = 8 << 20;
+const MAX_ANSWER_BYTES: usize = 8 << 20;
 
 /// A watch that ends earlier than planned by this much was ended by something else.
-const ON_TIME: Duration = Duration::from_secs(10);
+const END_TOLERANCE: Duration = Duration::from_secs(10);
 
 /// A watch that ends sooner than this counts as failed, whatever it brought.
-const AT_ONCE: Duration = Duration::from_secs(1);
+const MIN_WATCH: Duration = Duration::from_secs(1);
 
 /// Number of consecutive watches that may end at once before that is reported. A server that shuts down ends one; a
 /// watch that brings changes each time works, though badly.
-const GOODBYES: u32 = 1;
-const GOODBYES_WITH_NEWS: u32 = 4;
+const MAX_EARLY_ENDS: u32 = 1;
+const MAX_EARLY_ENDS_WITH_CHANGES: u32 = 4;
 
 /// The error if the reader is gone.
 pub(super) struct Unread;
@@ -90,7 +90,7 @@ pub(super) fn streams(shared: &Shared) -> bool {
         && match shared.settings.lists {
             Lists::Streams => true,
             Lists::Pages => false,
-            Lists::Measured => shared.connection().cluster.round_trip() < NEAR,
+            Lists::Measured => shared.connection().cluster.round_trip() < NEAR_ROUND_TRIP,
         }
 }
 
@@ -168,7 +168,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
                 early += 1;
                 let problem = "the server ends the watch as soon as it begins".to_owned();
                 let error = ReadError::Unexpected { what: task.what.clone(), problem };
-                if early > if moved { GOODBYES_WITH_NEWS } else { GOODBYES } {
+                if early > if moved { MAX_EARLY_ENDS_WITH_CHANGES } else { MAX_EARLY_ENDS } {
                     let (reason, message) = (error.reason().as_str(), error.to_string());
                     task.tell(ScopeState::Broken { reason, message }).await?;
                 }
@@ -394,7 +394,8 @@ impl<'a> Task<'a> {
         self.send(Delivery::Began(self.followed.id)).await?;
         let scope = &self.followed.scope;
         let accept = if scope.projection == Projection::Metadata { METADATA_LIST } else { JSON };
-        let limit = LARGER.saturating_pow(self.outpaced).saturating_mul(PAGE).min(LARGEST).to_string();
+        let limit =
+            PAGE_GROWTH.saturating_pow(self.outpaced).saturating_mul(FIRST_PAGE).min(MAX_PAGE).to_string();
         let mut continued: Option<String> = None;
         let mut pages = 0;
         self.followed.progress().malformed = 0;
@@ -418,7 +419,8 @@ impl<'a> Task<'a> {
                 }
             };
             let mut held = self.shared.connection().cluster.hold();
-            let page = match read_whole(self.shared, &self.what, &mut stream, LARGEST_PAGE, &mut held).await {
+            let page = match read_whole(self.shared, &self.what, &mut stream, MAX_PAGE_BYTES, &mut held).await
+            {
                 Ok(page) => page,
                 Err(ended) => return Ok(ended),
             };
@@ -524,9 +526,9 @@ impl<'a> Task<'a> {
         }
         drop(progress);
         let lived = begun.elapsed();
-        if matches!(ended, Ended::Closed) && lived + ON_TIME < Duration::from_secs(planned.into()) {
+        if matches!(ended, Ended::Closed) && lived + END_TOLERANCE < Duration::from_secs(planned.into()) {
             let moved = self.followed.progress().resource_version != version;
-            return Ok(Ended::Early { at_once: lived < AT_ONCE, moved });
+            return Ok(Ended::Early { at_once: lived < MIN_WATCH, moved });
         }
         Ok(ended)
     }
@@ -570,7 +572,7 @@ impl<'a> Task<'a> {
                         held.extend_from_slice(&skipping.rest(bytes));
                     }
                 }
-                if ended.is_some() || held.len() >= CHUNK {
+                if ended.is_some() || held.len() >= MAX_CHUNK {
                     break;
                 }
                 match stream.ready(self.shared) {
@@ -650,7 +652,7 @@ impl Question<'_> {
             Err(refusal) => return Some(Ended::Failed(refusal)),
         };
         let mut held = shared.connection().cluster.hold();
-        let page = match read_whole(shared, &ask.what, &mut stream, LARGEST_ANSWER, &mut held).await {
+        let page = match read_whole(shared, &ask.what, &mut stream, MAX_ANSWER_BYTES, &mut held).await {
             Ok(page) => page,
             Err(ended) => return Some(ended),
         };
@@ -706,9 +708,9 @@ async fn read_whole(
     }
 }
 
-/// Charges the cluster for `bytes` of a response in progress, if they exceed [`UNCHARGED`].
+/// Charges the cluster for `bytes` of a response in progress, if they exceed [`MAX_UNCHARGED`].
 fn charge(held: &mut Held, what: &str, bytes: usize) -> Result<(), ReadError> {
-    held.set(what, if bytes > UNCHARGED { bytes as u64 } else { 0 })
+    held.set(what, if bytes > MAX_UNCHARGED { bytes as u64 } else { 0 })
 }
 
 /// The rest of an item that is too long and is skipped.

@@ -17,8 +17,8 @@ use crate::error::{Fault, Phase, ReadError};
 use crate::request::{AGENT, Answer, Ask, refused, retry_after};
 
 /// Limits for reading the body of an error response.
-const REFUSAL: usize = 64 << 10;
-const REFUSAL_WITHIN: Duration = Duration::from_secs(5);
+const MAX_REFUSAL: usize = 64 << 10;
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A failure, and the time that the server asks to wait.
 #[derive(Debug)]
@@ -197,13 +197,13 @@ impl Stream {
         let read = async {
             while let Some(Ok(bytes)) = self.next(shared).await {
                 body.extend_from_slice(&bytes);
-                if body.len() > REFUSAL {
+                if body.len() > MAX_REFUSAL {
                     break;
                 }
             }
         };
         // The body is optional: the status already says that the server refused.
-        let _ = tokio::time::timeout(REFUSAL_WITHIN, read).await;
+        let _ = tokio::time::timeout(REFUSAL_TIMEOUT, read).await;
         let mut text = Vec::new();
         if self.is_protobuf && protobuf::write_json(&body, Extent::Whole, &mut text).is_ok() {
             body = text;

@@ -4,10 +4,10 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 /// Number of bytes per read, and approximate size of a chunk.
-const PIECE: usize = 64 << 10;
+const READ_SIZE: usize = 64 << 10;
 
 /// Maximum size of a line or YAML document, in bytes; a longer one is not a Kubernetes object.
-const LONGEST: usize = 256 << 20;
+const MAX_UNIT: usize = 256 << 20;
 
 /// The format of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,10 +71,10 @@ impl Chunks {
             if let Some(end) = end {
                 return Ok(Some(self.cut(end, shape)));
             }
-            if shape != Shape::Json && self.rest.len() > LONGEST {
+            if shape != Shape::Json && self.rest.len() > MAX_UNIT {
                 let what = if shape == Shape::Yaml { "document" } else { "line" };
                 let message =
-                    format!("the {what} at line {} is longer than {} MiB", self.line, LONGEST >> 20);
+                    format!("the {what} at line {} is longer than {} MiB", self.line, MAX_UNIT >> 20);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
             }
             // A separator may span two reads.
@@ -86,14 +86,14 @@ impl Chunks {
         if self.ended {
             return Ok(());
         }
-        self.rest.reserve(PIECE);
-        let read = (&mut self.reader).take(PIECE as u64).read_to_end(&mut self.rest)?;
-        self.ended = read < PIECE;
+        self.rest.reserve(READ_SIZE);
+        let read = (&mut self.reader).take(READ_SIZE as u64).read_to_end(&mut self.rest)?;
+        self.ended = read < READ_SIZE;
         Ok(())
     }
 
     fn cut(&mut self, end: usize, shape: Shape) -> Chunk {
-        let mut rest = Vec::with_capacity(self.rest.len() - end + PIECE);
+        let mut rest = Vec::with_capacity(self.rest.len() - end + READ_SIZE);
         rest.extend_from_slice(&self.rest[end..]);
         self.rest.truncate(end);
         let text = std::mem::replace(&mut self.rest, rest);
@@ -186,7 +186,7 @@ mod tests {
         let yaml = vec![document; 1500].join("---\n");
         assert_eq!(chunks(&yaml), (Some(Shape::Yaml), yaml.clone()));
 
-        let line = format!("{{\"kind\":\"{}\"}}\n", "x".repeat(PIECE * 2));
+        let line = format!("{{\"kind\":\"{}\"}}\n", "x".repeat(READ_SIZE * 2));
         let lines = line.repeat(4);
         assert_eq!(chunks(&lines), (Some(Shape::Lines { exact: false }), lines.clone()));
     }
