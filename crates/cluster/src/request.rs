@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::connect::Cluster;
 use crate::error::{Fault, Phase, ReadError, one_line};
-use crate::record::{RequestRecord, clock_ahead};
+use crate::request_log::{RequestRecord, clock_ahead};
 
 pub(crate) const AGENT: &str = concat!("taffrail/", env!("CARGO_PKG_VERSION"));
 
@@ -165,7 +165,7 @@ impl Cluster {
                     problem: format!("cannot be asked for: {error}"),
                 })
             })?;
-        let place = self.deadline.limit(self.shared.channels.first.streams.acquire()).await;
+        let place = self.deadline.limit(self.shared.pool.first.streams.acquire()).await;
         // The semaphore is never closed.
         let _place = place.and_then(Result::ok).ok_or_else(|| Lost::unsent(timed_out(Phase::Queue)))?;
 
@@ -184,7 +184,7 @@ impl Cluster {
         };
         let mut phase = Phase::Headers;
         let exchange = async {
-            let response = self.shared.channels.first.client.send(request).await?;
+            let response = self.shared.pool.first.client.send(request).await?;
             phase = Phase::Body;
             record.status = Some(response.status());
             record.clock_ahead = clock_ahead(response.headers(), Timestamp::now());

@@ -28,13 +28,13 @@ pub enum Change<'a> {
 pub struct Batch {
     pub(super) followed: Arc<Followed>,
     pub(super) text: Vec<u8>,
-    pub(super) form: Travelling,
+    pub(super) form: WireFormat,
     pub(super) epoch: u64,
 }
 
 /// The wire format of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Travelling {
+pub(super) enum WireFormat {
     /// Items of a page of a list.
     Items(Items),
     /// The end of a page whose items came before.
@@ -105,15 +105,15 @@ impl Batch {
     /// Decodes the batch and calls `visit` with each change in order. One `parser` can serve all batches.
     pub fn read(self, parser: &mut Parser, mut visit: impl FnMut(Change<'_>)) {
         match self.form {
-            Travelling::Items(ref items) => self.items(items, parser, &mut visit),
-            Travelling::PageEnd(ref end) => self.page_end(end, &mut visit),
-            Travelling::Lines => {
+            WireFormat::Items(ref items) => self.items(items, parser, &mut visit),
+            WireFormat::PageEnd(ref end) => self.page_end(end, &mut visit),
+            WireFormat::Lines => {
                 let mut lines = self.text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
                 // The server resends what follows a damaged line.
                 let _ = lines.all(|line| self.line(line, parser, &mut visit));
                 self.end_if_over();
             }
-            Travelling::Frames => {
+            WireFormat::Frames => {
                 let mut line = Vec::new();
                 let _ = frames(&self.text).all(|frame| {
                     line.clear();
@@ -128,7 +128,7 @@ impl Batch {
                 });
                 self.end_if_over();
             }
-            Travelling::TooLong { limit } => {
+            WireFormat::TooLong { limit } => {
                 let start = one_line(&String::from_utf8_lossy(&self.text), 120);
                 let reason = format!("a line of over {limit} bytes was skipped: {start}");
                 visit(Change::Malformed(MalformedItem { index: 0, name: None, reason }));

@@ -11,7 +11,7 @@ use kube::client::Body;
 use taffrail_object::protobuf::{self, Extent};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::pace::Purpose;
+use super::costs::Purpose;
 use super::{Connection, Shared};
 use crate::error::{Fault, Phase, ReadError};
 use crate::request::{AGENT, Answer, Ask, refused, retry_after};
@@ -67,13 +67,13 @@ async fn begin(
     compressed: bool,
 ) -> Result<Stream, Refusal> {
     let cluster = &connection.cluster;
-    let channels = &cluster.shared.channels;
+    let pool = &cluster.shared.pool;
     let lost = |error: &(dyn std::error::Error + 'static)| Fault::of(error);
     let (client, place) = match purpose {
         Purpose::Watch => {
             // Open files are scarce, and other clusters need theirs.
             let most = cluster.charge.connections();
-            let place = channels.lasting(most).map_err(|source| ReadError::Transport {
+            let place = pool.lasting(most).map_err(|source| ReadError::Transport {
                 what: ask.what.clone(),
                 fault: lost(source.as_ref()),
                 source: Some(source),
@@ -84,7 +84,7 @@ async fn begin(
             })?
         }
         _ => {
-            let first = &channels.first;
+            let first = &pool.first;
             // The semaphore is never closed.
             let place = first
                 .streams
