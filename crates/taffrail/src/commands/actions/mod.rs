@@ -4,8 +4,8 @@
 
 mod arguments;
 mod creating;
-mod doing;
 mod list;
+mod run;
 mod sites;
 mod writing;
 
@@ -20,8 +20,8 @@ use crate::complaint::{Complaint, chain};
 use crate::rule_source;
 
 pub(crate) use arguments::{ActionArguments, ActionsArguments};
-pub(crate) use doing::run;
 pub(crate) use list::list;
+pub(crate) use run::run;
 
 /// An action and the origin of its script.
 struct Offer {

@@ -122,7 +122,7 @@ impl Task {
 }
 
 /// The run of a verb on all selected apps.
-pub(super) struct Doing<'a> {
+pub(super) struct VerbRun<'a> {
     verb: Verb,
     arguments: &'a ActingArguments,
     tasks: Vec<Task>,
@@ -134,9 +134,9 @@ pub(super) struct Doing<'a> {
     is_previewed: bool,
 }
 
-impl<'a> Doing<'a> {
-    pub(super) fn new(verb: Verb, arguments: &'a ActingArguments) -> Doing<'a> {
-        Doing {
+impl<'a> VerbRun<'a> {
+    pub(super) fn new(verb: Verb, arguments: &'a ActingArguments) -> VerbRun<'a> {
+        VerbRun {
             verb,
             arguments,
             tasks: Vec::new(),
