@@ -28,26 +28,26 @@ use rustls::ClientConfig;
 use tower::{Service, ServiceBuilder, ServiceExt};
 use tower_http::decompression::DecompressionLayer;
 
-use crate::channels::Channels;
+use crate::connection_pool::ConnectionPool;
 use crate::deadline::Deadline;
 use crate::error::{BoxError, ConnectError, Fault, Phase, ReadError};
 use crate::exec_plugin::{self, PluginError};
 use crate::feed::Cost;
 use crate::kubeconfig::Context;
 use crate::memory::{Charge, Held};
-use crate::record::{Log, RequestRecord};
+use crate::request_log::{RequestLog, RequestRecord};
 
 /// HTTP/2 flow-control windows, in bytes. With HTTP/2's default of 64 KiB a page of a list takes seventy round trips.
 const STREAM_WINDOW: u32 = 2 << 20;
 const CONNECTION_WINDOW: u32 = 8 << 20;
-const LARGEST_FRAME: u32 = 256 << 10;
+const MAX_FRAME: u32 = 256 << 10;
 
 /// HTTP/2 pings. A connection with only watches may be silent for minutes, and pings detect that it is dead.
-const PING_EVERY: Duration = Duration::from_secs(15);
-const PING_ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+const PING_INTERVAL: Duration = Duration::from_secs(15);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time limit for further connections; the first has the caller's deadline.
-const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The HTTP version spoken with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +70,8 @@ pub struct Cluster {
 }
 
 pub(crate) struct Shared {
-    pub(crate) channels: Channels,
-    pub(crate) log: Log,
+    pub(crate) pool: ConnectionPool,
+    pub(crate) log: RequestLog,
     context: String,
     namespace: String,
     server: String,
@@ -129,7 +129,7 @@ impl Cluster {
         let begun = tokio::time::Instant::now();
         let proxy = config.proxy_url.clone();
         let attempt = Attempt { context, config, deadline };
-        let (channels, protocol) = match proxy {
+        let (pool, protocol) = match proxy {
             None => attempt.connect(tcp).await?,
             Some(proxy) if proxy.scheme_str() == Some("socks5") => {
                 let mut socks = SocksV5::new(proxy.clone(), tcp);
@@ -153,8 +153,8 @@ impl Cluster {
         };
         Ok(Cluster {
             shared: Arc::new(Shared {
-                channels,
-                log: Log::new(),
+                pool,
+                log: RequestLog::new(),
                 context: context.name.clone(),
                 namespace: context.namespace.clone(),
                 server: context.server(),
@@ -237,7 +237,7 @@ impl Cluster {
 
     /// Returns the number of connections; more than one only with many watches.
     pub fn connections(&self) -> usize {
-        self.shared.channels.connections()
+        self.shared.pool.connections()
     }
 
     /// Returns the time that name resolution, connection and TLS handshake took.
@@ -308,7 +308,7 @@ impl Attempt<'_> {
     }
 
     /// Opens a connection over `tcp` and adds kube's layers.
-    async fn connect<C>(self, tcp: C) -> Result<(Channels, Protocol), ConnectError>
+    async fn connect<C>(self, tcp: C) -> Result<(ConnectionPool, Protocol), ConnectError>
     where
         C: Service<Uri> + Clone + Send + Sync + 'static,
         C::Response: Connection + Read + Write + Send + Unpin + 'static,
@@ -358,7 +358,7 @@ impl Attempt<'_> {
             // bound.
             further.client(connector, protocol, true).map_err(BoxError::from)
         };
-        Ok((Channels::new(client, protocol, Box::new(open)), protocol))
+        Ok((ConnectionPool::new(client, protocol, Box::new(open)), protocol))
     }
 
     /// Creates a client over `connector` with kube's layers for addresses and credentials; with `is_plain` it does not
@@ -381,9 +381,9 @@ impl Attempt<'_> {
             .http2_only(protocol == Protocol::Http2)
             .http2_initial_stream_window_size(STREAM_WINDOW)
             .http2_initial_connection_window_size(CONNECTION_WINDOW)
-            .http2_max_frame_size(LARGEST_FRAME)
-            .http2_keep_alive_interval(PING_EVERY)
-            .http2_keep_alive_timeout(PING_ANSWERED_WITHIN)
+            .http2_max_frame_size(MAX_FRAME)
+            .http2_keep_alive_interval(PING_INTERVAL)
+            .http2_keep_alive_timeout(PING_TIMEOUT)
             .build::<_, Body>(connector);
         let service = ServiceBuilder::new()
             .layer(self.config.base_uri_layer())
@@ -451,7 +451,7 @@ where
                 let connecting = self.connector.call(uri);
                 Box::pin(async move {
                     // A server that accepts connections and never answers must not hold up all callers.
-                    match tokio::time::timeout(CONNECTED_WITHIN, connecting).await {
+                    match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
                         Ok(connected) => connected.map_err(Into::into),
                         Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
                     }

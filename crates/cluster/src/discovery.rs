@@ -17,17 +17,17 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
      application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
 /// Maximum number of kinds read from a cluster; large real clusters have a tenth of that.
-const KINDS: usize = 5_000;
+const MAX_KINDS: usize = 5_000;
 
 /// Maximum number of group versions requested one by one.
-const VERSIONS: usize = 1_000;
+const MAX_VERSIONS: usize = 1_000;
 
 /// Maximum number of broken groups that are listed.
-const BROKEN: usize = 1_000;
+const MAX_BROKEN: usize = 1_000;
 
 /// Maximum length of names in Kubernetes, and maximum number of short names or verbs of a kind.
-const NAME: usize = 253;
-const WORDS: usize = 32;
+const MAX_NAME: usize = 253;
+const MAX_WORDS: usize = 32;
 
 /// A resource that the server serves, in all its versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,9 +67,9 @@ impl ServedResource {
     fn is_bounded(&self) -> bool {
         let names = [&self.group, &self.kind, &self.plural, &self.singular].into_iter();
         let names = names.chain(&self.versions).chain(&self.short_names).chain(&self.verbs);
-        self.short_names.len() <= WORDS
-            && self.verbs.len() <= WORDS
-            && names.into_iter().all(|name| name.len() <= NAME)
+        self.short_names.len() <= MAX_WORDS
+            && self.verbs.len() <= MAX_WORDS
+            && names.into_iter().all(|name| name.len() <= MAX_NAME)
     }
 
     fn at(&self, version: &str) -> ApiResource {
@@ -183,7 +183,7 @@ impl Discovery {
     /// Adds the resources of one version of a group. Versions come in the group's order of preference.
     fn add(&mut self, group: &str, version: &str, found: Vec<ServedResource>) {
         for resource in found {
-            if self.resources.len() >= KINDS || !resource.is_bounded() {
+            if self.resources.len() >= MAX_KINDS || !resource.is_bounded() {
                 self.left_out[0] += 1;
                 continue;
             }
@@ -203,7 +203,8 @@ impl Discovery {
 
     /// Adds a broken group for each bound that was exceeded, so that kinds left out count as possibly served.
     fn tell_left_out(&mut self) {
-        let whole = [("kinds", self.resources.len()), ("API versions", VERSIONS), ("broken groups", BROKEN)];
+        let whole =
+            [("kinds", self.resources.len()), ("API versions", MAX_VERSIONS), ("broken groups", MAX_BROKEN)];
         for ((what, read), more) in whole.into_iter().zip(self.left_out) {
             if more > 0 {
                 let reason = format!("of the cluster's {what} {read} are read, and {more} more are not");
@@ -213,7 +214,7 @@ impl Discovery {
     }
 
     fn break_off(&mut self, name: impl Into<String>, reason: impl ToString) {
-        if self.broken.len() >= BROKEN {
+        if self.broken.len() >= MAX_BROKEN {
             self.left_out[2] += 1;
             return;
         }
@@ -343,8 +344,8 @@ impl Cluster {
         };
         let core = take(&core_ask, core);
         let groups = take(&groups_ask, groups);
-        discovery.left_out[1] = pending.len().saturating_sub(VERSIONS);
-        pending.truncate(VERSIONS);
+        discovery.left_out[1] = pending.len().saturating_sub(MAX_VERSIONS);
+        pending.truncate(MAX_VERSIONS);
         self.ask_versions(pending, &mut discovery).await;
         // One half may have come in the plain form and the other in the aggregated one.
         discovery.resources.sort_by_key(|resource| !resource.group.is_empty());

@@ -22,7 +22,7 @@ use crate::deadline::Deadline;
 use crate::error::one_line;
 
 /// Maximum number of bytes kept of a plugin's output; more is not a credential.
-const OUTPUT: u64 = 1 << 20;
+const MAX_OUTPUT: u64 = 1 << 20;
 
 /// The running exec plugins.
 ///
@@ -191,7 +191,7 @@ async fn run(mut command: Command, plugins: &Plugins) -> io::Result<(ExitStatus,
 async fn bounded(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     let mut kept = Vec::new();
     if let Some(mut pipe) = pipe {
-        (&mut pipe).take(OUTPUT).read_to_end(&mut kept).await?;
+        (&mut pipe).take(MAX_OUTPUT).read_to_end(&mut kept).await?;
         tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
     }
     Ok(kept)

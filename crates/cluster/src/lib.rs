@@ -6,8 +6,8 @@
 //! failure has a [`Reason`], and every request is counted ([`Cluster::requests`]).
 
 mod aside;
-mod channels;
 mod connect;
+mod connection_pool;
 mod deadline;
 mod discovery;
 mod error;
@@ -18,8 +18,8 @@ mod kubeconfig;
 mod live;
 mod memory;
 mod read;
-mod record;
 mod request;
+mod request_log;
 mod write;
 
 pub use aside::aside;
@@ -36,6 +36,6 @@ pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use live::{ColdStart, KindSettings, Live, LiveSettings, write_saved};
 pub use memory::{Held, Memory};
 pub use read::{ListPage, ListRequest, Listing, MalformedItem, ObjectBytes, copy_members};
-pub use record::RequestRecord;
+pub use request_log::RequestRecord;
 pub use taffrail_object::ApiResource;
 pub use write::{CreateRequest, FIELD_MANAGER, PatchRequest, PatchType, WriteError};

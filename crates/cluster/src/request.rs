@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::connect::Cluster;
 use crate::error::{Fault, Phase, ReadError, one_line};
-use crate::record::{RequestRecord, clock_ahead};
+use crate::request_log::{RequestRecord, clock_ahead};
 
 pub(crate) const AGENT: &str = concat!("taffrail/", env!("CARGO_PKG_VERSION"));
 
@@ -20,10 +20,10 @@ pub(crate) const AGENT: &str = concat!("taffrail/", env!("CARGO_PKG_VERSION"));
 pub(crate) const JSON: &str = "application/json";
 
 /// Maximum size of a response in bytes, decompressed. Responses are kept whole; a larger one is not a page of a list.
-pub(crate) const LARGEST: usize = 256 << 20;
+pub(crate) const MAX_RESPONSE: usize = 256 << 20;
 
 /// Maximum time that Taffrail waits at a server's request.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// A request to the server.
 #[derive(Debug)]
@@ -143,8 +143,8 @@ impl Cluster {
 
     /// Charges the cluster for the next bytes of a response.
     fn take_in(&self, what: &str, have: usize, more: usize) -> Result<(), ReadError> {
-        if have + more > LARGEST {
-            return Err(too_large(what, LARGEST));
+        if have + more > MAX_RESPONSE {
+            return Err(too_large(what, MAX_RESPONSE));
         }
         self.charge.take(what, more as u64)
     }
@@ -165,7 +165,7 @@ impl Cluster {
                     problem: format!("cannot be asked for: {error}"),
                 })
             })?;
-        let place = self.deadline.limit(self.shared.channels.first.streams.acquire()).await;
+        let place = self.deadline.limit(self.shared.pool.first.streams.acquire()).await;
         // The semaphore is never closed.
         let _place = place.and_then(Result::ok).ok_or_else(|| Lost::unsent(timed_out(Phase::Queue)))?;
 
@@ -184,7 +184,7 @@ impl Cluster {
         };
         let mut phase = Phase::Headers;
         let exchange = async {
-            let response = self.shared.channels.first.client.send(request).await?;
+            let response = self.shared.pool.first.client.send(request).await?;
             phase = Phase::Body;
             record.status = Some(response.status());
             record.clock_ahead = clock_ahead(response.headers(), Timestamp::now());
@@ -232,14 +232,14 @@ pub(crate) fn too_large(what: &str, largest: usize) -> ReadError {
     }
 }
 
-/// Parses `Retry-After` in seconds, limited to [`PATIENCE`].
+/// Parses `Retry-After` in seconds, limited to [`MAX_RETRY_AFTER`].
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     // A number beyond u64 is a long time too.
-    Some(text.parse().map_or(PATIENCE, Duration::from_secs).min(PATIENCE))
+    Some(text.parse().map_or(MAX_RETRY_AFTER, Duration::from_secs).min(MAX_RETRY_AFTER))
 }
 
 pub(crate) fn refused(ask: &Ask, answer: &Answer) -> Failure {
@@ -295,9 +295,9 @@ mod tests {
             retry_after(&headers)
         };
         assert_eq!(wait("3"), Some(Duration::from_secs(3)));
-        assert_eq!(wait("3601"), Some(PATIENCE));
-        assert_eq!(wait("18446744073709551615"), Some(PATIENCE));
-        assert_eq!(wait("99999999999999999999999"), Some(PATIENCE));
+        assert_eq!(wait("3601"), Some(MAX_RETRY_AFTER));
+        assert_eq!(wait("18446744073709551615"), Some(MAX_RETRY_AFTER));
+        assert_eq!(wait("99999999999999999999999"), Some(MAX_RETRY_AFTER));
         assert_eq!(wait("-1"), None);
         assert_eq!(wait("Wed, 21 Oct 2015 07:28:00 GMT"), None);
     }

@@ -10,13 +10,13 @@ use taffrail_object::Object;
 use crate::verdict::Verdict;
 
 /// Base budget for the objects of one kind in one namespace.
-const OF_KIND: Duration = Duration::from_millis(500);
+const KIND_BUDGET: Duration = Duration::from_millis(500);
 
 /// Base budget for everything that one namespace defines.
-const OF_TEACHER: Duration = Duration::from_secs(2);
+const TEACHER_BUDGET: Duration = Duration::from_secs(2);
 
 /// Budget added per object: many times what an honest script takes, so that many honest objects stay within it.
-const EACH: Duration = Duration::from_micros(500);
+const PER_OBJECT: Duration = Duration::from_micros(500);
 
 /// An object that defines health rules for other objects.
 #[derive(Debug, Clone)]
@@ -114,7 +114,7 @@ struct Spent {
 
 impl Spent {
     fn has_room(self, floor: Duration) -> bool {
-        self.time < floor.saturating_add(EACH.saturating_mul(self.objects))
+        self.time < floor.saturating_add(PER_OBJECT.saturating_mul(self.objects))
     }
 }
 
@@ -153,10 +153,10 @@ impl Look {
         let objects = [*target, &*place, object.group(), object.kind()].map(str::to_owned);
         let of_teacher = Some(((*home).to_owned(), (*namespace).to_owned()));
         match payer {
-            Payer::Object => vec![(Account { teacher: None, objects: Some(objects) }, OF_KIND)],
+            Payer::Object => vec![(Account { teacher: None, objects: Some(objects) }, KIND_BUDGET)],
             Payer::Teacher | Payer::Claimant => vec![
-                (Account { teacher: of_teacher.clone(), objects: Some(objects) }, OF_KIND),
-                (Account { teacher: of_teacher, objects: None }, OF_TEACHER),
+                (Account { teacher: of_teacher.clone(), objects: Some(objects) }, KIND_BUDGET),
+                (Account { teacher: of_teacher, objects: None }, TEACHER_BUDGET),
             ],
         }
     }
@@ -180,10 +180,10 @@ impl Look {
 }
 
 /// Number of times that a script may be stopped before it is not run again.
-const STRIKES: u8 = 2;
+const MAX_STRIKES: u8 = 2;
 
 /// Maximum number of kinds and namespaces for which stopped scripts are counted.
-const STRUCK: usize = 10_000;
+const MAX_STRUCK: usize = 10_000;
 
 /// Counts of stopped scripts, by the kind of the objects and the place that contains them.
 #[derive(Debug, Default)]
@@ -199,16 +199,18 @@ impl Strikes {
     /// Returns the verdict for an object in the place `inside` if the script is no longer run there; `None` if it is.
     pub fn verdict(&self, object: &Object<'_>, inside: &str) -> Option<Verdict> {
         let strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Strike { verdict, .. } =
-            strikes.get(&Strikes::place(object, inside)).filter(|strike| strike.times >= STRIKES)?.clone();
-        let message = format!("{}; after {STRIKES} such runs it is not run again", verdict.message);
+        let Strike { verdict, .. } = strikes
+            .get(&Strikes::place(object, inside))
+            .filter(|strike| strike.times >= MAX_STRIKES)?
+            .clone();
+        let message = format!("{}; after {MAX_STRIKES} such runs it is not run again", verdict.message);
         Some(Verdict { message: message.into(), ..verdict })
     }
 
     /// Counts that the script was stopped for an object in the place `inside`, and keeps the verdict.
     pub fn add(&self, object: &Object<'_>, inside: &str, verdict: &Verdict) {
         let mut strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if strikes.len() >= STRUCK {
+        if strikes.len() >= MAX_STRUCK {
             strikes.clear();
         }
         let place = Strikes::place(object, inside);

@@ -51,13 +51,13 @@ fn main() -> ExitCode {
 
 /// The open-file limit for a fleet of thousands of clusters. Not higher: some child programs examine every descriptor
 /// that may be open.
-const MANY_FILES: u64 = 65_536;
+const MAX_OPEN_FILES: u64 = 65_536;
 
-/// Raises the soft limit of open files towards [`MANY_FILES`]. A fleet takes a connection for each cluster, and the
+/// Raises the soft limit of open files towards [`MAX_OPEN_FILES`]. A fleet takes a connection for each cluster, and the
 /// usual limit of 1,024 exists for programs that use `select`.
 fn open_many_files() {
     let limit = getrlimit(Resource::Nofile);
-    let most = limit.maximum.map_or(MANY_FILES, |maximum| maximum.min(MANY_FILES));
+    let most = limit.maximum.map_or(MAX_OPEN_FILES, |maximum| maximum.min(MAX_OPEN_FILES));
     if limit.current.is_some_and(|current| current < most) {
         // If this fails the old limit holds.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..limit });

@@ -7,8 +7,9 @@ use std::time::Duration;
 use taffrail_object::{ApiResource, Projection};
 use tokio::time::Instant;
 
+use super::backoff::Backoff;
+use super::costs::Purpose;
 use super::decode::went_back;
-use super::pace::{Pause, Purpose};
 use super::{Connection, Delivery, Message, Shared};
 use crate::connect::Cluster;
 use crate::deadline::Deadline;
@@ -40,7 +41,7 @@ pub enum Contact {
 
 /// Probes the server when nothing else shows that it is alive, and reports changes of connectivity.
 pub(super) async fn keep(shared: Arc<Shared>) {
-    let mut pause = Pause::new(shared.settings.longest_pause);
+    let mut backoff = Backoff::new(shared.settings.longest_pause);
     let mut lost = false;
     let mut last_version: Option<String> = None;
     loop {
@@ -62,7 +63,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
             Ok(version) => {
                 shared.hear();
                 shared.accept(generation);
-                pause.reset();
+                backoff.reset();
                 let back = std::mem::take(&mut lost);
                 if back {
                     shared.returned.send_modify(|moved| *moved += 1);
@@ -96,7 +97,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
         }
         if lost {
             // Retries begin quickly: a server that was away for a second must not show as lost for ten.
-            tokio::time::sleep(pause.next().min(shared.settings.probe_after)).await;
+            tokio::time::sleep(backoff.next().min(shared.settings.probe_after)).await;
         }
     }
 }
@@ -129,18 +130,18 @@ async fn probe(shared: &Shared) -> Result<Option<String>, ReadError> {
 /// The state of renewing credentials, with its backoff.
 #[derive(Debug)]
 pub(super) struct Renewals {
-    pause: Pause,
+    backoff: Backoff,
     /// The time until which credentials are not renewed, and why.
     refused: Option<(Instant, String)>,
 }
 
 impl Renewals {
     pub(super) fn new(longest_pause: Duration) -> Renewals {
-        Renewals { pause: Pause::new(longest_pause), refused: None }
+        Renewals { backoff: Backoff::new(longest_pause), refused: None }
     }
 
     fn rest(&mut self, why: &str) {
-        self.refused = Some((Instant::now() + self.pause.next(), why.to_owned()));
+        self.refused = Some((Instant::now() + self.backoff.next(), why.to_owned()));
     }
 }
 
@@ -154,7 +155,7 @@ pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String
     }
     // The server accepted renewed credentials since, so renewing them helps.
     if shared.accepted.swap(0, Ordering::Relaxed) > generation {
-        renewals.pause.reset();
+        renewals.backoff.reset();
         renewals.refused = None;
     }
     if let Some((until, why)) = &renewals.refused

@@ -28,13 +28,13 @@ pub enum Change<'a> {
 pub struct Batch {
     pub(super) followed: Arc<Followed>,
     pub(super) text: Vec<u8>,
-    pub(super) form: Travelling,
+    pub(super) form: WireFormat,
     pub(super) epoch: u64,
 }
 
 /// The wire format of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Travelling {
+pub(super) enum WireFormat {
     /// Items of a page of a list.
     Items(Items),
     /// The end of a page whose items came before.
@@ -105,15 +105,15 @@ impl Batch {
     /// Decodes the batch and calls `visit` with each change in order. One `parser` can serve all batches.
     pub fn read(self, parser: &mut Parser, mut visit: impl FnMut(Change<'_>)) {
         match self.form {
-            Travelling::Items(ref items) => self.items(items, parser, &mut visit),
-            Travelling::PageEnd(ref end) => self.page_end(end, &mut visit),
-            Travelling::Lines => {
+            WireFormat::Items(ref items) => self.items(items, parser, &mut visit),
+            WireFormat::PageEnd(ref end) => self.page_end(end, &mut visit),
+            WireFormat::Lines => {
                 let mut lines = self.text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
                 // The server resends what follows a damaged line.
                 let _ = lines.all(|line| self.line(line, parser, &mut visit));
                 self.end_if_over();
             }
-            Travelling::Frames => {
+            WireFormat::Frames => {
                 let mut line = Vec::new();
                 let _ = frames(&self.text).all(|frame| {
                     line.clear();
@@ -128,7 +128,7 @@ impl Batch {
                 });
                 self.end_if_over();
             }
-            Travelling::TooLong { limit } => {
+            WireFormat::TooLong { limit } => {
                 let start = one_line(&String::from_utf8_lossy(&self.text), 120);
                 let reason = format!("a line of over {limit} bytes was skipped: {start}");
                 visit(Change::Malformed(MalformedItem { index: 0, name: None, reason }));
@@ -317,8 +317,8 @@ pub(super) struct PageEnd {
 
 /// Maximum size of a batch of list items, in bytes and items, so that reading it takes no longer than a reader's turn
 /// for one cluster.
-const ITEMS_BYTES: usize = 512 << 10;
-const ITEMS: usize = 2000;
+const MAX_BATCH_BYTES: usize = 512 << 10;
+const MAX_BATCH_ITEMS: usize = 2000;
 
 /// Splits a page into batches of items; each item is parsed later by the reader.
 pub(super) fn split(page: &[u8], projection: Projection) -> (Vec<(Vec<u8>, Items)>, PageEnd) {
@@ -329,7 +329,9 @@ pub(super) fn split(page: &[u8], projection: Projection) -> (Vec<(Vec<u8>, Items
     let mut add = |item: Option<&[u8]>, is_cut: bool| {
         let item = item.unwrap_or_default();
         let is_full = parts.last().is_none_or(|(text, items)| {
-            items.ends.len() >= ITEMS || text.len() + item.len() > ITEMS_BYTES || items.is_cut != is_cut
+            items.ends.len() >= MAX_BATCH_ITEMS
+                || text.len() + item.len() > MAX_BATCH_BYTES
+                || items.is_cut != is_cut
         });
         if is_full {
             parts.push((Vec::new(), Items { first: index, is_cut, ..Items::default() }));
@@ -379,12 +381,12 @@ pub(super) fn split(page: &[u8], projection: Projection) -> (Vec<(Vec<u8>, Items
 }
 
 /// Size of the length before each frame, in bytes.
-const LENGTH: usize = 4;
+const LENGTH_BYTES: usize = 4;
 
 /// Returns the length of the first frame, including its length field; `None` if that is incomplete.
 pub(super) fn frame_length(bytes: &[u8]) -> Option<usize> {
-    let length = bytes.first_chunk::<LENGTH>()?;
-    Some((u32::from_be_bytes(*length) as usize).saturating_add(LENGTH))
+    let length = bytes.first_chunk::<LENGTH_BYTES>()?;
+    Some((u32::from_be_bytes(*length) as usize).saturating_add(LENGTH_BYTES))
 }
 
 /// Iterates over the complete frames in `bytes`.
@@ -393,13 +395,13 @@ fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (frame, after) = rest.split_at_checked(frame_length(rest)?)?;
         rest = after;
-        frame.get(LENGTH..)
+        frame.get(LENGTH_BYTES..)
     })
 }
 
 /// Returns the end of the last complete frame in `bytes`.
 pub(super) fn last_frame_ends(bytes: &[u8]) -> usize {
-    frames(bytes).map(|frame| frame.len() + LENGTH).sum()
+    frames(bytes).map(|frame| frame.len() + LENGTH_BYTES).sum()
 }
 
 /// Returns true if the second resource version is earlier than the first. They are numbers (KEP-5504); other values are
@@ -413,13 +415,13 @@ pub(crate) fn went_back(before: &str, now: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ITEMS, PageEnd, frame_length, frames, last_frame_ends, split};
+    use super::{MAX_BATCH_ITEMS, PageEnd, frame_length, frames, last_frame_ends, split};
     use taffrail_object::Projection;
 
     #[test]
     fn a_page_is_cut_into_what_is_read_at_once() {
         let item = |at: usize| format!(r#"{{"metadata":{{"name":"a{at}"}}}}"#);
-        let items: Vec<String> = (0..2 * ITEMS + 1).map(item).collect();
+        let items: Vec<String> = (0..2 * MAX_BATCH_ITEMS + 1).map(item).collect();
         let page = format!(
             r#"{{"kind":"ThingList","metadata":{{"resourceVersion":"7","continue":"c"}},"items":[{}]}}"#,
             items.join(" ,\n")
@@ -438,7 +440,10 @@ mod tests {
             })
             .collect();
         assert!(found == items, "all in their order");
-        assert_eq!(parts.iter().map(|(_, items)| items.first).collect::<Vec<_>>(), [0, ITEMS, 2 * ITEMS]);
+        assert_eq!(
+            parts.iter().map(|(_, items)| items.first).collect::<Vec<_>>(),
+            [0, MAX_BATCH_ITEMS, 2 * MAX_BATCH_ITEMS]
+        );
 
         let large = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, "x".repeat(300 << 10));
         let page = format!(r#"{{"kind":"ThingList","items":[{large},{large},{large}]}}"#);

@@ -15,9 +15,10 @@
 //!   reader slows the server down.
 //! * A delivery is small, so that reading it does not delay other clusters.
 
+mod backoff;
 mod contact;
+mod costs;
 mod decode;
-mod pace;
 mod scope;
 mod stream;
 
@@ -35,9 +36,9 @@ use crate::connect::Cluster;
 use crate::kubeconfig::Context;
 
 pub use contact::Contact;
+pub use costs::{Cost, Costs, Purpose};
 pub(crate) use decode::went_back;
 pub use decode::{Batch, Change};
-pub use pace::{Cost, Costs, Purpose};
 
 /// A set of objects to follow.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -174,7 +175,7 @@ struct Shared {
     context: Option<Context>,
     outbox: mpsc::Sender<Message>,
     lists: Semaphore,
-    costs: pace::Counters,
+    costs: costs::Counters,
     /// Cost of the requests over connections that were replaced.
     before: Mutex<Cost>,
     /// Time at which bytes last arrived, in milliseconds since `begun`.
@@ -326,7 +327,7 @@ impl Feeds {
             connection: watch::Sender::new(Connection { cluster, generation: 0 }),
             context,
             outbox,
-            costs: pace::Counters::default(),
+            costs: costs::Counters::default(),
             before: Mutex::default(),
             heard: AtomicU64::new(0),
             begun: Instant::now(),

@@ -14,9 +14,10 @@ use taffrail_object::{ApiResource, Projection};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
+use super::backoff::Backoff;
 use super::contact::renew;
-use super::decode::{Travelling, frame_length, last_frame_ends, split, went_back};
-use super::pace::{Pause, Purpose};
+use super::costs::Purpose;
+use super::decode::{WireFormat, frame_length, last_frame_ends, split, went_back};
 use super::stream::{Refusal, Stream, open};
 use super::{Batch, Delivery, Followed, Lists, Message, Scope, ScopeState, Shared};
 use crate::error::{ReadError, Reason};
@@ -24,39 +25,39 @@ use crate::memory::Held;
 use crate::read::{
     ESCAPED, ListRequest, METADATA, METADATA_LIST, METADATA_PROTOBUF, PROTOBUF, WHOLE, index_cost, path_of,
 };
-use crate::request::{Ask, JSON, LARGEST as LARGEST_PAGE, too_large};
+use crate::request::{Ask, JSON, MAX_RESPONSE as MAX_PAGE_BYTES, too_large};
 
 /// Number of objects per page. It grows by a factor after each list that was too slow for its pages' token, up to a
 /// maximum.
-const PAGE: u32 = 500;
-const LARGER: u32 = 8;
-const LARGEST: u32 = 32_000;
+const FIRST_PAGE: u32 = 500;
+const PAGE_GROWTH: u32 = 8;
+const MAX_PAGE: u32 = 32_000;
 
 /// Round-trip time below which lists are streamed: further pages then cost less than compressing one.
-const NEAR: Duration = Duration::from_millis(15);
+const NEAR_ROUND_TRIP: Duration = Duration::from_millis(15);
 
 /// Maximum size of a batch of a watch, in bytes, while more is already there.
-const CHUNK: usize = 512 << 10;
+const MAX_CHUNK: usize = 512 << 10;
 
 /// Bytes of a response that are held without charging the cluster.
-const UNCHARGED: usize = 16 << 10;
+const MAX_UNCHARGED: usize = 16 << 10;
 
 /// Maximum size of a response about one object, in bytes.
-const LARGEST_ANSWER: usize = 8 << 20;
+const MAX_ANSWER_BYTES: usize = 8 << 20;
 
 /// A watch that ends earlier than planned by this much was ended by something else.
-const ON_TIME: Duration = Duration::from_secs(10);
+const END_TOLERANCE: Duration = Duration::from_secs(10);
 
 /// A watch that ends sooner than this counts as failed, whatever it brought.
-const AT_ONCE: Duration = Duration::from_secs(1);
+const MIN_WATCH: Duration = Duration::from_secs(1);
 
 /// Number of consecutive watches that may end at once before that is reported. A server that shuts down ends one; a
 /// watch that brings changes each time works, though badly.
-const GOODBYES: u32 = 1;
-const GOODBYES_WITH_NEWS: u32 = 4;
+const MAX_EARLY_ENDS: u32 = 1;
+const MAX_EARLY_ENDS_WITH_CHANGES: u32 = 4;
 
 /// The error if the reader is gone.
-pub(super) struct Unread;
+pub(super) struct ReaderGone;
 
 /// The reason why a list or watch ended.
 enum Ended {
@@ -90,7 +91,7 @@ pub(super) fn streams(shared: &Shared) -> bool {
         && match shared.settings.lists {
             Lists::Streams => true,
             Lists::Pages => false,
-            Lists::Measured => shared.connection().cluster.round_trip() < NEAR,
+            Lists::Measured => shared.connection().cluster.round_trip() < NEAR_ROUND_TRIP,
         }
 }
 
@@ -120,11 +121,11 @@ struct Task<'a> {
     protobuf: bool,
     /// Number of consecutive lists whose token expired before their last page.
     outpaced: u32,
-    pause: Pause,
+    backoff: Backoff,
     returned: watch::Receiver<u64>,
 }
 
-pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<(), Unread> {
+pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<(), ReaderGone> {
     let mut task = Task {
         shared,
         followed,
@@ -135,7 +136,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
         is_foreign: followed.newest.is_none(),
         protobuf: shared.settings.protobuf && streams(shared),
         outpaced: 0,
-        pause: Pause::new(shared.settings.longest_pause),
+        backoff: Backoff::new(shared.settings.longest_pause),
         returned: shared.returned.subscribe(),
     };
     let mut epoch = shared.epoch.subscribe();
@@ -153,7 +154,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
             ended = task.round(&mut listed_before) => ended?,
         };
         if begun.elapsed() > shared.settings.longest_pause {
-            task.pause.reset();
+            task.backoff.reset();
             (unreadable, early, expired) = (0, 0, 0);
         }
         task.doubt = match ended {
@@ -168,7 +169,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
                 early += 1;
                 let problem = "the server ends the watch as soon as it begins".to_owned();
                 let error = ReadError::Unexpected { what: task.what.clone(), problem };
-                if early > if moved { GOODBYES_WITH_NEWS } else { GOODBYES } {
+                if early > if moved { MAX_EARLY_ENDS_WITH_CHANGES } else { MAX_EARLY_ENDS } {
                     let (reason, message) = (error.reason().as_str(), error.to_string());
                     task.tell(ScopeState::Broken { reason, message }).await?;
                 }
@@ -261,11 +262,11 @@ fn path(scope: &Scope, parameters: &[(&str, &str)]) -> String {
 }
 
 impl<'a> Task<'a> {
-    async fn send(&self, delivery: Delivery) -> Result<(), Unread> {
-        self.shared.outbox.send(Message::Delivery(delivery)).await.map_err(|_| Unread)
+    async fn send(&self, delivery: Delivery) -> Result<(), ReaderGone> {
+        self.shared.outbox.send(Message::Delivery(delivery)).await.map_err(|_| ReaderGone)
     }
 
-    async fn tell(&mut self, state: ScopeState) -> Result<(), Unread> {
+    async fn tell(&mut self, state: ScopeState) -> Result<(), ReaderGone> {
         if self.state.as_ref() == Some(&state) {
             return Ok(());
         }
@@ -273,16 +274,16 @@ impl<'a> Task<'a> {
         self.send(Delivery::State(self.followed.id, state)).await
     }
 
-    async fn batch(&self, text: Vec<u8>, form: Travelling) -> Result<(), Unread> {
+    async fn batch(&self, text: Vec<u8>, form: WireFormat) -> Result<(), ReaderGone> {
         let (followed, epoch) = (self.followed.clone(), self.epoch);
         self.send(Delivery::Batch(Batch { followed, text, form, epoch })).await
     }
 
     /// Waits until the reader has read everything sent.
-    async fn read(&self) -> Result<(), Unread> {
+    async fn read(&self) -> Result<(), ReaderGone> {
         let (answer, read) = oneshot::channel();
-        self.shared.outbox.send(Message::Barrier(answer)).await.map_err(|_| Unread)?;
-        read.await.map_err(|_| Unread)
+        self.shared.outbox.send(Message::Barrier(answer)).await.map_err(|_| ReaderGone)?;
+        read.await.map_err(|_| ReaderGone)
     }
 
     /// Forgets the progress, so that the next round begins with a list.
@@ -292,7 +293,7 @@ impl<'a> Task<'a> {
 
     /// Waits before the next attempt: the backoff, at least `least`, but no longer than until the server is back.
     async fn rest(&mut self, least: Option<Duration>) {
-        let wait = self.pause.next().max(least.unwrap_or_default());
+        let wait = self.backoff.next().max(least.unwrap_or_default());
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
             // The sender lives as long as `shared`.
@@ -304,7 +305,7 @@ impl<'a> Task<'a> {
     }
 
     /// Starts over after the progress became void, with backoff if that happens again.
-    async fn expire(&mut self, before: &mut u32) -> Result<(), Unread> {
+    async fn expire(&mut self, before: &mut u32) -> Result<(), ReaderGone> {
         // Deliveries under way belong to the void state.
         self.read().await?;
         self.forget();
@@ -317,7 +318,7 @@ impl<'a> Task<'a> {
     }
 
     /// Lists if nothing is known yet, then watches.
-    async fn round(&mut self, listed_before: &mut bool) -> Result<Ended, Unread> {
+    async fn round(&mut self, listed_before: &mut bool) -> Result<Ended, ReaderGone> {
         let complete = self.followed.progress().complete;
         if complete {
             return match self.doubt {
@@ -387,14 +388,15 @@ impl<'a> Task<'a> {
     }
 
     /// Reads a list page by page.
-    async fn list(&mut self) -> Result<Ended, Unread> {
+    async fn list(&mut self) -> Result<Ended, ReaderGone> {
         // The semaphore is never closed.
-        let Ok(_place) = self.shared.lists.acquire().await else { return Err(Unread) };
+        let Ok(_place) = self.shared.lists.acquire().await else { return Err(ReaderGone) };
         self.tell(ScopeState::CatchingUp).await?;
         self.send(Delivery::Began(self.followed.id)).await?;
         let scope = &self.followed.scope;
         let accept = if scope.projection == Projection::Metadata { METADATA_LIST } else { JSON };
-        let limit = LARGER.saturating_pow(self.outpaced).saturating_mul(PAGE).min(LARGEST).to_string();
+        let limit =
+            PAGE_GROWTH.saturating_pow(self.outpaced).saturating_mul(FIRST_PAGE).min(MAX_PAGE).to_string();
         let mut continued: Option<String> = None;
         let mut pages = 0;
         self.followed.progress().malformed = 0;
@@ -418,7 +420,8 @@ impl<'a> Task<'a> {
                 }
             };
             let mut held = self.shared.connection().cluster.hold();
-            let page = match read_whole(self.shared, &self.what, &mut stream, LARGEST_PAGE, &mut held).await {
+            let page = match read_whole(self.shared, &self.what, &mut stream, MAX_PAGE_BYTES, &mut held).await
+            {
                 Ok(page) => page,
                 Err(ended) => return Ok(ended),
             };
@@ -453,7 +456,7 @@ impl<'a> Task<'a> {
     }
 
     /// Delivers a page in batches; returns why the list ends if the page cannot be read.
-    async fn page(&self, page: Vec<u8>) -> Result<Option<Ended>, Unread> {
+    async fn page(&self, page: Vec<u8>) -> Result<Option<Ended>, ReaderGone> {
         let projection = self.followed.scope.projection;
         // Splitting a large page must not block other tasks.
         let split = tokio::task::spawn_blocking(move || split(&page, projection)).await;
@@ -462,20 +465,20 @@ impl<'a> Task<'a> {
             return Ok(Some(ReadError::Unexpected { what: self.what.clone(), problem }.into()));
         };
         for (text, items) in parts {
-            self.batch(text, Travelling::Items(items)).await?;
+            self.batch(text, WireFormat::Items(items)).await?;
             // The reader takes turns between clusters.
             self.read().await?;
             if let Some(problem) = self.followed.progress().unreadable.take() {
                 return Ok(Some(ReadError::Unexpected { what: self.what.clone(), problem }.into()));
             }
         }
-        self.batch(Vec::new(), Travelling::PageEnd(end)).await?;
+        self.batch(Vec::new(), WireFormat::PageEnd(end)).await?;
         self.read().await?;
         Ok(None)
     }
 
     /// Watches until the watch ends; with `initial` it begins with a streamed list.
-    async fn watch(&mut self, initial: bool, newest: &str) -> Result<Ended, Unread> {
+    async fn watch(&mut self, initial: bool, newest: &str) -> Result<Ended, ReaderGone> {
         // Long enough that most watches end by other causes, and randomised.
         let planned = 300 + fastrand::u32(0..300);
         let seconds = planned.to_string();
@@ -485,7 +488,7 @@ impl<'a> Task<'a> {
         let place = if initial {
             parameters.extend([("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]);
             // The semaphore is never closed.
-            let Ok(place) = self.shared.lists.acquire().await else { return Err(Unread) };
+            let Ok(place) = self.shared.lists.acquire().await else { return Err(ReaderGone) };
             Some(place)
         } else {
             parameters.push(("resourceVersion", &version));
@@ -524,9 +527,9 @@ impl<'a> Task<'a> {
         }
         drop(progress);
         let lived = begun.elapsed();
-        if matches!(ended, Ended::Closed) && lived + ON_TIME < Duration::from_secs(planned.into()) {
+        if matches!(ended, Ended::Closed) && lived + END_TOLERANCE < Duration::from_secs(planned.into()) {
             let moved = self.followed.progress().resource_version != version;
-            return Ok(Ended::Early { at_once: lived < AT_ONCE, moved });
+            return Ok(Ended::Early { at_once: lived < MIN_WATCH, moved });
         }
         Ok(ended)
     }
@@ -537,13 +540,13 @@ impl<'a> Task<'a> {
         stream: &mut Stream,
         mut place: Option<tokio::sync::SemaphorePermit<'_>>,
         newest: &str,
-    ) -> Result<Ended, Unread> {
+    ) -> Result<Ended, ReaderGone> {
         let longest = self.shared.settings.longest_line;
         let mut held: Vec<u8> = Vec::new();
         let mut charged = self.shared.connection().cluster.hold();
         // A line that is too long is skipped up to its end.
         let mut skipping = Skipping::Nothing;
-        let form = if stream.is_protobuf { Travelling::Frames } else { Travelling::Lines };
+        let form = if stream.is_protobuf { WireFormat::Frames } else { WireFormat::Lines };
         // One timer for all lines: resetting it costs next to nothing, while a new one is inserted and removed each
         // time.
         let mut silent = pin!(tokio::time::sleep(self.shared.settings.silence));
@@ -570,7 +573,7 @@ impl<'a> Task<'a> {
                         held.extend_from_slice(&skipping.rest(bytes));
                     }
                 }
-                if ended.is_some() || held.len() >= CHUNK {
+                if ended.is_some() || held.len() >= MAX_CHUNK {
                     break;
                 }
                 match stream.ready(self.shared) {
@@ -582,7 +585,7 @@ impl<'a> Task<'a> {
                 return Ok(over.into());
             }
             let complete = match form {
-                Travelling::Frames => last_frame_ends(&held),
+                WireFormat::Frames => last_frame_ends(&held),
                 _ => memchr::memrchr(b'\n', &held).map_or(0, |end| end + 1),
             };
             if complete > 0 {
@@ -605,18 +608,18 @@ impl<'a> Task<'a> {
                 }
             } else {
                 let length = match form {
-                    Travelling::Frames => frame_length(&held).unwrap_or(0),
+                    WireFormat::Frames => frame_length(&held).unwrap_or(0),
                     _ => held.len(),
                 };
                 if length > longest {
                     skipping = match form {
-                        Travelling::Frames => Skipping::Bytes(length.saturating_sub(held.len())),
+                        WireFormat::Frames => Skipping::Bytes(length.saturating_sub(held.len())),
                         _ => Skipping::Line,
                     };
                     held.truncate(400);
                     // Protobuf contains names as plain text, and other bytes between them.
                     held.iter_mut().filter(|byte| !byte.is_ascii_graphic()).for_each(|byte| *byte = b' ');
-                    self.batch(std::mem::take(&mut held), Travelling::TooLong { limit: longest }).await?;
+                    self.batch(std::mem::take(&mut held), WireFormat::TooLong { limit: longest }).await?;
                 }
             }
             if let Some(ended) = ended {
@@ -650,7 +653,7 @@ impl Question<'_> {
             Err(refusal) => return Some(Ended::Failed(refusal)),
         };
         let mut held = shared.connection().cluster.hold();
-        let page = match read_whole(shared, &ask.what, &mut stream, LARGEST_ANSWER, &mut held).await {
+        let page = match read_whole(shared, &ask.what, &mut stream, MAX_ANSWER_BYTES, &mut held).await {
             Ok(page) => page,
             Err(ended) => return Some(ended),
         };
@@ -706,9 +709,9 @@ async fn read_whole(
     }
 }
 
-/// Charges the cluster for `bytes` of a response in progress, if they exceed [`UNCHARGED`].
+/// Charges the cluster for `bytes` of a response in progress, if they exceed [`MAX_UNCHARGED`].
 fn charge(held: &mut Held, what: &str, bytes: usize) -> Result<(), ReadError> {
-    held.set(what, if bytes > UNCHARGED { bytes as u64 } else { 0 })
+    held.set(what, if bytes > MAX_UNCHARGED { bytes as u64 } else { 0 })
 }
 
 /// The rest of an item that is too long and is skipped.

@@ -11,14 +11,14 @@ use kube::client::Body;
 use taffrail_object::protobuf::{self, Extent};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::pace::Purpose;
+use super::costs::Purpose;
 use super::{Connection, Shared};
 use crate::error::{Fault, Phase, ReadError};
 use crate::request::{AGENT, Answer, Ask, refused, retry_after};
 
 /// Limits for reading the body of an error response.
-const REFUSAL: usize = 64 << 10;
-const REFUSAL_WITHIN: Duration = Duration::from_secs(5);
+const MAX_REFUSAL: usize = 64 << 10;
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A failure, and the time that the server asks to wait.
 #[derive(Debug)]
@@ -67,13 +67,13 @@ async fn begin(
     compressed: bool,
 ) -> Result<Stream, Refusal> {
     let cluster = &connection.cluster;
-    let channels = &cluster.shared.channels;
+    let pool = &cluster.shared.pool;
     let lost = |error: &(dyn std::error::Error + 'static)| Fault::of(error);
     let (client, place) = match purpose {
         Purpose::Watch => {
             // Open files are scarce, and other clusters need theirs.
             let most = cluster.charge.connections();
-            let place = channels.lasting(most).map_err(|source| ReadError::Transport {
+            let place = pool.lasting(most).map_err(|source| ReadError::Transport {
                 what: ask.what.clone(),
                 fault: lost(source.as_ref()),
                 source: Some(source),
@@ -84,7 +84,7 @@ async fn begin(
             })?
         }
         _ => {
-            let first = &channels.first;
+            let first = &pool.first;
             // The semaphore is never closed.
             let place = first
                 .streams
@@ -197,13 +197,13 @@ impl Stream {
         let read = async {
             while let Some(Ok(bytes)) = self.next(shared).await {
                 body.extend_from_slice(&bytes);
-                if body.len() > REFUSAL {
+                if body.len() > MAX_REFUSAL {
                     break;
                 }
             }
         };
         // The body is optional: the status already says that the server refused.
-        let _ = tokio::time::timeout(REFUSAL_WITHIN, read).await;
+        let _ = tokio::time::timeout(REFUSAL_TIMEOUT, read).await;
         let mut text = Vec::new();
         if self.is_protobuf && protobuf::write_json(&body, Extent::Whole, &mut text).is_ok() {
             body = text;

@@ -4,10 +4,10 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 /// Number of bytes per read, and approximate size of a chunk.
-const PIECE: usize = 64 << 10;
+const READ_SIZE: usize = 64 << 10;
 
 /// Maximum size of a line or YAML document, in bytes; a longer one is not a Kubernetes object.
-const LONGEST: usize = 256 << 20;
+const MAX_UNIT: usize = 256 << 20;
 
 /// The form of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Chunks {
             if shape != InputShape::Json && self.rest.len() > LONGEST {
                 let what = if shape == InputShape::Yaml { "document" } else { "line" };
                 let message =
-                    format!("the {what} at line {} is longer than {} MiB", self.line, LONGEST >> 20);
+                    format!("the {what} at line {} is longer than {} MiB", self.line, MAX_UNIT >> 20);
                 return Err(io::Error::new(io::ErrorKind::InvalidData, message));
             }
             // A separator may span two reads.
@@ -91,9 +91,9 @@ impl Chunks {
         if self.ended {
             return Ok(());
         }
-        self.rest.reserve(PIECE);
-        let read = (&mut self.reader).take(PIECE as u64).read_to_end(&mut self.rest)?;
-        self.ended = read < PIECE;
+        self.rest.reserve(READ_SIZE);
+        let read = (&mut self.reader).take(READ_SIZE as u64).read_to_end(&mut self.rest)?;
+        self.ended = read < READ_SIZE;
         Ok(())
     }
 
@@ -191,7 +191,7 @@ mod tests {
         let yaml = vec![document; 1500].join("---\n");
         assert_eq!(chunks(&yaml), (Some(InputShape::Yaml), yaml.clone()));
 
-        let line = format!("{{\"kind\":\"{}\"}}\n", "x".repeat(PIECE * 2));
+        let line = format!("{{\"kind\":\"{}\"}}\n", "x".repeat(READ_SIZE * 2));
         let lines = line.repeat(4);
         assert_eq!(chunks(&lines), (Some(InputShape::Lines { exact: false }), lines.clone()));
     }

@@ -211,11 +211,11 @@ fn torn(read: &yaml::Document) -> Option<String> {
     let members = read.tree.as_object().filter(|_| is_list)?;
     let strange = |key: &&String| !["apiVersion", "kind", "metadata", "items"].contains(&key.as_str());
     let found = read.repeated.as_ref().or_else(|| members.keys().find(strange))?;
-    Some(found.chars().take(LONGEST).collect())
+    Some(found.chars().take(MAX_KEY).collect())
 }
 
 /// Maximum length of a key in a message, in characters.
-const LONGEST: usize = 100;
+const MAX_KEY: usize = 100;
 
 /// Returns true for the beginning of a list: kubectl prints the fields in alphabetical order, with `kind` last.
 fn is_cut_list(tree: &serde_json::Value) -> bool {

@@ -20,19 +20,19 @@ use crate::assess::workloads::{is_replica_set, previous_and_current};
 
 /// Maximum time between a change and the failure: a rollout may take its progress deadline, and a container may restart
 /// late after a changed ConfigMap.
-const SPAN: SignedDuration = SignedDuration::from_hours(1);
+const MAX_DISTANCE: SignedDuration = SignedDuration::from_hours(1);
 
 /// Tolerance for times, which are in whole seconds and from several clocks.
 const SLACK: SignedDuration = SignedDuration::from_secs(1);
 
 /// Maximum number of template fields that are named.
-const MOST_FIELDS: usize = 10;
+const MAX_FIELDS: usize = 10;
 
 /// Maximum number of a Deployment's ReplicaSets that are examined; Kubernetes keeps ten by default.
-const MOST_SETS: usize = 1_000;
+const MAX_SETS: usize = 1_000;
 
 /// Maximum number of owners followed: Pod, ReplicaSet, Deployment.
-const ABOVE: usize = 3;
+const MAX_OWNERS: usize = 3;
 
 /// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -101,7 +101,7 @@ impl Change {
 
 /// Returns true if a change at `when` may have caused a failure at `turn`.
 fn is_before(when: Timestamp, turn: Timestamp) -> bool {
-    !is_after(when, turn) && turn.duration_since(when) <= SPAN
+    !is_after(when, turn) && turn.duration_since(when) <= MAX_DISTANCE
 }
 
 /// Returns true if a change came too late to have caused the failure.
@@ -164,7 +164,7 @@ impl<'e> History<'e> {
         let mut objects: Vec<Rc<Known>> = chain.iter().filter_map(|link| self.known(&link.object)).collect();
         // A failure of a Pod includes its Deployment's rollout.
         let mut above = objects.first().and_then(|first| first.owner.clone());
-        for _ in 0..ABOVE {
+        for _ in 0..MAX_OWNERS {
             let Some(object) = above.as_ref().and_then(|name| self.known(name)) else { break };
             above.clone_from(&object.owner);
             objects.insert(0, object);
@@ -255,7 +255,7 @@ impl<'e> History<'e> {
 }
 
 /// Maximum number of last changes.
-const MOST_LAST: usize = 3;
+const MAX_LAST: usize = 3;
 
 /// Returns the last writers of an object's spec, or of its top controller's: at most three, newest first. The writer of
 /// its replicas is among them if managed fields name it.
@@ -267,7 +267,7 @@ pub fn last_changes<'e>(object: &Object<'_>, evidence: impl Into<Evidence<'e>>) 
     // Dependents have the spec that their controller wants.
     let mut top = None;
     let mut above = owner(object);
-    for _ in 0..ABOVE {
+    for _ in 0..MAX_OWNERS {
         let Some(found) = above.as_ref().and_then(there) else { break };
         above = owner(&found);
         top = Some(found);
@@ -275,8 +275,8 @@ pub fn last_changes<'e>(object: &Object<'_>, evidence: impl Into<Evidence<'e>>) 
     let object = top.as_ref().unwrap_or(object);
     let mut found = writes(object);
     found.sort_by(|one, other| other.when.cmp(&one.when).then_with(|| one.cmp(other)));
-    let scaled = found.iter().skip(MOST_LAST).find(|change| change.fields == ["replicas"]).cloned();
-    found.truncate(MOST_LAST);
+    let scaled = found.iter().skip(MAX_LAST).find(|change| change.fields == ["replicas"]).cloned();
+    found.truncate(MAX_LAST);
     if let Some((scaled, last)) = scaled.filter(|_| !is_scaled(&found)).zip(found.last_mut()) {
         *last = scaled;
     }
@@ -381,7 +381,7 @@ fn rollout(deployment: &Object<'_>, evidence: Evidence<'_>, found: &mut Vec<Chan
     }
     let sets: Vec<Object<'_>> = evidence
         .owned(&uid, Some(&deployment.namespace()))
-        .take(MOST_SETS)
+        .take(MAX_SETS)
         .filter(|object| is_replica_set(object) && can_own(deployment, object))
         .collect();
     let (previous, current) = previous_and_current(deployment, &sets);
@@ -474,7 +474,7 @@ fn differing(previous: &Object<'_>, current: &Object<'_>) -> Vec<String> {
         let differ = keys_that_differ(pods[0], pods[1]).into_iter();
         fields.extend(differ.filter(|key| key != "pod-template-hash").map(|key| format!("{called} {key}")));
     }
-    fields.truncate(MOST_FIELDS);
+    fields.truncate(MAX_FIELDS);
     fields
 }
 

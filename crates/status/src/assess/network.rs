@@ -39,10 +39,10 @@ fn has_address(service: &Object<'_>) -> bool {
 }
 
 /// Maximum age of the last warning about an Ingress without an address.
-const WARNED: SignedDuration = SignedDuration::from_mins(10);
+const MAX_WARNING_AGE: SignedDuration = SignedDuration::from_mins(10);
 
 /// Minimum number of warnings: by then the controller has retried.
-const WARNINGS: i64 = 3;
+const MIN_WARNINGS: i64 = 3;
 
 /// Examines an Ingress. It may work without an address; but if its controller keeps warning, that is why it has none.
 pub(super) fn ingress(case: &Case<'_>, ingress: &Object<'_>, finding: &mut Finding) {
@@ -52,8 +52,10 @@ pub(super) fn ingress(case: &Case<'_>, ingress: &Object<'_>, finding: &mut Findi
     let created = time(ingress.at(&["metadata", "creationTimestamp"]));
     let warnings = case.warnings(ingress, created);
     let count = warnings.iter().fold(0_i64, |sum, event| sum.saturating_add(event.count));
-    let Some(newest) = warnings.first().filter(|event| case.is_recent(event, WARNED)) else { return };
-    if count >= WARNINGS {
+    let Some(newest) = warnings.first().filter(|event| case.is_recent(event, MAX_WARNING_AGE)) else {
+        return;
+    };
+    if count >= MIN_WARNINGS {
         finding.turn(Status::InProgress, &newest.reason, &*newest.message, "evidence/ingress");
         finding.since = warnings.iter().filter_map(|event| event.first).min();
     }

@@ -16,13 +16,13 @@ use crate::verdict::{Status, cut};
 const MOUNT_RECENT: SignedDuration = SignedDuration::from_mins(10);
 
 /// Minimum number of mount failures: the first ones occur while a volume is still being attached.
-const MOUNT_FAILURES: i64 = 3;
+const MIN_MOUNT_FAILURES: i64 = 3;
 
 /// Time that a cluster autoscaler waits for a node before it tries another way.
 const NODE_COMING: SignedDuration = SignedDuration::from_mins(15);
 
 /// Minimum number of restarts of a crash loop.
-const CRASHES: i64 = 3;
+const MIN_RESTARTS: i64 = 3;
 
 /// Length of a run after which the kubelet resets its back-off.
 const BACK_OFF_RESET: SignedDuration = SignedDuration::from_mins(10);
@@ -228,7 +228,7 @@ fn crash_loop(
     let restarts = status.get("restartCount").and_then(Value::as_i64).unwrap_or(0);
     let latest = ends.iter().flatten().next().filter(|end| end.is_failure())?;
     let run = latest.at?.duration_since(latest.from?);
-    if is_ready || restarts < CRASHES || run >= BACK_OFF_RESET {
+    if is_ready || restarts < MIN_RESTARTS || run >= BACK_OFF_RESET {
         return None;
     }
     let is_recent = latest.at.is_some_and(|at| case.elapsed(at, CRASHED_RECENTLY) <= CRASHED_RECENTLY);
@@ -344,13 +344,13 @@ fn coming(case: &Case<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option
 }
 
 /// Maximum grace period of a preempted Pod for which others count as waiting.
-const LONGEST_GRACE: SignedDuration = SignedDuration::from_mins(10);
+const MAX_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
-/// Returns the end of a terminating Pod's grace period, limited to [`LONGEST_GRACE`].
+/// Returns the end of a terminating Pod's grace period, limited to [`MAX_GRACE`].
 fn grace_ends(pod: &Object<'_>) -> Option<Timestamp> {
     let end = time(pod.at(&["metadata", "deletionTimestamp"]))?;
     let grace = pod.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(0);
-    let longer = SignedDuration::from_secs(grace.max(0)).saturating_sub(LONGEST_GRACE);
+    let longer = SignedDuration::from_secs(grace.max(0)).saturating_sub(MAX_GRACE);
     end.checked_sub(longer.max(SignedDuration::ZERO)).ok()
 }
 
@@ -390,7 +390,7 @@ fn waiting_for_volumes(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding,
     // The attachment elsewhere is reported once, its consequences again and again.
     if let Some(said) = failures.iter().find(|event| is_attached_elsewhere(event)).or(failures.first()) {
         let recent = failures.iter().filter(|event| case.is_recent(event, MOUNT_RECENT));
-        if recent.fold(0_i64, |sum, event| sum.saturating_add(event.count)) >= MOUNT_FAILURES {
+        if recent.fold(0_i64, |sum, event| sum.saturating_add(event.count)) >= MIN_MOUNT_FAILURES {
             finding.harden(HardCause::Volume, &said.reason, &*said.message);
         } else {
             finding.say(&said.reason, &*said.message);

@@ -416,7 +416,7 @@ fn document(
 }
 
 /// Maximum number of lost clusters that one line names.
-const MOST_LOST: usize = 5;
+const MAX_LOST: usize = 5;
 
 /// Returns the clusters among those asked for that could not be read, each once.
 fn lost<'l>(list: &'l AppList, asked: &'l [String]) -> impl Iterator<Item = &'l str> {
@@ -427,8 +427,8 @@ fn lost<'l>(list: &'l AppList, asked: &'l [String]) -> impl Iterator<Item = &'l 
 
 /// Adds to a "nothing found" message which clusters could not be read.
 fn unread(found: &str, lost: &[&str]) -> String {
-    let named = lost.iter().take(MOST_LOST).copied().collect::<Vec<_>>().join(", ");
-    let more = match lost.len().saturating_sub(MOST_LOST) {
+    let named = lost.iter().take(MAX_LOST).copied().collect::<Vec<_>>().join(", ");
+    let more = match lost.len().saturating_sub(MAX_LOST) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -549,15 +549,15 @@ fn explain(
     if !others.is_empty() {
         say!(out)?;
         say!(out, "{}Not ready as well{:#}", bold, bold)?;
-        for other in others.iter().take(NAMED) {
+        for other in others.iter().take(MAX_NAMED) {
             let name = format!("{} {}", other.key.kind, other.key.path());
             line(out, "", &name, other.status, &other.message)?;
         }
-        if others.len() > NAMED {
+        if others.len() > MAX_NAMED {
             say!(
                 out,
                 "  … and {} more: taffrail app {}",
-                others.len() - NAMED,
+                others.len() - MAX_NAMED,
                 printable(&quoted(&app.app.name))
             )?;
         }
@@ -610,12 +610,12 @@ fn unsynced(out: &mut impl Write, app: &App) -> io::Result<()> {
     }
     say!(out)?;
     say!(out, "{}Not synced{:#}", bold, bold)?;
-    for own in unsynced.iter().take(NAMED) {
+    for own in unsynced.iter().take(MAX_NAMED) {
         let colon = if own.message.is_empty() { "" } else { ": " };
         let name = object(&own.key);
         indented(out, "  ", &format!("{name}  {}{colon}{}", own.state, own.message))?;
     }
-    match unsynced.len().saturating_sub(NAMED) {
+    match unsynced.len().saturating_sub(MAX_NAMED) {
         0 => Ok(()),
         more => {
             let command = program::typed(&format!("taffrail app {}", quoted(&app.app.name)));
@@ -653,7 +653,7 @@ fn doubted(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     let bold = Style::new().bold();
     say!(out)?;
     say!(out, "{}Signs that this is wrong{:#}", bold, bold)?;
-    for doubt in explanation.doubts.iter().take(NAMED) {
+    for doubt in explanation.doubts.iter().take(MAX_NAMED) {
         let about = match doubt.objects.as_slice() {
             [only] => format!("{} {}", only.key.kind, only.key.name),
             _ => doubt.scope.clone(),
@@ -661,7 +661,7 @@ fn doubted(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
         indented(out, "  ", &format!("{about}: {}", doubt.message))?;
         doubt.next.iter().try_for_each(|command| say!(out, "  > {}", printable(command)))?;
     }
-    match explanation.doubts.len().saturating_sub(NAMED) {
+    match explanation.doubts.len().saturating_sub(MAX_NAMED) {
         0 => Ok(()),
         more => say!(out, "  … and {} more", more),
     }
@@ -710,14 +710,14 @@ fn further(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
 }
 
 /// Maximum number of objects that a section lists one by one.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// Prints the objects that are suspended or paused.
 fn flagged(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
-    for Flagged { object: name, flags } in explanation.flagged.iter().take(NAMED) {
+    for Flagged { object: name, flags } in explanation.flagged.iter().take(MAX_NAMED) {
         indented(out, "  ", &format!("{} is {}", object(name), flags.join(" and ")))?;
     }
-    match explanation.flagged.len().saturating_sub(NAMED) {
+    match explanation.flagged.len().saturating_sub(MAX_NAMED) {
         0 => Ok(()),
         more => say!(out, "  and {} more are suspended or paused", more),
     }

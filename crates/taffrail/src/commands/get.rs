@@ -383,8 +383,8 @@ impl Shown<'_> {
             (false, What::Apps) => table
                 .spare(SPARE_OF_APPS)
                 .folding(FOLDED, &["NAMESPACE", "NAME", "DELIVERY"])
-                .room(screen.map_or(MOST_ROOM, |screen| (screen / 5).min(MOST_ROOM))),
-            (false, What::Clusters) => table.spare(SPARE_OF_CLUSTERS).room(ROOM_OF_CLUSTERS),
+                .room(screen.map_or(MAX_APP_MESSAGE, |screen| (screen / 5).min(MAX_APP_MESSAGE))),
+            (false, What::Clusters) => table.spare(SPARE_OF_CLUSTERS).room(CLUSTER_MESSAGE),
             (false, What::Resources) => table.spare(SPARE_OF_RESOURCES),
         }
         .whole(wide);
@@ -443,9 +443,9 @@ const SPARE_OF_CLUSTERS: &[&str] = &[
 const SPARE_OF_RESOURCES: &[&str] = &["RULE", "GROUP", "SYNC", "DELIVERY", "APP", "SINCE"];
 
 /// Maximum number of columns kept for messages of apps; a fifth of the screen if that is less.
-const MOST_ROOM: usize = 30;
+const MAX_APP_MESSAGE: usize = 30;
 /// Columns kept for messages of clusters, whose rows are short.
-const ROOM_OF_CLUSTERS: usize = 60;
+const CLUSTER_MESSAGE: usize = 60;
 
 /// The apps of a list grouped by delivery tool and name, to find those that share a name.
 struct Namesakes<'l> {
@@ -675,10 +675,10 @@ fn resource_row(row: &view::ResourceRow, now: Timestamp) -> Row {
 }
 
 /// Maximum number of unreadable kinds that one line names.
-const MOST_KINDS: usize = 10;
+const MAX_KINDS: usize = 10;
 
 /// Maximum number of error lines of one cluster; its answers are not trusted to be few.
-const MOST_LINES: usize = 50;
+const MAX_LINES: usize = 50;
 
 /// Returns the errors to print below the table; kinds that failed for the same reason share a line.
 pub(super) fn complaints(errors: &[AppError]) -> Vec<Complaint> {
@@ -697,8 +697,8 @@ pub(super) fn complaints(errors: &[AppError]) -> Vec<Complaint> {
         let message = match scopes.as_slice() {
             [_] => message.to_owned(),
             all => {
-                let named = all.get(..MOST_KINDS).unwrap_or(all).join(", ");
-                let more = all.len().saturating_sub(MOST_KINDS);
+                let named = all.get(..MAX_KINDS).unwrap_or(all).join(", ");
+                let more = all.len().saturating_sub(MAX_KINDS);
                 let more =
                     if more > 0 { format!(" and {more} more (-o json names all)") } else { String::new() };
                 format!("{} kinds could not be read ({reason}): {named}{more}", all.len())
@@ -709,7 +709,7 @@ pub(super) fn complaints(errors: &[AppError]) -> Vec<Complaint> {
     told_once(bounded(complaints))
 }
 
-/// Cuts the errors of each cluster to [`MOST_LINES`], dropping the least severe, and adds the number dropped.
+/// Cuts the errors of each cluster to [`MAX_LINES`], dropping the least severe, and adds the number dropped.
 fn bounded(mut complaints: Vec<(&str, Complaint)>) -> Vec<Complaint> {
     complaints.sort_by_key(|(_, complaint)| std::cmp::Reverse(complaint.exit));
     let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
@@ -718,7 +718,7 @@ fn bounded(mut complaints: Vec<(&str, Complaint)>) -> Vec<Complaint> {
     for (cluster, complaint) in complaints {
         let count = lines.entry(cluster).or_default();
         *count += 1;
-        if *count <= MOST_LINES {
+        if *count <= MAX_LINES {
             kept.push(complaint);
             continue;
         }
@@ -782,7 +782,7 @@ mod tests {
         let mut all: Vec<_> = (0..200).map(overlap).collect();
         all.extend((0..5).map(|at| error(kind(at), &format!("Reason{at}"))));
         let told = complaints(&all);
-        assert_eq!(told.len(), MOST_LINES + 1);
+        assert_eq!(told.len(), MAX_LINES + 1);
         assert_eq!(
             told.iter().filter(|it| it.exit != Exit::Yes).count(),
             5,

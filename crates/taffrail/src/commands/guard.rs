@@ -8,7 +8,7 @@ use crate::output::{answer, printable};
 use crate::phrase;
 
 /// Maximum number of names in a question.
-const TOLD: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// Asks before writing to several things that the user did not name one by one. `what` is the verb, `names` the things,
 /// and `of` their noun, such as `clusters`. Asks nothing for a single name, with `yes`, or in a dry run. At a terminal it
@@ -28,9 +28,9 @@ pub(crate) fn confirm(
     if names.len() <= 1 || yes || dry_run != DryRun::None {
         return Ok(());
     }
-    let mut told: Vec<&str> = names.iter().map(String::as_str).take(TOLD).collect();
-    let rest = format!("and {} more", names.len().saturating_sub(TOLD));
-    if names.len() > TOLD {
+    let mut told: Vec<&str> = names.iter().map(String::as_str).take(MAX_NAMED).collect();
+    let rest = format!("and {} more", names.len().saturating_sub(MAX_NAMED));
+    if names.len() > MAX_NAMED {
         told.push(&rest);
     }
     let question = format!("this would {what} {} {of}: {}", names.len(), told.join(", "));
@@ -52,9 +52,9 @@ pub(crate) fn confirm_elsewhere(
     if names.is_empty() || yes || dry_run != DryRun::None {
         return Ok(());
     }
-    let mut told = names.iter().take(TOLD).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > TOLD {
-        told.push_str(&format!(" and {} more", names.len() - TOLD));
+    let mut told = names.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > MAX_NAMED {
+        told.push_str(&format!(" and {} more", names.len() - MAX_NAMED));
     }
     let question =
         format!("this would {what} sources in other namespaces than the apps that name them: {told}");

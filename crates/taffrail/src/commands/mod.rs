@@ -3,7 +3,7 @@
 #[cfg(feature = "lua")]
 pub(crate) mod actions;
 #[cfg(not(feature = "lua"))]
-#[path = "actions/without.rs"]
+#[path = "actions/unsupported.rs"]
 pub(crate) mod actions;
 pub(crate) mod app;
 pub(crate) mod completion;

@@ -51,7 +51,7 @@ fn text(trees: &[AppTree], several: bool, now: Timestamp) -> io::Result<()> {
             say!(out, "{}:", printable(&tree.cluster))?;
         }
         let header = vec!["OBJECT", "STATUS", "AGE", "MESSAGE"];
-        let mut table = Table::new(&mut out, header, screen()).spare(&["AGE"]).room(ROOM);
+        let mut table = Table::new(&mut out, header, screen()).spare(&["AGE"]).room(MIN_MESSAGE_WIDTH);
         let mut printer = Printer { table: &mut table, now };
         printer.node(&tree.root, "", "", None)?;
         table.finish()?;
@@ -60,7 +60,7 @@ fn text(trees: &[AppTree], several: bool, now: Timestamp) -> io::Result<()> {
 }
 
 /// Minimum width of the MESSAGE column. It is small: most nodes are ready and have no message, so AGE is worth more.
-const ROOM: usize = 12;
+const MIN_MESSAGE_WIDTH: usize = 12;
 
 struct Printer<'t, W> {
     table: &'t mut Table<W>,

@@ -227,8 +227,8 @@ fn hanging(doubt: &TrustFinding) -> Option<String> {
         (true, false) => format!("{} in each", listed(names, each(doubt, doubt.app_count))),
         // --per-cluster lists the apps of each cluster.
         (true, true) => {
-            let more = if names.len() > NAMED { ", …" } else { "" };
-            let names = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = if names.len() > MAX_NAMED { ", …" } else { "" };
+            let names = names.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
             format!("{names}{more} (not the same in each)")
         }
     };
@@ -242,10 +242,10 @@ fn hanging(doubt: &TrustFinding) -> Option<String> {
 }
 
 /// Maximum number of names on a line.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 fn listed(mut names: Vec<String>, all: usize) -> String {
-    names.truncate(NAMED);
+    names.truncate(MAX_NAMED);
     let more = all.saturating_sub(names.len());
     if more > 0 {
         names.push(format!("{more} more"));
@@ -254,7 +254,7 @@ fn listed(mut names: Vec<String>, all: usize) -> String {
 }
 
 /// Maximum number of clusters summarised one by one.
-const CLUSTERS: usize = 10;
+const MAX_CLUSTERS: usize = 10;
 
 fn checked(out: &mut impl Write, checked: &[CheckedCluster], several: bool) -> io::Result<()> {
     let count =
@@ -269,7 +269,7 @@ fn checked(out: &mut impl Write, checked: &[CheckedCluster], several: bool) -> i
             count(of(|it| it.leases), "lease", "leases"),
         )
     };
-    let mut lines: Vec<String> = if checked.len() > CLUSTERS {
+    let mut lines: Vec<String> = if checked.len() > MAX_CLUSTERS {
         let all = words(&|field| checked.iter().map(field).sum());
         vec![format!("Checked {} clusters: {all}.", checked.len())]
     } else {

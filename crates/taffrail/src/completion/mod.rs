@@ -23,7 +23,7 @@ const VARIABLE: &str = "_TAFFRAIL_COMPLETE";
 const FOR_KUBECTL: &str = "kubectl_complete-taffrail";
 
 /// Maximum time for an answer.
-const LONGEST: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// Stack size of the thread, that of a main thread.
 const STACK: usize = 8 << 20;
@@ -46,7 +46,7 @@ pub(crate) fn answer(root: impl Fn() -> Command + Send + 'static) -> bool {
         return true;
     }
     // The thread ends with the process.
-    let answer = answered.recv_timeout(LONGEST).ok().flatten().unwrap_or_default();
+    let answer = answered.recv_timeout(MAX_WAIT).ok().flatten().unwrap_or_default();
     // A shell that has gone needs no answer.
     let _ = std::io::stdout().write_all(&answer);
     true

@@ -77,7 +77,7 @@ pub(crate) fn screen() -> Option<usize> {
 }
 
 /// Minimum width for wrapped text, in columns.
-const NARROWEST: usize = 20;
+const MIN_WIDTH: usize = 20;
 
 /// Writes text in lines that fit the screen: the first begins with `lead`, the others are indented to its width.
 pub(crate) fn indented(out: &mut impl Write, lead: &str, text: &str) -> io::Result<()> {
@@ -98,7 +98,7 @@ pub(crate) fn fitting(text: &str, columns: Option<usize>) -> String {
 /// Wraps text into lines for a screen, each `indent` columns from the left, without breaking words. Without a screen
 /// there is one line.
 fn wrapped(text: &str, screen: Option<usize>, indent: usize) -> Vec<String> {
-    let Some(width) = screen.map(|screen| screen.saturating_sub(indent).max(NARROWEST)) else {
+    let Some(width) = screen.map(|screen| screen.saturating_sub(indent).max(MIN_WIDTH)) else {
         return vec![text.to_owned()];
     };
     let mut lines = Vec::new();

@@ -9,33 +9,33 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::{Printable, printable, wrapped};
 
 /// Number of rows that decide the column widths; later rows are printed as they come.
-const MEASURED: usize = 1000;
+const MAX_MEASURED_ROWS: usize = 1000;
 
 const GAP: usize = 3;
 
-/// The gap on screens narrower than [`NARROW`], if columns would have to be left out.
+/// The gap on screens narrower than [`NARROW_SCREEN`], if columns would have to be left out.
 const TIGHT_GAP: usize = 2;
 
 /// Width below which a screen is narrow.
-const NARROW: usize = 100;
+const NARROW_SCREEN: usize = 100;
 
 /// Minimum width of the last column, if its text is that long.
-const ROOM: usize = 30;
+const MIN_LAST_WIDTH: usize = 30;
 
 /// Minimum width of a cut column.
-const USELESS: usize = 10;
+const MIN_CUT_WIDTH: usize = 10;
 
 /// Maximum width of cells other than the last: the longest Kubernetes name. A longer one would widen every other row.
-const WIDEST: usize = 253;
+const MAX_CELL_WIDTH: usize = 253;
 
 /// The gap if even [`TIGHT_GAP`] leaves too little room.
-const NARROW_GAP: usize = 1;
+const MIN_GAP: usize = 1;
 
 /// Indentation of the lines below a row.
 const INDENT: usize = 4;
 
 /// Minimum width of a column.
-const SPECK: usize = 3;
+const MIN_COLUMN_WIDTH: usize = 3;
 
 /// One cell of a row.
 #[derive(Debug, Clone)]
@@ -70,7 +70,7 @@ pub(crate) struct Table<W> {
     waiting: Vec<Vec<Cell>>,
     widths: Option<Vec<usize>>,
     gap: usize,
-    /// Width of the terminal, which no line exceeds. If `None`, only cells wider than [`WIDEST`] are cut.
+    /// Width of the terminal, which no line exceeds. If `None`, only cells wider than [`MAX_CELL_WIDTH`] are cut.
     screen: Option<usize>,
     /// The columns to leave out, in this order, while the last one has too little room.
     spare: &'static [&'static str],
@@ -100,7 +100,7 @@ impl<W: Write> Table<W> {
             screen,
             spare: &[],
             fold: None,
-            room: ROOM,
+            room: MIN_LAST_WIDTH,
             is_whole: false,
             left_out: Vec::new(),
             below: Vec::new(),
@@ -145,7 +145,7 @@ impl<W: Write> Table<W> {
             return self.print_whole(&row);
         }
         self.waiting.push(row);
-        if self.waiting.len() == MEASURED { self.start() } else { Ok(()) }
+        if self.waiting.len() == MAX_MEASURED_ROWS { self.start() } else { Ok(()) }
     }
 
     /// Returns true if no row was added.
@@ -172,12 +172,15 @@ impl<W: Write> Table<W> {
             }
         }
         if let Some((_, before)) = widths.split_last_mut() {
-            before.iter_mut().for_each(|width| *width = (*width).min(WIDEST));
+            before.iter_mut().for_each(|width| *width = (*width).min(MAX_CELL_WIDTH));
         }
         self.left_out.extend(self.fold.and_then(|(into, _)| self.place(into)));
         // On a terminal a column without content is useless; programs expect all columns.
         let is_blank = |row: &Vec<Cell>| row.last().is_some_and(|cell| cell.text.is_empty());
-        if self.screen.is_some() && self.waiting.len() < MEASURED && self.waiting.iter().all(is_blank) {
+        if self.screen.is_some()
+            && self.waiting.len() < MAX_MEASURED_ROWS
+            && self.waiting.iter().all(is_blank)
+        {
             self.left_out.push(columns.saturating_sub(1));
         }
         self.leave_out(&widths);
@@ -210,12 +213,12 @@ impl<W: Write> Table<W> {
     /// wider ones, left out later, made room.
     fn leave_out(&mut self, widths: &[usize]) {
         let Some(screen) = self.screen else { return };
-        if self.lacks_room(widths, screen) && screen < NARROW {
+        if self.lacks_room(widths, screen) && screen < NARROW_SCREEN {
             self.gap = TIGHT_GAP;
         }
         let says_nothing = |at: usize| {
             let mut cells = self.waiting.iter().filter_map(|row| row.get(at));
-            self.waiting.len() < MEASURED && cells.all(|cell| matches!(&*cell.text, "" | "-"))
+            self.waiting.len() < MAX_MEASURED_ROWS && cells.all(|cell| matches!(&*cell.text, "" | "-"))
         };
         let empty: Vec<&'static str> =
             self.spare.iter().copied().filter(|title| self.place(title).is_some_and(says_nothing)).collect();
@@ -278,11 +281,11 @@ impl<W: Write> Table<W> {
     fn fit(&mut self, widths: &mut [usize], screen: usize) {
         let mut columns = self.shown(widths.len());
         let least = |widths: &[usize], columns: &[usize], gap: usize| -> usize {
-            let cells: usize = columns.iter().map(|at| widths[*at].min(SPECK)).sum();
+            let cells: usize = columns.iter().map(|at| widths[*at].min(MIN_COLUMN_WIDTH)).sum();
             cells + gap * columns.len().saturating_sub(1)
         };
         if least(widths, &columns, self.gap) > screen {
-            self.gap = NARROW_GAP;
+            self.gap = MIN_GAP;
         }
         while columns.len() > 1 && least(widths, &columns, self.gap) > screen {
             let last = columns.pop();
@@ -294,7 +297,7 @@ impl<W: Write> Table<W> {
             |widths: &[usize]| columns.iter().map(|at| widths[*at]).sum::<usize>().saturating_sub(room);
         if let Some(at) = self.cut_at.or(columns.last().copied()).filter(|at| columns.contains(at)) {
             let title = self.titles.get(at).map_or(0, |title| title.width());
-            let least = USELESS.max(title).min(widths[at]);
+            let least = MIN_CUT_WIDTH.max(title).min(widths[at]);
             widths[at] = widths[at].saturating_sub(over(widths)).max(least);
         }
         while over(widths) > 0 {
@@ -359,7 +362,7 @@ impl<W: Write> Table<W> {
                 Some(screen) if Some(at) == last => cut(&cell.text, screen.saturating_sub(used)),
                 Some(_) => cut(&cell.text, width),
                 None if Some(at) == last => cell.text.as_ref().into(),
-                None => cut(&cell.text, WIDEST),
+                None => cut(&cell.text, MAX_CELL_WIDTH),
             };
             let style = cell.style;
             line.push_str(&format!("{style}{text}{style:#}"));
@@ -377,14 +380,15 @@ impl<W: Write> Table<W> {
 /// Cuts `text` to this many columns, with an ellipsis if there is room for one.
 pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     /// Maximum number of characters examined per column: combining marks take no width, but reading them takes time.
-    const MARKS: usize = 4;
+    const MAX_CHARACTERS_PER_COLUMN: usize = 4;
 
-    if text.len() <= columns || (text.len() <= columns * MARKS && text.width() <= columns) {
+    if text.len() <= columns || (text.len() <= columns * MAX_CHARACTERS_PER_COLUMN && text.width() <= columns)
+    {
         return Cow::Borrowed(text);
     }
     let mut out = String::new();
     let (mut width, mut end) = (0, 0);
-    for character in text.chars().take(columns * MARKS) {
+    for character in text.chars().take(columns * MAX_CHARACTERS_PER_COLUMN) {
         width += character.width().unwrap_or(0);
         if width > columns {
             break;
@@ -618,7 +622,7 @@ mod tests {
         for round in 0..600 {
             let screen = [40, 80, 120, 20, 3, 200][round % 6];
             let header: Vec<&str> = TITLES[..=numbers.below(TITLES.len())].to_vec();
-            let rows = [1, 3, 20, MEASURED + 5][if round % 50 == 0 { 3 } else { numbers.below(3) }];
+            let rows = [1, 3, 20, MAX_MEASURED_ROWS + 5][if round % 50 == 0 { 3 } else { numbers.below(3) }];
             let mut out = Vec::new();
             let mut table = Table::new(&mut out, header.clone(), Some(screen));
             if numbers.below(2) == 0 {

@@ -149,7 +149,7 @@ pub(crate) struct Sieve {
 }
 
 /// Maximum length of a colour sequence, in bytes.
-const LONGEST_COLOUR: usize = 32;
+const MAX_COLOUR: usize = 32;
 
 impl Sieve {
     /// Creates a filter for text for people, with or without colours.
@@ -240,7 +240,7 @@ fn colour(bytes: &[u8]) -> Found {
     }
     let numbers = bytes[2..].iter().take_while(|byte| matches!(byte, b'0'..=b'9' | b';' | b':')).count();
     match bytes.get(2 + numbers) {
-        _ if numbers > LONGEST_COLOUR => Found::Nothing,
+        _ if numbers > MAX_COLOUR => Found::Nothing,
         None => Found::Begun,
         Some(b'm') => Found::Whole(3 + numbers),
         Some(_) => Found::Nothing,

@@ -4,8 +4,8 @@
 
 mod arguments;
 mod creating;
-mod doing;
 mod list;
+mod run;
 mod sites;
 mod writing;
 
@@ -20,8 +20,8 @@ use crate::complaint::{Complaint, chain};
 use crate::rule_source;
 
 pub(crate) use arguments::{ActionArguments, ActionsArguments};
-pub(crate) use doing::run;
 pub(crate) use list::list;
+pub(crate) use run::run;
 
 /// An action and the origin of its script.
 struct Offer {
@@ -45,7 +45,7 @@ impl Offer {
 const OF_CLUSTER: &str = "cluster/";
 
 /// Maximum number of actions that one origin's scripts may offer for an object.
-const OFFERED: usize = 100;
+const MAX_OFFERS: usize = 100;
 
 /// The scripts of a trusted Argo CD, and the name of the ConfigMap that holds them.
 struct OfCluster {
@@ -89,7 +89,7 @@ impl Scripts {
             for (place, scripts) in self.of(origin, of_cluster).into_iter().enumerate() {
                 match scripts.discover(object, now) {
                     Ok(actions) => {
-                        for action in actions.into_iter().take(OFFERED) {
+                        for action in actions.into_iter().take(MAX_OFFERS) {
                             let offer = Offer { origin, place, action };
                             if !offers.iter().any(|other| other.called() == offer.called()) {
                                 offers.push(offer);

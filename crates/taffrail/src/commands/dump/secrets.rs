@@ -15,7 +15,7 @@ use taffrail_object::{Object, yaml};
 const HELM: &str = "sh.helm.release.v1.";
 
 /// Number of revisions kept per release: the newest, and the previous one while an upgrade runs.
-const REVISIONS: usize = 2;
+const MAX_REVISIONS: usize = 2;
 
 /// Annotations with which tools keep a copy of the whole object, including Secret values.
 const COPIES: [&str; 2] = ["kubectl.kubernetes.io/last-applied-configuration", "kapp.k14s.io/original"];
@@ -114,7 +114,7 @@ impl Wanted {
                 {
                     let stored = self.releases.entry((namespace(), release.to_owned())).or_default();
                     stored.insert(revision);
-                    if stored.len() > REVISIONS {
+                    if stored.len() > MAX_REVISIONS {
                         stored.pop_first();
                     }
                 } else if label("argocd.argoproj.io/secret-type") == "cluster" {

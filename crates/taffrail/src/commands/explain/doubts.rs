@@ -11,9 +11,9 @@ use crate::complaint::Complaint;
 
 /// Maximum number of apps of one name in a cluster that get a report. Each report scans the whole cluster, and a tenant
 /// may give any number of apps the same name.
-const MOST: usize = 100;
+const MAX_REPORTS: usize = 100;
 
-/// Returns the trust report of each subject, and a note with the number of subjects beyond [`MOST`].
+/// Returns the trust report of each subject, and a note with the number of subjects beyond [`MAX_REPORTS`].
 pub(super) fn each(
     subjects: &[Subject<'_>],
     list: &AppList,
@@ -33,7 +33,7 @@ pub(super) fn each(
         let rows = rows.get(&subject.app.app).filter(|_| subject.belonging.is_none());
         let count = counts.entry((&subject.app.app.target, &subject.app.key)).or_default();
         *count += usize::from(rows.is_some());
-        let told = rows.filter(|_| *count <= MOST);
+        let told = rows.filter(|_| *count <= MAX_REPORTS);
         left += usize::from(rows.is_some() && told.is_none());
         places.push(told.is_some());
         selections.extend(told.cloned());

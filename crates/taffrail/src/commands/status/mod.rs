@@ -157,14 +157,14 @@ fn side_by_side(
 ) -> Result<(), Complaint> {
     type Work = Result<Chunk, Complaint>;
     type Done = Result<Answers, Complaint>;
-    const AHEAD: usize = 2;
+    const MAX_QUEUED_CHUNKS: usize = 2;
 
     std::thread::scope(|scope| {
         let mut inputs: Vec<SyncSender<Work>> = Vec::new();
         let mut outputs: Vec<Receiver<Done>> = Vec::new();
         for _ in 0..jobs {
-            let (input, work) = sync_channel::<Work>(AHEAD);
-            let (done, output) = sync_channel::<Done>(AHEAD);
+            let (input, work) = sync_channel::<Work>(MAX_QUEUED_CHUNKS);
+            let (done, output) = sync_channel::<Done>(MAX_QUEUED_CHUNKS);
             inputs.push(input);
             outputs.push(output);
             scope.spawn(move || {

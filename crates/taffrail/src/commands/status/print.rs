@@ -13,7 +13,7 @@ use crate::output::{answer, style};
 use crate::{emit, phrase};
 
 /// Maximum number of misses printed one by one; the rest is counted.
-const TOLD: usize = 20;
+const MAX_MISSES: usize = 20;
 
 type Out = Box<dyn Write>;
 
@@ -114,15 +114,15 @@ impl Printer {
 
     fn miss(&mut self, source: &str, miss: &Miss) {
         self.misses += 1;
-        if self.misses <= TOLD {
+        if self.misses <= MAX_MISSES {
             let place = if miss.line == 0 { source.to_owned() } else { format!("{source}:{}", miss.line) };
             Complaint::unreadable(format!("{place}: {}", miss.text)).print();
         }
     }
 
     pub(super) fn finish(mut self, exit_status: bool) -> Result<Exit, Complaint> {
-        if self.misses > TOLD {
-            Complaint::unreadable(format!("… and {} more", self.misses - TOLD)).print();
+        if self.misses > MAX_MISSES {
+            Complaint::unreadable(format!("… and {} more", self.misses - MAX_MISSES)).print();
         }
         let empty = match &self.form {
             Form::Table(table, ..) => table.is_empty(),

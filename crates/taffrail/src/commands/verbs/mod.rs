@@ -4,7 +4,7 @@
 //! finds the apps, sends the writes and reports the progress.
 
 mod arguments;
-mod doing;
+mod run;
 
 use taffrail_apps::filter::Filter;
 use taffrail_apps::verbs::{self, Verb};
@@ -24,9 +24,9 @@ use crate::source::{self, print_requests};
 pub(crate) use arguments::{ActingArguments, DryRun, ReconcileArguments, ResumeArguments, SuspendArguments};
 
 #[cfg(feature = "lua")]
-pub(crate) use doing::lines;
+pub(crate) use run::lines;
 
-use doing::Doing;
+use run::VerbRun;
 
 pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Complaint> {
     if !arguments.source.from.is_empty() {
@@ -36,8 +36,8 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
         }
         let fleet = source::dumps(&arguments.source)?;
         let list = fleet.apps(&[]);
-        let doing = chosen(verb, arguments, &fleet, &list)?;
-        return doing.show().map(|exit| exit.max(tell(&fleet, &[], true)));
+        let run = chosen(verb, arguments, &fleet, &list)?;
+        return run.show().map(|exit| exit.max(tell(&fleet, &[], true)));
     }
     let names = names(arguments);
     let asked = Asked {
@@ -62,13 +62,13 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
     block_on(follow.settle(&more))?;
     let fleet = follow.fleet();
     let list = fleet.apps(&[]);
-    let doing = chosen(verb, arguments, fleet, &list)?;
-    let shown: Vec<&App> = doing.apps(&list);
+    let run = chosen(verb, arguments, fleet, &list)?;
+    let shown: Vec<&App> = run.apps(&list);
     let errors = named::concerning(&list, &shown);
     let mut exit = tell(fleet, &errors, true);
     exit = exit.max(match arguments.dry_run {
-        DryRun::Client => doing.show()?,
-        DryRun::None | DryRun::Server => doing.run(&mut follow, &more)?,
+        DryRun::Client => run.show()?,
+        DryRun::None | DryRun::Server => run.run(&mut follow, &more)?,
     });
     print_requests(arguments.source.verbose, follow.clusters().iter());
     Ok(exit)
@@ -92,9 +92,9 @@ fn chosen<'a>(
     arguments: &'a ActingArguments,
     fleet: &FleetSnapshot,
     list: &AppList,
-) -> Result<Doing<'a>, Complaint> {
+) -> Result<VerbRun<'a>, Complaint> {
     check_clusters(&arguments.which.cluster, fleet)?;
-    let mut doing = Doing::new(verb, arguments);
+    let mut run = VerbRun::new(verb, arguments);
     for name in &names(arguments) {
         if let Some(error) = list.errors.iter().find(|error| may_hide(&error.error, name)) {
             let what =
@@ -102,12 +102,12 @@ fn chosen<'a>(
             return Err(Complaint::unreadable(what).hint("write its name in full: DELIVERY/NAMESPACE/NAME"));
         }
         for app in named::find(verb.as_str(), name, &arguments.which, list)? {
-            doing.add(app, fleet, list);
+            run.add(app, fleet, list);
         }
     }
     if !arguments.name.is_empty() {
-        confirm_clusters(&mut doing, verb, arguments)?;
-        return Ok(doing);
+        confirm_clusters(&mut run, verb, arguments)?;
+        return Ok(run);
     }
     let filter = Filter { labels: arguments.selector.clone(), ..Filter::default() };
     let mut admitted = AppList { apps: list.apps.clone(), errors: Vec::new() };
@@ -128,34 +128,34 @@ fn chosen<'a>(
     }
     let names: Vec<String> = names.into_iter().collect();
     for app in apps {
-        doing.add(app, fleet, list);
+        run.add(app, fleet, list);
     }
     if names.len() <= 1 {
-        confirm_clusters(&mut doing, verb, arguments)?;
-        return Ok(doing);
+        confirm_clusters(&mut run, verb, arguments)?;
+        return Ok(run);
     }
     let ActingArguments { yes, dry_run, .. } = *arguments;
-    guard::confirm(verb.as_str(), "apps", &names, yes, dry_run, || doing.preview())?;
-    confirm_elsewhere(&mut doing, verb, arguments)?;
-    Ok(doing)
+    guard::confirm(verb.as_str(), "apps", &names, yes, dry_run, || run.preview())?;
+    confirm_elsewhere(&mut run, verb, arguments)?;
+    Ok(run)
 }
 
 /// Asks before named apps are written to in several clusters.
-fn confirm_clusters(doing: &mut Doing<'_>, verb: Verb, arguments: &ActingArguments) -> Result<(), Complaint> {
-    let what = format!("{} {} in", verb.as_str(), doing.called());
-    let clusters = doing.clusters();
+fn confirm_clusters(run: &mut VerbRun<'_>, verb: Verb, arguments: &ActingArguments) -> Result<(), Complaint> {
+    let what = format!("{} {} in", verb.as_str(), run.called());
+    let clusters = run.clusters();
     let ActingArguments { yes, dry_run, .. } = *arguments;
-    guard::confirm(&what, "clusters", &clusters, yes, dry_run, || doing.preview())?;
-    confirm_elsewhere(doing, verb, arguments)
+    guard::confirm(&what, "clusters", &clusters, yes, dry_run, || run.preview())?;
+    confirm_elsewhere(run, verb, arguments)
 }
 
 /// Asks before writing to sources that other apps may use.
 fn confirm_elsewhere(
-    doing: &mut Doing<'_>,
+    run: &mut VerbRun<'_>,
     verb: Verb,
     arguments: &ActingArguments,
 ) -> Result<(), Complaint> {
-    let sources = doing.elsewhere();
+    let sources = run.elsewhere();
     let ActingArguments { yes, dry_run, .. } = *arguments;
-    guard::confirm_elsewhere(verb.as_str(), &sources, yes, dry_run, || doing.preview())
+    guard::confirm_elsewhere(verb.as_str(), &sources, yes, dry_run, || run.preview())
 }

@@ -24,7 +24,7 @@ use super::repository::{Repository, is_ending};
 /// Reaction time of a controller.
 const DELAY: Duration = Duration::from_millis(200);
 /// Maximum time between evaluations, because the fleet's clock may jump.
-const LONGEST: Duration = Duration::from_secs(30);
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// An object that a controller acts on.
 #[derive(Debug, Clone)]
@@ -137,9 +137,9 @@ impl Controllers {
                 let due = self.look();
                 let ahead = due.map(|due| due.duration_since(self.clock.now()));
                 let ahead = ahead.and_then(|ahead| Duration::try_from(ahead).ok());
-                let wait = if due.is_some() { ahead.unwrap_or_default() } else { LONGEST };
+                let wait = if due.is_some() { ahead.unwrap_or_default() } else { MAX_PAUSE };
                 let changed = select_all(changes.iter_mut().map(|changes| Box::pin(changes.changed())));
-                if let Ok((Err(_), ..)) = tokio::time::timeout(wait.min(LONGEST), changed).await {
+                if let Ok((Err(_), ..)) = tokio::time::timeout(wait.min(MAX_PAUSE), changed).await {
                     return;
                 }
                 tokio::time::sleep(DELAY).await;

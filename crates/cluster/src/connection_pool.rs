@@ -12,43 +12,43 @@ use crate::error::BoxError;
 
 /// Maximum number of streams per HTTP/2 connection. A request beyond the server's limit would wait inside hyper without
 /// a trace; here it waits in the `Queue` phase.
-const STREAMS: usize = 90;
+const MAX_STREAMS: usize = 90;
 
 /// Maximum number of streams per HTTP/1.1 connection, which has no streams: each watch is a connection.
-const CONNECTIONS: usize = 1;
+const MAX_HTTP1_STREAMS: usize = 1;
 
 /// Creates the client of a further connection, which its first request opens.
 pub(crate) type Opener = Box<dyn Fn() -> Result<kube::Client, BoxError> + Send + Sync>;
 
 /// A connection (for HTTP/2) and its free stream slots.
 #[derive(Clone)]
-pub(crate) struct Channel {
+pub(crate) struct PooledConnection {
     pub(crate) client: kube::Client,
     pub(crate) streams: Arc<Semaphore>,
 }
 
-impl Channel {
-    fn new(client: kube::Client, streams: usize) -> Channel {
-        Channel { client, streams: Arc::new(Semaphore::new(streams)) }
+impl PooledConnection {
+    fn new(client: kube::Client, streams: usize) -> PooledConnection {
+        PooledConnection { client, streams: Arc::new(Semaphore::new(streams)) }
     }
 }
 
-pub(crate) struct Channels {
+pub(crate) struct ConnectionPool {
     /// The connection for reads that end.
-    pub(crate) first: Channel,
-    lasting: Mutex<Vec<Channel>>,
+    pub(crate) first: PooledConnection,
+    lasting: Mutex<Vec<PooledConnection>>,
     streams: usize,
     open: Opener,
 }
 
-impl Channels {
-    pub(crate) fn new(client: kube::Client, protocol: Protocol, open: Opener) -> Channels {
+impl ConnectionPool {
+    pub(crate) fn new(client: kube::Client, protocol: Protocol, open: Opener) -> ConnectionPool {
         let lasting = match protocol {
-            Protocol::Http1 => CONNECTIONS,
-            Protocol::Http2 => STREAMS,
+            Protocol::Http1 => MAX_HTTP1_STREAMS,
+            Protocol::Http2 => MAX_STREAMS,
         };
-        let first = Channel::new(client, STREAMS);
-        Channels { first, lasting: Mutex::new(Vec::new()), streams: lasting, open }
+        let first = PooledConnection::new(client, MAX_STREAMS);
+        ConnectionPool { first, lasting: Mutex::new(Vec::new()), streams: lasting, open }
     }
 
     /// Reserves a slot for a lasting stream on the first connection that has one. Returns `None` if `most` connections
@@ -57,19 +57,19 @@ impl Channels {
         &self,
         most: usize,
     ) -> Result<Option<(kube::Client, OwnedSemaphorePermit)>, BoxError> {
-        let mut channels = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
-        for channel in channels.iter() {
-            if let Ok(place) = channel.streams.clone().try_acquire_owned() {
-                return Ok(Some((channel.client.clone(), place)));
+        let mut connections = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
+        for connection in connections.iter() {
+            if let Ok(place) = connection.streams.clone().try_acquire_owned() {
+                return Ok(Some((connection.client.clone(), place)));
             }
         }
-        if channels.len() >= most {
+        if connections.len() >= most {
             return Ok(None);
         }
-        let channel = Channel::new((self.open)()?, self.streams);
-        let place = channel.streams.clone().try_acquire_owned()?;
-        channels.push(channel.clone());
-        Ok(Some((channel.client, place)))
+        let connection = PooledConnection::new((self.open)()?, self.streams);
+        let place = connection.streams.clone().try_acquire_owned()?;
+        connections.push(connection.clone());
+        Ok(Some((connection.client, place)))
     }
 
     /// Returns the number of connections that were opened, or may have been.

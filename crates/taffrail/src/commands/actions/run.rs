@@ -30,7 +30,7 @@ use crate::source;
 use crate::{emit, phrase, say};
 
 /// Maximum number of attempts when another client changes the object at the same time.
-const TRIES: usize = 5;
+const MAX_TRIES: usize = 5;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -496,7 +496,8 @@ impl Task<'_> {
         Ok(if dry_run { "Accepted" } else { "Done" })
     }
 
-    /// Patches the object itself. On a conflict it reads the object again and reruns the action, up to [`TRIES`] times.
+    /// Patches the object itself. On a conflict it reads the object again and reruns the action, up to [`MAX_TRIES`]
+    /// times.
     async fn patch(
         &self,
         patch: Patch,
@@ -515,7 +516,7 @@ impl Task<'_> {
         };
         let object = self.site.object().map_err(|error| Complaint::unreadable(&name).because(&error))?;
         let mut based = patch.clone().based_on(&object);
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let conflict = match write_parts(reach, &self.key, &based, dry_run, is_written).await {
                 Ok(dropped) if dropped.is_empty() => return Ok(None),
                 Ok(dropped) => {

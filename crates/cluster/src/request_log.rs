@@ -43,7 +43,7 @@ pub(crate) fn clock_ahead(headers: &HeaderMap, now: Timestamp) -> Option<SignedD
 
 /// The first requests to one cluster, and totals of all.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub(crate) struct RequestLog {
     pub(crate) begun: Instant,
     records: Mutex<Vec<RequestRecord>>,
     requests: AtomicU64,
@@ -52,11 +52,11 @@ pub(crate) struct Log {
     shortest: AtomicU64,
 }
 
-impl Log {
-    const MOST: usize = 20_000;
+impl RequestLog {
+    const MAX_RECORDS: usize = 20_000;
 
-    pub(crate) fn new() -> Log {
-        Log {
+    pub(crate) fn new() -> RequestLog {
+        RequestLog {
             begun: Instant::now(),
             records: Mutex::new(Vec::new()),
             requests: AtomicU64::new(0),
@@ -85,7 +85,7 @@ impl Log {
         self.bytes.fetch_add(record.bytes, Ordering::Relaxed);
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         // A process may follow a cluster for days.
-        if records.len() < Log::MOST {
+        if records.len() < RequestLog::MAX_RECORDS {
             records.push(record);
         }
     }
@@ -135,7 +135,7 @@ mod tests {
             round: 0,
             clock_ahead: None,
         };
-        let log = Log::new();
+        let log = RequestLog::new();
         // Two at once, then two at once, of which one is still running when the last begins.
         for (started, duration) in [(30, 10), (0, 10), (1, 8), (12, 100), (10, 15)] {
             log.push(record(started, duration));

@@ -25,10 +25,10 @@ use crate::runtime::block_on;
 use crate::{emit, phrase, say};
 
 /// Maximum number of attempts when another client changes the object at the same time.
-const TRIES: usize = 5;
+const MAX_TRIES: usize = 5;
 
 /// Time that Argo CD may take from seeing a difference to starting an automatic sync.
-const GRACE: Duration = Duration::from_secs(5);
+const SYNC_GRACE: Duration = Duration::from_secs(5);
 
 /// Interval between checks of the deadline.
 const TICK: Duration = Duration::from_millis(500);
@@ -121,7 +121,7 @@ impl Task {
 }
 
 /// The run of a verb on all selected apps.
-pub(super) struct Doing<'a> {
+pub(super) struct VerbRun<'a> {
     verb: Verb,
     arguments: &'a ActingArguments,
     tasks: Vec<Task>,
@@ -133,9 +133,9 @@ pub(super) struct Doing<'a> {
     is_previewed: bool,
 }
 
-impl<'a> Doing<'a> {
-    pub(super) fn new(verb: Verb, arguments: &'a ActingArguments) -> Doing<'a> {
-        Doing {
+impl<'a> VerbRun<'a> {
+    pub(super) fn new(verb: Verb, arguments: &'a ActingArguments) -> VerbRun<'a> {
+        VerbRun {
             verb,
             arguments,
             tasks: Vec::new(),
@@ -454,7 +454,7 @@ impl<'a> Doing<'a> {
                 Complaint::unreadable(what).hint("a webhook may have set it back")
             }
             Some(Err(WriteError::UnknownField { .. })) if has_other => return self.go_otherwise(at),
-            Some(Err(WriteError::Conflict { message, .. })) if task.tries < TRIES => {
+            Some(Err(WriteError::Conflict { message, .. })) if task.tries < MAX_TRIES => {
                 task.tries += 1;
                 task.state = State::Conflicted(message);
                 return Ok(());
@@ -529,7 +529,7 @@ impl<'a> Doing<'a> {
             State::Settling(since) => match app {
                 None => Reached::Waiting(format!("{} is not among the apps", task.app)),
                 Some(app) => match verbs::settled(app) {
-                    Reached::Done if is_about_to_sync(app) && since.elapsed() < GRACE => {
+                    Reached::Done if is_about_to_sync(app) && since.elapsed() < SYNC_GRACE => {
                         Reached::Waiting(format!("{} is OutOfSync", task.app))
                     }
                     reached => reached,
