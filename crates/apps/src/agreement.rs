@@ -297,7 +297,7 @@ impl LargeMarks {
 }
 
 /// Who makes a claim, and how objects agree to it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Claimant {
     /// The cluster and the namespace in which the claim needs no mark; nothing where it needs none anywhere.
     pub(crate) place: Option<(usize, String)>,

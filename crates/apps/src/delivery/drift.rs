@@ -1,13 +1,11 @@
 //! Drift: objects that are not what was synced, by who wrote them since.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
 use super::{text, time};
+use crate::memo::Memo;
 use crate::objects::Objects;
 use crate::sync::ObjectSync;
 
@@ -17,7 +15,7 @@ const MANY: usize = 20;
 /// The newest two writes of each object that were not Argo CD's, the newest first; by the place of its cluster. Each is looked for
 /// once: many small apps may list one object of which many have written.
 #[derive(Debug, Default)]
-pub(crate) struct Writes(RefCell<HashMap<usize, HashMap<ObjectKey, Newest>>>);
+pub(crate) struct Writes(Memo<(usize, ObjectKey), Newest>);
 
 type Newest = [Option<Timestamp>; 2];
 
@@ -47,12 +45,8 @@ impl Writes {
     }
 
     fn newest(&self, objects: &dyn Objects, cluster: usize, key: &ObjectKey) -> Newest {
-        if let Some(known) = self.0.borrow().get(&cluster).and_then(|known| known.get(key)) {
-            return *known;
-        }
-        let newest = objects.get(key.as_ref()).present().map(|it| newest(&it.object)).unwrap_or_default();
-        self.0.borrow_mut().entry(cluster).or_default().insert(key.clone(), newest);
-        newest
+        let found = || objects.get(key.as_ref()).present().map(|it| newest(&it.object)).unwrap_or_default();
+        self.0.get(objects, (cluster, key.clone()), found)
     }
 }
 
