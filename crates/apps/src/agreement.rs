@@ -310,7 +310,7 @@ impl LargeMarks {
 }
 
 /// The author of a claim, and the marks by which objects agree to it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Claimant {
     /// The cluster and namespace in which the claim needs no mark; `None` if it needs none anywhere.
     pub(crate) place: Option<(usize, String)>,

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use taffrail_object::json::{OwnedDocument, Value};
@@ -13,6 +14,7 @@ use crate::delivery::drift::Writes;
 use crate::delivery::flux::Sources;
 use crate::delivery::helm::Storage;
 use crate::objects::Objects;
+use crate::rows::Asked;
 
 /// One cluster, under the first name by which it was asked for.
 pub(crate) struct Member<'a> {
@@ -41,7 +43,7 @@ pub(crate) struct Fleet<'a> {
     /// The sources of Flux that were read.
     pub(crate) sources: Sources,
     pub(crate) writes: Writes,
-    storages: Vec<OnceCell<Storage<'a>>>,
+    storages: Vec<OnceCell<(Storage<'a>, Option<Arc<Asked>>)>>,
 }
 
 impl<'a> Fleet<'a> {
@@ -78,7 +80,18 @@ impl<'a> Fleet<'a> {
 
     /// Helm's storage in the cluster at a place in the fleet.
     pub(crate) fn storage(&self, cluster: usize) -> &Storage<'a> {
-        self.storages[cluster].get_or_init(|| Storage::of(self.objects(cluster)))
+        let objects = self.objects(cluster);
+        let (storage, asked) = self.storages[cluster].get_or_init(|| match objects.question_log() {
+            Some((log, _)) => {
+                let (storage, asked) = log.record(|| Storage::of(objects));
+                (storage, Some(Arc::new(asked)))
+            }
+            None => (Storage::of(objects), None),
+        });
+        if let Some(((log, _), asked)) = objects.question_log().zip(asked.as_ref()) {
+            log.remember(asked);
+        }
+        storage
     }
 
     /// All names of the cluster at a place in the fleet.

@@ -42,12 +42,14 @@ mod freshness;
 mod identity;
 pub mod inventory;
 mod kinds;
+mod memo;
 mod names;
 mod objects;
 mod owners;
 mod problem;
 mod reading;
 mod reads;
+mod rows;
 mod snapshot;
 mod sync;
 mod teachers;
@@ -72,6 +74,7 @@ pub use reads::{
     Asked, Changes, Dependents, Elsewhere, Excess, LeftOut, Read, ReadMode, ReadPlan, Rounds, Target, Turns,
     elsewhere, next_reads, plan_reads, still_wanted, wanted_elsewhere,
 };
+pub use rows::{Looked, Propagation, QuestionLog, Rows};
 pub use snapshot::{Answer, Aside, ChangeBatch, InsertError, NOT_IN_DUMP, Snapshot};
 pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState};
 pub use teachers::{Standing, Unheard, argo_standing};

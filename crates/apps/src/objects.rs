@@ -10,6 +10,7 @@ use crate::freshness::Freshness;
 use crate::identity::ClusterId;
 use crate::kinds;
 use crate::reading::Reading;
+use crate::rows::QuestionLog;
 
 /// Whether what was read of an object is enough to judge it.
 pub(crate) fn suffices(observed: &Observed<'_>) -> bool {
@@ -132,6 +133,12 @@ pub trait Objects: ClusterState + Send + Sync {
     /// How far the clock of the API server is ahead of the reader's, where both were looked at; negative where it
     /// is behind.
     fn clock_ahead(&self) -> Option<SignedDuration> {
+        None
+    }
+
+    /// The log in which questions are noted, and the place of this cluster in it; nothing where they are not.
+    #[doc(hidden)]
+    fn question_log(&self) -> Option<(&QuestionLog, usize)> {
         None
     }
 

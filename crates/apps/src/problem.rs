@@ -312,7 +312,7 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
     let mut found = Vec::new();
     // A problem that names the failed object comes before one that names only the app.
     if let (Delivery::ArgoApplication, Some(declaring)) = (app.delivery, &declaring) {
-        found.extend(argo::problems(declaring, &app.sync, unsynced, fleet, app.cluster(), now));
+        found.extend(argo::problems(declaring, &app.sync, unsynced, fleet, (app.home, app.cluster()), now));
         found.extend(rules_unread(home, declaring));
     }
     let trouble = app.trouble.as_deref().unwrap_or_default();
@@ -358,7 +358,7 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
         Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
             found.extend(flux::problems(fleet, app.home, &declaring, &app.sync, now));
         }
-        Delivery::ConfigSync => found.extend(config_sync::problem(&declaring, &app.sync, now)),
+        Delivery::ConfigSync => found.extend(config_sync::problem(home, &declaring, &app.sync, now)),
         // Nothing applies a package again by itself.
         Delivery::Kpt if app.sync.state == SyncState::OutOfSync => {
             let says = "some of its objects were skipped, and nothing applies them again by itself";

@@ -6,9 +6,7 @@
 //! prove nothing: many workloads of tenants have them.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
-use std::hash::Hash;
 
 use taffrail_object::json::Value;
 use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
@@ -17,7 +15,9 @@ use taffrail_status::{ActiveRules, Observed, Payer, Presence, Teacher, Trust, Vo
 use crate::delivery::{Declaration, argo};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
+use crate::memo::Memo;
 use crate::objects::{Objects, Scope, ScopeError};
+use crate::rows::{Question, ask_at_once};
 
 /// The label and value of the workload that applies what Applications declare.
 const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "application-controller"];
@@ -113,18 +113,13 @@ pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> S
     if trust.names_argocd(objects.name(), namespace) {
         return Standing::Known;
     }
-    let mut accounts = BTreeSet::new();
-    for (group, kind) in WORKLOADS {
-        for workload in objects.of_kind(group, kind, Some(namespace)) {
-            let object = &workload.object;
-            let [label, value] = COMPONENT;
-            if workload.projection != Projection::Full || object.text(&["metadata", "labels", label]) != value
-            {
-                continue;
-            }
-            accounts.insert(object.text(&["spec", "template", "spec", "serviceAccountName"]).into_owned());
-        }
-    }
+    let accounts: BTreeSet<String> = ask_at_once(objects, &Question::ArgoControllers(namespace), || {
+        let workloads =
+            WORKLOADS.into_iter().flat_map(|(group, kind)| objects.of_kind(group, kind, Some(namespace)));
+        let workloads = workloads.filter(is_controller);
+        let account = ["spec", "template", "spec", "serviceAccountName"];
+        workloads.map(|workload| workload.object.text(&account).into_owned()).collect()
+    });
     if accounts.is_empty() {
         return Standing::Unknown;
     }
@@ -149,6 +144,12 @@ pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> S
             && allows_all(&binding.object.text(&["roleRef", "name"]))
     };
     if objects.of_kind(group, kind, None).any(names) { Standing::Known } else { Standing::Seen }
+}
+
+/// Returns true for a workload that says that it is the application controller of an Argo CD.
+pub(crate) fn is_controller(workload: &Observed<'_>) -> bool {
+    let [label, value] = COMPONENT;
+    workload.projection == Projection::Full && workload.object.text(&["metadata", "labels", label]) == value
 }
 
 /// Returns true if a ClusterRole may write objects of every kind, as an Argo CD needs.
@@ -185,17 +186,17 @@ pub(crate) struct Settings {
 /// A cache of facts about namespaces, computed once however many Applications need them.
 #[derive(Default)]
 pub(crate) struct Standings {
-    known: RefCell<HashMap<(String, String), Standing>>,
+    known: Memo<(String, String), Standing>,
     /// True for namespaces with health scripts, by cluster and namespace.
-    teaching: RefCell<HashMap<(String, String), bool>>,
+    teaching: Memo<(String, String), bool>,
     /// True if an Argo CD serves a namespace, by cluster, the namespace of the Argo CD, and that namespace.
-    served: RefCell<HashMap<(String, String, String), bool>>,
+    served: Memo<(String, String, String), bool>,
 }
 
 impl Standings {
     fn of(&self, objects: &dyn Objects, namespace: &str, trust: &Trust) -> Standing {
         let place = (objects.name().to_owned(), namespace.to_owned());
-        once(&self.known, place, || argo_standing(objects, namespace, trust))
+        self.known.get(objects, place, || argo_standing(objects, namespace, trust))
     }
 
     /// Returns the key of the ConfigMap with health scripts in a namespace, if there are any.
@@ -203,12 +204,12 @@ impl Standings {
         let key = ObjectKey::new("", "ConfigMap", namespace, SETTINGS);
         let place = (objects.name().to_owned(), namespace.to_owned());
         let read = || whole(objects, &key).is_some_and(|it| has_health_scripts(&it.object));
-        once(&self.teaching, place, read).then_some(key)
+        self.teaching.get(objects, place, read).then_some(key)
     }
 
     fn serves(&self, objects: &dyn Objects, argo: &str, namespace: &str) -> bool {
         let place = (objects.name().to_owned(), argo.to_owned(), namespace.to_owned());
-        once(&self.served, place, || serves(objects, argo, namespace))
+        self.served.get(objects, place, || serves(objects, argo, namespace))
     }
 
     /// Returns the scripts that apply to an Application: those of a known Argo CD that serves its namespace,
@@ -230,16 +231,6 @@ impl Standings {
         let key = self.scripts(objects, &own)?;
         Some(Settings { key, standing: self.of(objects, &own, trust) })
     }
-}
-
-/// Returns the cached answer for `place`, or computes and stores it.
-fn once<K: Eq + Hash, V: Copy>(known: &RefCell<HashMap<K, V>>, place: K, answer: impl FnOnce() -> V) -> V {
-    if let Some(known) = known.borrow().get(&place) {
-        return *known;
-    }
-    let answer = answer();
-    known.borrow_mut().insert(place, answer);
-    answer
 }
 
 /// Returns the ConfigMap with scripts that may apply to an Application but could not be read, and the reason.

@@ -17,6 +17,7 @@ use crate::identity::{AppKey, Delivery};
 use crate::names;
 use crate::objects::Objects;
 use crate::problem::{self, Axis, Problem, ProblemSeverity, UNTRIED};
+use crate::rows::elapsed;
 use crate::sync::{ObjectSync, Source, Sync, SyncState, shorten};
 use crate::teachers::{self, INSTALLED, Standing, argo_standing};
 
@@ -524,9 +525,10 @@ pub(crate) fn problems(
     own: &Sync,
     unsynced: &[ObjectSync],
     fleet: &Fleet<'_>,
-    target: Option<usize>,
+    (home, target): (usize, Option<usize>),
     now: Timestamp,
 ) -> Vec<Problem> {
+    let home = fleet.objects(home);
     let object = &declaring.object;
     let is_skipped = own.state == SyncState::Suspended;
     // A suspended Application keeps the problem that it had.
@@ -550,11 +552,12 @@ pub(crate) fn problems(
             found.push(problem.says(trouble.unwrap_or_default()).about(declaring.key));
         }
         SyncState::Syncing if is_skipped => {
-            found.extend(late::problem_of_argo(object, now).map(|problem| problem.about(declaring.key)));
+            found
+                .extend(late::problem_of_argo(home, object, now).map(|problem| problem.about(declaring.key)));
         }
         SyncState::OutOfSync if !is_skipped => {
             let drifted = |synced| fleet.writes.since(unsynced, fleet.objects(target?), target?, synced);
-            found.push(out_of_sync(declaring, &sync, unsynced, drifted, now));
+            found.push(out_of_sync(home, declaring, &sync, unsynced, drifted, now));
         }
         _ => {}
     }
@@ -564,6 +567,7 @@ pub(crate) fn problems(
 /// Returns the problem of an Application that is OutOfSync; its severity depends on whether Argo CD will sync
 /// it automatically.
 fn out_of_sync(
+    home: &dyn Objects,
     declaring: &Observed<'_>,
     sync: &Sync,
     unsynced: &[ObjectSync],
@@ -580,7 +584,7 @@ fn out_of_sync(
     // so. Only the field managers of the objects show it.
     let drifted = || drifted(failed_at(object)?);
     let compared = object.at(&["status", "reconciledAt"]).map(Some).and_then(time);
-    let is_long = |at: Timestamp| now.duration_since(at) >= UNTRIED;
+    let is_long = |at: Timestamp| elapsed(home, at, UNTRIED, now) >= UNTRIED;
     let (severity, since, says) = if is_manual {
         let since = is_tried.then(drifted).flatten();
         (ProblemSeverity::Notice, since, "automatic sync is off".to_owned())

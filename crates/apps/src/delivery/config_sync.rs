@@ -10,7 +10,9 @@ use super::{Condition, Declaration, Declarations, Destination, is_blank, kpt, te
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
+use crate::objects::Objects;
 use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
+use crate::rows::elapsed;
 use crate::sync::{Source, Sync, SyncState};
 
 const GROUP: &str = "configsync.gke.io";
@@ -168,9 +170,14 @@ pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
 }
 
 /// Returns the problem of a RootSync or RepoSync that has left a newer commit untried for long.
-pub(crate) fn problem(declaring: &Observed<'_>, sync: &Sync, now: Timestamp) -> Option<Problem> {
+pub(crate) fn problem(
+    home: &dyn Objects,
+    declaring: &Observed<'_>,
+    sync: &Sync,
+    now: Timestamp,
+) -> Option<Problem> {
     let fetched = time(declaring.object.at(&["status", "source", "lastUpdate"]))?;
-    let is_late = sync.state == SyncState::OutOfSync && now.duration_since(fetched) >= UNTRIED;
+    let is_late = sync.state == SyncState::OutOfSync && elapsed(home, fetched, UNTRIED, now) >= UNTRIED;
     let message = "the source has a newer commit, and its reconciler has not tried it";
     let problem = problem::untried(ProblemSeverity::Error, Some(fetched));
     is_late.then(|| problem.says(message).about(declaring.key))

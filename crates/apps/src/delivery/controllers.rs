@@ -1,8 +1,5 @@
 //! The controllers that deliver apps, and the detection of stopped ones.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{ObjectKey, Projection};
@@ -10,6 +7,7 @@ use taffrail_status::Observed;
 
 use super::{Declaration, argo, by, time, written};
 use crate::identity::Delivery;
+use crate::memo::Memo;
 use crate::objects::Objects;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity};
 use crate::sync::SyncState;
@@ -94,7 +92,7 @@ type Place = (String, &'static str, String);
 
 /// A cache of the controllers' workloads: `None` for one that runs.
 #[derive(Debug, Default)]
-pub(crate) struct Stops(RefCell<HashMap<Place, Vec<Option<Stopped>>>>);
+pub(crate) struct Stops(Memo<Place, Vec<Option<Stopped>>>);
 
 impl Controller {
     /// Returns the workload of the controller if it is not running.
@@ -111,16 +109,13 @@ impl Controller {
         // workloads.
         let inside = |namespace: &str| -> Vec<Option<Stopped>> {
             let place = (objects.name().to_owned(), self.name, namespace.to_owned());
-            if let Some(known) = stops.0.borrow().get(&place) {
-                return known.clone();
-            }
-            let named =
-                |kind| objects.get(ObjectKey::new("apps", kind, namespace, self.name).as_ref()).present();
-            let named = ["Deployment", "StatefulSet"].into_iter().filter_map(named);
-            let named = named.filter(|it| it.projection == Projection::Full);
-            let found: Vec<_> = named.map(|observed| stopped(objects, &observed)).collect();
-            stops.0.borrow_mut().insert(place, found.clone());
-            found
+            stops.0.get(objects, place, || {
+                let named =
+                    |kind| objects.get(ObjectKey::new("apps", kind, namespace, self.name).as_ref()).present();
+                let named = ["Deployment", "StatefulSet"].into_iter().filter_map(named);
+                let named = named.filter(|it| it.projection == Projection::Full);
+                named.map(|observed| stopped(objects, &observed)).collect()
+            })
         };
         let mut asked = preferred.map(&inside).unwrap_or_default();
         if asked.is_empty() {

@@ -1,13 +1,11 @@
 //! Drift: the time since which objects differ from the synced state, by their field managers.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
 use super::{text, time};
+use crate::memo::Memo;
 use crate::objects::Objects;
 use crate::sync::ObjectSync;
 
@@ -19,7 +17,7 @@ const MANY: usize = 20;
 ///
 /// Many small apps may list one object with many field managers, so these are searched once.
 #[derive(Debug, Default)]
-pub(crate) struct Writes(RefCell<HashMap<usize, HashMap<ObjectKey, Newest>>>);
+pub(crate) struct Writes(Memo<(usize, ObjectKey), Newest>);
 
 type Newest = [Option<Timestamp>; 2];
 
@@ -49,12 +47,8 @@ impl Writes {
     }
 
     fn newest(&self, objects: &dyn Objects, cluster: usize, key: &ObjectKey) -> Newest {
-        if let Some(known) = self.0.borrow().get(&cluster).and_then(|known| known.get(key)) {
-            return *known;
-        }
-        let newest = objects.get(key.as_ref()).present().map(|it| newest(&it.object)).unwrap_or_default();
-        self.0.borrow_mut().entry(cluster).or_default().insert(key.clone(), newest);
-        newest
+        let found = || objects.get(key.as_ref()).present().map(|it| newest(&it.object)).unwrap_or_default();
+        self.0.get(objects, (cluster, key.clone()), found)
     }
 }
 

@@ -24,6 +24,7 @@ use crate::inventory;
 use crate::names;
 use crate::objects::Objects;
 use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
+use crate::rows::elapsed;
 use crate::sync::{Source, Sync, SyncState, shorten};
 
 pub(crate) use definitions::Definitions;
@@ -135,7 +136,7 @@ pub(crate) fn problems(
         // Without a time the change may have been made a moment ago.
         let since = written(&declaring.object, &["spec"]);
         let severity = match since {
-            Some(since) if now.duration_since(since) >= UNTRIED => Some(ProblemSeverity::Error),
+            Some(since) if elapsed(objects, since, UNTRIED, now) >= UNTRIED => Some(ProblemSeverity::Error),
             Some(_) => None,
             None => Some(ProblemSeverity::Waiting),
         };
@@ -147,7 +148,7 @@ pub(crate) fn problems(
         && !waits(&declaring.object, now)
         // An app that was created or resumed after that has had less time.
         && let since = began(&declaring.object).map_or(fetched, |began| began.max(fetched))
-        && now.duration_since(since) >= UNTRIED
+        && elapsed(objects, since, UNTRIED, now) >= UNTRIED
     {
         let desired = sync.desired.as_deref().map(shorten).unwrap_or_default();
         let message = format!("the source has {desired}, and its controller has not applied it");

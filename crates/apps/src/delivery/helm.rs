@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_object::{ObjectKey, ObjectKeyRef, Projection};
-use taffrail_status::Observed;
+use taffrail_status::{Observed, Presence};
 
 use super::flux::{Elsewhere, Releases};
 use super::release::Release;
@@ -17,6 +17,7 @@ use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
 use crate::objects::Objects;
+use crate::rows::{Question, ask_at_once};
 use crate::sync::{Source, Sync, SyncState};
 
 const PREFIX: &str = "sh.helm.release.v1.";
@@ -31,7 +32,7 @@ pub(crate) fn storage_key(namespace: &str, release: &str, version: i64) -> Objec
 }
 
 /// Returns the release and version that a Secret or ConfigMap holds, if it is one of Helm's.
-fn stored<'o>(observed: &Observed<'o>) -> Option<(&'o str, u64)> {
+pub(crate) fn stored<'o>(observed: &Observed<'o>) -> Option<(&'o str, u64)> {
     let is_helms = match (observed.projection, is_secret(observed.key)) {
         (Projection::Full, true) => observed.object.at(&["type"]).is_some_and(|value| value.is_str(TYPE)),
         // The type is not part of the metadata, and ConfigMaps have none.
@@ -51,13 +52,17 @@ pub(crate) struct Storage<'o>(BTreeMap<(&'o str, &'o str), BTreeMap<u64, Observe
 impl<'o> Storage<'o> {
     pub(crate) fn of(objects: &'o dyn Objects) -> Storage<'o> {
         let mut storage: BTreeMap<_, BTreeMap<u64, Observed<'o>>> = BTreeMap::new();
-        for observed in objects.of_kind("", "ConfigMap", None).chain(objects.of_kind("", "Secret", None)) {
-            if let Some((release, version)) = stored(&observed) {
-                let key = (observed.key.namespace, release);
-                // If both exist the Secret, which is Helm's default, comes last.
-                storage.entry(key).or_default().insert(version, observed);
+        let mut read = || {
+            for observed in objects.of_kind("", "ConfigMap", None).chain(objects.of_kind("", "Secret", None))
+            {
+                if let Some((release, version)) = stored(&observed) {
+                    let key = (observed.key.namespace, release);
+                    // If both exist the Secret, which is Helm's default, comes last.
+                    storage.entry(key).or_default().insert(version, observed);
+                }
             }
-        }
+        };
+        ask_at_once(objects, &Question::Storage, &mut read);
         Storage(storage)
     }
 
@@ -206,7 +211,7 @@ fn is_marked(
     };
     let is_marked = |release: &Release, is_meant: &dyn Fn(&Needed) -> bool| {
         let carried: Vec<Observed<'_>> =
-            release.objects.iter().filter_map(|key| objects.get(key.as_ref()).present()).collect();
+            release.objects.iter().filter_map(|key| marked(objects, key).present()).collect();
         let Some((first, others)) = carried.split_first() else { return false };
         // A HelmRelease that the first object does not name is not named by all.
         let named = Mark::all(first.key, &first.object, &[]);
@@ -229,6 +234,11 @@ fn is_marked(
     let Some(other) = all().find(|needed| is_there(needed) != way) else { return false };
     let release = found.release(fleet, home, key, Some(&other.delivered));
     release.is_ok_and(|release| is_marked(&release, &|needed| is_there(needed) != way))
+}
+
+/// Looks an object up of which no more than its metadata is read.
+fn marked<'o>(objects: &'o dyn Objects, key: &ObjectKey) -> Presence<'o> {
+    ask_at_once(objects, &Question::Metadata(key.as_ref()), || objects.get(key.as_ref()))
 }
 
 /// Returns the version of a release that Helm stored last, with the object that holds it.

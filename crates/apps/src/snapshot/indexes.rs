@@ -71,7 +71,7 @@ struct PodCounts {
 }
 
 /// A label, and its value.
-type Label = (String, String);
+pub(crate) type Label = (String, String);
 
 /// PodDisruptionBudgets by namespace and by one label that they want; those that want none by nothing.
 #[derive(Debug, Default)]
@@ -141,28 +141,28 @@ impl Budgets {
 }
 
 /// The labels that a budget wants to equal a value.
-pub(super) fn wanted(budget: &Object<'_>) -> Vec<Label> {
+pub(crate) fn wanted(budget: &Object<'_>) -> Vec<Label> {
     let selector = LabelSelector::of_object(budget.at(&["spec", "selector"]));
     let equal = selector.requirements().filter(|wanted| wanted.operator == Operator::Equals);
     equal.map(|wanted| (wanted.key.clone(), wanted.values.concat())).collect()
 }
 
 /// Labels, each key once.
-pub(super) fn labels(value: Option<Value<'_>>) -> Vec<Label> {
+pub(crate) fn labels(value: Option<Value<'_>>) -> Vec<Label> {
     let members = value.and_then(Value::members).into_iter().flatten();
     let texts = members.filter_map(|(key, value)| Some((key.into_owned(), value.as_str()?.into_owned())));
     texts.collect::<BTreeMap<_, _>>().into_iter().collect()
 }
 
-pub(super) fn is_pod(key: ObjectKeyRef<'_>) -> bool {
+pub(crate) fn is_pod(key: ObjectKeyRef<'_>) -> bool {
     key.group.is_empty() && key.kind == "Pod"
 }
 
-pub(super) fn is_budget(key: ObjectKeyRef<'_>) -> bool {
+pub(crate) fn is_budget(key: ObjectKeyRef<'_>) -> bool {
     key.group == "policy" && key.kind == "PodDisruptionBudget"
 }
 
-pub(super) fn is_definition(key: ObjectKeyRef<'_>) -> bool {
+pub(crate) fn is_definition(key: ObjectKeyRef<'_>) -> bool {
     key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
 }
 
@@ -175,14 +175,14 @@ const HAVE_PODS: [(&str, &str); 4] = [
 ];
 
 /// Returns true for a controller that says that it has Pods.
-pub(super) fn has_pods(observed: &Observed<'_>) -> bool {
+pub(crate) fn has_pods(observed: &Observed<'_>) -> bool {
     let field = HAVE_PODS.into_iter().find(|(kind, _)| *kind == observed.key.kind);
     let count = |(_, count)| observed.object.at(&["status", count]).and_then(Value::as_i64);
     observed.key.group == "apps" && field.and_then(count).is_some_and(|count| count > 0)
 }
 
 /// The node of a Pod that is being deleted.
-pub(super) fn leaves<'a>(pod: &Observed<'a>) -> Option<Cow<'a, str>> {
+pub(crate) fn leaves<'a>(pod: &Observed<'a>) -> Option<Cow<'a, str>> {
     let is_leaving = !pod.object.text(&["metadata", "deletionTimestamp"]).is_empty();
     is_leaving.then(|| pod.object.text(&["spec", "nodeName"]))
 }

@@ -35,6 +35,7 @@ mod problem;
 mod random;
 mod reads;
 mod resource_groups;
+mod rows;
 mod server;
 mod shares;
 mod snapshot;

@@ -1,8 +1,6 @@
 //! The sources of Flux: each is parsed once, however many apps name it. Only short texts of it are kept,
 //! because each of those apps gets a copy.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,6 +10,7 @@ use taffrail_status::Presence;
 
 use super::super::{flux_source, short, text, time};
 use super::{is_source, reference, undescribed};
+use crate::memo::Memo;
 use crate::names;
 use crate::objects::Objects;
 use crate::problem::Problem;
@@ -134,14 +133,11 @@ impl KnownSource {
     }
 }
 
-/// The problems of the sources of each cluster at one moment.
-type Problems = HashMap<usize, HashMap<ObjectKey, Option<Problem>>>;
-
 /// A cache of the sources of a fleet, by the index of the cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    known: RefCell<HashMap<usize, HashMap<ObjectKey, Arc<KnownSource>>>>,
-    problems: RefCell<Option<(Timestamp, Problems)>>,
+    known: Memo<(usize, ObjectKey), Arc<KnownSource>>,
+    problems: Memo<(Timestamp, usize, ObjectKey), Option<Problem>>,
 }
 
 impl Sources {
@@ -152,12 +148,7 @@ impl Sources {
         home: usize,
         key: &ObjectKey,
     ) -> Arc<KnownSource> {
-        if let Some(known) = self.known.borrow().get(&home).and_then(|known| known.get(key)) {
-            return known.clone();
-        }
-        let known = Arc::new(KnownSource::read(objects, key));
-        self.known.borrow_mut().entry(home).or_default().insert(key.clone(), known.clone());
-        known
+        self.known.get(objects, (home, key.clone()), || Arc::new(KnownSource::read(objects, key)))
     }
 
     /// Returns the reason why a source cannot be fetched or verified at the time `now`.
@@ -168,17 +159,6 @@ impl Sources {
         key: &ObjectKey,
         now: Timestamp,
     ) -> Option<Problem> {
-        let mut problems = self.problems.borrow_mut();
-        if problems.as_ref().is_none_or(|(at, _)| *at != now) {
-            *problems = None;
-        }
-        let (_, problems) = problems.get_or_insert_with(|| (now, HashMap::new()));
-        let known = problems.entry(home).or_default();
-        if let Some(problem) = known.get(key) {
-            return problem.clone();
-        }
-        let problem = flux_source::problem(objects, key, now);
-        known.insert(key.clone(), problem.clone());
-        problem
+        self.problems.get(objects, (now, home, key.clone()), || flux_source::problem(objects, key, now))
     }
 }
