@@ -404,7 +404,7 @@ pub(super) fn last_frame_ends(bytes: &[u8]) -> usize {
 }
 
 /// Whether a resource version is of an earlier state than another. They are numbers (KEP-5504); what is not, is not compared.
-pub(crate) fn went_back(before: &str, now: &str) -> bool {
+pub fn went_back(before: &str, now: &str) -> bool {
     match (before.parse::<u64>(), now.parse::<u64>()) {
         (Ok(before), Ok(now)) => now < before,
         _ => false,

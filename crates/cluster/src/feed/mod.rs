@@ -35,7 +35,7 @@ use crate::connect::Cluster;
 use crate::kubeconfig::Context;
 
 pub use contact::Contact;
-pub(crate) use decode::went_back;
+pub use decode::went_back;
 pub use decode::{Batch, Change};
 pub use pace::{Cost, Costs, Purpose};
 
