@@ -54,7 +54,7 @@ impl Chunks {
     }
 
     /// Returns the next chunk, or `None` at the end.
-    pub fn next(&mut self) -> io::Result<Option<Chunk>> {
+    pub fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
         let mut searched = 0;
         loop {
             self.fill()?;
@@ -164,7 +164,7 @@ mod tests {
     fn chunks(text: &str) -> (Option<InputShape>, String) {
         let mut chunks = Chunks::new(Box::new(io::Cursor::new(text.to_owned())), "test", None);
         let mut joined = Vec::new();
-        while let Some(chunk) = chunks.next().unwrap() {
+        while let Some(chunk) = chunks.next_chunk().unwrap() {
             assert_eq!(chunk.line, 1 + count_lines(&joined));
             joined.extend_from_slice(&chunk.text);
         }
