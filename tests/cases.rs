@@ -1,5 +1,5 @@
-//! Makes a test of each case that is a file or a folder, so that `cargo test golden::own_apps::flux_oci_charts` runs one
-//! of them and a failure names it. A new case gets its line here: `every_case_has_a_test` fails until it has.
+//! Defines a test for each case that is a file or a folder, so that `cargo test golden::own_apps::flux_oci_charts` runs
+//! one of them and a failure names it. A new case needs a line here: `every_case_has_a_test` fails without it.
 
 #![allow(unused_macros, reason = "each crate's tests use some of the lists")]
 
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Calls a function with the path of each case of a folder, in a test that is named after the case.
+/// Calls a function with the path of each case of a folder, in a test with the name of the case.
 macro_rules! cases {
     ($folder:literal, $check:path: $($case:ident)*) => {
         $(
@@ -24,7 +24,7 @@ macro_rules! cases {
     };
 }
 
-/// The cases of a folder by the names of their tests.
+/// Lists the cases of a folder, with the names of their tests.
 fn list(folder: &str) -> Vec<(String, PathBuf)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -45,7 +45,7 @@ pub(crate) fn assert_complete(folder: &str, tested: &[&str]) {
     assert!(untested.is_empty(), "{folder} has cases that tests/cases.rs does not list: {untested:?}");
 }
 
-/// Dumps of clusters, and the rows that they must show.
+/// Dumps of clusters, and the rows that Taffrail must show for them.
 macro_rules! golden_apps {
     ($check:path) => {
         cases! {
@@ -60,7 +60,7 @@ macro_rules! golden_apps {
     };
 }
 
-/// Cases of our own in the form of `golden_apps`.
+/// Taffrail's own cases in the form of `golden_apps`.
 macro_rules! own_apps {
     ($check:path) => {
         cases! {
@@ -79,7 +79,7 @@ macro_rules! own_apps {
     };
 }
 
-/// The objects of small clusters, and the health and cause that are right.
+/// The objects of small clusters, with their expected health and cause.
 macro_rules! golden_assess {
     ($check:path) => {
         cases! {
@@ -113,7 +113,7 @@ macro_rules! golden_assess {
     };
 }
 
-/// Cases of our own in the form of `golden_assess`.
+/// Taffrail's own cases in the form of `golden_assess`.
 macro_rules! own_assess {
     ($check:path) => {
         cases! {
@@ -237,7 +237,7 @@ macro_rules! own_assess {
     };
 }
 
-/// Incidents as people reported them, in the form of `golden_assess`.
+/// Incidents that users reported, in the form of `golden_assess`.
 macro_rules! incidents {
     ($check:path) => {
         cases! {

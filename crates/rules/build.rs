@@ -1,4 +1,4 @@
-//! Lists the files of the library and of the actions, so that the crate can take them in.
+//! Lists the files of the library and of the actions, so that the crate can include them.
 
 #![expect(clippy::disallowed_methods, reason = "a build script reads files")]
 
@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Groups, and the texts of their rules.
+/// Lists the groups, with the texts of their rules.
 fn library(library: &Path) -> Result<String, Box<dyn Error>> {
     println!("cargo::rerun-if-changed=library");
     let mut groups = Vec::new();
@@ -24,7 +24,7 @@ fn library(library: &Path) -> Result<String, Box<dyn Error>> {
         let file = folder.join("rules.yaml");
         if file.is_file() {
             let name = folder.file_name().and_then(|name| name.to_str()).ok_or("a folder has an odd name")?;
-            // `*` may stand in no name of a file on some systems.
+            // Some file systems do not allow `*` in file names.
             groups.push((name.replacen("_.", "*.", 1), file));
         }
     }
@@ -37,7 +37,7 @@ fn library(library: &Path) -> Result<String, Box<dyn Error>> {
     Ok(list)
 }
 
-/// Scripts by their paths, without what they are tried with.
+/// Lists the scripts by their paths, without their test cases.
 fn actions(root: &Path) -> Result<String, Box<dyn Error>> {
     println!("cargo::rerun-if-changed=actions");
     let mut files = Vec::new();

@@ -141,8 +141,10 @@ pub struct App {
     pub sync: Sync,
     /// Whether its tool was told to leave it alone.
     pub suspended: bool,
-    /// How fresh `health` is.
+    /// The freshness of what was observed in the target: `health`, `counts`, `worst` and `message`.
     pub freshness: Freshness,
+    /// The freshness of what the home declares: `sync`, `suspended` and `source`.
+    pub home_freshness: Freshness,
     /// Where it comes from.
     pub source: Option<Source>,
     /// The app that delivers it, where its own tool does not: a package of Porch is delivered by a sync.
@@ -166,6 +168,11 @@ impl App {
     /// What may be said of its health now.
     pub fn effective(&self) -> Status {
         self.freshness.effective(self.health)
+    }
+
+    /// Returns the sync that is known now: `Unknown` where the home is not live.
+    pub fn effective_sync(&self) -> SyncState {
+        self.home_freshness.effective_sync(self.sync.state)
     }
 
     /// How many of its objects are there and do not say that they are this app's: they stay in whatever other row they
@@ -439,6 +446,7 @@ impl<'f, 'a> Judge<'f, 'a> {
             sync: app.sync,
             suspended: app.suspended,
             freshness: self.fleet.objects(cluster).freshness(),
+            home_freshness: self.fleet.objects(app.home).freshness(),
             source: app.source.map(Source::without_password),
             via: None,
             worst: not_well.map(|speaker| speaker.key.clone()),
@@ -584,7 +592,7 @@ impl<'f, 'a> Judge<'f, 'a> {
             }
         };
         if !suffices(observed) {
-            let why = why_unread(self.fleet.objects(cluster), key)
+            let why = why_unread(self.fleet.objects(cluster), key.as_ref())
                 .map(|why| format!(": {why}"))
                 .unwrap_or_default();
             let message = format!("only the metadata of {} {} was read{why}", key.kind, key.path());

@@ -4,7 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::BuildHasher;
 
-use taffrail_object::ObjectKey;
+use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
 
 use crate::agreement::{INSTANCE_LABEL, Mark};
@@ -45,7 +45,7 @@ impl ClaimIndex {
             let claims = |keys: &[ObjectKey]| -> Vec<Claim> {
                 let numbered = (0_u32..).zip(keys);
                 let number = u32::try_from(place).unwrap_or(u32::MAX);
-                numbered.map(|(at, key)| (index.number(cluster, key), number, at)).collect()
+                numbered.map(|(at, key)| (index.number(cluster, key.as_ref()), number, at)).collect()
             };
             let (declared, hooks) = (claims(&app.objects), claims(&app.claimant.hooks));
             index.declared.extend(declared);
@@ -66,7 +66,7 @@ impl ClaimIndex {
         index
     }
 
-    fn number(&self, cluster: usize, key: &ObjectKey) -> u64 {
+    fn number(&self, cluster: usize, key: ObjectKeyRef<'_>) -> u64 {
         self.hasher.hash_one((cluster, key))
     }
 }
@@ -105,7 +105,7 @@ impl<'a> Claims<'a> {
         claims: &'a [Claim],
         is_hook: bool,
         cluster: usize,
-        key: &'a ObjectKey,
+        key: ObjectKeyRef<'a>,
     ) -> impl Iterator<Item = &'a Declaration> {
         let number = self.index.number(cluster, key);
         let start = claims.partition_point(|(own, ..)| *own < number);
@@ -113,7 +113,7 @@ impl<'a> Claims<'a> {
         own.filter_map(move |(_, place, at)| {
             let app = self.apps.get(usize::try_from(*place).ok()?)?;
             let objects = if is_hook { &app.claimant.hooks } else { &app.objects };
-            let is_it = objects.get(usize::try_from(*at).ok()?) == Some(key);
+            let is_it = objects.get(usize::try_from(*at).ok()?).is_some_and(|own| own.as_ref() == key);
             Some(app).filter(|app| is_it && app.cluster() == Some(cluster))
         })
     }
@@ -135,7 +135,7 @@ impl<'a> Claims<'a> {
         if claimants().any(|app| app.claimant.is_named(&marks)) {
             return Claimed::ByApp;
         }
-        let is_job = matches!((&*key.group, &*key.kind), ("batch", "Job") | ("", "Pod"));
+        let is_job = matches!((key.group, key.kind), ("batch", "Job") | ("", "Pod"));
         let mut named = None;
         for mark in &marks {
             let comes_and_goes = is_job && (mark.is_written_by_tool() || is_hook(object));
@@ -229,12 +229,12 @@ impl<'a> Claims<'a> {
                 }
                 let Some((last, others @ [_, ..])) = names.split_last() else { continue };
                 let message = format!("{object} is claimed by {} and {last}", others.join(", "));
-                let scope = Scope::Object(object.clone());
+                let scope = Scope::Object(object.to_owned());
                 overlaps.push((cluster, ScopeError { scope, reason: "Overlap".to_owned(), message }));
             }
             if let Some(first) = left_out.first() {
                 let message = format!("{} more objects are claimed by several apps", left_out.len());
-                let scope = Scope::Object((*first).clone());
+                let scope = Scope::Object((*first).to_owned());
                 overlaps.push((cluster, ScopeError { scope, reason: "Overlap".to_owned(), message }));
             }
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taffrail_object::json::{OwnedDocument, Value};
-use taffrail_object::{ObjectKey, Projection};
+use taffrail_object::{ObjectKeyRef, Projection};
 use taffrail_status::{Observed, Trust};
 
 use crate::delivery::controllers::Stops;
@@ -142,7 +142,7 @@ fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
         Some(version).filter(|version| !version.is_empty() && !is_namespace(observed.key))
     };
     // A version that several objects have comes from different stores, and tells nothing of other objects.
-    let mut written: HashMap<String, Option<&ObjectKey>> = HashMap::new();
+    let mut written: HashMap<String, Option<ObjectKeyRef<'_>>> = HashMap::new();
     for observed in one.all() {
         let Some(version) = version(&observed) else { continue };
         written.entry(version).and_modify(|key| *key = None).or_insert(Some(observed.key));
@@ -152,7 +152,7 @@ fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
     let mut is_held_by_both = false;
     for observed in other.all() {
         let Some(own) = version(&observed) else { continue };
-        let known = one.get(observed.key.as_ref()).present();
+        let known = one.get(observed.key).present();
         all += 1;
         common += usize::from(known.as_ref().is_some_and(|known| uid(known) == uid(&observed)));
         if let Some(known) = known
@@ -166,7 +166,7 @@ fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
             continue;
         }
         // One store writes one object at a version. Events and aggregated kinds may be in another one.
-        let is_another = |key: &ObjectKey| {
+        let is_another = |key: ObjectKeyRef<'_>| {
             key != observed.key
                 && key.group == observed.key.group
                 && !is_event(key)
@@ -179,11 +179,11 @@ fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
     is_held_by_both && common > all / 2
 }
 
-fn is_namespace(key: &ObjectKey) -> bool {
+fn is_namespace(key: ObjectKeyRef<'_>) -> bool {
     key.group.is_empty() && key.kind == "Namespace"
 }
 
-fn is_event(key: &ObjectKey) -> bool {
+fn is_event(key: ObjectKeyRef<'_>) -> bool {
     key.kind == "Event"
 }
 

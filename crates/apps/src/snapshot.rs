@@ -125,7 +125,7 @@ impl Stored {
 
     fn observed<'a>(&'a self, key: &'a ObjectKey) -> Option<Observed<'a>> {
         let object = Object::new(self.document.root()).ok()?;
-        Some(Observed { key, object, projection: self.projection })
+        Some(Observed { key: key.as_ref(), object, projection: self.projection })
     }
 }
 

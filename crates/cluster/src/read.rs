@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use taffrail_object::json::{Kind, Parser, Value, write_string};
-use taffrail_object::{ItemKind, Projection};
+use taffrail_object::{ApiResource, ItemKind, Projection};
 
 use crate::aside::aside;
 use crate::connect::Cluster;
-use crate::discovery::ApiResource;
 use crate::error::{Phase, ReadError, Reason, one_line};
 use crate::request::{Ask, JSON};
 

@@ -2,8 +2,8 @@
 
 use jiff::SignedDuration;
 
-/// Parses a duration as Go's `time.ParseDuration` does: numbers with a unit (`h`, `m`, `s`, `ms`, `us`, `ns`) in any order, of which
-/// each may have a fraction, behind one sign; or `0`.
+/// Parses a duration as Go's `time.ParseDuration` does: an optional sign, then numbers with a unit (`h`, `m`, `s`,
+/// `ms`, `us`, `ns`) in any order, each with an optional fraction; or `0`.
 ///
 /// A fraction needs a digit before and behind its point, and has nine digits at most.
 pub fn parse(text: &str) -> Option<SignedDuration> {
@@ -15,8 +15,8 @@ pub fn parse_with_days(text: &str) -> Option<SignedDuration> {
     parse_units(text, true)
 }
 
-/// Parses number after number by jiff, which by itself wants its units in order, knows more of them (`weeks`, `P1D`, `1:30:00`) and
-/// takes white space and commas between them.
+/// Parses each number with jiff, which by itself requires the units in order, knows more of them (`weeks`, `P1D`,
+/// `1:30:00`) and accepts white space and commas between them.
 fn parse_units(text: &str, has_days: bool) -> Option<SignedDuration> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     if unsigned == "0" {
@@ -30,7 +30,7 @@ fn parse_units(text: &str, has_days: bool) -> Option<SignedDuration> {
         let (number, part) = (&rest[..unit], &rest[..end]);
         let part = match &rest[unit..end] {
             "h" | "m" | "s" | "ms" | "us" | "µs" | "ns" => part.parse().ok()?,
-            // The second of two signs that look the same.
+            // The second of two code points that look the same.
             "μs" => format!("{number}us").parse().ok()?,
             "d" if has_days => format!("{number}h").parse::<SignedDuration>().ok()?.checked_mul(24)?,
             _ => return None,
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_as_go_reads_them() {
+    fn durations_parse_as_in_go() {
         for (text, milliseconds) in [
             ("10m0s", 600_000),
             ("1h", 3_600_000),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_refuses_is_refused() {
+    fn durations_that_go_refuses_are_refused() {
         for wrong in [
             "",
             "10",
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_read_where_they_are_allowed() {
+    fn days_are_parsed_only_on_request() {
         assert_eq!(parse_with_days("1d12h"), Some(SignedDuration::from_hours(36)));
         assert_eq!(parse_with_days("1.5d"), Some(SignedDuration::from_hours(36)));
         assert_eq!(parse_with_days("9000000000000000d"), None);

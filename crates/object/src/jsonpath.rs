@@ -9,10 +9,10 @@ use jsonpath_rust::parser::parse_json_path;
 use jsonpath_rust::query::js_path_process;
 use serde_json::Value;
 
-/// Longer paths are not read: the parser recurses.
+/// The maximum length of a path, in bytes: the parser recurses.
 const LONGEST: usize = 1024;
 
-/// Nor are deeper ones.
+/// The maximum nesting of a path.
 const DEEPEST: usize = 16;
 
 /// A path to fields of an object.
@@ -54,10 +54,11 @@ impl JsonPath {
         &self.text
     }
 
-    /// Finds the values that the path leads to, `null` too.
+    /// Finds the values at the path, `null` too.
     ///
     /// # Errors
-    /// When the path cannot be followed.
+    ///
+    /// If the path cannot be followed.
     pub fn find<'t>(&self, tree: &'t Value) -> Result<Vec<&'t Value>, JsonPathError> {
         let found =
             js_path_process(&self.query, tree).map_err(|_| JsonPathError("the path leads nowhere"))?;
@@ -65,7 +66,7 @@ impl JsonPath {
     }
 }
 
-/// The path as the standard has it, or why there is none.
+/// Converts a path to standard JSONPath, or returns the reason it cannot.
 fn standard(path: &str) -> Result<String, &'static str> {
     let inside = path.strip_prefix('{').and_then(|path| path.strip_suffix('}')).unwrap_or(path).trim();
     let rest = inside.strip_prefix('$').or_else(|| inside.strip_prefix('@')).unwrap_or(inside);
@@ -74,7 +75,7 @@ fn standard(path: &str) -> Result<String, &'static str> {
         standard.push('.');
     }
     let mut depth = 0_usize;
-    // Outside of brackets keys end at dots and brackets; those with other characters need quotes.
+    // Outside of brackets, keys end at dots and brackets; keys with other special characters need quotes.
     let mut characters = rest.chars().peekable();
     let mut key = String::new();
     let mut is_odd = false;
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dialect_of_kubectl_and_of_columns_is_understood() {
+    fn kubectl_and_printer_column_dialects_are_parsed() {
         let object = json!({
             "metadata": {"annotations": {"a.b/c": "x", "it's": "odd"}}, "spec": {"list": [1, 2]},
             "status": {"conditions": [{"type": "A", "status": "1"}, {"type": "Ready", "status": "True"}]},
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_path_is_refused_and_never_recurses_far() {
+    fn invalid_and_deep_paths_are_refused() {
         let deep = format!("{{.a{}", "[?(@".repeat(200));
         let closed = format!("{{.a{}{}}}", "[?(@.b".repeat(100), ")]".repeat(100));
         let negated = format!("{{.a[?({}@.b)]}}", "!(".repeat(17));

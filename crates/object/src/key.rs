@@ -20,13 +20,13 @@ pub struct GroupKind {
 }
 
 impl GroupKind {
-    /// Names the kind `kind` of `group`.
+    /// Builds the name of a kind in a group.
     pub fn new(group: impl Into<String>, kind: impl Into<String>) -> GroupKind {
         GroupKind { group: group.into(), kind: kind.into() }
     }
 }
 
-/// Written `group/Kind`; the core group is empty: `/Pod`.
+/// Formats `group/Kind`; the core group is empty: `/Pod`.
 impl fmt::Display for GroupKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.group, self.kind)
@@ -49,7 +49,7 @@ pub struct ObjectKey {
 }
 
 impl ObjectKey {
-    /// Names the object `name` of a kind in a namespace (empty for cluster-scoped objects).
+    /// Builds the key of the object `name` of a kind in a namespace (empty for cluster-scoped objects).
     pub fn new(
         group: impl Into<String>,
         kind: impl Into<String>,
@@ -70,9 +70,9 @@ impl ObjectKey {
         ObjectKeyRef { group: &self.group, kind: &self.kind, namespace: &self.namespace, name: &self.name }
     }
 
-    /// Parses the name of an object of one of several clusters, as lists of them print it: `CLUSTER/group/Kind/namespace/name`.
+    /// Parses the key of an object in one of several clusters: `CLUSTER/group/Kind/namespace/name`.
     ///
-    /// Names of clusters may have slashes, those of the rest have none.
+    /// The name of a cluster may contain slashes, the other parts may not.
     pub fn in_cluster(text: &str) -> Option<(&str, ObjectKey)> {
         let (at, _) = text.rmatch_indices('/').nth(3)?;
         let (cluster, key) = (&text[..at], &text[at + 1..]);
@@ -84,18 +84,14 @@ impl ObjectKey {
         GroupKind::new(&*self.group, &*self.kind)
     }
 
-    /// Formats `namespace/name`, or the name alone where there is no namespace; for sentences.
+    /// Formats `namespace/name` for messages, or the name alone if there is no namespace.
     pub fn path(&self) -> String {
-        if self.namespace.is_empty() {
-            self.name.clone()
-        } else {
-            format!("{}/{}", self.namespace, self.name)
-        }
+        self.as_ref().path()
     }
 }
 
-/// Written `group/Kind/namespace/name`: `apps/Deployment/shop/web`; the core group is empty
-/// (`/Service/shop/web`), and so is the namespace of cluster-scoped objects.
+/// Formats `group/Kind/namespace/name`: `apps/Deployment/shop/web`. The core group is empty (`/Service/shop/web`), and
+/// so is the namespace of cluster-scoped objects.
 impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.as_ref().fmt(f)
@@ -125,7 +121,7 @@ impl FromStr for ObjectKey {
     }
 }
 
-/// An [`ObjectKey`] whose words belong to something else. Keys order by group, kind, namespace and name.
+/// An [`ObjectKey`] that borrows its parts. Keys order by group, kind, namespace and name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ObjectKeyRef<'a> {
     /// API group; empty for the core group.
@@ -139,7 +135,7 @@ pub struct ObjectKeyRef<'a> {
 }
 
 impl<'a> ObjectKeyRef<'a> {
-    /// Names the object `name` of a kind in a namespace (empty for cluster-scoped objects).
+    /// Builds the key of the object `name` of a kind in a namespace (empty for cluster-scoped objects).
     #[inline]
     pub fn new(group: &'a str, kind: &'a str, namespace: &'a str, name: &'a str) -> ObjectKeyRef<'a> {
         ObjectKeyRef { group, kind, namespace, name }
@@ -150,13 +146,22 @@ impl<'a> ObjectKeyRef<'a> {
         GroupKind::new(self.group, self.kind)
     }
 
-    /// Returns a key that lives by itself.
+    /// Formats `namespace/name`, or the name alone where there is no namespace; for sentences.
+    pub fn path(self) -> String {
+        if self.namespace.is_empty() {
+            self.name.to_owned()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
+    }
+
+    /// Returns an owned key.
     pub fn to_owned(self) -> ObjectKey {
         ObjectKey::new(self.group, self.kind, self.namespace, self.name)
     }
 }
 
-/// Written as an [`ObjectKey`] is.
+/// Formats as [`ObjectKey`] does.
 impl fmt::Display for ObjectKeyRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}/{}", self.group, self.kind, self.namespace, self.name)
@@ -170,7 +175,8 @@ impl<'a> From<&'a ObjectKey> for ObjectKeyRef<'a> {
     }
 }
 
-/// A key of an object, owned or borrowed. Maps with [`ObjectKey`]s are searched by `&key as &dyn AsObjectKey`, without making one.
+/// A key of an object, owned or borrowed. A map with [`ObjectKey`]s can be searched by `&key as &dyn AsObjectKey`,
+/// without an owned key.
 pub trait AsObjectKey {
     /// Borrows the key.
     fn as_object_key(&self) -> ObjectKeyRef<'_>;
@@ -227,18 +233,18 @@ impl Hash for dyn AsObjectKey + '_ {
     }
 }
 
-/// The part of an object that is read, held or sent.
+/// The part of an object that is read, kept or sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Projection {
-    /// All of it.
+    /// The whole object.
     #[default]
     Full,
-    /// Its `metadata`: that `status` is missing then proves nothing.
+    /// The `metadata` alone. A missing `status` then proves nothing.
     Metadata,
 }
 
 impl Projection {
-    /// Returns true if it holds at least as much as `wanted` does.
+    /// Returns true if this part contains all of `wanted`.
     pub fn covers(self, wanted: Projection) -> bool {
         self == Projection::Full || wanted == Projection::Metadata
     }

@@ -1,9 +1,9 @@
-//! The names of kinds: those that are built in, short names, plurals, and the words by which people name a kind.
+//! The names of kinds: the built-in kinds, short names, plurals, and the words that people use for a kind.
 
 use std::sync::LazyLock;
 
-/// One line for each kind: group, version, plural, singular, kind, scope, verbs, short names, categories, subresources. Taken
-/// from the aggregated discovery of kube-apiserver 1.36, in its order.
+/// One line for each kind: group, version, plural, singular, kind, scope, verbs, short names, categories, subresources.
+/// Taken from the aggregated discovery of kube-apiserver 1.36, in its order.
 const TABLE: &str = include_str!("kinds.tsv");
 
 /// The verbs of most resources.
@@ -35,7 +35,7 @@ pub struct BuiltInKind {
     pub subresources: Vec<&'static str>,
 }
 
-/// Kinds that can be listed where a feature gate or an old server brings them: group, kind, and true if namespaced.
+/// Listable kinds that exist only with a feature gate or on an old server: group, kind, and true if namespaced.
 const GATED: [(&str, &str, bool); 4] = [
     ("", "ComponentStatus", false),
     ("certificates.k8s.io", "ClusterTrustBundle", false),
@@ -43,15 +43,15 @@ const GATED: [(&str, &str, bool); 4] = [
     ("resource.k8s.io", "DeviceTaintRule", false),
 ];
 
-/// Other built-in kinds: one that cannot be listed, and those of groups that repeat the kinds of others.
+/// Other built-in kinds: one that cannot be listed, and those whose groups repeat kinds of other groups.
 const REPEATED: [(&str, &str, bool); 3] = [
     ("authentication.k8s.io", "TokenReview", false),
     ("events.k8s.io", "Event", true),
     ("extensions", "Deployment", true),
 ];
 
-/// Short names of kinds that are not built in, of Flux, Argo CD, cert-manager and others, and of built-in ones beside those
-/// that the server has.
+/// Short names that discovery does not contain: of kinds of Flux, Argo CD, cert-manager and others, and additional ones
+/// of built-in kinds.
 const SHORT_NAMES: [(&str, &str); 16] = [
     ("app", "Application"),
     ("appset", "ApplicationSet"),
@@ -105,9 +105,9 @@ pub fn listable() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// Returns true if objects of a built-in kind live in namespaces, and `None` for a kind that is not built in.
 ///
-/// A kind of a built-in group that is not known is taken for a namespaced one: most are.
+/// An unknown kind of a built-in group counts as namespaced: most are.
 pub fn is_namespaced(group: &str, kind: &str) -> Option<bool> {
-    /// Group, kind, and true if namespaced, in order.
+    /// Group, kind, and true if namespaced, sorted.
     static SCOPES: LazyLock<Vec<(&str, &str, bool)>> = LazyLock::new(|| {
         let served = built_in().iter().map(|kind| (kind.group, kind.kind, kind.namespaced));
         let mut scopes: Vec<_> = served.chain(GATED).chain(REPEATED).collect();
@@ -125,8 +125,8 @@ pub fn is_namespaced(group: &str, kind: &str) -> Option<bool> {
 
 /// Returns the plural of a kind, in its own case: `Pods`, `Ingresses`, `NetworkPolicies`.
 ///
-/// In small letters it is the resource of every built-in kind. It is made as Kubernetes' `UnsafeGuessKindToResource` makes
-/// it, but for `Gateways` and `Mailboxes`, which that takes for `gatewaies` and `mailboxs`.
+/// In lower case it is the resource of every built-in kind. The rules are those of Kubernetes'
+/// `UnsafeGuessKindToResource`, except for `Gateways` and `Mailboxes`, where that guesses `gatewaies` and `mailboxs`.
 pub fn plural(kind: &str) -> String {
     match kind.strip_suffix('y') {
         Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
@@ -139,7 +139,7 @@ pub fn plural(kind: &str) -> String {
 /// Returns true if a person's word names a kind: `Deployment`, `deployments`, `deploy`, `deployment.apps`,
 /// `deployments.v1.apps`.
 ///
-/// The case does not matter, and of the group its first parts are enough: `kustomization.kustomize`.
+/// The case does not matter, and the first parts of the group are enough: `kustomization.kustomize`.
 pub fn names_kind(word: &str, group: &str, kind: &str) -> bool {
     let (name, rest) = word.split_once('.').map_or((word, None), |(name, rest)| (name, Some(rest)));
     is_name(name, kind) && rest.is_none_or(|rest| is_group(rest, group))
@@ -157,7 +157,7 @@ fn is_name(name: &str, kind: &str) -> bool {
         || built_in().iter().any(|of| of.short_names.iter().any(|short| is_short(short, of.kind)))
 }
 
-/// Returns true if what follows a kind's name, perhaps with a version, is the start of a group.
+/// Returns true if the text behind a kind's name, with or without a version, is the start of a group.
 fn is_group(text: &str, group: &str) -> bool {
     let begins = |start: &str| {
         group.split_at_checked(start.len()).is_some_and(|(own, rest)| {

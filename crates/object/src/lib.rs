@@ -1,4 +1,4 @@
-//! Kubernetes objects as text: how they are read, and what they are called.
+//! Kubernetes objects as text: reading them, and naming them.
 //!
 //! This crate reads objects exactly as Go's API machinery does and builds no trees of them. It does no I/O, reads no clock, and
 //! no input makes it panic or run without bound.
@@ -13,14 +13,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * [`json`] validates every byte of a document and finds values where their bytes lie.
-//! * [`protobuf`] rewrites what an API server sends in Protobuf as such a document.
-//! * [`yaml`] reads YAML, as Go does and as forms of our own are written.
-//! * [`Object`] is a document that says its kind, and [`ItemKind`] says that of the items of a list; [`ObjectKey`] names an object of
-//!   a cluster.
-//! * [`kinds`] has the names and scopes of built-in kinds, and says which kind a person's word names.
+//! * [`json`] validates every byte of a document and reads values in place.
+//! * [`protobuf`] converts the Protobuf of API servers to such a document.
+//! * [`yaml`] reads YAML, as Go does or by the strict rules of Taffrail's own files.
+//! * [`Object`] is a document with a kind, and [`ItemKind`] gives that to the items of a list; [`ObjectKey`] names an
+//!   object of a cluster.
+//! * [`kinds`] has the names and scopes of the built-in kinds, and finds the kind that a person's word names.
 //! * [`LabelSelector`] is parsed from text or read from an object, matched against labels, and printed.
-//! * [`JsonPath`] finds fields as kubectl does, and [`duration`] reads spans of time as Go does.
+//! * [`JsonPath`] finds fields as kubectl does, and [`duration`] parses spans of time as Go does.
 
 pub mod duration;
 pub mod json;
@@ -29,10 +29,12 @@ mod key;
 pub mod kinds;
 mod object;
 pub mod protobuf;
+mod resource;
 pub mod selector;
 pub mod yaml;
 
 pub use jsonpath::{JsonPath, JsonPathError};
 pub use key::{AsObjectKey, GroupKind, InvalidObjectKey, ObjectKey, ObjectKeyRef, Projection};
 pub use object::{ItemKind, Object, ObjectError};
+pub use resource::ApiResource;
 pub use selector::LabelSelector;

@@ -4,27 +4,27 @@ use std::borrow::Cow;
 
 use crate::json::{Kind, TooDeep, Value, write_string};
 
-/// Why a value is no Kubernetes object.
+/// The reasons a value is not a Kubernetes object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObjectError {
-    /// An array, a string, a number, …
+    /// A value that is not a JSON object.
     #[error("is no object")]
     NotAnObject,
-    /// `kind` is missing, empty or no string.
+    /// A missing or empty `kind`, or one that is not a string.
     #[error("has no kind")]
     NoKind,
-    /// `apiVersion` is neither `version` nor `group/version`; the API machinery then reads no kind either.
+    /// An `apiVersion` that is neither `version` nor `group/version`; the API machinery then reads no kind either.
     #[error("has an apiVersion that is not group/version")]
     BadApiVersion,
 }
 
-/// A Kubernetes object: a JSON object that says its kind.
+/// A Kubernetes object: a JSON object with a kind.
 #[derive(Debug, Clone)]
 pub struct Object<'a> {
     root: Value<'a>,
     api_version: Cow<'a, str>,
-    /// Where group and version meet in `api_version`; `None` when that is not `group/version`.
+    /// The position of the slash in `api_version`; `None` if that is not `group/version`.
     slash: Option<usize>,
     kind: Cow<'a, str>,
     metadata: Option<Value<'a>>,
@@ -32,8 +32,8 @@ pub struct Object<'a> {
     status: Option<Value<'a>>,
 }
 
-/// The words that most objects bear as `apiVersion` and `kind`: to recognise one costs less than to
-/// check that it is UTF-8.
+/// Recognises the values of `apiVersion` and `kind` that most objects have: this is cheaper than checking that they are
+/// UTF-8.
 fn usual_word(value: Value<'_>) -> Option<&'static str> {
     Some(match value.text()? {
         br#""v1""# => "v1",
@@ -67,7 +67,11 @@ fn usual_word(value: Value<'_>) -> Option<&'static str> {
 }
 
 impl<'a> Object<'a> {
-    /// Takes `root` for an object.
+    /// Interprets `root` as an object.
+    ///
+    /// # Errors
+    ///
+    /// If it is not a JSON object, or lacks a valid kind or `apiVersion`.
     #[inline]
     pub fn new(root: Value<'a>) -> Result<Object<'a>, ObjectError> {
         if root.kind() != Kind::Object {
@@ -76,7 +80,7 @@ impl<'a> Object<'a> {
         Object::untyped(root).checked()
     }
 
-    /// Refuses an object without a kind, or with an `apiVersion` that is none.
+    /// Refuses an object without a kind, or with an invalid `apiVersion`.
     #[inline]
     fn checked(self) -> Result<Object<'a>, ObjectError> {
         if self.kind.is_empty() {
@@ -88,7 +92,7 @@ impl<'a> Object<'a> {
         Ok(self)
     }
 
-    /// An object whose kind may be missing.
+    /// Interprets `root` as an object whose kind may be missing.
     fn untyped(root: Value<'a>) -> Object<'a> {
         let keys = ["apiVersion", "kind", "metadata", "spec", "status"];
         let [api_version, kind, metadata, spec, status] = root.pick(keys);
@@ -100,7 +104,8 @@ impl<'a> Object<'a> {
         Object { root, slash: slash(&api_version), api_version, kind: word(kind), metadata, spec, status }
     }
 
-    /// The objects of a list (`List`, `PodList`, …), or `None` if this is no list. They get their kind as [`ItemKind`] says.
+    /// Iterates over the objects of a list (`List`, `PodList`, …), or returns `None` if this is not a list. The objects
+    /// get their kind by [`ItemKind`].
     #[inline]
     pub fn items(&self) -> Option<impl Iterator<Item = Result<Object<'a>, ObjectError>> + use<'a>> {
         let kind = ItemKind::of_list(self.api_version.clone(), self.kind.clone())?;
@@ -108,25 +113,25 @@ impl<'a> Object<'a> {
         Some(items.map(move |root| kind.object(root)))
     }
 
-    /// The whole object.
+    /// Returns the whole object.
     #[inline]
     pub fn root(&self) -> Value<'a> {
         self.root
     }
 
-    /// `apiVersion` as it stands there, or empty.
+    /// Returns `apiVersion` as it is written, or an empty text.
     #[inline]
     pub fn api_version(&self) -> &str {
         &self.api_version
     }
 
-    /// The API group; empty for the core group.
+    /// Returns the API group; empty for the core group.
     #[inline]
     pub fn group(&self) -> &str {
         self.slash.map_or("", |slash| &self.api_version[..slash])
     }
 
-    /// The version within the group.
+    /// Returns the version within the group.
     #[inline]
     pub fn version(&self) -> &str {
         match self.slash {
@@ -135,37 +140,37 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The kind; never empty.
+    /// Returns the kind; never empty.
     #[inline]
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// `metadata`.
+    /// Returns `metadata`.
     #[inline]
     pub fn metadata(&self) -> Option<Value<'a>> {
         self.metadata
     }
 
-    /// `metadata.name`, or empty.
+    /// Returns `metadata.name`, or an empty text.
     #[inline]
     pub fn name(&self) -> Cow<'a, str> {
         self.metadata.and_then(|metadata| metadata.get("name")?.as_str()).unwrap_or_default()
     }
 
-    /// `metadata.namespace`, or empty.
+    /// Returns `metadata.namespace`, or an empty text.
     #[inline]
     pub fn namespace(&self) -> Cow<'a, str> {
         self.metadata.and_then(|metadata| metadata.get("namespace")?.as_str()).unwrap_or_default()
     }
 
-    /// `metadata.namespace` and `metadata.name` as they stand there, found in one pass.
+    /// Returns the values of `metadata.namespace` and `metadata.name`, found in one pass.
     #[inline]
     pub fn full_name(&self) -> [Option<Value<'a>>; 2] {
         self.metadata.map_or([None; 2], |metadata| metadata.pick(["namespace", "name"]))
     }
 
-    /// The value at a path of keys.
+    /// Returns the value at a path of keys.
     #[inline]
     pub fn at(&self, path: &[&str]) -> Option<Value<'a>> {
         let (first, rest) = path.split_first()?;
@@ -183,16 +188,17 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// The string at a path of keys, or empty.
+    /// Returns the string at a path of keys, or an empty text.
     #[inline]
     pub fn text(&self, path: &[&str]) -> Cow<'a, str> {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Builds the object as a tree that says its `apiVersion` and `kind`; items of typed lists say neither.
+    /// Builds a tree of the object with its `apiVersion` and `kind`, which items of typed lists lack.
     ///
     /// # Errors
-    /// When the object nests too deeply.
+    ///
+    /// If the object nests too deeply.
     pub fn to_tree(&self) -> Result<serde_json::Value, TooDeep> {
         let mut tree = self.root.to_tree()?;
         if let Some(members) = tree.as_object_mut() {
@@ -202,10 +208,11 @@ impl<'a> Object<'a> {
         Ok(tree)
     }
 
-    /// Returns the object as JSON text that says its `apiVersion` and `kind`: its own text where that says them.
+    /// Returns the object as JSON text with its `apiVersion` and `kind`; borrows its own text if that contains them.
     ///
     /// # Errors
-    /// When the object is a part of a tree that nests too deeply.
+    ///
+    /// If the object is a part of a tree that nests too deeply.
     pub fn to_json(&self) -> Result<Cow<'a, [u8]>, TooDeep> {
         let Some(text) = self.root.text() else {
             return self.to_tree().map(|tree| Cow::Owned(tree.to_string().into_bytes()));
@@ -214,11 +221,11 @@ impl<'a> Object<'a> {
         if says("apiVersion", &self.api_version) && says("kind", &self.kind) {
             return Ok(Cow::Borrowed(text));
         }
-        // Text is put behind text: what a tree cannot hold, nested deep, is nothing against an object.
+        // The members are appended to the text: a text may nest deeper than a tree can.
         Ok(Cow::Owned(ItemKind::new(&self.api_version, &self.kind).said_by(text)))
     }
 
-    /// The first condition of a type in `status.conditions`.
+    /// Returns the first condition of a type in `status.conditions`.
     #[inline]
     pub fn condition(&self, name: &str) -> Option<Value<'a>> {
         let is_it = |condition: &Value<'a>| condition.get("type").is_some_and(|kind| kind.is_str(name));
@@ -226,10 +233,11 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The kind that the items of a list have unless they say another.
+/// The kind of the items of a list that do not state their own.
 ///
-/// Servers leave `apiVersion` and `kind` out of the items of typed lists, and say only the form of what they send as metadata alone.
-/// An item that says either says both, as to client-go.
+/// Servers omit `apiVersion` and `kind` in the items of typed lists, and give them only the kind
+/// `PartialObjectMetadata` if they send metadata alone. An item with one of the two fields has its own kind, as in
+/// client-go.
 #[derive(Debug, Clone)]
 pub struct ItemKind<'a> {
     api_version: Cow<'a, str>,
@@ -237,14 +245,14 @@ pub struct ItemKind<'a> {
 }
 
 impl<'a> ItemKind<'a> {
-    /// The kind of what is read of a resource.
+    /// Builds the kind of the objects of a resource.
     #[inline]
     pub fn new(api_version: &'a str, kind: &'a str) -> ItemKind<'a> {
         ItemKind { api_version: api_version.into(), kind: kind.into() }
     }
 
-    /// The kind of the items of a list of this kind: `PodList` has those of `Pod`, and those of `List` say theirs. `None` where that
-    /// is not a list.
+    /// Returns the kind of the items of a list of this kind: `Pod` for `PodList`. It is empty for `List`, whose items
+    /// state their own. `None` if the kind is not that of a list.
     pub fn of_list(api_version: Cow<'a, str>, kind: Cow<'a, str>) -> Option<ItemKind<'a>> {
         let length = kind.strip_suffix("List")?.len();
         let kind = match kind {
@@ -257,25 +265,25 @@ impl<'a> ItemKind<'a> {
         Some(ItemKind { api_version, kind })
     }
 
-    /// The kind; empty where the items say theirs.
+    /// Returns the kind; empty if the items state their own.
     #[inline]
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// The `apiVersion` beside the kind.
+    /// Returns the `apiVersion` of the items.
     #[inline]
     pub fn api_version(&self) -> &str {
         &self.api_version
     }
 
-    /// Returns true if an item that says `api_version` and `kind` has this kind: where it says neither.
+    /// Returns true if an item with this `api_version` and `kind` gets this kind: if both are empty.
     #[inline]
     pub fn is_of(&self, api_version: &str, kind: &str) -> bool {
         !self.kind.is_empty() && api_version.is_empty() && kind.is_empty()
     }
 
-    /// Returns the text of an item with this kind behind its other members; of duplicate keys the last one counts. What is not a
+    /// Appends this kind to the members of an item's text; of duplicate keys the last one counts. A text that is not a
     /// JSON object stays as it is.
     pub fn said_by(&self, item: &[u8]) -> Vec<u8> {
         let text = item.trim_ascii();
@@ -293,10 +301,11 @@ impl<'a> ItemKind<'a> {
         out
     }
 
-    /// Takes an item for an object.
+    /// Interprets an item as an object.
     ///
     /// # Errors
-    /// When it is not an object, or there is no kind.
+    ///
+    /// If it is not an object, or has no kind.
     #[inline]
     pub fn object(&self, item: Value<'a>) -> Result<Object<'a>, ObjectError> {
         if item.kind() != Kind::Object {
@@ -317,7 +326,7 @@ impl<'a> ItemKind<'a> {
     }
 }
 
-/// Where group and version meet; `None` when that is not `group/version`.
+/// Returns the position of the slash; `None` if the text is not `group/version`.
 #[inline]
 fn slash(api_version: &str) -> Option<usize> {
     let find = |text: &str| text.bytes().position(|byte| byte == b'/');

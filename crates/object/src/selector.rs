@@ -104,32 +104,32 @@ impl LabelSelector {
         selector.filter(|it| it.kind() == Kind::Object).and_then(read).unwrap_or_else(LabelSelector::nothing)
     }
 
-    /// Reads a map of labels that must all be there, as `spec.selector` of a Service or `nodeSelector` of a Pod.
+    /// Reads a map of labels that must all match, as `spec.selector` of a Service or `nodeSelector` of a Pod.
     ///
     /// An absent, null or empty map selects everything.
     pub fn of_labels(labels: Option<Value<'_>>) -> LabelSelector {
         equalities(labels).map_or_else(LabelSelector::nothing, LabelSelector::all_of)
     }
 
-    /// Returns true if the labels, looked up one by one, are selected.
+    /// Returns true if the selector matches the labels, which `label` looks up by key.
     #[inline]
     pub fn matches<'v>(&self, label: impl Fn(&str) -> Option<Cow<'v, str>>) -> bool {
         let holds = |requirement: &Requirement| requirement.matches(label(&requirement.key).as_deref());
         self.requirements.as_ref().is_some_and(|all| all.iter().all(holds))
     }
 
-    /// Returns true if `labels`, the map of an object, are selected.
+    /// Returns true if the selector matches `labels`, the map of an object.
     #[inline]
     pub fn matches_labels(&self, labels: Option<Value<'_>>) -> bool {
         self.matches(|key| labels?.get(key)?.as_str())
     }
 
-    /// Lists the requirements in the order of their keys; of a selector that selects nothing there are none.
+    /// Iterates over the requirements in the order of their keys; a selector that selects nothing has none.
     pub fn requirements(&self) -> impl Iterator<Item = &Requirement> {
         self.requirements.iter().flatten()
     }
 
-    /// Drops the requirements for which `keep` is false. What selects nothing stays so.
+    /// Drops the requirements for which `keep` returns false. A selector that selects nothing stays so.
     pub fn retain(&mut self, keep: impl FnMut(&Requirement) -> bool) {
         if let Some(all) = &mut self.requirements {
             all.retain(keep);
@@ -142,7 +142,7 @@ impl LabelSelector {
     }
 }
 
-/// Returns true if `selector`, as an object writes it, selects `labels`.
+/// Returns true if `selector`, the field of an object, selects `labels`.
 ///
 /// The answer is that of [`LabelSelector::of_object`], without building a selector.
 pub fn selects(selector: Option<Value<'_>>, labels: Option<Value<'_>>) -> bool {
@@ -154,7 +154,7 @@ pub fn selects(selector: Option<Value<'_>>, labels: Option<Value<'_>>) -> bool {
         if value.is_some() && label(&key) == value {
             continue;
         }
-        // Of duplicate keys the last counts: only where it says something else all must be read first.
+        // Of duplicate keys the last counts; all keys are read first only if it has another value.
         let last = wanted.and_then(|wanted| wanted.get(&key)?.as_str());
         return last != value && LabelSelector::of_object(Some(selector)).matches_labels(labels);
     }
@@ -178,7 +178,7 @@ pub fn selects(selector: Option<Value<'_>>, labels: Option<Value<'_>>) -> bool {
     })
 }
 
-/// Returns the items of a list, none where it is absent or null, and `None` where it is not a list.
+/// Iterates over the items of a list: none if it is absent or null. Returns `None` if it is not a list.
 fn list(value: Option<Value<'_>>) -> Option<impl Iterator<Item = Value<'_>>> {
     match value {
         Some(value) if value.is_null() => Some(None.into_iter().flatten()),
@@ -187,7 +187,7 @@ fn list(value: Option<Value<'_>>) -> Option<impl Iterator<Item = Value<'_>>> {
     }
 }
 
-/// Returns a requirement for each label of a map, of duplicate keys for the last; `None` where it is not a map of texts.
+/// Returns a requirement for each label of a map, the last of duplicate keys; `None` if it is not a map of texts.
 fn equalities(labels: Option<Value<'_>>) -> Option<Vec<Requirement>> {
     let Some(labels) = labels.filter(|labels| !labels.is_null()) else { return Some(Vec::new()) };
     let mut last = BTreeMap::new();
@@ -214,12 +214,12 @@ impl Operator {
         Some((expression.get("key")?.as_str()?, operator))
     }
 
-    /// Returns true if an expression with this operator is valid with some values, or without.
+    /// Returns true if the operator allows values (`some`), or their absence.
     fn takes(self, some: bool) -> bool {
         some != matches!(self, Operator::Exists | Operator::DoesNotExist)
     }
 
-    /// Returns the answer of an operator that does not compare numbers.
+    /// Evaluates an operator that does not compare numbers.
     fn holds(self, exists: bool, is_among: bool) -> bool {
         match self {
             Operator::Equals | Operator::In => is_among,
@@ -262,7 +262,7 @@ impl Requirement {
     }
 }
 
-/// Writes the selector as the API server does, in the order of the keys.
+/// Formats the selector as the API server does, in the order of the keys.
 impl fmt::Display for LabelSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, requirement) in self.requirements().enumerate() {
@@ -327,7 +327,7 @@ impl<'t> Parser<'t> {
                 (if length == 0 { Token::End } else { Token::Word(&text[..length]) }, length)
             }
         };
-        // Go's lexer reads a zero byte as the end, but only once for each token.
+        // Go's lexer takes a zero byte for the end, but only once for each token.
         self.rest = text[length..].strip_prefix('\0').filter(|_| length > 0).unwrap_or(&text[length..]);
         token
     }
@@ -395,7 +395,7 @@ impl<'t> Parser<'t> {
         };
         let values = match operator {
             Operator::In | Operator::NotIn => self.set()?,
-            // An empty value ends where the requirement does.
+            // An empty value ends with the requirement.
             _ if matches!(self.peek(), Token::End | Token::Sign(",")) => vec![""],
             _ => vec![self.word()?],
         };
@@ -414,7 +414,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads the values between parentheses; between two commas, and beside them, stands an empty one.
+    /// Reads the values between parentheses; a missing value beside a comma is an empty one.
     fn set(&mut self) -> Result<Vec<&'t str>, String> {
         match self.next() {
             Token::Sign("(") => {}
@@ -455,7 +455,7 @@ fn expected(found: Token<'_>, wanted: &str) -> String {
 }
 
 impl Requirement {
-    /// Returns why a requirement with a valid key is not one: `labels.NewRequirement`.
+    /// Lists the errors of a requirement with a valid key, as `labels.NewRequirement` does.
     fn refused(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         let is_compared = matches!(self.operator, Operator::GreaterThan | Operator::LessThan);
@@ -475,13 +475,13 @@ impl Requirement {
     }
 }
 
-/// The most bytes in the name of a label, and in its value.
+/// The maximum length of a label's name and of its value, in bytes.
 const MAX_NAME: usize = 63;
 
-/// The most bytes in the prefix of a label's key.
+/// The maximum length of the prefix of a label's key, in bytes.
 const MAX_PREFIX: usize = 253;
 
-/// Returns why a text is not the key of a label, if so.
+/// Returns the reason a text is not a valid key of a label; `None` if it is.
 fn invalid_key(key: &str) -> Option<String> {
     const NAME: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \
                         character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
@@ -523,7 +523,7 @@ fn invalid_key(key: &str) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("; "))
 }
 
-/// Returns why a text is not the value of a label, if so.
+/// Returns the reason a text is not a valid value of a label; `None` if it is.
 fn invalid_value(value: &str) -> Option<String> {
     let mut reasons = Vec::new();
     if value.len() > MAX_NAME {
@@ -545,7 +545,7 @@ fn is_name(text: &str) -> bool {
     is_enclosed(text, |byte| byte.is_ascii_alphanumeric(), is_inner)
 }
 
-/// Returns true if the first and the last byte are of one set, and those between them of another.
+/// Returns true if the first and the last byte satisfy `is_end`, and all bytes `is_inner`.
 fn is_enclosed(text: &str, is_end: impl Fn(u8) -> bool, is_inner: impl Fn(u8) -> bool) -> bool {
     let bytes = text.as_bytes();
     bytes.first().is_some_and(|byte| is_end(*byte))

@@ -1,8 +1,9 @@
-//! What verdicts cost by Argo CD's scripts and by the library: `cargo xtask bench rules` runs it and prints what it says.
+//! Measures the cost of verdicts by Argo CD's scripts and by the library: `cargo xtask bench rules` runs it and prints
+//! the result.
 //!
-//! `verdicts INPUTS ROUNDS [DIR]` reads objects from a file of JSON lines, `{"input":…,"object":…}`, and judges all of them so
-//! often on one thread: by the scripts in DIR where it is given, else by the library. It answers one JSON document, as
-//! `bench/peers/rules` does: the verdicts of the first round, how many there were, the seconds that judging took, and the peak of
+//! `verdicts INPUTS ROUNDS [DIR]` reads objects from a file of JSON lines, `{"input":…,"object":…}`, and judges all of
+//! them ROUNDS times on one thread: by the scripts in DIR if given, else by the library. It prints one JSON document,
+//! as `bench/peers/rules` does: the verdicts of the first round, their number, the seconds of judging, and the peak of
 //! resident memory in KiB.
 
 #![expect(clippy::print_stdout, reason = "it answers on standard output")]
@@ -22,14 +23,14 @@ use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Origin, RuleSet};
 use taffrail_status::{ObjectContext, Rules};
 
-/// Whose rules are measured.
+/// The rules that are measured.
 enum Side {
     Lua(Customizations),
     Library(RuleSet),
 }
 
 impl Side {
-    /// One verdict: how an object is, and what stands beside that, in the words of the side. `None` where it has nothing to say.
+    /// Judges one object: returns its health and details in the words of these rules, or `None` if they do not decide.
     fn judge(&self, object: &Object<'_>, now: Timestamp) -> Result<Option<Answer>, Box<dyn Error>> {
         Ok(match self {
             Side::Lua(scripts) => scripts.health(object, now)?.map(|health| Answer {
@@ -102,7 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The scripts below a folder.
+/// Reads the scripts below a folder.
 fn scripts(root: &Path) -> Result<Customizations, Box<dyn Error>> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];
@@ -121,13 +122,13 @@ fn scripts(root: &Path) -> Result<Customizations, Box<dyn Error>> {
     Ok(Customizations::of_folder(Origin::User, scripts))
 }
 
-/// What this process has used so far, in seconds.
+/// Returns the CPU time of this process so far, in seconds.
 fn cpu() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Returns the peak of this process' resident memory in KiB, as Linux tells it.
+/// Returns the peak of this process' resident memory in KiB, as Linux reports it.
 fn peak() -> Result<u64, Box<dyn Error>> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;

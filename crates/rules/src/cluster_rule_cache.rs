@@ -1,4 +1,4 @@
-//! What objects of a cluster say themselves of health.
+//! A cache of the health rules that objects of a cluster state: `healthCheckExprs`, `readyExpr` and `argocd-cm`.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,37 +16,38 @@ use crate::layer::Origin;
 use crate::lua::Customizations;
 use crate::script::{Judged, Script, ScriptKind, computed, computed_since};
 
-/// Of so many objects what was read is kept; what was read first goes first.
+/// The maximum number of objects whose rules are cached; the oldest are dropped first.
 const KEPT: usize = 4096;
 
-/// The texts that are kept take so much together, in bytes.
+/// The maximum total length of the cached texts, in bytes.
 const KEPT_TEXT: usize = 64 << 20;
 
-/// What one object says may be so long, in bytes: no API server keeps more.
+/// The maximum length of one object's rules, in bytes: no API server stores more.
 const LONGEST: usize = 2 << 20;
 
-/// So many dependencies are asked of which an object has expressions.
+/// The maximum number of dependencies for which the `readyExpr`s of one object are evaluated.
 const ASKED: usize = 20;
 
-/// Reads what objects say of health, each time they say something else.
+/// Parses the health rules that objects of a cluster state, and caches them by their text.
 #[derive(Debug)]
 pub(crate) struct ClusterRuleCache {
     expressions: Expressions,
     read: Mutex<Read>,
 }
 
-/// What was read. It is found by all of its text and by where that stands: another cluster's may never be taken for it.
+/// The cached rules. They are found by their whole text and the place they stand in, so one cluster's rules are
+/// never used for another.
 #[derive(Debug, Default)]
 struct Read {
-    /// Nothing where it cannot be read.
+    /// The rules by source; `None` if they cannot be parsed.
     lessons: HashMap<Arc<Source>, Option<Arc<Lesson>>>,
-    /// In the order in which they were read.
+    /// The sources in the order in which they were parsed, oldest first.
     order: VecDeque<Arc<Source>>,
-    /// How long the texts are together.
+    /// The total length of the texts, in bytes.
     size: usize,
 }
 
-/// Where something is said, and what.
+/// The place and the text of rules that an object states.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Source {
     home: String,
@@ -55,7 +56,7 @@ struct Source {
     text: Vec<u8>,
 }
 
-/// In which form objects say something of health.
+/// The forms in which objects state health rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Form {
     HealthChecks,
@@ -63,30 +64,30 @@ enum Form {
     Customizations,
 }
 
-/// What an object says.
+/// The rules that one object states.
 #[derive(Debug)]
 struct Lesson {
     said: Said,
-    /// By namespace of the objects for which it was stopped.
+    /// Counts of stopped scripts, by kind and namespace of the judged objects.
     strikes: Strikes,
 }
 
 #[derive(Debug)]
 enum Said {
-    /// Expressions as they are written: they are read when they are asked.
+    /// Expressions as text: each is parsed when it is first needed.
     Checks { checks: Checks<String>, state: Mutex<State> },
     #[cfg(feature = "lua")]
     Scripts(Box<dyn Script>),
 }
 
-/// How far the expressions of an object are known.
+/// The progress of parsing the expressions of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// So many are such as they should be.
+    /// The first so many are valid; the rest is not parsed yet.
     Read(usize),
-    /// All of them are.
+    /// All are valid.
     Valid,
-    /// One is not: Flux refuses them all then, and says so.
+    /// One is invalid: Flux then refuses all of them, and reports it.
     Invalid,
 }
 
@@ -109,8 +110,8 @@ impl ClusterRuleCache {
         ClusterRuleCache { expressions: Expressions::new(reader), read: Mutex::default() }
     }
 
-    /// What an object says of the health of others; `None` when it says nothing, or nothing that can be read: its own tool
-    /// refuses it then and says so.
+    /// Returns the rules that an object states about others; `None` if it states none, or none that can be parsed:
+    /// its own tool then refuses them and reports it.
     pub(crate) fn heard<'r>(&'r self, teacher: &Teacher<'_>, look: &'r Look) -> Option<Heard<'r>> {
         let lesson = self.lesson(teacher, look)?;
         Some(Heard {
@@ -169,7 +170,8 @@ impl ClusterRuleCache {
         lesson
     }
 
-    /// What an object of Flux asks of those that it depends on, and does not find.
+    /// Lists the `readyExpr`s of a Flux object that do not hold for its dependencies, one message each; evaluates
+    /// at most [`ASKED`] dependencies.
     pub(crate) fn unmet_dependency(
         &self,
         object: &Object<'_>,
@@ -239,7 +241,7 @@ impl ClusterRuleCache {
     }
 }
 
-/// The namespace and name of an object.
+/// Returns the namespace and the name of an object.
 fn place(object: &Object<'_>) -> (String, String) {
     (object.namespace().into_owned(), object.name().into_owned())
 }
@@ -248,7 +250,8 @@ fn called(object: &Object<'_>) -> String {
     format!("{} {}/{}", object.kind(), object.namespace(), object.name())
 }
 
-/// The `readyExpr`s of an object of Flux as they are written, by the place of what it depends on; of two for one place, the first.
+/// Returns the texts of the `readyExpr`s of a Flux object, by namespace and name of the dependency. The first wins
+/// if two name the same one.
 fn ready_exprs(object: &Object<'_>) -> HashMap<(String, String), String> {
     let mut written = HashMap::new();
     if !delivers(object) {
@@ -266,7 +269,7 @@ fn ready_exprs(object: &Object<'_>) -> HashMap<(String, String), String> {
     written
 }
 
-/// Whether an object of Flux delivers others.
+/// Returns true if a Flux object deploys other objects.
 fn delivers(object: &Object<'_>) -> bool {
     matches!(
         (object.group(), object.kind()),
@@ -280,27 +283,27 @@ fn health_checks(teacher: &Object<'_>) -> Option<Said> {
     Some(Said::Checks { checks, state: Mutex::new(State::Read(0)) })
 }
 
-/// What an `argocd-cm` says. Which ConfigMap that is, is known to who hands it over.
+/// Reads the scripts of an `argocd-cm`. The caller decides which ConfigMap that is.
 #[cfg(feature = "lua")]
 fn customizations(teacher: &Object<'_>) -> Option<Said> {
     let scripts = Customizations::of_config_map_object(Origin::Cluster, teacher.root())?;
     Some(Said::Scripts(Box::new(scripts)))
 }
 
-/// What an object says, as far as it is heard in one look.
+/// The rules that one object states, as they apply in one look.
 #[derive(Debug)]
 pub(crate) struct Heard<'r> {
     lesson: Arc<Lesson>,
     expressions: &'r Expressions,
     look: &'r Look,
-    /// The namespace in which it is written.
+    /// The namespace of the object that states them.
     author: String,
     voice: Voice,
     payer: Payer,
     home: String,
     namespace: String,
     target: String,
-    /// What people call the object.
+    /// The object's name for messages.
     called: String,
 }
 
@@ -314,7 +317,11 @@ impl Heard<'_> {
         self.expressions.read(text, Names::Fields, author)
     }
 
-    /// Whether all of some expressions are such as they should be, as far as that may be read now; else why it may not.
+    /// Returns true if all expressions are valid. Parses the rest of them first.
+    ///
+    /// # Errors
+    ///
+    /// The reason they may not be parsed in this look.
     fn are_valid(&self, checks: &Checks<String>, state: &Mutex<State>) -> Result<bool, String> {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         if let State::Read(before) = *state {
@@ -337,7 +344,8 @@ impl Heard<'_> {
         Ok(*state == State::Valid)
     }
 
-    /// As [`Script::judge_at_cost`], unless that was stopped too often for objects of this kind `inside` of a namespace.
+    /// Judges as [`Script::judge_at_cost`], unless the rules were stopped too often for objects of this kind
+    /// `inside` a namespace.
     fn judge_at(
         &self,
         object: &Object<'_>,
@@ -375,7 +383,7 @@ impl Heard<'_> {
         format!("not judged: the expressions of {} were not read: {why}", self.called)
     }
 
-    /// The verdict of what cost too much.
+    /// Returns the verdict for an object whose rules exceeded their time.
     fn over(&self, message: String) -> Verdict {
         Verdict::new(Status::Unknown, message, format!("{}/budget", self.origin().as_str()))
     }
@@ -419,10 +427,10 @@ impl Script for Heard<'_> {
             )));
         }
         let inside = match payer {
-            // One tenant's object may be such that an honest script does not end.
+            // One tenant's object may be such that an honest script does not end on it.
             Payer::Object => object.namespace(),
             Payer::Teacher => "".into(),
-            // No namespace has such a name, and what is known of the objects there stays as it is.
+            // A namespace cannot have such a name, so the counts of the objects' own namespaces stay as they are.
             Payer::Claimant => format!("by {namespace}").into(),
         };
         let judged = self.judge_at(object, &inside, context, now);

@@ -1,4 +1,4 @@
-//! Expressions of clusters: each text is read once, and whose namespace wrote it pays for that.
+//! A cache of parsed expressions of clusters. Each text is parsed once, and its namespace is charged for the time.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -9,13 +9,13 @@ use taffrail_status::Look;
 use crate::cel::{Ask, InvalidExpression, Names, ReadExpression, Reading, check_size};
 use crate::script::{computed, computed_since};
 
-/// So many expressions are kept; what was read first goes first.
+/// The maximum number of cached expressions; the oldest are dropped first.
 const KEPT: usize = 4096;
 
-/// The texts of those that are kept take so much together, in bytes. What is read of one takes some hundred times as much.
+/// The maximum total length of the cached texts, in bytes. A parsed expression takes some hundred times its text.
 const KEPT_TEXT: usize = 256 << 10;
 
-/// Reads expressions, and keeps what was read for as long as the rules last.
+/// Parses expressions and caches the results for as long as the rules live.
 pub(crate) struct Expressions {
     reader: ReadExpression,
     known: Mutex<Known>,
@@ -27,13 +27,13 @@ impl fmt::Debug for Expressions {
     }
 }
 
-/// What was read. It is found by all of its text, and means the same whoever has written it.
+/// The cached results. They are found by their whole text, and do not depend on the author.
 #[derive(Debug, Default)]
 struct Known {
     read: HashMap<Arc<Written>, Result<Arc<dyn Ask>, InvalidExpression>>,
-    /// In the order in which they were read.
+    /// The texts in the order in which they were parsed, oldest first.
     order: VecDeque<Arc<Written>>,
-    /// How long the texts are together.
+    /// The total length of the texts, in bytes.
     size: usize,
 }
 
@@ -43,7 +43,7 @@ struct Written {
     names: Names,
 }
 
-/// Who has written an expression, and the look in which it is read.
+/// The namespace that wrote an expression, and the look in which it is parsed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Author<'a> {
     pub(crate) look: &'a Look,
@@ -52,12 +52,12 @@ pub(crate) struct Author<'a> {
     pub(crate) namespace: &'a str,
 }
 
-/// Why an expression cannot be asked.
+/// The reasons an expression cannot be evaluated.
 #[derive(Debug)]
 pub(crate) enum Unread {
-    /// It is none, and will be none later.
+    /// The text is not a valid expression and never will be.
     Invalid(InvalidExpression),
-    /// It was not read this time; why, for people.
+    /// The text was not parsed this time; the text says why, for people.
     NotNow(String),
 }
 
@@ -65,7 +65,7 @@ impl Known {
     fn keep(&mut self, written: Written, outcome: Result<Arc<dyn Ask>, InvalidExpression>) {
         let written = Arc::new(written);
         if self.read.insert(Arc::clone(&written), outcome).is_some() {
-            // Two have read it at once.
+            // Two threads parsed it at the same time.
             return;
         }
         self.size += written.text.len();
@@ -83,7 +83,11 @@ impl Expressions {
         Expressions { reader, known: Mutex::default() }
     }
 
-    /// Reads an expression, unless it is known; `author` pays for that, and cannot have more read than that may cost.
+    /// Returns the parsed expression from the cache, or parses it and charges `author` for the time.
+    ///
+    /// # Errors
+    ///
+    /// If the expression is invalid, or the author's namespace has used up its parsing time in this look.
     pub(crate) fn read(&self, text: &str, names: Names, author: Author<'_>) -> Result<Arc<dyn Ask>, Unread> {
         check_size(text).map_err(Unread::Invalid)?;
         let written = Written { text: text.to_owned(), names };
@@ -101,7 +105,7 @@ impl Expressions {
         let Reading { expression, took } = (self.reader)(text, names);
         look.charge_reading(home, namespace, took.saturating_add(computed_since(began)));
         let outcome = match expression {
-            // That says more of the machine than of the text.
+            // The failure comes from the machine rather than the text, so it is not cached.
             Err(why @ (InvalidExpression::TooSlow(_) | InvalidExpression::Broken(_))) => {
                 return Err(Unread::NotNow(why.to_string()));
             }

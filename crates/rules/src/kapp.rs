@@ -1,4 +1,4 @@
-//! kapp's `waitRules`: conditions that mean success or failure, for objects that matchers choose.
+//! kapp's `waitRules`: conditions that mean success or failure, for the objects that matchers select.
 
 use jiff::Timestamp;
 use serde_json::Value as Tree;
@@ -10,13 +10,13 @@ use crate::form;
 use crate::layer::Origin;
 use crate::script::{Script, ScriptKind};
 
-/// Matchers stand in each other no deeper.
+/// The maximum nesting of matchers.
 const DEEPEST: usize = 8;
 
-/// The groups of Kubernetes itself whose kinds are no custom resources; others of it end with `.k8s.io`.
+/// The API groups of Kubernetes whose kinds are not custom resources; its other groups end with `.k8s.io`.
 const BUILT_IN: [&str; 6] = ["", "apps", "autoscaling", "batch", "extensions", "policy"];
 
-/// The `waitRules` of a configuration of kapp.
+/// The `waitRules` of a kapp configuration.
 #[derive(Debug)]
 pub struct WaitRules {
     origin: Origin,
@@ -25,7 +25,7 @@ pub struct WaitRules {
 
 #[derive(Debug)]
 struct WaitRule {
-    /// One of them must choose the object.
+    /// The matchers, of which one must select the object.
     chosen_by: Vec<Matcher>,
     observes_generation: bool,
     conditions: Vec<ConditionMatcher>,
@@ -43,7 +43,7 @@ struct ConditionMatcher {
 enum Meaning {
     Failure,
     Success,
-    /// Others need not wait for it any more.
+    /// The object is not done, but objects that wait for it may go on.
     Unblocks,
 }
 
@@ -61,30 +61,30 @@ enum Matcher {
     CustomResource,
 }
 
-/// Why rules of kapp cannot be used.
+/// An error in the `waitRules` of a kapp configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("waitRules[{at}]: {problem}")]
 pub struct WaitRuleError {
-    /// Which of them, from 0.
+    /// The entry's position in the list, from 0.
     pub at: usize,
-    /// What is wrong.
+    /// The error.
     pub problem: WaitRuleProblem,
 }
 
-/// What is wrong with one.
+/// The kinds of errors in an entry of `waitRules`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WaitRuleProblem {
-    /// A key that is not known: what it asks for would not be done.
+    /// An unknown key; it is refused because its effect would be missing.
     #[error("'{0}' is not known")]
     UnknownKey(String),
-    /// It is decided by a program.
+    /// A rule that a program in ytt decides.
     #[error("it is decided by a function in ytt, which is not run here")]
     Ytt,
-    /// Not shaped as it should be.
+    /// A value of the wrong type: the key, and the expected type.
     #[error("'{0}' should be {1}")]
     Shape(&'static str, &'static str),
-    /// Matchers in matchers in matchers.
+    /// Matchers nested too deeply.
     #[error("matchers stand in each other too deeply")]
     TooDeep,
 }
@@ -92,10 +92,11 @@ pub enum WaitRuleProblem {
 use WaitRuleProblem::{Shape, UnknownKey};
 
 impl WaitRules {
-    /// Those of a configuration of kapp; `None` where it has none.
+    /// Reads the `waitRules` of a kapp configuration; returns `None` if it has none.
     ///
     /// # Errors
-    /// When one of them cannot be used.
+    ///
+    /// If any of them cannot be used.
     pub fn of_config(origin: Origin, config: &Tree) -> Result<Option<WaitRules>, WaitRuleError> {
         let Some(list) = config.get("waitRules").and_then(Tree::as_array) else { return Ok(None) };
         let rules = list
@@ -238,7 +239,7 @@ impl Matcher {
         }
     }
 
-    /// The kinds it is plainly for.
+    /// Adds the kinds that the matcher names, or `*` for other matchers.
     fn kinds(&self, found: &mut Vec<(String, String)>) {
         match self {
             Matcher::Any(any) => any.iter().for_each(|matcher| matcher.kinds(found)),
@@ -266,7 +267,7 @@ impl WaitRule {
         let rows = conditions
             .and_then(|list| list.rows(["type", "status", "reason", "message", "observedGeneration"]));
         let rows: Vec<_> = rows.into_iter().flatten().flatten().collect();
-        // What failed is looked for before what succeeded.
+        // Conditions that mean failure come before those that mean success.
         for meaning in [Meaning::Failure, Meaning::Success, Meaning::Unblocks] {
             for (number, matcher) in
                 self.conditions.iter().enumerate().filter(|(_, it)| it.meaning == meaning)

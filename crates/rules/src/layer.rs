@@ -1,4 +1,4 @@
-//! Rules from one origin, by group and kind.
+//! Rules of one origin, by group and kind.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -7,19 +7,19 @@ use rustc_hash::FxHashMap;
 
 use crate::form::{self, FormError, GroupRules, KindRules, Problem};
 
-/// Whose rules they are; the first that has something to say is heard.
+/// The origins of rules, in the order in which they are consulted; the first that decides wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
-    /// The user's own.
+    /// Rules of the user.
     User,
-    /// The cluster's: of its Argo CD, or of the app that owns the object.
+    /// Rules of the cluster: of its Argo CD, or of the app that owns the object.
     Cluster,
-    /// Those that come with the program.
+    /// Rules that are part of Taffrail.
     Shipped,
 }
 
 impl Origin {
-    /// How the rules of such verdicts begin.
+    /// Returns the prefix of the rule names in verdicts.
     pub fn as_str(self) -> &'static str {
         match self {
             Origin::User => "user",
@@ -29,31 +29,31 @@ impl Origin {
     }
 }
 
-/// Rules from one origin, by group and kind.
+/// Rules of one origin, by group and kind.
 #[derive(Debug)]
 pub struct Layer {
     origin: Origin,
     groups: FxHashMap<Box<str>, Group>,
-    /// Those of groups that end alike: by the end, with its dot, the longest first.
+    /// The rules for all groups with the same ending: by the ending with its dot, the longest first.
     endings: Vec<(Box<str>, Group)>,
 }
 
-/// The rules of a group, read when they are asked for.
+/// The rules of a group, parsed at the first use.
 #[derive(Debug)]
 struct Group {
-    /// The files they come from.
+    /// The texts of the files of the group.
     texts: Vec<Cow<'static, str>>,
     rules: OnceLock<GroupRules>,
 }
 
-/// Rules for a kind, and under which names they stand.
+/// The rules for a kind, with the names under which they are filed.
 #[derive(Debug, Clone, Copy)]
 pub struct Found<'l> {
-    /// Whose they are.
+    /// The origin of the rules.
     pub origin: Origin,
-    /// The group, or `*.` and how the groups end.
+    /// The group, or `*.` and the ending of the groups.
     pub group: &'l str,
-    /// The kind, or `*` for all others.
+    /// The kind, or `*` for all other kinds.
     pub kind: &'l str,
     /// The rules.
     pub rules: &'l Arc<KindRules>,
@@ -61,18 +61,18 @@ pub struct Found<'l> {
 }
 
 impl Found<'_> {
-    /// The name of these rules, as verdicts bear it: `shipped/cert-manager.io/Certificate`.
+    /// Returns the name of these rules as in verdicts: `shipped/cert-manager.io/Certificate`.
     pub fn name(&self) -> String {
         format!("{}/{}/{}", self.origin.as_str(), self.group, self.kind)
     }
 
-    /// The rules as they stand in their file; `None` where they do not stand in lines of their own.
+    /// Returns the lines of these rules in their file; `None` if they do not have lines of their own.
     pub fn text(&self) -> Option<&str> {
         self.texts.iter().find_map(|text| excerpt(text, self.kind))
     }
 }
 
-/// The lines of a kind in a file of rules.
+/// Returns the lines for a kind in a file of rules.
 fn excerpt<'t>(text: &'t str, kind: &str) -> Option<&'t str> {
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let is_of_kind = |line: &str| {
@@ -105,7 +105,7 @@ fn excerpt<'t>(text: &'t str, kind: &str) -> Option<&'t str> {
 
 impl Group {
     fn rules(&self) -> &GroupRules {
-        // What is shipped is tested; a mistake in it would cost no more than its own kind.
+        // Tests cover the shipped files; an error in one would affect its own kind only.
         self.rules.get_or_init(|| form::read("", self.texts.first().map_or("", |text| text)).0)
     }
 
@@ -119,10 +119,11 @@ impl Layer {
         Layer { origin, groups: FxHashMap::default(), endings: Vec::new() }
     }
 
-    /// Reads files of rules, given as their names and texts.
+    /// Reads files of rules, given as pairs of name and text.
     ///
     /// # Errors
-    /// All that is wrong with them.
+    ///
+    /// All errors in the files.
     pub fn read<'t>(
         origin: Origin,
         files: impl IntoIterator<Item = (&'t str, &'t str)>,
@@ -149,7 +150,7 @@ impl Layer {
         if errors.is_empty() { Ok(layer) } else { Err(RuleErrors(errors)) }
     }
 
-    /// Rules that are read when a kind of their group is asked for.
+    /// Builds a layer whose groups are parsed at the first use.
     pub(crate) fn lazy(origin: Origin, groups: &[(&'static str, &'static str)]) -> Layer {
         let mut layer = Layer::empty(origin);
         for &(name, text) in groups {
@@ -185,13 +186,13 @@ impl Layer {
         }
     }
 
-    /// Whose rules they are.
+    /// Returns the origin of the rules.
     pub fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// The rules for a kind: those of its group before those of groups that end alike, and of each those for the kind
-    /// before those for all others.
+    /// Returns the rules for a kind. Rules for its group come before those for groups with the same ending, and in each
+    /// those for the kind before those for all others.
     pub fn find(&self, group: &str, kind: &str) -> Option<Found<'_>> {
         let own = self.groups.get(group).into_iter();
         let alike = self.endings.iter().filter(|(ending, _)| group.ends_with(&**ending));
@@ -201,7 +202,7 @@ impl Layer {
         })
     }
 
-    /// All rules, by group and kind.
+    /// Lists all rules, sorted by group and kind.
     pub fn all(&self) -> Vec<Found<'_>> {
         let groups = self.groups.values().chain(self.endings.iter().map(|(_, group)| group));
         let mut all: Vec<_> = groups
@@ -215,7 +216,7 @@ impl Layer {
     }
 }
 
-/// All that is wrong with files of rules; never empty.
+/// All errors in files of rules; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleErrors(pub Vec<FormError>);
 

@@ -1,8 +1,8 @@
-//! What do people's rules say of a Kubernetes object?
+//! Rules for the health of Kubernetes objects, besides those of kstatus.
 //!
-//! kstatus knows a dozen kinds. Here are rules for the others: in a short form of YAML ([`form`]), as Flux and kapp have
-//! them, and a library of rules for what people run. A [`RuleSet`] asks the user's rules first, then those of the
-//! cluster, then the library, then what [`taffrail_status`] knows by itself; its verdicts name the rule that decided.
+//! kstatus knows a dozen kinds. This crate has rules for others: in a short form of YAML ([`form`]), as Flux and kapp
+//! write them, and a library for widely used kinds. A [`RuleSet`] consults the user's rules first, then those of the
+//! cluster, then the library, then [`taffrail_status`]; its verdicts name the rule that decided.
 //!
 //! ```
 //! use taffrail_rules::{Layer, Origin, RuleSet};
@@ -29,10 +29,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It does no I/O and reads no clock, as the crate it stands on.
+//! It does no I/O and reads no clock, like the crate below it.
 //!
-//! The feature `lua` (default) brings Argo CD's scripts: `lua`, the actions of the library, and what an `argocd-cm` says of health.
-//! It is C++ and asks a clock when to stop a script, so it is not for wasm32.
+//! The feature `lua` (default) adds Argo CD's scripts: `lua`, the actions of the library, and the health scripts of an
+//! `argocd-cm`. Luau is C++, and it reads a clock to stop a script, so the feature does not build for wasm32.
 
 pub mod cel;
 mod cluster_rule_cache;

@@ -1,4 +1,4 @@
-//! The rules and the actions that come with the program.
+//! The rules and the actions that are part of Taffrail.
 
 #[cfg(feature = "lua")]
 use std::collections::BTreeSet;
@@ -8,11 +8,12 @@ use crate::layer::{Layer, Origin};
 use crate::lua::Customizations;
 use crate::set::RuleSet;
 
-/// The groups in `library/`, and the texts of their rules.
+/// The groups in `library/`: names and texts of their rules.
 const GROUPS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/library.rs"));
 
 impl RuleSet {
-    /// The library, and what is built in. The rules of a group are read when an object of it is judged first.
+    /// Returns the shipped rules over the built-in ones. The rules of a group are parsed when an object of it is first
+    /// judged.
     pub fn shipped() -> RuleSet {
         RuleSet::bare().with(Layer::lazy(Origin::Shipped, GROUPS))
     }
@@ -22,13 +23,13 @@ impl RuleSet {
 #[cfg(feature = "lua")]
 const ACTIONS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/actions.rs"));
 
-/// The actions that come with the program: what can be done with objects of the kinds that people run.
+/// Returns the shipped actions, for widely used kinds.
 #[cfg(feature = "lua")]
 pub fn shipped_actions() -> Customizations {
     Customizations::of_folder(Origin::Shipped, ACTIONS.iter().copied())
 }
 
-/// Returns the names of the actions that come with the program, for all kinds together.
+/// Returns the names of the shipped actions of all kinds.
 #[cfg(feature = "lua")]
 pub fn shipped_action_names() -> BTreeSet<&'static str> {
     // `GROUP/KIND/actions/NAME/action.lua`

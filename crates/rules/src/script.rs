@@ -1,4 +1,4 @@
-//! Rules in somebody else's form.
+//! The interface of rules in foreign languages: CEL, kapp's `waitRules`, Lua.
 
 use std::time::Duration;
 
@@ -9,44 +9,44 @@ use taffrail_status::{ObjectContext, Verdict};
 
 use crate::layer::Origin;
 
-/// Rules in somebody else's form: they are asked before those of our own form that are of the same origin.
+/// Rules in a foreign language. They are consulted before rules in YAML of the same origin.
 pub trait Script: std::fmt::Debug + Send + Sync {
-    /// Whose they are.
+    /// Returns the origin of the rules.
     fn origin(&self) -> Origin;
 
-    /// The kinds they are for.
+    /// Lists the kinds that the rules are for.
     fn kinds(&self) -> Vec<ScriptKind>;
 
-    /// What they say of an object that is not being deleted; `None`: nothing.
+    /// Judges an object that is not being deleted; `None` if the rules do not decide.
     fn judge(&self, object: &Object<'_>, context: &ObjectContext<'_>, now: Timestamp) -> Option<Verdict>;
 
-    /// Whether they are for objects of this kind. What is for no kind is not asked and costs nothing.
+    /// Returns true if the rules are for objects of this kind. If not, they are not run and cost nothing.
     fn is_about(&self, object: &Object<'_>) -> bool {
         let _ = object;
         true
     }
 
-    /// As [`Script::judge`], with what it has cost.
+    /// Judges as [`Script::judge`], and returns the cost.
     fn judge_at_cost(&self, object: &Object<'_>, context: &ObjectContext<'_>, now: Timestamp) -> Judged {
         Judged { verdict: self.judge(object, context, now), ..Judged::default() }
     }
 }
 
-/// What rules in somebody else's form say of an object, and what it has cost.
+/// The verdict of rules in a foreign language, and its cost.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
-    /// What they say; `None`: nothing.
+    /// The verdict; `None` if the rules do not decide.
     pub verdict: Option<Verdict>,
-    /// So long it has computed, as far as that is known.
+    /// The CPU time spent, as far as it is known.
     pub took: Duration,
-    /// Whether they were stopped because they used more than they may.
+    /// True if the rules were stopped because they exceeded a limit.
     pub was_stopped: bool,
 }
 
-/// A message from outside is kept so long, in bytes.
+/// The maximum length of a message from outside, in bytes.
 const LONGEST_MESSAGE: usize = 4 << 10;
 
-/// A message from outside, cut where it is too long to be kept for each of many objects.
+/// Truncates a message from outside that is too long to be kept for many objects.
 pub(crate) fn cut(mut message: String) -> String {
     if message.len() > LONGEST_MESSAGE {
         message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
@@ -56,10 +56,10 @@ pub(crate) fn cut(mut message: String) -> String {
     message
 }
 
-/// By what name rules speak of the objects that name this one as their owner.
+/// The field in which rules find the objects whose owner reference names this object.
 pub(crate) const CHILDREN: &str = "children";
 
-/// Puts the children beside what the object says itself, unless it has a field of that name.
+/// Adds the children to the object as a field, unless it has a field of that name.
 pub(crate) fn add_children(object: &mut Tree, context: &ObjectContext<'_>) {
     if let (Some(fields), Some(children)) = (object.as_object_mut(), context.children)
         && !fields.contains_key(CHILDREN)
@@ -68,19 +68,19 @@ pub(crate) fn add_children(object: &mut Tree, context: &ObjectContext<'_>) {
     }
 }
 
-/// A kind for which there are rules in somebody else's form.
+/// A kind that rules in a foreign language are for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScriptKind {
     /// The group, as a pattern.
     pub group: String,
     /// The kind, as a pattern.
     pub kind: String,
-    /// In which language: `cel`, `kapp`, `lua`.
+    /// The language: `cel`, `kapp` or `lua`.
     pub language: &'static str,
 }
 
-/// What this thread has computed so far, where the system tells. Scripts are charged by it; no verdict depends on it but that a
-/// script was stopped or not asked any more.
+/// Returns the CPU time of this thread, if the system reports it. Scripts are charged by it. It can only decide that a
+/// script is stopped or not run again; it does not influence verdicts otherwise.
 #[cfg(unix)]
 pub fn computed() -> Option<Duration> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
@@ -88,13 +88,13 @@ pub fn computed() -> Option<Duration> {
     Some(Duration::new(seconds, nanoseconds))
 }
 
-/// What this thread has computed so far: the system does not tell.
+/// Returns `None`: this system does not report the CPU time of a thread.
 #[cfg(not(unix))]
 pub fn computed() -> Option<Duration> {
     None
 }
 
-/// How long this thread has computed since it had computed so much.
+/// Returns the CPU time that this thread spent since the reading `began`.
 pub(crate) fn computed_since(began: Option<Duration>) -> Duration {
     computed().zip(began).map_or(Duration::ZERO, |(now, began)| now.saturating_sub(began))
 }

@@ -14,68 +14,69 @@ use crate::form::{self, KindRules, Ruling};
 use crate::layer::{Found, Layer, Origin};
 use crate::script::{Judged, Script, add_children};
 
-/// How long a controller may take before it writes the first status of a custom resource without rules of its own.
+/// The time for which a custom resource without rules and without a status is in progress.
 const UNSEEN: SignedDuration = SignedDuration::from_mins(5);
 
-/// Rules in their order: the user's, the cluster's, those that are shipped, then what [`Taffrail`] says.
+/// All rules in their order: the user's, the cluster's, the shipped ones, then [`Taffrail`].
 ///
-/// What the rules of one origin do not decide is asked of the next.
+/// If the rules of one origin do not decide, the next are consulted.
 #[derive(Debug, Default)]
 pub struct RuleSet {
-    /// By origin.
+    /// The rules in YAML, sorted by origin.
     layers: Vec<Layer>,
-    /// Those in other forms, by origin.
+    /// The rules in foreign languages, sorted by origin.
     scripts: Vec<Box<dyn Script>>,
     cluster_rules: Option<ClusterRuleCache>,
 }
 
 impl RuleSet {
-    /// No rules but those that are built in.
+    /// Returns a set of the built-in rules alone.
     pub fn bare() -> RuleSet {
         RuleSet::default()
     }
 
-    /// With these rules too, in the place that their origin gives them; behind others of the same origin.
+    /// Adds rules in YAML, behind others of the same origin.
     pub fn with(mut self, layer: Layer) -> RuleSet {
         let behind = self.layers.partition_point(|it| it.origin() <= layer.origin());
         self.layers.insert(behind, layer);
         self
     }
 
-    /// With these rules in another form too: they are asked before those of our own form of the same origin.
+    /// Adds rules in a foreign language. They are consulted before rules in YAML of the same origin.
     pub fn with_script(mut self, script: Box<dyn Script>) -> RuleSet {
         let behind = self.scripts.partition_point(|it| it.origin() <= script.origin());
         self.scripts.insert(behind, script);
         self
     }
 
-    /// Hears what objects of a cluster say of health ([`ClusterRules::with_cluster_rules`]); `reader` reads their expressions.
+    /// Accepts the rules that objects of a cluster state ([`ClusterRules::with_cluster_rules`]); `reader` parses their
+    /// expressions.
     pub fn teachable(mut self, reader: impl Fn(&str, Names) -> Reading + Send + Sync + 'static) -> RuleSet {
         self.cluster_rules = Some(ClusterRuleCache::new(Box::new(reader)));
         self
     }
 
-    /// The rules in other forms, in the order in which they are asked.
+    /// Lists the rules in foreign languages, in the order in which they are consulted.
     pub fn scripts(&self) -> impl Iterator<Item = &dyn Script> {
         self.scripts.iter().map(|script| &**script)
     }
 
-    /// The rules that are asked about a kind, in their order.
+    /// Lists the rules in YAML for a kind, in the order in which they are consulted.
     pub fn find(&self, group: &str, kind: &str) -> impl Iterator<Item = Found<'_>> {
         self.layers.iter().filter_map(move |layer| layer.find(group, kind))
     }
 
-    /// Returns these rules as they are in force by `options`: with those that clusters state.
+    /// Returns the rules that are in force with `options`, the clusters' own rules included.
     pub fn active<'r>(&'r self, options: &'r Options) -> ActiveRules<'r> {
         ActiveRules { rules: self, cluster_rules: Some(self), options }
     }
 
-    /// All rules in their order, of each origin by group and kind.
+    /// Lists all rules in YAML: by origin, then by group and kind.
     pub fn all(&self) -> Vec<Found<'_>> {
         self.layers.iter().flat_map(Layer::all).collect()
     }
 
-    /// As [`Rules::judge`]; `taught` are scripts of the cluster that are for this object alone.
+    /// Judges as [`Rules::judge`]; `taught` are rules of the cluster for this object alone.
     fn judge_taught(
         &self,
         object: &Object<'_>,
@@ -83,7 +84,7 @@ impl RuleSet {
         taught: &[Heard<'_>],
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
-        // Messages are put together from what objects say, and that is as long as they like.
+        // Messages contain texts from the object, which may have any length.
         self.judge_at_length(object, context, taught, now).map(Verdict::bounded)
     }
 
@@ -101,7 +102,7 @@ impl RuleSet {
             return Taffrail.judge(object, context, now);
         }
         let users = self.scripts.partition_point(|script| script.origin() <= Origin::User);
-        // What is taught has accounts of its own.
+        // Taught rules are charged to accounts of their own.
         let own = || self.scripts.iter().enumerate().map(|(number, script)| (Some(number), &**script));
         let taught = taught.iter().map(|script| (None, script as &dyn Script));
         let (users, others) = (own().take(users), own().skip(users));
@@ -153,7 +154,7 @@ impl RuleSet {
     }
 }
 
-/// What a script says, charged to the namespace of the object.
+/// Runs a script and charges its cost to the namespace of the object.
 fn at_cost(
     costs: &Costs,
     number: usize,
@@ -171,7 +172,7 @@ fn at_cost(
     })
 }
 
-/// What rules say that look at the children too; nothing where nobody knows the children.
+/// Judges an object by rules that read its children; does not decide if the children are unknown.
 fn among_children(
     rules: &KindRules,
     object: &Object<'_>,
@@ -229,11 +230,11 @@ impl ClusterRules for RuleSet {
     }
 }
 
-/// Rules, with those of a cluster that are for some of its objects.
+/// Rules, with rules of a cluster for some of its objects.
 struct Taught<'r> {
     rules: &'r RuleSet,
     scripts: Vec<Heard<'r>>,
-    /// Those that make objects worse and never better.
+    /// Rules that can make a verdict worse, never better.
     warnings: Vec<Heard<'r>>,
 }
 
@@ -245,7 +246,7 @@ impl Rules for Taught<'_> {
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
         let verdict = self.rules.judge_taught(object, context, &self.scripts, now)?;
-        // What the user says of a kind is not asked of a cluster.
+        // A verdict by the user's own rules is not changed by a cluster's.
         if self.warnings.is_empty() || is_deleted(object) || origin_of(&verdict.rule) == Some(Origin::User) {
             return Ok(verdict);
         }
@@ -254,7 +255,7 @@ impl Rules for Taught<'_> {
     }
 }
 
-/// Whose rule decided: the origin that the name of a verdict's rule begins with.
+/// Returns the origin of a verdict's rule, by its prefix.
 pub fn origin_of(rule: &str) -> Option<Origin> {
     let (first, _) = rule.split_once('/')?;
     [Origin::User, Origin::Cluster, Origin::Shipped].into_iter().find(|origin| origin.as_str() == first)

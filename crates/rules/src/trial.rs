@@ -1,4 +1,4 @@
-//! Rules tried by their cases, and looked through for what is missing.
+//! Runs the test cases of rules, and checks the rules for gaps.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,56 +12,56 @@ use crate::set::RuleSet;
 /// The files of a group: their names and texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
-    /// The name of the folder they are in: that of the group with `_` for `*`; empty where that means nothing.
+    /// The name of the folder: the group, with `_` for `*`. Empty if the name does not matter.
     pub name: String,
-    /// The rules.
+    /// The files of rules.
     pub rules: Vec<(String, String)>,
-    /// The cases.
+    /// The files of cases.
     pub cases: Vec<(String, String)>,
 }
 
-/// How rules did by their cases.
+/// The result of testing rules with their cases.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Trial {
-    /// How many cases hold.
+    /// The number of cases that pass.
     pub passed: usize,
-    /// Those that do not.
+    /// The cases that fail.
     pub failed: Vec<FailedCase>,
-    /// Files that cannot be read as what they should be.
+    /// The errors in files that cannot be read.
     pub errors: Vec<FormError>,
-    /// What else is to be put right.
+    /// Other faults of the rules.
     pub faults: Vec<Fault>,
 }
 
-/// A case that does not hold.
+/// A case that fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedCase {
-    /// The file it stands in.
+    /// The file of the case.
     pub file: String,
-    /// Whose rules it is about.
+    /// The kind of the object.
     pub kind: String,
-    /// What it shows.
+    /// The name of the case.
     pub name: String,
-    /// What the verdict is, and what it should be.
+    /// The verdict, and the expected one, for people.
     pub why: String,
 }
 
-/// Something that rules that can be read should not have.
+/// A fault of rules that can be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// A branch that no case reaches.
     #[error("{rule}: no case reaches it")]
     WithoutCase {
-        /// As verdicts name it, without its origin.
+        /// The name of the branch as in verdicts, without its origin.
         rule: String,
     },
-    /// A folder that has not the name of its group.
+    /// A folder that does not have the name of its group.
     #[error("{file}: its group is {group}, so its folder should be {}", group.replacen('*', "_", 1))]
     Folder {
         /// The file.
         file: String,
-        /// The group it has.
+        /// The group of the rules.
         group: String,
     },
     /// Two cases of a kind with the same name.
@@ -76,7 +76,7 @@ pub enum Fault {
     },
 }
 
-/// Tries rules by their cases. Cases are judged by all the rules of the folders, and by nobody else's but those built in.
+/// Tests rules with their cases. Each case is judged by the rules of all the folders and the built-in ones.
 pub fn try_rules(folders: &[Folder]) -> Trial {
     let mut trial = Trial::default();
     for folder in folders {
@@ -114,7 +114,7 @@ pub fn try_rules(folders: &[Folder]) -> Trial {
 }
 
 impl Trial {
-    /// With what another trial brought.
+    /// Adds the results of another report.
     #[must_use]
     pub fn and(mut self, other: Trial) -> Trial {
         self.passed += other.passed;
@@ -124,7 +124,7 @@ impl Trial {
         self
     }
 
-    /// The names of the files in which something is wrong.
+    /// Iterates over the names of the files with failures or errors.
     pub fn files_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let of_failed = self.failed.iter_mut().map(|failed| &mut failed.file);
         of_failed.chain(self.errors.iter_mut().map(|error| &mut error.file))
@@ -151,7 +151,7 @@ impl Trial {
     }
 }
 
-/// The branches that no verdict came from; those of kinds that share their rules count once.
+/// Lists the branches that no verdict came from. Kinds that share their rules count once.
 fn unreached(rules: &RuleSet, reached: &FxHashSet<String>) -> Vec<Fault> {
     let mut shared: FxHashMap<_, Vec<_>> = FxHashMap::default();
     let all = rules.all();

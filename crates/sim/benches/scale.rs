@@ -1,8 +1,8 @@
-//! What many clusters cost: `cargo xtask bench sim` runs it and prints what it says.
+//! Measures the cost of many clusters: `cargo xtask bench sim` runs it and prints the result.
 //!
-//! Answers one line of JSON: clusters, objects, seconds to start, resident bytes before, after the clusters and after the
-//! objects, CPU seconds of ten idle seconds, and how long a list of all Pods of a cluster takes. With a fourth argument it
-//! writes a kubeconfig for them to that file, and serves until its standard input ends.
+//! Prints one line of JSON: clusters, objects, seconds to start, resident bytes before, after the clusters and after
+//! the objects, CPU seconds in ten idle seconds, and the duration of a list of all Pods of a cluster. With a fourth
+//! argument it writes a kubeconfig for them to that file, and serves until its standard input ends.
 #![expect(clippy::print_stdout, reason = "it answers on standard output")]
 
 use std::time::{Duration, Instant};
@@ -53,14 +53,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
     );
     if kubeconfig.is_some() {
-        // Whoever holds its standard input wants to read them.
+        // The process at its standard input reads from the clusters.
         tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink())).await??;
     }
     Ok(())
 }
 
-/// What a cluster of apps holds: of ten objects one Deployment, one ReplicaSet, three Pods, a Service, a ConfigMap, a
-/// Secret, a ServiceAccount and an Event.
+/// Returns the objects of a cluster of apps: of ten objects one Deployment, one ReplicaSet, three Pods, a Service, a
+/// ConfigMap, a Secret, a ServiceAccount and an Event.
 fn content(objects: usize) -> Vec<Value> {
     let mut all = vec![json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "apps"}})];
     let mut app = 0;
@@ -123,7 +123,7 @@ fn content(objects: usize) -> Vec<Value> {
     all
 }
 
-/// Resident memory in bytes.
+/// Returns the resident memory in bytes.
 fn resident() -> Result<u64, Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string("/proc/self/status")?;
     let line = text.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS")?;
@@ -131,7 +131,7 @@ fn resident() -> Result<u64, Box<dyn std::error::Error>> {
     Ok(kilobytes * 1024)
 }
 
-/// User and system time of this process, in seconds.
+/// Returns user and system time of this process, in seconds.
 fn cpu_seconds() -> Result<f64, Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string("/proc/self/stat")?;
     let fields: Vec<&str> = text.rsplit(')').next().unwrap_or_default().split_whitespace().collect();

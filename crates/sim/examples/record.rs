@@ -1,13 +1,13 @@
-//! Records what happens in a cluster as a timeline: `cargo xtask kube record NAME` runs it.
+//! Records the changes in a cluster as a timeline: `cargo xtask kube record NAME` runs it.
 //!
-//! Arguments: address, certificate authority file, seconds, output file; the token comes in `TOKEN`. Every change of every
-//! object is written with its time. Uids, addresses and host names are replaced by others, the same one always by the same;
-//! times become times relative to the beginning; values of Secrets are blanked, except those of Helm's releases
-//! if `KEEP_HELM` is set.
+//! Arguments: address, certificate authority file, seconds, output file; the token is in `TOKEN`. Every change of every
+//! object is written with its time. Uids, addresses and host names are replaced, the same one always by the same; times
+//! become relative to the beginning; values of Secrets are blanked, except those of Helm's releases if `KEEP_HELM` is
+//! set.
 //!
-//! With `-` for the seconds it writes a history instead, until its standard input ends: a line of JSON for each change in the
-//! order of their revisions, with times and names as they were. What would tell of this machine or could be a
-//! secret is left out of it all the same. It says `ready` as soon as nothing escapes it.
+//! With `-` for the seconds it writes a history instead, until its standard input ends: a line of JSON for each change
+//! in the order of their revisions, with original times and names. Details of this machine and secrets are removed
+//! nevertheless. It prints `ready` once all watches are open.
 #![expect(clippy::print_stdout, reason = "it says what it recorded")]
 
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// Kinds that say nothing about apps.
 const NOISE: [&str; 3] = ["flowschemas", "prioritylevelconfigurations", "servicecidrs"];
 
-/// One that changes all the time.
+/// An object that changes all the time.
 const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
 
 #[derive(Clone)]
@@ -47,12 +47,12 @@ struct Server {
 
 /// A change of an object.
 struct Change {
-    /// Of which list.
+    /// The path of the list.
     path: String,
     time: Timestamp,
     deleted: bool,
     object: Value,
-    /// Whether it was there at the beginning.
+    /// True if the object existed at the beginning.
     initial: bool,
 }
 
@@ -87,7 +87,7 @@ async fn main() -> Result<(), Failure> {
             },
         }
     }
-    // The kinds that others need come first, and then what was there before anything changed.
+    // Kinds that others depend on come first, then the objects that existed at the beginning.
     changes.sort_by_key(|change| (!change.initial, if change.initial { rank(&change.object) } else { 0 }));
     let names = Names::of(&changes);
     let mut text = String::from("# Recorded by cargo xtask kube record.\n");
@@ -102,7 +102,7 @@ async fn main() -> Result<(), Failure> {
             json!({ "object": object })
         };
         let step = step.to_string();
-        // JSON is YAML; a line each keeps differences readable.
+        // JSON is valid YAML; a line for each step keeps diffs readable.
         let _ = writeln!(text, "- {{\"at\": \"{at:.3}s\", {}", step.get(1..).unwrap_or_default());
     }
     std::fs::write(file, text)?;
@@ -111,7 +111,7 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes down all that happens until standard input ends.
+/// Writes all changes until standard input ends.
 async fn history(server: &Server, kinds: &[String], file: &str) -> Result<(), Failure> {
     let (sender, mut receiver) = mpsc::unbounded_channel();
     let patience = tokio::time::Instant::now() + Duration::from_secs(30);
@@ -162,7 +162,7 @@ async fn history(server: &Server, kinds: &[String], file: &str) -> Result<(), Fa
     Ok(())
 }
 
-/// Which kind's watch has not come to what its list says now.
+/// Returns a kind whose watch has not reached the state of its list.
 async fn behind<'a>(
     server: &Server,
     kinds: &'a [String],
@@ -191,7 +191,7 @@ async fn behind<'a>(
     Ok(None)
 }
 
-/// The revision at which an object or a list came to be as it is.
+/// Returns the revision of an object or a list.
 fn revision(object: &Value) -> u64 {
     object["metadata"]["resourceVersion"]
         .as_str()
@@ -199,21 +199,21 @@ fn revision(object: &Value) -> u64 {
         .unwrap_or_default()
 }
 
-/// What tells of the machine that a recording comes from.
+/// The strings that identify the machine of a recording.
 struct Machine {
     name: String,
-    /// Of the API server, without scheme.
+    /// The address of the API server, without scheme.
     address: String,
 }
 
 impl Machine {
-    /// A value that says nothing of it.
+    /// Returns a value without these strings.
     fn hidden(&self, value: Value) -> Value {
         match value {
             Value::String(text) if text.starts_with("-----BEGIN ") => json!(""),
             Value::String(text) => json!(self.hidden_in(&text)),
             Value::Array(items) => items.into_iter().map(|item| self.hidden(item)).collect(),
-            // What Helm keeps is encoded, and what looks like a name in it is none.
+            // Helm's data are encoded, and text in them that looks like a name is not one.
             Value::Object(members) if members.get("kind").is_some_and(|kind| kind == "Secret") => {
                 Value::Object(members)
             }
@@ -225,7 +225,7 @@ impl Machine {
     }
 
     fn hidden_in(&self, text: &str) -> String {
-        // API servers call themselves by a hash of the machine's name, 26 letters long.
+        // API servers use a hash of the machine's name as their identity, 26 letters long.
         let text = match text.strip_prefix("apiserver-").and_then(|rest| rest.get(26..)) {
             Some(rest) => format!("apiserver-1{rest}"),
             None => text.replace(&self.address, "127.0.0.1:6443"),
@@ -249,7 +249,7 @@ impl Machine {
     }
 }
 
-/// An object without what servers keep for themselves, and without secrets.
+/// Removes the fields that only servers use, and secrets.
 fn bare(mut object: Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("resourceVersion");
@@ -298,7 +298,7 @@ impl Server {
         Ok(serde_json::from_slice(&body)?)
     }
 
-    /// The paths of everything that can be watched, each kind once.
+    /// Lists the paths of everything that can be watched, each kind once.
     async fn kinds(&self) -> Result<Vec<String>, Failure> {
         const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
         let mut paths = Vec::new();
@@ -327,15 +327,15 @@ impl Server {
         Ok(paths)
     }
 
-    /// Sends what is there, and then every change, as long as somebody listens.
+    /// Sends the existing objects, and then every change, while the receiver is open.
     async fn follow(&self, path: &str, sender: &mpsc::UnboundedSender<Change>) {
-        // A kind that cannot be watched is left out; the others are recorded all the same.
+        // A kind that cannot be watched is left out; the others are recorded nevertheless.
         if let Ok((list, body)) = self.list_and_watch(path).await {
             let _ = self.follow_on(path, &list, body, sender).await;
         }
     }
 
-    /// What is there, and what tells of every change.
+    /// Returns the list, and a watch that continues from it.
     async fn list_and_watch(&self, path: &str) -> Result<(Value, Incoming), Failure> {
         let list = self.json(path, "application/json").await?;
         let body = self.watch(path, revision(&list)).await?;
@@ -382,13 +382,13 @@ impl Server {
                     }
                 }
             }
-            // The server ends watches that take too long to read what there is.
+            // The server ends watches whose initial objects are read too slowly.
             body = self.watch(path, since).await?;
         }
     }
 }
 
-/// What is replaced by what.
+/// The replacements of uids and addresses.
 struct Names(BTreeMap<String, String>);
 
 impl Names {
@@ -408,7 +408,7 @@ impl Names {
         Names(names)
     }
 
-    /// An object in which nothing tells where it was recorded.
+    /// Returns an object without details of the recorded cluster.
     fn anonymous(&self, object: &Value, begun: Timestamp) -> Value {
         let mut object = bare(self.replaced(object, begun));
         if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -435,7 +435,7 @@ impl Names {
         if text.starts_with("-----BEGIN ") {
             return String::new();
         }
-        // A time is one relative to the beginning, so that it can begin at any time.
+        // Times become relative to the beginning, so that a replay can begin at any time.
         if text.len() >= 20
             && text.ends_with('Z')
             && let Ok(time) = text.parse::<Timestamp>()
@@ -444,13 +444,13 @@ impl Names {
             let sign = if seconds < 0 { '-' } else { '+' };
             return format!("${{START{sign}{}s}}", seconds.abs());
         }
-        // Uids and addresses stand in messages, too.
+        // Messages contain uids and addresses too.
         let long = self.0.iter().filter(|(name, _)| name.len() >= 7 && text.contains(name.as_str()));
         long.fold(text.to_owned(), |text, (name, other)| text.replace(name.as_str(), other))
     }
 }
 
-/// Finds uids and addresses.
+/// Collects uids and addresses.
 fn collect(value: &Value, names: &mut BTreeMap<String, String>) {
     match value {
         Value::String(text) => {

@@ -1,4 +1,4 @@
-//! Serves simulated clusters until it is ended: `cargo run -p taffrail-sim --example serve -- KUBECONFIG [FILE…]`.
+//! Serves simulated clusters until it is stopped: `cargo run -p taffrail-sim --example serve -- KUBECONFIG [FILE…]`.
 //!
 //! Writes a kubeconfig with the contexts `sim-1` and `sim-2`, and applies the objects of the files to both.
 #![expect(clippy::print_stdout, reason = "it says where it listens")]

@@ -1,6 +1,6 @@
-//! Who asks, and what they may.
+//! Authentication and authorisation.
 //!
-//! The rights come from the cluster's own Roles and bindings, so that granting one works as on a real cluster.
+//! The permissions come from the cluster's own Roles and bindings, so granting one works as on a real cluster.
 
 use http::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::store::Store;
 /// The group whose members may do everything.
 const MASTERS: &str = "system:masters";
 
-/// A question about rights.
+/// A request, as far as permissions depend on it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wish<'a> {
     pub(crate) verb: &'a str,
@@ -22,12 +22,12 @@ pub(crate) struct Wish<'a> {
     pub(crate) subresource: &'a str,
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
-    /// A path that names no resource; then the rest is empty but the verb.
+    /// A path that is not a resource's; then the other fields except the verb are empty.
     pub(crate) path: &'a str,
 }
 
 impl Inner {
-    /// Who sends a request with this `Authorization` header.
+    /// Returns the user of a request with this `Authorization` header.
     pub(crate) fn authenticate(&self, header: Option<&str>) -> Answered<User> {
         let anonymous = || User::new("system:anonymous", "", &["system:unauthenticated"]);
         let Some(header) = header else {
@@ -42,7 +42,7 @@ impl Inner {
         }
     }
 
-    /// As whom a request counts: whoever sent it, or whom it names if its sender may act for others.
+    /// Returns the user that a request counts as: the sender, or the one it impersonates if the sender may.
     pub(crate) fn impersonated(&self, headers: &HeaderMap, user: User, wish: &Wish<'_>) -> Answered<User> {
         let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
         let Some(name) = headers.get("impersonate-user").map(text) else { return Ok(user) };
@@ -65,7 +65,7 @@ impl Inner {
         Ok(User { name, token: String::new(), groups })
     }
 
-    /// Whether a user may do something.
+    /// Returns true if a user may send this request.
     pub(crate) fn may(&self, store: &Store, user: &User, wish: &Wish<'_>) -> bool {
         if user.groups.iter().any(|group| group == MASTERS) || !self.does.on(Behaviour::Authorization) {
             return true;
@@ -73,12 +73,12 @@ impl Inner {
         rules(store, user, wish.namespace).iter().any(|rule| grants(rule, wish))
     }
 
-    /// Refuses what a user may not.
+    /// Returns an error if a user may not send this request.
     pub(crate) fn authorize(&self, store: &Store, user: &User, wish: &Wish<'_>) -> Answered<()> {
         if self.may(store, user, wish) { Ok(()) } else { Err(refusal(store, user, wish)) }
     }
 
-    /// Answers a review: a question about rights or about oneself.
+    /// Answers a review: of a user's permissions, or of the sender's identity.
     pub(crate) fn review(&self, store: &Store, user: &User, plural: &str, mut body: Value) -> Value {
         if !body.is_object() {
             body = json!({});
@@ -140,7 +140,7 @@ impl Inner {
     }
 }
 
-/// What somebody is told who may not.
+/// Builds the error for a request that is not permitted.
 fn refusal(store: &Store, user: &User, wish: &Wish<'_>) -> ApiError {
     if !wish.path.is_empty() {
         let why = format!("User {:?} cannot {} path {:?}", user.name, wish.verb, wish.path);
@@ -164,7 +164,7 @@ fn refusal(store: &Store, user: &User, wish: &Wish<'_>) -> ApiError {
     }
 }
 
-/// All rules that hold for a user in a namespace; in none, those of the whole cluster.
+/// Lists the rules of a user in a namespace; without one, the cluster-wide rules.
 fn rules(store: &Store, user: &User, namespace: &str) -> Vec<Value> {
     const GROUP: &str = "rbac.authorization.k8s.io";
     let mut rules = vec![

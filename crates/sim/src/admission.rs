@@ -1,4 +1,4 @@
-//! What the server adds to objects and refuses of them before it keeps them.
+//! Defaults that the server adds to objects, and checks before it stores them.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::error::{Answered, Cause};
 use crate::kinds::Resource;
 use crate::write::Target;
 
-/// The characters of generated names: no vowels, so that no words come out.
+/// The characters of generated names: no vowels, so that they form no words.
 pub(crate) const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', \
@@ -21,7 +21,7 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
     and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
     validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// What is wrong with an object's name.
+/// Lists the errors in an object's name.
 pub(crate) fn name_faults(resource: &Resource, name: &Value) -> Vec<Cause> {
     let text = name.as_str().unwrap_or_default();
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -35,7 +35,7 @@ pub(crate) fn name_faults(resource: &Resource, name: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut refuse = |what: &str| causes.push(Cause::invalid("metadata.name", name, what));
     match (&*resource.group, &*resource.plural) {
-        // Names of roles may hold colons.
+        // Names of roles may contain colons.
         ("rbac.authorization.k8s.io", _) => {
             if text.contains('/') || text.contains('%') || text == "." || text == ".." {
                 refuse("may not contain '/'");
@@ -62,7 +62,7 @@ pub(crate) fn name_faults(resource: &Resource, name: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Takes nulls out of metadata, and names the part that is not of the type that everything below relies on.
+/// Removes nulls from metadata, and returns the first field that does not have the type that the code below relies on.
 pub(crate) fn misshapen(metadata: &mut Value) -> Option<&'static str> {
     let members = metadata.as_object_mut()?;
     members.retain(|_, value| !value.is_null());
@@ -92,8 +92,8 @@ pub(crate) fn misshapen(metadata: &mut Value) -> Option<&'static str> {
 /// Finalizers that need no domain before them.
 const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
 
-/// Lists the faults in an object's labels and finalizers. Only built-in kinds require a path in the name of a finalizer; of a custom
-/// resource the server accepts any qualified name and warns ([`finalizer_warnings`]).
+/// Lists the errors in an object's labels and finalizers. Only built-in kinds require a domain in the name of a
+/// finalizer; for a custom resource the server accepts any qualified name and warns ([`finalizer_warnings`]).
 pub(crate) fn metadata_faults(resource: &Resource, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for value in object["metadata"]["labels"].as_object().into_iter().flat_map(|labels| labels.values()) {
@@ -117,8 +117,8 @@ pub(crate) fn metadata_faults(resource: &Resource, object: &Value) -> Vec<Cause>
     causes
 }
 
-/// Lists the warnings about finalizers that a write adds to a custom resource, in the order of their names. `before` is the object so far,
-/// or null.
+/// Lists the warnings about finalizers that a write adds to a custom resource, sorted by name. `before` is the stored
+/// object, or null.
 pub(crate) fn finalizer_warnings(resource: &Resource, before: &Value, after: &Value) -> Vec<String> {
     if !resource.custom {
         return Vec::new();
@@ -145,14 +145,14 @@ fn set(object: &mut Value, key: &str, default: Value) {
     }
 }
 
-/// Sets a member of a part of the object, where there is that part.
+/// Sets a member of a part of the object unless it is there; does nothing if the object lacks the part.
 fn fill(object: &mut Value, part: &str, key: &str, default: Value) {
     if let Some(part) = object.get_mut(part) {
         set(part, key, default);
     }
 }
 
-/// Fills in what clients of the built-in kinds wait for or show.
+/// Adds the defaults that clients of the built-in kinds wait for or show.
 pub(crate) fn default(resource: &Resource, object: &mut Value) {
     match (&*resource.group, &*resource.plural) {
         ("", "namespaces") => {
@@ -232,7 +232,7 @@ pub(crate) fn default(resource: &Resource, object: &mut Value) {
         ("batch", "jobs") => {
             job_selector(object);
             let Some(spec) = object.get_mut("spec") else { return };
-            // A number of workers without a number of completions is a queue of work.
+            // Parallelism without completions means a work queue.
             if spec.get("parallelism").is_none() {
                 set(spec, "completions", json!(1));
             }
@@ -261,9 +261,9 @@ pub(crate) fn default(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// The parts of a status that a new object of a built-in kind has, whatever its creator wrote.
+/// Resets the status of a new object of a built-in kind, whatever its creator wrote.
 pub(crate) fn fresh_status(resource: &Resource, object: &mut Value) {
-    // Nodes and events of custom tools keep theirs: kubelets create their Node with it.
+    // Nodes keep theirs: kubelets create their Node with it.
     let keeps = matches!((&*resource.group, &*resource.plural), ("", "nodes"));
     let has_status = resource.versions.iter().any(|version| version.status);
     if has_status
@@ -274,7 +274,7 @@ pub(crate) fn fresh_status(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// The strategy of a StatefulSet or a DaemonSet.
+/// Adds the default update strategy of a StatefulSet or a DaemonSet.
 fn strategy(spec: &mut Value, rolling: Value) {
     set(spec, "updateStrategy", json!({}));
     fill(spec, "updateStrategy", "type", json!("RollingUpdate"));
@@ -289,7 +289,7 @@ fn strategy(spec: &mut Value, rolling: Value) {
     }
 }
 
-/// Labels the Pods of a Job so that no other Job takes them for its own, unless somebody has seen to that.
+/// Labels the Pods of a Job so that no other Job adopts them, unless the Job has a selector of its own.
 fn job_selector(object: &mut Value) {
     let (name, uid) = (object["metadata"]["name"].clone(), object["metadata"]["uid"].clone());
     let Some(spec) = object.get_mut("spec") else { return };
@@ -347,7 +347,7 @@ fn pod_spec(spec: &mut Value) {
     }
 }
 
-/// The quality of service of a Pod.
+/// Returns the quality-of-service class of a Pod.
 fn quality(spec: &Value) -> &'static str {
     let containers = || spec["containers"].as_array().into_iter().flatten();
     let has = |container: &Value, kind: &str| {
@@ -381,7 +381,7 @@ fn service(object: &mut Value) {
         set(port, "targetPort", number);
     }
     if spec["type"] != "ExternalName" && spec.get("clusterIP").is_none() {
-        // From the uid, so that it is the same in every run of the same seed.
+        // Derived from the uid, so that it is the same in every run with the same seed.
         let sum = uid.bytes().fold(7_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
         let address = format!("10.96.{}.{}", (sum >> 8) % 250 + 1, sum % 250 + 1);
         set(spec, "clusterIPs", json!([address.clone()]));
@@ -393,7 +393,7 @@ fn service(object: &mut Value) {
     set(object, "status", json!({"loadBalancer": {}}));
 }
 
-/// A namespace goes only when what is in it has gone.
+/// Adds the finalizer by which a namespace stays until its objects are gone.
 pub(crate) fn keep_by_kubernetes(resource: &Resource, object: &mut Value) {
     if resource.is("", "namespaces")
         && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
@@ -402,7 +402,7 @@ pub(crate) fn keep_by_kubernetes(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Whether nothing keeps an object that is to go.
+/// Returns true if neither a finalizer nor a grace period delays the deletion of an object.
 pub(crate) fn is_free(resource: &Resource, object: &Value) -> bool {
     let none = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
     none(&object["metadata"]["finalizers"])
@@ -410,7 +410,7 @@ pub(crate) fn is_free(resource: &Resource, object: &Value) -> bool {
         && (!resource.is("", "namespaces") || none(&object["spec"]["finalizers"]))
 }
 
-/// Refuses finalizers that are new on an object that is to go.
+/// Refuses new finalizers on an object that is being deleted.
 pub(crate) fn check_finalizers(target: &Target, before: &Value, after: &Value) -> Answered<()> {
     let of = |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     let old = of(before);

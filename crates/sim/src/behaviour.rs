@@ -1,7 +1,7 @@
-//! What the API server does, piece by piece, so that each piece can be turned off.
+//! Behaviours of the API server, each of which can be switched off.
 //!
-//! The conformance suite proves with it that every case of it can fail: a case that passes without what it checks
-//! checks nothing.
+//! The conformance suite uses this to prove that every case can fail: a case that passes without the behaviour that it
+//! checks checks nothing.
 
 macro_rules! behaviours {
     ($($name:ident: $what:literal,)*) => {
@@ -12,7 +12,7 @@ macro_rules! behaviours {
         }
 
         impl Behaviour {
-            /// All of them.
+            /// All behaviours.
             pub const ALL: &'static [Behaviour] = &[$(Behaviour::$name,)*];
         }
     };
@@ -165,7 +165,7 @@ behaviours! {
     WatchTooOld: "Watch too old.",
 }
 
-/// Which behaviours are on; all but those that were turned off.
+/// The set of active behaviours; all except those that were switched off.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Behaviours {
     off: [u64; 4],

@@ -6,22 +6,21 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
-/// How the time of a fleet passes.
+/// The ways in which the time of a fleet passes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// As everywhere else.
+    /// In real time.
     Real,
-    /// So many times as fast as everywhere else.
+    /// Faster than real time by this factor.
     Scaled(f64),
-    /// Only by [`Fleet::advance`](crate::Fleet::advance), which moves the others on besides: nothing depends on how
-    /// fast the machine is.
+    /// Only by [`Fleet::advance`](crate::Fleet::advance), which also moves the other clocks. Nothing depends on the
+    /// speed of the machine.
     Stepped,
 }
 
-/// The time of a fleet: what its objects are stamped with and its timelines and controllers go by.
+/// The time of a fleet: timestamps of its objects, its timelines and its controllers use it.
 ///
-/// What a client may wait for in its own time is not subject to it: the timeout of a watch, bookmarks, and
-/// the latency of a fault are in real time.
+/// The time limits that clients set are in real time: the timeout of a watch, bookmarks, and the latency of a fault.
 #[derive(Debug, Clone)]
 pub struct Clock(Arc<Inner>);
 
@@ -29,9 +28,9 @@ pub struct Clock(Arc<Inner>);
 struct Inner {
     pace: Pace,
     start: Timestamp,
-    /// When it began to pass by itself; nothing while it is held.
+    /// The real time at which the clock was released; unset while it is held.
     begun: OnceLock<Instant>,
-    /// How far it was moved besides what passed by itself, in microseconds.
+    /// The time by which it was moved in addition to real time, in microseconds.
     stepped: AtomicI64,
 }
 
@@ -50,7 +49,7 @@ impl Clock {
         self.0.begun.get_or_init(Instant::now);
     }
 
-    /// What time it is.
+    /// Returns the current time.
     pub fn now(&self) -> Timestamp {
         let elapsed = self.0.begun.get().map(Instant::elapsed).unwrap_or_default();
         let passed = match self.0.pace {
@@ -65,12 +64,12 @@ impl Clock {
         later(later(self.0.start, stepped), passed)
     }
 
-    /// How time passes.
+    /// Returns the pace.
     pub fn pace(&self) -> Pace {
         self.0.pace
     }
 
-    /// Moves the clock on to `time`, never back.
+    /// Moves the clock forward to `time`, never back.
     pub(crate) fn step_to(&self, time: Timestamp) {
         if self.0.pace == Pace::Stepped {
             let micros = time.duration_since(self.0.start).as_micros();
@@ -81,8 +80,7 @@ impl Clock {
         self.0.stepped.fetch_add(ahead.max(0), Ordering::AcqRel);
     }
 
-    /// How long in real time until it is `time`; `None` for a stepped clock and one that is held, for which nobody can
-    /// know.
+    /// Returns the real time left until `time`; `None` for a stepped or held clock, for which it cannot be known.
     pub(crate) fn until(&self, time: Timestamp) -> Option<Duration> {
         self.0.begun.get()?;
         let ahead = Duration::try_from(time.duration_since(self.now())).unwrap_or_default();
@@ -101,12 +99,12 @@ fn signed(duration: Duration) -> SignedDuration {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
 }
 
-/// A point in time after another; at the end of time there is nothing after.
+/// Adds a duration to a time; saturates at the end of time.
 pub(crate) fn later(time: Timestamp, by: SignedDuration) -> Timestamp {
     time.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// A time as `metadata.creationTimestamp` has it: whole seconds.
+/// Formats a time for `metadata.creationTimestamp`: in whole seconds.
 pub(crate) fn stamp(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -1,4 +1,4 @@
-//! One cluster: its API server, and what its owner can do to it beside what a client can.
+//! One cluster: its API server, and the operations of its owner besides those of clients.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -28,26 +28,26 @@ use crate::timeline::{self, Timeline};
 use crate::write::{Deletion, Part, Target, Wanted};
 use crate::{control, http};
 
-/// Somebody who may send requests.
+/// A user who may send requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// The name, as roles are bound to it.
+    /// The name, which roles are bound to.
     pub name: String,
-    /// The bearer token; nobody can log in with an empty one.
+    /// The bearer token; an empty one cannot be used to log in.
     pub token: String,
     /// The groups. Members of `system:masters` may do everything.
     pub groups: Vec<String>,
 }
 
 impl User {
-    /// A user with a token and groups.
+    /// Creates a user with a token and groups.
     pub fn new(name: &str, token: &str, groups: &[&str]) -> User {
         let groups = groups.iter().map(|group| (*group).to_owned()).collect();
         User { name: name.to_owned(), token: token.to_owned(), groups }
     }
 }
 
-/// A cluster of a fleet. With its last handle the API server ends: its port is closed and its connections are cut.
+/// A cluster of a fleet. Dropping its last handle stops the API server: its port and its connections are closed.
 #[derive(Debug, Clone)]
 pub struct Cluster(Arc<Handle>);
 
@@ -61,12 +61,12 @@ struct Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.server.abort();
-        // Connections have their own handles on what is inside; what is planned finds nobody.
+        // Connections have handles of their own on the state; planned tasks no longer find it.
         self.inner.cut_connections();
     }
 }
 
-/// What requests work on.
+/// The state of a cluster.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) name: String,
@@ -74,11 +74,11 @@ pub(crate) struct Inner {
     pub(crate) does: Behaviours,
     pub(crate) users: RwLock<Vec<User>>,
     pub(crate) faults: Faults,
-    /// Changes when all open connections are to be cut.
+    /// Changes when all open connections must be closed.
     pub(crate) cut: watch::Sender<u64>,
-    /// Counts what others can see change; renewals of Leases are not counted.
+    /// A counter of changes that clients can see; renewals of Leases do not count.
     pub(crate) changes: watch::Sender<u64>,
-    /// What controllers will look at, and when.
+    /// The tasks of the controllers, and when they are due.
     pub(crate) pending: Mutex<HashMap<control::Task, Timestamp>>,
     store: Mutex<Store>,
     random: Mutex<Rng>,
@@ -108,7 +108,7 @@ impl Inner {
         })
     }
 
-    /// The objects. Never held across an await.
+    /// Locks the objects. The guard must not be held across an await.
     pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -125,13 +125,13 @@ impl Inner {
         self.random.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So many letters as generated names end with.
+    /// Returns random letters for the end of a generated name.
     pub(crate) fn letters(&self, count: usize) -> String {
         let mut random = self.random();
         (0..count).map(|_| char::from(NAME_LETTERS[random.usize(..NAME_LETTERS.len())])).collect()
     }
 
-    /// A uid that no other object has.
+    /// Returns a random uid.
     pub(crate) fn uid(&self) -> String {
         let value = self.random().u128(..);
         let (high, low) = ((value >> 64) as u64, value as u64);
@@ -149,7 +149,7 @@ impl Inner {
         self.cut.send_modify(|cut| *cut += 1);
     }
 
-    /// What follows from a change.
+    /// Notifies watchers and controllers of a change.
     pub(crate) fn changed(&self, target: &Target, object: &Arc<Object>, gone: bool) {
         if !target.resource.is("coordination.k8s.io", "leases") {
             self.noticed();
@@ -157,12 +157,12 @@ impl Inner {
         control::react(self, target, object, gone);
     }
 
-    /// Counts a change that somebody outside can notice.
+    /// Counts a change that clients can notice.
     fn noticed(&self) {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Sets a fault. Faults of connections hit those that are open, too.
+    /// Sets a fault. Faults of connections close the open ones too.
     pub(crate) fn fault(&self, fault: Fault) -> FaultId {
         let id = self.faults.add(fault);
         if self.faults.connection().is_some() {
@@ -172,20 +172,24 @@ impl Inner {
         id
     }
 
-    /// Takes the newest fault with this trouble away.
+    /// Removes the newest fault with this trouble.
     pub(crate) fn heal_trouble(&self, trouble: &Trouble) {
         if self.faults.remove_newest(trouble) {
             self.noticed();
         }
     }
 
-    /// Takes a fault away.
+    /// Removes a fault.
     pub(crate) fn heal(&self, fault: FaultId) {
         self.faults.remove(fault);
         self.noticed();
     }
 
-    /// Where an object belongs, by what it says of itself.
+    /// Returns the target of an object by its `apiVersion`, kind and metadata.
+    ///
+    /// # Errors
+    ///
+    /// If the cluster does not serve its kind.
     pub(crate) fn target_of(&self, object: &Value) -> Result<Target, ApiError> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
@@ -206,7 +210,7 @@ impl Inner {
         Ok(Target { shelf, resource: resource.clone(), version: version.into(), namespace, name })
     }
 
-    /// The target of an object of a built-in kind.
+    /// Returns the target of an object by its resource.
     pub(crate) fn target(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Target> {
         let store = self.store();
         let (shelf, resource) = store.find(group, plural)?;
@@ -215,20 +219,20 @@ impl Inner {
         Some(Target { shelf, resource: resource.clone(), version, namespace, name })
     }
 
-    /// An object as a tree.
+    /// Returns an object as a tree.
     pub(crate) fn tree(&self, target: &Target) -> Option<Value> {
         let object = self.store().get(target.shelf, &target.key()).cloned()?;
         Some(object.tree(&target.api_version(), &target.resource.kind))
     }
 
-    /// What every cluster begins with.
+    /// Creates the objects that every cluster begins with.
     fn furnish(&self) {
         if self.fleet.options.verbatim {
             return;
         }
         let created = |object: Value| {
             if let Ok(target) = self.target_of(&object) {
-                // What is refused here was switched off, or is there already.
+                // Fails only if the behaviour is switched off, or the object exists already.
                 let _ = self.impose(&target, object, &Writer::named("kube-apiserver"));
             }
         };
@@ -286,33 +290,33 @@ impl Cluster {
         &self.0.inner
     }
 
-    /// Its name.
+    /// Returns the name of the cluster.
     pub fn name(&self) -> &str {
         &self.inner().name
     }
 
-    /// The address of its API server, `https://127.0.0.1:PORT`.
+    /// Returns the URL of the API server, `https://127.0.0.1:PORT`.
     pub fn url(&self) -> String {
         format!("https://{}", self.0.address)
     }
 
-    /// The administrator.
+    /// Returns the administrator.
     pub fn admin(&self) -> User {
         self.inner().admin.clone()
     }
 
-    /// The newest resourceVersion.
+    /// Returns the newest resourceVersion.
     pub fn resource_version(&self) -> u64 {
         self.inner().store().version()
     }
 
-    /// How many objects it holds.
+    /// Returns the number of objects in the cluster.
     pub fn object_count(&self) -> usize {
         let store = self.inner().store();
         store.resources().map(|(shelf, _)| store.count(shelf)).sum()
     }
 
-    /// Adds somebody who may log in; roles of the cluster say what they may do.
+    /// Adds a user who may log in; the cluster's roles decide the permissions.
     pub fn add_user(&self, name: &str, groups: &[&str]) -> User {
         let token = token(&mut self.inner().random());
         let mut all = groups.to_vec();
@@ -324,34 +328,38 @@ impl Cluster {
         user
     }
 
-    /// A kubeconfig for the administrator, whose one context has the cluster's name.
+    /// Returns a kubeconfig for the administrator, whose only context has the cluster's name.
     pub fn kubeconfig(&self) -> String {
         Cluster::kubeconfig_of(std::slice::from_ref(self))
     }
 
-    /// A kubeconfig for somebody else.
+    /// Returns a kubeconfig for a user.
     pub fn kubeconfig_for(&self, user: &User) -> String {
         kubeconfig(&[(self, user.clone())])
     }
 
-    /// A kubeconfig with a context for each cluster, for their administrators. The first is the current one.
+    /// Returns a kubeconfig with a context for each cluster, for their administrators. The first is the current one.
     pub fn kubeconfig_of(clusters: &[Cluster]) -> String {
         let all: Vec<_> = clusters.iter().map(|cluster| (cluster, cluster.admin())).collect();
         kubeconfig(&all)
     }
 
-    /// Creates or replaces an object, its status included. Neither admission nor schemas are asked, and what the object
-    /// does not say of its metadata is filled in; what follows from it follows.
+    /// Creates or replaces an object with its status. Skips admission and schemas, and fills in missing metadata;
+    /// controllers react to it.
     ///
     /// # Errors
-    /// When its kind or its namespace is unknown, or it has no name.
+    ///
+    /// If its kind or its namespace is unknown, or it has no name.
     pub fn apply(&self, object: Value) -> Result<(), SimError> {
         self.apply_by(object, "kubectl", "")
     }
 
-    /// As [`apply`](Cluster::apply), by a field manager with this name; another one writes the status where it has a name.
+    /// Applies as [`apply`](Cluster::apply), under the name of a field manager. A name in `of_status` is the manager of
+    /// the status.
     ///
     /// # Errors
+    ///
+    /// As in [`apply`](Cluster::apply).
     /// As [`apply`](Cluster::apply).
     pub fn apply_by(&self, object: Value, manager: &str, of_status: &str) -> Result<(), SimError> {
         let by = Writer { name: manager.to_owned(), status: of_status.to_owned(), subresource: "" };
@@ -366,16 +374,16 @@ impl Cluster {
         Ok(())
     }
 
-    /// Changes an object as it is now, so that nobody writes it in between, by field managers as in
-    /// [`apply_by`](Cluster::apply_by). An object that is being deleted goes when its last finalizer does; one that is
-    /// gone is left alone. `change` must not call this cluster.
+    /// Changes the current state of an object atomically, under field managers as in [`apply_by`](Cluster::apply_by).
+    /// An object that is being deleted is removed with its last finalizer; a missing object is ignored. `change` must
+    /// not call this cluster.
     pub fn change_by(&self, object: &Value, manager: &str, of_status: &str, change: impl FnOnce(&mut Value)) {
         let by = Writer { name: manager.to_owned(), status: of_status.to_owned(), subresource: "" };
         let Ok(target) = self.inner().target_of(object) else { return };
         let is_ending = |object: &Value| object["metadata"].get("deletionTimestamp").is_some();
         if self.inner().tree(&target).as_ref().is_some_and(is_ending) {
             let wanted = Wanted { writer: by, ..Wanted::default() };
-            // One that has gone meanwhile needs no change.
+            // An object that was removed meanwhile needs no change.
             let _ = self.inner().update(&target, Part::Main, &wanted, |mut object| {
                 change(&mut object);
                 Ok(object)
@@ -390,10 +398,11 @@ impl Cluster {
         self.inner().fleet.run_due();
     }
 
-    /// Applies all objects of a text, lists among them item by item.
+    /// Applies all objects of a text, and those inside lists.
     ///
     /// # Errors
-    /// When the text is no YAML, or an object is refused: those before it stay.
+    ///
+    /// If the text is not YAML, or an object is refused: the objects before it stay.
     pub fn apply_yaml(&self, text: &str) -> Result<(), SimError> {
         for object in objects(text)? {
             self.apply(object)?;
@@ -401,25 +410,26 @@ impl Cluster {
         Ok(())
     }
 
-    /// Applies objects, and forgets that they were ever not there: as a server that starts over a full store.
-    /// Much cheaper than that they come one by one when there are many.
+    /// Applies objects without a history, like a server that starts with a full store. For many objects this is much
+    /// cheaper than a change for each.
     ///
     /// # Errors
-    /// As [`apply`](Cluster::apply).
+    ///
+    /// As in [`apply`](Cluster::apply).
     pub fn seed(&self, objects: impl IntoIterator<Item = Value>) -> Result<(), SimError> {
         let done = objects.into_iter().try_for_each(|object| self.apply(object));
         self.inner().store().forget();
         done
     }
 
-    /// An object as it is now.
+    /// Returns the current state of an object.
     pub fn get(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<Value> {
         let metadata = json!({"namespace": namespace, "name": name});
         let object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
         self.inner().tree(&self.inner().target_of(&object).ok()?)
     }
 
-    /// Deletes an object as a client without wishes of its own does; gives whether there was one.
+    /// Deletes an object with the default options; returns true if it existed.
     pub fn delete(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> bool {
         let metadata = json!({"namespace": namespace, "name": name});
         let object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
@@ -435,65 +445,65 @@ impl Cluster {
         self.inner().fleet.run_due();
     }
 
-    /// Plays a timeline from now on and another one each time that `every` has passed, for ever: the first is `next(0)`.
+    /// Plays a timeline now and another one each time that `every` has passed, forever: the first is `next(0)`.
     pub fn play_again(&self, every: Duration, next: impl Fn(u64) -> Timeline + Send + Sync + 'static) {
         timeline::play_again(self.inner(), every.max(Duration::from_millis(1)), 0, Arc::new(next));
         self.inner().fleet.run_due();
     }
 
-    /// From now on, kubelets and the controllers of the control plane renew their Leases, as often as the real ones. It
-    /// is the only thing in a cluster that happens without a change.
+    /// Makes kubelets and the controllers of the control plane renew their Leases, at the real intervals. Nothing else
+    /// happens in a cluster without a change.
     pub fn keep_leases(&self) {
         control::keep_leases(self.inner());
     }
 
-    /// Tells when anything has changed: objects, but for Leases that were renewed, and whether the cluster is in reach.
-    /// What comes is a number that grows.
+    /// Subscribes to changes: of objects, except renewals of Leases, and of the cluster's reachability. The received
+    /// number grows with each.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner().changes.subscribe()
     }
 
-    /// Sets a fault. Faults of connections hit those that are open, too.
+    /// Sets a fault. Faults of connections close the open ones too.
     pub fn fault(&self, fault: Fault) -> FaultId {
         self.inner().fault(fault)
     }
 
-    /// Returns whether the API server takes connections: no fault of connections is set.
+    /// Returns true if the API server accepts connections: no fault of connections is set.
     pub fn is_reachable(&self) -> bool {
         self.inner().faults.connection().is_none()
     }
 
-    /// Sets a fault that hits every request.
+    /// Sets a fault that affects every request.
     pub fn trouble(&self, trouble: Trouble) -> FaultId {
         self.fault(Fault::new(trouble))
     }
 
-    /// Takes a fault away.
+    /// Removes a fault.
     pub fn heal(&self, fault: FaultId) {
         self.inner().heal(fault);
     }
 
-    /// Takes all faults away.
+    /// Removes all faults.
     pub fn heal_all(&self) {
         self.inner().faults.clear();
         self.inner().noticed();
     }
 
-    /// Closes all open connections; new ones are taken.
+    /// Closes all open connections; new ones are accepted.
     pub fn cut_connections(&self) {
         self.inner().cut_connections();
     }
 
-    /// Forgets all changes: watches that come back later than now are told `410 Gone`.
+    /// Drops the history of changes: watches that resume from an earlier version get `410 Gone`.
     pub fn compact(&self) {
         self.inner().store().forget();
     }
 
-    /// Goes back to the state before the last `changes` changes, and to its resourceVersion, as a restored backup does.
-    /// The connections are cut.
+    /// Reverts the last `changes` changes and the resourceVersion, like a restored backup, and closes the connections.
     ///
     /// # Errors
-    /// When fewer changes are known; then all of them have been taken back.
+    ///
+    /// If the history has fewer changes; then all of them are reverted.
     pub fn restore(&self, changes: usize) -> Result<(), SimError> {
         let undone = self.inner().store().undo(changes);
         self.inner().cut_connections();
@@ -501,10 +511,11 @@ impl Cluster {
     }
 }
 
-/// The objects of a text, lists taken apart.
+/// Parses the objects of a text, and those inside lists.
 ///
 /// # Errors
-/// When the text is no YAML.
+///
+/// If the text is not YAML.
 pub fn objects(text: &str) -> Result<Vec<Value>, SimError> {
     let mut objects = Vec::new();
     for document in yaml::read_all::<Value>(text).map_err(SimError::Yaml)? {
@@ -521,7 +532,7 @@ pub fn objects(text: &str) -> Result<Vec<Value>, SimError> {
     Ok(objects)
 }
 
-/// `Deployment shop/web`.
+/// Formats an object as `Deployment shop/web`.
 fn named(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &object["metadata"];
@@ -534,7 +545,7 @@ fn kubeconfig(all: &[(&Cluster, User)]) -> String {
     let mut text = String::from("apiVersion: v1\nkind: Config\n");
     let quoted = |text: &str| json!(text).to_string();
     let current = all.first().map(|(cluster, _)| quoted(cluster.name())).unwrap_or_else(|| "\"\"".to_owned());
-    // Writing into a string does not fail.
+    // Writing into a string cannot fail.
     let _ = writeln!(text, "current-context: {current}\nclusters:");
     for (cluster, _) in all {
         let authority = STANDARD.encode(&cluster.inner().fleet.tls.authority);

@@ -1,4 +1,4 @@
-//! What a CustomResourceDefinition makes of a server.
+//! CustomResourceDefinitions: the resources that they define.
 
 use serde_json::{Value, json};
 use taffrail_object::kinds::ALL_VERBS;
@@ -8,7 +8,7 @@ use crate::error::Cause;
 use crate::kinds::{Column, Resource, Scale, Version};
 use crate::schema::Schema;
 
-/// The resource that a definition describes; `None` when it describes none.
+/// Builds the resource of a definition; `None` if the definition is incomplete.
 pub(crate) fn resource(definition: &Value, does: &Behaviours) -> Option<Resource> {
     let spec = &definition["spec"];
     let names = accepted(definition);
@@ -102,7 +102,8 @@ fn version(spec: &Value, version: &Value, does: &Behaviours) -> Version {
     }
 }
 
-/// Versions in the order of preference: `v2`, `v1`, `v1beta2`, `v1alpha1`, then others by name.
+/// Returns the sort key of a version, in the order of preference: `v2`, `v1`, `v1beta2`, `v1alpha1`, then others by
+/// name.
 fn rank(name: &str) -> (u8, i64, i64, String) {
     let parse = || {
         let rest = name.strip_prefix('v')?;
@@ -122,7 +123,7 @@ fn rank(name: &str) -> (u8, i64, i64, String) {
     }
 }
 
-/// What is wrong with a definition.
+/// Lists the errors in a definition.
 pub(crate) fn faults(definition: &Value) -> Vec<Cause> {
     let spec = &definition["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -160,7 +161,7 @@ pub(crate) fn faults(definition: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Fills in what a definition leaves out.
+/// Adds the defaults of a definition.
 pub(crate) fn default(definition: &mut Value) {
     let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) else { return };
     spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
@@ -179,7 +180,7 @@ pub(crate) fn default(definition: &mut Value) {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn versions_are_preferred_as_the_server_prefers_them() {
+    fn versions_sort_in_the_order_of_preference() {
         let mut names = ["v1beta1", "foo", "v1", "v2alpha1", "v10", "v1beta2", "v2"];
         names.sort_by_key(|name| super::rank(name));
         assert_eq!(names, ["v10", "v2", "v1", "v1beta2", "v1beta1", "v2alpha1", "foo"]);

@@ -1,4 +1,4 @@
-//! What a server says it serves.
+//! Discovery: the groups, versions and resources that the server serves.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::kinds::{Resource, SUBRESOURCE_VERBS, Version, group_version};
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// The resources that clients are told of, by group and in order; the versions of a group, the preferred one first.
+/// A group with its versions, the preferred one first, and its resources in the order of discovery.
 struct Group {
     name: String,
     versions: Vec<String>,
@@ -47,7 +47,7 @@ fn groups(inner: &Inner) -> Vec<Group> {
         }
         group.resources.push(resource.clone());
     }
-    // Custom groups come behind the built-in ones, by name.
+    // Custom groups come behind the built-in ones, sorted by name.
     let builtin =
         groups.iter().take_while(|group| group.resources.iter().any(|resource| !resource.custom)).count();
     if let Some(custom) = groups.get_mut(builtin..) {
@@ -62,7 +62,7 @@ fn groups(inner: &Inner) -> Vec<Group> {
     groups
 }
 
-/// The resources of one version, with what that version has.
+/// Lists the resources that a version has, with their details in it.
 fn in_version<'a>(group: &'a Group, version: &'a str) -> impl Iterator<Item = (&'a Resource, &'a Version)> {
     group.resources.iter().filter_map(move |resource| Some((&**resource, resource.version(version)?)))
 }
@@ -132,7 +132,7 @@ pub(crate) fn answer(
     }
 }
 
-/// Whether the first form that the client takes, of those there are, is the aggregated one.
+/// Returns true if the client prefers the aggregated form among the available ones.
 fn wants_aggregated(asked: &Asked) -> bool {
     for range in asked.header(header::ACCEPT).split(',') {
         let parts: Vec<&str> = range.split(';').map(str::trim).collect();
@@ -178,7 +178,7 @@ fn aggregated(inner: &Inner, asked: &Asked, groups: &[Group]) -> Answer {
         return Answer::json(200, &list).of_type(AGGREGATED);
     }
     if asked.header(header::IF_NONE_MATCH) == tag {
-        // Clients take the type of what they have from here.
+        // Clients take the content type of their cached copy from this answer.
         return Answer::not_modified().of_type(AGGREGATED).header(header::ETAG, tag);
     }
     Answer::json(200, &list).of_type(AGGREGATED).header(header::ETAG, tag).header(header::VARY, "Accept")
@@ -187,7 +187,7 @@ fn aggregated(inner: &Inner, asked: &Asked, groups: &[Group]) -> Answer {
 fn discovered(inner: &Inner, resource: &Resource, version: &Version) -> Value {
     let kind =
         |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
-    // Built-in kinds are of the group and version that they are found in; those leave them empty.
+    // Discovery leaves the group and version of a built-in kind empty, as they are those of the list.
     let own = match resource.custom {
         true => kind(&resource.group, &version.name, &resource.kind),
         false => kind("", "", &resource.kind),
@@ -236,7 +236,7 @@ fn described(group: &Group) -> Value {
     json!({"name": group.name, "versions": versions, "preferredVersion": versions.first()})
 }
 
-/// A resource and its subresources, in the plain form.
+/// Lists a resource and its subresources in the plain form.
 fn plain(inner: &Inner, resource: &Resource, version: &Version) -> Vec<Value> {
     let mut own = json!({
         "name": &*resource.plural, "singularName": &*resource.singular, "namespaced": resource.namespaced,
@@ -278,7 +278,7 @@ fn plain(inner: &Inner, resource: &Resource, version: &Version) -> Vec<Value> {
     all
 }
 
-/// The paths that `/` lists.
+/// Lists the paths that `/` returns.
 pub(crate) fn paths(inner: &Inner) -> Value {
     let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned(), "/apis/".to_owned()];
     for group in groups(inner).iter().filter(|group| !group.name.is_empty()) {
@@ -292,7 +292,7 @@ pub(crate) fn paths(inner: &Inner) -> Value {
     json!({"paths": paths})
 }
 
-/// The groups and versions that are served.
+/// Lists the groups and versions that are served.
 pub(crate) fn group_versions(inner: &Inner) -> Vec<(String, String)> {
     let all = groups(inner).into_iter().flat_map(|group| {
         let name = group.name;
@@ -301,7 +301,7 @@ pub(crate) fn group_versions(inner: &Inner) -> Vec<(String, String)> {
     all.collect()
 }
 
-/// The resources of a version, with what that version has of each.
+/// Lists the resources of a version.
 pub(crate) fn resources(inner: &Inner, group: &str, version: &str) -> Vec<Arc<Resource>> {
     let found = groups(inner).into_iter().find(|known| known.name == group);
     let all = found.map(|group| group.resources).unwrap_or_default();

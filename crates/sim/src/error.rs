@@ -1,4 +1,4 @@
-//! What goes wrong: for a client a `Status` as kube-apiserver words it, for the one who runs the fleet a [`SimError`].
+//! Errors: for clients a `Status` in the words of kube-apiserver, for the owner of the fleet a [`SimError`].
 
 use std::borrow::Cow;
 
@@ -8,43 +8,43 @@ use taffrail_object::yaml::YamlError;
 
 use crate::kinds::Resource;
 
-/// What the one who runs a fleet is told.
+/// The errors of a fleet.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimError {
-    /// No port on loopback, or none that can be listened on.
+    /// No free port on loopback.
     #[error("cannot listen on 127.0.0.1")]
     Listen(#[source] std::io::Error),
-    /// The fleet's certificates could not be made.
+    /// The fleet's certificates cannot be created.
     #[error("cannot make the fleet's certificates: {0}")]
     Certificates(String),
-    /// A second cluster was given a name that is taken.
+    /// The name of a new cluster is taken.
     #[error("there is a cluster named {0} already")]
     NameTaken(String),
-    /// A text that should hold objects is no YAML.
+    /// A text of objects is not YAML.
     #[error("the objects cannot be read: {0}")]
     Yaml(YamlError),
-    /// The API server refused an object, as it would refuse it to any client.
+    /// The API server refused an object, as it would for any client.
     #[error("{object}: {message}")]
     Refused {
-        /// Which object, as `Kind namespace/name`.
+        /// The object, as `Kind namespace/name`.
         object: String,
         /// The message of the `Status`.
         message: String,
         /// The HTTP status code.
         code: u16,
     },
-    /// A recorded history cannot be taken back as far as was asked for.
+    /// The history has fewer changes than were to be reverted.
     #[error("only {kept} of {wanted} changes are still known")]
     TooFarBack {
-        /// How many changes were to be taken back.
+        /// The number of changes to revert.
         wanted: usize,
-        /// How many are known.
+        /// The number of changes in the history.
         kept: usize,
     },
 }
 
-/// One of the reasons why an object is invalid.
+/// One of the reasons an object is invalid.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Cause {
     reason: &'static str,
@@ -68,7 +68,7 @@ impl Cause {
         }
     }
 
-    /// A value of the wrong JSON type, as structural schemas refuse it.
+    /// Builds the cause for a value of the wrong JSON type, as structural schemas refuse it.
     pub(crate) fn wrong_type(field: impl Into<String>, found: &str, what: &str) -> Cause {
         Cause {
             reason: "FieldValueTypeInvalid",
@@ -95,7 +95,7 @@ impl Cause {
     }
 }
 
-/// A value as field errors show it.
+/// Formats a value for field errors.
 fn shown(value: &Value) -> String {
     value.to_string()
 }
@@ -106,9 +106,9 @@ pub(crate) struct ApiError {
     pub(crate) code: u16,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
-    /// Boxed: answers that are no failure should not carry its size.
+    /// Boxed, so that successful answers do not carry its size.
     pub(crate) details: Option<Box<Details>>,
-    /// A token with which a list can be continued though its state is gone.
+    /// A token to continue a list whose state is gone.
     pub(crate) r#continue: Option<String>,
 }
 
@@ -127,7 +127,7 @@ pub(crate) struct Details {
     pub(crate) retry_after_seconds: Option<u64>,
 }
 
-/// What a write, a read or a request ends with.
+/// The result of a request.
 pub(crate) type Answered<T> = Result<T, ApiError>;
 
 impl ApiError {
@@ -158,7 +158,7 @@ impl ApiError {
         ApiError::new(404, "NotFound", format!("namespaces {name:?} not found")).with_details(details)
     }
 
-    /// No such resource at all.
+    /// Builds the error for a resource that does not exist.
     pub(crate) fn no_resource() -> ApiError {
         ApiError::new(404, "NotFound", "the server could not find the requested resource")
             .with_details(Details::default())
@@ -180,7 +180,7 @@ impl ApiError {
         ApiError::conflict(resource, name, why)
     }
 
-    /// A precondition of a deletion that does not hold: here the kind is named, not the resource.
+    /// Builds the error for a failed precondition of a deletion: its message has the kind instead of the resource.
     pub(crate) fn precondition(resource: &Resource, name: &str, why: &str) -> ApiError {
         let kind = match &*resource.group {
             "" => resource.kind.to_string(),
@@ -214,7 +214,7 @@ impl ApiError {
         })
     }
 
-    /// Query parameters that contradict each other.
+    /// Builds the error for query parameters that contradict each other.
     pub(crate) fn invalid_options(kind: &str, causes: Vec<Cause>) -> ApiError {
         ApiError::invalid("meta.k8s.io", kind, "", causes)
     }
@@ -239,7 +239,7 @@ impl ApiError {
         ApiError::new(403, "Forbidden", format!("forbidden: {why}")).with_details(Details::default())
     }
 
-    /// An eviction that would leave fewer Pods than a budget demands.
+    /// Builds the error for an eviction that would leave fewer Pods than a budget requires.
     pub(crate) fn disrupts(budget: &str, why: &str) -> ApiError {
         let message = "Cannot evict pod as it would violate the pod's disruption budget.";
         let cause = Cause {
@@ -262,7 +262,7 @@ impl ApiError {
         ApiError::new(406, "NotAcceptable", message).with_details(Details::default())
     }
 
-    /// A patch of a form that this resource does not take.
+    /// Builds the error for a form of patch that this resource does not support.
     pub(crate) fn unsupported_patch() -> ApiError {
         ApiError::new(415, "UnsupportedMediaType", "415: Unsupported Media Type")
             .with_details(Details::default())
@@ -274,7 +274,7 @@ impl ApiError {
         ApiError::new(415, "UnsupportedMediaType", message)
     }
 
-    /// Server-side apply, which is not here yet: clients that can do without it see that they must.
+    /// Builds the error for server-side apply, which is not supported; clients then fall back if they can.
     pub(crate) fn no_server_side_apply() -> ApiError {
         let message = "server-side apply is not supported by the simulated API server: use a merge patch, or kubectl \
                        apply without --server-side";
@@ -290,7 +290,7 @@ impl ApiError {
         ApiError::new(413, "RequestEntityTooLarge", "Request entity too large: limit is 3145728")
     }
 
-    /// A resourceVersion that this server has not reached.
+    /// Builds the error for a resourceVersion that this server has not reached.
     pub(crate) fn too_large_version(wanted: u64, current: u64) -> ApiError {
         let message = format!("Timeout: Too large resource version: {wanted}, current: {current}");
         let cause = Cause {
@@ -302,7 +302,7 @@ impl ApiError {
         ApiError::new(504, "Timeout", message).with_details(details)
     }
 
-    /// A state or a point in the history that is no longer kept.
+    /// Builds the error for a state or a version that is no longer in the history.
     pub(crate) fn expired(message: impl Into<String>) -> ApiError {
         ApiError::new(410, "Expired", message)
     }
@@ -318,12 +318,12 @@ impl ApiError {
         ApiError::new(500, "InternalError", message)
     }
 
-    /// An error without a reason, as older code paths of the server give.
+    /// Builds an error without a reason, as older code paths of the server return.
     pub(crate) fn plain(code: u16, message: &str) -> ApiError {
         ApiError::new(code, "", message)
     }
 
-    /// The `Status` object.
+    /// Returns the `Status` object.
     pub(crate) fn status(&self) -> Value {
         let mut metadata = json!({});
         if let Some(token) = &self.r#continue {

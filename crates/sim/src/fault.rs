@@ -1,38 +1,38 @@
-//! Trouble on demand.
+//! Faults that tests and demos inject.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What goes wrong. Times are in real time.
+/// The kinds of faults. Durations are in real time.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Trouble {
-    /// The answer comes this much later.
+    /// The answer is delayed by this duration.
     Latency(Duration),
-    /// 429 with `Retry-After` in seconds.
+    /// The answer is 429 with `Retry-After` in seconds.
     TooManyRequests(u64),
-    /// 500 with this message.
+    /// The answer is 500 with this message.
     ServerError(String),
-    /// No answer at all.
+    /// The request is never answered.
     Hang,
-    /// The answer breaks off after so many bytes of its body, in the middle of a line if need be.
+    /// The answer is cut off after this number of bytes of its body, even in the middle of a line.
     Cut(usize),
-    /// 200 with something that is no JSON.
+    /// The answer is 200 with a body that is not JSON.
     Garbage,
-    /// A watch opens and then says nothing: neither events nor bookmarks.
+    /// A watch opens and then stays silent: no events and no bookmarks.
     SilentWatch,
-    /// Every watch from a version on is told that the version is too old.
+    /// Every watch from a version on is refused because the version is too old.
     Expired,
-    /// The certificate has expired: new connections fail, and the open ones are closed.
+    /// The certificate has expired: new connections fail, and open ones are closed.
     ExpiredCertificate,
-    /// Nobody is at home: open connections are closed, and new ones are closed as soon as they are made.
+    /// The server is down: open connections are closed, and new ones are closed as soon as they are made.
     Unreachable,
-    /// Connections are taken and never answered, as behind a firewall that swallows packets. Open ones are closed.
+    /// Connections are accepted and never answered, as behind a firewall that drops packets. Open ones are closed.
     Blackhole,
 }
 
-/// A [`Trouble`], and whom it hits.
+/// A [`Trouble`], and the requests that it affects.
 #[derive(Debug, Clone)]
 pub struct Fault {
     trouble: Trouble,
@@ -42,35 +42,36 @@ pub struct Fault {
     times: Option<u32>,
 }
 
-/// Names a fault that was set.
+/// The identifier of a fault that was set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FaultId(u64);
 
 impl Fault {
-    /// Trouble that hits every request of a cluster.
+    /// Creates a fault that affects every request of a cluster.
     pub fn new(trouble: Trouble) -> Fault {
         Fault { trouble, verb: None, resource: None, path: None, times: None }
     }
 
-    /// Only requests of this verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    /// Restricts the fault to a verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`,
+    /// `deletecollection`.
     pub fn verb(mut self, verb: &str) -> Fault {
         self.verb = Some(verb.to_owned());
         self
     }
 
-    /// Only requests for this resource: `pods`, `deployments.apps`.
+    /// Restricts the fault to a resource: `pods`, `deployments.apps`.
     pub fn resource(mut self, resource: &str) -> Fault {
         self.resource = Some(resource.to_owned());
         self
     }
 
-    /// Only requests whose path begins so.
+    /// Restricts the fault to paths with this prefix.
     pub fn path(mut self, prefix: &str) -> Fault {
         self.path = Some(prefix.to_owned());
         self
     }
 
-    /// Only the next `times` requests.
+    /// Restricts the fault to the next `times` requests.
     pub fn times(mut self, times: u32) -> Fault {
         self.times = Some(times);
         self
@@ -95,7 +96,7 @@ impl Faults {
         self.set().retain(|(known, _)| *known != id);
     }
 
-    /// Removes the newest fault with this trouble; gives whether there was one.
+    /// Removes the newest fault with this trouble; returns true if there was one.
     pub(crate) fn remove_newest(&self, trouble: &Trouble) -> bool {
         let mut set = self.set();
         let newest = set.iter().rposition(|(_, fault)| fault.trouble == *trouble);
@@ -110,7 +111,7 @@ impl Faults {
         self.set.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What hits a request, in the order in which it was set.
+    /// Returns the faults that affect a request, in the order in which they were set.
     pub(crate) fn hit(&self, verb: &str, resource: &str, path: &str) -> Vec<Trouble> {
         let mut set = self.set();
         let mut hits = Vec::new();
@@ -142,7 +143,7 @@ impl Faults {
         hits
     }
 
-    /// What hits a new connection.
+    /// Returns the fault that affects new connections.
     pub(crate) fn connection(&self) -> Option<Trouble> {
         let set = self.set();
         let of_connections = |trouble: &Trouble| {

@@ -1,4 +1,4 @@
-//! Many clusters with one time.
+//! A fleet: clusters with a common clock.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,16 +15,16 @@ use crate::error::SimError;
 use crate::store::Interner;
 use crate::tls::Tls;
 
-/// Clusters that share a time, a seed and a certificate authority.
+/// Clusters that share a clock, a seed and a certificate authority.
 ///
-/// Its clusters live as long as their own handles; what is planned for them goes on as long as the fleet's handle is held.
+/// Each cluster lives as long as its own handles; planned tasks run as long as the fleet's handle is held.
 #[derive(Debug)]
 pub struct Fleet {
     pub(crate) shared: Arc<Shared>,
     conductor: Option<tokio::task::AbortHandle>,
 }
 
-/// How a fleet is made.
+/// The options of a new fleet.
 #[derive(Debug, Clone)]
 pub struct FleetBuilder {
     pub(crate) seed: u64,
@@ -42,7 +42,7 @@ pub struct FleetBuilder {
     pub(crate) off: Behaviours,
 }
 
-/// What all clusters of a fleet share.
+/// The state that all clusters of a fleet share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     pub(crate) tls: Tls,
     pub(crate) options: FleetBuilder,
     agenda: Mutex<Agenda>,
-    /// Held by whoever works the agenda off, so that what is due happens one after the other.
+    /// Held while a thread runs the agenda, so that tasks run one after the other.
     turn: Mutex<()>,
     added: Notify,
     pub(crate) names: Mutex<Vec<String>>,
@@ -58,7 +58,7 @@ pub(crate) struct Shared {
 
 type Task = Box<dyn FnOnce(&Arc<Inner>) + Send>;
 
-/// What is to happen, in order: the only timer of a fleet waits for its first entry.
+/// The planned tasks in order of time. The only timer of a fleet waits for the first.
 #[derive(Default)]
 struct Agenda {
     entries: BinaryHeap<Reverse<Entry>>,
@@ -67,7 +67,7 @@ struct Agenda {
 
 struct Entry {
     due: Timestamp,
-    /// What was planned first happens first.
+    /// The order of planning; among tasks that are due together, the first planned runs first.
     number: u64,
     cluster: Weak<Inner>,
     task: Task,
@@ -100,7 +100,7 @@ impl std::fmt::Debug for Agenda {
 }
 
 impl Fleet {
-    /// A fleet in real time from seed 0, with controllers, without nodes.
+    /// Returns the default options: real time, seed 0, controllers, no nodes.
     pub fn builder() -> FleetBuilder {
         FleetBuilder {
             seed: 0,
@@ -119,15 +119,16 @@ impl Fleet {
         }
     }
 
-    /// The time of the fleet.
+    /// Returns the clock of the fleet.
     pub fn clock(&self) -> &Clock {
         &self.shared.clock
     }
 
-    /// Adds a cluster: an API server that listens on a port of its own, with the namespaces that every cluster has.
+    /// Adds a cluster: an API server on a port of its own, with the namespaces that every cluster has.
     ///
     /// # Errors
-    /// When the name is taken, or no port can be had.
+    ///
+    /// If the name is taken, or no port is free.
     pub async fn cluster(&self, name: &str) -> Result<Cluster, SimError> {
         {
             let mut names = self.shared.names.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,23 +140,23 @@ impl Fleet {
         Cluster::start(self.shared.clone(), name).await
     }
 
-    /// Moves the clock on, whatever its pace. Everything that is due meanwhile has happened when this returns, at its
-    /// own time and in its order: a fleet that began some time ago has its past at once.
+    /// Moves the clock forward, at any pace. Before it returns, all tasks that become due have run in order, each at
+    /// its own time. So a fleet with a past is ready immediately.
     pub fn advance(&self, by: Duration) {
         let end = later(self.shared.clock.now(), SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX));
         self.shared.run_until(end, true);
         self.shared.clock.step_to(end);
-        // What is planned is due sooner than whoever waits for it thought.
+        // The next task is now due sooner than the timer expects.
         self.shared.added.notify_one();
     }
 
-    /// Lets time that is held pass from now on.
+    /// Lets held time pass from now on.
     pub fn release(&self) {
         self.shared.clock.release();
         self.shared.added.notify_one();
     }
 
-    /// The certificate authority of the fleet's API servers, in PEM.
+    /// Returns the certificate of the fleet's authority, in PEM.
     pub fn authority(&self) -> &str {
         &self.shared.tls.authority
     }
@@ -170,95 +171,96 @@ impl Drop for Fleet {
 }
 
 impl FleetBuilder {
-    /// What all that is left to chance follows from: uids, generated names, delays.
+    /// Sets the seed of all random values: uids, generated names, delays.
     pub fn seed(mut self, seed: u64) -> FleetBuilder {
         self.seed = seed;
         self
     }
 
-    /// How time passes.
+    /// Sets the pace of time.
     pub fn pace(mut self, pace: Pace) -> FleetBuilder {
         self.pace = pace;
         self
     }
 
-    /// When time begins.
+    /// Sets the time at which the fleet begins.
     pub fn start_at(mut self, start: Timestamp) -> FleetBuilder {
         self.start = start;
         self
     }
 
-    /// Holds time until [`Fleet::release`]: before that it passes by [`Fleet::advance`] alone, so that the past of a fleet
-    /// is the same however fast the machine is.
+    /// Holds time until [`Fleet::release`]: before that only [`Fleet::advance`] moves it, so that the past of a fleet
+    /// is the same on any machine.
     pub fn held(mut self) -> FleetBuilder {
         self.held = true;
         self
     }
 
-    /// Whether Deployments, StatefulSets, DaemonSets, Jobs and CronJobs are carried out, Pods run, Services find them and
-    /// budgets count them. Without, objects of these kinds stay as
-    /// they are written; namespaces, custom resources and dependents are looked after all the same.
+    /// Enables or disables the controllers of Deployments, StatefulSets, DaemonSets, Jobs and CronJobs, the kubelets,
+    /// Services and budgets. Without them, objects of these kinds stay as they are written; namespaces, custom
+    /// resources and dependents are still handled.
     pub fn controllers(mut self, controllers: bool) -> FleetBuilder {
         self.controllers = controllers;
         self
     }
 
-    /// Whether clusters hold what timelines and [`Cluster::apply`] say and nothing else, as a whole recording needs it: they
-    /// begin empty, nothing is defaulted or counted, and nothing follows from a change but that custom resources are
-    /// served. What clients write follows the rules of every write.
+    /// Makes clusters hold only the objects of timelines and of [`Cluster::apply`], as a complete recording needs it:
+    /// they begin empty, nothing is defaulted or counted, and no controller reacts, except that custom resources are
+    /// served. Writes of clients follow the usual rules.
     pub fn verbatim(mut self, verbatim: bool) -> FleetBuilder {
         self.verbatim = verbatim;
         self
     }
 
-    /// Keeps field managers (`metadata.managedFields`) of every object, as kube-apiserver does for updates. Without, there are none,
-    /// which saves a kilobyte or two for each object.
+    /// Keeps field managers (`metadata.managedFields`) of every object, as kube-apiserver does for updates. Without
+    /// them, an object is a kilobyte or two smaller.
     pub fn managers(mut self, managers: bool) -> FleetBuilder {
         self.managers = managers;
         self
     }
 
-    /// How many changes a cluster remembers: a watch that asks for older ones is told `410 Gone`.
+    /// Sets the number of changes in a cluster's history: a watch that asks for older ones gets `410 Gone`.
     pub fn window(mut self, changes: usize) -> FleetBuilder {
         self.window = changes.max(1);
         self
     }
 
-    /// How often, in real time, a quiet watch gets a bookmark.
+    /// Sets the interval of bookmarks in a quiet watch, in real time.
     pub fn bookmark_every(mut self, interval: Duration) -> FleetBuilder {
         self.bookmark_every = interval.max(Duration::from_millis(1));
         self
     }
 
-    /// The version that API servers say they have, such as `v1.36.3`.
+    /// Sets the version that API servers report, such as `v1.36.3`.
     pub fn version(mut self, version: &str) -> FleetBuilder {
         self.version = version.to_owned();
         self
     }
 
-    /// How many nodes each cluster begins with.
+    /// Sets the number of nodes that each cluster begins with.
     pub fn nodes(mut self, nodes: usize) -> FleetBuilder {
         self.nodes = nodes;
         self
     }
 
-    /// Images that no registry has: containers that want one of them wait and back off.
+    /// Adds images that no registry has: containers with one of them wait and back off.
     pub fn missing_images(mut self, images: impl IntoIterator<Item = impl Into<String>>) -> FleetBuilder {
         self.missing_images.extend(images.into_iter().map(Into::into));
         self
     }
 
-    /// Turns a behaviour off, so that a test can be seen to fail without it.
+    /// Switches a behaviour off, so that tests can prove that they fail without it.
     #[doc(hidden)]
     pub fn without(mut self, behaviour: Behaviour) -> FleetBuilder {
         self.off.turn_off(behaviour);
         self
     }
 
-    /// Starts the fleet, on the Tokio runtime that this is called on.
+    /// Starts the fleet, on the current Tokio runtime.
     ///
     /// # Errors
-    /// When its certificates cannot be made.
+    ///
+    /// If its certificates cannot be created.
     pub async fn start(self) -> Result<Fleet, SimError> {
         let shared = Arc::new(Shared {
             clock: Clock::new(self.pace, self.start, self.held),
@@ -276,7 +278,7 @@ impl FleetBuilder {
     }
 }
 
-/// Works the agenda off as time passes.
+/// Runs the agenda as time passes.
 async fn conduct(fleet: Weak<Shared>) {
     loop {
         let Some(shared) = fleet.upgrade() else { return };
@@ -285,7 +287,7 @@ async fn conduct(fleet: Weak<Shared>) {
         let wait = next.and_then(|due| shared.clock.until(due));
         let added = shared.added.notified();
         match wait {
-            // A tick more, so that it is due when it is looked at again.
+            // A tick more, so that the task is due when the agenda is checked again.
             Some(wait) => {
                 let _ = tokio::time::timeout(wait + Duration::from_millis(1), added).await;
             }
@@ -299,7 +301,7 @@ impl Shared {
         self.agenda.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plans something for a cluster.
+    /// Plans a task for a cluster.
     pub(crate) fn plan(
         &self,
         cluster: &Weak<Inner>,
@@ -317,13 +319,13 @@ impl Shared {
         }
     }
 
-    /// Does what is due by now.
+    /// Runs the tasks that are due now.
     pub(crate) fn run_due(&self) {
         self.run_until(self.clock.now(), false);
     }
 
     fn run_until(&self, end: Timestamp, step: bool) {
-        // One at a time: whoever comes second finds it done, or done by the first.
+        // One thread at a time: a second one waits, and finds the tasks done.
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let entry = {

@@ -1,4 +1,4 @@
-//! Which resources an API server serves: the built-in ones, as kube-apiserver 1.36 has them, and custom ones.
+//! The resources of API servers: the built-in ones of kube-apiserver 1.36, and custom ones.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -8,16 +8,16 @@ use taffrail_object::kinds::{self, BuiltInKind};
 
 use crate::schema::Schema;
 
-/// One line for each column that `kubectl get` shows: resource, name, type, format, priority.
+/// One line for each column of `kubectl get`: resource, name, type, format, priority.
 const COLUMNS: &str = include_str!("data/columns.tsv");
 
-/// What may be done with a status or scale subresource.
+/// The verbs of a status or scale subresource.
 pub(crate) const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 /// A resource, in all its versions.
 #[derive(Debug)]
 pub(crate) struct Resource {
-    /// Empty for the core group.
+    /// The API group; empty for the core group.
     pub(crate) group: Arc<str>,
     pub(crate) kind: Arc<str>,
     pub(crate) list_kind: Arc<str>,
@@ -29,28 +29,28 @@ pub(crate) struct Resource {
     pub(crate) verbs: Vec<&'static str>,
     /// The served versions, the preferred one first.
     pub(crate) versions: Vec<Version>,
-    /// Whether a CustomResourceDefinition made it.
+    /// True if a CustomResourceDefinition defines it.
     pub(crate) custom: bool,
-    /// Whether clients are told of it already: a custom resource is served only once it is established.
+    /// True if discovery shows it: a custom resource is served only once it is established.
     pub(crate) served: bool,
 }
 
-/// What may differ between the versions of a resource.
+/// The properties that may differ between the versions of a resource.
 #[derive(Debug)]
 pub(crate) struct Version {
     pub(crate) name: Arc<str>,
-    /// Whether the status is written apart from the rest.
+    /// True if the status is written separately.
     pub(crate) status: bool,
     pub(crate) scale: Option<Scale>,
     pub(crate) columns: Vec<Column>,
     pub(crate) schema: Option<Schema>,
-    /// Which fields can be selected by, beside name and namespace.
+    /// The fields that field selectors may use, besides name and namespace.
     pub(crate) selectable: Vec<String>,
-    /// What a client that uses it is warned of.
+    /// The warning for clients that use it.
     pub(crate) warning: Option<String>,
 }
 
-/// Where the scale subresource finds its figures, as paths of keys.
+/// The paths of the figures of the scale subresource, as keys.
 #[derive(Debug)]
 pub(crate) struct Scale {
     pub(crate) spec_replicas: Vec<String>,
@@ -66,12 +66,12 @@ pub(crate) struct Column {
     pub(crate) format: String,
     pub(crate) description: String,
     pub(crate) priority: i64,
-    /// Where a custom column finds its value.
+    /// The path to the value of a custom column.
     pub(crate) json_path: Option<JsonPath>,
 }
 
 impl Resource {
-    /// `pods`, `deployments.apps`.
+    /// Returns the name with the group: `pods`, `deployments.apps`.
     pub(crate) fn full_name(&self) -> Cow<'_, str> {
         match &*self.group {
             "" => Cow::Borrowed(&self.plural),
@@ -79,7 +79,7 @@ impl Resource {
         }
     }
 
-    /// The `apiVersion` of objects in this version.
+    /// Returns the `apiVersion` of objects in this version.
     pub(crate) fn api_version(&self, version: &str) -> String {
         group_version(&self.group, version)
     }
@@ -92,12 +92,12 @@ impl Resource {
         &*self.group == group && &*self.plural == plural
     }
 
-    /// Whether it can be read back, and not only asked, as a SelfSubjectAccessReview is.
+    /// Returns true if its objects are stored, unlike a SelfSubjectAccessReview.
     pub(crate) fn is_stored(&self) -> bool {
         self.verbs.contains(&"list")
     }
 
-    /// Whether the server counts the changes of its specification.
+    /// Returns true if the server counts the changes of the specification in `metadata.generation`.
     pub(crate) fn has_generation(&self) -> bool {
         const WITHOUT: [&str; 31] = [
             "configmaps",
@@ -136,17 +136,17 @@ impl Resource {
     }
 }
 
-/// `apps/v1`, or `v1` for the core group.
+/// Returns `apps/v1`, or `v1` for the core group.
 pub(crate) fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// `apps/v1` as `("apps", "v1")`.
+/// Splits `apps/v1` into `("apps", "v1")`.
 pub(crate) fn split_group_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// What every server has. All clusters share them.
+/// Returns the resources of every server. All clusters share them.
 pub(crate) fn builtin() -> &'static [Arc<Resource>] {
     static BUILTIN: OnceLock<Vec<Arc<Resource>>> = OnceLock::new();
     BUILTIN.get_or_init(|| kinds::built_in().iter().map(resource).map(Arc::new).collect())
@@ -208,7 +208,7 @@ fn column(line: &str, resource: &str) -> Option<Column> {
     })
 }
 
-/// The columns of a kind that has no others.
+/// Returns the columns of a kind without columns of its own.
 pub(crate) fn plain_columns() -> Vec<Column> {
     let column = |name: &str, kind: &str, format: &str| Column {
         name: name.to_owned(),
@@ -221,8 +221,8 @@ pub(crate) fn plain_columns() -> Vec<Column> {
     vec![column("Name", "string", "name"), column("Age", "date", "")]
 }
 
-/// What objects of built-in kinds can be selected by, beside name and namespace: `AddFieldLabelConversionFunc` in
-/// Kubernetes' `pkg/apis/*/v1/conversion.go`.
+/// Returns the fields of a built-in kind that field selectors may use, besides name and namespace:
+/// `AddFieldLabelConversionFunc` in Kubernetes' `pkg/apis/*/v1/conversion.go`.
 fn selectable(resource: &str) -> &'static [&'static str] {
     match resource {
         "pods" => &[
@@ -265,13 +265,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_column_of_the_table_is_read() {
+    fn every_line_of_the_columns_table_is_parsed() {
         let columns: usize = builtin().iter().map(|resource| resource.versions[0].columns.len()).sum();
         assert_eq!(columns, COLUMNS.lines().count());
     }
 
     #[test]
-    fn deployments_are_what_they_are() {
+    fn deployment_resource_has_its_properties() {
         let found =
             builtin().iter().find(|resource| resource.is("apps", "deployments")).expect("deployments");
         assert_eq!(&*found.kind, "Deployment");

@@ -1,13 +1,13 @@
 //! A fleet of Kubernetes API servers in one process, for demos, tests and scale.
 //!
-//! Each [`Cluster`] of a [`Fleet`] answers HTTP/1.1 and HTTP/2 over TLS on a loopback port of its own, as
-//! kube-apiserver does: discovery, lists with paging, watches, writes, patches, deletion with finalizers and
-//! propagation, subresources, selectors, custom resources, access. What differs is the price: no process, no
-//! disk, no kubelet, a few kilobytes for a cluster and little more than its text for an object.
+//! Each [`Cluster`] of a [`Fleet`] serves HTTP/1.1 and HTTP/2 over TLS on a loopback port of its own, as kube-apiserver
+//! does: discovery, lists with paging, watches, writes, patches, deletion with finalizers and propagation,
+//! subresources, selectors, custom resources, access control. It needs no process, no disk and no kubelet; a cluster
+//! takes a few kilobytes, and an object little more than its text.
 //!
-//! Time is the fleet's own ([`Clock`]): real, scaled, or stepped by hand. What happens in it is a
-//! [`Timeline`]; small controllers only do what must follow when somebody scales, deletes or applies.
-//! From one seed and one stepped clock the same calls give the same objects.
+//! Time is the fleet's own ([`Clock`]): real, scaled, or stepped by hand. A [`Timeline`] has the events; small
+//! controllers react only if a user scales, deletes or applies. With one seed and a stepped clock, the same calls give
+//! the same objects.
 //!
 //! ```
 //! use taffrail_sim::Fleet;
@@ -24,21 +24,27 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What it does not do
+//! # Limits
 //!
-//! * Server-side apply is answered with 415. Bodies may be Protobuf but for CustomResourceDefinitions and APIServices;
-//!   answers are JSON, which clients that ask for Protobuf take as well.
-//! * Objects of built-in kinds are not checked against their schemas, and only the fields that clients wait for
-//!   are defaulted. `managedFields` are kept only of what was recorded ([`FleetBuilder::verbatim`]).
+//! * Server-side apply is answered with 415. Bodies may be Protobuf, except of CustomResourceDefinitions and
+//!   APIServices; answers are always JSON, which clients that prefer Protobuf accept as well.
+//!
+//! * Objects of built-in kinds are not checked against their schemas, and only the fields that clients wait for are
+//!   defaulted. Field managers exist only on request ([`FleetBuilder::managers`]) and in complete recordings
+//!   ([`FleetBuilder::verbatim`]).
+//!
 //! * `exec`, `attach`, `portforward`, `proxy`, ephemeral containers, tokens of ServiceAccounts and `metrics.k8s.io` do
-//!   not exist; neither do `events.k8s.io` and `autoscaling/v1`, which are second views of what `v1` and
-//!   `autoscaling/v2` hold.
-//! * Nothing is written to a container's log but what the annotation `taffrail.dev/logs` of its Pod says or, without,
-//!   two lines about how it fares; who follows it is at its end.
-//! * Controllers adopt no orphans, and Jobs count indexes no more than other completions; pod failure policies,
-//!   StatefulSets' retention of claims, DaemonSets' surge and autoscalers are not looked after.
-//! * OpenAPI describes fields and their types, without prose; v2 has definitions and no paths.
-//! * There are no webhooks and no admission plug-ins but those for namespaces; quotas bound how many Pods ReplicaSets
+//!   not exist, nor do `events.k8s.io` and `autoscaling/v1`, which are second views of `v1` and `autoscaling/v2`.
+//!
+//! * The log of a container is the annotation `taffrail.dev/logs` of its Pod or, without it, two lines about its state;
+//!   following it ends immediately.
+//!
+//! * Controllers do not adopt orphans, and count indexes of Jobs like other completions. Pod failure policies, the
+//!   retention of a StatefulSet's claims, the surge of a DaemonSet and autoscalers are not implemented.
+//!
+//! * OpenAPI describes fields and their types, without descriptions; v2 has definitions and no paths.
+//! * There are no webhooks, and no admission plug-ins except those for namespaces. Quotas limit only the number of Pods
+//!   that ReplicaSets create.
 //!   make, and nothing else.
 
 mod access;

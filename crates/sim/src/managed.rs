@@ -1,4 +1,5 @@
-//! Field managers: which client wrote which fields of an object, and when, as kube-apiserver keeps it for every update.
+//! Field managers: the clients that wrote the fields of an object, with times, as kube-apiserver records them for every
+//! update.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +15,15 @@ use crate::write::{Part, Target};
 /// The client that writes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Writer {
-    /// Its name; empty for the controllers of the simulation.
+    /// The name of the client; empty for the simulator's own controllers.
     pub(crate) name: String,
-    /// Who writes the status in one go with the rest, where that is another one; empty where it is not.
+    /// The manager of the status, if one write includes it and another client manages it; empty otherwise.
     pub(crate) status: String,
-    /// The subresource that it writes through, but `status`, which the part that is written says.
+    /// The subresource of the write, except `status`, which [`Part`] already states.
     pub(crate) subresource: &'static str,
 }
 
-/// The names of metadata that belong to the server.
+/// The fields of metadata that only the server writes.
 const OF_SERVER: [&str; 10] = [
     "name",
     "namespace",
@@ -36,7 +37,7 @@ const OF_SERVER: [&str; 10] = [
     "deletionGracePeriodSeconds",
 ];
 
-/// Parts that every object of a built-in kind has, empty ones too: no write adds them.
+/// Fields that every object of a built-in kind has, even if empty: no write adds them.
 const ALWAYS_THERE: [&str; 8] =
     ["metadata", "spec", "status", "strategy", "updateStrategy", "template", "jobTemplate", "containers"];
 
@@ -54,10 +55,10 @@ const ATOMIC: [&str; 10] = [
     "roleRef",
 ];
 
-/// A set of fields, as the tree that `fieldsV1` is.
+/// A set of fields, as a tree like `fieldsV1`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Fields {
-    /// The path up to here is in the set.
+    /// True if the path up to here is in the set.
     is_member: bool,
     children: BTreeMap<String, Fields>,
 }
@@ -96,7 +97,7 @@ impl Fields {
         }
     }
 
-    /// Takes the paths of another set away; where `below` says so, with all that is below them.
+    /// Removes the paths of another set; with `below`, also all paths below them.
     fn subtract(&mut self, other: &Fields, below: bool) {
         if other.is_member {
             self.is_member = false;
@@ -112,7 +113,7 @@ impl Fields {
         });
     }
 
-    /// Drops what is nothing but a way to nowhere.
+    /// Removes branches without members.
     fn prune(&mut self) {
         self.children.retain(|_, child| {
             child.prune();
@@ -121,25 +122,25 @@ impl Fields {
     }
 }
 
-/// The fields that a write touched, and those that it removed.
+/// The fields that a write set, and those that it removed.
 #[derive(Debug, Default)]
 struct Difference {
     touched: Fields,
     removed: Fields,
 }
 
-/// How the elements of a list are told apart.
+/// The identity of the elements of a list.
 enum Elements {
-    /// They are not: the list is one value.
+    /// None: the list is one value.
     Atomic,
-    /// By themselves.
+    /// The element itself.
     Set,
-    /// By the values of these members, in the order of their names.
+    /// The values of these members, in the order of their names.
     Keyed(&'static [&'static str]),
 }
 
-/// How the elements of a list are told apart. Custom resources have schemas for that, which the simulation does not ask; their
-/// metadata is that of all objects.
+/// Returns the identity of the elements of a list. Custom resources define it in their schemas, which the simulator
+/// does not consult, except that their metadata is that of all objects.
 fn elements(custom: bool, path: &[&str]) -> Elements {
     let [above @ .., field] = path else { return Elements::Atomic };
     match *field {
@@ -159,7 +160,7 @@ fn elements(custom: bool, path: &[&str]) -> Elements {
     }
 }
 
-/// The elements of a list by their keys; `None` where one has no key, or two have the same.
+/// Returns the elements of a list by their keys; `None` if an element has no key, or two have the same.
 fn keyed<'v>(list: &'v [Value], keys: &Elements) -> Option<BTreeMap<String, &'v Value>> {
     let key = |element: &Value| match keys {
         Elements::Atomic => None,
@@ -217,7 +218,7 @@ fn compare<'v>(
             found.touched.is_member = before.is_none() && !is_kept;
             let gone = old.keys().filter(|key| !new.contains_key(*key));
             for key in new.keys().chain(gone) {
-                // An element is no part that is always there, whatever list it is of.
+                // An element is never one of [`ALWAYS_THERE`], even in a list of that name.
                 path.push("");
                 let below = compare(custom, path, old.get(key).copied(), new.get(key).copied());
                 path.pop();
@@ -240,7 +241,7 @@ impl Difference {
     }
 }
 
-/// The parts of an object that have managers, its status or the rest.
+/// Returns the status of an object, or the rest of it, without fields that have no managers.
 fn part_of(object: &Value, part: Part, has_status: bool) -> Value {
     let mut all = object.as_object().cloned().unwrap_or_default();
     if part == Part::Status {
@@ -254,19 +255,19 @@ fn part_of(object: &Value, part: Part, has_status: bool) -> Value {
     Value::Object(all)
 }
 
-/// The controller of the control plane that writes a part of an object.
+/// Returns the controller of the control plane that writes a part of an object.
 fn controller(resource: &Resource, part: Part) -> &'static str {
     let is_of_node = resource.is("", "pods") || resource.is("", "nodes");
     if is_of_node && part == Part::Status { "kubelet" } else { "kube-controller-manager" }
 }
 
 impl Writer {
-    /// A client with a name.
+    /// Creates a client with a name.
     pub(crate) fn named(name: &str) -> Writer {
         Writer { name: name.to_owned(), ..Writer::default() }
     }
 
-    /// The name that its part of a write is noted by.
+    /// Returns the name of the manager of a part.
     fn of_part<'w>(&'w self, resource: &Resource, part: Part) -> &'w str {
         match part {
             Part::Status if !self.status.is_empty() => &self.status,
@@ -281,13 +282,14 @@ impl Inner {
         self.fleet.options.managers && self.does.on(Behaviour::ManagedFields)
     }
 
-    /// The texts of an object, with its managers where the fleet keeps them.
+    /// Returns the texts of an object, with its managers if the fleet keeps them.
     pub(crate) fn texts(&self, object: &Value) -> Texts {
         let interner = &self.fleet.interner;
         if self.keeps_managers() { Texts::recorded(object, interner) } else { Texts::of(object, interner) }
     }
 
-    /// Notes who wrote what differs between parts of an object and what they were; `before` is null for a new object.
+    /// Records the writer of the differences between an object before and after a write; `before` is null for a new
+    /// object.
     pub(crate) fn manage(
         &self,
         target: &Target,
@@ -310,7 +312,7 @@ impl Inner {
             let parts = [before, &*after].map(|object| part_of(object, part, target.has_status()));
             let [old, new] = &parts;
             let mut found = compare(resource.custom, &mut Vec::new(), Some(old), Some(new));
-            // The root and `metadata` are of every object.
+            // The root and `metadata` belong to all objects.
             found.touched.is_member = false;
             if let Some(metadata) = found.touched.children.get_mut("f:metadata") {
                 metadata.is_member = false;

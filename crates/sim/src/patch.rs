@@ -8,18 +8,18 @@ use crate::error::{Answered, ApiError};
 /// The forms of patches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// RFC 7386.
+    /// A merge patch by RFC 7386.
     Merge,
-    /// RFC 6902.
+    /// A JSON patch by RFC 6902.
     Json,
-    /// Kubernetes' own, which merges lists by keys.
+    /// Kubernetes' strategic merge patch, which merges lists by keys.
     Strategic,
     /// Server-side apply.
     Apply,
 }
 
 impl Form {
-    /// The form that a content type names.
+    /// Returns the form for a content type.
     pub(crate) fn of(content_type: &str) -> Option<Form> {
         match content_type.split(';').next().unwrap_or_default().trim() {
             "application/merge-patch+json" => Some(Form::Merge),
@@ -31,7 +31,7 @@ impl Form {
     }
 }
 
-/// Reads a patch and applies it.
+/// Parses a patch and applies it.
 pub(crate) fn apply(form: Form, text: &[u8], object: Value, does: &Behaviours) -> Answered<Value> {
     let patch: Value = serde_json::from_slice(text).map_err(|error| {
         let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
@@ -83,7 +83,7 @@ pub(crate) fn apply(form: Form, text: &[u8], object: Value, does: &Behaviours) -
     }
 }
 
-/// RFC 7386.
+/// Applies a merge patch by RFC 7386; with `null_removes`, a null removes the member.
 pub(crate) fn merge(target: &mut Value, patch: Value, null_removes: bool) {
     let Value::Object(patch) = patch else {
         *target = patch;
@@ -104,7 +104,7 @@ pub(crate) fn merge(target: &mut Value, patch: Value, null_removes: bool) {
     }
 }
 
-/// One operation of RFC 6902; `None` when it cannot be done.
+/// Does one operation of RFC 6902; `None` if it is impossible.
 fn operate(object: &mut Value, operation: &Value) -> Option<()> {
     let path = operation["path"].as_str()?;
     match operation["op"].as_str()? {
@@ -166,18 +166,18 @@ fn remove(object: &mut Value, path: &str) -> Option<Value> {
     }
 }
 
-/// How a list of a built-in kind is merged.
+/// The ways to merge a list of a built-in kind.
 enum List {
     /// By this member of its items.
     Keyed(&'static str),
     /// As a set of plain values.
     Set,
-    /// Not at all: the new one replaces the old one.
+    /// The new list replaces the old one.
     Atomic,
 }
 
-/// The `patchStrategy` and `patchMergeKey` tags of Kubernetes' types, by the name of the field. The names are the same
-/// wherever they occur, except `ports`, whose items tell which they are.
+/// Returns how to merge the list in a field, by the `patchStrategy` and `patchMergeKey` tags of Kubernetes' types. The
+/// name of the field is sufficient, except for `ports`, where an item decides.
 fn list_of(field: &str, sample: Option<&Value>) -> List {
     match field {
         "containers"
@@ -261,7 +261,7 @@ fn strategic(target: &mut Map<String, Value>, mut patch: Map<String, Value>) {
     }
 }
 
-/// Takes the members out whose names begin so.
+/// Removes and returns the directives whose names have this prefix, with the rest of their names.
 fn directives(patch: &mut Map<String, Value>, prefix: &str) -> Vec<(String, Vec<Value>)> {
     let keys: Vec<String> = patch.keys().filter(|key| key.starts_with(prefix)).cloned().collect();
     let taken = keys.into_iter().filter_map(|key| match patch.remove(&key) {
@@ -311,7 +311,7 @@ fn merge_list(field: &str, mut old: Vec<Value>, new: Vec<Value>) -> Vec<Value> {
     }
 }
 
-/// Brings the named items into the order that a client wants; the others stay behind what they followed.
+/// Sorts the named items into the client's order; each other item stays behind the one that it followed.
 fn sort_like(field: &str, items: &mut [Value], order: &[Value]) {
     let key = match list_of(field, items.first()) {
         List::Keyed(key) => Some(key),

@@ -1,4 +1,4 @@
-//! Structural schemas of custom resources: what is dropped, defaulted and refused.
+//! Structural schemas of custom resources: pruning, defaults and validation.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ impl Schema {
         &self.0
     }
 
-    /// Drops what the schema does not know, and tells the paths of what was dropped.
+    /// Removes the fields that are not in the schema; returns their paths.
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut dropped = Vec::new();
         if let Value::Object(members) = object {
-            // What every object has is not in the schema, or only as a stub.
+            // Fields that every object has are not in the schema, or only as a stub.
             let kept: Vec<_> = ["apiVersion", "kind", "metadata"]
                 .into_iter()
                 .filter_map(|key| members.remove_entry(key))
@@ -34,12 +34,12 @@ impl Schema {
         dropped
     }
 
-    /// Fills in the defaults.
+    /// Adds the defaults.
     pub(crate) fn default(&self, object: &mut Value) {
         default(object, &self.0);
     }
 
-    /// What is wrong with an object.
+    /// Lists the errors in an object.
     pub(crate) fn faults(&self, object: &Value) -> Vec<Cause> {
         let mut causes = Vec::new();
         check(object, &self.0, "", &mut causes);

@@ -9,7 +9,7 @@ use crate::error::{Answered, ApiError};
 use crate::kinds::Resource;
 use crate::store::Object;
 
-/// Which objects are meant.
+/// A selection of objects by labels and fields.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selector {
     labels: LabelSelector,
@@ -24,7 +24,7 @@ struct Field {
 }
 
 impl Selector {
-    /// Reads the two query parameters.
+    /// Parses the two query parameters.
     pub(crate) fn parse(
         labels: &str,
         fields: &str,
@@ -74,13 +74,13 @@ impl Selector {
         self.labels.is_everything() && self.fields.is_empty()
     }
 
-    /// The one name that can match, where the selector tells it.
+    /// Returns the only name that can match, if the selector states it.
     pub(crate) fn name(&self) -> Option<&str> {
         let named = |field: &&Field| field.equal && field.path == "metadata.name";
         self.fields.iter().find(named).map(|field| field.value.as_str())
     }
 
-    /// Whether an object is meant.
+    /// Returns true if an object is selected.
     pub(crate) fn matches(&self, object: &Object) -> bool {
         if self.is_empty() {
             return true;
@@ -106,7 +106,7 @@ impl Selector {
     }
 }
 
-/// The value of a field that objects can be selected by.
+/// Returns the value of a field that field selectors may use.
 fn field_text(root: Lazy<'_>, path: &str) -> String {
     match path {
         "status.successful" => return root.at(&["status", "succeeded"]).map_or("0".to_owned(), text),
@@ -151,7 +151,7 @@ pub(crate) fn is_selected(object: &serde_json::Value, selector: &LabelSelector) 
     selector.matches_labels(object.pointer("/metadata/labels").map(Into::into))
 }
 
-/// Writes a selector of an object as the scale subresource shows it: one by labels and expressions, or a map of labels.
+/// Formats a selector of an object as the scale subresource does: of labels and expressions, or of a map of labels.
 pub(crate) fn text_of(selector: &serde_json::Value) -> String {
     let is_map = selector.get("matchLabels").is_none() && selector.get("matchExpressions").is_none();
     let read = if is_map { LabelSelector::of_labels } else { LabelSelector::of_object };
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn selectors_of_both_forms_are_written_as_text() {
+    fn selectors_of_both_forms_are_formatted() {
         assert_eq!(text_of(&json!({"matchLabels": {"b": "1", "a": "2"}})), "a=2,b=1");
         assert_eq!(text_of(&json!({"app": "web"})), "app=web", "of a ReplicationController");
         assert_eq!(text_of(&json!({})), "");

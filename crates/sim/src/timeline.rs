@@ -1,4 +1,4 @@
-//! What happens in a cluster, and when.
+//! Timelines: the events of a cluster, with their times.
 //!
 //! A timeline is YAML: a list of steps, written by a person or recorded from a real control plane.
 //!
@@ -22,10 +22,10 @@
 //!       object: {apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: beat}}
 //! ```
 //!
-//! In texts, `${NOW}` is the time at which a step happens and `${START}` the one at which the timeline began; `${NOW-90s}` and
-//! `${START+5m}` are times before and after. A text that is `${GENERATION}` and nothing else becomes the `metadata.generation` that
-//! the object has after the step, as a number: what its controller calls observed. `fault` is `unreachable`,
-//! `blackhole` or `expired-certificate`; `heal` takes the same away.
+//! In texts, `${NOW}` is the time of the step and `${START}` that of the beginning of the timeline; `${NOW-90s}` and
+//! `${START+5m}` are times relative to them. A text that is only `${GENERATION}` becomes the object's
+//! `metadata.generation` after the step, as a number, for `observedGeneration`. `fault` is `unreachable`, `blackhole`
+//! or `expired-certificate`; `heal` removes it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,50 +42,50 @@ use crate::fault::{Fault, Trouble};
 use crate::managed::Writer;
 use crate::patch;
 
-/// Why a text is no timeline.
+/// The reasons a text is not a timeline.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimelineError {
-    /// It is no YAML, or not of this form.
+    /// A text that is not YAML, or has another shape.
     #[error("the timeline cannot be read: {0}")]
     Yaml(YamlError),
-    /// A time is no duration.
+    /// A time that is not a duration.
     #[error("step {step}: {text:?} is no duration; write 90s, 5m or 1h30m")]
     Duration {
-        /// Which step, from 1.
+        /// The step, from 1.
         step: usize,
-        /// What is written there.
+        /// The text.
         text: String,
     },
-    /// A step says nothing to do, or more than one thing.
+    /// A step without an action, or with more than one.
     #[error("step {0} needs exactly one of object, patch, delete, fault, heal and steps")]
     Action(usize),
-    /// A fault is none that a timeline can set.
+    /// A fault that timelines cannot set.
     #[error("step {step}: {text:?} is no fault; write unreachable, blackhole or expired-certificate")]
     Fault {
-        /// Which step, from 1.
+        /// The step, from 1.
         step: usize,
-        /// What is written there.
+        /// The text.
         text: String,
     },
 }
 
-/// A step of a [`Timeline`] that writes an object, as it is written: times are not filled in.
+/// A step of a [`Timeline`] that writes an object; times are still placeholders.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct TimelineWrite<'t> {
     /// The time since the timeline began.
     pub at: Duration,
-    /// The field manager; empty for the controllers of the simulation.
+    /// The field manager; empty for the simulator's own controllers.
     pub by: &'t str,
-    /// The whole object, or the one that is patched.
+    /// The whole object, or the identity of the patched one.
     pub object: &'t Value,
-    /// The merge patch; `None` where the whole object is written.
+    /// The merge patch; `None` if the step writes the whole object.
     pub patch: Option<&'t Value>,
 }
 
 impl TimelineWrite<'_> {
-    /// Writes into an object what this step writes.
+    /// Writes the object or the patch of this step into `object`.
     pub fn write_into(&self, object: &mut Value) {
         match self.patch {
             Some(with) => patch::merge(object, with.clone(), true),
@@ -94,7 +94,7 @@ impl TimelineWrite<'_> {
     }
 }
 
-/// What happens in a cluster, and when.
+/// The events of a cluster, with their times.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
     moments: Vec<Moment>,
@@ -108,9 +108,9 @@ struct Moment {
 
 #[derive(Debug)]
 enum Action {
-    /// The whole state of an object.
+    /// Sets the whole state of an object.
     Set(Value, Writer),
-    /// A merge patch for one that is there.
+    /// Applies a merge patch to an existing object.
     Change {
         object: Value,
         with: Value,
@@ -121,7 +121,7 @@ enum Action {
     Heal(Trouble),
 }
 
-/// A step as it is written.
+/// A step in the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
@@ -130,7 +130,7 @@ struct Step {
     object: Option<Value>,
     patch: Option<Value>,
     with: Option<Value>,
-    /// The field manager that writes; a controller of the control plane if none is named.
+    /// The field manager; empty for a controller of the control plane.
     by: Option<String>,
     delete: Option<Value>,
     fault: Option<String>,
@@ -147,10 +147,11 @@ struct Repeat {
 }
 
 impl Timeline {
-    /// Reads a timeline.
+    /// Parses a timeline.
     ///
     /// # Errors
-    /// When the text is no YAML or no timeline.
+    ///
+    /// If the text is not YAML or not a timeline.
     pub fn read(text: &str) -> Result<Timeline, TimelineError> {
         let steps = match recorded(text) {
             Some(steps) => steps,
@@ -161,22 +162,22 @@ impl Timeline {
         };
         let mut timeline = Timeline::default();
         timeline.add(&steps, Duration::ZERO)?;
-        // What is written later happens later where the times are the same.
+        // Steps at the same time happen in the order of the file.
         timeline.moments.sort_by_key(|moment| moment.at);
         Ok(timeline)
     }
 
-    /// How long it takes from its first step to its last.
+    /// Returns the time from the beginning to the last step.
     pub fn length(&self) -> Duration {
         self.moments.last().map(|moment| moment.at).unwrap_or_default()
     }
 
-    /// How many steps it has, repetitions counted.
+    /// Returns the number of steps, repetitions included.
     pub fn len(&self) -> usize {
         self.moments.len()
     }
 
-    /// Whether nothing happens in it.
+    /// Returns true if it has no steps.
     pub fn is_empty(&self) -> bool {
         self.moments.is_empty()
     }
@@ -236,7 +237,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// Plans all of it.
+    /// Plans all steps, beginning now.
     pub(crate) fn plan(&self, inner: &Arc<Inner>) {
         let begin = inner.fleet.clock.now();
         for moment in &self.moments {
@@ -247,7 +248,7 @@ impl Timeline {
     }
 }
 
-/// A fault by the name that it has in timelines.
+/// Returns the fault with this name in timelines.
 fn trouble(name: &str) -> Option<Trouble> {
     match name {
         "unreachable" => Some(Trouble::Unreachable),
@@ -269,15 +270,15 @@ pub(crate) fn play_again(
     inner.fleet.plan(inner.weak(), due, move |inner| play_again(inner, every, turn + 1, next));
 }
 
-/// The steps of a recording, which is YAML of one form only, JSON in a line for each step: read as such it takes a fraction
-/// of the time.
+/// Parses a recording, whose YAML has a line of JSON for each step; this takes a fraction of the time. `None` for other
+/// texts.
 fn recorded(text: &str) -> Option<Vec<Step>> {
     let steps = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     steps.map(|line| serde_json::from_str(line.strip_prefix("- ")?).ok()).collect()
 }
 
-/// Does what a step says. What is refused, as an object of a namespace that is gone, does not happen: a person may have
-/// deleted it meanwhile.
+/// Carries out a step. A refused write, such as in a namespace that is gone, is ignored: a user may have deleted it
+/// meanwhile.
 fn act(inner: &Arc<Inner>, action: &Action, begin: Timestamp) {
     let now = inner.fleet.clock.now();
     match action {
@@ -305,7 +306,7 @@ fn act(inner: &Arc<Inner>, action: &Action, begin: Timestamp) {
     }
 }
 
-/// Fills in the generation of an object where it says so.
+/// Fills in the `${GENERATION}` of an object.
 fn complete(object: &mut Value) {
     let generation = object["metadata"]["generation"].clone();
     fill_generation(object, &generation);
@@ -322,7 +323,7 @@ fn fill_generation(value: &mut Value, generation: &Value) {
     }
 }
 
-/// A value with its times filled in.
+/// Returns a value with the times filled in.
 fn filled(value: &Value, now: Timestamp, begin: Timestamp) -> Value {
     match value {
         Value::String(text) if text.contains("${") => Value::String(fill(text, now, begin)),
@@ -334,7 +335,7 @@ fn filled(value: &Value, now: Timestamp, begin: Timestamp) -> Value {
     }
 }
 
-/// A text with its times filled in; what looks like one and is none stays.
+/// Returns a text with the times filled in; invalid placeholders stay.
 fn fill(text: &str, now: Timestamp, begin: Timestamp) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -357,7 +358,7 @@ fn fill(text: &str, now: Timestamp, begin: Timestamp) -> String {
     out
 }
 
-/// `NOW`, `NOW-90s`, `START+5m`.
+/// Parses `NOW`, `NOW-90s`, `START+5m`.
 fn moment(text: &str, now: Timestamp, begin: Timestamp) -> Option<Timestamp> {
     let (base, rest) = match (text.strip_prefix("NOW"), text.strip_prefix("START")) {
         (Some(rest), _) => (now, rest),
@@ -373,7 +374,7 @@ fn moment(text: &str, now: Timestamp, begin: Timestamp) -> Option<Timestamp> {
     }
 }
 
-/// `90s`, `1h30m`, `500ms`, `1.5s`, `1d`.
+/// Parses `90s`, `1h30m`, `500ms`, `1.5s`, `1d`.
 fn duration(text: &str) -> Option<Duration> {
     duration::parse_with_days(text.trim())?.try_into().ok()
 }
@@ -383,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read_and_nonsense_is_not() {
+    fn durations_are_parsed_and_invalid_ones_refused() {
         assert_eq!(duration("1h30m"), Some(Duration::from_secs(5400)));
         assert_eq!(duration("500ms"), Some(Duration::from_millis(500)));
         for bad in ["", "5", "s", "1x", "-1s", "1..2s"] {
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_follow_each_other_and_repeat() {
+    fn timeline_steps_follow_each_other_and_repeat() {
         let text = "
 - at: 10s
   object: {kind: A}
@@ -415,19 +416,19 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_is_read_as_the_yaml_it_is() {
+    fn fast_recording_parser_equals_the_yaml_parser() {
         let text = "# Recorded.\n- {\"at\": \"1.5s\", \"object\": {\"kind\": \"A\"}}\n\n- {\"after\": \"1s\", \"delete\": {\"kind\": \"A\"}}\n";
         let timeline = Timeline::read(text).expect("a timeline");
         assert!(recorded(text).is_some_and(|steps| steps.len() == timeline.len()));
         assert_eq!(timeline.length(), Duration::from_millis(2500));
-        // What is none is left to YAML, which says what is wrong.
+        // Texts of another form are left to YAML, which has the errors.
         assert!(recorded("- {at: 1s}").is_none());
         let unknown = "- {\"at\": \"1s\", \"objekt\": {}}";
         assert!(matches!(Timeline::read(unknown), Err(TimelineError::Yaml(_))));
     }
 
     #[test]
-    fn times_in_texts_are_filled_in() {
+    fn time_placeholders_are_filled_in() {
         let now: Timestamp = "2026-01-02T03:04:05Z".parse().expect("a time");
         let begin: Timestamp = "2026-01-02T03:00:00Z".parse().expect("a time");
         let fill = |text: &str| fill(text, now, begin);

@@ -1,4 +1,4 @@
-//! The certificates of a fleet: one authority, one certificate that all its API servers show, and one that has expired.
+//! The certificates of a fleet: an authority, a certificate that all its API servers use, and an expired one.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::error::SimError;
 
-/// What the API servers of a fleet show their clients.
+/// The TLS configurations of a fleet's API servers.
 pub(crate) struct Tls {
     /// The authority's certificate, in PEM.
     pub(crate) authority: String,

@@ -1,4 +1,4 @@
-//! Creating, changing and deleting objects, as the registry of kube-apiserver does it.
+//! Creates, changes and deletes objects, as the registry of kube-apiserver does.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -14,23 +14,23 @@ use crate::kinds::{Resource, Version};
 use crate::managed::Writer;
 use crate::store::{Object, ShelfId, Store, Texts};
 
-/// What a request is about.
+/// The object or collection that a request is for.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) shelf: ShelfId,
     pub(crate) resource: Arc<Resource>,
     pub(crate) version: Arc<str>,
-    /// Empty at the cluster scope.
+    /// The namespace; empty for cluster-scoped objects.
     pub(crate) namespace: String,
-    /// Empty for a collection.
+    /// The name; empty for a collection.
     pub(crate) name: String,
 }
 
-/// How a write is meant.
+/// The options of a write.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     pub(crate) dry_run: bool,
-    /// What becomes of fields that the schema does not know.
+    /// The handling of fields that the schema does not know.
     pub(crate) unknown_fields: UnknownFields,
     pub(crate) writer: Writer,
 }
@@ -43,21 +43,21 @@ pub(crate) enum UnknownFields {
     Strict,
 }
 
-/// What a write ends with.
+/// The result of a write.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) object: Arc<Object>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// Which part of an object is written.
+/// The part of an object that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Main,
     Status,
 }
 
-/// How the dependents of a deleted object fare.
+/// The handling of the dependents of a deleted object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Propagation {
     Background,
@@ -65,7 +65,7 @@ pub(crate) enum Propagation {
     Orphan,
 }
 
-/// How a deletion is meant.
+/// The options of a deletion.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Deletion {
     pub(crate) propagation: Option<Propagation>,
@@ -75,11 +75,11 @@ pub(crate) struct Deletion {
     pub(crate) dry_run: bool,
 }
 
-/// What a deletion ends with.
+/// The result of a deletion.
 #[derive(Debug)]
 pub(crate) struct Deleted {
     pub(crate) object: Arc<Object>,
-    /// Whether it is gone already.
+    /// True if the object is gone already, false if it is only marked.
     pub(crate) gone: bool,
 }
 
@@ -118,7 +118,7 @@ fn texts_of(value: &Value) -> &str {
 }
 
 impl Inner {
-    /// Checks that a body is of the kind that its path names.
+    /// Checks that a body has the kind and the types that its path requires.
     pub(crate) fn check_kind(&self, target: &Target, body: &mut Value) -> Answered<()> {
         let resource = &target.resource;
         let (kind, api_version) =
@@ -158,7 +158,7 @@ impl Inner {
         }
         if let Some(members) = body.as_object_mut() {
             if !resource.custom {
-                // Everything below may rely on it.
+                // The code below relies on these types.
                 for part in ["spec", "status"] {
                     let found = members.get(part);
                     if found.is_some_and(Value::is_null) {
@@ -270,7 +270,7 @@ impl Inner {
         Ok(Written { object, warnings })
     }
 
-    /// Brings the namespace of an object and that of its path together.
+    /// Reconciles the namespace of an object with that of its path.
     fn check_namespace(&self, target: &Target, metadata: &mut Value) -> Answered<()> {
         let written = texts_of(&metadata["namespace"]);
         if !target.resource.namespaced {
@@ -285,7 +285,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether the namespace is there and takes new objects.
+    /// Checks that the namespace exists and accepts new objects.
     fn check_home(&self, store: &Store, target: &Target) -> Answered<()> {
         if !target.resource.namespaced {
             return Ok(());
@@ -310,7 +310,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Defaults and checks an object that was `before` (null for a new one); returns the warnings for the client.
+    /// Defaults and checks an object whose stored state is `before` (null for a new one); returns the warnings for the
+    /// client.
     fn complete(
         &self,
         target: &Target,
@@ -370,7 +371,7 @@ impl Inner {
         Ok(warnings)
     }
 
-    /// Changes an object. `change` makes the new state from the present one.
+    /// Updates an object. `change` computes the new state from the stored one.
     pub(crate) fn update(
         &self,
         target: &Target,
@@ -422,7 +423,7 @@ impl Inner {
         Ok(Written { object, warnings })
     }
 
-    /// Refuses what would make another object of it, and keeps what only the server writes.
+    /// Refuses changes of the object's identity, and keeps the fields that only the server writes.
     fn keep_identity(&self, target: &Target, before: &Value, after: &mut Value) -> Answered<()> {
         let resource = &target.resource;
         let (old, new) = (&before["metadata"], &mut after["metadata"]);
@@ -475,7 +476,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes only the part that is meant.
+    /// Keeps the parts that a write of this part must not change.
     fn keep_part(&self, target: &Target, part: Part, before: &Value, after: &mut Value) {
         let Some(members) = after.as_object_mut() else { return };
         match part {
@@ -493,7 +494,7 @@ impl Inner {
                     Some(status) => kept.insert("status".to_owned(), status),
                     None => kept.remove("status"),
                 };
-                // Built-in kinds take labels and annotations along, custom ones do not.
+                // The status of a built-in kind includes labels and annotations, that of a custom one does not.
                 if !target.resource.custom {
                     for key in ["labels", "annotations"] {
                         if let Some(value) = metadata.get(key) {
@@ -511,7 +512,7 @@ impl Inner {
         }
     }
 
-    /// Counts a change of what is declared.
+    /// Increases the generation if the specification changed.
     fn count_generation(&self, target: &Target, before: &Value, after: &mut Value) {
         let resource = &target.resource;
         if !resource.has_generation() {
@@ -522,7 +523,7 @@ impl Inner {
             for key in ["apiVersion", "kind", "metadata"] {
                 all.remove(key);
             }
-            // Where a Pod runs is not declared by whoever made it.
+            // The node of a Pod is not part of its specification.
             if resource.is("", "pods")
                 && let Some(spec) = all.get_mut("spec").and_then(Value::as_object_mut)
             {
@@ -546,7 +547,7 @@ impl Inner {
         }
     }
 
-    /// Deletes an object, or marks it as one that is to go.
+    /// Deletes an object, or marks it as being deleted.
     pub(crate) fn delete(&self, target: &Target, deletion: &Deletion) -> Answered<Deleted> {
         let mut store = self.store();
         let resource = &target.resource;
@@ -604,14 +605,14 @@ impl Inner {
         Ok(Deleted { object, gone })
     }
 
-    /// Marks an object as one that is to go.
+    /// Marks an object as being deleted.
     fn mark(&self, resource: &Resource, object: &mut Value, deletion: &Deletion) {
         let metadata = &mut object["metadata"];
         let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
         if !self.does.on(Behaviour::Finalizers) {
             finalizers.clear();
         }
-        // A deletion that is under way keeps its propagation unless it is asked for another.
+        // A deletion under way keeps its propagation unless the request has another.
         let under_way = metadata.get("deletionTimestamp").is_some();
         if deletion.propagation.is_some() || !under_way {
             finalizers.retain(|finalizer| finalizer != "orphan" && finalizer != "foregroundDeletion");
@@ -658,12 +659,12 @@ impl Inner {
         }
     }
 
-    /// Writes an object as it is, status and all: what a recorded state or a controller says is not questioned.
+    /// Writes an object with its status, without validation: for recordings and controllers.
     pub(crate) fn impose(&self, target: &Target, object: Value, by: &Writer) -> Answered<Arc<Object>> {
         self.impose_completed(target, object, by, |_| ())
     }
 
-    /// As [`impose`](Inner::impose); `complete` sees it last, with all its metadata.
+    /// Writes an object as [`impose`](Inner::impose) does; `complete` changes it last, when its metadata are complete.
     pub(crate) fn impose_completed(
         &self,
         target: &Target,
@@ -674,8 +675,8 @@ impl Inner {
         self.impose_in(self.store(), target, object, by, complete)
     }
 
-    /// As [`impose`](Inner::impose), of what `change` makes of the object as it is: nobody writes it between the two.
-    /// `change` must not ask the store; `None` leaves the object alone, as one that is gone.
+    /// Writes as [`impose`](Inner::impose) the result of `change` on the stored object, atomically. `change` must not
+    /// lock the store; `None` leaves the object as it is. A missing object is ignored.
     pub(crate) fn impose_change(
         &self,
         target: &Target,
@@ -706,7 +707,7 @@ impl Inner {
         }
         let verbatim = self.fleet.options.verbatim;
         let current = store.get(target.shelf, &target.key()).cloned();
-        // What is in a namespace that is to go changes until it is gone.
+        // Existing objects of a namespace that is being deleted may change until they are gone.
         if current.is_none() {
             self.check_home(&store, &target)?;
         }
@@ -777,7 +778,7 @@ impl Inner {
         Ok(object)
     }
 
-    /// Removes an object at once, whatever finalizers it has.
+    /// Removes an object immediately, in spite of finalizers.
     pub(crate) fn remove(&self, target: &Target) {
         let gone = self.store().remove(target.shelf, &target.key(), None);
         if let Some(gone) = gone {

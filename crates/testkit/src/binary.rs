@@ -6,16 +6,16 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// How it is built.
+/// The build profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// Quickly, for tests.
+    /// The fast build, for tests.
     Dev,
-    /// As it is delivered, for benchmarks and for people.
+    /// The release build, for benchmarks and for people.
     Release,
 }
 
-/// Builds the binary if anything has changed, and says where it is.
+/// Builds the binary if anything has changed, and returns its path.
 pub fn build(profile: Profile) -> Result<PathBuf> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(["build", "--quiet", "--package", "taffrail", "--message-format=json-render-diagnostics"]);
@@ -31,11 +31,11 @@ pub fn build(profile: Profile) -> Result<PathBuf> {
     if !output.status.success() {
         bail!("`cargo build --package taffrail` failed ({})", output.status);
     }
-    // Cargo is asked and not guessed at: the target folder may be anywhere.
+    // The path comes from Cargo's messages, as the target folder may be anywhere.
     executable(&output.stdout, "taffrail").context("`cargo build` built no binary called taffrail")
 }
 
-/// Builds a bench of a package as it would be delivered, if anything has changed, and returns its path.
+/// Builds a bench of a package in release mode if anything has changed, and returns its path.
 pub fn build_bench(package: &str, bench: &str) -> Result<PathBuf> {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--quiet", "--release", "--package", package, "--bench", bench])
@@ -51,13 +51,13 @@ pub fn build_bench(package: &str, bench: &str) -> Result<PathBuf> {
     executable(&output.stdout, bench).with_context(|| format!("`cargo build` built no {bench}"))
 }
 
-/// The folder of the workspace that this was built from.
+/// Returns the folder of the workspace that this was built from.
 pub fn workspace() -> &'static Path {
     let testkit = Path::new(env!("CARGO_MANIFEST_DIR"));
     testkit.ancestors().nth(2).unwrap_or(testkit)
 }
 
-/// The path of a binary among Cargo's messages.
+/// Finds the path of a binary in Cargo's messages.
 fn executable(messages: &[u8], name: &str) -> Option<PathBuf> {
     messages
         .split(|byte| *byte == b'\n')
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_binary_is_the_artifact_with_an_executable() {
+    fn binary_is_the_artifact_with_an_executable() {
         let messages = br#"{"reason":"compiler-artifact","target":{"name":"taffrail"},"executable":null}
 not JSON
 {"reason":"compiler-artifact","target":{"name":"other"},"executable":"/t/other"}

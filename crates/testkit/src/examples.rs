@@ -1,8 +1,8 @@
-//! Apps in the state in which their tools leave them, for trying Taffrail and for end-to-end tests.
+//! Apps in the state in which their tools leave them, to try Taffrail with and for end-to-end tests.
 //!
-//! The manifests are in `kube/examples/`. What Kubernetes itself decides (a rollout, a crash loop, a deadline)
-//! is decided by its real controllers. Flux's controllers do not run here, so the status they would write is in the
-//! manifests.
+//! The manifests are in `kube/examples/`. Kubernetes' real controllers produce its own part of the state (a rollout, a
+//! crash loop, a deadline). Flux's controllers do not run here, so the manifests contain the status that they would
+//! write.
 
 use std::fs;
 
@@ -10,18 +10,18 @@ use anyhow::{Context, Result, bail};
 
 use crate::kube::{ControlPlane, source_folder};
 
-/// One example.
+/// An example.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
-    /// Its name, which is that of its namespace.
+    /// The name, which is also that of its namespace.
     pub name: &'static str,
-    /// What there is to see, in a few words.
+    /// The situation that it shows, in a few words.
     pub shows: &'static str,
-    /// What `kubectl wait` waits for, one after the other, until the example looks as it should.
+    /// The arguments of `kubectl wait` for its final state, one call after the other.
     waits: &'static [&'static [&'static str]],
 }
 
-/// All examples. The source that the Kustomizations among them come from is applied with any of them.
+/// All examples. Each is applied with the source of the Kustomizations among them.
 pub const ALL: &[Example] = &[
     Example {
         name: "shop",
@@ -32,7 +32,7 @@ pub const ALL: &[Example] = &[
         name: "checkout",
         shows: "a Flux Kustomization whose Deployment crashes",
         waits: &[
-            // Pods that are not there yet cannot be waited for by label.
+            // `kubectl wait` by label fails if the Pods do not exist yet.
             &["--for=jsonpath={.status.updatedReplicas}=2", "deployment/api", "-n", "checkout"],
             &[
                 "--for=jsonpath={.status.containerStatuses[0].state.waiting.reason}=CrashLoopBackOff",
@@ -68,7 +68,7 @@ pub const ALL: &[Example] = &[
 ];
 
 impl Example {
-    /// The example of this name.
+    /// Returns the example with this name.
     pub fn named(name: &str) -> Result<Self> {
         match ALL.iter().find(|example| example.name == name) {
             Some(example) => Ok(*example),
@@ -79,7 +79,7 @@ impl Example {
         }
     }
 
-    /// Creates it on a cluster, or brings it back to what it was.
+    /// Creates the example on a cluster, or restores it.
     pub fn apply(self, plane: &ControlPlane, context: &str) -> Result<()> {
         if self.name == "notes" {
             return install_notes(plane, context, "notes", &[]);
@@ -88,7 +88,7 @@ impl Example {
         apply_file(plane, context, self.name)
     }
 
-    /// Returns when the controllers have brought it to the state that it shows.
+    /// Waits until the controllers have brought the example to its final state.
     pub fn settle(self, plane: &ControlPlane, context: &str) -> Result<()> {
         self.waits.iter().try_for_each(|condition| {
             plane.wait(context, condition).with_context(|| format!("example {} on {context}", self.name))
@@ -96,13 +96,13 @@ impl Example {
     }
 }
 
-/// Creates the Git repository `flux-system/fleet`, fetched, which the Kustomizations come from.
+/// Creates the fetched Git repository `flux-system/fleet`, the source of the Kustomizations.
 pub fn apply_source(plane: &ControlPlane, context: &str) -> Result<()> {
     apply_file(plane, context, "flux-system")
 }
 
-/// A Kustomization as Flux leaves it once it has applied these objects, without waiting for them: what becomes of them
-/// it does not say. `inventory` has entries `NAMESPACE_NAME_GROUP_KIND`; all are of version v1.
+/// Returns a Kustomization as Flux leaves it after applying these objects without waiting for them: its status says
+/// nothing about their health. `inventory` has entries `NAMESPACE_NAME_GROUP_KIND`; all are of version v1.
 pub fn kustomization(namespace: &str, name: &str, inventory: &[&str]) -> String {
     const REVISION: &str = "main@sha1:3f1c9a7be1d84a0c5e7d2b96f80a41c2d7e5b613";
 
@@ -145,7 +145,7 @@ fn apply_file(plane: &ControlPlane, context: &str, name: &str) -> Result<()> {
         .with_context(|| format!("example {name} on {context}"))
 }
 
-/// Installs the chart beside the examples, or upgrades its release, and waits until helm calls it ready.
+/// Installs the chart beside the examples, or upgrades its release, and waits until helm reports it as ready.
 pub fn install_notes(plane: &ControlPlane, context: &str, namespace: &str, arguments: &[&str]) -> Result<()> {
     let chart = source_folder().join("charts/notes").display().to_string();
     let mut all =

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-/// Writes a kubeconfig with a context for each triple of a name, the lines of its cluster and the lines of its user, in
-/// YAML. The first context is the current one.
+/// Returns a kubeconfig in YAML with a context for each triple of a name, the lines of its cluster and the lines of its
+/// user. The first context is the current one.
 pub fn kubeconfig(contexts: &[(&str, &str, &str)]) -> String {
     let [mut clusters, mut users, mut all] = ["clusters:\n", "users:\n", "contexts:\n"].map(str::to_owned);
     let indented = |lines: &str| lines.lines().fold(String::new(), |text, line| text + "    " + line + "\n");
     for (name, cluster, user) in contexts {
-        // Writing into a string does not fail.
+        // Writing into a string cannot fail.
         let _ = write!(clusters, "- name: {name}\n  cluster:\n{}", indented(cluster));
         let user = if user.is_empty() { "    {}\n".to_owned() } else { indented(user) };
         let _ = write!(users, "- name: {name}\n  user:\n{user}");
@@ -23,7 +23,7 @@ mod tests {
     use super::kubeconfig;
 
     #[test]
-    fn a_context_has_a_cluster_and_a_user_of_its_name() {
+    fn context_has_a_cluster_and_a_user_of_its_name() {
         let text = kubeconfig(&[("a", "server: x", "exec:\n  command: y"), ("b", "server: z", "")]);
         let (_, rest) = text.split_once("current-context: a\n").expect("the first is current");
         assert_eq!(

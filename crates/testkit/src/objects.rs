@@ -1,19 +1,19 @@
-//! Objects that many tests begin with.
+//! Objects that many tests start from.
 
 use serde_json::{Value, json};
 
-/// The schema of anything.
+/// Returns a schema that allows anything.
 pub fn anything() -> Value {
     json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
-/// The schema of an object whose `spec`, `status` and `operation` may hold anything; other fields are dropped.
+/// Returns the schema of an object whose `spec`, `status` and `operation` may hold anything; other fields are dropped.
 pub fn with_spec_and_status() -> Value {
     json!({"type": "object", "properties": {"spec": anything(), "status": anything(), "operation": anything()}})
 }
 
-/// The definition of a kind in namespaces, served in one version, with this schema and without a status subresource. Its
-/// plural is the kind in lower case with an `s`, or with `ies` in place of a final `y`.
+/// Returns the definition of a namespaced kind with one version, this schema and no status subresource. Its plural is
+/// the kind in lower case with an `s`, or with `ies` in place of a final `y`.
 pub fn definition(group: &str, version: &str, kind: &str, schema: Value) -> Value {
     let singular = kind.to_lowercase();
     let plural = match singular.strip_suffix('y') {
@@ -31,33 +31,33 @@ pub fn definition(group: &str, version: &str, kind: &str, schema: Value) -> Valu
     })
 }
 
-/// Gives the kind of a definition a status subresource.
+/// Adds a status subresource to the kind of a definition.
 pub fn with_status_subresource(mut definition: Value) -> Value {
     definition["spec"]["versions"][0]["subresources"] = json!({"status": {}});
     definition
 }
 
-/// The definition of Flux' Kustomizations.
+/// Returns the definition of Flux' Kustomizations.
 pub fn kustomizations() -> Value {
     definition("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", with_spec_and_status())
 }
 
-/// The definition of Argo CD's Applications.
+/// Returns the definition of Argo CD's Applications.
 pub fn applications() -> Value {
     definition("argoproj.io", "v1alpha1", "Application", with_spec_and_status())
 }
 
-/// The definition of `Widget` in `example.com/v1`, which may hold anything.
+/// Returns the definition of `Widget` in `example.com/v1`, which may hold anything.
 pub fn widgets() -> Value {
     definition("example.com", "v1", "Widget", anything())
 }
 
-/// A namespace.
+/// Returns a namespace.
 pub fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// A Deployment that has rolled out but for the Pods: so many of its two replicas are available.
+/// Returns a Deployment that has rolled out except for its Pods: `available` of its two replicas are available.
 pub fn deployment(namespace: &str, name: &str, available: i64) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",

@@ -1,5 +1,5 @@
-//! The Go programs that answers and figures are compared with; see `bench/peers`. They are built once for each state of
-//! their sources and kept in the user's cache: what client-go needs takes minutes to compile.
+//! The Go programs with which answers and measurements are compared; see `bench/peers`. They are built once for each
+//! state of their sources and kept in the user's cache, as compiling client-go takes minutes.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use crate::binary::workspace;
 use crate::kube::cache;
 
-/// Whether Go is there to build peers.
+/// Returns true if Go is installed, so that peers can be built.
 pub fn can_build() -> bool {
     Command::new("go")
         .arg("version")
@@ -21,10 +21,11 @@ pub fn can_build() -> bool {
         .is_ok_and(|output| output.status.success())
 }
 
-/// Why the peer called `name` is not there and cannot be built, or `None` where it is there or Go can build it.
+/// Returns the reason the peer called `name` is neither cached nor can be built; `None` if it is available.
 ///
 /// # Errors
-/// When its sources cannot be read.
+///
+/// If its sources cannot be read.
 pub fn unavailable(name: &str) -> Result<Option<String>> {
     if place(name)?.is_file() || can_build() {
         return Ok(None);
@@ -32,10 +33,11 @@ pub fn unavailable(name: &str) -> Result<Option<String>> {
     Ok(Some(format!("`{name}` is not in the cache, and `go`, which builds it, is not installed")))
 }
 
-/// Builds the peer called `name`, unless that was done before, and says where it is.
+/// Builds the peer called `name`, unless it is cached, and returns its path.
 ///
 /// # Errors
-/// When Go is missing, or the program does not build.
+///
+/// If Go is missing, or the program does not compile.
 pub fn build(name: &str) -> Result<PathBuf> {
     let target = place(name)?;
     let folder = target.parent().context("the cache has no folder")?;
@@ -72,7 +74,7 @@ fn source(name: &str) -> PathBuf {
     workspace().join("bench/peers").join(name)
 }
 
-/// Where the peer is or will be: its name says what it is built from.
+/// Returns the path of the peer, with a hash of its sources in the name.
 fn place(name: &str) -> Result<PathBuf> {
     let folder = source(name);
     let unread = || format!("cannot read {}", folder.display());
@@ -94,10 +96,11 @@ fn place(name: &str) -> Result<PathBuf> {
     Ok(cache()?.join("peers").join(format!("{name}-{:016x}", hasher.finish())))
 }
 
-/// A word for what one file of the peer called `name` holds now: what is made with it can be kept by that.
+/// Returns a hash of one file of the peer called `name`, as a cache key for its results.
 ///
 /// # Errors
-/// When it cannot be read.
+///
+/// If it cannot be read.
 pub fn content(name: &str, file: &str) -> Result<String> {
     let path = source(name).join(file);
     let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -106,15 +109,15 @@ pub fn content(name: &str, file: &str) -> Result<String> {
     Ok(format!("{:016x}", hasher.finish()))
 }
 
-/// How long a program is kept that nobody asks for: other checkouts have other states of the sources.
+/// The time for which an unused program is kept: other checkouts have other states of the sources.
 const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Notes that a program is in use. Where that cannot be noted it is built again one day.
+/// Marks a program as used. If that fails, it will be rebuilt some day.
 fn touch(program: &Path) {
     let _ = File::open(program).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// Deletes what was built from states of the sources that nobody has asked for lately.
+/// Deletes programs from other states of the sources that were not used for [`KEPT`].
 fn forget_old(folder: &Path, name: &str) {
     let ours = |file: &Path| {
         let file = file.file_name().and_then(|file| file.to_str()).unwrap_or_default();
@@ -125,7 +128,7 @@ fn forget_old(folder: &Path, name: &str) {
         let used = entry.metadata().and_then(|metadata| metadata.modified());
         let old = used.is_ok_and(|used| used.elapsed().is_ok_and(|age| age > KEPT));
         if old && ours(&entry.path()) {
-            // What cannot be deleted costs room and nothing else.
+            // A failure only wastes disk space.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -136,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peer_has_a_place_of_its_own() {
+    fn peer_path_depends_on_name_and_sources() {
         let place = place("kstatus").expect("its sources are here");
         assert_eq!(place, super::place("kstatus").expect("still"));
         assert!(place.file_name().is_some_and(|name| name.to_string_lossy().starts_with("kstatus-")));

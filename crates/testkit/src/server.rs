@@ -1,4 +1,4 @@
-//! An API server whose answers a test scripts, over HTTP or HTTPS, HTTP/1.1 or HTTP/2.
+//! An API server with scripted answers, over HTTP or HTTPS, HTTP/1.1 or HTTP/2.
 
 use std::convert::Infallible;
 use std::io;
@@ -20,14 +20,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// How long [`Server::until`] waits: enough for a busy machine; a test that passes never waits so long.
+/// The maximum time that [`Server::until`] waits: enough for a busy machine; a test that passes never waits that long.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-/// What the server does with a request.
+/// The server's reaction to a request.
 pub enum Reply {
     /// A whole answer: status, headers, body.
     Whole(u16, Vec<(&'static str, String)>, Vec<u8>),
-    /// A good answer in JSON, part by part; an error breaks it off.
+    /// A successful answer in JSON, in parts; an error breaks it off.
     Parts(BoxStream<'static, io::Result<Bytes>>),
     /// No answer.
     Silence,
@@ -47,28 +47,28 @@ impl Reply {
         Reply::json(code, body.to_string())
     }
 
-    /// Returns a good answer that breaks off after this text.
+    /// Returns a successful answer that breaks off after this text.
     pub fn cut(text: impl Into<Bytes>) -> Reply {
         let broken = futures::stream::once(async {
-            // Lets the first bytes out before the connection goes.
+            // Lets the first bytes out before the connection is closed.
             tokio::task::yield_now().await;
             Err(io::Error::other("cut"))
         });
         Reply::Parts(part(text).chain(broken).boxed())
     }
 
-    /// Returns a good answer that stops after this text and stays open.
+    /// Returns a successful answer that stops after this text and stays open.
     pub fn stuck(text: impl Into<Bytes>) -> Reply {
         Reply::Parts(part(text).chain(futures::stream::pending()).boxed())
     }
 
-    /// Returns a good answer that brings this text again and again, without end.
+    /// Returns a successful answer that repeats this text endlessly.
     pub fn flood(text: &str) -> Reply {
         let text = Bytes::from(text.repeat(64));
         Reply::Parts(futures::stream::repeat_with(move || Ok(text.clone())).boxed())
     }
 
-    /// Returns a good answer that begins with one text, goes on with another one when that is there, and ends.
+    /// Returns a successful answer that begins with one text, continues with another once that is available, and ends.
     pub fn staged(first: impl Into<Bytes>, then: impl Future<Output = String> + Send + 'static) -> Reply {
         let then = futures::stream::once(async { Ok(Bytes::from(then.await)) });
         Reply::Parts(part(first).chain(then).boxed())
@@ -92,13 +92,13 @@ fn part(text: impl Into<Bytes>) -> BoxStream<'static, io::Result<Bytes>> {
     futures::stream::once(async { Ok(text) }).boxed()
 }
 
-/// A line of a watch.
+/// Formats a line of a watch.
 pub fn watch_event(word: &str, object: &Value) -> String {
     format!("{}\n", json!({"type": word, "object": object}))
 }
 
-/// Returns the answer to what every client asks first (`/version`, `/api`, `/apis`), of a server that has these kinds in
-/// the core group, as `("configmaps", "ConfigMap")`; `None` for other requests.
+/// Returns the answer to a client's first requests (`/version`, `/api`, `/apis`), of a server with these kinds in the
+/// core group, as `("configmaps", "ConfigMap")`; `None` for other requests.
 pub fn core_discovery(request: &Request, kinds: &[(&str, &str)]) -> Option<Reply> {
     let groups = |items: Value| json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "items": items});
     let resource = |(plural, kind): &(&str, &str)| {
@@ -118,24 +118,24 @@ pub fn core_discovery(request: &Request, kinds: &[(&str, &str)]) -> Option<Reply
     Some(Reply::json(200, body.to_string()))
 }
 
-/// A request as it came.
+/// A request.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The method.
     pub method: Method,
-    /// The header of that name, empty where it is missing.
+    /// The header `content-type`, empty if it is missing.
     pub content_type: String,
     /// The body.
     pub body: Vec<u8>,
     /// The path, without the query.
     pub path: String,
-    /// The query, empty where there is none.
+    /// The query, empty if there is none.
     pub query: String,
-    /// The header of that name, empty where it is missing.
+    /// The header `accept`, empty if it is missing.
     pub accept: String,
-    /// The header `user-agent`, empty where it is missing.
+    /// The header `user-agent`, empty if it is missing.
     pub agent: String,
-    /// The header of that name.
+    /// The header `authorization`.
     pub authorization: Option<String>,
     /// The version of HTTP.
     pub version: Version,
@@ -148,7 +148,7 @@ impl Request {
     }
 }
 
-/// What came to a server.
+/// The traffic of a server.
 #[derive(Debug, Default)]
 pub struct Traffic {
     /// All requests so far.
@@ -157,13 +157,13 @@ pub struct Traffic {
     pub open: Vec<String>,
     /// The number of connections so far.
     pub connections: usize,
-    /// The largest number of requests that waited for their answer at one time.
+    /// The largest number of requests that waited for their answer at the same time.
     pub most_under_way: usize,
     under_way: usize,
 }
 
 impl Traffic {
-    /// Counts the requests with this in path or query.
+    /// Counts the requests whose path or query contains `part`.
     pub fn count(&self, part: &str) -> usize {
         self.requests.iter().filter(|request| request.target().contains(part)).count()
     }
@@ -206,18 +206,20 @@ impl Drop for Server {
 type Script = Arc<dyn Fn(&Request) -> Reply + Send + Sync>;
 
 impl Server {
-    /// Serves HTTP.
+    /// Starts a server for HTTP.
     ///
     /// # Panics
-    /// When no port is free.
+    ///
+    /// If no port is free.
     pub fn start(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Server {
         Server::serve(None, Duration::ZERO, Arc::new(script))
     }
 
-    /// Serves HTTPS; each answer takes `delay`.
+    /// Starts a server for HTTPS; each answer takes `delay`.
     ///
     /// # Panics
-    /// When no port is free.
+    ///
+    /// If no port is free.
     pub fn start_tls(
         tls: rustls::ServerConfig,
         delay: Duration,
@@ -226,10 +228,11 @@ impl Server {
         Server::serve(Some(TlsAcceptor::from(Arc::new(tls))), delay, Arc::new(script))
     }
 
-    /// Takes connections and answers nothing.
+    /// Starts a server that accepts connections and never answers.
     ///
     /// # Panics
-    /// When no port is free.
+    ///
+    /// If no port is free.
     pub fn hanging() -> Server {
         Server::start(|_| Reply::Silence)
     }
@@ -259,7 +262,7 @@ impl Server {
         Server { address, is_https, board, runtime: Some(runtime) }
     }
 
-    /// Returns the address it listens at.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -274,21 +277,22 @@ impl Server {
         self.board.lock().requests.clone()
     }
 
-    /// Returns what came so far; the server does not go on before the guard is dropped.
+    /// Returns the traffic so far; the server is blocked until the guard is dropped.
     pub fn traffic(&self) -> MutexGuard<'_, Traffic> {
         self.board.lock()
     }
 
-    /// Waits until the traffic is so.
+    /// Waits until `holds` returns true for the traffic.
     ///
     /// # Panics
-    /// When it is not so within 45 s.
+    ///
+    /// If it does not within 45 s.
     #[track_caller]
     pub fn until(&self, holds: impl Fn(&Traffic) -> bool) {
         let waited = self.board.moved.wait_timeout_while(self.board.lock(), PATIENCE, |it| !holds(it));
         let (traffic, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         let found = timeout.timed_out().then(|| format!("{traffic:#?}"));
-        // The server goes on to write there.
+        // The server must be able to continue.
         drop(traffic);
         assert!(found.is_none(), "never so: {}", found.unwrap_or_default());
     }
@@ -325,7 +329,7 @@ async fn connection(
             Ok::<_, Infallible>(response)
         }
     });
-    // A client that goes away is no concern of the server.
+    // A client that disconnects is not an error of the server.
     let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
 }
 
@@ -400,7 +404,7 @@ mod tests {
 
     use super::*;
 
-    /// Sends a request of HTTP/1.1.
+    /// Sends a request in HTTP/1.1.
     fn ask(server: &Server, target: &str) -> TcpStream {
         let mut stream = TcpStream::connect(server.address()).expect("a connection");
         write!(stream, "GET {target} HTTP/1.1\r\nhost: a\r\n\r\n").expect("sent");
@@ -417,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_recorded_and_open_answers_known_until_the_client_goes() {
+    fn server_records_requests_and_tracks_open_answers() {
         let server = Server::start(|request| match request.path.as_str() {
             "/stuck" => Reply::stuck("half"),
             _ => Reply::status(404, "NotFound", "no"),
@@ -433,10 +437,10 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_answer_ends_before_its_end() {
+    fn cut_answer_breaks_off() {
         let server = Server::start(|_| Reply::cut("half"));
         let mut all = String::new();
-        // The end comes as an error or as nothing more.
+        // The end is an error or just the end of the stream.
         let _ = ask(&server, "/").read_to_string(&mut all);
         assert!(all.contains("half") && !all.contains("0\r\n\r\n"), "{all}");
     }

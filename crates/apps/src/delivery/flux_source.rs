@@ -1,4 +1,4 @@
-//! The sources of Flux: what keeps them from being fetched or verified.
+//! The sources of Flux, and the problems of fetching and verifying them.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::ObjectKey;
@@ -10,7 +10,7 @@ use crate::objects::Objects;
 use crate::problem::{Axis, Problem, ProblemSeverity, SUSPENDED, UNTRIED};
 use crate::rows::elapsed;
 
-/// Returns what keeps a source from being fetched or verified, whatever it still holds.
+/// Returns the reason why a source cannot be fetched or verified, even if it still holds an older artifact.
 pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) -> Option<Problem> {
     let name = format!("{} {}", key.kind, key.path());
     let found = match objects.get(key.as_ref()) {
@@ -38,7 +38,7 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
     }
     let is = |name: &str, status: &str| Condition::find(&found, name).filter(|it| it.is(status));
     let interval = span(&found.text(&["spec", "interval"]));
-    // What failed says more than that it is not Ready.
+    // A condition that failed says more than that it is not Ready.
     let failed = ["FetchFailed", "StorageOperationFailed", "BuildFailed", "IncludeUnavailable"];
     let failed = failed.iter().find_map(|name| is(name, "True"));
     let unverified = is("SourceVerified", "False");
@@ -69,7 +69,7 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
     Some(problem.says(format!("{name}: {}", condition.text("message"))))
 }
 
-/// Returns the problem of a source that has been about to be fetched for longer than its interval.
+/// Returns the problem of a source that has been due to be fetched for longer than its interval.
 fn unfetched(
     objects: &dyn Objects,
     name: &str,

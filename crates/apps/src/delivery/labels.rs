@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::str::FromStr;
 
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
 
 use super::Declaration;
@@ -244,10 +244,10 @@ impl LabelGroups {
 /// Returns the app that the labels of an object name, where they may.
 pub(crate) fn named<'o>(
     labels: &AppLabels,
-    key: &ObjectKey,
+    key: ObjectKeyRef<'_>,
     object: &Object<'o>,
 ) -> Option<std::borrow::Cow<'o, str>> {
-    if key.namespace.is_empty() || kinds::is_noise(&key.group, &key.kind) {
+    if key.namespace.is_empty() || kinds::is_noise(key.group, key.kind) {
         return None;
     }
     labels.app(object).filter(|app| names::is_short(app))
@@ -266,7 +266,7 @@ pub(crate) fn declare(
     for observed in objects.all() {
         match groups.place(objects, labels, claims, &observed) {
             Place::None => {}
-            Place::In(app, named) => groups.insert(observed.key, app, named),
+            Place::In(app, named) => groups.insert(&observed.key.to_owned(), app, named),
             Place::Unknown(owner) => drop(owners.insert((home, owner))),
         }
     }
@@ -300,21 +300,21 @@ fn says(marked: &BTreeMap<&Named, usize>) -> String {
 }
 
 /// Whether an object was made by a controller that is gone.
-fn is_left_behind(key: &ObjectKey, object: &Object<'_>) -> bool {
+fn is_left_behind(key: ObjectKeyRef<'_>, object: &Object<'_>) -> bool {
     let has = |label: &str| object.at(&["metadata", "labels", label]).is_some();
-    is_mostly_made(&key.group, &key.kind) && OF_MADE.iter().any(|label| has(label))
+    is_mostly_made(key.group, key.kind) && OF_MADE.iter().any(|label| has(label))
 }
 
-/// What the names of claims start with that a StatefulSet makes, with its namespace: `<template>-<StatefulSet>-`.
+/// What the names of claims start with that StatefulSets make, by namespace: `<template>-<StatefulSet>-`.
 pub(crate) fn claim_templates(set: &Observed<'_>) -> Vec<(String, String)> {
     let of = set.object.at(&["spec", "volumeClaimTemplates"]).and_then(Value::items);
     let names = of.into_iter().flatten().filter_map(|it| it.at(&["metadata", "name"])?.as_str());
-    let ObjectKey { namespace, name: set, .. } = set.key;
-    names.map(|name| (namespace.clone(), format!("{name}-{set}-"))).collect()
+    let ObjectKeyRef { namespace, name: set, .. } = set.key;
+    names.map(|name| (namespace.to_owned(), format!("{name}-{set}-"))).collect()
 }
 
 /// Whether a claim was made by a StatefulSet: it has no owner unless the set says that it shall go with it.
-fn is_claim_of(templates: &HashSet<(String, String)>, key: &ObjectKey) -> bool {
+fn is_claim_of(templates: &HashSet<(String, String)>, key: ObjectKeyRef<'_>) -> bool {
     if !key.group.is_empty() || key.kind != "PersistentVolumeClaim" {
         return false;
     }
@@ -322,6 +322,6 @@ fn is_claim_of(templates: &HashSet<(String, String)>, key: &ObjectKey) -> bool {
     ordinal.is_some_and(|(prefix, ordinal)| {
         !ordinal.is_empty()
             && ordinal.bytes().all(|byte| byte.is_ascii_digit())
-            && templates.contains(&(key.namespace.clone(), prefix.to_owned()))
+            && templates.contains(&(key.namespace.to_owned(), prefix.to_owned()))
     })
 }

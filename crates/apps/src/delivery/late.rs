@@ -1,4 +1,4 @@
-//! Syncs that go on for long: what is under way is a problem once it takes longer than such things take.
+//! Syncs that take long: one in progress becomes a problem once it takes longer than usual.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::Object;
@@ -13,11 +13,13 @@ use crate::problem::{Axis, Problem, ProblemSeverity, UNTRIED};
 use crate::rows::elapsed;
 use crate::sync::SyncState;
 
-/// How long what is under way may take before waiting for it any longer makes no sense.
+/// The time that a sync may take before waiting longer makes no sense.
 pub(super) const LONG: SignedDuration = SignedDuration::from_hours(1);
 
-/// Returns the severity of what has been under way since then: waiting after `first`, an error after `last`, nothing
-/// before. Without a time it may have begun a moment ago, or in January.
+/// Returns the severity of an operation that has been running since `since`: waiting after `first`, an error
+/// after `last`, `None` before.
+///
+/// Without a time it may have begun a moment or months ago, and counts as waiting.
 pub(super) fn severity(
     objects: &dyn Objects,
     since: Option<Timestamp>,
@@ -62,7 +64,7 @@ pub(crate) fn problem(
             let since = written(object?, &["status"]);
             (since, "some of its objects wait to be applied, and nothing applies them by itself".to_owned())
         }
-        // What delivers a package says so itself, and a label syncs nothing.
+        // The app that delivers a package reports it itself, and a label syncs nothing.
         Delivery::Porch | Delivery::Label | Delivery::Taffrail => return None,
     };
     of(home, since, LONG, now).map(|problem| problem.says(says))
@@ -90,7 +92,8 @@ pub(super) fn problem_of_argo(home: &dyn Objects, object: &Object<'_>, now: Time
     of(home, argo::begun(object), LONG, now).map(|problem| problem.says(says))
 }
 
-/// Returns the problem of an app of Flux: who gave it more time than usual is not told before that is over.
+/// Returns the problem of an app of Flux that has been reconciled for long; a longer timeout in its spec is
+/// respected.
 fn problem_of_flux(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -> Option<Problem> {
     let timeout = object.at(&["spec", "timeout"]).and_then(Value::as_str);
     let timeout = timeout.and_then(|timeout| span(&timeout)).unwrap_or(LONG);

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
-use taffrail_object::{Object, duration};
+use taffrail_object::{Object, ObjectKeyRef, duration};
 use taffrail_status::{Observed, Trust};
 
 use crate::agreement::Claimant;
@@ -258,10 +258,10 @@ impl Declarations {
         &mut self,
         fleet: &Fleet<'_>,
         cluster: usize,
-        key: &ObjectKey,
+        key: ObjectKeyRef<'_>,
         delivered: Option<&str>,
     ) -> Result<Arc<Release>, Arc<ReleaseError>> {
-        self.release_for(&key.namespace, fleet, cluster, key, delivered)
+        self.release_for(key.namespace, fleet, cluster, key, delivered)
     }
 
     /// Reads a release that an app of the namespace `asker` has, wherever it is stored.
@@ -270,20 +270,20 @@ impl Declarations {
         asker: &str,
         fleet: &Fleet<'_>,
         cluster: usize,
-        key: &ObjectKey,
+        key: ObjectKeyRef<'_>,
         delivered: Option<&str>,
     ) -> Result<Arc<Release>, Arc<ReleaseError>> {
         let release = self.read.read(cluster, fleet.objects(cluster), key, delivered);
         let error = release.as_ref().err().map(|error| &**error);
         if let Some(ReleaseError::MetadataOnly | ReleaseError::Unobserved(_)) = error {
-            self.lacking.insert_for(asker, (cluster, key.clone()));
+            self.lacking.insert_for(asker, (cluster, key.to_owned()));
         }
         release
     }
 
     /// What to say of a release that cannot be read. It is reported, unless whoever read the cluster did so, or is about to
     /// read it.
-    fn unreadable(&mut self, cluster: usize, key: &ObjectKey, error: &ReleaseError) -> String {
+    fn unreadable(&mut self, cluster: usize, key: ObjectKeyRef<'_>, error: &ReleaseError) -> String {
         let message = format!("Helm release {} cannot be read: {error}", key.path());
         if !matches!(error, ReleaseError::Unobserved(_) | ReleaseError::MetadataOnly) {
             self.complain(cluster, key, "Unreadable", &message);
@@ -296,15 +296,15 @@ impl Declarations {
     }
 
     /// Reports what is wrong with an object, unless much was with others that its namespace declares.
-    fn complain(&mut self, cluster: usize, key: &ObjectKey, reason: &str, message: &str) {
+    fn complain(&mut self, cluster: usize, key: ObjectKeyRef<'_>, reason: &str, message: &str) {
         if self.complaints.admit(cluster, key, Subject::Apps, 1) > 0 {
-            let (scope, reason) = (Scope::Object(key.clone()), reason.to_owned());
+            let (scope, reason) = (Scope::Object(key.to_owned()), reason.to_owned());
             self.report(cluster, ScopeError { scope, reason, message: message.to_owned() });
         }
     }
 
     /// Reports what is wrong with a Helm release, unless much was with others of its namespace.
-    fn report_release(&mut self, cluster: usize, key: &ObjectKey, malformed: &[ScopeError]) {
+    fn report_release(&mut self, cluster: usize, key: ObjectKeyRef<'_>, malformed: &[ScopeError]) {
         if malformed.is_empty() {
             return;
         }
@@ -396,12 +396,12 @@ fn is_blank(value: Value<'_>) -> bool {
 fn entries<'v>(
     list: Option<Value<'v>>,
     home: usize,
-    declaring: &ObjectKey,
+    declaring: ObjectKeyRef<'_>,
     found: &mut Declarations,
 ) -> impl Iterator<Item = Value<'v>> + use<'v> {
     let list = list.filter(|list| !list.is_null());
     if list.is_some_and(|list| list.items().is_none()) {
-        let ObjectKey { kind, .. } = declaring;
+        let ObjectKeyRef { kind, .. } = declaring;
         let message = format!("{kind} {}: what should list its objects is no list", declaring.path());
         found.complain(home, declaring, "Malformed", &message);
     }
@@ -415,12 +415,12 @@ const MOST_MALFORMED: usize = 50;
 /// What is wrong with entries of the list of one declaring object.
 struct Malformed<'d> {
     home: usize,
-    declaring: &'d ObjectKey,
+    declaring: ObjectKeyRef<'d>,
     number: usize,
 }
 
 impl<'d> Malformed<'d> {
-    fn of(home: usize, declaring: &'d ObjectKey) -> Malformed<'d> {
+    fn of(home: usize, declaring: ObjectKeyRef<'d>) -> Malformed<'d> {
         Malformed { home, declaring, number: 0 }
     }
 
@@ -451,7 +451,7 @@ impl<'d> Malformed<'d> {
 fn declared_objects<'v>(
     entries: impl Iterator<Item = (usize, Value<'v>)>,
     home: usize,
-    declaring: &ObjectKey,
+    declaring: ObjectKeyRef<'_>,
     found: &mut Declarations,
 ) -> Vec<ObjectKey> {
     let mut bad = Malformed::of(home, declaring);

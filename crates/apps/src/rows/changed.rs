@@ -47,17 +47,17 @@ pub(super) fn questions(
             tell(Question::Storage);
         }
     }
-    if is_pod(key) {
+    if is_pod(key.as_ref()) {
         for pod in both() {
             claims(&pod.object).iter().for_each(|claim| tell(Question::Users(&claim.namespace, &claim.name)));
             leaves(pod).iter().for_each(|node| tell(Question::Leaving(node)));
         }
     }
     let has_pods = |observed: Option<&Observed<'_>>| observed.is_some_and(has_pods);
-    if is_pod(key) && old.is_some() != new.is_some() || has_pods(old) != has_pods(new) {
+    if is_pod(key.as_ref()) && old.is_some() != new.is_some() || has_pods(old) != has_pods(new) {
         tell(Question::Pods(namespace));
     }
-    if is_budget(key) {
+    if is_budget(key.as_ref()) {
         for budget in both() {
             let wanted = wanted(&budget.object);
             if wanted.is_empty() {
@@ -66,7 +66,7 @@ pub(super) fn questions(
             wanted.iter().for_each(|label| tell(Question::Budgets(namespace, Some(label))));
         }
     }
-    if is_definition(key) {
+    if is_definition(key.as_ref()) {
         for definition in both() {
             let (group, kind) = defined(&definition.object);
             tell(Question::Definition(&group, &kind));

@@ -433,11 +433,11 @@ impl Look<'_, '_> {
         for observed in objects.all() {
             let Some((place, asked)) = self.place(&groups, objects, claims, &observed) else { continue };
             if !asked.questions.is_empty() {
-                let node = graph.add(Subject::Labelled(home, observed.key.clone()), asked);
-                labelled.insert((home, observed.key.clone()), node);
+                let node = graph.add(Subject::Labelled(home, observed.key.to_owned()), asked);
+                labelled.insert((home, observed.key.to_owned()), node);
             }
             if let Place::In(app, named) = place {
-                groups.insert(observed.key, app, named);
+                groups.insert(&observed.key.to_owned(), app, named);
             }
         }
         groups
@@ -611,7 +611,7 @@ impl Look<'_, '_> {
             }
             let mut looked_at: BTreeMap<&ObjectKey, Option<String>> = BTreeMap::new();
             let app = |key: &ObjectKey, it: Option<&Observed<'_>>| {
-                let app = it.and_then(|it| labels::named(&self.rows.labels, key, &it.object));
+                let app = it.and_then(|it| labels::named(&self.rows.labels, key.as_ref(), &it.object));
                 app.map(std::borrow::Cow::into_owned)
             };
             if self.goes(Propagation::Labels) {

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use taffrail_object::json::Value;
 use taffrail_object::selector::Operator;
-use taffrail_object::{LabelSelector, Object, ObjectKey};
+use taffrail_object::{LabelSelector, Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::{ClusterState, Observed, assess};
 
 use super::Snapshot;
@@ -41,16 +41,16 @@ impl<K> Default for Keyed<K> {
 }
 
 impl<K: Hash + Eq> Keyed<K> {
-    fn insert(&mut self, place: K, key: &ObjectKey) {
+    fn insert(&mut self, place: K, key: ObjectKeyRef<'_>) {
         let keys = self.0.entry(place).or_default();
-        let at = keys.partition_point(|own| own <= key);
-        keys.insert(at, key.clone());
+        let at = keys.partition_point(|own| own.as_ref() <= key);
+        keys.insert(at, key.to_owned());
     }
 
     /// Removes a key from one place, once.
-    fn remove(&mut self, place: &K, key: &ObjectKey) {
+    fn remove(&mut self, place: &K, key: ObjectKeyRef<'_>) {
         let Some(keys) = self.0.get_mut(place) else { return };
-        if let Ok(at) = keys.binary_search(key) {
+        if let Ok(at) = keys.binary_search_by(|own| own.as_ref().cmp(&key)) {
             keys.remove(at);
         }
         if keys.is_empty() {
@@ -82,33 +82,33 @@ struct Budgets {
 
 impl Budgets {
     fn of<'a>(budgets: impl Iterator<Item = Observed<'a>>) -> Budgets {
-        let budgets: Vec<_> = budgets.map(|it| (wanted(&it.object), it.key.clone())).collect();
+        let budgets: Vec<_> = budgets.map(|it| (wanted(&it.object), it.key)).collect();
         let mut index = Budgets::default();
         for label in budgets.iter().flat_map(|(wanted, _)| wanted) {
             *index.frequency.entry(label.clone()).or_default() += 1;
         }
         for (wanted, budget) in budgets {
-            index.place(wanted, &budget);
+            index.place(wanted, budget);
         }
         index
     }
 
     /// Files a budget under the rarest of the labels that it wants: what all have in common tells none of them apart.
-    fn place(&mut self, wanted: Vec<Label>, budget: &ObjectKey) {
+    fn place(&mut self, wanted: Vec<Label>, budget: ObjectKeyRef<'_>) {
         let rarest = wanted.into_iter().min_by_key(|label| self.frequency.get(label).copied());
-        let keys = self.by_label.entry(budget.namespace.clone()).or_default().entry(rarest).or_default();
-        let at = keys.partition_point(|own| own <= budget);
-        keys.insert(at, budget.clone());
+        let keys = self.by_label.entry(budget.namespace.to_owned()).or_default().entry(rarest).or_default();
+        let at = keys.partition_point(|own| own.as_ref() <= budget);
+        keys.insert(at, budget.to_owned());
     }
 
-    fn insert(&mut self, wanted: Vec<Label>, budget: &ObjectKey) {
+    fn insert(&mut self, wanted: Vec<Label>, budget: ObjectKeyRef<'_>) {
         for label in &wanted {
             *self.frequency.entry(label.clone()).or_default() += 1;
         }
         self.place(wanted, budget);
     }
 
-    fn remove(&mut self, wanted: Vec<Label>, budget: &ObjectKey) {
+    fn remove(&mut self, wanted: Vec<Label>, budget: ObjectKeyRef<'_>) {
         for label in &wanted {
             if let Some(number) = self.frequency.get_mut(label) {
                 *number -= 1;
@@ -117,11 +117,11 @@ impl Budgets {
                 }
             }
         }
-        let Some(places) = self.by_label.get_mut(&budget.namespace) else { return };
+        let Some(places) = self.by_label.get_mut(budget.namespace) else { return };
         // Which of them was the rarest depends on what else was there at the time.
         for place in wanted.into_iter().map(Some).chain([None]) {
             let Some(keys) = places.get_mut(&place) else { continue };
-            let Ok(at) = keys.binary_search(budget) else { continue };
+            let Ok(at) = keys.binary_search_by(|own| own.as_ref().cmp(&budget)) else { continue };
             keys.remove(at);
             if keys.is_empty() {
                 places.remove(&place);
@@ -129,7 +129,7 @@ impl Budgets {
             break;
         }
         if places.is_empty() {
-            self.by_label.remove(&budget.namespace);
+            self.by_label.remove(budget.namespace);
         }
     }
 
@@ -154,15 +154,15 @@ pub(crate) fn labels(value: Option<Value<'_>>) -> Vec<Label> {
     texts.collect::<BTreeMap<_, _>>().into_iter().collect()
 }
 
-pub(crate) fn is_pod(key: &ObjectKey) -> bool {
+pub(crate) fn is_pod(key: ObjectKeyRef<'_>) -> bool {
     key.group.is_empty() && key.kind == "Pod"
 }
 
-pub(crate) fn is_budget(key: &ObjectKey) -> bool {
+pub(crate) fn is_budget(key: ObjectKeyRef<'_>) -> bool {
     key.group == "policy" && key.kind == "PodDisruptionBudget"
 }
 
-pub(crate) fn is_definition(key: &ObjectKey) -> bool {
+pub(crate) fn is_definition(key: ObjectKeyRef<'_>) -> bool {
     key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
 }
 
@@ -243,8 +243,8 @@ impl Indexes {
         }
         if let Some(contents) = self.contents.get_mut() {
             match (old, new) {
-                (None, Some(_)) => contents.insert(key.namespace.clone(), key),
-                (Some(_), None) => contents.remove(&key.namespace, key),
+                (None, Some(_)) => contents.insert(key.namespace.to_owned(), key),
+                (Some(_), None) => contents.remove(&key.namespace.to_owned(), key),
                 _ => {}
             }
         }
@@ -282,7 +282,7 @@ fn count(
     if !is_pod && !has_pods {
         return;
     }
-    let counts = namespaces.entry(observed.key.namespace.clone()).or_default();
+    let counts = namespaces.entry(observed.key.namespace.to_owned()).or_default();
     step(if is_pod { &mut counts.pods } else { &mut counts.with_pods });
 }
 
@@ -338,9 +338,11 @@ impl Snapshot {
         let contents = self.indexes.contents.get_or_init(|| {
             let mut contents: HashMap<String, Vec<_>> = HashMap::new();
             for observed in self.all() {
-                match contents.get_mut(&observed.key.namespace) {
-                    Some(keys) => keys.push(observed.key.clone()),
-                    None => drop(contents.insert(observed.key.namespace.clone(), vec![observed.key.clone()])),
+                match contents.get_mut(observed.key.namespace) {
+                    Some(keys) => keys.push(observed.key.to_owned()),
+                    None => drop(
+                        contents.insert(observed.key.namespace.to_owned(), vec![observed.key.to_owned()]),
+                    ),
                 }
             }
             Keyed(contents)

@@ -24,6 +24,7 @@ mod filter;
 mod find;
 mod flux;
 mod golden;
+mod halves;
 mod helm;
 mod identity;
 mod indexes;

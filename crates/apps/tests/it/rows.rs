@@ -112,7 +112,7 @@ impl World {
     fn pick(&mut self) -> Option<(usize, ObjectKey, Value)> {
         let cluster = self.random.below(self.snapshots.len());
         let snapshot = &self.snapshots[cluster];
-        let keys: Vec<ObjectKey> = snapshot.all().map(|observed| observed.key.clone()).collect();
+        let keys: Vec<ObjectKey> = snapshot.all().map(|observed| observed.key.to_owned()).collect();
         if keys.is_empty() {
             return None;
         }
@@ -126,7 +126,7 @@ impl World {
         let snapshot = &self.snapshots[cluster];
         let keys: Vec<ObjectKey> = snapshot
             .of_kind(&key.group, &key.kind, None)
-            .map(|observed| observed.key.clone())
+            .map(|observed| observed.key.to_owned())
             .filter(|own| own != key)
             .collect();
         let other = (!keys.is_empty()).then(|| self.random.pick(&keys).clone())?;

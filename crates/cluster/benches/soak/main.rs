@@ -28,8 +28,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use taffrail_cluster::index::ScopeState;
 use taffrail_cluster::{Cluster, Contact, Deadline, Kubeconfig, Live, LiveSettings};
+use taffrail_index::ScopeState;
 
 use ground::{Change, Ground};
 use truth::{Difference, Reader};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use taffrail_object::Projection;
+use taffrail_object::{ApiResource, Projection};
 
-use crate::discovery::{ApiResource, Discovery};
+use crate::discovery::Discovery;
 use crate::feed::Scope;
 
 /// Kinds that are left out unless somebody asks for them: second views of what is followed already, what changes all the

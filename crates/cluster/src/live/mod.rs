@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use taffrail_index::{Index, IndexSettings, KindId, ScopeState, Snapshot, Subscription};
 use taffrail_object::json::Parser;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -23,7 +24,6 @@ use crate::connect::Cluster;
 use crate::discovery::Discovery;
 use crate::error::ReadError;
 use crate::feed::{self, Change, Contact, Costs, Delivery, FeedSettings, Feeds, Inbox, ScopeId};
-use crate::index::{Index, IndexSettings, KindId, ScopeState, Snapshot, Subscription};
 use crate::kubeconfig::Context;
 
 pub use kinds::KindSettings;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taffrail_cluster::index::ScopeState as Known;
 use taffrail_cluster::{Contact, Context, FeedSettings, Lists, Scope, ScopeState};
+use taffrail_index::ScopeState as Known;
 use taffrail_sim::{Fault, Fleet, Trouble};
 use taffrail_testkit::objects::{namespace, widgets};
 use taffrail_testkit::server::{Reply, Request, Server, watch_event};
@@ -186,7 +186,7 @@ async fn a_dead_conversion_webhook_breaks_one_kind() {
     let said = SAID.replace('\\', "");
     let dead = cluster.fault(Fault::new(Trouble::ServerError(said.clone())).resource("widgets.example.com"));
     cluster.cut_connections();
-    let widgets = |snapshot: &taffrail_cluster::index::Snapshot| {
+    let widgets = |snapshot: &taffrail_index::Snapshot| {
         let kind = snapshot.find_kind("example.com", "Widget").unwrap();
         snapshot.scope(kind, "shop")
     };

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::{Value, json};
-use taffrail_cluster::index::{Notice, ScopeState, Snapshot};
 use taffrail_cluster::{Cluster, Contact, Deadline, FeedSettings, KindSettings, Lists, Live, LiveSettings};
+use taffrail_index::{Notice, ScopeState, Snapshot};
 use taffrail_sim::{Fault, Fleet, Trouble};
 use taffrail_status::Status;
 use taffrail_testkit::objects::{namespace, widgets};

@@ -1,10 +1,6 @@
-//! The crate against servers that answer as told, and its index without any.
+//! The crate against servers that answer as told.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
-#[macro_use]
-#[path = "../../../../tests/cases.rs"]
-mod cases;
 
 mod bounds;
 mod connecting;
@@ -13,13 +9,6 @@ mod credentials;
 mod discovering;
 mod faults;
 mod feeding;
-mod index;
-mod index_bounds;
-mod index_evidence;
-mod index_live;
-mod index_saved;
-mod index_scopes;
-mod index_tree;
 mod kubeconfigs;
 mod living;
 mod reading;

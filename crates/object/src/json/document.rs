@@ -1,36 +1,36 @@
-//! A validated text with an index of the members that status rules ask for.
+//! A validated text with an index of the members that status rules read.
 
 use super::scan::{self, Error, ErrorKind, Scan};
 use super::string::{means, unescape};
 use super::value::Value;
 
-/// Where a value lies in the text, and the key it has there.
+/// The positions of a member's key and value in the text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
-    /// Of what the key means.
+    /// The tag of the unescaped key.
     tag: Tag,
-    /// Without its quotes; empty for the root and for items.
+    /// The key without its quotes; empty for the root and for items.
     key: (u32, u32),
     value: (u32, u32),
-    /// How many members further the next one is that does not lie in this one.
+    /// The distance in the index to the next member that is not inside this one.
     skip: u32,
-    /// The key holds an escape.
+    /// True if the key contains an escape.
     escaped: bool,
     shape: Shape,
 }
 
-/// What of a value is indexed.
+/// The kind of a value in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shape {
-    /// Nothing.
+    /// A value without indexed parts.
     Leaf,
-    /// An object whose members follow.
+    /// An object; its members follow.
     Object,
-    /// An array whose items follow.
+    /// An array; its items follow.
     Array,
 }
 
-/// The first eight bytes of what a key means, zero-padded: tells most keys from others at once.
+/// The first eight bytes of an unescaped key, zero-padded: they tell most keys apart in one comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Tag(u64);
 
@@ -40,7 +40,7 @@ impl Tag {
     const STATUS: Tag = Tag(u64::from_le_bytes(*b"status\0\0"));
     const CONDITIONS: Tag = Tag(u64::from_le_bytes(*b"conditio"));
 
-    /// Inlined so that the tag of a literal is a constant.
+    /// Returns the tag of a key. Inlined so that the tag of a literal is a constant.
     #[inline(always)]
     fn of(key: &str) -> Tag {
         Tag(scan::first_word(key.as_bytes()))
@@ -48,13 +48,13 @@ impl Tag {
 }
 
 impl Member {
-    /// A member whose value starts at a position.
+    /// Creates a member whose value starts at a position.
     #[inline(always)]
     fn new(tag: Tag, escaped: bool, key: (u32, u32), start: usize) -> Member {
         Member { tag, key, value: (start as u32, 0), skip: 1, escaped, shape: Shape::Leaf }
     }
 
-    /// The key as it stands in the text, without its quotes.
+    /// Returns the raw key in the text, without its quotes.
     fn key<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         &text[self.key.0 as usize..self.key.1 as usize]
     }
@@ -63,20 +63,21 @@ impl Member {
         &text[self.value.0 as usize..self.value.1 as usize]
     }
 
-    /// Whether the key means `key`, given that the tags are the same.
+    /// Returns true if the member's key equals `key`; the tags must be equal already.
     #[inline(always)]
     fn is_called(&self, text: &[u8], key: &str) -> bool {
         let length = (self.key.1 - self.key.0) as usize;
         if self.escaped || (length == key.len() && length > 16) {
             return self.is_oddly_called(text, key);
         }
-        // A raw key holds no zero bytes: up to eight bytes its tag and length say all of it, and up to
-        // sixteen its last eight bytes say the rest.
+        // A raw key contains no zero bytes: up to eight bytes, its tag and length determine it, and up to sixteen, its
+        // last eight bytes add the rest.
         let last = |bytes: &[u8]| bytes.last_chunk().copied().map(u64::from_ne_bytes);
         length == key.len() && (length <= 8 || last(self.key(text)) == last(key.as_bytes()))
     }
 
-    /// Kept apart, for a call in the loops that search costs more than the comparison.
+    /// Compares a key that is long or contains an escape. Kept apart, for a call in the search loops costs more than
+    /// the comparison.
     #[cold]
     #[inline(never)]
     fn is_oddly_called(&self, text: &[u8], key: &str) -> bool {
@@ -88,12 +89,12 @@ impl Member {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Index<'a> {
     text: &'a [u8],
-    /// Itself, then its members or items, each followed by its own.
+    /// The value itself, then its members or items, each followed by its own parts.
     members: &'a [Member],
 }
 
 impl<'a> Index<'a> {
-    /// The JSON text of the value.
+    /// Returns the JSON text of the value.
     pub(super) fn text(&self) -> &'a [u8] {
         self.members.first().map_or(&[], |own| own.value(self.text))
     }
@@ -103,13 +104,13 @@ impl<'a> Index<'a> {
         self.members.first().is_some_and(|own| own.shape == Shape::Array)
     }
 
-    /// The members or items, one after the other.
+    /// Iterates over the members or items.
     #[inline]
     pub(super) fn parts(&self) -> Parts<'a> {
         Parts { text: self.text, members: self.members.get(1..).unwrap_or_default() }
     }
 
-    /// The value of the last member called `key`.
+    /// Returns the value of the last member with this key.
     #[inline]
     pub(super) fn get(&self, key: &str) -> Option<Value<'a>> {
         self.tagged(Tag::of(key), key)
@@ -131,11 +132,11 @@ impl<'a> Index<'a> {
         Some(value(self.text, &self.members[found?..]))
     }
 
-    /// The values of the last members called as `keys` say.
+    /// Returns the values of the last members with these keys.
     #[inline(always)]
     pub(super) fn pick<const N: usize>(&self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
         let tags = keys.map(Tag::of);
-        // Zero is the value itself, which is no member.
+        // Zero is the value itself, which is not a member.
         let mut found = [0; N];
         let mut at = if self.is_array() { self.members.len() } else { 1 };
         while let Some(member) = self.members.get(at) {
@@ -157,7 +158,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// The value of the first of some members.
+/// Returns the value of the first of some members.
 #[inline(always)]
 fn value<'a>(text: &'a [u8], members: &'a [Member]) -> Value<'a> {
     let own = &members[0];
@@ -168,7 +169,7 @@ fn value<'a>(text: &'a [u8], members: &'a [Member]) -> Value<'a> {
     }
 }
 
-/// Iterator over the parts of an [`Index`]: their raw keys and values.
+/// An iterator over the parts of an [`Index`]: their raw keys and values.
 #[derive(Debug, Clone)]
 pub(super) struct Parts<'a> {
     text: &'a [u8],
@@ -187,7 +188,7 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// Validates texts and keeps the memory of its index from one text to the next.
+/// Validates texts, and reuses the memory of its index for the next text.
 #[derive(Debug, Default)]
 pub struct Parser {
     members: Vec<Member>,
@@ -200,7 +201,7 @@ pub struct Document<'a> {
     members: &'a [Member],
 }
 
-/// A document that owns its text and index.
+/// A document that owns its text and its index.
 #[derive(Debug, Clone)]
 pub struct OwnedDocument {
     text: Box<[u8]>,
@@ -208,7 +209,7 @@ pub struct OwnedDocument {
 }
 
 impl Parser {
-    /// A parser with an empty index.
+    /// Returns a parser with an empty index.
     pub fn new() -> Parser {
         Parser::default()
     }
@@ -222,15 +223,14 @@ impl Parser {
         Ok(document)
     }
 
-    /// Validates the first value of `text`; returns it with what follows it and white space.
-    ///
-    /// Texts of several values one after the other are read with it.
+    /// Validates the first value of `text`; returns it with the text behind it, without white space between them. Call
+    /// it repeatedly for a text of several values.
     pub fn parse_first<'p, 't: 'p>(&'p mut self, text: &'t [u8]) -> Result<(Document<'p>, &'t [u8]), Error> {
         let (root, rest) = self.index(text)?;
         Ok((Document { text: root, members: &self.members }, rest))
     }
 
-    /// Fills the index; returns the first value of the text and what follows it, without white space.
+    /// Fills the index; returns the text of the first value and the rest behind it, without white space.
     fn index<'a>(&mut self, text: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), Error> {
         self.members.clear();
         if u32::try_from(text.len()).is_err() {
@@ -247,19 +247,19 @@ impl Parser {
         Ok((&trimmed[..end], &trimmed[rest..]))
     }
 
-    /// Validates the object with which `text` begins, and fills the index with it alone.
+    /// Validates the object at the start of `text`, and replaces the index with its members.
     pub(super) fn root(&mut self, text: &[u8]) -> Scan {
         self.members.clear();
         let root = Member { shape: Shape::Object, ..Member::new(Tag(0), false, (0, 0), 0) };
         self.container(root, |parser| parser.object(text, 0, Level::Root))
     }
 
-    /// The object that the index was filled with.
+    /// Returns the object that the index describes.
     pub(super) fn indexed<'a>(&'a self, text: &'a [u8]) -> Document<'a> {
         Document { text, members: &self.members }
     }
 
-    /// Validates the object at `pos` and indexes its members.
+    /// Validates the object at `pos` and indexes its members; returns its end.
     fn object(&mut self, text: &[u8], pos: usize, level: Level) -> Scan {
         let mut pos = scan::whitespace(text, pos + 1);
         if text.get(pos) == Some(&b'}') {
@@ -295,7 +295,7 @@ impl Parser {
         }
     }
 
-    /// Validates the array at `pos`, the conditions, and indexes its items and their members.
+    /// Validates the array at `pos`, the conditions, and indexes its items and their members; returns its end.
     fn rows(&mut self, text: &[u8], pos: usize) -> Scan {
         let mut pos = scan::whitespace(text, pos + 1);
         if text.get(pos) == Some(&b']') {
@@ -317,7 +317,7 @@ impl Parser {
         }
     }
 
-    /// Enters `member`, whose value ends at `end`.
+    /// Adds `member`, whose value ends at `end`, to the index.
     #[inline(always)]
     fn leaf(&mut self, mut member: Member, end: usize) -> usize {
         member.value.1 = end as u32;
@@ -325,7 +325,7 @@ impl Parser {
         end
     }
 
-    /// Enters `member`, and after it what `scan` enters while it finds the end of its value.
+    /// Adds `member` to the index, then the members that `scan` adds while it searches the end of the value.
     #[inline(always)]
     fn container(&mut self, member: Member, scan: impl FnOnce(&mut Parser) -> Scan) -> Scan {
         let at = self.members.len();
@@ -339,7 +339,7 @@ impl Parser {
     }
 }
 
-/// Where in a Kubernetes object the scanner is; only these parts are indexed.
+/// The scanner's position in a Kubernetes object; only these parts are indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
@@ -351,9 +351,9 @@ enum Level {
 }
 
 impl Level {
-    /// The level of an object that is the value of a key.
+    /// Returns the level of the object under a key; `None` if it is not indexed.
     ///
-    /// A longer key with the same tag may be taken for one of the three; indexing one too many is harmless.
+    /// A longer key with the same tag may be taken for one of the three; one index too many is harmless.
     fn section(self, tag: Tag) -> Option<Level> {
         match tag {
             _ if self != Level::Root => None,
@@ -363,7 +363,7 @@ impl Level {
         }
     }
 
-    /// How many objects and arrays are open around the values of members.
+    /// Returns the number of objects and arrays around the values of members.
     fn depth(self) -> u32 {
         match self {
             Level::Root => 1,
@@ -378,7 +378,7 @@ fn trailing(offset: usize, found: u8) -> Error {
 }
 
 impl<'a> Document<'a> {
-    /// The one value of the text.
+    /// Returns the value of the text.
     pub fn root(&self) -> Value<'a> {
         if self.text.first() == Some(&b'{') {
             Value::indexed(Index { text: self.text, members: self.members })
@@ -401,12 +401,12 @@ impl OwnedDocument {
         Ok(OwnedDocument { text, members: parser.members.into_boxed_slice() })
     }
 
-    /// The text, without surrounding white space.
+    /// Returns the text, without surrounding white space.
     pub fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// The one value of the text.
+    /// Returns the value of the text.
     pub fn root(&self) -> Value<'_> {
         Document { text: &self.text, members: &self.members }.root()
     }

@@ -1,30 +1,31 @@
-//! Objects as they travel: in a page of a list, or in a line of a watch.
+//! Reads objects in the envelopes of API servers: a page of a list, or a line of a watch.
 
 use super::document::{Document, Parser};
 use super::scan::{self, Error, ErrorKind, Scan};
 use super::string::unescape;
 use super::value::Value;
 
-/// A part of what an API server sends around objects.
+/// A part of an envelope.
 #[derive(Debug)]
 pub enum Part<'a> {
-    /// An object: an item of `items`, or what `object` holds.
+    /// An object: an item of `items`, or the value of `object`.
     Object(Document<'a>),
-    /// An item of `items`, or what `object` holds, that is no JSON object.
+    /// An item of `items`, or the value of `object`, that is not a JSON object.
     Other(Value<'a>),
-    /// Any other member: its key as it stands in the text, and its value.
+    /// Any other member: its raw key in the text, and its value.
     Member(&'a [u8], Value<'a>),
 }
 
 impl Parser {
-    /// Visits the members of the one JSON object in `text` in their order, and of a member called `items` each item:
-    /// a list or an event of a watch is read so, each byte once and each object with an index of its own, as
-    /// [`Parser::parse`] makes it.
+    /// Calls `visit` for each member of the JSON object in `text` in their order, and for a member `items` with each
+    /// item. Lists and watch events are read so: each byte is read once, and each object gets an index of its own, as
+    /// from [`Parser::parse`].
     ///
-    /// What was visited before an error was sound. Objects that stand twice, in a second `items`, are visited twice.
+    /// Parts that were visited before an error are valid. Objects in a second `items` are visited too.
     ///
     /// # Errors
-    /// When `text` is not exactly one JSON object with optional white space around it.
+    ///
+    /// If `text` is not exactly one JSON object with optional white space around it.
     pub fn envelope(&mut self, text: &[u8], mut visit: impl FnMut(Part<'_>)) -> Result<(), Error> {
         if u32::try_from(text.len()).is_err() {
             return Err(Error { offset: 0, kind: ErrorKind::TooLong });
@@ -65,7 +66,7 @@ impl Parser {
         }
     }
 
-    /// Visits the items of the array at `pos`.
+    /// Visits the items of the array at `pos`; returns its end.
     fn items(&mut self, text: &[u8], pos: usize, visit: &mut impl FnMut(Part<'_>)) -> Scan {
         let mut pos = scan::whitespace(text, pos + 1);
         if text.get(pos) == Some(&b']') {
@@ -81,7 +82,7 @@ impl Parser {
         }
     }
 
-    /// Visits the value at `pos`.
+    /// Visits the value at `pos`; returns its end.
     fn travelling(&mut self, text: &[u8], pos: usize, visit: &mut impl FnMut(Part<'_>)) -> Scan {
         if text.get(pos) != Some(&b'{') {
             let end = scan::value(text, pos, 2)?;

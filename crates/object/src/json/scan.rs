@@ -1,38 +1,38 @@
-//! The validating scanner: finds where a value ends, and that every byte of it is JSON.
+//! The validating scanner: finds the end of a value, and checks that every byte of it is JSON.
 
 use std::fmt;
 
 use wide::u8x16;
 
-/// How deep objects and arrays may nest; the limit of Go's decoder.
+/// The maximum depth of nested objects and arrays; the limit of Go's decoder.
 pub const MAX_DEPTH: u32 = 10_000;
 
-/// Why a text is not JSON, and at which byte.
+/// The reason a text is not JSON, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} at byte {offset}")]
 pub struct Error {
-    /// Offset from the start of the text, in bytes.
+    /// The offset from the start of the text, in bytes.
     pub offset: usize,
-    /// What is wrong there.
+    /// The error at the offset.
     pub kind: ErrorKind,
 }
 
-/// What is wrong with a text that is not JSON.
+/// The kinds of errors in a JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The text ends inside a value.
     UnexpectedEnd,
-    /// A byte that cannot stand where it does.
+    /// A byte that is not allowed in its place.
     UnexpectedByte {
         /// The byte found.
         found: u8,
-        /// What could have stood there.
+        /// The bytes that are allowed in its place, for people.
         expected: &'static str,
     },
     /// A raw control character inside a string.
     ControlCharacter(u8),
-    /// A backslash followed by something that is no escape.
+    /// A backslash that does not begin an escape.
     BadEscape,
     /// More than [`MAX_DEPTH`] nested objects and arrays.
     TooDeep,
@@ -61,7 +61,7 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// A byte in quotes, as people write it.
+/// A byte in quotes, printable for people.
 struct Shown(u8);
 
 impl fmt::Display for Shown {
@@ -73,7 +73,7 @@ impl fmt::Display for Shown {
     }
 }
 
-/// What a step of the scanner comes to. The error is boxed so that the result travels in registers.
+/// The result of a step of the scanner. The error is boxed so that the result fits in registers.
 pub(super) type Scan<T = usize> = Result<T, Box<Error>>;
 
 #[cold]
@@ -92,11 +92,11 @@ pub(super) fn unexpected<T>(text: &[u8], offset: usize, expected: &'static str) 
     error(offset, kind)
 }
 
-/// The first position at or after `pos` that is not white space.
+/// Returns the first position at or after `pos` that is not white space.
 #[inline(always)]
 pub(super) fn whitespace(text: &[u8], pos: usize) -> usize {
     match text.get(pos) {
-        // Most JSON is written without.
+        // Most JSON is written without white space.
         Some(byte) if *byte > b' ' => pos,
         _ => skip_whitespace(text, pos),
     }
@@ -109,10 +109,9 @@ fn skip_whitespace(text: &[u8], mut pos: usize) -> usize {
     pos
 }
 
-/// Whether an object or an array is being read, for as many levels as are open.
+/// A stack of open containers; each is an object or an array.
 ///
-/// The innermost 64 levels are bits of one word; deeper nesting, which real objects do not have,
-/// spills into a vector.
+/// The innermost 64 levels are bits of one word; deeper nesting, which real objects do not have, spills into a vector.
 #[derive(Default)]
 struct Open {
     bits: u64,
@@ -239,7 +238,7 @@ pub(super) fn colon(text: &[u8], pos: usize) -> Scan {
     Ok(whitespace(text, pos + 1))
 }
 
-/// A key as it stands in a text.
+/// A raw key.
 pub(super) struct RawKey {
     /// The position after its closing quote.
     pub(super) end: usize,
@@ -247,7 +246,7 @@ pub(super) struct RawKey {
     pub(super) word: Option<u64>,
 }
 
-/// Validates the key whose opening quote is at `pos`.
+/// Validates the key whose opening quote is at `pos`, and returns it.
 #[inline(always)]
 pub(super) fn tagged_key(text: &[u8], pos: usize) -> Scan<RawKey> {
     if let Some([b'"', block @ ..]) = text.get(pos..).and_then(|rest| rest.first_chunk::<17>()) {
@@ -269,7 +268,7 @@ pub(super) fn tagged_key(text: &[u8], pos: usize) -> Scan<RawKey> {
     odd_key(text, pos)
 }
 
-/// [`tagged_key`] for keys that are long, hold an escape or stand at the end of the text.
+/// Validates as [`tagged_key`] a key that is long, contains an escape or stands at the end of the text.
 #[inline(never)]
 fn odd_key(text: &[u8], pos: usize) -> Scan<RawKey> {
     if text.get(pos) != Some(&b'"') {
@@ -280,7 +279,7 @@ fn odd_key(text: &[u8], pos: usize) -> Scan<RawKey> {
     Ok(RawKey { end, word: (!raw.contains(&b'\\')).then(|| first_word(raw)) })
 }
 
-/// The first eight bytes, zero-padded.
+/// Returns the first eight bytes, zero-padded.
 #[inline(always)]
 pub(super) fn first_word(bytes: &[u8]) -> u64 {
     if let Some(word) = bytes.first_chunk() {
@@ -293,7 +292,7 @@ pub(super) fn first_word(bytes: &[u8]) -> u64 {
     word
 }
 
-/// Requires `byte` at `pos`.
+/// Requires `byte` at `pos`; returns the position after it.
 pub(super) fn expect(text: &[u8], pos: usize, byte: u8, expected: &'static str) -> Scan {
     if text.get(pos) == Some(&byte) { Ok(pos + 1) } else { unexpected(text, pos, expected) }
 }
@@ -311,38 +310,38 @@ fn special(word: u64) -> u64 {
     (quote_or_control | backslash) & !word & HIGHS
 }
 
-/// Whether a JSON string may hold these eight bytes as they are, and all of them are ASCII.
+/// Returns true if all eight bytes are ASCII and may stand in a JSON string unescaped.
 #[inline(always)]
 pub(super) fn plain_ascii(word: [u8; 8]) -> bool {
     let word = u64::from_le_bytes(word);
     special(word) | (word & HIGHS) == 0
 }
 
-/// [`special`] for sixteen bytes: each of them is 255 where it is marked and 0 elsewhere.
+/// Marks bytes as [`special`] does, for sixteen bytes: a marked byte becomes 255, others 0.
 #[inline(always)]
 fn special_bytes(bytes: u8x16) -> u8x16 {
     let control = bytes.min(u8x16::splat(0x1f)).simd_eq(bytes);
     control | bytes.simd_eq(u8x16::splat(b'"')) | bytes.simd_eq(u8x16::splat(b'\\'))
 }
 
-/// The number of plain string characters at the start of a block.
+/// Returns the number of plain string characters at the start of a block.
 #[inline(always)]
 fn plain_bytes(block: &[u8; 16]) -> usize {
     (special_bytes(u8x16::new(*block)).to_bitmask() | 1 << 16).trailing_zeros() as usize
 }
 
-/// [`plain_ascii`] for sixteen bytes.
+/// Returns true as [`plain_ascii`] does, for sixteen bytes.
 #[inline(always)]
 pub(super) fn plain_ascii_block(block: &[u8; 16]) -> bool {
     let bytes = u8x16::new(*block);
-    // What is not ASCII has its high bit set already.
+    // Bytes that are not ASCII have their high bit set already.
     (special_bytes(bytes) | bytes).to_bitmask() == 0
 }
 
 /// Validates the string whose opening quote is at `pos`; returns the position after its closing quote.
 #[inline(always)]
 pub(super) fn string(text: &[u8], pos: usize) -> Scan {
-    // Most strings are short; only for them it pays to stay inside the caller's loop.
+    // Most strings are short; only they are worth code inside the caller's loop.
     if let Some([_, block @ ..]) = text.get(pos..).and_then(|rest| rest.first_chunk::<17>()) {
         let length = plain_bytes(block);
         if block.get(length) == Some(&b'"') {
@@ -353,7 +352,7 @@ pub(super) fn string(text: &[u8], pos: usize) -> Scan {
     rest_of_string(text, pos + 1)
 }
 
-/// Validates what is left of a string at `pos`; returns the position after its closing quote.
+/// Validates the rest of a string from `pos`; returns the position after its closing quote.
 #[inline(never)]
 fn rest_of_string(text: &[u8], mut pos: usize) -> Scan {
     loop {
@@ -415,7 +414,7 @@ fn digits(text: &[u8], mut pos: usize) -> Scan {
 /// Validates the number at `pos`; returns its end.
 #[inline(always)]
 pub(super) fn number(text: &[u8], pos: usize) -> Scan {
-    // Most numbers count something small.
+    // Most numbers are small counts.
     match text.get(pos..).and_then(|rest| rest.first_chunk()) {
         Some([b'0'..=b'9', b',' | b'}', _]) => Ok(pos + 1),
         Some([b'1'..=b'9', b'0'..=b'9', b',' | b'}']) => Ok(pos + 2),
@@ -425,7 +424,7 @@ pub(super) fn number(text: &[u8], pos: usize) -> Scan {
 
 #[inline(never)]
 fn any_number(text: &[u8], start: usize) -> Scan {
-    // Without an exponent a number needs more digits than this to overflow a 64-bit float.
+    // Without an exponent, a number needs more digits than this to overflow a 64-bit float.
     const SURELY_FINITE: usize = 300;
 
     let mut pos = start;

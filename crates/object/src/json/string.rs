@@ -1,17 +1,17 @@
-//! Strings: from their escaped form in a text to what they mean, and back.
+//! Strings: from their escaped form in a text to their meaning, and back.
 
 use std::borrow::Cow;
 
 use super::scan::{plain_ascii, plain_ascii_block};
 
-/// Whether the raw inside of a string means `text`.
+/// Returns true if the raw inside of a string, unescaped, equals `text`.
 #[inline]
 pub(super) fn means(raw: &[u8], text: &str) -> bool {
     let text = text.as_bytes();
     if raw.len() <= text.len() {
         return raw == text;
     }
-    // Escapes only ever lengthen, and the first one stands where the two differ.
+    // Escapes only ever lengthen a text, and the first one is where the two differ.
     let differ = raw.iter().zip(text).position(|(one, other)| one != other).unwrap_or(text.len());
     raw[differ] == b'\\' && unescape(raw).as_bytes() == text
 }
@@ -73,14 +73,14 @@ fn unescape_one<'a>(rest: &'a [u8], out: &mut String) -> &'a [u8] {
     rest.get(length..).unwrap_or_default()
 }
 
-/// The four hex digits of a `\u` escape at the start of `rest`.
+/// Parses the four hex digits of a `\\u` escape at the start of `rest`.
 fn code_unit(rest: &[u8]) -> Option<u32> {
     let digits = rest.strip_prefix(b"\\u")?.get(..4)?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// What a byte of a string is written as: itself (0), a two-character escape, `\u00..` (`u`), or
-/// perhaps the start of U+2028 or U+2029 (0xe2).
+/// The escape of each byte: 0 for itself, the second character of an escape, `u` for `\\u00..`, or 0xe2 for a byte that
+/// may start U+2028 or U+2029.
 const ESCAPES: [u8; 256] = {
     let mut escapes = [0; 256];
     let mut control = 0;
@@ -99,7 +99,7 @@ const ESCAPES: [u8; 256] = {
     escapes
 };
 
-/// Whether a string may stand in JSON as it is, and is ASCII.
+/// Returns true if a text is ASCII and may stand in a JSON string unescaped.
 #[inline]
 pub(super) fn is_plain_ascii(bytes: &[u8]) -> bool {
     // The last block or word may overlap the one before.
@@ -124,7 +124,7 @@ pub fn write_string(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends `text` to `out` as it stands inside a JSON string; see [`write_string`].
+/// Appends `text` to `out` as the inside of a JSON string; see [`write_string`].
 pub fn write_escaped(text: &str, out: &mut Vec<u8>) {
     if is_plain_ascii(text.as_bytes()) {
         out.extend_from_slice(text.as_bytes());

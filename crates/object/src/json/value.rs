@@ -6,7 +6,7 @@ use super::document::{Index, Parts};
 use super::scan;
 use super::string::{is_plain_ascii, means, unescape, write_escaped};
 
-/// The kinds of JSON values; whole numbers that fit `i64` are told from other numbers.
+/// The kinds of JSON values; integers that fit `i64` are distinct from other numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `null`
@@ -36,7 +36,7 @@ enum Repr<'a> {
     Tree(&'a serde_json::Value),
 }
 
-/// A value nests too deeply to be built as a tree.
+/// The error for a value that nests too deeply to be built as a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("nested too deeply to be rewritten")]
 pub struct TooDeep;
@@ -48,19 +48,19 @@ impl<'a> From<&'a serde_json::Value> for Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// A value of validated text without surrounding white space.
+    /// Returns a view of validated text without surrounding white space.
     #[inline(always)]
     pub(super) fn text_of(text: &'a [u8]) -> Value<'a> {
         Value(Repr::Text(text))
     }
 
-    /// A value whose parts are indexed: an object, or an array.
+    /// Returns a view of an object or an array whose parts are indexed.
     #[inline(always)]
     pub(super) fn indexed(index: Index<'a>) -> Value<'a> {
         Value(Repr::Indexed(index))
     }
 
-    /// The JSON text of this value, or `None` for a part of a tree.
+    /// Returns the JSON text of this value, or `None` for a part of a tree.
     #[inline]
     pub fn text(self) -> Option<&'a [u8]> {
         match self.0 {
@@ -70,7 +70,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Which kind of value this is.
+    /// Returns the kind of this value.
     #[inline]
     pub fn kind(self) -> Kind {
         match self.0 {
@@ -102,7 +102,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether this is `null`.
+    /// Returns true if this is `null`.
     #[inline]
     pub fn is_null(self) -> bool {
         match self.0 {
@@ -112,7 +112,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The last member called `key`, if this is an object that has one.
+    /// Returns the last member with this key, if this is an object that has one.
     #[inline]
     pub fn get(self, key: &str) -> Option<Value<'a>> {
         match self.0 {
@@ -124,7 +124,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The last members called as `keys` say, found in one pass.
+    /// Returns the last members with these keys, found in one pass.
     #[inline]
     pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
         match self.0 {
@@ -133,7 +133,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// [`Value::pick`] where there is no index.
+    /// Does the work of [`Value::pick`] without an index.
     #[inline(never)]
     fn search<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
         match self.0 {
@@ -143,13 +143,13 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value that a chain of [`Value::get`] leads to.
+    /// Returns the value at a path of keys.
     #[inline]
     pub fn at(self, path: &[&str]) -> Option<Value<'a>> {
         path.iter().try_fold(self, |value, key| value.get(key))
     }
 
-    /// The string, unescaped.
+    /// Returns the unescaped string; `None` for other kinds.
     #[inline]
     pub fn as_str(self) -> Option<Cow<'a, str>> {
         match self.0 {
@@ -159,7 +159,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Appends the string, as it stands inside a JSON string, to `out`; nothing if this is no string.
+    /// Appends the string to `out` as the inside of a JSON string; nothing if this is not a string.
     pub fn write_escaped(self, out: &mut Vec<u8>) {
         match self.0 {
             Repr::Text([b'"', raw @ .., b'"']) if is_plain_ascii(raw) => out.extend_from_slice(raw),
@@ -167,7 +167,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether this is the string `text`.
+    /// Returns true if this is the string `text`.
     #[inline]
     pub fn is_str(self, text: &str) -> bool {
         match self.0 {
@@ -177,7 +177,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The number, if it is whole and fits.
+    /// Returns the number if it is an integer that fits.
     #[inline]
     pub fn as_i64(self) -> Option<i64> {
         match self.0 {
@@ -187,7 +187,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// `true` or `false`.
+    /// Returns the truth value; `None` for other kinds.
     #[inline]
     pub fn as_bool(self) -> Option<bool> {
         match self.0 {
@@ -198,7 +198,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The items of an array, in order.
+    /// Iterates over the items of an array in order; `None` for other kinds.
     #[inline]
     pub fn items(self) -> Option<Items<'a>> {
         match self.0 {
@@ -209,14 +209,15 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The objects of an array, each as the values of its last members called as `keys` say; what is no
-    /// object is given back as it is.
+    /// Iterates over the objects of an array: for each, the values of its last members with these keys. Items that are
+    /// not objects are returned as errors. `None` for other kinds.
     #[inline]
     pub fn rows<const N: usize>(self, keys: [&str; N]) -> Option<Rows<'a, '_, N>> {
         Some(Rows { items: self.items()?, keys })
     }
 
-    /// The members of an object in the order of the text, duplicates included (the last one counts).
+    /// Iterates over the members of an object in the order of the text, duplicates included (the last one counts);
+    /// `None` for other kinds.
     #[inline]
     pub fn members(self) -> Option<Members<'a>> {
         match self.0 {
@@ -229,10 +230,11 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Builds a tree, for those who must rewrite a value.
+    /// Builds a tree, for callers that change values.
     ///
     /// # Errors
-    /// When the value nests deeper than 128 levels: trees are built and dropped by recursion.
+    ///
+    /// If the value nests deeper than 128 levels, as trees are built and dropped by recursion.
     pub fn to_tree(self) -> Result<serde_json::Value, TooDeep> {
         self.tree_within(128)
     }
@@ -261,7 +263,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The number as a float.
+    /// Returns the number as a float; `None` for other kinds.
     #[inline]
     pub fn as_f64(self) -> Option<f64> {
         match self.0 {
@@ -272,10 +274,10 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The value of a number literal without fraction and exponent, if it fits.
+/// Parses a number without fraction and exponent, if it fits.
 #[inline]
 fn integer(text: &[u8]) -> Option<i64> {
-    // So few digits can neither overflow nor have a sign among them.
+    // So few digits cannot overflow; a sign makes the fold fail.
     if text.len() <= 8
         && let Some(number) = text.iter().try_fold(0, |sum, &byte| {
             let digit = byte.wrapping_sub(b'0');
@@ -287,7 +289,7 @@ fn integer(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Iterator over the items of an array.
+/// An iterator over the items of an array.
 #[derive(Debug, Clone)]
 pub struct Items<'a>(ItemsRepr<'a>);
 
@@ -298,7 +300,8 @@ enum ItemsRepr<'a> {
     Tree(std::slice::Iter<'a, serde_json::Value>),
 }
 
-/// The position of the next item or key after white space and a comma; the end of a container is no item.
+/// Returns the position of the next item or key, behind white space and a comma. The end of the container is not an
+/// item.
 fn next_start(text: &[u8], pos: usize) -> usize {
     let pos = scan::whitespace(text, pos);
     if text.get(pos) == Some(&b',') { scan::whitespace(text, pos + 1) } else { pos }
@@ -321,7 +324,7 @@ impl<'a> Iterator for Items<'a> {
     }
 }
 
-/// Iterator over the objects of an array; see [`Value::rows`].
+/// An iterator over the objects of an array; see [`Value::rows`].
 #[derive(Debug, Clone)]
 pub struct Rows<'a, 'k, const N: usize> {
     items: Items<'a>,
@@ -332,7 +335,7 @@ impl<'a, const N: usize> Iterator for Rows<'a, '_, N> {
     type Item = Result<[Option<Value<'a>>; N], Value<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // In a text the members are read at once: to find the end of an object first is to read it twice.
+        // In a text the members are read immediately: finding the end of an object first would read it twice.
         if let ItemsRepr::Text { text, pos } = &mut self.items.0 {
             let start = next_start(text, *pos);
             if text.get(start) == Some(&b'{') {
@@ -349,7 +352,7 @@ impl<'a, const N: usize> Iterator for Rows<'a, '_, N> {
     }
 }
 
-/// Iterator over the members of an object.
+/// An iterator over the members of an object.
 #[derive(Debug, Clone)]
 pub struct Members<'a>(MembersRepr<'a>);
 
@@ -361,7 +364,7 @@ enum MembersRepr<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Reads to the end; the values of the last members called as `keys` say.
+    /// Reads all members; returns the values of the last ones with these keys.
     fn pick<const N: usize>(&mut self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
         let mut found = [None; N];
         while let Some((raw, value)) = self.next_raw() {
@@ -374,7 +377,7 @@ impl<'a> Members<'a> {
         found
     }
 
-    /// The next member of a text with its key as it stands there; nothing for a tree.
+    /// Returns the next member of a text with its raw key; `None` for a tree.
     fn next_raw(&mut self) -> Option<(&'a [u8], Value<'a>)> {
         match &mut self.0 {
             MembersRepr::Text { text, pos } => {

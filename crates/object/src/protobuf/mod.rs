@@ -1,8 +1,8 @@
-//! Objects in Protobuf, as API servers send them to those who ask and as typed clients write them.
+//! Converts Kubernetes' Protobuf, which API servers send on request and typed clients write, to JSON.
 //!
-//! They become the text that the same object is in JSON: so everything else reads one form. What JSON leaves out of an
-//! object because it is empty is left out here. What Protobuf does not carry is not there: an object within an object,
-//! such as the template of a claim, has no `apiVersion` and no `kind`.
+//! The result is the JSON of the same object, so everything else reads one form. Empty fields that JSON omits are
+//! omitted here. Protobuf does not carry the type of an object within an object: the template of a claim has no
+//! `apiVersion` and no `kind`.
 
 pub mod schema;
 
@@ -16,42 +16,43 @@ use schema::{Field, Kind, Message, Shape};
 
 use crate::json::{Parser, write_string};
 
-/// How Kubernetes marks its own envelope.
+/// The first bytes of Kubernetes' Protobuf envelope.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// How deep messages may be in one another: deeper than any object is, and nothing to a stack.
+/// The maximum nesting of messages: deeper than any object, and harmless to the stack.
 const DEEPEST: usize = 64;
 
-/// Why something cannot be read.
+/// The reasons a message cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtobufError {
-    /// It is no Protobuf, or not that of the kind it names.
+    /// A body that is not Protobuf, or not that of the kind it names.
     #[error("it is no Protobuf of Kubernetes, or not of the kind that it names")]
     Malformed,
-    /// Its kind is not among those whose fields are known.
+    /// A kind whose fields are not known.
     #[error("the fields of {api_version} {kind} are not known")]
     UnknownKind {
-        /// Its group and version.
+        /// The group and version.
         api_version: String,
-        /// Its kind.
+        /// The kind.
         kind: String,
     },
 }
 
-/// How much of an object is written.
+/// The extent to which an object is converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// All of it.
+    /// The whole object.
     Whole,
-    /// All but `metadata.managedFields`, which is about half of an object, and read by few.
+    /// The object without `metadata.managedFields`, which are about half of it and rarely read.
     Unmanaged,
 }
 
 /// Appends the object in `body` to `out`, as JSON.
 ///
 /// # Errors
-/// When it cannot be read. What was appended by then is of no use.
+///
+/// If it cannot be read; `out` then has incomplete text behind its former end.
 pub fn write_json(body: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), ProtobufError> {
     let envelope = Envelope::read(body).ok_or(ProtobufError::Malformed)?;
     let (group, version) = envelope.api_version.split_once('/').unwrap_or(("", &envelope.api_version));
@@ -70,10 +71,11 @@ pub fn write_json(body: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), 
     Ok(())
 }
 
-/// Appends an event of a watch to `out`: the line that it is in JSON, without an end of line.
+/// Appends a watch event to `out`, as a line of JSON without a line end.
 ///
 /// # Errors
-/// As [`write_json`].
+///
+/// As in [`write_json`].
 pub fn write_event(frame: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), ProtobufError> {
     let (mut name, mut object): (&[u8], &[u8]) = (&[], &[]);
     let mut read = || {
@@ -95,7 +97,7 @@ pub fn write_event(frame: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-/// What is around an object: its version, its kind, and the object itself.
+/// The envelope of an object: its version, its kind, and its bytes.
 struct Envelope<'a> {
     api_version: Cow<'a, str>,
     kind: Cow<'a, str>,
@@ -117,7 +119,7 @@ impl<'a> Envelope<'a> {
                     }
                 }
                 (2, Payload::Bytes(bytes)) => envelope.raw = bytes,
-                // Nobody compresses here.
+                // API servers never compress.
                 (3, Payload::Bytes(encoding)) if !encoding.is_empty() => return None,
                 _ => {}
             }
@@ -129,11 +131,11 @@ impl<'a> Envelope<'a> {
 enum Payload<'a> {
     Number(u64),
     Bytes(&'a [u8]),
-    /// Of a type that no field here has.
+    /// A payload of a type that no known field has.
     Other,
 }
 
-/// The fields of a message, in order; `None` once where they are damaged.
+/// An iterator over the fields of a message, in order; yields `None` for damaged ones.
 #[derive(Clone)]
 struct Fields<'a>(&'a [u8]);
 
@@ -192,7 +194,7 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// The first bytes under a number.
+/// Returns the bytes of the first field with this number.
 fn first(message: &[u8], wanted: u64) -> Option<Option<&[u8]>> {
     for field in Fields(message) {
         if let (number, Payload::Bytes(bytes)) = field?
@@ -204,7 +206,7 @@ fn first(message: &[u8], wanted: u64) -> Option<Option<&[u8]>> {
     Some(None)
 }
 
-/// The number under each of the first three numbers of a message.
+/// Returns the integers of the first fields, indexed by field number.
 fn numbers(message: &[u8]) -> Option<[Option<i64>; 4]> {
     let mut all = [None; 4];
     for field in Fields(message) {
@@ -217,7 +219,7 @@ fn numbers(message: &[u8]) -> Option<[Option<i64>; 4]> {
     Some(all)
 }
 
-/// What JSON leaves out of a field that need not be there.
+/// Returns true for a value that JSON omits in an optional field.
 fn is_zero(value: &[u8]) -> bool {
     matches!(value, b"null" | b"false" | b"0" | b"\"\"" | b"[]" | b"{}")
 }
@@ -225,17 +227,17 @@ fn is_zero(value: &[u8]) -> bool {
 struct Writer<'w> {
     out: &'w mut Vec<u8>,
     extent: Extent,
-    /// How many more messages may be in one another.
+    /// The number of levels that messages may still nest.
     depth: usize,
 }
 
 impl Writer<'_> {
-    /// Writes the fields of a message as members of the object that is open. Fields that are not known are left out, as
-    /// every reader of Protobuf does.
+    /// Writes the fields of a message as members of the open object. Skips unknown fields, as every reader of Protobuf
+    /// does.
     fn members(&mut self, bytes: &[u8], known: &Message, is_first: &mut bool) -> Option<()> {
         self.depth = self.depth.checked_sub(1)?;
         let mut fields = Fields(bytes);
-        // The lists and maps that were written.
+        // A bit for each list and map that was written.
         let mut written = 0_u128;
         while let Some(next) = fields.next() {
             let (number, payload) = next?;
@@ -266,7 +268,7 @@ impl Writer<'_> {
                 }
                 continue;
             }
-            // Who writes them writes all elements one after the other; two lists of one name would hide one.
+            // Writers put all elements one after the other; two lists of the same name would hide one.
             let bit = 1_u128.checked_shl(u32::try_from(place).ok()?)?;
             if written & bit != 0 {
                 return None;
@@ -292,7 +294,7 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// An element of a list, or an entry of a map.
+    /// Writes an element of a list, or an entry of a map.
     fn element(&mut self, field: &Field, payload: &Payload<'_>) -> Option<()> {
         if field.shape == Shape::List {
             return self.value(field, payload);
@@ -320,7 +322,7 @@ impl Writer<'_> {
             (Kind::Text, Payload::Bytes(bytes)) => write_string(&text(bytes), self.out),
             (Kind::Bytes, Payload::Bytes(bytes)) => write_string(&STANDARD.encode(bytes), self.out),
             (Kind::Raw, Payload::Bytes(bytes)) => match first(bytes, 1)? {
-                // What is written here must not end before it ends.
+                // Raw JSON must be one complete value, so that it cannot close the object around it.
                 Some(raw) => {
                     Parser::new().parse(raw).ok()?;
                     self.out.extend_from_slice(raw);
@@ -345,7 +347,7 @@ impl Writer<'_> {
                 self.out.push(b']');
             }
             (Kind::Either, Payload::Bytes(bytes)) => {
-                // Which of the two, the number, the text.
+                // The type (number or text), the number, the text.
                 let [_, which, number, _] = numbers(bytes)?;
                 match which {
                     Some(1) => write_string(&text(first(bytes, 3)?.unwrap_or_default()), self.out),
@@ -362,7 +364,7 @@ impl Writer<'_> {
                 self.members(bytes, field.inside()?, &mut true)?;
                 self.out.push(b'}');
             }
-            // A field of another type than it has.
+            // A payload of another type than the field's.
             _ => return None,
         }
         Some(())
@@ -373,7 +375,8 @@ impl Writer<'_> {
         let _ = write!(self.out, "{number}");
     }
 
-    /// Seconds and nanoseconds; none at all is no time. What is finer than a second is written as `MicroTime` is.
+    /// Writes a time of seconds and nanoseconds, or null if both are absent. A time with a fraction of a second is
+    /// written like a `MicroTime`.
     fn time(&mut self, bytes: &[u8]) -> Option<()> {
         let [_, seconds, nanoseconds, _] = numbers(bytes)?;
         if seconds.is_none() && nanoseconds.is_none() {
@@ -389,7 +392,7 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// A duration as Go writes it; whole seconds are all that Kubernetes has.
+    /// Writes a duration as Go does; Kubernetes has whole seconds only.
     fn duration(&mut self, nanoseconds: i64) {
         let seconds = nanoseconds / 1_000_000_000;
         let _ = match nanoseconds % 1_000_000_000 {
@@ -423,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_about_rights_is_read() {
+    fn access_review_is_converted() {
         let attributes = [part(2, b"list"), part(5, b"pods")].concat();
         let review = part(2, &part(1, &attributes));
         let body = body("authorization.k8s.io/v1", "SelfSubjectAccessReview", &review);
@@ -436,8 +439,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_zero_is_left_out_unless_it_counts() {
-        // No name, no creation time, no replicas, and a spec whose template is empty.
+    fn zero_fields_are_omitted_unless_required() {
+        // No name, no creation time, no replicas, and a spec with an empty template.
         let metadata = [part(1, b""), part(3, b"shop"), part(8, b"")].concat();
         let spec = [vec![0x08, 0x00], part(3, b"")].concat();
         let raw = [part(1, &metadata), part(2, &spec), part(3, b"")].concat();
@@ -451,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn special_types_are_what_json_has_for_them() {
+    fn special_types_are_converted_as_in_json() {
         let port = [part(4, &[0x08, 0x01, 0x1a, 4, b'h', b't', b't', b'p']), vec![0x18, 80]].concat();
         let other = part(4, &[0x08, 0x00, 0x10, 0x90, 0x3f]);
         let raw = part(2, &[part(1, &port), part(1, &other)].concat());
@@ -466,8 +469,8 @@ mod tests {
     }
 
     #[test]
-    fn depth_has_a_bound() {
-        // No built-in kind but a schema nests in itself; a wrong length does it, too.
+    fn too_deep_messages_are_refused() {
+        // Among the built-in kinds only a schema nests in itself, but so does a message with a wrong length.
         let mut raw = part(1, b"a");
         for _ in 0..8 {
             raw = part(2, &raw);
@@ -476,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_the_line_that_it_is_in_json() {
+    fn watch_event_becomes_a_line_of_json() {
         let metadata = [part(1, b"web-0"), vec![0x8a, 0x01, 4, 0x0a, 2, b'm', b'e']].concat();
         let pod = body("v1", "Pod", &part(1, &metadata));
         let frame = [part(1, b"MODIFIED"), part(2, &part(1, &pod))].concat();
@@ -493,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_of_metadata_alone_is_known_by_its_form() {
+    fn partial_object_metadata_is_converted() {
         let object = body("meta.k8s.io/v1", "PartialObjectMetadata", &part(1, &part(1, b"settings")));
         let wanted = json!({
             "apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "settings"},
@@ -502,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_object_holds_as_text_cannot_end_it() {
+    fn embedded_json_cannot_close_the_object() {
         // The data of a ControllerRevision is JSON in bytes.
         let revision = |data: &[u8]| body("apps/v1", "ControllerRevision", &part(2, &part(1, data)));
         assert_eq!(read(&revision(b"{\"a\":1}")).expect("a revision")["data"], json!({"a": 1}));
@@ -510,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_begun_twice_is_refused() {
+    fn list_in_two_parts_is_refused() {
         let metadata = [part(14, b"one"), part(1, b"web"), part(14, b"two")].concat();
         assert_eq!(read(&body("v1", "Pod", &part(1, &metadata))), Err(ProtobufError::Malformed));
     }

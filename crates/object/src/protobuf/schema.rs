@@ -1,84 +1,84 @@
 //! The fields of the built-in kinds, with their types and their numbers in Protobuf.
 //!
-//! The table is written by `bench/peers/clientgo` (`clientgo types`) from the tags of Kubernetes' own types; a test
-//! of the simulation compares it with what that program writes today.
+//! `bench/peers/clientgo` (`clientgo types`) writes the table from the tags of Kubernetes' own types; a test of the
+//! simulator compares it with that program's current output.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// One line for each message; how it reads is said at `writeTypes` in `bench/peers/clientgo/messages.go`.
+/// One line for each message; `writeTypes` in `bench/peers/clientgo/messages.go` describes the format.
 const MESSAGES: &str = include_str!("messages.tsv");
 
 /// A message: an object, or a part of one.
 #[derive(Debug)]
 pub struct Message {
-    /// Such as `apps.v1.Deployment`.
+    /// The name, such as `apps.v1.Deployment`.
     pub name: &'static str,
-    /// Its fields, in the order of Kubernetes' own types.
+    /// The fields, in the order of Kubernetes' own types.
     pub fields: Vec<Field>,
-    /// Where in `fields` the field of a number is.
+    /// The index in `fields` for each field number.
     places: Vec<u8>,
 }
 
 /// A field of a message.
 #[derive(Debug)]
 pub struct Field {
-    /// Its number in Protobuf.
+    /// The number in Protobuf.
     pub number: u64,
-    /// Its name in JSON; empty where its fields belong to the message around it.
+    /// The name in JSON; empty if its fields belong to the message around it.
     pub name: &'static str,
-    /// How many values it has.
+    /// The number of values.
     pub shape: Shape,
-    /// What each of them is.
+    /// The type of each value.
     pub kind: Kind,
-    /// Whether a value counts though it is zero.
+    /// True if a zero value is written too.
     pub kept: bool,
     inside: OnceLock<Option<&'static Message>>,
 }
 
-/// How many values a field has.
+/// The number of values of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// One or none.
+    /// One value or none.
     One,
-    /// Any number of them.
+    /// A list of values.
     List,
-    /// Values by name.
+    /// A map from texts to values.
     Map,
 }
 
-/// What the value of a field is.
+/// The type of a field's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A text.
     Text,
     /// An integer.
     Number,
-    /// True or false.
+    /// A boolean.
     Flag,
-    /// Which JSON has in base64.
+    /// Bytes, base64 in JSON.
     Bytes,
     /// A point in time.
     Time,
-    /// A duration, written as Go writes it.
+    /// A duration, in Go's notation.
     Duration,
     /// An amount, written as a text.
     Quantity,
-    /// A number or a text.
+    /// An `IntOrString`.
     Either,
-    /// JSON inside.
+    /// Raw JSON.
     Raw,
-    /// Texts in a message of their own.
+    /// A message that contains a list of texts.
     Texts,
-    /// The message of this name.
+    /// The message with this name.
     Message(&'static str),
 }
 
-/// No field has the number.
+/// The index for numbers without a field.
 const NO_FIELD: u8 = u8::MAX;
 
 impl Message {
-    /// The field of a number, and its place among the fields.
+    /// Returns the field with a number, and its index.
     pub(super) fn field(&self, number: u64) -> Option<(usize, &Field)> {
         let place = usize::from(*self.places.get(usize::try_from(number).ok()?)?);
         Some((place, self.fields.get(place)?))
@@ -86,7 +86,7 @@ impl Message {
 }
 
 impl Field {
-    /// The message that it holds.
+    /// Returns the type of the message in this field; `None` if it is not a message.
     pub(super) fn inside(&self) -> Option<&'static Message> {
         *self.inside.get_or_init(|| match self.kind {
             Kind::Message(name) => message(name),
@@ -95,7 +95,7 @@ impl Field {
     }
 }
 
-/// The message of this name.
+/// Returns the message with this name.
 pub fn message(name: &str) -> Option<&'static Message> {
     static ALL: OnceLock<HashMap<&'static str, Message>> = OnceLock::new();
     let all =
@@ -103,10 +103,10 @@ pub fn message(name: &str) -> Option<&'static Message> {
     all.get(name)
 }
 
-/// The message of a kind.
+/// Returns the message of a kind.
 pub fn of_kind(group: &str, version: &str, kind: &str) -> Option<&'static Message> {
     match kind {
-        // Options of deletions are sent in the name of whatever is deleted.
+        // Clients send the options of a deletion in the group of the deleted object.
         "DeleteOptions" => return message("meta.v1.DeleteOptions"),
         "Status" if group.is_empty() => return message("meta.v1.Status"),
         _ => {}
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_read_and_every_name_is_known() {
+    fn message_table_is_complete() {
         for line in MESSAGES.lines() {
             let found = parse(line).unwrap_or_else(|| panic!("{line}"));
             for field in &found.fields {

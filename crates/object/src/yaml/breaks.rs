@@ -1,10 +1,11 @@
-//! Line breaks of YAML 1.1. Go's library prints some texts with them, at the beginning of a line; to YAML 1.2 they are letters.
+//! Line breaks of YAML 1.1. Go's library prints some texts with them at the beginning of a line; to YAML 1.2 they are
+//! letters.
 
 use std::borrow::Cow;
 
 use granit_parser::ScalarStyle;
 
-/// Returns true of a character that ends a line for Go's library.
+/// Returns true if the character ends a line for Go's library.
 pub(super) fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r') || is_old(character)
 }
@@ -13,7 +14,7 @@ fn is_old(character: char) -> bool {
     matches!(character, '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// The text with line feeds in place of the breaks that YAML 1.2 does not know; each is one character still.
+/// Replaces the line breaks of YAML 1.1 by line feeds; each is still one character.
 pub(super) fn plain(text: &str) -> Cow<'_, str> {
     match text.contains(is_old) {
         true => Cow::Owned(text.replace(is_old, "\n")),
@@ -21,10 +22,10 @@ pub(super) fn plain(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text in which breaks were replaced.
+/// A text in which line breaks were replaced.
 pub(super) struct Original<'t> {
     text: &'t str,
-    /// How far it was read, in characters and in bytes.
+    /// The position up to which it was read, in characters and below in bytes.
     characters: usize,
     bytes: usize,
 }
@@ -34,12 +35,12 @@ impl<'t> Original<'t> {
         Original { text, characters: 0, bytes: 0 }
     }
 
-    /// The line, from 1, at so many characters, as editors count them.
+    /// Returns the line, from 1, of a character, counted as editors do.
     pub(super) fn line(&self, character: usize) -> u64 {
         1 + self.text.chars().take(character).filter(|&it| it == '\n').count() as u64
     }
 
-    /// What stands between two characters; those asked for before lie before it.
+    /// Returns the text between two characters. Calls must ask for later and later positions.
     fn between(&mut self, start: usize, end: usize) -> Option<&'t str> {
         let rest = self.text.get(self.bytes..)?;
         self.bytes += length(rest, start.checked_sub(self.characters)?);
@@ -48,7 +49,8 @@ impl<'t> Original<'t> {
         rest.get(..length(rest, end.checked_sub(start)?))
     }
 
-    /// The text of a scalar with the breaks that stand in it, where Go's library prints such: in single quotes and in blocks.
+    /// Returns the text of a scalar with its original line breaks, in the styles in which Go's library prints them:
+    /// single quotes and literal blocks. `None` for other styles.
     pub(super) fn scalar(&mut self, style: ScalarStyle, span: (usize, usize), read: &str) -> Option<String> {
         if !matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::Literal) {
             return None;
@@ -57,21 +59,22 @@ impl<'t> Original<'t> {
         if style == ScalarStyle::SingleQuoted {
             return in_single_quotes(written);
         }
-        // The parser takes a block for begun where its first line has letters.
+        // The parser begins a block at the first line that has letters.
         let before = self.text.get(..self.bytes)?;
         let gap = &before[before.trim_end_matches(is_gap).len()..];
-        // The first break ends the line of the mark.
+        // The first break ends the line of the block indicator.
         let mut breaks = breaks(gap).chain(breaks(written)).skip(1);
         Some(read.chars().map(|it| if it == '\n' { breaks.next().unwrap_or(it) } else { it }).collect())
     }
 }
 
-/// The bytes of the first characters.
+/// Returns the length of the first characters, in bytes.
 fn length(text: &str, characters: usize) -> usize {
     text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at)
 }
 
-/// The breaks of a text as they are read: one of Windows counts once, and `U+0085` is a line feed.
+/// Iterates over the line breaks of a text as they are read: a Windows line end counts once, and `U+0085` is a line
+/// feed.
 fn breaks(text: &str) -> impl Iterator<Item = char> {
     let mut before = ' ';
     text.chars().filter_map(move |character| {
@@ -100,7 +103,7 @@ fn in_single_quotes(written: &str) -> Option<String> {
         }
         let (gap, after) = more.split_at(more.find(|it| !is_gap(it)).unwrap_or(more.len()));
         let mut breaks = breaks(gap).peekable();
-        // A line feed alone is a space, and the first of several says no more than that there are some.
+        // A line feed alone is a space, and the first of several only marks the fold.
         match breaks.next() {
             None => text.push_str(gap),
             Some('\n') if breaks.peek().is_none() => text.push(' '),

@@ -1,4 +1,4 @@
-//! The first document of a text, with the texts in quotes that only Go's library reads.
+//! Reads the first document of a text, with quoted texts that only Go's library accepts.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use serde_saphyr::Options;
 
 use super::YamlError;
 
-/// Maximum number of lines that are indented further so that a text can be read.
+/// The maximum number of lines that are indented further so that a text can be read.
 const MOVED: usize = 256;
 
-/// Reads the first document. Where the text in quotes begins too far left on some line, that line is moved to the right.
+/// Reads the first document. If a line of a quoted text begins too far left, it is moved to the right.
 pub(super) fn read<T: DeserializeOwned>(text: &str, options: &Options) -> Result<T, YamlError> {
     let mut text = Cow::Borrowed(first_document(text));
     let mut moved = 0;
@@ -28,7 +28,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str, options: &Options) -> Result
     }
 }
 
-/// Moves a line to the right. Inside a text in quotes, spaces at the beginning of a line mean nothing.
+/// Indents a line. Inside a quoted text, spaces at the beginning of a line have no meaning.
 fn moved_in(text: &str, line: usize) -> String {
     let mut out = String::with_capacity(text.len() + 64);
     for (at, text) in text.split_inclusive('\n').enumerate() {

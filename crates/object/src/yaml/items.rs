@@ -1,40 +1,40 @@
-//! A list in YAML that cannot be read as a whole: its items one by one, so that one costs the others nothing.
+//! Reads the items of a YAML list one by one, so that a faulty one does not affect the others.
 
 use serde_json::Value;
 
 use super::breaks::is_break;
 use super::tree::{self, Document};
 
-/// How many faulty items are told.
+/// The maximum number of faulty items that are listed.
 const MOST_TOLD: usize = 20;
 
-/// The longest name that is told.
+/// The maximum length of a name in a message, in characters.
 const LONGEST: usize = 100;
 
 /// An item of a list that is not YAML.
 #[derive(Debug)]
 pub struct FaultyItem {
-    /// The line of the list that the fault stands on, from 0.
+    /// The line of the fault in the list, from 0.
     pub line: u64,
-    /// The name of the item, as far as it can be read, and what is wrong with it.
+    /// The item's name, as far as it can be read, and the error.
     pub message: String,
 }
 
-/// A list with the items that could be read, and the faults of the others.
+/// A list with its readable items, and the faults of the others.
 #[derive(Debug)]
 pub struct Items {
-    /// The list with those items that were read.
+    /// The list with the readable items.
     pub list: Document,
-    /// The first of the others.
+    /// The first faulty items.
     pub faulty: Vec<FaultyItem>,
-    /// The number of further ones.
+    /// The number of further faulty items.
     pub more: usize,
-    /// True if the last item was read.
+    /// True if the last item was readable.
     pub has_last: bool,
 }
 
-/// Reads the items of a list that stands in a block, as kubectl prints it; `None` of any other document, and of a list whose faults lie
-/// outside of its items.
+/// Reads the items of a list in block style, as kubectl prints it. Returns `None` for any other document, and for a
+/// list with faults outside of its items.
 pub fn read_items(text: &str) -> Option<Items> {
     let (head, pieces) = split(text)?;
     let mut list = tree::read(&head, &mut 0).ok()?;
@@ -42,7 +42,7 @@ pub fn read_items(text: &str) -> Option<Items> {
     let mut faulty = Vec::new();
     let mut more = 0;
     let mut has_last = false;
-    // Items are held together: what aliases make of all of them has the bound of one text.
+    // The limit on aliases holds for all items together.
     let mut replayed = 0;
     for piece in &pieces {
         let read = tree::read(piece.text, &mut replayed);
@@ -67,11 +67,11 @@ struct Piece<'t> {
     text: &'t str,
 }
 
-/// The list without its items, and those.
+/// Splits a list into the text around the items and the items.
 fn split(text: &str) -> Option<(String, Vec<Piece<'_>>)> {
     let mut head = String::new();
     let mut pieces: Vec<(u64, usize, usize)> = Vec::new();
-    // How far the items are indented, as soon as their beginning was found, and where they are over.
+    // The indentation of the items, known after the first one; and true behind the last one.
     let (mut is_inside, mut indent, mut is_over) = (false, None, false);
     let (mut at, mut line) = (0, 0);
     let mut before = '\n';
@@ -80,7 +80,7 @@ fn split(text: &str) -> Option<(String, Vec<Piece<'_>>)> {
         at += row.len();
         let number = line;
         line += u64::from(row.ends_with('\n'));
-        // Go's library does not indent what follows a break of YAML 1.1 inside of quotes, if it is a space or the quote at the end.
+        // Go's library does not indent a space or the closing quote behind a line break of YAML 1.1 in a quoted text.
         let follows_old = !matches!(before, '\n' | '\r');
         before = row.chars().next_back().unwrap_or(before);
         let content = row.trim_end();
@@ -118,7 +118,7 @@ fn split(text: &str) -> Option<(String, Vec<Piece<'_>>)> {
     (!pieces.is_empty()).then_some((head, pieces))
 }
 
-/// The item as people call it, as far as its lines tell.
+/// Returns the item's kind, namespace and name, as far as its lines tell.
 fn named(text: &str) -> String {
     let Some(indent) = text.find('-').map(|at| at + 2) else { return "an item".to_owned() };
     let value = |row: &str, key: &str| {
@@ -126,7 +126,7 @@ fn named(text: &str) -> String {
         Some(value.chars().take(LONGEST).collect::<String>())
     };
     let (mut kind, mut namespace, mut name) = (None, None, None);
-    // How far the fields of the metadata are indented, while they are read.
+    // The indentation of the metadata's fields, while they are read.
     let mut metadata = None;
     for row in text.split(is_break).filter_map(|row| row.get(indent..)) {
         let depth = row.len() - row.trim_start_matches(' ').len();
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_that_cannot_be_read_is_named_and_costs_the_others_nothing() {
+    fn faulty_item_is_named_and_the_others_are_read() {
         for indent in ["", "  ", "    "] {
             let item = |name: &str, more: &str| {
                 let text = format!(
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_of_all_items_have_one_bound() {
+    fn alias_limit_holds_for_all_items_together() {
         let ones = vec!["1"; 1000].join(", ");
         let again = vec!["*a"; 40].join(", ");
         let item = format!("- kind: ConfigMap\n  x: &a [{ones}]\n  y: [{again}]\n");

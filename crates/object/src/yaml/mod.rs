@@ -1,4 +1,4 @@
-//! YAML, as Go's API machinery reads it and as our own forms are read.
+//! Reads YAML, as Go's API machinery does or by the strict rules of Taffrail's own files.
 //!
 //! | function | for |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | [`read_strict`] | our own forms: a key that stands twice is an error, `off` is a word |
 //! | [`read_tree`], [`read_items`] | objects as Go's library prints them |
 //!
-//! No other place chooses the options and bounds of the YAML libraries.
+//! All options and limits of the YAML libraries are set here.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -23,13 +23,13 @@ mod tree;
 pub use items::{FaultyItem, Items, read_items};
 pub use tree::Document;
 
-/// A text that is not YAML, or not the YAML that was expected.
+/// A text that is not YAML, or not YAML of the expected shape.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", line.map(|line| format!("at line {line}: ")).unwrap_or_default())]
 pub struct YamlError {
-    /// The line of the text, from 1, where that is known.
+    /// The line of the text, from 1, if it is known.
     pub line: Option<u64>,
-    /// What is wrong, in one line.
+    /// The error, in one line.
     pub message: String,
 }
 
@@ -40,7 +40,7 @@ impl From<&serde_saphyr::Error> for YamlError {
     }
 }
 
-/// Returns the first line of a message, which says what is wrong.
+/// Returns the first line of a message, which contains the error.
 fn first_line(message: &str) -> String {
     message.lines().next().unwrap_or_default().trim_end_matches(':').to_owned()
 }
@@ -48,15 +48,17 @@ fn first_line(message: &str) -> String {
 /// Reads one document as Go does.
 ///
 /// # Errors
-/// When the text is not YAML, not what was expected, or an alias bomb.
+///
+/// If the text is not YAML, has another shape, or is an alias bomb.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     read_by(text, options(text.len(), MOST_REPLAYED))
 }
 
-/// Reads one document as Go does, and refuses aliases: each byte of it is looked at once.
+/// Reads one document as Go does, but refuses aliases, so that each byte is read once.
 ///
 /// # Errors
-/// As [`read`], and where it has an alias.
+///
+/// As in [`read`], and if the text has an alias.
 pub fn read_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     let mut options = options(text.len(), 0);
     if let Some(budget) = &mut options.budget {
@@ -65,10 +67,11 @@ pub fn read_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlEr
     read_by(text, options)
 }
 
-/// Reads one document as Go does, and refuses aliases that repeat more than people write.
+/// Reads one document as Go does, but refuses aliases that repeat more than people write.
 ///
 /// # Errors
-/// As [`read`], and where aliases make more of it than people write.
+///
+/// As in [`read`], and if aliases repeat too much.
 pub fn read_with_few_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     read_by(text, options(text.len(), FEW_REPLAYED))
 }
@@ -77,28 +80,32 @@ fn read_by<T: DeserializeOwned>(text: &str, options: Options) -> Result<T, YamlE
     serde_saphyr::from_str_with_options(&breaks::plain(text), options).map_err(|error| (&error).into())
 }
 
-/// Reads the first document as Go does; the lines of a text in quotes may begin anywhere, and what follows the document is ignored.
+/// Reads the first document as Go does; the lines of a quoted text may begin anywhere, and the rest behind the document
+/// is ignored.
 ///
 /// # Errors
-/// As [`read`].
+///
+/// As in [`read`].
 pub fn read_first<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     first::read(text, &options(text.len(), MOST_REPLAYED))
 }
 
-/// Reads all documents of a text as Go does; empty ones are left out.
+/// Reads all documents of a text as Go does; skips empty ones.
 ///
 /// # Errors
-/// As [`read`], of any document.
+///
+/// As in [`read`], for any document.
 pub fn read_all<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
     let options = options(text.len(), MOST_REPLAYED);
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| (&error).into())
 }
 
-/// Reads one document of a form of our own: a key that stands twice is an error, only `true` and `false` are truth values, and
+/// Reads one document of Taffrail's own files: a duplicate key is an error, only `true` and `false` are booleans, and
 /// `010` is ten.
 ///
 /// # Errors
-/// When the text is not YAML, not what was expected, or an alias bomb.
+///
+/// If the text is not YAML, has another shape, or is an alias bomb.
 pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     let strict = serde_saphyr::options! {
         budget: options(text.len(), MOST_REPLAYED).budget,
@@ -111,20 +118,21 @@ pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     serde_saphyr::from_str_with_options(text, strict).map_err(|error| (&error).into())
 }
 
-/// Reads one document as a tree, as Go's library reads what it printed: each text as it was, also one with line breaks of YAML 1.1.
-/// `<<` is a key unless its value is an alias, which no server prints. What is nested deeper than a hundred levels is left out of it, so
-/// that one object of a list costs the others nothing: a server stores what is nested deeper.
+/// Reads one document as a tree, as Go's library reads its own output: each text as it was, also one with line breaks
+/// of YAML 1.1. `<<` is a key unless its value is an alias, which no server prints. Levels below the hundredth are left
+/// out, so that one deep object of a list, which a server accepts, does not affect the others.
 ///
 /// # Errors
-/// When the text is not YAML, or an alias bomb.
+///
+/// If the text is not YAML, or an alias bomb.
 pub fn read_tree(text: &str) -> Result<Document, YamlError> {
     tree::read(text, &mut 0)
 }
 
-/// Deeper than people nest, and than any rule looks; trees are built and dropped by recursion.
+/// The maximum nesting of trees, as they are built and dropped by recursion; deeper than people and rules go.
 const SHALLOW: usize = 100;
 
-/// Leaves out what is nested deeper than so many levels.
+/// Replaces lists and maps below the given number of levels by null.
 fn cut(tree: &mut Value, levels: usize) {
     if levels == 0 && (tree.is_array() || tree.is_object()) {
         *tree = Value::Null;
@@ -137,14 +145,14 @@ fn cut(tree: &mut Value, levels: usize) {
     }
 }
 
-/// Maximum number of parser events that aliases may repeat in a text.
+/// The maximum number of parser events that aliases may repeat in a text.
 const MOST_REPLAYED: usize = 1_000_000;
 
-/// Maximum number of such events in what people write.
+/// The maximum number of such events in texts that people write.
 const FEW_REPLAYED: usize = 1_000;
 
-/// Returns the options for a text of this size as Go reads it, with the bounds of what it can honestly hold; only aliases can make
-/// more of it.
+/// Returns Go's options for a text of this size. The limits are those that a text of the size can reach without
+/// aliases.
 fn options(size: usize, replayed: usize) -> Options {
     let mut budget = Budget::default();
     budget.max_nodes = size.max(1024);
@@ -158,7 +166,7 @@ fn options(size: usize, replayed: usize) -> Options {
         with_snippet: false,
         duplicate_keys: DuplicateKeyPolicy::LastWins,
         legacy_octal_numbers: true,
-        // To Go `1e999` is a text.
+        // To Go, `1e999` is a text.
         non_finite_float_policy: NonFiniteFloatPolicy::AsString,
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: replayed },
     }
@@ -169,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_nested_too_deep_costs_the_rest_nothing() {
+    fn too_deep_part_of_a_tree_is_left_out() {
         for levels in [80, 250, 9_000] {
             let deep = "- ".repeat(levels);
             let text = format!("items:\n- a: 1\n- b:\n  {deep}x\n- c: 3\n");

@@ -1,5 +1,5 @@
-//! Texts without quotes as Go's library understands them: `0x1f` and `010` are numbers, `yes` is true. What JSON cannot hold stays a
-//! text: `.inf`, `1e999`, a date.
+//! Converts texts without quotes as Go's library does: `0x1f` and `010` are numbers, `yes` is true. Values that JSON
+//! cannot express stay texts: `.inf`, `1e999`, a date.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 
 const STANDARD_TAGS: &str = "tag:yaml.org,2002:";
 
-/// The value of a scalar.
+/// Converts a scalar to its value.
 pub(super) fn value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
     let Some(tag) = tag else {
         return if style == ScalarStyle::Plain { plain(text) } else { text.into() };
@@ -54,7 +54,7 @@ fn integer(text: &str) -> Option<Value> {
         Some(_) if unsigned.starts_with('0') => (8, &unsigned[1..]),
         _ => (10, unsigned),
     };
-    // The standard library would take a second sign.
+    // The standard library would accept a second sign.
     if !digits.starts_with(|first: char| first.is_ascii_hexdigit()) {
         return None;
     }
@@ -68,7 +68,7 @@ fn integer(text: &str) -> Option<Value> {
 }
 
 fn float(text: &str) -> Option<Value> {
-    /// Up to here each whole number is one, and Go prints it without a fraction.
+    /// The bound below which each whole number is exact, and Go prints it without a fraction.
     const WHOLE: f64 = 9_007_199_254_740_992.0;
 
     let is_number =

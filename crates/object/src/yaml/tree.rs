@@ -1,4 +1,4 @@
-//! A document as a tree, as Go's library reads it for Kubernetes.
+//! Reads a document as a tree, as Go's library does for Kubernetes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,13 +13,13 @@ use crate::json::MAX_DEPTH;
 /// A document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// Null where there is nothing in it.
+    /// The content; null if it is empty.
     pub tree: Value,
-    /// A key that stands in its outermost mapping twice; the last one counts.
+    /// A duplicate key of the outermost mapping; the last one counts.
     pub repeated: Option<String>,
 }
 
-/// Reads a document. `replayed` is how much aliases made so far, and grows by what they make of it.
+/// Reads a document. `replayed` is the size that aliases have added so far, and grows by that of this document.
 pub(super) fn read(text: &str, replayed: &mut usize) -> Result<Document, YamlError> {
     let plain = breaks::plain(text);
     let is_changed = matches!(plain, Cow::Owned(_));
@@ -55,10 +55,10 @@ pub(super) fn read(text: &str, replayed: &mut usize) -> Result<Document, YamlErr
     Ok(Document { tree: builder.root.unwrap_or_default(), repeated: builder.repeated })
 }
 
-/// How much aliases may make of a text, for each of its bytes: whoever puts many texts together makes no more of them.
+/// The maximum size that aliases may add for each byte of a text; it holds for several texts together too.
 const REPLAYED_OF_TEXT: usize = 16;
 
-/// How much they may make of the shortest text.
+/// The maximum size that aliases may add to the shortest text.
 const FEW_REPLAYED: usize = 1_000;
 
 #[derive(Default)]
@@ -67,16 +67,16 @@ struct Builder {
     root: Option<Value>,
     repeated: Option<String>,
     open: Vec<Open>,
-    /// How many are open that are left out, as they are nested too deep.
+    /// The number of open sequences and mappings that are left out because they nest too deeply.
     too_deep: usize,
     anchors: HashMap<usize, Value>,
-    /// How much aliases made.
+    /// The size that aliases have added.
     replayed: usize,
-    /// How much they may make.
+    /// The size that aliases may add.
     most: usize,
 }
 
-/// A sequence or mapping of which the end was not read yet.
+/// A sequence or mapping whose end was not read yet.
 struct Open {
     anchor: usize,
     has_alias: bool,
@@ -90,7 +90,7 @@ enum Inside {
 
 enum Key {
     Text(String),
-    /// `<<`, which merges what people named elsewhere; servers print it as the key of a value.
+    /// `<<`, which merges the mapping of an alias; servers print it as an ordinary key.
     Merge,
 }
 
@@ -115,7 +115,7 @@ impl Builder {
                 self.name(anchor, &value)?;
                 if let Some(key) = self.awaited_key() {
                     let is_merge = &*text == "<<" && style == ScalarStyle::Plain;
-                    // A key is what is written there; bytes are none.
+                    // A key is a text: `010` stays `010`, and only base64 is decoded.
                     let text = match value {
                         Value::String(text) => text,
                         _ => text.into_owned(),
@@ -170,7 +170,7 @@ impl Builder {
         self.put(value, has_alias)
     }
 
-    /// Keeps what has a name for its aliases.
+    /// Keeps a value with an anchor for its aliases.
     fn name(&mut self, anchor: usize, value: &Value) -> Result<(), &'static str> {
         if anchor > 0 {
             charge(&mut self.replayed, self.most, value)?;
@@ -179,7 +179,7 @@ impl Builder {
         Ok(())
     }
 
-    /// The place of the key, where a key comes next.
+    /// Returns the slot for the next key, if a key comes next.
     fn awaited_key(&mut self) -> Option<&mut Option<Key>> {
         match &mut self.open.last_mut()?.inside {
             Inside::Members { key, .. } if key.is_none() => Some(key),
@@ -187,7 +187,7 @@ impl Builder {
         }
     }
 
-    /// Puts a value where it belongs; `is_alias`: it is one, or a sequence of some.
+    /// Adds a value to the open sequence or mapping; `is_alias` is true for an alias, or a sequence of aliases.
     fn put(&mut self, value: Value, is_alias: bool) -> Result<(), &'static str> {
         let is_outermost = self.open.len() == 1;
         let Some(open) = self.open.last_mut() else {
@@ -229,7 +229,7 @@ fn charge(replayed: &mut usize, most: usize, value: &Value) -> Result<(), &'stat
     if *replayed > most { Err("aliases make too much of it") } else { Ok(()) }
 }
 
-/// About how much room a value takes.
+/// Estimates the size of a value.
 fn weight(value: &Value) -> usize {
     let of_text = |text: &str| 1 + text.len() / 32;
     match value {

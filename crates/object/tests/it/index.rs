@@ -1,4 +1,4 @@
-//! The index of a document shows what is there, and no byte escapes the steps of the scanner.
+//! The index of a document matches its text, and the scanner checks every byte.
 
 use proptest::prelude::*;
 use taffrail_object::json::{Error, ErrorKind, OwnedDocument, Parser};
@@ -8,7 +8,7 @@ fn error(text: &str) -> Option<Error> {
 }
 
 #[test]
-fn every_position_in_a_string_is_looked_at() {
+fn every_byte_of_a_string_is_validated() {
     for length in 0..70 {
         for at in 0..length {
             for special in ["\"", "\\", "\n", "\u{1f}", " ", "!", "#", "[", "]", "\u{7f}", "é", "\\n", "\\\""]
@@ -35,7 +35,7 @@ fn every_position_in_a_string_is_looked_at() {
 }
 
 #[test]
-fn keys_are_told_from_keys_that_are_nearly_the_same() {
+fn similar_keys_are_distinguished() {
     for length in 1..40 {
         let key = &"abcdefghijklmnopqrstuvwxyzabcdefghijklmnop"[..length];
         let escape = |at: usize| format!("{}\\u{:04x}{}", &key[..at], key.as_bytes()[at], &key[at + 1..]);
@@ -57,7 +57,7 @@ fn keys_are_told_from_keys_that_are_nearly_the_same() {
         }
         assert_eq!(found(format!("\"{key}x\":1,\"{key}\\u0000\":2,\"\\u0000{key}\":3")), None);
     }
-    // Zero bytes, which pad short tags, can stand in a key when it is escaped.
+    // Zero bytes, which pad short tags, can be part of a key if they are escaped.
     let document = OwnedDocument::parse(&br#"{"a\u0000":1,"\u0000":2,"":3}"#[..]).unwrap();
     let get = |key| document.root().get(key).and_then(|value| value.as_i64());
     assert_eq!([get("a\0"), get("a"), get("\0"), get("")], [Some(1), None, Some(2), Some(3)]);
@@ -65,7 +65,7 @@ fn keys_are_told_from_keys_that_are_nearly_the_same() {
 }
 
 #[test]
-fn conditions_are_indexed_and_read_like_any_array() {
+fn conditions_are_indexed_like_any_array() {
     for (text, types) in [
         (r#"{"status":{"conditions":[]}}"#, vec![]),
         (
@@ -83,7 +83,7 @@ fn conditions_are_indexed_and_read_like_any_array() {
         assert_eq!(found.collect::<Vec<_>>(), types, "{text}");
         let tree: serde_json::Value = serde_json::from_str(text).unwrap();
         assert_eq!(document.root().to_tree().unwrap(), tree);
-        // An array has no members, whatever its items are called.
+        // An array has no members, whatever the names of its items.
         if list.items().is_some() {
             assert!(list.get("").is_none() && list.get("type").is_none() && list.members().is_none());
         }
@@ -91,7 +91,7 @@ fn conditions_are_indexed_and_read_like_any_array() {
 }
 
 #[test]
-fn numbers_are_validated_with_and_without_the_short_way() {
+fn short_and_long_numbers_are_validated() {
     for number in
         ["0", "9", "00", "01", "10", "99", "-1", "-", "1-", "1.", "1x", "0x", "1 ", "123456789", "+1", "1e5"]
     {
@@ -113,15 +113,15 @@ const OBJECT: &str = r#"{"apiVersion": "apps/v1","kind":"Deployment","metadata":
 "spec":{"replicas":3},"status":{"observedGeneration":12,"conditions":[{"type":"Available","status":"True"},{"message":"somewhat longer than that","n":[1,{}]}],"replicas":0}}"#;
 
 proptest! {
-    // What is indexed and what is not are scanned by different code.
+    // Different code scans the parts with and without an index.
     #[test]
-    fn errors_are_the_same_with_and_without_an_index(at in 0..OBJECT.len(), byte in any::<u8>(), insert in any::<bool>()) {
+    fn errors_are_equal_with_and_without_an_index(at in 0..OBJECT.len(), byte in any::<u8>(), insert in any::<bool>()) {
         let mut text = OBJECT.as_bytes().to_vec();
         if insert { text.insert(at, byte) } else { text[at] = byte }
         let indexed = Parser::new().parse_first(&text).err();
         let inner = [b"[", &text[..], b"]"].concat();
         let plain = Parser::new().parse_first(&inner).err();
-        // A text that ends too early goes on with the bracket here.
+        // The bracket completes a text that ends too early.
         let ended = indexed.as_ref().is_some_and(|error| error.kind == ErrorKind::UnexpectedEnd);
         let trailing = indexed.is_none() && plain.is_some();
         if !ended && !trailing {

@@ -8,7 +8,7 @@ fn list_of(kind: &str, items: &str) -> OwnedDocument {
     OwnedDocument::parse(list.into_bytes()).unwrap()
 }
 
-/// `apiVersion kind` of each item, or what is wrong with it.
+/// Returns `apiVersion kind` of each item, or its error.
 fn items_of(list: &OwnedDocument) -> Vec<String> {
     let list = Object::new(list.root()).unwrap();
     let items = list.items().unwrap().map(|item| match item {
@@ -19,7 +19,7 @@ fn items_of(list: &OwnedDocument) -> Vec<String> {
 }
 
 #[test]
-fn an_item_has_the_kind_of_its_list_unless_it_says_another() {
+fn list_items_inherit_the_kind_of_their_list() {
     let items = r#"{}, {"kind": "", "apiVersion": ""}, {"kind": "Pod", "apiVersion": "v1"}, {"kind": "Pod"}, {"apiVersion": "v1"}, 3"#;
     let own = ["v1 Pod", " Pod", "has no kind", "is no object"].map(str::to_owned);
     let typed = items_of(&list_of("DeploymentList", items));
@@ -32,7 +32,7 @@ fn an_item_has_the_kind_of_its_list_unless_it_says_another() {
 }
 
 #[test]
-fn what_is_read_as_metadata_alone_is_of_the_kind_that_was_asked_for() {
+fn partial_object_metadata_gets_the_requested_kind() {
     let item =
         br#"{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "a"}}"#;
     let item = OwnedDocument::parse(item.to_vec()).unwrap();
@@ -44,7 +44,7 @@ fn what_is_read_as_metadata_alone_is_of_the_kind_that_was_asked_for() {
 }
 
 #[test]
-fn an_item_of_a_typed_list_says_its_kind_as_text_and_as_tree() {
+fn typed_list_items_get_their_kind_in_text_and_tree() {
     for data in [format!("{}1{}", "[".repeat(500), "]".repeat(500)), "{}".to_owned()] {
         let item = format!(r#"{{ "metadata": {{"name": "a"}}, "data": {data} }}"#);
         let list = list_of("ControllerRevisionList", &format!("{item}, {{}}, {{\"kind\": \"\"}}"));

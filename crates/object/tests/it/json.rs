@@ -10,7 +10,7 @@ fn error(text: &[u8]) -> Option<ErrorKind> {
     borrowed
 }
 
-/// The string at `metadata.name`.
+/// Returns the string at `metadata.name`.
 fn name(text: &[u8]) -> String {
     let document = OwnedDocument::parse(text).unwrap();
     document.root().at(&["metadata", "name"]).unwrap().as_str().unwrap().into_owned()
@@ -75,7 +75,7 @@ fn every_byte_is_validated() {
 }
 
 #[test]
-fn numbers_beyond_a_float_are_refused_and_beyond_an_integer_are_floats() {
+fn large_integers_become_floats_and_infinite_numbers_are_refused() {
     assert_eq!(error(b"{\"x\":1e309}"), Some(ErrorKind::NumberOutOfRange));
     assert_eq!(error(b"{\"x\":[-1e999]}"), Some(ErrorKind::NumberOutOfRange));
     assert_eq!(error(format!("1{}", "0".repeat(309)).as_bytes()), Some(ErrorKind::NumberOutOfRange));
@@ -95,7 +95,7 @@ fn numbers_beyond_a_float_are_refused_and_beyond_an_integer_are_floats() {
 }
 
 #[test]
-fn nesting_is_accepted_as_deep_as_go_does() {
+fn nesting_limit_is_that_of_go() {
     for (open, close) in [("[", "]"), ("{\"a\":", "}"), ("{\"status\":", "}"), ("[{\"spec\":", "}]")] {
         let levels = open.matches(['[', '{']).count();
         let nested = |depth: usize| {
@@ -111,17 +111,17 @@ fn nesting_is_accepted_as_deep_as_go_does() {
 }
 
 #[test]
-fn deep_values_are_not_built_as_trees() {
+fn too_deep_values_are_not_built_as_trees() {
     let text = format!("{}{}", "[".repeat(5000), "]".repeat(5000));
     let document = OwnedDocument::parse(text.into_bytes()).unwrap();
     assert!(document.root().to_tree().is_err());
 }
 
 #[test]
-fn the_last_of_duplicate_keys_counts_at_every_level() {
+fn last_of_duplicate_keys_wins_at_every_level() {
     let text = br#"{"metadata":{"name":"no"},"m\u0065tadata":{"name":"no","name":"yes"}}"#;
     assert_eq!(name(text), "yes");
-    // The last one replaces the others, it is not merged with them.
+    // The last one replaces the others; they are not merged.
     let document =
         OwnedDocument::parse(&br#"{"metadata":{"name":"a","uid":"b"},"metadata":{"name":"c"}}"#[..]).unwrap();
     assert!(document.root().at(&["metadata", "uid"]).is_none());
@@ -132,7 +132,7 @@ fn the_last_of_duplicate_keys_counts_at_every_level() {
 }
 
 #[test]
-fn strings_are_repaired_as_go_repairs_them() {
+fn invalid_strings_are_repaired_as_in_go() {
     for (raw, meant) in [
         (&br#"a\u00e9\n\/\"\\b"#[..], "aé\n/\"\\b"),
         (br"\ud83d\ude00", "😀"),
@@ -183,14 +183,14 @@ fn json() -> impl Strategy<Value = serde_json::Value> {
 
 proptest! {
     #[test]
-    fn what_is_read_is_what_was_written(tree in json(), pretty in any::<bool>()) {
+    fn parsing_reverses_serialising(tree in json(), pretty in any::<bool>()) {
         let text = if pretty { serde_json::to_string_pretty(&tree) } else { serde_json::to_string(&tree) };
         let document = OwnedDocument::parse(text.unwrap().into_bytes()).unwrap();
         prop_assert_eq!(document.root().to_tree().unwrap(), tree);
     }
 
     #[test]
-    fn what_is_accepted_is_json(tree in json(), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
+    fn accepted_texts_are_valid_json(tree in json(), at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>()) {
         let mut text = serde_json::to_vec(&tree).unwrap();
         let at = at.index(text.len());
         if cut { text.truncate(at) } else { text[at] = byte }
@@ -202,21 +202,21 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_do_no_harm(text in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'"'), Just(b'{'), Just(b'\\')], 0..200)) {
+    fn arbitrary_bytes_do_not_panic(text in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'"'), Just(b'{'), Just(b'\\')], 0..200)) {
         if let Ok(document) = OwnedDocument::parse(text) {
             let _ = document.root().to_tree();
         }
     }
 
     #[test]
-    fn written_strings_are_read_back(text in ".*") {
+    fn written_strings_parse_to_themselves(text in ".*") {
         let mut out = Vec::new();
         write_string(&text, &mut out);
         prop_assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
     }
 }
 
-/// What an envelope holds: items with their names, other items, and members.
+/// Lists the parts of an envelope: items with their names, other items, and members.
 fn travelling(text: &str) -> (Vec<String>, Option<String>) {
     let mut parts = Vec::new();
     let visited = Parser::new().envelope(text.as_bytes(), |part| {
@@ -247,7 +247,7 @@ fn lists_and_events_are_read_object_by_object() {
 
     assert_eq!(travelling(r#"{"items":null}"#), (vec!["items=null".to_owned()], None));
     assert_eq!(travelling("{}"), (vec![], None));
-    // What came before the damage is kept, and the place of the damage is told.
+    // The parts before the damage are kept, and the error has its position.
     let (parts, error) = travelling(r#"{"items":[{"metadata":{"name":"a"}},{"metadata":{"name" "b"}}]}"#);
     assert_eq!(parts, ["object a"]);
     assert_eq!(error.unwrap(), "unexpected '\"', expected ':' after a key at byte 56");

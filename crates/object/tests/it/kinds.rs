@@ -4,7 +4,7 @@ use taffrail_object::kinds::{ALL_VERBS, built_in, is_namespaced, listable, names
 use taffrail_object::protobuf;
 
 #[test]
-fn every_line_of_the_table_is_read() {
+fn every_line_of_the_kinds_table_is_parsed() {
     assert_eq!(built_in().len(), include_str!("../../src/kinds.tsv").lines().count());
     let deployment = built_in().iter().find(|it| it.kind == "Deployment").unwrap();
     assert_eq!((deployment.group, deployment.version, deployment.namespaced), ("apps", "v1", true));
@@ -17,7 +17,7 @@ fn every_line_of_the_table_is_read() {
 }
 
 #[test]
-fn all_kinds_but_those_of_other_modules_have_a_protobuf_schema() {
+fn all_kinds_except_those_of_other_modules_have_a_protobuf_schema() {
     let without = built_in()
         .iter()
         .filter(|it| protobuf::schema::of_kind(it.group, it.version, it.kind).is_none())
@@ -26,7 +26,7 @@ fn all_kinds_but_those_of_other_modules_have_a_protobuf_schema() {
 }
 
 #[test]
-fn built_in_kinds_live_where_kubernetes_has_them() {
+fn built_in_kinds_have_the_scope_of_kubernetes() {
     for (group, kind) in [
         ("", "ComponentStatus"),
         ("", "Namespace"),
@@ -53,7 +53,7 @@ fn built_in_kinds_live_where_kubernetes_has_them() {
     ] {
         assert_eq!(is_namespaced(group, kind), Some(false), "{group}/{kind}");
     }
-    // Those that are not known are of a later server, and most kinds are namespaced.
+    // Unknown kinds are of a later server, and most kinds are namespaced.
     for (group, kind) in [
         ("", "Pod"),
         ("", "A"),
@@ -75,7 +75,7 @@ fn built_in_kinds_live_where_kubernetes_has_them() {
 }
 
 #[test]
-fn each_kind_can_be_listed_in_one_group() {
+fn each_kind_is_listable_in_one_group() {
     let mut kinds: Vec<&str> = listable().map(|(_, kind)| kind).collect();
     assert!(kinds.contains(&"ClusterTrustBundle") && !kinds.contains(&"TokenReview"));
     let all = kinds.len();
@@ -97,7 +97,7 @@ fn plurals_are_those_of_the_api_server() {
 }
 
 #[test]
-fn words_name_kinds_as_for_kubectl() {
+fn words_match_kinds_as_in_kubectl() {
     for (word, group, kind) in [
         ("deployment", "apps", "Deployment"),
         ("Deployments", "apps", "Deployment"),

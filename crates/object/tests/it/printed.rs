@@ -1,4 +1,4 @@
-//! Lists of objects of which some try to break out of their YAML, as Go's libraries print them (`tests/printed/print`).
+//! Lists in which some objects try to break out of their YAML, as Go's libraries print them (`tests/printed/print`).
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn printed(name: &str) -> Vec<(Value, String)> {
     both
 }
 
-/// What is wrong with each list, if anything.
+/// Describes the differences between each printed list and the list that was read.
 fn differences(name: &str) -> String {
     let mut told = String::new();
     for (expected, text) in printed(name) {
@@ -43,13 +43,14 @@ fn differences(name: &str) -> String {
 }
 
 #[test]
-fn what_kubectl_prints_is_read_as_it_was() {
+fn kubectl_yaml_is_read_unchanged() {
     assert_eq!(differences("lists-2.yaml"), "");
 }
 
 #[test]
-fn what_the_other_yaml_library_of_go_prints_is_read_as_it_was() {
-    // Where a text begins with spaces or line breaks that library says a wrong indent, and cannot read it itself.
+fn go_yaml_3_output_is_read_unchanged() {
+    // For a text that begins with spaces or line breaks, that library writes a wrong indent and cannot read its own
+    // output.
     let own = |told: &&str| {
         !told.ends_with("wrongly indented line in block scalar")
             && !told.ends_with("did not find expected key")

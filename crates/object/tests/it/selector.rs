@@ -15,7 +15,7 @@ fn parse(text: &str) -> Result<LabelSelector, String> {
     })
 }
 
-/// Returns true if an object's selector selects the labels, and checks that it is not needed to build it.
+/// Returns true if an object's selector selects the labels; checks that [`selects`] agrees with the built selector.
 fn selected(selector: &Value, labels: &Value) -> bool {
     let built = LabelSelector::of_object(Some(selector.into())).matches_labels(Some(labels.into()));
     assert_eq!(built, selects(Some(selector.into()), Some(labels.into())), "{selector} {labels}");
@@ -23,7 +23,7 @@ fn selected(selector: &Value, labels: &Value) -> bool {
 }
 
 #[test]
-fn text_selects_as_the_api_server_does() {
+fn selector_text_selects_as_in_the_api_server() {
     let labels = json!({"team": "blue", "tier": "web", "n": "5", "empty": "", "in": "notin"});
     for yes in [
         "",
@@ -73,7 +73,7 @@ fn text_selects_as_the_api_server_does() {
 }
 
 #[test]
-fn errors_are_those_of_the_api_server() {
+fn selector_errors_are_those_of_the_api_server() {
     for (text, why) in [
         ("a===b", "unable to parse requirement: found '=', expected: identifier"),
         ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
@@ -132,7 +132,7 @@ fn errors_are_those_of_the_api_server() {
 }
 
 #[test]
-fn text_is_written_in_the_order_of_the_keys() {
+fn selectors_print_in_the_order_of_their_keys() {
     for (text, written) in [
         ("", ""),
         ("c, !b ,a==1", "a=1,!b,c"),
@@ -200,7 +200,7 @@ fn selectors_that_the_api_server_refuses_select_nothing() {
 }
 
 #[test]
-fn labels_of_a_service_must_all_be_there() {
+fn service_selector_requires_all_labels() {
     let labels = json!({"app": "web", "tier": "front"});
     let of =
         |map: Value| LabelSelector::of_labels(Some((&map).into())).matches_labels(Some((&labels).into()));
@@ -211,7 +211,7 @@ fn labels_of_a_service_must_all_be_there() {
 }
 
 #[test]
-fn requirements_can_be_dropped() {
+fn retain_drops_requirements() {
     let mut selector = parse("a,b in (x,y)").unwrap();
     selector.retain(|requirement| requirement.values.is_empty());
     assert_eq!(selector.to_string(), "a");
@@ -222,7 +222,7 @@ fn requirements_can_be_dropped() {
     assert!(!nothing.is_everything() && !nothing.matches(|_| Some(Cow::Borrowed("x"))));
 }
 
-/// The text of an object of labels, perhaps with duplicate keys and values that are not texts.
+/// Generates the text of a map of labels, some with duplicate keys and values that are not texts.
 fn members() -> impl Strategy<Value = String> {
     let member = ("[ab]", prop_oneof![3 => r#""[xy]""#, 1 => Just("1".to_owned())]);
     proptest::collection::vec(member, 0..4).prop_map(|members| {
@@ -246,7 +246,7 @@ fn expressions() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_selector_that_is_not_built_selects_the_same(
+    fn selects_agrees_with_the_built_selector(
         wanted in members(),
         expressions in expressions(),
         labels in members(),
@@ -259,7 +259,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_parsed_or_refused(text in "[ab=!<>(), \0/.é-]{0,20}|.{0,20}") {
+    fn arbitrary_selector_text_does_not_panic(text in "[ab=!<>(), \0/.é-]{0,20}|.{0,20}") {
         if let Ok(selector) = parse(&text) {
             prop_assert_eq!(parse(&selector.to_string()).unwrap(), selector);
         }

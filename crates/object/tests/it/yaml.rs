@@ -1,10 +1,10 @@
-//! YAML as Go reads it, and as our own forms are read.
+//! YAML as Go reads it, and by the strict rules of Taffrail's own files.
 
 use serde_json::{Value, json};
 use taffrail_object::yaml::{self, YamlError};
 
 #[test]
-fn go_takes_what_our_own_forms_refuse() {
+fn strict_yaml_refuses_texts_that_go_accepts() {
     let text = "a: 1\na: 010\nb: yes\nc: off\n";
     let expected = json!({"a": 8, "b": true, "c": false});
     for read in [yaml::read(text), yaml::read_first(text), yaml::read_without_aliases(text)] {
@@ -18,7 +18,7 @@ fn go_takes_what_our_own_forms_refuse() {
 }
 
 #[test]
-fn the_first_document_of_a_text_is_read_wherever_its_quotes_go_on() {
+fn first_document_with_unindented_quoted_text_is_read() {
     let text = "# cases\n---\na: 'one\ntwo'\n--- # more\nb: [\n";
     assert_eq!(yaml::read_first(&text.replace(" # more", "")), Ok(json!({"a": "one two"})));
     assert!(yaml::read::<Value>(text).is_err());
@@ -26,10 +26,10 @@ fn the_first_document_of_a_text_is_read_wherever_its_quotes_go_on() {
 }
 
 #[test]
-fn aliases_make_no_more_of_a_text_than_is_allowed() {
+fn alias_bombs_are_refused() {
     let again = |times: usize| {
         let ones = vec!["1"; 100].join(", ");
-        // The other bounds grow with the text.
+        // The other limits grow with the text.
         let long = "x".repeat(100_000);
         format!("# {long}\na: &a [{ones}]\nb: [{}]\n", vec!["*a"; times].join(", "))
     };
@@ -42,7 +42,7 @@ fn aliases_make_no_more_of_a_text_than_is_allowed() {
 }
 
 #[test]
-fn what_is_nested_too_deep_is_refused() {
+fn too_deep_yaml_is_refused() {
     let deep = |levels: usize| format!("{}x", "- ".repeat(levels));
     for (levels, is_read) in [(90, true), (120, false), (100_000, false)] {
         let text = deep(levels);

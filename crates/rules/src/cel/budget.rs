@@ -1,8 +1,9 @@
-//! What an evaluation may cost.
+//! The cost limit of evaluations of CEL.
 //!
-//! The interpreter knows no limit. So before an expression is kept, what goes into every call in it and comes of it, and every range of
-//! a macro, is handed to a function of ours, which counts and refuses when it is too much. So time and memory are bounded, and what an
-//! expression answers does not depend on how fast the machine is.
+//! The interpreter has no limit of its own. So, before an expression is kept, each call's arguments and result and
+//! each range of a macro are wrapped in a call of a function of this module, which counts their cost and returns an
+//! error once the budget is spent. This bounds time and memory, and the answer of an expression does not depend on the
+//! speed of the machine.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,41 +14,42 @@ use cel::common::value::{CowVal, Val};
 use cel::{DeclarationError, Env, ExecutionError};
 use regex::{Regex, RegexBuilder};
 
-/// What one evaluation may spend, in units of about a microsecond without optimisation. What is meant well spends some hundreds.
+/// The budget of one evaluation, in units of about a microsecond without optimisation. Ordinary expressions spend
+/// some hundreds.
 pub(super) const UNITS: u64 = 50_000;
 
-/// What a call costs, beside what it looks at and makes, which cost by their size.
+/// The cost of a call, besides the sizes of its arguments and its result.
 const CALL: u64 = 4;
 
-/// So many bytes of a text weigh as much as a value without any.
+/// The number of bytes of a text that cost one unit.
 const BYTES: usize = 64;
 
-/// A pattern that compiles to more bytes is refused.
+/// The largest compiled size of a pattern, in bytes; larger ones are refused.
 const LARGEST_PATTERN: usize = 64 << 10;
 
-/// What it costs to compile a pattern.
+/// The cost of compiling a pattern.
 const PATTERN: u64 = 1_000;
 
-/// How much more it costs to look for a pattern in a text than for a text.
+/// The factor by which the search for a pattern in a text costs more than the text.
 const SEARCH: u64 = 3;
 
-/// What a step of a macro costs, beside what people wrote of it.
+/// The cost of one step of a macro, besides the expressions in it.
 const STEP: u64 = 4;
 
-/// How many compiled patterns are kept for the next element of a list.
+/// The number of compiled patterns that are kept for the next elements of a list.
 const PATTERNS: usize = 8;
 
-/// Our functions, by names that cannot be written.
+/// The names of the counting functions; an expression cannot contain them.
 const RESULT: &str = "@result_of";
 const TEXT: &str = "@text_of";
 const WHOLE: &str = "@whole_of";
 const RANGE: &str = "@range_of";
 const MATCHES: &str = "@matches";
 
-/// Operators that look at the whole of both values.
+/// Operators that read both of their values entirely.
 const COMPARING: [&str; 3] = [operators::EQUALS, operators::NOT_EQUALS, operators::IN];
 
-/// Operators that choose, and look into no text.
+/// Operators that choose between values and read no text.
 const CHOOSING: [&str; 6] = [
     operators::OPT_SELECT,
     operators::LOGICAL_AND,
@@ -57,7 +59,8 @@ const CHOOSING: [&str; 6] = [
     operators::NOT_STRICTLY_FALSE,
 ];
 
-/// One evaluation's account. The interpreter's functions are given nothing but their arguments; an evaluation stays on its thread.
+/// The account of the evaluation that runs on this thread. It is thread-local because the interpreter passes its
+/// functions nothing but their arguments; an evaluation stays on its thread.
 #[derive(Debug, Clone, Copy, Default)]
 struct Account {
     left: u64,
@@ -69,25 +72,26 @@ thread_local! {
     static COMPILED: RefCell<VecDeque<(String, Regex)>> = const { RefCell::new(VecDeque::new()) };
 }
 
-/// Begins an evaluation.
+/// Begins an evaluation with a full budget.
 pub(super) fn open() {
     ACCOUNT.set(Account { left: UNITS, is_overdrawn: false });
 }
 
-/// Whether the evaluation wanted more than it may. What it said then counts for nothing.
+/// True if the evaluation wanted to spend more than its budget; its result must then be discarded.
 pub(super) fn is_overdrawn() -> bool {
     ACCOUNT.get().is_overdrawn
 }
 
-/// The functions that count.
+/// Declares the counting functions in an environment.
 ///
 /// # Errors
-/// When the environment has functions of these names.
+///
+/// If the environment already has functions of these names.
 pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload(RESULT, RESULT, vec![DYN_TYPE], |arguments| {
         go_on()?;
         let value = only(arguments)?;
-        // What is only pointed at was there before.
+        // A borrowed value existed before and costs nothing.
         let made = if matches!(value, CowVal::Owned(_)) { weight(&*value) } else { 0 };
         spend(CALL + made)?;
         Ok(value)
@@ -105,7 +109,11 @@ fn only<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Execut
     arguments.into_iter().next().ok_or_else(ExecutionError::missing_argument_or_target)
 }
 
-/// A value, when what it costs can be paid.
+/// Charges for a function's argument and returns it.
+///
+/// # Errors
+///
+/// If the budget is spent.
 fn paid<'b, 'v>(
     arguments: Vec<CowVal<'b, 'v>>,
     cost: impl Fn(&dyn Val) -> u64,
@@ -124,7 +132,8 @@ fn spend(units: u64) -> Result<(), ExecutionError> {
     go_on()
 }
 
-/// Macros go on after an error, as another element may decide: what is overdrawn must cost nothing more.
+/// Returns an error once the budget is spent. Macros go on after an error, as another element may decide; so each
+/// function asks this first and costs nothing more.
 fn go_on() -> Result<(), ExecutionError> {
     match is_overdrawn() {
         true => Err(ExecutionError::function_error("budget", "its evaluation costs too much")),
@@ -132,7 +141,8 @@ fn go_on() -> Result<(), ExecutionError> {
     }
 }
 
-/// As CEL's own, with bounds for the pattern; one that is used for every element of a list is compiled once.
+/// Matches a text against a pattern as CEL's own `matches`, with bounds for the pattern. A pattern that is used for
+/// every element of a list is compiled once.
 fn matches<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     go_on()?;
     let texts: Vec<&CelString<'_>> =
@@ -164,19 +174,19 @@ fn bytes(length: usize) -> u64 {
     u64::try_from(length / BYTES).unwrap_or(u64::MAX)
 }
 
-/// What a text weighs; of anything else, nothing.
+/// Returns the cost of a text; 0 for other types.
 fn text(value: &dyn Val) -> u64 {
     value.downcast_ref::<CelString<'_>>().map_or(0, |text| bytes(text.inner().len()))
 }
 
-/// How many steps a macro makes over a value.
+/// Returns the number of steps that a macro makes over a value.
 fn elements(value: &dyn Val) -> u64 {
     let list = value.downcast_ref::<CelList<'_>>().map(|list| list.inner().len());
     let map = || value.downcast_ref::<CelMap<'_>>().map(|map| map.inner().len());
     list.or_else(map).and_then(|length| length.try_into().ok()).unwrap_or_default()
 }
 
-/// What a value weighs with all that is in it.
+/// Returns the cost of a value with everything inside it.
 fn weight(value: &dyn Val) -> u64 {
     let inside = if let Some(list) = value.downcast_ref::<CelList<'_>>() {
         list.inner().iter().map(|element| weight(&**element)).sum()
@@ -188,7 +198,8 @@ fn weight(value: &dyn Val) -> u64 {
     inside + 1
 }
 
-/// The expression, counted. It is taken apart and not copied: copies at each level would cost the square of its length.
+/// Wraps an expression and its parts in the counting functions. It consumes the expression, as copies at each level
+/// would cost the square of its length.
 pub(super) fn counted(expression: IdedExpr) -> IdedExpr {
     let expression = inside(expression);
     match &expression.expr {
@@ -203,12 +214,12 @@ fn call(function: &str, argument: IdedExpr) -> IdedExpr {
     IdedExpr { id, expr }
 }
 
-/// Puts what `change` makes of an expression in its place.
+/// Replaces an expression in its place by the result of `change`.
 fn replace(place: &mut IdedExpr, change: impl FnOnce(IdedExpr) -> IdedExpr) {
     *place = change(std::mem::take(place));
 }
 
-/// The expression with all that is in it counted.
+/// Wraps the parts of an expression, but not its own result.
 fn inside(mut expression: IdedExpr) -> IdedExpr {
     let entry = |entry: &mut EntryExpr| match entry {
         EntryExpr::StructField(field) => replace(&mut field.value, counted),
@@ -245,7 +256,7 @@ fn inside(mut expression: IdedExpr) -> IdedExpr {
         Expr::Comprehension(it) => {
             replace(&mut it.iter_range, |range| call(RANGE, counted(range)));
             replace(&mut it.accu_init, counted);
-            // The interpreter knows the steps of macros by their shape.
+            // The interpreter recognises the steps of macros by their shape.
             replace(&mut it.loop_step, |written| step(written, &it.accu_var));
             replace(&mut it.result, inside);
         }
@@ -253,7 +264,7 @@ fn inside(mut expression: IdedExpr) -> IdedExpr {
     expression
 }
 
-/// A step with what people wrote of it counted; what the macro added is left as it is.
+/// Wraps the written parts of a macro's step; leaves the parts that the macro added as they are.
 fn step(mut expression: IdedExpr, accumulated: &str) -> IdedExpr {
     let is_accumulated = |it: &IdedExpr| matches!(&it.expr, Expr::Ident(name) if name == accumulated);
     match &mut expression.expr {

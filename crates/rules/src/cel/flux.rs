@@ -16,65 +16,65 @@ use crate::form;
 use crate::layer::Origin;
 use crate::script::{CHILDREN, Judged, Script, ScriptKind, add_children, computed, computed_since, cut};
 
-/// Where Kustomizations and HelmReleases have them.
+/// The field of `spec` of Kustomizations and HelmReleases that holds the expressions.
 const FIELD: &str = "healthCheckExprs";
 
-/// Expressions that say how objects of a kind, or of a whole group, are.
+/// The health expressions of one Kustomization or HelmRelease, each for a kind or a whole group.
 #[derive(Debug)]
 pub struct HealthChecks {
     origin: Origin,
     checks: Checks<Arc<dyn Ask>>,
 }
 
-/// A list of them; `E` is an expression, as it was read or as it was written.
+/// Health expressions by group and kind; `E` is an expression, parsed or as text.
 #[derive(Debug)]
 pub(crate) struct Checks<E> {
     all: Vec<HealthCheck<E>>,
-    /// The place of each in the list, by group and kind; those of no kind are for every kind of the group.
+    /// Positions in `all`, by group and kind; the kind `None` is for every kind of the group.
     places: HashMap<String, HashMap<Option<String>, usize>>,
 }
 
 #[derive(Debug)]
 struct HealthCheck<E> {
     group: String,
-    /// `None`: every kind of the group.
+    /// The kind; `None` means every kind of the group.
     kind: Option<String>,
     in_progress: Option<E>,
     failed: Option<E>,
     current: E,
 }
 
-/// Turns what is kept of an expression into one that can be asked, or says why it cannot.
+/// A function that turns a kept expression into one that can be evaluated, or returns the reason it cannot.
 type ReadKept<'r, E> = &'r dyn Fn(&E) -> Result<Arc<dyn Ask>, String>;
 
-/// What is wrong with `healthCheckExprs`.
+/// An error in `healthCheckExprs`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthCheckError {
-    /// Which of them, from 0 as Flux counts.
+    /// The entry's position in the list, from 0 as in Flux.
     pub at: usize,
-    /// What.
+    /// The error.
     pub problem: HealthCheckProblem,
 }
 
-/// What is wrong with one.
+/// The kinds of errors in an entry of `healthCheckExprs`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HealthCheckProblem {
-    /// It is not shaped as one.
+    /// A field of the wrong type.
     #[error("'{0}' should be a text")]
     Shape(&'static str),
-    /// Something must be there and is not.
+    /// A required field that is missing.
     #[error("'{0}' is missing")]
     Missing(&'static str),
-    /// Two for one kind.
+    /// A second entry for the same kind.
     #[error("there is another for {0} before it")]
     Duplicate(String),
-    /// An expression that cannot be read.
+    /// An expression that cannot be parsed.
     #[error("the expression '{field}' cannot be read")]
     Expression {
-        /// Which one.
+        /// The field that holds the expression.
         field: &'static str,
-        /// Why.
+        /// The parser's error.
         #[source]
         why: InvalidExpression,
     },
@@ -93,10 +93,11 @@ impl std::error::Error for HealthCheckError {
 }
 
 impl HealthChecks {
-    /// Those of a Kustomization or HelmRelease; `None` where it has none.
+    /// Reads the expressions of a Kustomization or HelmRelease; returns `None` if it has none.
     ///
     /// # Errors
-    /// When one of them is not as it should be; Flux refuses them all then, and so does this.
+    ///
+    /// If any entry is invalid: Flux then refuses all of them, and so does this.
     pub fn of_object(
         origin: Origin,
         object: &Tree,
@@ -108,32 +109,34 @@ impl HealthChecks {
         }
     }
 
-    /// Reads a list of them.
+    /// Reads a list of entries of `healthCheckExprs`.
     ///
     /// # Errors
-    /// When one of them is not as it should be.
+    ///
+    /// If any entry is invalid.
     pub fn read(origin: Origin, list: &[Tree], reader: Reader<'_>) -> Result<HealthChecks, HealthCheckError> {
         let checks = Checks::read(list, &|text| reader(text, Names::Fields).map(Arc::from))?;
         Ok(HealthChecks { origin, checks })
     }
 }
 
-/// Those of a Kustomization or HelmRelease, if it has any.
+/// Returns the `healthCheckExprs` of a Kustomization or HelmRelease, unless they are empty.
 fn listed(object: &Tree) -> Option<&Vec<Tree>> {
     let list = object.get("spec")?.get(FIELD)?.as_array()?;
     Some(list).filter(|list| !list.is_empty())
 }
 
 impl Checks<String> {
-    /// Takes those of a Kustomization or HelmRelease as they are written; `None` where it has none.
+    /// Takes the expressions of a Kustomization or HelmRelease without parsing them; returns `None` if it has none.
     ///
     /// # Errors
-    /// When one of them is not shaped as it should be.
+    ///
+    /// If an entry has the wrong shape.
     pub(crate) fn written(object: &Tree) -> Result<Option<Checks<String>>, HealthCheckError> {
         listed(object).map(|list| Checks::read(list, &|text| Ok(text.to_owned()))).transpose()
     }
 
-    /// The texts of all expressions, in their order.
+    /// Lists the texts of all expressions in their order.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.all.iter().flat_map(HealthCheck::texts)
     }
@@ -176,7 +179,7 @@ impl<E> Checks<E> {
         self.find(object.group(), object.kind()).is_some()
     }
 
-    /// What they say of an object.
+    /// Judges an object by the expressions for its kind; returns no verdict if there are none.
     pub(crate) fn judge(
         &self,
         origin: Origin,
@@ -210,7 +213,7 @@ impl<E> Checks<E> {
                 Err(why) => return unknown(why, which),
             }
         }
-        // To make what they are asked of costs too.
+        // Converting the object costs CPU time too.
         let began = computed();
         let mut took = Duration::ZERO;
         let verdict = ask(&expressions, object, context, &rule, &mut took);
@@ -266,7 +269,8 @@ impl<E> HealthCheck<E> {
     }
 }
 
-/// The verdict of the expressions of a kind; what they have cost on other threads is added to `took`.
+/// Evaluates the expressions of a kind in their order; adds the CPU time that they spent on other threads to
+/// `took`.
 fn ask(
     expressions: &[(&str, Status, Arc<dyn Ask>)],
     object: &Object<'_>,
@@ -325,13 +329,16 @@ impl Script for HealthChecks {
     }
 }
 
-/// The `readyExpr` of a dependency: whether what is depended on is ready for `self`.
+/// A `readyExpr`: an expression that decides if the dependency `dep` is ready for the object `self`.
 #[derive(Debug)]
 pub struct ReadyExpr(Arc<dyn Ask>);
 
 impl ReadyExpr {
+    /// Parses a `readyExpr`.
+    ///
     /// # Errors
-    /// When it is no expression, or speaks of something else than `self` and `dep`.
+    ///
+    /// If it is not an expression, or uses other names than `self` and `dep`.
     pub fn read(text: &str, reader: Reader<'_>) -> Result<ReadyExpr, InvalidExpression> {
         reader(text, Names::SelfAndDependency).map(|expression| ReadyExpr(Arc::from(expression)))
     }
@@ -340,12 +347,12 @@ impl ReadyExpr {
         ReadyExpr(expression)
     }
 
-    /// Whether `dependency` is ready for `object`.
+    /// Evaluates if `dependency` is ready for `object`.
     pub fn ask(&self, object: &Tree, dependency: &Tree) -> Answer {
         self.ask_at_cost(object, dependency).0
     }
 
-    /// As [`ReadyExpr::ask`], with the time that it has computed on other threads than that of the caller.
+    /// Evaluates as [`ReadyExpr::ask`], and returns the CPU time spent on other threads than the caller's.
     pub(crate) fn ask_at_cost(&self, object: &Tree, dependency: &Tree) -> (Answer, Duration) {
         self.0.answer_at_cost(&[("self", object), ("dep", dependency)])
     }

@@ -1,7 +1,7 @@
 //! Expressions in CEL: Flux' `healthCheckExprs` and `readyExpr`.
 //!
-//! The interpreter needs a deep stack and cannot be stopped, so it is the caller who runs it, on a thread of its own: through
-//! [`Ask`]. Here is what the answers mean.
+//! The interpreter needs a deep stack and cannot be stopped, so the caller runs it, on a thread of its own, behind
+//! the trait [`Ask`]. This module decides which expressions are accepted and how their answers become verdicts.
 
 mod budget;
 mod flux;
@@ -15,31 +15,32 @@ pub use program::{
     Answer, InvalidExpression, LONGEST, Names, OPENINGS, OPERATORS, Program, STACK, check_size,
 };
 
-/// An expression that somebody evaluates, in bounded time.
+/// An expression that the caller's evaluator answers in bounded time.
 pub trait Ask: std::fmt::Debug + Send + Sync {
-    /// Its text, as it was written.
+    /// Returns the text of the expression, as it was written.
     fn written(&self) -> &str;
 
-    /// What it says of these, by the names by which it speaks of them.
+    /// Evaluates the expression with these variables, given by name.
     fn answer(&self, variables: &[(&str, &serde_json::Value)]) -> Answer;
 
-    /// As [`Ask::answer`], with the time that it has computed on other threads than that of the caller, as far as that is known.
+    /// Evaluates as [`Ask::answer`], and returns the CPU time spent on other threads than the caller's, as far as
+    /// it is known.
     fn answer_at_cost(&self, variables: &[(&str, &serde_json::Value)]) -> (Answer, Duration) {
         (self.answer(variables), Duration::ZERO)
     }
 }
 
-/// Who reads expressions.
+/// A function that parses expressions.
 pub type Reader<'r> = &'r dyn Fn(&str, Names) -> Result<Box<dyn Ask>, InvalidExpression>;
 
-/// A reader of expressions of clusters, which tells what that has cost.
+/// A function that parses expressions of clusters and reports the cost of each.
 pub type ReadExpression = Box<dyn Fn(&str, Names) -> Reading + Send + Sync>;
 
-/// What came of reading an expression.
+/// The result and the cost of parsing an expression.
 #[derive(Debug)]
 pub struct Reading {
-    /// The expression.
+    /// The expression, or the reason it is invalid.
     pub expression: Result<Box<dyn Ask>, InvalidExpression>,
-    /// So long it has computed on other threads than that of the caller.
+    /// The CPU time spent on other threads than the caller's.
     pub took: Duration,
 }

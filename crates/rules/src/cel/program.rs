@@ -1,7 +1,8 @@
-//! Expressions, read and evaluated by the interpreter.
+//! Parses and evaluates expressions with the interpreter.
 //!
-//! It recurses while it reads and evaluates, and knows no limits. So size and nesting are bounded before it sees an expression,
-//! and what an evaluation may cost by [`budget`]; that it has a deep stack is up to the caller.
+//! The interpreter recurses while it parses and evaluates, and has no limits. So size and nesting are bounded
+//! before it sees an expression, and the cost of an evaluation is bounded by [`budget`]. The caller must provide a deep
+//! stack ([`STACK`]).
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -12,25 +13,25 @@ use cel::{Context, Env, ExecutionError, ParseErrors, Value};
 
 use super::budget;
 
-/// Longer expressions are not read, in bytes.
+/// The maximum length of an expression, in bytes.
 pub const LONGEST: usize = 2048;
 
-/// Nor are those with more of what may open another level: brackets, and the question mark of `a ? b : c`.
+/// The maximum number of characters that may open another level: brackets, and the question mark of `a ? b : c`.
 pub const OPENINGS: usize = 64;
 
-/// Nor are those with more operators than this, such as `+` and `&&`: each is a level too.
+/// The maximum number of operators, such as `+` and `&&`: each is a level too.
 pub const OPERATORS: usize = 256;
 
-/// The stack that the deepest expression needs that the bounds let through, in bytes; what is not used costs nothing.
+/// The stack that the deepest expression within the bounds needs, in bytes; unused stack costs nothing.
 pub const STACK: usize = 64 << 20;
 
-/// What is told of a value, at most, in characters.
+/// The maximum length of a value in a message, in characters.
 const TOLD: usize = 200;
 
-/// By what name an expression may speak of the object.
+/// The name by which an expression refers to the object.
 const OBJECT: &str = "object";
 
-/// Names that the language itself has.
+/// The names that CEL itself defines.
 const OWN: [&str; 12] = [
     "bool",
     "bytes",
@@ -46,66 +47,66 @@ const OWN: [&str; 12] = [
     "type",
 ];
 
-/// Why a text is no expression.
+/// The reasons to refuse a text as an expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidExpression {
-    /// Too long to be read.
+    /// A text of more than [`LONGEST`] bytes.
     #[error("it is longer than {LONGEST} bytes")]
     TooLong,
-    /// Too deep to be read.
+    /// More than [`OPENINGS`] brackets and question marks.
     #[error("it has more than {OPENINGS} brackets and question marks")]
     TooDeep,
-    /// Too much to be read.
+    /// More than [`OPERATORS`] operators.
     #[error("it has more than {OPERATORS} operators")]
     TooManyOperators,
-    /// No CEL.
+    /// A syntax error.
     #[error("{message} (line {line}, column {column})")]
     Syntax {
-        /// What is wrong.
+        /// The parser's message.
         message: String,
-        /// Where, counted from 1.
+        /// The line, from 1.
         line: isize,
-        /// Where, counted from 1.
+        /// The column, from 1.
         column: isize,
     },
-    /// It asks for something that nobody gives it.
+    /// A name that is not defined for the expression.
     #[error("it knows nothing called '{name}'; {known}")]
     UnknownName {
-        /// What it asks for.
+        /// The unknown name.
         name: String,
-        /// What there is, in words.
+        /// The names that are defined, as a phrase.
         known: String,
     },
-    /// The interpreter broke down, or there is nowhere to run it.
+    /// A crash of the interpreter, or no thread to run it on.
     #[error("it cannot be read: {0}")]
     Broken(String),
-    /// It took too long to be read.
+    /// A parse that exceeded its time limit.
     #[error("to read it took longer than {0:?}")]
     TooSlow(std::time::Duration),
 }
 
-/// What an expression says.
+/// The result of an evaluation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It is so.
+    /// The expression is true.
     True,
-    /// It is not so.
+    /// The expression is false.
     False,
-    /// There is not yet what it asks for; what that is, for people.
+    /// A field that the expression reads does not exist yet; the text names it.
     Missing(String),
-    /// It has no answer, and will not have one later; why, for people.
+    /// The expression fails and will not have an answer later; the text says why.
     Fault(String),
 }
 
-/// By which names an expression may speak of what it is given.
+/// The names that an expression may use for its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Names {
     /// `object`
     Object,
     /// `self` and `dep`
     SelfAndDependency,
-    /// Any: the fields of the object by their own names.
+    /// The fields of the object, each by its own name.
     Fields,
 }
 
@@ -130,9 +131,9 @@ impl Names {
     }
 }
 
-/// An expression that is true or false.
+/// A parsed expression that evaluates to true or false.
 pub struct Program {
-    /// With what counts its cost.
+    /// The expression, wrapped in the functions that count its cost.
     expression: IdedExpr,
     env: Arc<Env>,
     names: Names,
@@ -146,10 +147,11 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
-    /// Reads an expression; needs [`STACK`].
+    /// Parses an expression. The caller needs a stack of [`STACK`] bytes.
     ///
     /// # Errors
-    /// When it is none, or too large.
+    ///
+    /// If the text is not an expression, or exceeds a limit.
     pub fn read(text: &str, names: Names) -> Result<Program, InvalidExpression> {
         check_size(text)?;
         let env = environment().map_err(InvalidExpression::Broken)?;
@@ -163,12 +165,13 @@ impl Program {
         Ok(Program { expression, env, names, asks_for_metadata_only: !looked.asks_for_more })
     }
 
-    /// Whether it asks for nothing but apiVersion, kind and metadata of `object`.
+    /// Returns true if the expression reads nothing but apiVersion, kind and metadata of `object`.
     pub fn asks_for_metadata_only(&self) -> bool {
         self.asks_for_metadata_only
     }
 
-    /// What it says of these; needs [`STACK`]. What would cost too much is given up: it is a fault.
+    /// Evaluates the expression with these variables. The caller needs a stack of [`STACK`] bytes. An evaluation
+    /// that exceeds its budget is a fault.
     pub fn ask(&self, variables: &[(&str, &serde_json::Value)]) -> Answer {
         let mut context = Context::with_env(Arc::clone(&self.env));
         for (name, tree) in variables {
@@ -187,10 +190,11 @@ impl Program {
                 Answer::Missing(format!("there is no '{}' yet", short(&key)))
             }
             Err(error @ (ExecutionError::IndexOutOfBounds(_) | ExecutionError::NoSuchOverload(_))) => {
-                // A field that is null now may be a number later.
+                // A field that is null now may become a number later.
                 Answer::Missing(short(&error.to_string()))
             }
-            // Functions are told apart by nothing but that nobody could have given them.
+            // Names were checked before, so an undeclared one is a field of the object that is not there yet. The
+            // interpreter reports missing functions the same way.
             Err(ExecutionError::UndeclaredReference(name)) if self.names == Names::Fields => {
                 Answer::Missing(format!("there is no '{}' yet", short(&name)))
             }
@@ -202,7 +206,7 @@ impl Program {
     }
 }
 
-/// The language with the functions that count, the same for all expressions; the error in words where there is none.
+/// Returns the shared CEL environment with the counting functions, or the error text if it could not be built.
 fn environment() -> Result<Arc<Env>, String> {
     static ENVIRONMENT: OnceLock<Result<Arc<Env>, String>> = OnceLock::new();
     let make = || {
@@ -213,7 +217,7 @@ fn environment() -> Result<Arc<Env>, String> {
     ENVIRONMENT.get_or_init(make).clone()
 }
 
-/// Counts the operators that stand between values or before them; one of two characters is one.
+/// Counts the operators between and before values; one of two characters counts once.
 fn operators(text: &str) -> usize {
     let mut characters = text.chars().peekable();
     let mut count = 0;
@@ -228,15 +232,16 @@ fn operators(text: &str) -> usize {
     count
 }
 
-/// Whether a text is small enough to be read.
+/// Checks an expression against the limits of length, brackets and operators.
 ///
 /// # Errors
-/// When it is not.
+///
+/// If it exceeds one of them.
 pub fn check_size(text: &str) -> Result<(), InvalidExpression> {
     if text.len() > LONGEST {
         return Err(InvalidExpression::TooLong);
     }
-    // Those inside of strings count as well: who would tell them apart had to read the expression.
+    // Brackets inside strings count as well: only the parser could tell them apart.
     if text.chars().filter(|it| matches!(it, '(' | '[' | '{' | '?')).count() > OPENINGS {
         return Err(InvalidExpression::TooDeep);
     }
@@ -255,7 +260,7 @@ fn syntax(errors: &ParseErrors) -> InvalidExpression {
     InvalidExpression::Syntax { message: short(message), line, column }
 }
 
-/// As CEL has it: whole numbers are of its type `int` as long as they fit.
+/// Converts JSON to a CEL value; whole numbers become `int` if they fit, else `uint`.
 fn value(tree: &serde_json::Value) -> Value {
     match tree {
         serde_json::Value::Null => Value::Null,
@@ -281,13 +286,13 @@ fn short(text: &str) -> String {
     }
 }
 
-/// The names that an expression uses without giving them itself.
+/// The free names that an expression uses.
 #[derive(Debug)]
 struct Used {
     names: Names,
-    /// The first that nobody knows.
+    /// The first name that is not defined.
     unknown: Option<String>,
-    /// Whether it asks for something else of the object than what metadata tell.
+    /// True if the expression reads more of the object than its metadata.
     asks_for_more: bool,
 }
 
@@ -296,7 +301,7 @@ impl Used {
         Used { names, unknown: None, asks_for_more: false }
     }
 
-    /// Looks at an expression; `bound` are the variables that macros give it.
+    /// Visits an expression; `bound` are the variables that surrounding macros define.
     fn look<'e>(&mut self, expression: &'e IdedExpr, bound: &mut Vec<&'e str>) {
         match &expression.expr {
             Expr::Unspecified | Expr::Literal(_) => {}
@@ -306,7 +311,7 @@ impl Used {
                     return;
                 }
                 match name {
-                    // The object as a whole: nobody knows what of it.
+                    // The object as a whole: any field of it may be read.
                     OBJECT if self.names == Names::Object => self.asks_for_more = true,
                     _ if name.starts_with('@') || OWN.contains(&name) || self.names.knows(name) => {}
                     _ => drop(self.unknown.get_or_insert_with(|| short(name))),

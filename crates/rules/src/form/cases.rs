@@ -1,4 +1,4 @@
-//! Cases: objects, and what rules are to say of them.
+//! Test cases for rules: objects with the verdicts that the rules must return.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value as Tree, json};
@@ -9,39 +9,39 @@ use super::error::{FormError, Problem};
 use super::read::span;
 use crate::set::RuleSet;
 
-/// The time at which cases are judged; how old an object is follows from it.
+/// The time at which cases are judged, and from which `age` is counted back.
 const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
-/// How old an object is unless its case says so.
+/// The age of an object unless its case states another.
 const AGE: SignedDuration = SignedDuration::from_hours(1);
 
 const KEYS: [&str; 8] = ["kind", "name", "object", "children", "status", "message", "suspended", "age"];
 
-/// An object, and what rules are to say of it.
+/// A test case: an object, and the verdict that the rules must return for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// Whose rules it is about.
+    /// The kind of the object.
     pub kind: String,
-    /// What it shows.
+    /// The name of the case: the behaviour that it shows.
     pub name: String,
     /// The object.
     pub object: Tree,
-    /// The objects that name it as their owner.
+    /// The objects whose owner reference names this object.
     pub children: Vec<Tree>,
-    /// Which status it has.
+    /// The expected status.
     pub status: Status,
-    /// A part of its message.
+    /// A text that the message must contain.
     pub message: Option<String>,
-    /// Whether it rests because somebody wants so.
+    /// True if the verdict must say that the object is suspended.
     pub suspended: bool,
-    /// How long ago it was made.
+    /// The age of the object.
     pub age: SignedDuration,
 }
 
-/// The cases of a file, and what is wrong with it.
+/// The cases of a file, and the errors in it.
 pub type Cases = (Vec<Case>, Vec<FormError>);
 
-/// Reads a file of cases: a list.
+/// Reads a file of cases, which is a list; returns the readable cases and the errors.
 pub fn read_cases(file: &str, text: &str) -> Cases {
     let (mut cases, mut errors) = (Vec::new(), Vec::new());
     let fault = |rule, problem| FormError { file: file.to_owned(), kind: None, rule, problem };
@@ -110,10 +110,11 @@ fn case(mut tree: Map<String, Tree>) -> Result<Case, Problem> {
 }
 
 impl Case {
-    /// What the rules say of the object.
+    /// Judges the object of the case by the rules.
     ///
     /// # Errors
-    /// When it is none, or not shaped as one: in words.
+    ///
+    /// If it is not a valid object, or of another kind than the case: the reason, for people.
     pub fn judge(&self, rules: &RuleSet) -> Result<Verdict, String> {
         let mut tree = self.object.clone();
         if let Some(object) = tree.as_object_mut() {
@@ -131,7 +132,7 @@ impl Case {
         rules.judge(&object, &context, NOW).map_err(|error| error.to_string())
     }
 
-    /// What is not as the case wants it, in words; `None` where it holds.
+    /// Describes how a verdict differs from the expected one; `None` if it does not.
     pub fn differs(&self, verdict: &Verdict) -> Option<String> {
         let told = |status: Status, suspended: bool, message: &str| {
             let suspended = if suspended { " (suspended)" } else { "" };

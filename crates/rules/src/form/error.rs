@@ -1,4 +1,4 @@
-//! What is wrong with a file of rules, and where.
+//! Errors in files of rules and cases, with their positions.
 
 use std::fmt;
 
@@ -7,100 +7,100 @@ use taffrail_object::yaml::YamlError;
 use super::message::MessageError;
 use super::path::PathError;
 
-/// Something wrong with a file of rules or cases.
+/// An error in a file of rules or cases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormError {
-    /// Which file.
+    /// The name of the file.
     pub file: String,
-    /// Which kind, where it is of one.
+    /// The kind, if the error is in the rules of one.
     pub kind: Option<String>,
-    /// Which rule of the kind, or which case, from 1.
+    /// The number of the rule in its kind, or of the case in its file, from 1.
     pub rule: Option<usize>,
-    /// What.
+    /// The error.
     pub problem: Problem,
 }
 
-/// What is wrong.
+/// The kinds of errors in files of rules and cases.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// No YAML.
+    /// A text that is not YAML.
     #[error("it is no YAML")]
     Yaml(#[source] YamlError),
-    /// A key that means nothing there.
+    /// An unknown key.
     #[error("there is no key '{key}' here")]
     UnknownKey {
         /// The key.
         key: String,
-        /// The keys there are.
+        /// The keys that are known in this place.
         known: Vec<&'static str>,
     },
-    /// A key that must be there is not.
+    /// A required key that is missing.
     #[error("'{0}' is missing")]
     Missing(&'static str),
-    /// A value of another type than it has to be.
+    /// A value of the wrong type.
     #[error("'{key}' should be {expected}")]
     WrongType {
-        /// Where.
+        /// The key, or the part of the file.
         key: String,
-        /// What it should be.
+        /// The expected type, for people.
         expected: &'static str,
     },
-    /// A word that is none of those that may stand there.
+    /// A word that is not one of the allowed ones.
     #[error("'{key}' cannot be '{word}'; one of {known}")]
     Word {
-        /// Where.
+        /// The key.
         key: &'static str,
-        /// What stands there.
+        /// The word.
         word: String,
-        /// What may.
+        /// The allowed words.
         known: &'static str,
     },
-    /// No path.
+    /// A text that is not a path.
     #[error("'{key}' is '{text}', which is no path")]
     Path {
-        /// Where.
+        /// The key.
         key: String,
-        /// What stands there.
+        /// The text.
         text: String,
-        /// Why.
+        /// The parser's error.
         #[source]
         why: PathError,
     },
-    /// No message.
+    /// A message template that cannot be parsed.
     #[error("'{key}' cannot be read")]
     Message {
-        /// Where.
+        /// The key.
         key: &'static str,
-        /// Why.
+        /// The parser's error.
         #[source]
         why: MessageError,
     },
-    /// No name of an API group.
+    /// A text that is not the name of an API group.
     #[error("'{0}' is no API group")]
     Group(String),
-    /// Two keys that cannot stand beside each other.
+    /// Two keys that exclude each other in one map.
     #[error("'{0}' and '{1}' cannot stand in one map")]
     Both(&'static str, &'static str),
-    /// A map that tests nothing.
+    /// A map without any test.
     #[error("nothing is tested by {0}")]
     Nothing(&'static str),
-    /// Tests in tests in tests.
+    /// Tests nested too deeply.
     #[error("tests stand in each other too deeply")]
     TooDeep,
-    /// A kind has rules twice.
+    /// A second set of rules for the same kind; the text names the other file.
     #[error("it has rules twice, also in {0}")]
     Twice(String),
-    /// A script that cannot be read.
+    /// A script that cannot be parsed.
     #[error("{0}")]
     Script(String),
-    /// No object can reach the rule.
+    /// A rule that no object can reach.
     #[error("no object comes so far: the rule before has no tests")]
     Unreachable,
 }
 
 impl FormError {
-    /// What to do about it.
+    /// Suggests a correction, for people; `None` if there is none.
     pub fn hint(&self) -> Option<String> {
         Some(match &self.problem {
             Problem::UnknownKey { key, known } => {

@@ -1,4 +1,4 @@
-//! What a branch says: text with places for what stands in the object.
+//! Messages of branches: templates with placeholders for fields of the object.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -8,14 +8,14 @@ use taffrail_object::json::{Kind, Value};
 use super::path::{self, Path, PathError, Start};
 use super::test::{Found, Row};
 
-/// A list or a text in a message may be so long, in bytes; what is behind is left out.
+/// The maximum length of one inserted value, in bytes; the rest is left out.
 const LONGEST: usize = 4096;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Message {
-    /// What the condition says, or its reason.
+    /// The message of the condition that a test found, or its reason.
     Condition,
-    /// A field and what stands there; then a condition's words may still come first.
+    /// A field and its value, unless a test found a condition, whose message then comes first.
     Field(Path),
     Template(Box<[Piece]>),
 }
@@ -23,22 +23,22 @@ pub(super) enum Message {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Piece {
     Text(Box<str>),
-    /// A field, and what counts where it is absent.
+    /// A field, and the text for it if it is absent.
     Field(Path, Option<Box<str>>),
-    /// A field of the condition, by its place in a [`Row`].
+    /// A field of the condition, by its index in a [`Row`].
     Condition(usize),
 }
 
-/// Why a text is no message.
+/// The reasons to refuse a text as a template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// A brace is opened and not closed.
+    /// A brace that is opened and not closed.
     #[error("a brace is not closed")]
     Open,
-    /// What stands in braces is no path.
+    /// A text in braces that is not a path.
     #[error("'{0}' in braces is no path")]
     Path(String, #[source] PathError),
-    /// It speaks of a condition, and no test does.
+    /// A placeholder for a field of the condition, in a rule without a test of one.
     #[error("{{{0}}} is the {0} of a condition, and no test of this rule is about one")]
     NoCondition(&'static str),
 }
@@ -46,13 +46,16 @@ pub enum MessageError {
 const OF_CONDITION: [&str; 4] = ["type", "status", "reason", "message"];
 
 impl Message {
+    /// Parses a template.
+    ///
     /// # Errors
-    /// When braces are not closed, hold no path, or speak of a condition that is not there.
+    ///
+    /// If a brace is not closed, or the text in braces is not a path or names a condition that no test finds.
     pub(super) fn read(text: &str, has_condition: bool) -> Result<Message, MessageError> {
         Ok(Message::Template(read(text, has_condition)?))
     }
 
-    /// Says what tests take for fields that are absent.
+    /// Sets the defaults that tests use for absent fields as the defaults of the template too.
     pub(super) fn assume(&mut self, defaults: &[(&Path, &str)]) {
         let Message::Template(pieces) = self else { return };
         for piece in pieces {
@@ -88,10 +91,11 @@ impl Message {
     }
 }
 
-/// Cuts a text at its places.
+/// Splits a template into text and placeholders.
 ///
 /// # Errors
-/// When braces are not closed, hold no path, or speak of a condition that is not there.
+///
+/// If a brace is not closed, or the text in braces is not a path or names a condition that no test finds.
 pub(super) fn read(text: &str, has_condition: bool) -> Result<Box<[Piece]>, MessageError> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -116,7 +120,7 @@ pub(super) fn read(text: &str, has_condition: bool) -> Result<Box<[Piece]>, Mess
     Ok(pieces.into())
 }
 
-/// Puts what stands in the object into the places of a text.
+/// Fills the placeholders of a template from the object and the matches of the tests.
 pub(super) fn fill(pieces: &[Piece], object: Value<'_>, found: &Found<'_>) -> String {
     let mut out = String::new();
     for piece in pieces {
@@ -146,7 +150,7 @@ fn of_condition(row: Row<'_>) -> String {
     texts.map(Cow::into_owned).find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-/// Writes what stands in a field; several values and the items of lists with commas between them.
+/// Writes the value of a field; joins several values, and the items of lists, with commas.
 fn write(path: &Path, object: Value<'_>, found: &Found<'_>, out: &mut String) {
     let from = if path.start() == Start::Element { found.element } else { Some(object) };
     let Some(from) = from else { return };

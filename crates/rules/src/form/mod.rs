@@ -1,7 +1,7 @@
-//! Rules in YAML: what of an object's conditions and fields means which status.
+//! Rules in YAML: a status for an object by its conditions and fields.
 //!
-//! A file has the rules of one API group, or of all groups that end alike (`*.example.com`). Each kind has branches; the first
-//! whose tests all hold decides. [`Layer`](crate::Layer) reads such files.
+//! A file has the rules of one API group, or of all groups with the same ending (`*.example.com`). Each kind has
+//! branches; the first one whose tests all hold decides. [`Layer`](crate::Layer) reads such files.
 
 mod cases;
 mod error;
@@ -31,56 +31,56 @@ use path::Path;
 use pattern::Pattern;
 use test::{Elements, Found, Scope, Test};
 
-/// The rules of a file: those of one API group, or of all groups that end alike.
+/// The rules of one file: for one API group, or for all groups with the same ending.
 #[derive(Debug, Clone, Default)]
 pub struct GroupRules {
-    /// The group, or `*.` and how the groups end.
+    /// The group, or `*.` and the ending of the groups.
     pub(crate) group: Box<str>,
-    /// By kind; `*` are those of all others.
+    /// The rules by kind; `*` are those for all other kinds.
     pub(crate) kinds: FxHashMap<Box<str>, Arc<KindRules>>,
-    /// The names among them that are patterns, the longest first.
+    /// The kinds that are patterns, the longest first.
     patterns: Vec<(Pattern, Box<str>)>,
 }
 
-/// The rules of a kind.
+/// The rules for one kind.
 #[derive(Debug)]
 pub struct KindRules {
-    /// Where the meaning of its fields is documented.
+    /// The URL of the documentation of the kind's fields.
     source: Box<str>,
     observed: Option<Path>,
     conditions: Path,
-    /// Where the conditions of elements of lists are.
+    /// The path to the conditions inside elements of lists.
     elements: Elements,
     unseen: Option<SignedDuration>,
     branches: Box<[Branch]>,
-    /// Whether a branch is about the objects that name this one as their owner.
+    /// True if a test reads the objects whose owner reference names this object.
     asks_children: bool,
 }
 
-/// A branch: a status, and when it is that.
+/// A branch: a status, and the tests that must hold for it.
 #[derive(Debug)]
 struct Branch {
     status: Status,
     suspended: bool,
     tests: Box<[Test]>,
     message: Message,
-    /// The field whose value may say in one word why.
+    /// The field whose value becomes the reason if it is one word.
     reason: Option<Path>,
 }
 
-/// What rules of this form say of an object.
+/// The result of judging an object by rules in YAML.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ruling {
-    /// A branch decided; its number, from 1.
+    /// A branch decided; its number, from 1, and its verdict.
     Branch(usize, Verdict),
-    /// It was not looked at since it changed, or not at all.
+    /// The controller has not seen the object's newest generation, or has not written a status yet.
     Early(Verdict),
-    /// Nothing: whoever comes next shall say.
+    /// No branch holds; the next rules decide.
     Undecided,
 }
 
 impl GroupRules {
-    /// The rules of a kind, under the name they stand there.
+    /// Returns the rules for a kind, and the name under which they are filed: the kind, a pattern, or `*`.
     pub(crate) fn kind(&self, kind: &str) -> Option<(&str, &Arc<KindRules>)> {
         let alike = || self.patterns.iter().find(|(pattern, _)| pattern.matches(kind));
         let found = self
@@ -91,7 +91,7 @@ impl GroupRules {
         Some((found.0, found.1))
     }
 
-    /// Adds rules for a kind; those it had before are given back.
+    /// Adds rules for a kind; returns the ones it had before.
     pub(crate) fn add(&mut self, kind: &str, rules: Arc<KindRules>) -> Option<Arc<KindRules>> {
         let before = self.kinds.insert(kind.into(), rules);
         if before.is_none() && kind != "*" && kind.contains('*') {
@@ -103,17 +103,17 @@ impl GroupRules {
 }
 
 impl KindRules {
-    /// Where the meaning of the fields is documented: an address.
+    /// Returns the URL of the documentation of the kind's fields.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The statuses of the branches in their order, and whether that is for something suspended.
+    /// Lists the branches in their order: the status of each, and true if it is for a suspended object.
     pub fn branches(&self) -> impl ExactSizeIterator<Item = (Status, bool)> + '_ {
         self.branches.iter().map(|branch| (branch.status, branch.suspended))
     }
 
-    /// Whether the tests of each branch hold, each asked for itself.
+    /// Tests each branch by itself; returns true for each whose tests hold.
     pub fn holding(&self, object: &Object<'_>) -> Vec<bool> {
         let scope = self.scope(object);
         let holds =
@@ -126,7 +126,7 @@ impl KindRules {
         Scope::new(root, root, &self.conditions, generation(object))
     }
 
-    /// How long an object without status is in progress; `None` where nobody writes one.
+    /// Returns how long an object without a status is in progress; `None` if its controller never writes one.
     pub fn unseen(&self) -> Option<SignedDuration> {
         self.unseen
     }
@@ -135,13 +135,13 @@ impl KindRules {
         self.asks_children
     }
 
-    /// The number of the first branch that no object can reach, from 1.
+    /// Returns the number of the first branch that no object can reach, from 1.
     pub(crate) fn unreachable(&self) -> Option<usize> {
         let last = self.branches.iter().position(|branch| branch.tests.is_empty())?;
         (last + 1 < self.branches.len()).then_some(last + 2)
     }
 
-    /// What they say of an object that is not being deleted; the rule of a branch's verdict is empty.
+    /// Judges an object that is not being deleted. The verdict of a branch has an empty rule name.
     pub(crate) fn judge(&self, object: &Object<'_>, now: Timestamp, costs: Option<&Costs>) -> Ruling {
         let root = object.root();
         if let Some(unseen) = self.unseen
@@ -176,7 +176,7 @@ impl Branch {
         Verdict { suspended: self.suspended, ..verdict(self.status, message, reason, String::new()) }
     }
 
-    /// One word: the condition's reason, or the value of a field that is one.
+    /// Returns the reason if it is a single word: that of the found condition, or the value of a field.
     fn reason(&self, object: Value<'_>, found: &Found<'_>) -> Option<String> {
         let of_condition = found.condition.and_then(|[_, _, reason, ..]| reason);
         let value = of_condition.or_else(|| self.reason.as_ref()?.first(object))?;
@@ -187,7 +187,8 @@ impl Branch {
     }
 }
 
-/// The verdict on an object that is so young that its controller may not have written a status yet, and has not.
+/// Returns the verdict for an object without a status that is younger than `patience`, as its controller may still
+/// write one.
 pub(crate) fn first_status(
     object: &Object<'_>,
     now: Timestamp,
@@ -214,14 +215,14 @@ fn created(object: &Object<'_>) -> Option<Timestamp> {
     object.metadata()?.get("creationTimestamp")?.as_str()?.parse().ok()
 }
 
-/// The verdict on an object whose controller has not seen its newest generation, in the words of kstatus.
+/// Returns kstatus' verdict for an object whose controller has not seen its newest generation.
 pub(crate) fn not_observed(kind: &str, generation: i64, observed: i64) -> Verdict {
     let message = format!("{kind} generation is {generation}, but latest observed generation is {observed}");
     let (reason, rule) = ("LatestGenerationNotObserved".to_owned(), "generic/generation".to_owned());
     verdict(Status::InProgress, message, Some(reason), rule)
 }
 
-/// A verdict with the standard condition that follows from its status; its reason is the status where there is no better.
+/// Builds a verdict with the standard condition for its status; the reason is the status if there is no better one.
 pub(crate) fn verdict(status: Status, message: String, reason: Option<String>, rule: String) -> Verdict {
     let condition = match status {
         Status::InProgress => ConditionType::Reconciling,

@@ -1,4 +1,4 @@
-//! Ways to a field, and what stands there.
+//! Paths to fields of objects, and the values at their ends.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,27 +8,27 @@ use taffrail_object::json::{Kind, Value};
 
 use crate::script::CHILDREN;
 
-/// Longer paths are not read, in steps.
+/// The maximum number of steps of a path.
 const LONGEST: usize = 32;
 
-/// A way from a value to others below it: `status.parents[*].conditions`.
+/// A path from a value to values inside it: `status.parents[*].conditions`.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Path {
     text: Box<str>,
     start: Start,
     steps: Box<[Step]>,
-    /// Whether it may lead to several values.
+    /// True if the path may lead to several values.
     pub(super) is_many: bool,
 }
 
-/// Where a path begins.
+/// The value from which a path starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
-    /// At the value that a test is about: the object, or an element of a list of it.
+    /// The value under test: the object, or an element of one of its lists.
     Here,
-    /// `$`: at the object.
+    /// `$`: the object.
     Object,
-    /// `@`: at the element that was found.
+    /// `@`: the element that a test found.
     Element,
 }
 
@@ -40,16 +40,16 @@ enum Step {
     Every,
 }
 
-/// Why a text is no path.
+/// The reasons to refuse a text as a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// Nothing stands between two dots, or at the end.
+    /// A missing name between two dots, or at the end.
     #[error("a name is missing in it")]
     Empty,
-    /// A bracket that is not `[*]`, `[2]` or `['key']`.
+    /// A bracket with something else than `*`, an index or a quoted key: `[*]`, `[2]`, `['key']`.
     #[error("in brackets stand '*', a number or a 'key' in quotes")]
     Bracket,
-    /// It has too many steps.
+    /// More than [`LONGEST`] steps.
     #[error("it has more than {LONGEST} steps")]
     TooLong,
 }
@@ -67,8 +67,11 @@ impl fmt::Display for Path {
 }
 
 impl Path {
+    /// Parses a path.
+    ///
     /// # Errors
-    /// When it is none.
+    ///
+    /// If the text is not a path.
     pub(super) fn read(text: &str) -> Result<Path, PathError> {
         let (start, mut rest) = match text.as_bytes() {
             [b'$', ..] => (Start::Object, &text[1..]),
@@ -113,7 +116,7 @@ impl Path {
         Ok(Path { text: text.into(), start, steps: steps.into(), is_many })
     }
 
-    /// Whether it leads from the object to those that name it as their owner.
+    /// Returns true if the path leads to the objects whose owner reference names this object.
     pub(super) fn asks_children(&self) -> bool {
         self.start != Start::Element
             && matches!(self.steps.first(), Some(Step::Key(key)) if **key == *CHILDREN)
@@ -123,7 +126,7 @@ impl Path {
         self.start
     }
 
-    /// The first value it leads to that is not null.
+    /// Returns the first value at the path that is not null.
     #[inline]
     pub(super) fn first<'a>(&self, from: Value<'a>) -> Option<Value<'a>> {
         if self.is_many {
@@ -142,7 +145,7 @@ impl Path {
         found.filter(|value| !value.is_null())
     }
 
-    /// Visits every value it leads to that is not null, until the visitor has had enough.
+    /// Calls `visit` for each value at the path that is not null, until it breaks.
     pub(super) fn visit<'a>(
         &self,
         from: Value<'a>,
@@ -151,7 +154,7 @@ impl Path {
         walk(&self.steps, from, visit)
     }
 
-    /// Whether any of the values it leads to is as asked.
+    /// Returns true if `is_so` holds for any value at the path.
     #[inline]
     pub(super) fn any<'a>(&self, from: Value<'a>, mut is_so: impl FnMut(Value<'a>) -> bool) -> bool {
         if !self.is_many {
@@ -165,7 +168,7 @@ impl Path {
     }
 }
 
-/// What stands inside of a bracket, and what follows it.
+/// Parses a step in brackets; returns it and the text behind the bracket.
 fn bracket(inside: &str) -> Result<(Step, &str), PathError> {
     if let Some(quote @ ('\'' | '"')) = inside.chars().next() {
         let (key, after) = inside[1..].split_once(quote).ok_or(PathError::Bracket)?;
@@ -201,7 +204,7 @@ fn walk<'a>(
     next.map_or(ControlFlow::Continue(()), |value| walk(rest, value, visit))
 }
 
-/// A scalar as text, whatever its type; nothing for null, lists and maps.
+/// Returns a scalar of any type as text; `None` for null, lists and maps.
 pub(super) fn text(value: Value<'_>) -> Option<Cow<'_, str>> {
     match value.kind() {
         Kind::String => value.as_str(),
@@ -212,7 +215,7 @@ pub(super) fn text(value: Value<'_>) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Whether a scalar, as text, is `word`.
+/// Returns true if a scalar, as text, equals `word`.
 #[inline]
 pub(super) fn is_word(value: Value<'_>, word: &str) -> bool {
     match value.kind() {
@@ -222,7 +225,7 @@ pub(super) fn is_word(value: Value<'_>, word: &str) -> bool {
     }
 }
 
-/// Whether there is something: no empty text, list or map.
+/// Returns true unless the value is null or an empty text, list or map.
 pub(super) fn is_something(value: Value<'_>) -> bool {
     match value.kind() {
         Kind::Null => false,
@@ -240,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_to_values() {
+    fn path_returns_its_values() {
         let object = json!({
             "status": {"list": [{"a": 1, "b": null}, {"a": "x"}], "map": {"k/v.w": true, "z": 2.5}},
         });
@@ -270,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused() {
+    fn invalid_paths_are_refused() {
         for path in ["", "a..b", ".a", "a.", "a[", "a[x]", "a['b'", "a]b", "$a", "@a", " a", "a['b'x]"] {
             assert!(Path::read(path).is_err(), "{path}");
         }

@@ -1,4 +1,4 @@
-//! Patterns: a text in which `*` stands for any other.
+//! Patterns: texts in which `*` stands for any text.
 
 use std::borrow::Cow;
 
@@ -6,11 +6,11 @@ use taffrail_object::json::Value;
 
 use super::path;
 
-/// A text in which `*` stands for any other, also for none.
+/// A text in which `*` stands for any text, also for an empty one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pattern {
     first: Box<str>,
-    /// What follows each `*`; the last must stand at the end.
+    /// The text behind each `*`; the last one must stand at the end.
     rest: Box<[Box<str>]>,
 }
 
@@ -33,7 +33,7 @@ impl Pattern {
     }
 }
 
-/// Whether one of the patterns matches a scalar, as text; nothing there is an empty text.
+/// Returns true if one of the patterns matches a scalar as text; an absent value counts as an empty text.
 pub(super) fn one_matches(patterns: &[Pattern], value: Option<Value<'_>>) -> bool {
     let text = value.and_then(path::text).unwrap_or(Cow::Borrowed(""));
     patterns.iter().any(|pattern| pattern.matches(&text))
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn star_matches_any_text() {
         for (pattern, matching, other) in [
             ("Failed", "Failed", "failed"),
             ("Failed*", "FailedCreate", "aFailed"),

@@ -1,4 +1,4 @@
-//! From YAML to rules; all that is wrong with a file is told at once.
+//! Reads files of rules. All errors of a file are reported at once.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use super::test::{
 };
 use super::{Branch, GroupRules, KindRules};
 
-/// Tests stand in each other no deeper.
+/// The maximum nesting of tests.
 const DEEPEST: usize = 8;
 
-/// How long an object may have no status unless a file says otherwise.
+/// The time for which an object without a status is in progress, unless a file states another.
 const UNSEEN: SignedDuration = SignedDuration::from_mins(5);
 
 const STATUSES: &str = "Current, InProgress, Failed, Unknown";
 const CONDITION_STATUSES: &str = "\"True\", \"False\", \"Unknown\"";
 
-/// Keys that begin a test, and those that may stand beside them.
+/// The keys that begin a test, and below the keys that may stand beside them.
 const HEADS: [&str; 8] = ["condition", "field", "all", "any", "none", "each", "some", "count"];
 const OF_CONDITION: [&str; 4] = ["is", "reason", "text", "observed"];
 const OF_FIELD: [&str; 12] = [
@@ -45,7 +45,7 @@ const OF_FIELD: [&str; 12] = [
 const BOUNDS: [(&str, How); 4] =
     [("atLeast", How::AtLeast), ("atMost", How::AtMost), ("above", How::Above), ("below", How::Below)];
 
-/// Reads the rules of a group; what is wrong is left out and told.
+/// Reads the rules of a group; leaves out the invalid ones and returns their errors.
 pub(crate) fn read(file: &str, text: &str) -> (GroupRules, Vec<FormError>) {
     let mut reader = Reader { file, kind: None, rule: None, errors: Vec::new() };
     let mut rules = GroupRules::default();
@@ -64,7 +64,7 @@ struct Reader<'f> {
     errors: Vec<FormError>,
 }
 
-/// A map that is being read.
+/// A map of the file.
 type Keys = Map<String, Tree>;
 
 impl Reader<'_> {
@@ -210,7 +210,7 @@ impl Reader<'_> {
         Some(Branch { status, suspended, tests: tests.into(), message, reason: field })
     }
 
-    /// The tests of a map, all of which must hold.
+    /// Reads the tests of a map, all of which must hold.
     fn tests(&mut self, tree: &Keys, own: &[&'static str], depth: usize) -> Option<Vec<Test>> {
         if depth > DEEPEST {
             self.tell(Problem::TooDeep);
@@ -263,7 +263,7 @@ impl Reader<'_> {
         Some(tests)
     }
 
-    /// A list of maps of tests.
+    /// Reads a list of maps of tests.
     fn several(&mut self, key: &'static str, list: &Tree, depth: usize) -> Option<Vec<Vec<Test>>> {
         let Some(list) = list.as_array().filter(|list| !list.is_empty()) else {
             self.wrong_type(key, "a list of tests");
@@ -300,7 +300,7 @@ impl Reader<'_> {
         let mut is = Vec::new();
         for word in tree.get("is").into_iter().flat_map(listed) {
             is.push(match word {
-                // Not everybody quotes what YAML takes for a boolean.
+                // Some people do not quote what YAML takes for a boolean.
                 Tree::Bool(true) => "True".into(),
                 Tree::Bool(false) => "False".into(),
                 Tree::String(word) if matches!(word.as_str(), "True" | "False" | "Unknown") => {
@@ -421,7 +421,7 @@ impl Reader<'_> {
         Some(Words { plain: plain.into(), made: made.into() })
     }
 
-    /// `Some(None)`: the key is not there.
+    /// Reads a pattern or a list of patterns; `Some(None)` if the key is absent, `None` if it is invalid.
     fn patterns(&mut self, tree: &Keys, key: &'static str) -> Option<Option<Box<[Pattern]>>> {
         let Some(value) = tree.get(key) else { return Some(None) };
         let mut patterns = Vec::new();
@@ -435,7 +435,7 @@ impl Reader<'_> {
         Some(Some(patterns.into()))
     }
 
-    /// `Some(None)`: the key is not there.
+    /// Reads a scalar as text; `Some(None)` if the key is absent, `None` if it is invalid.
     fn scalar(&mut self, tree: &Keys, key: &'static str) -> Option<Option<Scalar>> {
         let Some(value) = tree.get(key) else { return Some(None) };
         let text = path::text(value.into());
@@ -477,7 +477,7 @@ impl Reader<'_> {
     }
 }
 
-/// One or a list of them.
+/// Iterates over a list, or over a single value as a list of one.
 fn listed(tree: &Tree) -> std::slice::Iter<'_, Tree> {
     match tree {
         Tree::Array(list) => list.iter(),
@@ -485,12 +485,12 @@ fn listed(tree: &Tree) -> std::slice::Iter<'_, Tree> {
     }
 }
 
-/// Reads a span of time, in days too.
+/// Parses a span of time, which may have days; `None` if it is invalid or negative.
 pub(super) fn span(text: &str) -> Option<SignedDuration> {
     duration::parse_with_days(text).filter(|span| !span.is_negative())
 }
 
-/// Whether messages may take the words of a condition that a test has found.
+/// Returns true if the test, when it holds, finds a condition for the message.
 fn asks_condition(test: &Test) -> bool {
     match test {
         Test::Condition(_) => true,
@@ -500,7 +500,7 @@ fn asks_condition(test: &Test) -> bool {
     }
 }
 
-/// A field, and what a test takes for it where it is absent.
+/// Returns the field of a test and its default for an absent field, if it has one.
 fn assumes(test: &Test) -> Option<(&Path, &str)> {
     match test {
         Test::Field(FieldTest { path, default, .. }) => Some((path, default.as_deref()?)),

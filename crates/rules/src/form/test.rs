@@ -1,4 +1,4 @@
-//! Tests of a branch, and whether they hold.
+//! Tests of branches, and their evaluation.
 
 use std::cell::OnceCell;
 use std::cmp::Ordering;
@@ -11,13 +11,13 @@ use super::message::{self, Piece};
 use super::path::{self, Path, Start};
 use super::pattern::{Pattern, one_matches};
 
-/// What is asked of an object, or of an element of a list.
+/// A test of an object, or of an element of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Test {
     Condition(ConditionTest),
     Field(FieldTest),
     All(Box<[Test]>),
-    /// Each of them is several that must all hold.
+    /// One of the lists of tests must hold entirely.
     Any(Box<[Box<[Test]>]>),
     None(Box<[Box<[Test]>]>),
     Each(Path, Box<[Test]>),
@@ -25,19 +25,19 @@ pub(super) enum Test {
     Count(Path, Box<[Test]>, Box<[Bound]>),
 }
 
-/// A condition of this type is there, and is so.
+/// A test for a condition of one type.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ConditionTest {
     pub(super) name: Box<str>,
-    /// Empty: whatever its status.
+    /// The allowed statuses; empty allows any.
     pub(super) is: Box<[Box<str>]>,
     pub(super) reason: Option<Box<[Pattern]>>,
     pub(super) text: Option<Box<[Pattern]>>,
-    /// It must not be about an older generation.
+    /// True if a condition with an older `observedGeneration` does not count.
     pub(super) observed: bool,
 }
 
-/// What stands in a field.
+/// A test of the value of a field.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FieldTest {
     pub(super) path: Path,
@@ -56,7 +56,7 @@ pub(super) enum Check {
     Bound(Bound),
 }
 
-/// Words, some of which are made of what stands in other fields.
+/// Words to compare with, some of them built from other fields.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Words {
     pub(super) plain: Box<[Box<str>]>,
@@ -64,7 +64,7 @@ pub(super) struct Words {
 }
 
 impl Test {
-    /// Whether it is about the objects that name this one as their owner.
+    /// Returns true if the test reads the objects whose owner reference names this object.
     pub(super) fn asks_children(&self) -> bool {
         let any = |tests: &[Test]| tests.iter().any(Test::asks_children);
         match self {
@@ -72,7 +72,7 @@ impl Test {
             Test::Field(test) => test.path.asks_children(),
             Test::All(tests) => any(tests),
             Test::Any(several) | Test::None(several) => several.iter().any(|tests| any(tests)),
-            // What is inside is about the elements.
+            // The tests inside read the elements.
             Test::Each(path, _) | Test::Some(path, _) | Test::Count(path, ..) => path.asks_children(),
         }
     }
@@ -97,7 +97,7 @@ fn fill(pieces: &[Piece], scope: &Scope<'_, '_>) -> String {
 /// A scalar of a rule, as text.
 pub(super) type Scalar = Box<str>;
 
-/// How a number, or a point in time, lies to another.
+/// A comparison of a number, or of a point in time, with another.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bound {
     pub(super) how: How,
@@ -116,16 +116,16 @@ pub(super) enum How {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Other {
     Number(f64),
-    /// Another field, and what counts where it is absent.
+    /// Another field, and its value if it is absent.
     Field(Path, Option<Scalar>),
 }
 
-/// A condition with the five fields that rules read.
+/// The five fields of a condition that rules read, in the order of [`ROW`].
 pub(super) type Row<'a> = [Option<Value<'a>>; 5];
 
 const ROW: [&str; 5] = ["type", "status", "reason", "message", "observedGeneration"];
 
-/// What tests are about: the object, or an element of a list of it.
+/// The value under test: the object, or an element of one of its lists.
 pub(super) struct Scope<'s, 'a> {
     object: Value<'a>,
     here: Value<'a>,
@@ -134,12 +134,12 @@ pub(super) struct Scope<'s, 'a> {
     conditions: OnceCell<Vec<Row<'a>>>,
 }
 
-/// What was found on the way: messages are made of it.
+/// The matches of the tests that hold, for use in messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Found<'a> {
-    /// The first condition that was as asked.
+    /// The first condition that a test found.
     pub(super) condition: Option<Row<'a>>,
-    /// The first element of a list that was as asked.
+    /// The first element of a list that a test found.
     pub(super) element: Option<Value<'a>>,
 }
 
@@ -153,8 +153,8 @@ impl<'s, 'a> Scope<'s, 'a> {
         Scope { object, here, generation, conditions_at, conditions: OnceCell::new() }
     }
 
-    /// The same, about an element that `path` leads to: a child is an object and has conditions where objects have them, but
-    /// not this object's generation.
+    /// Returns the scope of an element at `path`. A child is an object: its conditions are where those of objects are,
+    /// but it does not have this object's generation.
     fn inside(&self, here: Value<'a>, path: &Path, elements: &'s Elements) -> Scope<'s, 'a> {
         match path.asks_children() {
             true => Scope::new(self.object, here, self.conditions_at, None),
@@ -167,24 +167,24 @@ impl<'s, 'a> Scope<'s, 'a> {
             let Some(rows) = self.conditions_at.first(self.here).and_then(|list| list.rows(ROW)) else {
                 return Vec::new();
             };
-            // Few objects have more; a larger block would leave the allocator's cache of small ones.
+            // Few objects have more than six; a larger block would leave the allocator's cache of small ones.
             let mut conditions = Vec::with_capacity(6);
             conditions.extend(rows.flatten());
             conditions
         })
     }
 
-    /// Where a path begins.
+    /// Returns the value at which a path starts.
     pub(super) fn start(&self, path: &Path) -> Value<'a> {
         if path.start() == Start::Object { self.object } else { self.here }
     }
 }
 
-/// Where the conditions of an element are.
+/// The path to the conditions inside an element of a list.
 #[derive(Debug)]
 pub(super) struct Elements(pub(super) Path);
 
-/// Whether all tests hold.
+/// Returns true if all tests hold; adds their matches to `found`.
 pub(super) fn hold<'s, 'a>(
     tests: &'s [Test],
     scope: &Scope<'s, 'a>,
@@ -200,7 +200,7 @@ fn holds<'s, 'a>(
     elements: &'s Elements,
     found: &mut Found<'a>,
 ) -> bool {
-    // What was found by tests that do not hold after all is forgotten.
+    // The matches of tests that do not hold in the end are discarded.
     let attempt = |tests: &'s [Test], scope: &Scope<'s, 'a>, found: &mut Found<'a>| {
         let before = *found;
         let holds = hold(tests, scope, elements, found);
@@ -325,7 +325,7 @@ impl FieldTest {
     }
 }
 
-/// Whether the status of a condition is this; some controllers write a boolean.
+/// Compares the status of a condition with a word; some controllers write a boolean.
 fn is_status(status: Value<'_>, word: &str) -> bool {
     match status.as_bool() {
         Some(truth) => word == if truth { "True" } else { "False" },
@@ -333,7 +333,7 @@ fn is_status(status: Value<'_>, word: &str) -> bool {
     }
 }
 
-/// Scalars are equal as text, others as a whole.
+/// Compares scalars as text, other values as a whole.
 fn are_equal(one: Value<'_>, other: Value<'_>) -> bool {
     match (path::text(one), path::text(other)) {
         (Some(one), Some(other)) => one == other,
@@ -342,7 +342,7 @@ fn are_equal(one: Value<'_>, other: Value<'_>) -> bool {
     }
 }
 
-/// What can lie before or after another.
+/// A value that can be ordered.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Operand {
     Number(f64),
@@ -367,7 +367,7 @@ impl Operand {
     }
 }
 
-/// A number, but no word that only a computer takes for one.
+/// Parses a number; refuses words such as `inf` and `nan`.
 pub(super) fn number(text: &str) -> Option<f64> {
     let is_number = text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '.'));
     text.parse().ok().filter(|number: &f64| is_number && number.is_finite())

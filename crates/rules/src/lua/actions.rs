@@ -1,13 +1,14 @@
-//! What scripts of actions return.
+//! Converts the return values of action scripts.
 
 use serde_json::{Map, Value as Tree};
 
 use super::results::{Action, Change, Operation, Parameter};
 
-/// The actions that a discovery returned, by name.
+/// Converts the result of a discovery script to actions.
 ///
 /// # Errors
-/// When they are not shaped as actions: in words.
+///
+/// If it does not have the shape of actions: the reason, for people.
 pub(super) fn discovered(tree: Tree) -> Result<Vec<Action>, String> {
     let map = match tree {
         Tree::Object(map) => map,
@@ -26,7 +27,7 @@ fn action(name: &str, tree: &Tree) -> Result<Action, String> {
     };
     for (key, value) in fields {
         let text = || text(value).ok_or_else(|| format!("'{key}' of the action '{name}' should be a text"));
-        // Go does not look at the case of letters.
+        // Go ignores the case of keys.
         match key.to_ascii_lowercase().as_str() {
             "name" => action.name = text()?,
             "displayname" => action.display_name = text()?,
@@ -45,7 +46,7 @@ fn action(name: &str, tree: &Tree) -> Result<Action, String> {
     Ok(action)
 }
 
-/// A text; nothing is an empty one.
+/// Returns a text; null is an empty one.
 fn text(value: &Tree) -> Option<String> {
     match value {
         Tree::String(text) => Some(text.clone()),
@@ -75,7 +76,7 @@ fn parameters(tree: &Tree) -> Result<Vec<Parameter>, &'static str> {
                 "default" => &mut parameter.default,
                 _ => continue,
             };
-            // Argo CD reads the name only; whatever the others are, they can be shown.
+            // Argo CD reads the name only; the other fields are for display and may have any scalar type.
             *field = match value {
                 Tree::Bool(_) | Tree::Number(_) => value.to_string(),
                 value => text(value).ok_or("what is said of a parameter should be a text")?,
@@ -86,10 +87,11 @@ fn parameters(tree: &Tree) -> Result<Vec<Parameter>, &'static str> {
     list.iter().map(parameter).collect()
 }
 
-/// What an action returned: objects to be made or changed, or the one object as it shall be.
+/// Converts the result of an action script: a list of objects to create or patch, or the whole changed object.
 ///
 /// # Errors
-/// When they are none: in words.
+///
+/// If it does not contain objects: the reason, for people.
 pub(super) fn changes(tree: Tree, object: &Tree) -> Result<Vec<Change>, String> {
     let mut changes = match tree {
         Tree::Array(list) => list.into_iter().map(change).collect::<Result<Vec<_>, _>>()?,
@@ -126,7 +128,7 @@ fn change(tree: Tree) -> Result<Change, String> {
     }
 }
 
-/// Makes empty lists the objects they were: a table that a script copied or emptied does not tell what it was.
+/// Turns empty lists back into the empty objects that they were: an empty Lua table does not tell which it is.
 fn restore(new: &mut Tree, old: &Tree) {
     match (new, old) {
         (Tree::Object(new), Tree::Object(old)) => {
@@ -141,7 +143,7 @@ fn restore(new: &mut Tree, old: &Tree) {
         }
         (Tree::Array(new), Tree::Array(old)) => {
             for (new, old) in new.iter_mut().zip(old) {
-                // In a list what was an object and is now an empty list stays so: another may stand there now.
+                // An object that became an empty list inside a list stays one: another element may stand there now.
                 if !(new.is_array() && old.is_object()) {
                     restore(new, old);
                 }

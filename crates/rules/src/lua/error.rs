@@ -1,50 +1,50 @@
-//! What goes wrong with scripts.
+//! Errors of scripts.
 
 use std::fmt;
 use std::time::Duration;
 
 use taffrail_object::yaml::YamlError;
 
-/// What goes wrong with a script, or with what should be one.
+/// An error of a script, or in the place of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LuaError {
-    /// Which script: its path in the folder, or its key in `argocd-cm`.
+    /// The script: its path in the folder, or its key in `argocd-cm`.
     pub script: String,
-    /// On which of its lines, from 1, where that is known.
+    /// The line of the script, from 1, if it is known.
     pub line: Option<u32>,
-    /// What.
+    /// The error.
     pub problem: LuaProblem,
 }
 
-/// What.
+/// The kinds of errors of scripts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LuaProblem {
-    /// It is no Lua.
+    /// A text that is not Lua.
     #[error("{0}")]
     Syntax(String),
-    /// A jump to somewhere else than the end of a loop's body.
+    /// A jump to another place than the end of a loop's body.
     #[error("'goto {0}' can be used only to go on with the next round of a loop")]
     Goto(String),
-    /// It failed, or raised an error itself: what it says.
+    /// An error that the script raised; its text.
     #[error("{0}")]
     Raised(String),
-    /// It computed for longer than it may.
+    /// A script that was stopped because it exceeded its time limit.
     #[error("it was stopped after {} ms", .0.as_millis())]
     Time(Duration),
-    /// It made more than it may.
+    /// A script that was stopped because it exceeded its memory limit, in bytes.
     #[error("it was stopped because its values took more than {} MB", .0 >> 20)]
     Memory(usize),
-    /// It returned something else than it should.
+    /// A return value of the wrong shape.
     #[error("{0}")]
     Returned(String),
-    /// There is no such action for the kind.
+    /// An action that the kind does not have.
     #[error("there is no action '{0}'")]
     NoAction(String),
-    /// A key of `argocd-cm` that means nothing.
+    /// A key of `argocd-cm` that is not valid.
     #[error("{0}")]
     Key(&'static str),
-    /// No YAML, or of another shape.
+    /// A text that is not YAML of the expected shape.
     #[error("it is no YAML of this shape")]
     Yaml(#[source] YamlError),
 }

@@ -1,13 +1,13 @@
-//! Patterns for groups and kinds.
+//! Glob patterns for groups and kinds.
 
-/// How many texts the braces of a pattern may stand for.
+/// The maximum number of alternatives that the braces of a pattern expand to.
 const MOST: usize = 64;
 
-/// A pattern: `*` and `?` stand for characters, `[a-z]` for one of several, `{a,b}` for one of several texts.
+/// A glob pattern: `*` and `?` stand for characters, `[a-z]` for one of several, `{a,b}` for one of several texts.
 #[derive(Debug, Clone)]
 pub(super) struct Glob {
     alternatives: Vec<Vec<Piece>>,
-    /// No wildcard stands for this character.
+    /// A character that no wildcard matches.
     border: Option<char>,
 }
 
@@ -36,7 +36,7 @@ impl Glob {
         Glob { alternatives: texts.iter().map(pieces).collect(), border }
     }
 
-    /// Whether a text is as the pattern says.
+    /// Returns true if the whole text matches the pattern.
     pub(super) fn matches(&self, text: &str) -> bool {
         let text: Vec<char> = text.chars().collect();
         self.alternatives.iter().any(|pieces| self.fits(pieces, &text))
@@ -44,7 +44,7 @@ impl Glob {
 
     fn fits(&self, pieces: &[Piece], text: &[char]) -> bool {
         let is_free = |character: char| Some(character) != self.border;
-        // From which places of the text the rest of the pattern is to be looked for.
+        // The positions in the text at which the rest of the pattern may match.
         let mut places = vec![false; text.len() + 1];
         if let Some(first) = places.first_mut() {
             *first = true;
@@ -128,7 +128,7 @@ mod tests {
     use super::Glob;
 
     #[test]
-    fn a_wildcard_stands_for_what_it_may() {
+    fn glob_wildcards_match_as_in_argo_cd() {
         for (pattern, text, free, bordered) in [
             ("*.example.com/*", "a.example.com/Thing", true, true),
             ("*.example.com/*", "example.com/Thing", false, false),

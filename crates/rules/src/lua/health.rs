@@ -1,4 +1,4 @@
-//! What scripts say of health.
+//! Converts the return values of health scripts.
 
 use serde_json::Value as Tree;
 use taffrail_status::Verdict;
@@ -7,7 +7,7 @@ use super::results::{Health, HealthWord};
 use crate::form;
 use crate::script::cut;
 
-/// What a table says; `None`: nothing, as it is none of health.
+/// Converts a table to a health, `Unknown` if its word is not one of Argo CD's; `None` if it is not a table of texts.
 pub(super) fn read(tree: &Tree) -> Option<Health> {
     let Tree::Object(fields) = tree else { return None };
     let (mut word, mut message) = ("", "");
@@ -32,7 +32,7 @@ pub(super) fn read(tree: &Tree) -> Option<Health> {
 }
 
 impl Health {
-    /// As one of our verdicts; `rule` is whose script said so, and Argo CD's word is put behind it.
+    /// Converts the health to a verdict. The verdict's rule is `rule` with Argo CD's word behind it.
     pub(super) fn verdict(self, rule: &str) -> Verdict {
         let rule = format!("{rule}#{}", self.word);
         let reason = Some(self.word.as_str().to_owned());

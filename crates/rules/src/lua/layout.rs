@@ -1,4 +1,4 @@
-//! Scripts by group and kind, as folders and `argocd-cm` have them.
+//! Scripts by group and kind, in the layouts of folders and of `argocd-cm`.
 
 use std::collections::BTreeMap;
 
@@ -9,31 +9,31 @@ use super::error::{LuaError, LuaProblem};
 use super::glob::Glob;
 use super::machine::Code;
 
-/// A script, or why it is none.
+/// A script, or the reason it cannot be parsed.
 pub(super) type Read = Result<Code, LuaError>;
 
 /// Scripts by group and kind.
 #[derive(Debug, Default)]
 pub(super) struct Scripts {
-    /// By `group/Kind`, or the kind alone where it has no group.
+    /// The scripts by `group/Kind`, or by the kind alone if it has no group.
     kinds: BTreeMap<String, OfKind>,
-    /// The names among them that have wildcards and say something of health, in the order in which they are asked.
+    /// The names with wildcards that have a health script, in the order in which they are consulted.
     patterns: Vec<(Glob, String)>,
 }
 
-/// The scripts of a kind.
+/// The scripts of one kind.
 #[derive(Debug, Default)]
 pub(super) struct OfKind {
     pub(super) health: Option<Read>,
     pub(super) actions: Option<Actions>,
 }
 
-/// What can be done with a kind.
+/// The action scripts of one kind.
 #[derive(Debug, Default)]
 pub(super) struct Actions {
     pub(super) discovery: Option<Read>,
     pub(super) named: BTreeMap<String, Read>,
-    /// Whether those of the built-in scripts are added.
+    /// True if the built-in actions are added.
     pub(super) merges: bool,
 }
 
@@ -42,7 +42,7 @@ impl Scripts {
         let mut kinds: BTreeMap<String, OfKind> = BTreeMap::new();
         for (path, text) in files {
             let Some((kind, file)) = place(path) else { continue };
-            // No file may be called `*` on some systems.
+            // Some file systems do not allow `*` in names.
             let of_kind = kinds.entry(kind.replace('_', "*")).or_default();
             let code = Code::read(path, text);
             match file {
@@ -53,7 +53,7 @@ impl Scripts {
                 }
             }
         }
-        // As Argo CD asks them: by name. No wildcard of theirs stands for a slash.
+        // Argo CD consults them by name. Their wildcards do not match a slash.
         let names = kinds.iter().filter(|(name, of_kind)| name.contains('*') && of_kind.health.is_some());
         let patterns = names.map(|(name, _)| (Glob::read(name, Some('/')), name.clone())).collect();
         Scripts { kinds, patterns }
@@ -93,17 +93,17 @@ impl Scripts {
             .filter(|(name, _)| name.contains(['*', '?', '[', '{', '\\']))
             .map(|(name, _)| (Glob::read(name, None), name.clone()))
             .collect();
-        // Of several that match Argo CD takes any; here it is the one that says most.
+        // If several match, Argo CD takes a random one; here the longest wins.
         patterns.sort_by_key(|(_, name)| std::cmp::Reverse(name.len()));
         Scripts { kinds, patterns }
     }
 
-    /// The scripts that stand under a name.
+    /// Returns the scripts under exactly this name.
     pub(super) fn named(&self, name: &str) -> Option<&OfKind> {
         self.kinds.get(name)
     }
 
-    /// Who says how a kind is, and under which name that stands: its own script before those for many.
+    /// Returns the health script for a kind and the name it is filed under: its own script before those with wildcards.
     pub(super) fn health(&self, kind: &str) -> Option<(&str, &Read)> {
         let under = |name: &str| {
             let (name, of_kind) = self.kinds.get_key_value(name)?;
@@ -118,14 +118,14 @@ impl Scripts {
     }
 }
 
-/// What a file of a folder is.
+/// The role of a file in a folder.
 pub(super) enum File<'t> {
     Health,
     Discovery,
     Action(&'t str),
 }
 
-/// The kind that a script is for by its path, with `_` for `*`, and which one it is.
+/// Splits a path into the kind, with `_` for `*`, and the role of the file.
 pub(super) fn place(path: &str) -> Option<(&str, File<'_>)> {
     let (folder, file) = path.rsplit_once('/')?;
     let of_actions = |path: &'_ str| path.strip_suffix("/actions").map(str::len);
@@ -142,7 +142,7 @@ pub(super) fn place(path: &str) -> Option<(&str, File<'_>)> {
 
 const CUSTOMIZATIONS: &str = "resource.customizations";
 
-/// A group and a kind together may be so long, as keys of a ConfigMap may be: verdicts bear it.
+/// The maximum length of a group and a kind together, as of a key of a ConfigMap: verdicts contain it.
 const LONGEST_NAME: usize = 253;
 
 fn too_long(name: &str) -> LuaError {
@@ -151,7 +151,7 @@ fn too_long(name: &str) -> LuaError {
     LuaError { script: format!("{CUSTOMIZATIONS}: {begin}…"), line: None, problem }
 }
 
-/// `group_Kind` or `Kind`.
+/// Converts `group_Kind` or `Kind` to `group/Kind` or `Kind`; `all` to `*/*`.
 fn kind_of(name: &str) -> Option<String> {
     let mut parts = name.split('_');
     match (parts.next(), parts.next(), parts.next()) {
@@ -170,7 +170,7 @@ struct Old {
     actions: Option<String>,
 }
 
-/// All customizations in one YAML.
+/// Reads the older key, which holds all customizations in one YAML.
 fn old(text: &str, kinds: &mut BTreeMap<String, OfKind>, errors: &mut Vec<LuaError>) {
     let fault = |script: String, why| LuaError { script, line: None, problem: LuaProblem::Yaml(why) };
     let all = match yaml::read_first::<BTreeMap<String, serde_json::Value>>(text) {
@@ -229,7 +229,7 @@ fn actions(key: &str, text: &str, errors: &mut Vec<LuaError>) -> Option<Actions>
     actions.discovery = read.discovery.map(|text| Code::read(&format!("{key}: discovery.lua"), &text));
     for Definition { name, action } in read.definitions.into_iter().flatten() {
         let code = Code::read(&format!("{key}: {name}"), &action);
-        // The first of a name counts.
+        // The first action of a name wins.
         actions.named.entry(name).or_insert(code);
     }
     Some(actions)

@@ -1,4 +1,5 @@
-//! What scripts find beside their object: a clock that stands still, and what Luau writes or searches otherwise than Argo CD's Lua.
+//! Functions for scripts: a clock that stands still, and replacements for the functions that Luau formats or searches
+//! otherwise than Argo CD's Lua.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -11,10 +12,10 @@ use mlua::{Lua, LuaString, MultiValue, Table, Value as LuaValue};
 
 use super::syntax;
 
-/// A text is compiled at run time only while it is so short: the compiler looks at no clock.
+/// The maximum length of a text that is compiled at run time, in bytes: the compiler cannot be stopped.
 const LONGEST_TEXT: usize = 64 << 10;
 
-/// A form of a date may be so long, in bytes.
+/// The maximum length of a date format, in bytes.
 const LONGEST_FORM: usize = 4 << 10;
 
 /// The time of a run, in seconds.
@@ -42,7 +43,7 @@ impl Clock {
     }
 }
 
-/// The functions that the prelude builds upon.
+/// Returns the functions that the prelude builds upon; `clock` is the time in seconds.
 pub(super) fn native(lua: &Lua, clock: &Arc<Clock>) -> mlua::Result<Table> {
     let native = lua.create_table()?;
     native.set("os", os(lua, clock)?)?;
@@ -103,7 +104,8 @@ fn parts(lua: &Lua, at: DateTime) -> mlua::Result<Table> {
     Ok(parts)
 }
 
-/// The time of these parts in UTC: months, days and the others may be more or less than there are.
+/// Returns the time in seconds since the epoch for these parts in UTC. Months, days and smaller parts may exceed their
+/// ranges.
 fn seconds([year, month, day, hour, minute, second]: [i64; 6]) -> Option<i64> {
     let month = month.checked_sub(1)?;
     let year = i16::try_from(year.checked_add(month.div_euclid(12))?).ok()?;
@@ -115,7 +117,7 @@ fn seconds([year, month, day, hour, minute, second]: [i64; 6]) -> Option<i64> {
     first.checked_add(days)?.checked_add(rest)
 }
 
-/// A time as `os.date` of Argo CD writes it, which is not always as C does.
+/// Formats a time as `os.date` of Argo CD does, which is not always as in C.
 fn date(at: DateTime, form: &str) -> String {
     const MONTHS: [&str; 12] = [
         "January",
@@ -180,7 +182,7 @@ fn date(at: DateTime, form: &str) -> String {
     out
 }
 
-/// A number as Go writes it: whole ones without a point, others with an exponent from a million on.
+/// Formats a number as Go does: whole numbers without a point, others with an exponent from a million on.
 fn written(value: f64) -> String {
     const LARGEST: f64 = 9_223_372_036_854_775_808.0;
     if value.is_nan() {
@@ -202,7 +204,7 @@ fn written(value: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// Looks for a text in a text, in time that is linear in both.
+/// Finds a text in a text, in time that is linear in both.
 fn find(_: &Lua, (text, wanted, first): (LuaString, LuaString, Option<f64>)) -> mlua::Result<MultiValue> {
     let (text, wanted) = (text.as_bytes(), wanted.as_bytes());
     let length = text.len() as f64;
@@ -219,7 +221,7 @@ fn find(_: &Lua, (text, wanted, first): (LuaString, LuaString, Option<f64>)) -> 
     })
 }
 
-/// `loadstring`: a function, or nothing and why.
+/// Compiles a text as `loadstring` does: returns a function, or nil and the reason.
 fn compile(
     lua: &Lua,
     (names, text, name): (Table, LuaValue, Option<String>),

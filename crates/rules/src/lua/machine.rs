@@ -1,4 +1,4 @@
-//! Where scripts run: states of Luau that are used again and again, and thrown away when a script did too much in one.
+//! Runs scripts in a pool of Luau VMs. A VM in which a script exceeded a limit is dropped.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,39 +19,39 @@ use super::watch::Watch;
 use super::{Budget, LuaError, LuaProblem, libraries, syntax};
 use crate::script::CHILDREN;
 
-/// A script may be so long, in bytes: the compiler looks at no clock.
+/// The maximum length of a script, in bytes: the compiler cannot be stopped.
 const LONGEST: usize = 64 << 10;
 
-/// What a script leaves behind is taken away before the next run when it is more than this, in bytes.
+/// The memory that a script may leave behind before its VM is garbage-collected, in bytes.
 const LEFT: usize = 2 << 20;
 
-/// So many states wait for the next run.
+/// The maximum number of idle VMs kept for reuse.
 const IDLE: usize = 16;
 
-/// How many calls are looked through for one of the script's own lines.
+/// The number of stack levels that are searched for a line of the script itself.
 const LEVELS: usize = 8;
 
-/// The words of an error are cut after so many bytes.
+/// The maximum length of an error message, in bytes.
 const LONGEST_WORDS: usize = 1 << 10;
 
-/// As scripts are called inside the machine; nobody sees it.
+/// The chunk name of scripts inside the VM; messages to people do not contain it.
 const NAME: &str = "script";
 
-/// A script that can be run.
+/// A compiled script.
 pub(super) struct Code {
-    /// Its path, or its key.
+    /// The path of the script, or its key.
     pub(super) name: String,
     number: usize,
     bytes: Vec<u8>,
-    /// Whether it may ask for the children of the object, which are not made for one that does not.
+    /// True if the script may read the children of the object; they are not built for one that does not.
     pub(super) asks_children: bool,
 }
 
-/// What a script sees.
+/// The input of a script.
 #[derive(Clone, Copy)]
 pub(super) struct Given<'g> {
     pub(super) object: Value<'g>,
-    /// The objects that name this one as their owner, where they are known.
+    /// The objects whose owner reference names this object, if they are known.
     pub(super) children: Option<Value<'g>>,
     pub(super) parameters: &'g BTreeMap<String, String>,
     /// Takes in when time alone changes what the script says.
@@ -64,18 +64,21 @@ impl fmt::Debug for Code {
     }
 }
 
-/// What a script returns.
+/// The return value of a script.
 #[derive(Debug)]
 pub(super) enum Returned {
     Nothing,
     Table(Tree),
-    /// Something else: what sort of value, in Lua's word.
+    /// Another type of value, named in Lua's word.
     Other(&'static str),
 }
 
 impl Code {
+    /// Compiles a script.
+    ///
     /// # Errors
-    /// When it is no Lua.
+    ///
+    /// If it is too long, or is not Lua.
     pub(super) fn read(name: &str, text: &str) -> Result<Code, LuaError> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
@@ -112,7 +115,7 @@ impl Code {
     }
 }
 
-/// The line that a message begins with, and the rest of it.
+/// Splits a message into the line it begins with and the rest.
 fn positioned(message: &str) -> (Option<u32>, &str) {
     let position = message.strip_prefix(NAME).and_then(|rest| {
         let rest = rest.strip_prefix(':')?;
@@ -122,7 +125,7 @@ fn positioned(message: &str) -> (Option<u32>, &str) {
     position.map_or((None, message), |(line, rest)| (Some(line), rest))
 }
 
-/// Runs scripts.
+/// Runs scripts, in VMs that it keeps for reuse.
 #[derive(Default)]
 pub(super) struct Machine {
     pub(super) budget: Budget,
@@ -136,10 +139,11 @@ impl fmt::Debug for Machine {
 }
 
 impl Machine {
-    /// Runs a script for an object.
+    /// Runs a script on an object.
     ///
     /// # Errors
-    /// When it fails, uses more than its budget, or returns a table that is no JSON.
+    ///
+    /// If it fails, exceeds its budget, or returns a table that is not JSON.
     pub(super) fn run(&self, code: &Code, given: Given<'_>, now: Timestamp) -> Result<Returned, LuaError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut state = match idle {
@@ -162,16 +166,16 @@ impl Machine {
     }
 }
 
-/// A state of Luau.
+/// A Luau VM.
 struct State {
     lua: Lua,
     watch: Arc<Watch>,
     clock: Arc<Clock>,
-    /// On which line a script was when it was about to be stopped; 0: that is not known.
+    /// The line of the script just before it was stopped; 0 if it is unknown.
     place: Arc<AtomicU32>,
-    /// Makes the names that one run sees.
+    /// The function that creates the globals of one run.
     names: Function,
-    /// Those that no run sees.
+    /// The empty globals that no run sees.
     none: Table,
     loaded: FxHashMap<usize, Function>,
 }
@@ -191,7 +195,7 @@ impl State {
         let seen = place.clone();
         lua.set_interrupt(move |lua| {
             let is_over = asked.is_over();
-            // An error that stops a script does not tell where it was raised.
+            // An error that stops a script does not contain the line.
             if is_over || lua.used_memory() > budget.memory / 2 {
                 seen.store(line(lua), Ordering::Relaxed);
             }
@@ -215,11 +219,12 @@ impl State {
             Unfit::Machine(error) => fault(code, &error, budget),
         };
         let machine = |error: mlua::Error| fault(code, &error, budget);
-        // What is handed over is measured by the way, which costs less than to have the machine look at each allocation.
+        // Values handed over are measured on the way, which is cheaper than a memory limit that the VM checks at each
+        // allocation.
         self.lua.set_memory_limit(0).map_err(machine)?;
         let function = self.function(code).map_err(machine)?;
-        // An empty table does not tell whether it was an object or a list. They are held until the end, so that no other table
-        // comes to lie where one of them lay.
+        // An empty table does not tell if it was an object or a list. They are held until the end, so that no other
+        // table is allocated at the address of one of them.
         let mut empty = Vec::new();
         let mut enter = |value| values::to_lua(&self.lua, value, budget.memory / 4, &mut empty);
         let object = enter(given.object).map_err(unfit)?;
@@ -273,14 +278,14 @@ impl State {
         Ok(function)
     }
 
-    /// Takes away what a run has left; whether the state can be used again.
+    /// Collects the garbage of a run; returns true if the VM can be reused.
     fn clean(&self) -> bool {
         let used = |lua: &Lua| lua.used_memory();
         used(&self.lua) < LEFT || self.lua.gc_collect().is_ok() && used(&self.lua) < LEFT
     }
 }
 
-/// On which line of the script the machine is; 0 where it is on none.
+/// Returns the line of the script that the VM executes; 0 if it executes none.
 fn line(lua: &Lua) -> u32 {
     let of_level = |level| {
         lua.inspect_stack(level, |debug| {
@@ -291,7 +296,7 @@ fn line(lua: &Lua) -> u32 {
     (0..LEVELS).map_while(of_level).flatten().next().unwrap_or_default()
 }
 
-/// What an error of the machine is to those who look at scripts.
+/// Converts an error of the VM to an error of the script.
 fn fault(code: &Code, error: &mlua::Error, budget: Budget) -> LuaError {
     let (line, message) = told(error);
     let is_memory = {
@@ -308,7 +313,7 @@ fn fault(code: &Code, error: &mlua::Error, budget: Budget) -> LuaError {
     code.fault(line, problem)
 }
 
-/// On which line of the script an error was raised, and what it says.
+/// Extracts the line of the script and the message from an error of the VM.
 fn told(error: &mlua::Error) -> (Option<u32>, String) {
     use mlua::Error::{CallbackError, MemoryError, RuntimeError};
 
@@ -324,10 +329,11 @@ fn told(error: &mlua::Error) -> (Option<u32>, String) {
     let (message, trace) = words.split_once("\nstack traceback:\n").unwrap_or((&words, &text));
     let of_trace = || trace.lines().find_map(|line| positioned(line.trim_start()).0);
     let (line, message) = positioned(message);
-    // A function of ours was called with something it cannot take: the line in it means nothing to anybody.
+    // The script called a function of ours with an invalid argument: the line in our prelude means nothing to its
+    // author.
     let ours = message.strip_prefix("prelude:").and_then(|rest| Some(rest.split_once(':')?.1.trim_start()));
     let message = ours.unwrap_or(message).trim_end();
-    // Where a value lies says nothing, and is another place each time.
+    // The address of a value is meaningless, and differs each time.
     let value =
         ["table: 0x", "function: 0x", "userdata: 0x"].iter().find(|start| message.starts_with(**start));
     let message = match value {

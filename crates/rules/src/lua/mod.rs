@@ -1,9 +1,9 @@
-//! Argo CD's Lua: scripts that say how objects of a kind are ([`Customizations::health`]), and what can be done with them
+//! Argo CD's Lua: scripts for the health of objects ([`Customizations::health`]) and for actions on them
 //! ([`Customizations::discover`], [`Customizations::run`]).
 //!
-//! Scripts come in the layout of Argo CD's own folder `resource_customizations`, or from the ConfigMap `argocd-cm`. They run as
-//! they are: the language is Luau, made to look like the Lua 5.1 of Argo CD. A script has 50 ms and 48 MB, sees nothing but its
-//! object and a clock, and leaves nothing behind.
+//! Scripts come from a folder in the layout of Argo CD's `resource_customizations`, or from the ConfigMap `argocd-cm`.
+//! They run unchanged: the language is Luau, adapted to behave like the Lua 5.1 of Argo CD. A script has 50 ms and 48
+//! MB, sees nothing but its object and a clock, and leaves nothing behind.
 
 mod actions;
 mod error;
@@ -38,17 +38,17 @@ use machine::{Code, Given, Machine, Returned};
 use crate::layer::Origin;
 use crate::script::{Judged, Script, ScriptKind, computed, cut};
 
-/// What a script may use.
+/// The limits of one run of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// So long it may compute. What others on the machine take meanwhile does not count, where the system tells.
+    /// The CPU time. Time that other processes take does not count, if the system reports it.
     pub time: Duration,
-    /// So much memory its values may take, in bytes.
+    /// The memory of its values, in bytes.
     pub memory: usize,
 }
 
 impl Default for Budget {
-    /// 50 ms and 48 MB.
+    /// Returns 50 ms and 48 MB.
     fn default() -> Budget {
         Budget { time: Duration::from_millis(50), memory: 48 << 20 }
     }
@@ -58,19 +58,19 @@ impl Default for Budget {
 #[derive(Debug)]
 pub struct Customizations {
     origin: Origin,
-    /// Those of `argocd-cm`, or those of a folder.
+    /// The scripts of `argocd-cm`, which come first.
     own: Scripts,
-    /// Those that are asked where the others have nothing.
+    /// The scripts of a folder, consulted where the others have none.
     built_in: Scripts,
     errors: Vec<LuaError>,
     machine: Machine,
 }
 
 impl Customizations {
-    /// The scripts of a folder in the layout of `resource_customizations`: paths in it, with `/`, and texts.
-    /// Files that are no scripts are passed over.
+    /// Reads the scripts of a folder in the layout of `resource_customizations`, given as paths in it, with `/`, and
+    /// texts. Skips files that are not scripts.
     ///
-    /// A script that cannot be read breaks its own kind only: see [`Customizations::errors`].
+    /// A script that cannot be parsed affects its own kind only: see [`Customizations::errors`].
     pub fn of_folder<'t>(
         origin: Origin,
         files: impl IntoIterator<Item = (&'t str, &'t str)>,
@@ -80,11 +80,12 @@ impl Customizations {
         Customizations { origin, own, built_in, errors, machine }
     }
 
-    /// The scripts in the `data` of the ConfigMap `argocd-cm`: under `resource.customizations.health.<group>_<Kind>`,
-    /// `resource.customizations.actions.<group>_<Kind>` and in the YAML of the older `resource.customizations`.
+    /// Reads the scripts in the `data` of the ConfigMap `argocd-cm`: under
+    /// `resource.customizations.health.<group>_<Kind>`, `resource.customizations.actions.<group>_<Kind>` and in the
+    /// YAML of the older `resource.customizations`.
     ///
-    /// Whether Argo CD is told to give a script all of Lua's libraries (`useOpenLibs`) makes no difference: what there is of them
-    /// here reaches nowhere.
+    /// `useOpenLibs`, which gives a script all of Lua's libraries in Argo CD, has no effect: the libraries here reach
+    /// nothing outside.
     pub fn of_config_map(origin: Origin, data: &BTreeMap<String, String>) -> Customizations {
         let mut errors = Vec::new();
         let own = Scripts::of_config_map(data, &mut errors);
@@ -92,15 +93,16 @@ impl Customizations {
         Customizations { origin, own, built_in, errors, machine }
     }
 
-    /// As [`Customizations::of_config_map`], of the ConfigMap as a cluster or a dump has it; `None` where it has no script.
+    /// Reads the scripts of an `argocd-cm` as [`Customizations::of_config_map`] does, from the whole object; `None` if
+    /// it has no script.
     pub fn of_config_map_object(origin: Origin, object: Value<'_>) -> Option<Customizations> {
         let texts = object.get("data")?.members()?;
         let texts = texts.filter_map(|(key, text)| Some((key.into_owned(), text.as_str()?.into_owned())));
         Some(Customizations::of_config_map(origin, &texts.collect())).filter(|scripts| !scripts.is_empty())
     }
 
-    /// These before those of a folder, as Argo CD asks those of `argocd-cm` before those that come with it: what these have
-    /// nothing for is asked of the others, and `mergeBuiltinActions` adds theirs.
+    /// Puts these scripts before those of a folder, as Argo CD does with `argocd-cm` and its built-in scripts: the
+    /// folder's are used where these have none, and `mergeBuiltinActions` adds its actions.
     #[must_use]
     pub fn over(self, built_in: Customizations) -> Customizations {
         let mut errors = self.errors;
@@ -108,19 +110,19 @@ impl Customizations {
         Customizations { built_in: built_in.built_in, errors, ..self }
     }
 
-    /// With another budget for each run of a script.
+    /// Replaces the budget of each run of a script.
     #[must_use]
     pub fn with_budget(mut self, budget: Budget) -> Customizations {
         self.machine.budget = budget;
         self
     }
 
-    /// Whether there is no script at all.
+    /// Returns true if there are no scripts.
     pub fn is_empty(&self) -> bool {
         self.own.all().next().is_none() && self.built_in.all().next().is_none()
     }
 
-    /// What cannot be used: scripts that cannot be read, and keys of `argocd-cm` that are not as they should be.
+    /// Lists the scripts that cannot be parsed and the keys of `argocd-cm` that are invalid.
     pub fn errors(&self) -> Vec<&LuaError> {
         let of_kinds = self.own.all().chain(self.built_in.all()).flat_map(|(_, of_kind)| {
             let actions = of_kind.actions.iter();
@@ -131,19 +133,21 @@ impl Customizations {
         self.errors.iter().chain(of_kinds).collect()
     }
 
-    /// How an object is, in Argo CD's words; `None` where no script is for it, or its script says nothing.
+    /// Runs the health script for an object; `None` if there is none, or it returns nothing.
     ///
     /// # Errors
-    /// When the script cannot be read, fails, uses more than its budget or returns something that is no health.
+    ///
+    /// If the script cannot be parsed, fails, exceeds its budget or returns something else than a health.
     pub fn health(&self, object: &Object<'_>, now: Timestamp) -> Result<Option<Health>, LuaError> {
         let Some((_, read)) = self.find(object) else { return Ok(None) };
         self.ask(read, object, &ObjectContext::default(), now)
     }
 
-    /// What can be done with an object, by name.
+    /// Lists the actions of an object, by name.
     ///
     /// # Errors
-    /// When a script cannot be read, fails, uses more than its budget or returns something that are no actions.
+    ///
+    /// If a script cannot be parsed, fails, exceeds its budget or returns something else than actions.
     pub fn discover(&self, object: &Object<'_>, now: Timestamp) -> Result<Vec<Action>, LuaError> {
         let mut found: BTreeMap<String, Action> = BTreeMap::new();
         let name = name_of(object);
@@ -161,11 +165,12 @@ impl Customizations {
         Ok(found.into_values().collect())
     }
 
-    /// What an action would change: nothing is written here. The script sees `parameters` as `actionParams`.
+    /// Computes the changes that an action would make; writes nothing. The script sees `parameters` as `actionParams`.
     ///
     /// # Errors
-    /// When there is no such action for the kind ([`LuaProblem::NoAction`]), or its script cannot be read, fails, uses more than
-    /// its budget or returns no objects.
+    ///
+    /// If the kind has no such action ([`LuaProblem::NoAction`]), or its script cannot be parsed, fails, exceeds its
+    /// budget or does not return objects.
     pub fn run(
         &self,
         action: &str,
@@ -189,7 +194,7 @@ impl Customizations {
         actions::changes(tree, &before).map_err(|words| returned(code, words))
     }
 
-    /// Who says how an object is, and under which name.
+    /// Returns the health script for an object, and the name it is filed under.
     fn find(&self, object: &Object<'_>) -> Option<(&str, &Read)> {
         let name = name_of(object);
         self.own.health(&name).or_else(|| self.built_in.health(&name))
@@ -215,7 +220,11 @@ impl Customizations {
         }
     }
 
-    /// The table that a script returns.
+    /// Runs a script and returns its table.
+    ///
+    /// # Errors
+    ///
+    /// If it fails, or returns something else than a table.
     fn table(
         &self,
         code: &Code,
@@ -232,7 +241,7 @@ impl Customizations {
     }
 }
 
-/// The name under which the scripts of a kind stand.
+/// Returns the name under which the scripts for an object are filed: `group/Kind` or `Kind`.
 fn name_of(object: &Object<'_>) -> String {
     match object.group() {
         "" => object.kind().to_owned(),
@@ -284,7 +293,7 @@ impl Script for Customizations {
         let took = computed().zip(began).map(|(now, began)| now.saturating_sub(began));
         let was_stopped =
             matches!(asked, Err(LuaError { problem: LuaProblem::Time(_) | LuaProblem::Memory(_), .. }));
-        // Where the system does not tell what a thread computes, what was stopped has used all that it may.
+        // If the system does not report CPU time, a stopped script counts as having used all of its budget.
         let least = if was_stopped { self.machine.budget.time } else { Duration::ZERO };
         let verdict = match asked {
             Ok(health) => health.map(|health| health.verdict(&rule)),

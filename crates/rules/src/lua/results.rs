@@ -1,38 +1,38 @@
-//! What scripts answer.
+//! The results of scripts.
 
 use std::fmt;
 
 use serde_json::Value as Tree;
 use taffrail_status::Status;
 
-/// How an object is, as a script says.
+/// The health of an object, as a script returns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// In Argo CD's word.
+    /// Argo CD's word.
     pub word: HealthWord,
-    /// Why, for people; may be empty.
+    /// The reason, for people; may be empty.
     pub message: String,
 }
 
 /// Argo CD's words for health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HealthWord {
-    /// All is well.
+    /// The object is healthy.
     Healthy,
-    /// Not yet healthy, and may become so.
+    /// The object is not healthy yet, and may become so.
     Progressing,
-    /// It failed, or cannot become healthy.
+    /// The object failed, or cannot become healthy.
     Degraded,
-    /// It rests because somebody wants so.
+    /// The object is suspended on purpose.
     Suspended,
-    /// It is not there.
+    /// The object does not exist.
     Missing,
-    /// That cannot be said.
+    /// The health cannot be determined.
     Unknown,
 }
 
 impl HealthWord {
-    /// All of them.
+    /// All words.
     pub const ALL: [HealthWord; 6] = [
         HealthWord::Healthy,
         HealthWord::Progressing,
@@ -42,7 +42,7 @@ impl HealthWord {
         HealthWord::Unknown,
     ];
 
-    /// As scripts write it.
+    /// Returns the word as scripts write it.
     pub fn as_str(self) -> &'static str {
         match self {
             HealthWord::Healthy => "Healthy",
@@ -54,12 +54,12 @@ impl HealthWord {
         }
     }
 
-    /// The word that is written so, in this case of letters.
+    /// Parses a word; the case of letters matters.
     pub fn read(text: &str) -> Option<HealthWord> {
         HealthWord::ALL.into_iter().find(|word| word.as_str() == text)
     }
 
-    /// What it means in ours. What is suspended is `Current`, and marked as suspended beside.
+    /// Converts the word to a status. `Suspended` becomes `Current`; the verdict marks it as suspended.
     pub fn status(self) -> Status {
         match self {
             HealthWord::Healthy | HealthWord::Suspended => Status::Current,
@@ -77,49 +77,49 @@ impl fmt::Display for HealthWord {
     }
 }
 
-/// Something that can be done with an object.
+/// An action on an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Action {
-    /// Its name, by which it is run.
+    /// The name by which the action is run.
     pub name: String,
-    /// Whether it makes no sense with the object as it is.
+    /// True if the action is not applicable to the object as it is.
     pub disabled: bool,
-    /// Its name for people; empty where it has none of its own.
+    /// The name for people; empty if the action has none.
     pub display_name: String,
-    /// The class of an icon in Argo CD's pages; empty where it has none.
+    /// The CSS class of the icon in Argo CD's pages; empty if the action has none.
     pub icon_class: String,
-    /// What it wants to be told.
+    /// The parameters of the action.
     pub params: Vec<Parameter>,
 }
 
-/// Something that an action wants to be told. Scripts get it as text.
+/// A parameter of an action. Scripts receive its value as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Parameter {
-    /// Its name in `actionParams`.
+    /// The name in `actionParams`.
     pub name: String,
-    /// The value it has now; empty where the script does not say.
+    /// The current value; empty if the script does not state it.
     pub value: String,
-    /// What sort of value it is; empty where the script does not say.
+    /// The type of the value; empty if the script does not state it.
     pub kind: String,
-    /// What to take where nothing is told; empty where the script does not say. It is for who asks people: scripts do not get it
-    /// by themselves.
+    /// The default for a user interface; empty if the script does not state it. Scripts do not receive it by
+    /// themselves.
     pub default: String,
 }
 
-/// What an action does to one object.
+/// A change that an action makes to one object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// Whether it is new.
+    /// The way the object is written.
     pub operation: Operation,
-    /// The object as it shall be, whole.
+    /// The whole object after the change.
     pub object: Tree,
 }
 
-/// What is done with an object.
+/// The ways to write an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// It is made.
+    /// Creates the object.
     Create,
-    /// It is changed to what is given: what differs from before is written.
+    /// Patches the object: the differences from the current one are written.
     Patch,
 }

@@ -1,22 +1,22 @@
-//! Lua as people write it for Argo CD, made into Luau: it has no `goto`, so jumps to the end of a loop's body become `continue`.
+//! Translates Lua for Argo CD to Luau, which has no `goto`: jumps to the end of a loop's body become `continue`.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use super::error::LuaProblem;
 
-/// A script may have so many jumps and labels together: each is compared with each.
+/// The maximum number of jumps and labels in a script: each is compared with each.
 const MOST: usize = 400;
 
-/// Blocks around a jump or a label: Lua itself takes no more.
+/// The maximum number of nested blocks, as in Lua itself.
 const DEEPEST: usize = 200;
 
-/// A jump that cannot be made into Luau.
+/// A jump that cannot be translated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Jump {
-    /// To somewhere else: on which line, from 1.
+    /// A jump to another place than the end of a loop's body: its line, from 1, and its label.
     Elsewhere { line: u32, label: String },
-    /// One of too many, or inside of too much.
+    /// Too many jumps, or blocks nested too deeply.
     TooMany,
 }
 
@@ -38,10 +38,11 @@ impl Jump {
     }
 }
 
-/// The same in Luau, line by line.
+/// Translates a script; each line keeps its number.
 ///
 /// # Errors
-/// When it has a jump that is not to the end of the body of the innermost loop around it, or too many jumps.
+///
+/// If a jump leads elsewhere than to the end of the body of the innermost loop around it, or there are too many jumps.
 pub(super) fn to_luau(text: &str) -> Result<Cow<'_, str>, Jump> {
     if !text.contains("goto") && !text.contains("::") {
         return Ok(Cow::Borrowed(text));
@@ -71,7 +72,7 @@ pub(super) fn to_luau(text: &str) -> Result<Cow<'_, str>, Jump> {
     for (range, new) in changes {
         out.push_str(text.get(from..range.start).unwrap_or_default());
         out.push_str(new);
-        // What comes behind stays on its line.
+        // The text behind must stay on its line.
         let old = text.get(range.clone()).unwrap_or_default();
         out.extend(old.matches('\n'));
         out.push(' ');
@@ -97,7 +98,7 @@ impl Token<'_> {
     }
 }
 
-/// Names, and other characters one by one; texts and comments are left out.
+/// An iterator over names and other single characters; it skips texts and comments.
 struct Tokens<'t> {
     text: &'t str,
     at: usize,
@@ -108,7 +109,7 @@ impl<'t> Tokens<'t> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Passes over `[[…]]` or `[=[…]=]`, if one begins here.
+    /// Skips `[[…]]` or `[=[…]=]`; returns false if none begins here.
     fn long(&mut self) -> bool {
         let rest = self.rest();
         let Some(inside) = rest.strip_prefix('[') else { return false };
@@ -121,7 +122,7 @@ impl<'t> Tokens<'t> {
         true
     }
 
-    /// Passes over a text between quotes, if one begins here.
+    /// Skips a quoted text; returns false if none begins here.
     fn quoted(&mut self) -> bool {
         let bytes = self.rest().as_bytes();
         let Some(quote @ (b'"' | b'\'')) = bytes.first() else { return false };
@@ -167,23 +168,23 @@ impl<'t> Iterator for Tokens<'t> {
     }
 }
 
-/// What a block is the body of.
+/// The kinds of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Body {
     Function,
     Loop,
-    /// Of `if`, or between `do` and `end`.
+    /// The block of `if`, or between `do` and `end`.
     Plain,
-    /// Between `for` or `while` and its `do`.
+    /// The head between `for` or `while` and its `do`.
     Head,
 }
 
 struct Label<'t> {
     name: &'t str,
     range: Range<usize>,
-    /// The token behind it.
+    /// The index of the token behind it.
     behind: usize,
-    /// The blocks around it, the outermost first, each by its number.
+    /// The numbers of the blocks around it, the outermost first.
     inside: Vec<usize>,
 }
 
@@ -191,7 +192,7 @@ struct Goto<'t> {
     label: &'t str,
     range: Range<usize>,
     inside: Vec<usize>,
-    /// How many blocks are around the innermost loop around it, that loop's body included; 0: there is none.
+    /// The number of blocks around it down to the body of the innermost loop; 0 if it is not in a loop.
     of_loop: usize,
 }
 
@@ -221,7 +222,7 @@ fn read<'t>(tokens: &[Token<'t>]) -> Result<Found<'t>, Jump> {
                 Some(last) if last.1 == Body::Head => *last = (number, Body::Loop),
                 _ => blocks.push((number, Body::Plain)),
             },
-            // Labels of one arm cannot be seen from another.
+            // Labels of one arm are not visible in another.
             "else" | "elseif" => {
                 if let Some(last) = blocks.last_mut() {
                     last.0 = number;
@@ -261,7 +262,8 @@ fn read<'t>(tokens: &[Token<'t>]) -> Result<Found<'t>, Jump> {
     Ok(found)
 }
 
-/// Whether nothing stands between a label and the end of the body of the innermost loop around the jump.
+/// Returns true if nothing but closing words stands between a label and the end of the body of the innermost loop
+/// around the jump.
 fn goes_on(tokens: &[Token<'_>], label: &Label<'_>, jump: &Goto<'_>) -> bool {
     if jump.of_loop == 0 || label.inside.len() < jump.of_loop {
         return false;
@@ -278,7 +280,7 @@ fn goes_on(tokens: &[Token<'_>], label: &Label<'_>, jump: &Goto<'_>) -> bool {
                 }
                 depth -= 1;
             }
-            // Other arms are jumped over.
+            // Other arms are skipped.
             "else" | "elseif" => at = end_of_block(tokens, at + 1).saturating_sub(1),
             _ => return false,
         }
@@ -287,7 +289,7 @@ fn goes_on(tokens: &[Token<'_>], label: &Label<'_>, jump: &Goto<'_>) -> bool {
     false
 }
 
-/// The `end` of the block that is open here.
+/// Returns the index of the `end` of the current block; `at` is the first token in it.
 fn end_of_block(tokens: &[Token<'_>], mut at: usize) -> usize {
     let mut open = 1;
     let mut heads = 0;

@@ -1,4 +1,4 @@
-//! Scripts tried by the cases that stand beside them in Argo CD's layout.
+//! Tests scripts with the cases beside them in Argo CD's layout.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,11 +13,12 @@ use crate::form::{FormError, Problem};
 use crate::layer::Origin;
 use crate::trial::{FailedCase, Fault, Trial};
 
-/// The time at which scripts are tried.
+/// The time at which scripts are tested.
 const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
-/// Tries scripts by the cases in `health_test.yaml` and `actions/action_test.yaml` beside them. `files` are all files of a folder
-/// in the layout of `resource_customizations`, objects of cases included: paths in it, with `/`, and texts.
+/// Tests scripts with the cases in `health_test.yaml` and `actions/action_test.yaml` beside them. `files` are all files
+/// of a folder in the layout of `resource_customizations`, objects of cases included, given as paths in it, with `/`,
+/// and texts.
 pub fn try_customizations(files: &[(String, String)]) -> Trial {
     let files: BTreeMap<&str, &str> = files.iter().map(|(path, text)| (&**path, &**text)).collect();
     let scripts = Customizations::of_folder(Origin::User, files.iter().map(|(path, text)| (*path, *text)));
@@ -55,12 +56,12 @@ pub fn try_customizations(files: &[(String, String)]) -> Trial {
     trial
 }
 
-/// With the keys that files of cases have in small letters: Go does not look at the case.
+/// Converts the keys of a file of cases to lower case, as Go ignores their case.
 fn folded(tree: Tree) -> Tree {
     match tree {
         Tree::Object(map) => {
             let fold = |(key, value): (String, Tree)| {
-                // What is below is not ours, but the names of parameters.
+                // The names of parameters are not keys and stay as they are.
                 let value = if key.eq_ignore_ascii_case("parameters") { value } else { folded(value) };
                 (key.to_ascii_lowercase(), value)
             };
@@ -71,7 +72,7 @@ fn folded(tree: Tree) -> Tree {
     }
 }
 
-/// A file of cases that is being tried.
+/// A file of cases under test.
 struct Tried<'t> {
     scripts: &'t Customizations,
     files: &'t BTreeMap<&'t str, &'t str>,
@@ -133,7 +134,7 @@ impl Tried<'_> {
         }
     }
 
-    /// Each action that is found must be among those of the case.
+    /// Tests a discovery: each action that it returns must be in the case.
     fn one_discovery(&self, case: &Tree, input: &str) -> Result<(), String> {
         let wanted = case.get("result").and_then(Tree::as_array).map(Vec::as_slice).unwrap_or_default();
         let tree = self.object(input)?;
@@ -177,7 +178,7 @@ impl Tried<'_> {
         self.read(path)
     }
 
-    /// What stands in a file beside the cases.
+    /// Reads a YAML file at a path relative to the cases.
     fn read(&self, path: &str) -> Result<Tree, String> {
         let place = joined(self.folder, path);
         let text = self.files.get(&*place).ok_or_else(|| format!("there is no file {place}"))?;
@@ -193,7 +194,7 @@ fn text<'t>(tree: &'t Tree, key: &str) -> &'t str {
     tree.get(key).and_then(Tree::as_str).unwrap_or_default()
 }
 
-/// A path beside a folder, without `.` and `..`.
+/// Joins a folder and a relative path; resolves `.` and `..`.
 fn joined<'p>(folder: &'p str, path: &'p str) -> Cow<'p, str> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
@@ -216,7 +217,7 @@ fn is_wanted(action: &Action, wanted: &Tree) -> bool {
         && action.params.iter().zip(parameters).all(|(found, wanted)| found.name == text(wanted, "name"))
 }
 
-/// Whether a script failed with these words; where it says on which line, as Argo CD says it.
+/// Returns true if a script failed with this message; Argo CD puts the line before it.
 fn is_error(found: &LuaError, wanted: &str) -> bool {
     let LuaProblem::Raised(words) = &found.problem else { return found.problem.to_string() == wanted };
     let positioned = found.line.map(|line| format!("<string>:{line}: {words}"));
@@ -233,7 +234,7 @@ fn is_as_wanted(change: &Change, source: &Tree, wanted: &[&Tree]) -> Result<(), 
     };
     let own = identity(found);
     let of_source = identity(source);
-    // Argo CD's own actions give what they make a name with the time in it.
+    // Argo CD's own actions put the time into the names of the objects they create.
     let is_dated = matches!(
         (&*own.1, &*of_source.1),
         ("Job", "CronJob") | ("Workflow", "CronWorkflow" | "WorkflowTemplate")
@@ -263,7 +264,8 @@ fn is_as_wanted(change: &Change, source: &Tree, wanted: &[&Tree]) -> Result<(), 
     }
 }
 
-/// Where an object has not what it should have; what it has beside is its own.
+/// Describes the first place where an object lacks something expected; `None` if there is none. Additional fields are
+/// allowed.
 fn differs(wanted: &Tree, found: &Tree, path: &mut Vec<String>) -> Option<String> {
     let is_nothing = |tree: &Tree| match tree {
         Tree::Null => true,

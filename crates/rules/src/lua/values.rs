@@ -1,22 +1,22 @@
-//! Objects as tables of Lua, and tables as JSON, the way Argo CD's Go does both.
+//! Converts objects to Lua tables and tables to JSON, both as Argo CD's Go does.
 
 use mlua::{Lua, Table, Value as LuaValue};
 use rustc_hash::FxHashSet;
 use serde_json::{Map, Number, Value as Tree};
 use taffrail_object::json::{Kind, Value};
 
-/// Values stand in each other no deeper.
+/// The maximum nesting of values.
 const DEEPEST: usize = 100;
 
-/// What a value costs beside its text, in bytes: about what it takes in either form.
+/// The cost of a value besides its text, in bytes: about its size in either form.
 const EACH: usize = 64;
 
-/// Why a value cannot be handed over.
+/// The reasons a value cannot be converted.
 #[derive(Debug)]
 pub(super) enum Unfit {
-    /// It is too large.
+    /// The value is too large.
     Size,
-    /// In words.
+    /// The value has a shape that cannot be converted; the text is for people.
     Shape(&'static str),
     Machine(mlua::Error),
 }
@@ -27,7 +27,7 @@ impl From<mlua::Error> for Unfit {
     }
 }
 
-/// What may still be handed over, in bytes.
+/// The remaining size that may be converted, in bytes.
 struct Room(usize);
 
 impl Room {
@@ -37,8 +37,8 @@ impl Room {
     }
 }
 
-/// A JSON value as Lua sees it: `null` is nil, so it is in no table and in no list. Adds to `empty` the tables that are objects without
-/// members.
+/// Converts JSON to a Lua value: `null` becomes nil, so tables and lists do not contain it. Adds the tables that are
+/// empty objects to `empty`.
 pub(super) fn to_lua(
     lua: &Lua,
     value: Value<'_>,
@@ -95,7 +95,8 @@ impl Reader<'_> {
     }
 }
 
-/// A value of Lua as JSON: an empty table is an empty list, but within the value for those in `empty`, and a table stands in the value once.
+/// Converts a Lua value to JSON. An empty table becomes an empty list, unless it is one of `empty` inside the value. A
+/// table may occur once in the value.
 pub(super) fn to_json(value: &LuaValue, size: usize, empty: &[Table]) -> Result<Tree, Unfit> {
     let empty = empty.iter().map(|table| table.to_pointer() as usize).collect();
     Writer { room: Room(size), seen: FxHashSet::default(), empty }.leave(value, 0)
@@ -161,7 +162,7 @@ impl Writer {
     }
 }
 
-/// A whole number is written without a point.
+/// Writes a whole number without a point.
 fn number(value: f64) -> Result<Tree, Unfit> {
     const LARGEST: f64 = 9_223_372_036_854_775_808.0;
     if value.fract() == 0.0 && (-LARGEST..LARGEST).contains(&value) {

@@ -1,8 +1,8 @@
-//! What actions write anew each time, and cases cannot know: times, and names made of them.
+//! Fields that actions write differently each time, so that cases cannot state them: times, and names built from times.
 
 use serde_json::{Map, Value as Tree};
 
-/// Groups, kinds of them, and what of their objects holds a time or hangs on one.
+/// Groups, kinds, and the paths in their objects that contain or depend on a time.
 const FIELDS: &[(&str, &[&str], &[&str])] = &[
     ("apps", &["DaemonSet", "Deployment", "StatefulSet"], &["spec", "template", "metadata", "annotations"]),
     ("apps", &["Deployment"], &["status"]),
@@ -27,7 +27,7 @@ const FIELDS: &[(&str, &[&str], &[&str])] = &[
     ("notification.toolkit.fluxcd.io", &["Receiver"], &["metadata", "annotations"]),
 ];
 
-/// Takes out of an object what Argo CD's own tests do not look at.
+/// Removes the fields of an object that Argo CD's own tests ignore.
 pub(super) fn remove(object: &mut Tree) {
     let text = |key: &str| object.get(key).and_then(Tree::as_str).unwrap_or_default().to_owned();
     let (version, kind) = (text("apiVersion"), text("kind"));
@@ -56,7 +56,7 @@ pub(super) fn remove(object: &mut Tree) {
     }
 }
 
-/// The map in a place of an object.
+/// Returns the map at a path of an object.
 pub(super) fn at<'t>(object: &'t mut Tree, path: &[&str]) -> Option<&'t mut Map<String, Tree>> {
     path.iter().try_fold(object, |tree, key| tree.get_mut(*key))?.as_object_mut()
 }

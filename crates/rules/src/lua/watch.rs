@@ -1,19 +1,19 @@
-//! How long a script has computed.
+//! Measures the CPU time of a running script.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::script::computed;
 
-/// Says when a script has computed for long enough.
+/// Tells when a script has exceeded its CPU time.
 ///
-/// No verdict depends on it but that a script was stopped, so the clock is not one of those that this crate must not read.
+/// A verdict can depend on it only in that a script was stopped, so this is not a clock that this crate must not read.
 #[derive(Debug)]
 pub(super) struct Watch {
     made: Instant,
-    /// Before this time no script can have used what it may; in nanoseconds since it was made.
+    /// The earliest time at which a script can have exceeded its limit, in nanoseconds since this watch was made.
     look: AtomicU64,
-    /// What the thread has computed when the script shall end, in nanoseconds; 0 where the system does not tell.
+    /// The CPU time of the thread at which the script must end, in nanoseconds; 0 if the system does not report it.
     end: AtomicU64,
 }
 
@@ -22,7 +22,7 @@ impl Watch {
         Watch { made: now(), look: AtomicU64::new(u64::MAX), end: AtomicU64::new(0) }
     }
 
-    /// A script begins on this thread, and may compute for so long.
+    /// Starts to measure a script on this thread, with this limit of CPU time.
     pub(super) fn start(&self, time: Duration) {
         let time = nanoseconds(time);
         self.end.store(
@@ -32,12 +32,12 @@ impl Watch {
         self.look.store(self.elapsed().saturating_add(time), Ordering::Relaxed);
     }
 
-    /// No script runs.
+    /// Stops measuring.
     pub(super) fn stop(&self) {
         self.look.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Whether the script has computed for longer than it may. Asked by the thread it runs on.
+    /// Returns true if the script has exceeded its limit. Must be called on the thread that runs it.
     pub(super) fn is_over(&self) -> bool {
         let elapsed = self.elapsed();
         if elapsed <= self.look.load(Ordering::Relaxed) {
@@ -45,7 +45,7 @@ impl Watch {
         }
         let end = self.end.load(Ordering::Relaxed);
         let left = computed().map_or(0, |computed| end.saturating_sub(nanoseconds(computed)));
-        // On a busy machine others had the time: what is left cannot be used before this.
+        // On a busy machine other processes had the time; the rest of the limit cannot be used up before this time.
         self.look.store(elapsed.saturating_add(left), Ordering::Relaxed);
         left == 0
     }

@@ -1,5 +1,5 @@
-//! The actions that come with the program, tried by their cases: in the form of Argo CD's, but to the letter, because the clock
-//! that scripts see is held.
+//! The shipped actions, tested with their cases. The cases have Argo CD's form, but must match to the letter, because
+//! the clock of the scripts is fixed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -80,7 +80,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("actions")
 }
 
-/// The folders `GROUP/KIND/actions`.
+/// Lists the folders `GROUP/KIND/actions`.
 fn folders() -> Vec<PathBuf> {
     let inside = |folder: &Path| -> Vec<PathBuf> {
         let mut found: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -96,7 +96,7 @@ fn yaml<T: serde::de::DeserializeOwned>(path: &Path) -> T {
     serde_saphyr::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// As `taffrail rules test` has it.
+/// Returns the time at which `taffrail rules test` runs scripts.
 fn now() -> Timestamp {
     "2026-01-01T00:00:00Z".parse().unwrap()
 }
@@ -105,7 +105,7 @@ fn run(action: &str, object: &Value, parameters: &BTreeMap<String, String>) -> R
     SHIPPED.run(action, &Object::new(object.into()).unwrap(), parameters, now())
 }
 
-/// Numbers as JSON compares them, whatever they were read from.
+/// Converts numbers so that JSON compares them by value, whatever type they were parsed as.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Number(number) => number.as_f64().map_or(Value::Null, Value::from),
@@ -131,7 +131,7 @@ fn expected(path: &Path) -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn every_action_is_offered_as_its_cases_say() {
+fn discovery_of_every_shipped_action_matches_its_cases() {
     for folder in folders() {
         let cases: Cases = yaml(&folder.join("action_test.yaml"));
         for Discovery { input_path, result } in cases.discovery_tests {
@@ -145,7 +145,7 @@ fn every_action_is_offered_as_its_cases_say() {
 }
 
 #[test]
-fn every_action_changes_what_its_cases_say() {
+fn result_of_every_shipped_action_matches_its_cases() {
     for folder in folders() {
         let cases: Cases = yaml(&folder.join("action_test.yaml"));
         for case in cases.action_tests {
@@ -170,7 +170,7 @@ fn every_action_changes_what_its_cases_say() {
 }
 
 #[test]
-fn every_action_has_cases_and_a_source() {
+fn every_shipped_action_has_cases_and_a_source() {
     let folders = folders();
     assert!(folders.len() > 50, "{}", folders.len());
     for folder in folders {
@@ -191,8 +191,8 @@ fn every_action_has_cases_and_a_source() {
 }
 
 #[test]
-fn an_action_that_is_offered_can_be_done() {
-    // And one that changes nothing is not offered: nobody should be told that it makes sense.
+fn every_offered_action_changes_the_object() {
+    // An action that changes nothing must not be offered: it would be shown as applicable.
     for folder in folders() {
         let cases: Cases = yaml(&folder.join("action_test.yaml"));
         for Discovery { input_path, result } in cases.discovery_tests {

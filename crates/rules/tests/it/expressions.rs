@@ -1,4 +1,4 @@
-//! What expressions of clusters may cost: to read them and to ask them, by the namespace that wrote them.
+//! The cost limits of expressions of clusters: parsing and evaluation, charged to the namespace that wrote them.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use taffrail_status::{ClusterRules, Look, ObjectContext, Status, Teacher, Verdic
 
 use crate::scripts::{read, reading};
 
-/// What reading costs, and asking, where they are slow.
+/// The cost of parsing or evaluating an expression with a slow evaluator.
 const COST: Duration = Duration::from_millis(10);
 
-/// So many may be read in one look.
+/// The number of slow expressions that may be parsed in one look.
 const MAY_READ: usize = 50;
 
 thread_local! {
@@ -56,7 +56,7 @@ fn pool() -> Value {
         "status": {"phase": "Whatever"}})
 }
 
-/// A Kustomization with these expressions, each about another kind; the first about a Pool.
+/// Returns a Kustomization with these expressions, each for another kind; the first for a Pool.
 fn kustomization(namespace: &str, expressions: impl IntoIterator<Item = String>) -> Value {
     let check = |(at, text): (usize, String)| {
         let kind = if at == 0 { "Pool".to_owned() } else { format!("Other{at}") };
@@ -67,7 +67,7 @@ fn kustomization(namespace: &str, expressions: impl IntoIterator<Item = String>)
         "metadata": {"name": "apps", "namespace": namespace}, "spec": {"healthCheckExprs": checks}})
 }
 
-/// What the expressions of `teacher` say of `object`.
+/// Judges `object` by the expressions of `teacher`.
 fn said(rules: &RuleSet, teacher: &Value, object: &Value, look: &Look) -> Verdict {
     let teacher = Teacher::of_cluster("hub", Object::new(teacher.into()).unwrap());
     let taught = rules.with_cluster_rules(&[teacher], look).unwrap();
@@ -81,7 +81,7 @@ fn numbered(number: usize) -> String {
 }
 
 #[test]
-fn reading_is_bounded_in_each_look_for_the_namespace_that_wrote_it() {
+fn parsing_time_is_bounded_per_look_and_namespace() {
     let rules = RuleSet::bare().teachable(slow);
     let look = Look::default();
     let judge = |look: &Look, namespace: &str, number| {
@@ -99,17 +99,17 @@ fn reading_is_bounded_in_each_look_for_the_namespace_that_wrote_it() {
         last.message
     );
     assert!(WERE_READ.get() <= MAY_READ, "{}", WERE_READ.get());
-    // Another namespace has time of its own, and another look has, too; what was read is known.
+    // Another namespace has time of its own, and so has another look; parsed expressions are cached.
     assert_eq!(judge(&look, "shop", 1_000).status, Status::Current);
     assert_eq!(judge(&look, "tenant", 0).status, Status::Current);
     assert_eq!(judge(&Look::default(), "tenant", 199).status, Status::Current);
 }
 
 #[test]
-fn the_expressions_of_one_object_are_read_within_the_same_bound() {
+fn parsing_time_bounds_the_expressions_of_one_object_too() {
     let rules = RuleSet::bare().teachable(slow);
     let many = kustomization("tenant", (0..120).map(numbered));
-    // Flux refuses all if one is wrong, so all are read; what was read is known in the next look.
+    // Flux refuses all if one is invalid, so all are parsed; the next look finds them in the cache.
     for expected in [Status::Unknown, Status::Unknown, Status::Current] {
         let before = WERE_READ.get();
         assert_eq!(said(&rules, &many, &pool(), &Look::default()).status, expected);
@@ -118,7 +118,7 @@ fn the_expressions_of_one_object_are_read_within_the_same_bound() {
 }
 
 #[test]
-fn an_expression_is_read_once_and_only_for_an_object_of_its_kind() {
+fn expression_is_parsed_once_and_only_for_its_kind() {
     let rules = RuleSet::bare().teachable(slow);
     let other = json!({"apiVersion": "example.com/v1", "kind": "Unheard", "metadata": {"name": "a"}});
     for number in 0..10 {
@@ -130,7 +130,7 @@ fn an_expression_is_read_once_and_only_for_an_object_of_its_kind() {
         assert_eq!(said.status, Status::Current);
     }
     assert_eq!(WERE_READ.get(), 1);
-    // Another text is another expression.
+    // A different text is a different expression.
     said(&rules, &kustomization("shop", [numbered(1)]), &pool(), &Look::default());
     assert_eq!(WERE_READ.get(), 2);
 }
@@ -140,7 +140,7 @@ fn of_flux(name: &str, spec: Value) -> Value {
         "metadata": {"name": name, "namespace": "tenant"}, "spec": spec})
 }
 
-/// What a Kustomization of tenant asks of so many others and does not find, each with a text of its own.
+/// Lists the unmet `readyExpr`s of a Kustomization of tenant with `count` dependencies.
 fn unmet(
     rules: &RuleSet,
     count: usize,
@@ -157,7 +157,7 @@ fn unmet(
 }
 
 #[test]
-fn few_of_many_dependencies_are_asked() {
+fn unmet_dependency_evaluates_at_most_twenty_dependencies() {
     let rules = RuleSet::bare().teachable(slow);
     let asked = Cell::new(0);
     let goes_on = || asked.replace(asked.get() + 1) < 1_000;
@@ -168,14 +168,14 @@ fn few_of_many_dependencies_are_asked() {
 }
 
 #[test]
-fn no_dependency_is_asked_when_time_is_over() {
+fn unmet_dependency_evaluates_nothing_after_the_deadline() {
     let rules = RuleSet::bare().teachable(reading);
     let said = unmet(&rules, 3, &|_| "false".to_owned(), &Look::default(), &|| false);
     assert_eq!(said, ["readyExpr was not asked of 3 more"]);
 }
 
 #[test]
-fn reading_and_asking_of_dependencies_is_bounded_in_each_look() {
+fn dependency_expressions_are_bounded_per_look() {
     let look = Look::default();
     let rules = RuleSet::bare().teachable(slow);
     let texts = |round: usize| move |at: usize| format!("{round} * 100 + {at} < 0");
@@ -196,7 +196,7 @@ fn reading_and_asking_of_dependencies_is_bounded_in_each_look() {
 }
 
 #[test]
-fn an_expression_of_many_operators_is_not_read() {
+fn expression_with_too_many_operators_is_refused() {
     let sum = |operators: usize| format!("1{} > 0", "+1".repeat(operators - 1));
     assert_eq!(check_size(&sum(OPERATORS)), Ok(()));
     assert_eq!(check_size(&sum(OPERATORS + 1)), Err(InvalidExpression::TooManyOperators));
@@ -208,9 +208,9 @@ fn an_expression_of_many_operators_is_not_read() {
     }
 }
 
-/// Copies of what is inside at each level cost the square of the length.
+/// Copies of the inside at each level would cost the square of the length.
 #[test]
-fn to_read_an_expression_costs_in_proportion_to_its_length() {
+fn parsing_cost_is_linear_in_the_length_of_the_expression() {
     let chain = |length: usize| format!("a{}", ".b()".repeat(length / 4).replace("()", ""));
     let sum = |operators: usize| format!("1{} > 0", "+1".repeat(operators - 1));
     let took = |text: &str| {

@@ -1,4 +1,4 @@
-//! The form: what each key means, and how mistakes are told.
+//! Rules in YAML: the meaning of each key, and the messages about mistakes.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use taffrail_status::{ConditionType, ObjectContext, Rules, Status, Verdict};
 
 const NOW: Timestamp = Timestamp::constant(1_772_366_400, 0);
 
-/// Rules for a Widget, and nobody else's.
+/// Returns a set with these rules for a Widget and the built-in ones.
 fn widget(rules: &str) -> RuleSet {
     let text =
         format!("group: example.com\nsource: https://example.com\nkinds:\n  Widget:\n{}", indented(rules));
@@ -24,7 +24,7 @@ fn layer(origin: Origin, text: &str) -> Layer {
     Layer::read(origin, [("rules.yaml", text)]).unwrap_or_else(|error| panic!("{error:?}\n{text}"))
 }
 
-/// Judges an object as text and as a tree: both must say the same.
+/// Judges an object as text and as a tree, which must give the same verdict.
 fn judge(rules: &RuleSet, object: &Value) -> Verdict {
     let of_tree = rules.judge(&Object::new(object.into()).unwrap(), &ObjectContext::default(), NOW).unwrap();
     let text = object.to_string();
@@ -41,14 +41,14 @@ fn object(spec: Value, status: Value) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata, "spec": spec, "status": status})
 }
 
-/// Whether a branch with these tests decides.
+/// Returns true if a branch with these tests decides.
 fn holds(tests: &str, spec: &Value, status: &Value) -> bool {
     let rules = widget(&format!("observed: none\nunseen: none\nrules:\n- {{status: Unknown, {tests}}}"));
     judge(&rules, &object(spec.clone(), status.clone())).status == Status::Unknown
 }
 
 #[test]
-fn each_test_holds_when_it_should() {
+fn tests_of_rules_hold_for_matching_objects_only() {
     let spec = json!({"replicas": 3, "name": "web", "list": ["a", 2, true], "nothing": null, "empty": "", "time": "2026-01-02T00:00:00Z",
         "share": 2.0, "truth": true, "ports": {"http": {"up": true}, "grpc": {"up": false}}});
     let status = json!({
@@ -149,7 +149,7 @@ fn each_test_holds_when_it_should() {
 }
 
 #[test]
-fn the_first_branch_whose_tests_hold_decides_and_names_itself() {
+fn first_matching_branch_decides_and_names_the_rule() {
     let rules = widget(
         "rules:
 - {status: Failed, condition: Issuing, is: 'False', reason: Failed}
@@ -185,7 +185,7 @@ fn the_first_branch_whose_tests_hold_decides_and_names_itself() {
 }
 
 #[test]
-fn messages_are_filled_from_the_object_and_from_what_was_found() {
+fn message_templates_use_the_object_and_the_matches() {
     let message = |branch: &str, status: Value| {
         let rules = widget(&format!("rules:\n- {{status: Failed, {branch}}}"));
         judge(&rules, &object(json!({"name": "web"}), status)).message.into_owned()
@@ -217,7 +217,7 @@ fn messages_are_filled_from_the_object_and_from_what_was_found() {
 }
 
 #[test]
-fn deletion_generation_and_a_missing_status_come_first() {
+fn deletion_generation_and_missing_status_come_before_rules() {
     let rules = widget("rules:\n- {status: Failed}");
     let mut deleted = object(json!({}), json!({}));
     deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
@@ -249,9 +249,9 @@ fn deletion_generation_and_a_missing_status_come_first() {
     assert_eq!(judge(&never, &object(json!({}), json!({"observedGeneration": 1}))).status, Status::Failed);
 }
 
-/// Whether a kind without rules has a status subresource is known only to who asked the cluster.
+/// Only a caller that asked the cluster knows if a kind without rules has a status subresource.
 #[test]
-fn a_kind_without_rules_is_waited_for_where_it_is_known_to_get_a_status() {
+fn young_object_with_a_status_subresource_and_no_status_is_in_progress() {
     let rules = RuleSet::bare();
     let mut young = object(json!({}), json!(null));
     young["metadata"]["creationTimestamp"] = json!((NOW - jiff::SignedDuration::from_mins(1)).to_string());
@@ -269,7 +269,7 @@ fn a_kind_without_rules_is_waited_for_where_it_is_known_to_get_a_status() {
 }
 
 #[test]
-fn the_most_particular_rules_of_the_first_origin_are_asked_first() {
+fn most_specific_rules_of_the_first_origin_come_first() {
     let group = |group: &str, kinds: &[&str]| {
         let kinds: String = kinds
             .iter()
@@ -312,9 +312,9 @@ fn the_most_particular_rules_of_the_first_origin_are_asked_first() {
     assert_eq!(rules.all().len(), 9);
 }
 
-/// What rules of an origin do not decide goes on to the next, and at last to what is built in.
+/// If the rules of one origin do not decide, the next are consulted, and at last the built-in ones.
 #[test]
-fn rules_for_a_built_in_kind_go_before_it_and_leave_it_the_rest() {
+fn rules_for_a_built_in_kind_fall_back_to_the_built_in_verdict() {
     let text = "group: batch\nsource: https://example.com\nkinds:\n  CronJob:\n    unseen: none\n    rules:\n    - {status: Current, suspended: true, field: spec.suspend, is: true}\n";
     let rules = RuleSet::bare().with(layer(Origin::Shipped, text));
     let rule = |suspend: bool| {
@@ -329,7 +329,7 @@ fn rules_for_a_built_in_kind_go_before_it_and_leave_it_the_rest() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_place_and_what_to_do() {
+fn errors_of_rule_files_have_a_position_and_a_hint() {
     for (rules, told, hint) in [
         (
             "rules:\n- {status: Failed, conditon: Ready}",
@@ -397,9 +397,9 @@ fn mistakes_are_told_with_their_place_and_what_to_do() {
     assert_eq!(errors.to_string(), "two.yaml: C: it has rules twice, also in one.yaml");
 }
 
-/// Rules come from outside: nothing in them, or in an object, may break anything.
+/// Rules come from outside: nothing in them, or in an object, may crash the reader.
 #[test]
-fn nested_tests_have_an_end() {
+fn too_deeply_nested_tests_are_refused() {
     let nested = |depth: usize| {
         let tests = format!("{}{{field: a, is: b}}{}", "{all: [".repeat(depth), "]}".repeat(depth));
         format!("group: a.b\nsource: x\nkinds: {{C: {{rules: [{{status: Failed, all: [{tests}]}}]}}}}")

@@ -1,4 +1,5 @@
-//! Scripts that want to hang the process, or to eat its memory: each runs in a process of its own, so a hang is a failed test.
+//! Scripts that try to hang the process or to exhaust its memory. Each runs in a process of its own, so a hang is a
+//! failed test.
 
 use std::env;
 use std::process::{Command, Stdio};
@@ -14,7 +15,7 @@ use taffrail_rules::lua::Customizations;
 use taffrail_rules::{Origin, Script};
 use taffrail_status::{ObjectContext, Status};
 
-/// The scripts, and what is said of them; nothing where they may end well.
+/// The scripts, and the expected message; `None` if they may end well.
 const SCRIPTS: &[(&str, &str, &str)] = &[
     ("endless loop", "while true do end", "stopped after"),
     ("endless repeat", "repeat until false", "stopped after"),
@@ -132,7 +133,7 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Expressions; `NESTED` are three hundred brackets.
+/// Expressions; `NESTED` stands for three hundred brackets.
 const EXPRESSIONS: &[(&str, &str)] = &[
     ("nested", "NESTED == 1"),
     ("all of all", "object.list.all(a, object.list.all(b, a.number + b.number >= 0))"),
@@ -176,7 +177,8 @@ const EXPRESSIONS: &[(&str, &str)] = &[
     ("texts of numbers", "object.list.map(a, string(a.number) + a.text).size() > 0"),
 ];
 
-/// Long scripts that are costly to read, each made of a beginning, what is repeated until it is long, and an end.
+/// Long scripts that are expensive to compile: a beginning, a part that is repeated until the script is long, and an
+/// end.
 const LONG: &[(&str, &str, &str, &str)] = &[
     ("jumps out of blocks", "do ", "do goto x ", "::x::"),
     ("blocks in blocks", "", "do ", ""),
@@ -212,11 +214,11 @@ const LONG: &[(&str, &str, &str, &str)] = &[
 
 const NAME: &str = "TAFFRAIL_HOSTILE_SCRIPT";
 
-/// What a script may cost.
+/// The limits of a script.
 const MILLISECONDS: u64 = 100;
 const MEGABYTES: u64 = 64;
 
-/// The part of the test that runs in a process of its own.
+/// Runs one script, in a process of its own.
 #[test]
 fn one_script() {
     let Ok(name) = env::var(NAME) else { return };
@@ -234,7 +236,7 @@ fn one_script() {
         scripts.judge(&object, &ObjectContext::default(), Timestamp::UNIX_EPOCH)
     };
     let (before, began) = (memory("VmRSS:"), computed());
-    // From here on the peak counts.
+    // The peak is measured from here on.
     if std::fs::write("/proc/self/clear_refs", "5").is_err() {
         println!("skipped: the peak of memory, because the system does not count it anew");
     }
@@ -260,17 +262,17 @@ fn one_script() {
     assert!(peak < MEGABYTES << 10, "it took {peak} KB");
 }
 
-/// As [`one_script`], of a script that is costly before it runs.
+/// Compiles one script, in a process of its own.
 #[test]
 fn one_reading() {
-    /// What any script may take, in bytes.
+    /// The maximum memory that any script may take, in bytes.
     const LENGTH: usize = 250 << 10;
 
     let Ok(name) = env::var(NAME) else { return };
     let (_, begin, middle, end) = LONG.iter().find(|(it, ..)| *it == name).unwrap();
     let begin = begin.replace("TEXT", &"x".repeat(4000));
     let times = (LENGTH - begin.len() - end.len()) / middle.len();
-    // Longer than is read at all, and as long as is.
+    // One longer than the limit, and one just below it.
     for share in [1, 4] {
         let script = format!("{begin}{}{end}", middle.repeat(times / share));
         let (before, began) = (memory("VmRSS:"), computed());
@@ -289,7 +291,8 @@ fn one_reading() {
     }
 }
 
-/// As [`one_script`]; an expression is read and evaluated where the stack is deep, as whoever uses it must.
+/// Parses and evaluates one expression, in a process of its own, on a thread with the deep stack that callers must
+/// provide.
 #[test]
 fn one_expression() {
     let Ok(name) = env::var(NAME) else { return };
@@ -313,35 +316,35 @@ fn one_expression() {
     assert!(peak < MEGABYTES << 10, "it took {peak} KB");
 }
 
-/// A figure of this process, in KB.
+/// Returns a figure of this process from `/proc`, in KB.
 fn memory(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or_default()
 }
 
-/// What this thread has computed.
+/// Returns the CPU time of this thread.
 fn computed() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.try_into().unwrap(), time.tv_nsec.try_into().unwrap())
 }
 
 #[test]
-fn hostile_scripts_end_soon_and_small() {
+fn hostile_scripts_stay_within_time_and_memory() {
     all_end("hostile::one_script", SCRIPTS.iter().map(|(name, ..)| *name));
 }
 
 #[test]
-fn long_scripts_are_read_soon_and_small() {
+fn long_scripts_compile_within_time_and_memory() {
     all_end("hostile::one_reading", LONG.iter().map(|(name, ..)| *name));
 }
 
 #[test]
-fn hostile_expressions_end_soon_and_small() {
+fn hostile_expressions_stay_within_time_and_memory() {
     all_end("hostile::one_expression", EXPRESSIONS.iter().map(|(name, _)| *name));
 }
 
-/// Runs each in a process of its own.
+/// Runs each in a process of its own, and checks that all end.
 #[expect(clippy::print_stdout, reason = "what each took is worth seeing, and what was left out")]
 fn all_end<'n>(test: &str, names: impl Iterator<Item = &'n str>) {
     if !cfg!(target_os = "linux") {
@@ -357,7 +360,7 @@ fn all_end<'n>(test: &str, names: impl Iterator<Item = &'n str>) {
         let id = child.id();
         thread::scope(|scope| {
             scope.spawn(move || {
-                // Far more than it needs however busy the machine is; a script that hangs never comes back.
+                // Far more than needed even on a busy machine; a script that hangs never returns.
                 if is_done.recv_timeout(Duration::from_secs(20)).is_err() {
                     let id = rustix::process::Pid::from_raw(id.try_into().unwrap()).unwrap();
                     rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();

@@ -1,4 +1,4 @@
-//! Incidents as people reported them, judged with all rules that come with the program.
+//! Incidents that users reported, judged by all shipped rules.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use taffrail_rules::RuleSet;
 use taffrail_status::assess::{Dump, assess_named, worst};
 use taffrail_status::{ActiveRules, Rules, Status, Taffrail};
 
-/// What is wrong in the answers to a case.
+/// Lists the differences between the expected and the actual verdicts of a case.
 fn differences(case: &Value, rules: &dyn Rules) -> Vec<String> {
     let objects = case["objects"].as_array().unwrap();
     let dump = Dump::new(objects.iter().filter_map(|object| Object::new(object.into()).ok()));
@@ -46,8 +46,8 @@ fn differences(case: &Value, rules: &dyn Rules) -> Vec<String> {
     differences
 }
 
-/// Where the library has a rule for the kind, and says more than `generic/adverse` would: that is for what only `fallback` or
-/// `generic/ready` call Current.
+/// The incidents in which the library has a rule for the kind, whose verdict comes before that of `generic/adverse`, which
+/// is only for objects that `fallback` or `generic/ready` call Current.
 const SAID_BY_THE_LIBRARY: [(&str, &str); 4] = [
     ("broken-clusterversion-update-failing.yaml", "shipped/config.openshift.io/ClusterVersion"),
     ("broken-crossplane-managed-resource-not-synced.yaml", "shipped/*.upbound.io/*"),
@@ -55,7 +55,7 @@ const SAID_BY_THE_LIBRARY: [(&str, &str); 4] = [
     ("broken-velero-storage-location-unavailable.yaml", "shipped/velero.io/BackupStorageLocation"),
 ];
 
-/// Checks what is said of an incident by all rules.
+/// Checks the verdicts of all rules on an incident.
 fn is_told_right(path: &Path) {
     let case: Value = serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap();
     let wrong = differences(&case, &RuleSet::shipped());

@@ -1,4 +1,4 @@
-//! The library, tried by its cases; and a small one of our own, so that the trial itself is tried.
+//! The shipped library, tested with its cases; and a small faulty one that tests the checks themselves.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,7 @@ fn folders(root: &str) -> Vec<Folder> {
     folders
 }
 
-/// All that is wrong, a line each.
+/// Lists all errors and failures, a line each.
 fn wrong(trial: &Trial) -> Vec<String> {
     let failed = trial.failed.iter().map(|it| format!("{}: {} {}: {}", it.file, it.kind, it.name, it.why));
     let errors = trial.errors.iter().map(|error| {
@@ -36,12 +36,12 @@ fn wrong(trial: &Trial) -> Vec<String> {
 }
 
 #[test]
-fn every_case_of_the_library_holds_and_every_branch_has_one() {
+fn every_library_case_passes_and_covers_every_branch() {
     let folders = folders("library");
     let trial = try_rules(&folders);
     let wrong = wrong(&trial);
     assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), trial.passed, wrong.join("\n"));
-    // What is built in is what stands there.
+    // The compiled-in library has a group for each folder.
     let set = RuleSet::shipped();
     let built_in: BTreeSet<&str> = set.all().iter().map(|found| found.group).collect();
     for folder in &folders {
@@ -50,7 +50,7 @@ fn every_case_of_the_library_holds_and_every_branch_has_one() {
 }
 
 #[test]
-fn a_trial_tells_what_is_wrong() {
+fn test_report_lists_all_faults() {
     assert_eq!(wrong(&try_rules(&folders("tests/library"))), Vec::<String>::new());
 
     let rules = "group: example.com\nsource: x\nkinds:\n  A, B: {rules: [{status: Failed, field: spec.a, is: 1}, {status: Current}]}\n  C: {rules: [{status: Failed}]}\n";
@@ -82,9 +82,9 @@ fn a_trial_tells_what_is_wrong() {
     );
 }
 
-/// Nothing of the library is read before it is asked for, and what is shown of rules is what stands there.
+/// The library is not parsed before it is used, and the shown rules are the lines of the file.
 #[test]
-fn rules_are_shown_as_they_stand_in_their_file() {
+fn shown_rules_are_the_lines_of_their_file() {
     let folders = folders("tests/library");
     let files = folders.iter().flat_map(|folder| &folder.rules);
     let files = files.map(|(file, text)| (file.as_str(), text.as_str()));

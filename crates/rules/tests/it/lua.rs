@@ -1,4 +1,4 @@
-//! Argo CD's Lua.
+//! Argo CD's Lua scripts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use taffrail_status::{ObjectContext, Rules, Status, Verdict};
 
 const NOW: Timestamp = Timestamp::constant(1_700_000_000, 0);
 
-/// The files of a folder: paths in it, and texts.
+/// Returns the files of a folder: paths in it, and texts.
 fn files(folder: &Path) -> Vec<(String, String)> {
     let mut folders = vec![folder.to_owned()];
     let mut files: Vec<PathBuf> = Vec::new();
@@ -39,7 +39,7 @@ fn of_folder(files: &[(String, String)]) -> Customizations {
     Customizations::of_folder(Origin::User, files.iter().map(|(path, text)| (&**path, &**text)))
 }
 
-/// Scripts of which the one for Things is this.
+/// Returns scripts in which this is the health script of Things.
 fn thing(script: &str) -> Customizations {
     Customizations::of_folder(Origin::User, [("example.com/Thing/health.lua", script)])
 }
@@ -65,7 +65,7 @@ fn judge(scripts: Customizations, object: &Value) -> Verdict {
         .unwrap()
 }
 
-/// What a script returns as its message.
+/// Runs a script and returns the message.
 fn says(script: &str) -> String {
     says_of(script, &object("Thing", json!({})))
 }
@@ -77,13 +77,13 @@ fn says_of(script: &str, object: &Value) -> String {
     }
 }
 
-/// A script that says what an expression is.
+/// Returns a script whose message is the value of an expression.
 fn evaluated(expression: &str) -> String {
     says(&format!("return {{status = 'Healthy', message = tostring({expression})}}"))
 }
 
 #[test]
-fn scripts_hold_what_their_cases_want() {
+fn scripts_pass_their_cases() {
     let trial = try_customizations(&own());
     assert_eq!(
         (trial.passed, &*trial.failed, &*trial.errors, &*trial.faults),
@@ -92,7 +92,7 @@ fn scripts_hold_what_their_cases_want() {
 }
 
 #[test]
-fn a_case_that_does_not_hold_is_told() {
+fn failing_script_cases_are_reported() {
     let mut files = own();
     for (path, text) in &mut files {
         if path.ends_with("Door/health.lua") {
@@ -124,7 +124,7 @@ fn a_case_that_does_not_hold_is_told() {
 }
 
 #[test]
-fn argo_cds_words_are_ours_and_stay_visible() {
+fn argo_cd_health_words_become_statuses_and_stay_in_the_rule_name() {
     for (word, status, suspended) in [
         ("Healthy", Status::Current, false),
         ("Progressing", Status::InProgress, false),
@@ -143,17 +143,17 @@ fn argo_cds_words_are_ours_and_stay_visible() {
         (invalid.status, &*invalid.message),
         (Status::Unknown, "Lua returned an invalid health status")
     );
-    // What says nothing of health leaves it to others.
+    // A script that returns no health leaves the decision to other rules.
     for nothing in ["", "return nil", "return {}", "return {'Healthy'}", "return {status = 5}"] {
         assert_eq!(judge(thing(nothing), &object("Thing", json!({}))).rule, "fallback", "{nothing}");
     }
-    // Go does not look at the case of keys, and Argo CD takes the last of several values.
+    // Go ignores the case of keys, and Argo CD takes the last of several values.
     let folded = judge(thing("return 1, {Status = 'Degraded', message = nil}"), &object("Thing", json!({})));
     assert_eq!((folded.status, &*folded.message), (Status::Failed, ""));
 }
 
 #[test]
-fn what_is_wrong_with_a_script_is_said_with_its_line_and_costs_no_other() {
+fn script_error_has_a_line_and_affects_its_own_kind_only() {
     let files = [
         ("example.com/Broken/health.lua", "local a = 1\nlocal = 2\nreturn {}"),
         ("example.com/Jumping/health.lua", "::again::\nlocal a = 1\nif a == 1 then goto again end"),
@@ -198,7 +198,7 @@ fn what_is_wrong_with_a_script_is_said_with_its_line_and_costs_no_other() {
 }
 
 #[test]
-fn the_own_kind_is_asked_before_those_for_many() {
+fn script_for_the_kind_comes_before_wildcards() {
     let healthy = |message: &str| format!("return {{status = 'Healthy', message = '{message}'}}");
     let (own, group, all, old, built_in) =
         (healthy("own"), healthy("group"), healthy("all"), healthy("old"), healthy("built in"));
@@ -246,7 +246,7 @@ fn the_own_kind_is_asked_before_those_for_many() {
 }
 
 #[test]
-fn what_is_wrong_with_a_config_map_breaks_only_what_it_is_about() {
+fn invalid_config_map_key_affects_its_own_kind_only() {
     let scripts = of_map(&[
         ("resource.customizations.health.a_b_c", "return {}"),
         ("resource.customizations.actions.Lamp", "definitions: 5"),
@@ -267,7 +267,7 @@ fn what_is_wrong_with_a_config_map_breaks_only_what_it_is_about() {
 }
 
 #[test]
-fn actions_are_those_of_the_config_map_with_the_built_in_ones_where_it_says_so() {
+fn config_map_actions_merge_built_in_actions_only_on_request() {
     let definitions = |merge: bool| {
         format!(
             "mergeBuiltinActions: {merge}\ndiscovery.lua: |\n  return {{open = {{disabled = true}}, burn = {{}}}}\n\
@@ -285,7 +285,7 @@ fn actions_are_those_of_the_config_map_with_the_built_in_ones_where_it_says_so()
         let told =
             found.iter().map(|action| format!("{}{}", action.name, if action.disabled { "-" } else { "+" }));
         assert_eq!(told.collect::<Vec<_>>().join(" "), expected);
-        // Whether it is shown or not, a built-in action can be run.
+        // A built-in action can be run even if it is not listed.
         for (action, field) in [("burn", json!({"burnt": true})), ("open", json!({"open": true}))] {
             let changes = scripts.run(action, &door, &BTreeMap::new(), NOW).unwrap();
             assert_eq!((changes.len(), &changes[0].object["spec"]), (1, &field));
@@ -299,7 +299,7 @@ fn actions_are_those_of_the_config_map_with_the_built_in_ones_where_it_says_so()
 }
 
 #[test]
-fn an_action_gives_back_what_it_did_not_touch_as_it_was() {
+fn action_returns_untouched_fields_unchanged() {
     let scripts = of_folder(&own());
     let door = json!({
         "apiVersion": "doors.example.com/v1", "kind": "Door", "metadata": {"name": "a", "namespace": "b"},
@@ -322,7 +322,7 @@ fn an_action_gives_back_what_it_did_not_touch_as_it_was() {
         (copy.operation, &copy.object["metadata"]),
         (Operation::Create, &json!({"name": "a-2", "namespace": "b"}))
     );
-    // An empty object stays one wherever it is put: a server takes no list in its place.
+    // An empty object stays one wherever it is moved: a server does not accept a list in its place.
     assert_eq!(
         copy.object["spec"],
         json!({"map": {}, "list": [], "nested": [{"map": {}}], "number": 3, "half": 0.5})
@@ -352,7 +352,7 @@ fn an_action_gives_back_what_it_did_not_touch_as_it_was() {
 }
 
 #[test]
-fn nothing_is_left_from_one_run_for_the_next() {
+fn script_runs_share_no_state() {
     let scripts = thing(
         "local seen = tostring(rawget(_G, 'left')) .. tostring(string.left) .. tostring(('').left) .. tostring(next(actionParams))\n\
          left = 1\n_G.other = 2\n\
@@ -371,7 +371,7 @@ fn nothing_is_left_from_one_run_for_the_next() {
 }
 
 #[test]
-fn what_is_null_is_not_there() {
+fn scripts_see_null_as_nil() {
     let object = object(
         "Thing",
         json!({"spec": {"none": null, "list": [1, null, 2], "empty": [], "deep": {"a": [{"b": null}]}}}),
@@ -382,7 +382,7 @@ fn what_is_null_is_not_there() {
 }
 
 #[test]
-fn numbers_and_times_are_written_as_argo_cd_writes_them() {
+fn numbers_and_times_are_formatted_as_in_argo_cd() {
     for (expression, expected) in [
         ("3", "3"),
         ("3.0 .. ''", "3"),
@@ -440,7 +440,7 @@ fn numbers_and_times_are_written_as_argo_cd_writes_them() {
 }
 
 #[test]
-fn jumps_to_the_end_of_a_loop_go_on_with_the_next_round() {
+fn goto_the_end_of_a_loop_becomes_continue() {
     let told =
         |body: &str| says(&format!("local out = ''\n{body}\nreturn {{status = 'Healthy', message = out}}"));
     for (body, expected) in [
@@ -467,7 +467,7 @@ fn jumps_to_the_end_of_a_loop_go_on_with_the_next_round() {
             "for i = 1, 2 do for j = 1, 2 do if j == 1 then goto continue end out = out .. i .. j ::continue:: end ::continue:: end",
             "1222",
         ),
-        // Words in texts and comments are none of the language.
+        // Words in texts and comments are not part of the language.
         (
             "for i = 1, 2 do --[[ goto x end ]] local a = [==[ goto ]] ::y:: ]==] local b = 'goto \\' z' -- goto w\nif i == 1 then goto c end out = out .. i .. #a ::c:: end",
             "215",
@@ -489,13 +489,13 @@ fn jumps_to_the_end_of_a_loop_go_on_with_the_next_round() {
         let said = told(body);
         assert!(said.starts_with(&format!("example.com/Thing/health.lua:{line}: 'goto ")), "{body}: {said}");
     }
-    // What comes behind stays on its line.
+    // The text behind stays on its line.
     let said = told("for i = 1, 1 do\nif i == 2 then goto\n  c\nend\n\n::c::\nend\nlocal a = out.b.c");
     assert!(said.starts_with("example.com/Thing/health.lua:9: "), "{said}");
 }
 
 #[test]
-fn what_is_too_long_or_too_deep_is_refused() {
+fn too_long_or_too_deep_scripts_are_refused() {
     let long = format!("return {{}} -- {}", "x".repeat(300 << 10));
     assert_eq!(says(&long), "example.com/Thing/health.lua: it is longer than 64 KB");
     let deep = (0..120).fold(json!({}), |inside, _| json!([inside]));
@@ -510,7 +510,7 @@ fn what_is_too_long_or_too_deep_is_refused() {
 }
 
 #[test]
-fn who_asks_says_what_a_script_may_use() {
+fn budget_of_scripts_is_configurable() {
     let thing = |script: &str| {
         let scripts = thing(script);
         scripts.with_budget(Budget { time: Duration::from_secs(60), memory: 4 << 20 })
@@ -530,9 +530,9 @@ fn who_asks_says_what_a_script_may_use() {
     );
 }
 
-/// Argo CD's own scripts and cases, where they are given: each must hold.
+/// Runs Argo CD's own scripts and cases, if their folder is given: each must pass.
 #[test]
-fn argo_cds_own_cases_hold() {
+fn argo_cds_own_cases_pass() {
     #[expect(clippy::disallowed_methods, reason = "they are no part of this repository")]
     let Some(folder) = std::env::var_os("TAFFRAIL_ARGOCD_CUSTOMIZATIONS") else {
         println!(

@@ -1,4 +1,4 @@
-//! What is known around an object: its children, and what its cluster says of health.
+//! The context of an object: its children, and the health rules that its cluster states.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn judge(rules: &dyn Rules, object: &Value, context: &ObjectContext<'_>, now: &s
     rules.judge(&object, context, now.parse::<Timestamp>().unwrap()).unwrap()
 }
 
-/// One that is heard in full in its own cluster.
+/// Returns a teacher with a full voice in its own cluster.
 fn of(teacher: &Value) -> Teacher<'_> {
     Teacher::of_cluster("hub", Object::new(teacher.into()).unwrap())
 }
@@ -43,7 +43,7 @@ fn member(name: &str, ready: &str) -> Value {
 }
 
 #[test]
-fn rules_look_at_children() {
+fn rules_read_children() {
     let text = "
 group: example.com
 source: https://example.com/pools
@@ -70,13 +70,13 @@ kinds:
             assert_eq!(verdict.message, message);
         }
     }
-    // Where nobody knows the children, nothing is said of them.
+    // Rules that read the children do not decide if the children are unknown.
     let verdict = judge(&rules, &pool(), &ObjectContext::default(), CREATED);
     assert_eq!(verdict.rule, "fallback");
 }
 
 #[test]
-fn expressions_look_at_children() {
+fn expressions_read_children() {
     let checks = json!({"spec": {"healthCheckExprs": [{
         "apiVersion": "example.com/v1", "kind": "Pool",
         "failed": "!children.exists(c, c.status.role == 'primary')",
@@ -98,7 +98,7 @@ fn expressions_look_at_children() {
 }
 
 #[test]
-fn scripts_look_at_children() {
+fn scripts_read_children() {
     let script = "
         local ready = 0
         for _, child in ipairs(children or {}) do
@@ -116,7 +116,7 @@ fn scripts_look_at_children() {
 }
 
 #[test]
-fn the_settings_of_argo_cd_say_what_health_means() {
+fn argocd_cm_scripts_decide_health() {
     let settings = |script: &str| {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "argocd-cm", "namespace": "argocd"},
             "data": {"url": "https://argocd.example.com", "resource.customizations.health.example.com_Pool": script}})
@@ -134,7 +134,7 @@ fn the_settings_of_argo_cd_say_what_health_means() {
 }
 
 #[test]
-fn what_delivers_an_object_says_what_its_health_means() {
+fn health_check_expressions_decide_health_of_delivered_objects() {
     let kustomization = |expression: &str| {
         json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "spec": {"healthCheckExprs": [
             {"apiVersion": "example.com/v1", "kind": "Pool", "current": expression},
@@ -165,13 +165,13 @@ fn what_delivers_an_object_says_what_its_health_means() {
         other["kind"] = json!("Other");
         assert_eq!(judge(&*taught, &other, &nobody, CREATED).rule, "fallback");
     }
-    // What cannot be read, and what says nothing, teaches nothing.
+    // An object that cannot be parsed, or states nothing, has no effect.
     for silent in [kustomization("1 +"), json!({"apiVersion": "v1", "kind": "ConfigMap"})] {
         let taught = rules.with_cluster_rules(&[of(&silent)], &look);
         let verdict = taught.map(|taught| judge(&*taught, &pool(), &nobody, CREATED));
         assert!(verdict.is_none_or(|verdict| verdict.status == Status::Failed));
     }
-    // The user is asked first.
+    // The user's rules come first.
     let user = kustomization("status.phase == 'Other'");
     let user = HealthChecks::of_object(Origin::User, &user, &read).unwrap().unwrap();
     let rules = rules.with_script(Box::new(user));
@@ -180,7 +180,7 @@ fn what_delivers_an_object_says_what_its_health_means() {
 }
 
 #[test]
-fn what_a_dependency_lacks_is_told_with_its_expression() {
+fn unmet_ready_expression_is_quoted() {
     let of = |name: &str, kind: &str, spec: serde_json::Value| {
         json!({
             "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": kind,
@@ -214,7 +214,7 @@ fn what_a_dependency_lacks_is_told_with_its_expression() {
     );
     let wrong = asks("object.a", &infra).unwrap();
     assert!(wrong.contains("it knows nothing called 'object'"), "{wrong}");
-    // It has no say about others.
+    // It does not apply to other dependencies.
     for other in [of("other", "Kustomization", json!({})), of("infra", "HelmRelease", json!({}))] {
         assert_eq!(asks("false", &other), None);
     }
@@ -222,7 +222,7 @@ fn what_a_dependency_lacks_is_told_with_its_expression() {
 
 const ENDLESS: &str = "while true do end";
 
-/// What is said of a pool in a namespace, by a teacher who is heard so.
+/// Judges a pool in a namespace by the rules of a teacher with this voice.
 fn taught(rules: &RuleSet, teacher: Teacher<'_>, namespace: &str) -> Verdict {
     let mut pool = pool();
     pool["metadata"]["namespace"] = json!(namespace);
@@ -232,7 +232,7 @@ fn taught(rules: &RuleSet, teacher: Teacher<'_>, namespace: &str) -> Verdict {
 }
 
 #[test]
-fn a_script_that_was_stopped_twice_is_not_run_again_in_its_cluster() {
+fn script_stopped_twice_is_not_run_again_in_its_cluster() {
     let rules = RuleSet::bare().teachable(reading);
     let teacher = argocd_cm(ENDLESS);
     let again = "is not run again";
@@ -242,7 +242,7 @@ fn a_script_that_was_stopped_twice_is_not_run_again_in_its_cluster() {
         assert!(verdict.message.contains("stopped after 50 ms"), "{}", verdict.message);
         assert_eq!(verdict.message.contains(again), number >= 2, "{}", verdict.message);
     }
-    // What another cluster says is another script, though it is the same text.
+    // Another cluster's script is a different script, even with the same text.
     let elsewhere = Teacher { home: "other", ..of(&teacher) };
     assert!(!taught(&rules, elsewhere, "shop").message.contains(again));
     let mut namespace = teacher.clone();
@@ -251,7 +251,7 @@ fn a_script_that_was_stopped_twice_is_not_run_again_in_its_cluster() {
 }
 
 #[test]
-fn a_script_of_the_users_own_is_charged_to_the_namespace_of_the_objects() {
+fn user_script_is_charged_to_the_namespace_of_the_object() {
     let files = [(
         "example.com/Pool/health.lua",
         "if obj.metadata.namespace == 'tenant' then while true do end end return {status = 'Healthy'}",
@@ -271,14 +271,14 @@ fn a_script_of_the_users_own_is_charged_to_the_namespace_of_the_objects() {
         assert_eq!(verdict.message.contains("is not run again"), number >= 2, "{}", verdict.message);
     }
     assert_eq!(status(&costs, "shop").status, Status::Current);
-    // Another look at the same cluster knows it still; another cluster does not.
+    // Another look at the same cluster remembers it; another cluster does not.
     costs.begin();
     assert!(status(&costs, "tenant").message.contains("is not run again"));
     assert!(!status(&Costs::default(), "tenant").message.contains("is not run again"));
 }
 
 #[test]
-fn one_namespace_s_objects_stop_no_script_for_others() {
+fn objects_of_one_namespace_stop_scripts_for_it_alone() {
     let rules = RuleSet::bare().teachable(reading);
     let script =
         "if obj.metadata.namespace == 'tenant' then while true do end end return {status = 'Healthy'}";
@@ -291,9 +291,9 @@ fn one_namespace_s_objects_stop_no_script_for_others() {
 }
 
 #[test]
-fn time_for_scripts_is_bounded_in_each_look() {
+fn script_time_is_bounded_per_look() {
     let rules = RuleSet::bare().teachable(reading);
-    // Some milliseconds each, so none is stopped.
+    // Each takes some milliseconds, so none is stopped.
     let script =
         "local b = os.time() local x = 0 for i = 1, 60000 do x = x + i end return {status = 'Healthy'}";
     let teacher = argocd_cm(script);
@@ -318,9 +318,9 @@ fn time_for_scripts_is_bounded_in_each_look() {
     assert_eq!(status("shop").status, Status::Current, "another namespace has time of its own");
 }
 
-/// Whoever lists the objects of others ran the scripts at their cost.
+/// The time of the scripts is charged to the app that lists the objects of others.
 #[test]
-fn who_lists_the_objects_of_others_pays_for_the_scripts_itself() {
+fn claimant_of_foreign_objects_is_charged_for_their_scripts() {
     let rules = RuleSet::bare().teachable(reading);
     let script = "if obj.metadata.name == 'slow' then for i = 1, 1e9 do end end return {status = 'Healthy'}";
     let teacher = argocd_cm(script);
@@ -334,7 +334,7 @@ fn who_lists_the_objects_of_others_pays_for_the_scripts_itself() {
         let taught = rules.with_cluster_rules(&[teacher], &look).unwrap();
         judge(&*taught, &pool, &ObjectContext::default(), CREATED)
     };
-    // What is stopped is not run again for those who listed it, and is for others.
+    // A stopped script is not run again for the app that listed the objects, but it is for others.
     for _ in 0..5 {
         assert_eq!(status(of_others("aaa"), "slow").status, Status::Unknown);
     }
@@ -345,7 +345,7 @@ fn who_lists_the_objects_of_others_pays_for_the_scripts_itself() {
 }
 
 #[test]
-fn messages_of_scripts_are_cut() {
+fn long_script_messages_are_truncated() {
     let rules = RuleSet::bare().teachable(reading);
     for script in ["return {status = 'Degraded', message = ('ä'):rep(1e6)}", "error(('x'):rep(1e6))"] {
         let teacher = argocd_cm(script);
@@ -356,7 +356,7 @@ fn messages_of_scripts_are_cut() {
 }
 
 #[test]
-fn who_is_heard_for_the_worse_only_makes_nothing_better() {
+fn warning_voice_can_only_worsen_a_verdict() {
     let shipped =
         "{group: example.com, source: 'https://example.com', kinds: {Pool: {rules: [{status: InProgress}]}}}";
     let rules = || {
@@ -374,7 +374,7 @@ fn who_is_heard_for_the_worse_only_makes_nothing_better() {
     }
     let failed = (Status::Failed, "cluster/lua/example.com/Pool#Degraded".to_owned());
     assert_eq!(said(&rules(), "Degraded"), failed);
-    // What the user says counts before.
+    // The user's verdict is not changed.
     let user =
         "{group: example.com, source: 'https://example.com', kinds: {Pool: {rules: [{status: Current}]}}}";
     let user = rules().with(Layer::read(Origin::User, [("rules.yaml", user)]).unwrap());

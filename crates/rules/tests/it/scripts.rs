@@ -10,7 +10,7 @@ use taffrail_rules::kapp::WaitRules;
 use taffrail_rules::{Layer, Origin, RuleSet};
 use taffrail_status::{ObjectContext, Rules, Status, Verdict};
 
-/// The interpreter, on the thread of the test: what is asked here is small.
+/// Evaluates on the thread of the test: the expressions here are small.
 #[derive(Debug)]
 struct Here(String, Program);
 
@@ -47,7 +47,7 @@ fn widget(kind: &str, status: Value) -> Value {
 }
 
 #[test]
-fn flux_asks_in_progress_failed_and_current_in_this_order() {
+fn health_checks_evaluate_in_progress_then_failed_then_current() {
     let checks = kustomization(json!([
         {"apiVersion": "example.com/v1", "current": "status.any"},
         {"apiVersion": "example.com/v1", "kind": "Widget",
@@ -90,7 +90,7 @@ fn flux_asks_in_progress_failed_and_current_in_this_order() {
 }
 
 #[test]
-fn what_is_wrong_with_health_checks_is_told() {
+fn invalid_health_checks_are_reported() {
     for (checks, told) in [
         (json!([{"apiVersion": "a/v1"}]), "healthCheckExprs[0]: 'current' is missing"),
         (json!([{"current": "true"}]), "healthCheckExprs[0]: 'apiVersion' is missing"),
@@ -111,7 +111,7 @@ fn what_is_wrong_with_health_checks_is_told() {
 }
 
 #[test]
-fn a_dependency_is_ready_when_its_expression_says_so() {
+fn ready_expression_decides_if_a_dependency_is_ready() {
     let ready =
         ReadyExpr::read("dep.metadata.labels.version == self.metadata.labels.version", &read).unwrap();
     let of = |version: &str| json!({"metadata": {"labels": {"version": version}}});
@@ -123,7 +123,7 @@ fn a_dependency_is_ready_when_its_expression_says_so() {
 }
 
 #[test]
-fn kapp_looks_for_failure_before_success() {
+fn kapp_failure_conditions_come_before_success() {
     let config = json!({
         "apiVersion": "kapp.k14s.io/v1alpha1", "kind": "Config",
         "waitRules": [{
@@ -179,9 +179,9 @@ fn kapp_looks_for_failure_before_success() {
     }
 }
 
-/// The user's are asked before the library's, whatever their form; of one origin the other forms before ours.
+/// The user's rules come before the library's in any language; within one origin, foreign languages come before YAML.
 #[test]
-fn scripts_have_the_place_of_their_origin() {
+fn scripts_are_consulted_in_the_order_of_their_origin() {
     let form = |origin| {
         let text = "group: example.com\nsource: x\nkinds: {Widget: {rules: [{status: Failed}]}}";
         Layer::read(origin, [("rules.yaml", text)]).unwrap()

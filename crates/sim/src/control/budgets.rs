@@ -1,4 +1,5 @@
-//! PodDisruptionBudgets: how many Pods may be evicted now. The rules of Kubernetes' `pkg/controller/disruption`.
+//! PodDisruptionBudgets: the number of Pods that may be evicted now. The rules are those of Kubernetes'
+//! `pkg/controller/disruption`.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use crate::error::{Answered, ApiError};
 use crate::selector::is_selected;
 use crate::write::Target;
 
-/// Looks at all budgets of a namespace.
+/// Updates the status of all budgets in a namespace.
 pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
     if !inner.does.on(Behaviour::DisruptionBudgets) {
         return;
@@ -34,7 +35,7 @@ pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
     }
 }
 
-/// How many Pods there should be, by those who made them.
+/// Returns the number of Pods that the owners of the selected Pods want.
 fn expected(inner: &Inner, selected: &[&Value]) -> i64 {
     let mut owners: Vec<(String, String, String)> = Vec::new();
     let mut alone = 0;
@@ -96,7 +97,7 @@ fn write(inner: &Inner, budget: &Value, selected: &[&Value], healthy: i64) {
 }
 
 impl Inner {
-    /// Refuses the eviction of a Pod that a budget has no room for.
+    /// Refuses the eviction of a Pod if a budget does not allow it.
     pub(crate) fn check_budgets(&self, target: &Target) -> Answered<()> {
         let pod = self.tree(target).ok_or_else(|| ApiError::not_found(&target.resource, &target.name))?;
         let counts = !is_finished(&pod) && !is_ending(&pod) && pod["status"]["phase"] != "Pending";

@@ -1,17 +1,17 @@
-//! Claims of volumes: they are bound, and stay while a Pod uses them.
+//! PersistentVolumeClaims: binding, and protection while a Pod uses them.
 //!
-//! Volumes for those who wait for them: a claim is bound when the first Pod that uses it gets a node, to a volume made
-//! for it, as provisioners with `WaitForFirstConsumer` do it.
+//! A claim is bound when the first Pod that uses it gets a node, to a volume that is created for it, as provisioners
+//! with `WaitForFirstConsumer` do.
 
 use serde_json::{Value, json};
 
 use super::{all, change, create, is_scripted, pods, text};
 use crate::cluster::Inner;
 
-/// What holds a claim while a Pod uses it.
+/// The finalizer that keeps a claim while a Pod uses it.
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
 
-/// Lets the claims of a namespace go that are being deleted and that no Pod uses any more.
+/// Removes the finalizer from claims of a namespace that are being deleted and that no Pod uses any more.
 pub(super) fn release(inner: &Inner, namespace: &str) {
     let mut claims = all(inner, "", "persistentvolumeclaims", namespace);
     claims.retain(|claim| {

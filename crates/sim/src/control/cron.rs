@@ -1,4 +1,4 @@
-//! CronJobs: when their Jobs are due, and what becomes of them.
+//! CronJobs: schedules, starting of Jobs, and cleaning up of finished ones.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::write::{Deletion, Propagation};
 
 const BY: &str = "cronjob-controller";
 
-/// How far ahead a schedule is looked at: a day that comes in leap years only is found.
+/// The number of days in which the next run is searched: enough to find a day that exists in leap years only.
 const HORIZON_DAYS: i64 = 366 * 8;
 
-/// When something is due: minutes, hours, days of the month, months, days of the week from Sunday.
+/// A cron schedule: minutes, hours, days of the month, months, days of the week from Sunday.
 #[derive(Debug, PartialEq, Eq)]
 struct Schedule {
     parts: [BTreeSet<i8>; 5],
-    /// Whether days are restricted by month and by week: then either makes it due.
+    /// True if both days of the month and days of the week are restricted: then either one suffices.
     either_day: bool,
 }
 
@@ -68,7 +68,7 @@ impl Schedule {
         months.contains(&at.month()) && fits
     }
 
-    /// The first time after another.
+    /// Returns the first scheduled time after another.
     fn next(&self, after: &Zoned) -> Option<Timestamp> {
         let [minutes, hours, ..] = &self.parts;
         let mut day = after.start_of_day().ok()?;
@@ -91,9 +91,9 @@ impl Schedule {
 }
 
 impl Schedule {
-    /// The last time that was due between two times, if any was: what was missed before that is not made up for.
+    /// Returns the last scheduled time between two times; earlier missed ones are not made up for.
     fn missed(&self, since: Timestamp, now: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
-        // Looked for in windows that grow, so that what is due often is found near and what is rare is found at all.
+        // The windows grow, so that a frequent schedule is found in a short one and a rare one is found at all.
         for minutes in [2, 2 * 60, 2 * 24 * 60, 62 * 24 * 60, 366 * 24 * 60] {
             let start = since.max(later(now, SignedDuration::from_mins(-minutes)));
             let due = |after: Timestamp| self.next(&after.to_zoned(zone.clone())).filter(|at| *at <= now);
@@ -106,7 +106,7 @@ impl Schedule {
     }
 }
 
-/// `*`, `*/5`, `1-5`, `1-5/2`, `mon`, and lists of these.
+/// Parses a field of a schedule: `*`, `*/5`, `1-5`, `1-5/2`, `mon`, and lists of these.
 fn part(text: &str, first: i8, last: i8, names: &[&str], name_of_first: i8) -> Option<BTreeSet<i8>> {
     let value = |text: &str| -> Option<i8> {
         let place = names.iter().position(|name| name.eq_ignore_ascii_case(text));
@@ -134,7 +134,7 @@ fn part(text: &str, first: i8, last: i8, names: &[&str], name_of_first: i8) -> O
     (!all.is_empty()).then_some(all)
 }
 
-/// Brings a CronJob one step further.
+/// Reconciles a CronJob.
 pub(super) fn cron_job(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("batch", "cronjobs", namespace, name) else { return };
     let Some(cron) = inner.tree(&target) else { return };
@@ -171,7 +171,7 @@ pub(super) fn cron_job(inner: &Arc<Inner>, namespace: &str, name: &str) {
         let policy = spec["concurrencyPolicy"].as_str().unwrap_or("Allow");
         let own = job_name(&cron, due);
         if active.iter().any(|job| job["metadata"]["name"] == *own) {
-            // What is due was started already, and only its time was lost.
+            // The Job was started already, and only the time of it was lost.
         } else if policy == "Forbid" && !active.is_empty() {
             let message =
                 "Not starting job because prior execution is running and concurrency policy is Forbid";
@@ -219,7 +219,7 @@ pub(super) fn cron_job(inner: &Arc<Inner>, namespace: &str, name: &str) {
                 })
             })
             .collect();
-        // Its own list keeps the versions that it had, so that nothing changes but by a Job that comes or goes.
+        // Its own list keeps the resourceVersions that it had, so that it changes only if a Job comes or goes.
         let same = cron["status"]["active"].as_array().is_some_and(|known| {
             known.len() == active.len()
                 && known.iter().zip(&active).all(|(one, other)| one["uid"] == other["uid"])
@@ -235,7 +235,7 @@ pub(super) fn cron_job(inner: &Arc<Inner>, namespace: &str, name: &str) {
     });
 }
 
-/// As Kubernetes names them: by the minute that they are for.
+/// Returns Kubernetes' name for a Job: with the minute for which it is scheduled.
 fn job_name(cron: &Value, due: Timestamp) -> String {
     format!("{}-{}", text(&cron["metadata"]["name"]), due.as_second() / 60)
 }
@@ -270,7 +270,7 @@ fn delete(inner: &Inner, job: &Value) {
     }
 }
 
-/// Deletes the oldest of those that ended, beyond the limits.
+/// Deletes the oldest finished Jobs beyond the history limits.
 fn forget(inner: &Inner, cron: &Value, finished: &[&Value]) {
     for (condition, limit) in
         [("Complete", "successfulJobsHistoryLimit"), ("Failed", "failedJobsHistoryLimit")]
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_say_when() {
+    fn cron_schedules_give_the_next_time() {
         let now = "2026-11-21T19:37:12Z";
         for (schedule, due) in [
             ("* * * * *", "2026-11-21T19:38:00Z"),

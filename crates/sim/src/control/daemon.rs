@@ -1,5 +1,5 @@
-//! DaemonSets: the rules of Kubernetes' `pkg/controller/daemon`, as far as somebody who applies, restarts or deletes
-//! can see them.
+//! DaemonSets: the rules of Kubernetes' `pkg/controller/daemon` that are visible to a user who applies, restarts or
+//! deletes one.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::selector::is_selected;
 const BY: &str = "daemonset-controller";
 const REVISION: &str = "controller-revision-hash";
 
-/// Looks at all DaemonSets, because a node came, changed or went.
+/// Plans a look at all DaemonSets after a change of a node.
 pub(super) fn nodes_changed(inner: &Inner) {
     for set in all(inner, "apps", "daemonsets", "") {
         let metadata = &set["metadata"];
@@ -25,7 +25,7 @@ pub(super) fn nodes_changed(inner: &Inner) {
     }
 }
 
-/// Brings a DaemonSet one step further.
+/// Reconciles a DaemonSet.
 pub(super) fn set(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("apps", "daemonsets", namespace, name) else { return };
     let Some(set) = inner.tree(&target) else { return };
@@ -64,7 +64,7 @@ pub(super) fn set(inner: &Arc<Inner>, namespace: &str, name: &str) {
             .iter()
             .filter(|pod| !is_ending(pod) && pod["metadata"]["labels"][REVISION] != *hash)
             .collect();
-        // Those that are not ready cost nothing.
+        // Pods that are not ready are replaced without counting as unavailable.
         old.sort_by_key(|pod| is_ready(pod));
         for pod in old {
             if is_ready(pod) {
@@ -103,7 +103,7 @@ pub(super) fn set(inner: &Arc<Inner>, namespace: &str, name: &str) {
     });
 }
 
-/// Whether its Pods belong on a node: taints for what daemons bear anyway are no reason against it.
+/// Returns true if the DaemonSet's Pods belong on a node: taints that daemons always tolerate do not matter.
 fn fits(node: &Value, template: &Value) -> bool {
     let wanted = LabelSelector::of_labels(template.pointer("/spec/nodeSelector").map(Into::into));
     let borne = |taint: &Value| {
@@ -144,7 +144,7 @@ fn pod(inner: &Inner, set: &Value, hash: &str, node: &str) -> Value {
         tolerations.push(json!({"key": key, "operator": "Exists", "effect": effect}));
     }
     pod["spec"]["tolerations"] = json!(tolerations);
-    // There is only one node it can be: the scheduler has nothing to choose.
+    // Only this node is possible, so the scheduler is not needed.
     pod["spec"]["nodeName"] = json!(node);
     let now = crate::clock::stamp(inner.fleet.clock.now());
     pod["status"] = json!({

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: when they are established, and what is served then.
+//! CustomResourceDefinitions: establishing them, and serving their kinds.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(super) fn look(inner: &Arc<Inner>, name: &str) {
     let Some(target) = inner.target(GROUP, "customresourcedefinitions", "", name) else { return };
     let Some(definition) = inner.tree(&target) else { return forget(inner, name) };
     if definition["metadata"].get("deletionTimestamp").is_some() {
-        // The objects go first.
+        // The objects are removed first.
         forget(inner, name);
         super::change(inner, &target, remove_finalizer);
         return;
@@ -38,7 +38,7 @@ fn remove_finalizer(definition: &mut Value) {
     }
 }
 
-/// Whether another definition has the name of this kind.
+/// Returns true if another definition has the name of this kind.
 fn is_taken(inner: &Inner, definition: &Value) -> bool {
     let spec = &definition["spec"];
     let [group, plural, kind] = [&spec["group"], &spec["names"]["plural"], &spec["names"]["kind"]]
@@ -47,7 +47,7 @@ fn is_taken(inner: &Inner, definition: &Value) -> bool {
     store.find_kind(group, kind).is_some_and(|(_, resource)| *resource.plural != *plural)
 }
 
-/// Accepts the names and says so.
+/// Accepts the names and sets the conditions.
 fn establish(inner: &Inner, definition: &mut Value, taken: bool) {
     let names = definition["spec"]["names"].clone();
     let kind = names["kind"].as_str().unwrap_or_default();
@@ -77,7 +77,7 @@ fn establish(inner: &Inner, definition: &mut Value, taken: bool) {
     set_condition(inner, status, "Established", "True", &why);
 }
 
-/// Ends serving what a definition that is gone described, and its objects.
+/// Stops serving the kind of a deleted definition, and removes its objects.
 fn forget(inner: &Arc<Inner>, name: &str) {
     let (plural, group) = name.split_once('.').unwrap_or((name, ""));
     let found = {

@@ -10,24 +10,24 @@ use super::{Task, create, soon};
 use crate::clock::stamp;
 use crate::cluster::Inner;
 
-/// How long kube-apiserver keeps an Event after it was last written (`--event-ttl`).
+/// The time for which kube-apiserver keeps an Event after its last change (`--event-ttl`).
 const KEPT: Duration = Duration::from_secs(3600);
 
-/// What happened.
+/// The content of an Event.
 pub(super) struct Told<'a> {
     pub(super) warning: bool,
     pub(super) reason: &'a str,
     pub(super) message: &'a str,
-    /// Which component says it.
+    /// The component that reports it.
     pub(super) by: &'a str,
 }
 
-/// Writes an Event about an object. One that was written already is counted up.
+/// Writes an Event about an object, or increases the count of the existing one.
 pub(super) fn tell(inner: &Inner, about: &Value, told: &Told<'_>) {
     let metadata = &about["metadata"];
     let (namespace, name) = (super::text(&metadata["namespace"]), super::text(&metadata["name"]));
     let now = stamp(inner.fleet.clock.now());
-    // The name says what it is about, so that the same news finds its Event again.
+    // The name is derived from the content, so that the same news finds its Event.
     let uid = super::text(&metadata["uid"]);
     let sum = told.message.bytes().chain(told.reason.bytes()).chain(uid.bytes());
     let sum = sum
@@ -52,7 +52,7 @@ pub(super) fn tell(inner: &Inner, about: &Value, told: &Told<'_>) {
     soon(inner, Task::Event(namespace, event), KEPT);
 }
 
-/// Removes an Event that nobody has written for long enough.
+/// Removes an Event that has not changed for [`KEPT`], or plans that for later.
 pub(super) fn expire(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("", "events", namespace, name) else { return };
     let Some(event) = inner.tree(&target) else { return };

@@ -1,4 +1,4 @@
-//! Dependents: what becomes of objects whose owners go.
+//! Garbage collection: the dependents of objects that are deleted.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::behaviour::Behaviour;
 use crate::cluster::Inner;
 use crate::write::{Deletion, Part, Propagation, Target, Wanted};
 
-/// Looks at an owner that goes or is gone, and at its dependents.
+/// Handles the dependents of an owner that is being deleted or is gone.
 pub(super) fn dependents(inner: &Arc<Inner>, uid: &str) {
     if uid.is_empty() {
         return;
@@ -54,7 +54,7 @@ pub(super) fn dependents(inner: &Arc<Inner>, uid: &str) {
     }
 }
 
-/// Looks at an object that says it has owners.
+/// Handles an object that has owner references.
 pub(super) fn owners(inner: &Arc<Inner>, group: &str, plural: &str, namespace: &str, name: &str) {
     let Some(target) = inner.target(group, plural, namespace, name) else { return };
     let Some(object) = inner.tree(&target) else { return };
@@ -63,7 +63,7 @@ pub(super) fn owners(inner: &Arc<Inner>, group: &str, plural: &str, namespace: &
     }
 }
 
-/// Deletes an object all of whose owners are gone, and forgets those of several that are.
+/// Deletes an object if all of its owners are gone; otherwise removes the references to missing owners.
 fn settle(inner: &Arc<Inner>, target: &Target, object: &Value) {
     let owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
     let is_there = |owner: &Value| {
@@ -71,7 +71,7 @@ fn settle(inner: &Arc<Inner>, target: &Target, object: &Value) {
         let (api_version, kind, name, uid) = (text("apiVersion"), text("kind"), text("name"), text("uid"));
         let (group, _) = crate::kinds::split_group_version(&api_version);
         let store = inner.store();
-        // Of an unknown kind nobody knows whether it is there.
+        // An owner of an unknown kind counts as existing.
         let Some((shelf, resource)) = store.find_kind(group, &kind) else { return true };
         let key = if resource.namespaced { crate::write::key(&target.namespace, &name) } else { name };
         store.get(shelf, &key).is_some_and(|owner| contains(owner.head(), &uid))
@@ -96,7 +96,7 @@ fn reference<'a>(object: &'a Value, uid: &str) -> Option<&'a Value> {
     object["metadata"]["ownerReferences"].as_array()?.iter().find(|owner| owner["uid"] == uid)
 }
 
-/// All objects that pass a quick look at their metadata and a thorough one at the whole.
+/// Lists the objects whose metadata pass a quick test of the text, and which then pass a thorough one.
 fn find(
     inner: &Inner,
     quick: impl Fn(&[u8]) -> bool,

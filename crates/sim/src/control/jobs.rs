@@ -1,5 +1,5 @@
-//! Jobs: the rules of Kubernetes' `pkg/controller/job`, as far as somebody who creates, suspends or deletes can see
-//! them. Indexed Jobs count their completions as others do; their Pods have indexes.
+//! Jobs: the rules of Kubernetes' `pkg/controller/job` that are visible to a user who creates, suspends or deletes one.
+//! Indexed Jobs count their completions like others; their Pods have indexes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) fn is(job: &Value, condition: &str) -> bool {
     conditions.filter(|one| one["type"] == condition).any(|one| one["status"] == "True")
 }
 
-/// How many seconds ago a time was.
+/// Returns the age of a time in seconds.
 fn ago(inner: &Inner, time: &Value) -> Option<i64> {
     let time = time.as_str()?.parse::<Timestamp>().ok()?;
     Some(inner.fleet.clock.now().duration_since(time).as_secs())
@@ -35,7 +35,7 @@ fn phase(pod: &Value) -> &str {
     pod["status"]["phase"].as_str().unwrap_or_default()
 }
 
-/// Brings a Job one step further.
+/// Reconciles a Job.
 pub(super) fn job(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("batch", "jobs", namespace, name) else { return };
     let Some(job) = inner.tree(&target) else { return };
@@ -91,7 +91,7 @@ pub(super) fn job(inner: &Arc<Inner>, namespace: &str, name: &str) {
             pods::end(inner, &job, BY, pod);
         }
     } else {
-        // Without completions one that succeeds means that the others may end.
+        // Without completions, one success means that the other Pods may finish.
         let missing = match completions {
             Some(all) => (all - succeeded_count).min(parallelism),
             None if succeeded > 0 => 0,
@@ -177,7 +177,7 @@ pub(super) fn job(inner: &Arc<Inner>, namespace: &str, name: &str) {
     }
 }
 
-/// A condition that says what it said keeps its time, so that nothing changes.
+/// Keeps the probe time of a condition that is already true, so that the status does not change.
 fn without_probe(before: &Value, kind: &str, mut why: Value) -> Value {
     let known = before["conditions"].as_array().into_iter().flatten().find(|one| one["type"] == kind);
     if let Some(known) = known.filter(|known| known["status"] == "True") {

@@ -1,7 +1,7 @@
-//! Nodes, and the Pods that run on them: scheduler and kubelets in a few lines.
+//! Nodes, and the Pods that run on them: a minimal scheduler and kubelet.
 //!
-//! A Pod can ask for a fault with the annotation `taffrail.dev/simulate`: `crash-loop`, `image-pull-backoff`,
-//! `never-ready` or `exit-1`, as on the real control planes of the end-to-end tests.
+//! The annotation `taffrail.dev/simulate` of a Pod requests a fault: `crash-loop`, `image-pull-backoff`, `never-ready`
+//! or `exit-1`, as on the real control planes of the end-to-end tests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::cluster::Inner;
 use crate::selector::is_selected;
 use crate::write::Target;
 
-/// A node that is ready.
+/// Returns a node that is ready.
 pub(crate) fn node(inner: &Inner, number: usize) -> Value {
     let name = format!("node-{number}");
     let now = stamp(inner.fleet.clock.now());
@@ -59,7 +59,7 @@ pub(crate) fn node(inner: &Inner, number: usize) -> Value {
     })
 }
 
-/// So much time as the cluster's dice say, between two bounds in milliseconds.
+/// Returns a random duration between two bounds in milliseconds.
 fn dice(inner: &Inner, from: u64, to: u64) -> Duration {
     Duration::from_millis(inner.random().u64(from..=to))
 }
@@ -68,7 +68,7 @@ fn again(inner: &Inner, target: &Target, delay: Duration) {
     soon(inner, Task::Pod(target.namespace.clone(), target.name.clone()), delay);
 }
 
-/// Brings a Pod one step further.
+/// Takes a Pod one step further through its life.
 pub(super) fn pod(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("", "pods", namespace, name) else { return };
     let Some(pod) = inner.tree(&target) else { return };
@@ -115,14 +115,15 @@ pub(super) fn pod(inner: &Arc<Inner>, namespace: &str, name: &str) {
     }
 }
 
-/// Whether a container wants an image that no registry has.
+/// Returns true if no registry has an image of the Pod.
 fn lacks_image(inner: &Inner, pod: &Value) -> bool {
     let missing = &inner.fleet.options.missing_images;
     !missing.is_empty()
         && containers(pod).iter().any(|container| missing.contains(&text(&container["image"])))
 }
 
-/// Whether a Pod's last step is less than so many milliseconds ago: any change of a Pod brings it here.
+/// Returns true if the Pod was started less than so many milliseconds ago. Any change of a Pod leads here, also before
+/// its next step is due.
 fn too_early(inner: &Inner, pod: &Value, milliseconds: i128) -> bool {
     let started = pod["status"]["startTime"].as_str().and_then(|text| text.parse::<Timestamp>().ok());
     started.is_some_and(|started| inner.fleet.clock.now().duration_since(started).as_millis() < milliseconds)
@@ -132,7 +133,7 @@ fn end(inner: &Arc<Inner>, target: &Target, pod: &Value) {
     let finalizers = pod["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
     let marked = pod["metadata"]["annotations"].get("taffrail.dev/ending").is_some();
     if !marked {
-        // Containers take a moment to end, whatever the grace period allows.
+        // Containers take a moment to terminate, whatever the grace period allows.
         let message = "Stopping container";
         tell(inner, pod, &Told { warning: false, reason: "Killing", message, by: "kubelet" });
         change(inner, target, |pod| {
@@ -232,7 +233,7 @@ fn status_of(container: &Value, ready: bool, state: &Value) -> Value {
     })
 }
 
-/// The conditions of a Pod all of whose containers are, or are not, ready.
+/// Sets the conditions of a Pod whose containers are all ready, or all not ready.
 fn conditions(inner: &Inner, pod: &mut Value, ready: bool) {
     let names: Vec<String> = containers(pod).iter().map(|container| text(&container["name"])).collect();
     let status = &mut pod["status"];
@@ -319,7 +320,7 @@ fn pull_fails(inner: &Arc<Inner>, target: &Target, pod: &Value) {
     }
 }
 
-/// A container that ends as soon as it runs: it is restarted with growing pauses.
+/// Simulates a container that exits as soon as it runs: it is restarted with growing pauses.
 fn crash(inner: &Arc<Inner>, target: &Target, pod: &Value) {
     let last = pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["finishedAt"].as_str();
     let last = last.and_then(|text| text.parse::<Timestamp>().ok());

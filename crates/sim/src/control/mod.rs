@@ -1,8 +1,8 @@
-//! What follows from a change without anybody asking for it.
+//! Controllers: the reactions of a cluster to changes.
 //!
-//! What belongs to every API server (namespaces, custom resources, dependents) always runs; what controllers, scheduler
-//! and kubelets do only if the fleet has controllers. Nothing polls: a change plans what it makes necessary, once,
-//! however often it is made necessary before that happens.
+//! Those of every API server (namespaces, custom resources, dependents) always run; those of the controller manager,
+//! the scheduler and the kubelets only if the fleet has controllers. Nothing polls: a change plans the tasks that it
+//! requires, and a task that is required several times before it is due runs once.
 
 mod budgets;
 mod claims;
@@ -37,17 +37,17 @@ use crate::write::Target;
 
 pub(crate) use kubelet::node;
 
-/// Objects with this annotation are left to their timeline.
+/// Controllers ignore objects with this annotation; only their timeline changes them.
 pub(crate) const SCRIPTED: &str = "taffrail.dev/scripted";
 
-/// What is to be looked at again.
+/// A task of a controller.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Task {
     Namespace(String),
     Definition(String),
-    /// Whether the dependents of this object may stay.
+    /// Handles the dependents of the object with this uid.
     Dependents(String),
-    /// Whether the owners of this object are there.
+    /// Checks that the owners of this object exist.
     Owners {
         group: String,
         plural: String,
@@ -61,31 +61,31 @@ pub(crate) enum Task {
     Job(String, String),
     CronJob(String, String),
     Pod(String, String),
-    /// Which Pods belong on which nodes.
+    /// Schedules Pods on nodes.
     Nodes,
-    /// How many Pods of this namespace may be evicted.
+    /// Updates the budgets of this namespace.
     Budgets(String),
-    /// Claims of this namespace that wait for their Pods to go.
+    /// Releases claims of this namespace whose Pods are gone.
     Claims(String),
-    /// Who is behind the Services of this namespace.
+    /// Updates the endpoints of the Services in this namespace.
     Services(String),
     Node(String),
-    /// The Pods of a node that is gone.
+    /// Removes the Pods of a deleted node.
     NodeGone(String),
-    /// Whether a Pod must leave a lost node.
+    /// Evicts a Pod from a lost node if it does not tolerate it any longer.
     Eviction(String, String),
-    /// What of the quotas of this namespace is used.
+    /// Updates the used amounts of the quotas in this namespace.
     Quotas(String),
-    /// Whether those whom a quota of this namespace refused may go on.
+    /// Retries the creation of Pods that a quota of this namespace refused.
     QuotaChanged(String),
-    /// Whether an Event is old enough to go.
+    /// Removes an Event that is old enough.
     Event(String, String),
-    /// The Leases.
+    /// Renews the Leases.
     Beat,
 }
 
 impl Task {
-    /// To look at a controller of this kind.
+    /// Returns the task that reconciles an owner of this kind.
     fn of(kind: &str, namespace: String, name: String) -> Option<Task> {
         Some(match kind {
             "Deployment" => Task::Deployment(namespace, name),
@@ -128,7 +128,7 @@ impl Task {
     }
 }
 
-/// Plans what a change makes necessary.
+/// Plans the tasks that a change requires.
 pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: bool) {
     let resource = &target.resource;
     let name = || target_name(target, object);
@@ -142,7 +142,7 @@ pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: 
         return;
     }
     let going = gone || has(b"\"deletionTimestamp\"");
-    // Nothing hangs on an Event, and many of them go.
+    // Events have no dependents, and many of them expire.
     if going && !resource.is("", "events") {
         let uid = object.metadata()["uid"].as_str().unwrap_or_default().to_owned();
         soon(inner, Task::Dependents(uid), at_once);
@@ -155,7 +155,7 @@ pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: 
         if !gone {
             soon(inner, Task::Owners { group, plural, namespace: namespace(), name: name() }, at_once);
         }
-        // An owner that waits for it may go now.
+        // An owner that waits for this object may be removed now.
         for owner in object.metadata()["ownerReferences"].as_array().into_iter().flatten() {
             let uid = owner["uid"].as_str().unwrap_or_default().to_owned();
             if going {
@@ -240,7 +240,7 @@ fn is_terminating(inner: &Inner, namespace: &str) -> bool {
     found.is_some_and(|namespace| namespace.metadata().get("deletionTimestamp").is_some())
 }
 
-/// Plans a task, unless it is planned already for a time that is not later.
+/// Plans a task, unless it is planned already for the same time or earlier.
 pub(crate) fn soon(inner: &Inner, task: Task, delay: Duration) {
     let due = later(inner.fleet.clock.now(), SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX));
     {
@@ -253,7 +253,7 @@ pub(crate) fn soon(inner: &Inner, task: Task, delay: Duration) {
     inner.fleet.plan(inner.weak(), due, move |inner| {
         {
             let mut pending = inner.pending.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            // One that was planned earlier since has done it.
+            // Otherwise it was planned again for an earlier time, and has run.
             if pending.get(&task) == Some(&due) {
                 pending.remove(&task);
             } else if !pending.contains_key(&task) {
@@ -264,9 +264,9 @@ pub(crate) fn soon(inner: &Inner, task: Task, delay: Duration) {
     });
 }
 
-/// Changes an object as a controller does: nothing is refused, one that is gone is left alone, and what others wrote
-/// since the controller looked stays. `change` must not ask the store, and says of the generation that it observed only what
-/// the controller saw.
+/// Changes an object as a controller does: admission is skipped, a missing object is ignored, and changes by others
+/// since the controller read it stay. `change` must not lock the store, and must set observedGeneration to the one that
+/// the controller read.
 fn change(inner: &Inner, target: &Target, mut change: impl FnMut(&mut Value)) {
     let mut is_ending = false;
     let changed = |mut object: Value| {
@@ -282,7 +282,8 @@ fn change(inner: &Inner, target: &Target, mut change: impl FnMut(&mut Value)) {
     if !is_ending {
         return;
     }
-    // Last finalizers and the like follow the rules of every update; the status goes with it.
+    // An object that is being deleted follows the rules of every update, so that its last finalizer removes it; its
+    // status is updated separately.
     let mut status = None;
     let wanted = crate::write::Wanted::default();
     let set = |mut current: Value| -> Answered<Value> {
@@ -310,7 +311,7 @@ fn create(inner: &Inner, object: Value) {
     }
 }
 
-/// The objects of a resource in a namespace.
+/// Lists the objects of a resource in a namespace; in all if it is empty.
 fn all(inner: &Inner, group: &str, plural: &str, namespace: &str) -> Vec<Value> {
     let Some(target) = inner.target(group, plural, namespace, "") else { return Vec::new() };
     let store = inner.store();
@@ -319,7 +320,7 @@ fn all(inner: &Inner, group: &str, plural: &str, namespace: &str) -> Vec<Value> 
     found.map(|(_, object)| object.tree(&target.api_version(), &target.resource.kind)).collect()
 }
 
-/// Those whose controller has this uid.
+/// Lists the objects whose controller has this uid.
 fn owned(inner: &Inner, group: &str, plural: &str, namespace: &str, uid: &str) -> Vec<Value> {
     let mut found = all_containing(inner, group, plural, namespace, uid);
     found.retain(|object| {
@@ -331,7 +332,7 @@ fn owned(inner: &Inner, group: &str, plural: &str, namespace: &str, uid: &str) -
     found
 }
 
-/// Those in whose metadata this text is: what costs is to take objects apart, not to look into their text.
+/// Lists the objects whose metadata contain this text. Parsing is expensive, a search in the text is not.
 fn all_containing(inner: &Inner, group: &str, plural: &str, namespace: &str, text: &str) -> Vec<Value> {
     let Some(target) = inner.target(group, plural, namespace, "") else { return Vec::new() };
     let store = inner.store();
@@ -344,7 +345,7 @@ fn contains(head: &[u8], text: &str) -> bool {
     !text.is_empty() && std::str::from_utf8(head).is_ok_and(|head| head.contains(text))
 }
 
-/// Whether an object is left to its timeline.
+/// Returns true if only a timeline changes the object.
 fn is_scripted(object: &Value) -> bool {
     object["metadata"]["annotations"].get(SCRIPTED).is_some()
 }
@@ -353,7 +354,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// An owner reference to a controller.
+/// Builds the owner references of an object with a controller.
 fn controller(api_version: &str, kind: &str, owner: &Value) -> Value {
     json!([{
         "apiVersion": api_version, "kind": kind, "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
@@ -361,7 +362,7 @@ fn controller(api_version: &str, kind: &str, owner: &Value) -> Value {
     }])
 }
 
-/// Sets a condition; its time moves when its status does.
+/// Sets a condition; its transition time changes only with its status.
 fn set_condition(inner: &Inner, status: &mut Value, kind: &str, value: &str, rest: &Value) {
     let now = stamp(inner.fleet.clock.now());
     let Some(members) = status.as_object_mut() else { return };
@@ -397,9 +398,9 @@ mod tests {
     use super::*;
     use crate::write::{Part, Wanted};
 
-    /// Of two that count in the same object, neither may undo what the other counted.
+    /// Of a client and a controller that count in the same object, neither may undo the other's counts.
     #[tokio::test]
-    async fn what_a_client_writes_while_a_controller_does_stays() {
+    async fn concurrent_writes_of_client_and_controller_are_kept() {
         const TIMES: u64 = 5_000;
         let fleet = crate::Fleet::builder().controllers(false).start().await.expect("a fleet");
         let cluster = fleet.cluster("one").await.expect("a cluster");

@@ -1,4 +1,4 @@
-//! Namespaces: what they begin with, and how they end.
+//! Namespaces: their first objects, and their deletion.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub(super) fn look(inner: &Arc<Inner>, name: &str) {
     }
 }
 
-/// Deletes what is in a namespace, and the namespace when nothing is.
+/// Deletes the objects of a namespace, and the namespace once it is empty.
 fn empty(inner: &Arc<Inner>, target: &Target, namespace: &Value) {
     let prefix = format!("{}/", target.name);
     let inside: Vec<Target> = {
@@ -65,7 +65,7 @@ fn empty(inner: &Arc<Inner>, target: &Target, namespace: &Value) {
     };
     let mut left = false;
     for one in inside {
-        // Nobody waits for Pods of a namespace that goes.
+        // Pods of a deleted namespace have no grace period.
         let deletion = Deletion { grace: Some(0), ..Deletion::default() };
         left |= inner.delete(&one, &deletion).is_ok_and(|deleted| !deleted.gone);
     }

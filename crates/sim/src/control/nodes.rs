@@ -1,7 +1,7 @@
-//! Nodes that fall silent and come back, and the Leases that show who lives: what the node lifecycle and taint eviction
-//! of kube-controller-manager do.
+//! Nodes that become unreachable and return, and the Leases of kubelets and leaders: the node lifecycle and taint
+//! eviction of kube-controller-manager.
 //!
-//! A node with the annotation `taffrail.dev/simulate: lost` is one whose kubelet cannot be heard.
+//! The annotation `taffrail.dev/simulate: lost` makes a node's kubelet unreachable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,30 +14,30 @@ use crate::clock::stamp;
 use crate::cluster::Inner;
 use crate::write::{Deletion, Target};
 
-/// How often kubelets and leaders renew their Leases.
+/// The interval at which kubelets and leaders renew their Leases.
 const BEAT: Duration = Duration::from_secs(10);
-/// How long Pods stay bound to a node that is lost, unless they say otherwise.
+/// The time for which Pods stay bound to a lost node, in seconds, unless they set their own.
 const TOLERATION: u64 = 300;
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
-/// Whether a node's kubelet cannot be heard.
+/// Returns true if a node's kubelet is unreachable.
 fn is_lost(node: &Value) -> bool {
     node["metadata"]["annotations"]["taffrail.dev/simulate"] == "lost"
 }
 
-/// Whether a Pod is on a node whose kubelet cannot be heard: what it does there nobody knows.
+/// Returns true if a Pod is on a node whose kubelet is unreachable: its state is unknown.
 pub(super) fn is_on_lost(inner: &Inner, pod: &Value) -> bool {
     let Some(name) = pod["spec"]["nodeName"].as_str() else { return false };
     let Some(target) = inner.target("", "nodes", "", name) else { return false };
     let node = inner.store().get(target.shelf, &target.key()).cloned();
-    // Every step of every Pod asks this.
+    // Every step of every Pod calls this, so the text is searched before it is parsed.
     node.is_some_and(|node| {
         contains(node.head(), "taffrail.dev/simulate")
             && is_lost(&node.tree(&target.api_version(), &target.resource.kind))
     })
 }
 
-/// Brings a node, and the Pods on it, in line with whether it can be heard.
+/// Updates a node, and the Pods on it, after its kubelet was lost or has returned.
 pub(super) fn look(inner: &Arc<Inner>, name: &str) {
     let Some(target) = inner.target("", "nodes", "", name) else { return };
     let Some(node) = inner.tree(&target) else { return };
@@ -111,7 +111,7 @@ fn set_ready(pod: &mut Value, status: &str, now: &str) {
     }
 }
 
-/// A Pod of a lost node is not ready, and leaves when it does not tolerate that any longer.
+/// Marks a Pod of a lost node as not ready, and plans its eviction after the time that it tolerates.
 fn unheard(inner: &Arc<Inner>, target: &Target, pod: &Value, now: &str) {
     if ready_condition(pod).is_some_and(|ready| ready["status"] == "True") {
         change(inner, target, |pod| set_ready(pod, "False", now));
@@ -128,14 +128,14 @@ fn unheard(inner: &Arc<Inner>, target: &Target, pod: &Value, now: &str) {
         .filter(|one| one["key"] == UNREACHABLE && one["effect"] != "NoSchedule")
         .map(|one| one["tolerationSeconds"].as_u64())
         .next();
-    // One that names no time stays for ever.
+    // A toleration without a time lasts forever.
     if let Some(seconds) = own.unwrap_or(Some(TOLERATION)) {
         let job = Task::Eviction(target.namespace.clone(), target.name.clone());
         soon(inner, job, Duration::from_secs(seconds));
     }
 }
 
-/// A Pod whose kubelet is heard again is as it was before, or ends if it was told to.
+/// Restores a Pod whose kubelet has returned, or lets it end if it was deleted.
 fn heard(inner: &Arc<Inner>, target: &Target, now: &str) {
     change(inner, target, |pod| {
         let statuses = pod["status"]["containerStatuses"].as_array();
@@ -170,7 +170,7 @@ pub(super) fn gone(inner: &Arc<Inner>, name: &str) {
     }
 }
 
-/// Renews the Leases of all who live, and plans the next time.
+/// Renews the Leases of all live nodes and controllers, and plans the next renewal.
 pub(super) fn beat(inner: &Arc<Inner>) {
     let now = inner.fleet.clock.now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
     let renew = |namespace: &str, name: &str, holder: &str, seconds: u64| {

@@ -1,4 +1,4 @@
-//! What all controllers of Pods have in common: how a Pod is made from a template, and how it is counted.
+//! Functions that all controllers of Pods share: building a Pod from a template, and counting Pods.
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use super::{controller, create, text};
 use crate::cluster::Inner;
 use crate::write::{Deletion, Propagation};
 
-/// A Pod of its controller, to be filled in and given to [`start`]. Labels and annotations are those of the template.
+/// Builds a Pod of a controller, to be completed and passed to [`start`]. Labels and annotations are those of the
+/// template.
 pub(super) fn pod(owner: &Value, template: &Value, name: &str) -> Value {
     let metadata = &owner["metadata"];
     let (api_version, kind) = (text(&owner["apiVersion"]), text(&owner["kind"]));
@@ -26,7 +27,7 @@ pub(super) fn pod(owner: &Value, template: &Value, name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": spec})
 }
 
-/// Creates a Pod, and tells of it.
+/// Creates a Pod, and writes an Event about it.
 pub(super) fn start(inner: &Inner, owner: &Value, by: &str, pod: Value) {
     let name = text(&pod["metadata"]["name"]);
     create(inner, pod);
@@ -39,7 +40,7 @@ pub(super) fn start(inner: &Inner, owner: &Value, by: &str, pod: Value) {
     tell(inner, owner, &Told { warning: false, reason: "SuccessfulCreate", message: &message, by });
 }
 
-/// Deletes a Pod, and tells of it.
+/// Deletes a Pod, and writes an Event about it.
 pub(super) fn end(inner: &Arc<Inner>, owner: &Value, by: &str, pod: &Value) {
     let name = text(&pod["metadata"]["name"]);
     let Some(target) = inner.target("", "pods", &text(&pod["metadata"]["namespace"]), &name) else { return };
@@ -59,17 +60,17 @@ pub(super) fn is_ready(pod: &Value) -> bool {
     conditions.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True")
 }
 
-/// Whether it is being deleted.
+/// Returns true if the object is being deleted.
 pub(super) fn is_ending(pod: &Value) -> bool {
     pod["metadata"].get("deletionTimestamp").is_some()
 }
 
-/// Whether all its containers have ended for good.
+/// Returns true if all containers of the Pod have ended for good.
 pub(super) fn is_finished(pod: &Value) -> bool {
     matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
 }
 
-/// The youngest first, then by name.
+/// Sorts Pods by age, the youngest first, then by name.
 pub(super) fn youngest_first(pods: &mut [Value]) {
     pods.sort_by_key(|pod| {
         let metadata = &pod["metadata"];

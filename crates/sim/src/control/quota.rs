@@ -1,4 +1,4 @@
-//! ResourceQuotas, as far as they bound how many Pods a namespace may have: `pods` and `count/pods`.
+//! ResourceQuotas that limit the number of Pods in a namespace: `pods` and `count/pods`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::cluster::Inner;
 
 const BOUNDS: [&str; 2] = ["pods", "count/pods"];
 
-/// How many Pods count against a bound: those that have ended count for `count/pods` alone.
+/// Returns the number of Pods that count against a limit: finished ones count for `count/pods` only.
 fn used(bound: &str, pods: &[Value]) -> usize {
     let ended = |pod: &&Value| matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
     match bound {
@@ -19,7 +19,7 @@ fn used(bound: &str, pods: &[Value]) -> usize {
     }
 }
 
-/// The bounds of a quota, as they are written.
+/// Lists the limits of a quota.
 fn bounds(quota: &Value) -> impl Iterator<Item = (&'static str, usize)> + '_ {
     let hard = |bound: &str| match &quota["spec"]["hard"][bound] {
         Value::String(text) => text.parse().ok(),
@@ -28,7 +28,7 @@ fn bounds(quota: &Value) -> impl Iterator<Item = (&'static str, usize)> + '_ {
     BOUNDS.into_iter().filter_map(move |bound| Some((bound, hard(bound)?)))
 }
 
-/// Why a namespace may have no further Pod.
+/// Returns the reason a namespace may not have another Pod; `None` if it may.
 pub(super) fn refusal(inner: &Inner, namespace: &str, pod: &str) -> Option<String> {
     let quotas = all(inner, "", "resourcequotas", namespace);
     if quotas.is_empty() {
@@ -46,7 +46,7 @@ pub(super) fn refusal(inner: &Inner, namespace: &str, pod: &str) -> Option<Strin
     })
 }
 
-/// Writes into the quotas of a namespace how much is used.
+/// Writes the used amounts into the quotas of a namespace.
 pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
     let quotas = all(inner, "", "resourcequotas", namespace);
     if quotas.is_empty() {
@@ -65,7 +65,7 @@ pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
     }
 }
 
-/// Lets those who were refused try again: there may be room now.
+/// Plans another try of the ReplicaSets that were refused, as there may be room now.
 pub(super) fn changed(inner: &Arc<Inner>, namespace: &str) {
     for set in all(inner, "apps", "replicasets", namespace) {
         let wanted = set["spec"]["replicas"].as_i64().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! ControllerRevisions: the templates that a StatefulSet or a DaemonSet has had, so that it can go back to them.
+//! ControllerRevisions: the former templates of a StatefulSet or a DaemonSet, for rollbacks.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use crate::cluster::Inner;
 
 /// The revisions of a set.
 pub(super) struct Revisions {
-    /// All, the oldest first.
+    /// All revisions, the oldest first.
     pub(super) all: Vec<Value>,
-    /// The one of the present template.
+    /// The revision of the current template.
     pub(super) newest: Value,
 }
 
-/// The template of a revision.
+/// Returns the template of a revision.
 pub(super) fn template(revision: &Value) -> Value {
     let mut template = revision["data"]["spec"]["template"].clone();
     if let Some(members) = template.as_object_mut() {
@@ -34,8 +34,8 @@ fn sorted(inner: &Inner, set: &Value) -> Vec<Value> {
     all
 }
 
-/// Writes down the present template of a set if it is new, makes it the newest if it was had before, and forgets the
-/// oldest beyond the limit; those named in `used` stay.
+/// Stores the current template of a set as a revision if it is new, makes it the newest if it is known, and removes the
+/// oldest revisions beyond the limit, except those named in `used`.
 pub(super) fn keep(inner: &Inner, set: &Value, used: &[String]) -> Option<Revisions> {
     let all = sorted(inner, set);
     let now = &set["spec"]["template"];

@@ -1,5 +1,5 @@
-//! Deployments and ReplicaSets: the rules of Kubernetes' `pkg/controller/deployment` and `pkg/controller/replicaset`,
-//! as far as somebody who scales, applies, deletes or rolls back can see them.
+//! Deployments and ReplicaSets: the rules of Kubernetes' `pkg/controller/deployment` and `pkg/controller/replicaset`
+//! that are visible to a user who scales, applies, deletes or rolls back.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use crate::clock::stamp;
 use crate::cluster::Inner;
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The condition of those whose Pods are refused.
+/// The condition of Deployments and ReplicaSets whose Pods are refused.
 const REFUSAL: &str = "ReplicaFailure";
-/// How long until a ReplicaSet whose Pods are refused tries again.
+/// The time after which a ReplicaSet whose Pods are refused tries again.
 const REFUSED: Duration = Duration::from_secs(15);
 const HASH: &str = "pod-template-hash";
 
@@ -24,7 +24,7 @@ pub(super) fn number(object: &Value, pointer: &str) -> i64 {
     object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
 }
 
-/// A count or a percentage of `of`.
+/// Resolves a count or a percentage of `of`; `up` rounds up.
 pub(super) fn share(value: &Value, of: i64, up: bool) -> i64 {
     match value {
         Value::String(text) => {
@@ -43,7 +43,7 @@ fn revision(object: &Value) -> i64 {
         .unwrap_or_default()
 }
 
-/// A template without the label that tells ReplicaSets apart. One without labels is the same as one whose labels are none.
+/// Returns a template without the label that distinguishes ReplicaSets. An empty map of labels equals an absent one.
 fn bare_template(object: &Value) -> Value {
     let mut template = object["spec"]["template"].clone();
     if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -58,7 +58,7 @@ fn bare_template(object: &Value) -> Value {
     template
 }
 
-/// A hash of a template, in letters that make no words.
+/// Returns a hash of a template, in letters that form no words.
 pub(super) fn hash_of(template: &Value) -> String {
     let bytes = template.to_string();
     let mut sum =
@@ -72,14 +72,14 @@ pub(super) fn hash_of(template: &Value) -> String {
     hash
 }
 
-/// Brings a Deployment one step further.
+/// Reconciles a Deployment.
 pub(super) fn deployment(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("apps", "deployments", namespace, name) else { return };
     let Some(deployment) = inner.tree(&target) else { return };
     if deployment["metadata"].get("deletionTimestamp").is_some() || is_scripted(&deployment) {
         return;
     }
-    // Nothing has checked what is declared.
+    // The specification was not validated.
     let spec = &deployment["spec"];
     if !spec["template"]["metadata"].is_object() || !spec["selector"].is_object() {
         return;
@@ -117,7 +117,7 @@ pub(super) fn deployment(inner: &Arc<Inner>, namespace: &str, name: &str) {
             }
         }
         Some(new) => {
-            // Rolled back: an old ReplicaSet becomes the newest again.
+            // After a rollback an old ReplicaSet becomes the newest again.
             let turn = if revision(new) < newest { newest + 1 } else { revision(new) };
             let set_target = inner.target("apps", "replicasets", namespace, &text(&new["metadata"]["name"]));
             if let Some(set_target) = set_target.filter(|_| turn != revision(new)) {
@@ -145,7 +145,7 @@ pub(super) fn deployment(inner: &Arc<Inner>, namespace: &str, name: &str) {
     write_status(inner, &deployment, &sets, &template, wanted, unavailable);
 }
 
-/// Removes the oldest ReplicaSets that nothing runs of, beyond those that a rollback may want.
+/// Removes the oldest ReplicaSets without Pods, beyond the history limit.
 fn forget_old(inner: &Arc<Inner>, deployment: &Value, sets: &mut Vec<Value>, template: &Value) {
     let Some(limit) = deployment["spec"]["revisionHistoryLimit"].as_u64() else { return };
     sets.sort_by_key(revision);
@@ -169,7 +169,7 @@ fn forget_old(inner: &Arc<Inner>, deployment: &Value, sets: &mut Vec<Value>, tem
     });
 }
 
-/// One step of a rolling update.
+/// Does one step of a rolling update.
 fn step(
     inner: &Arc<Inner>,
     deployment: &Value,
@@ -190,7 +190,7 @@ fn step(
     let available = |set: &Value| number(set, "/status/availableReplicas").min(replicas(set));
     let new_unavailable = (replicas(new) - available(new)).max(0);
     let mut may_go = total - (wanted - unavailable) - new_unavailable;
-    // Those that do not work anyway go first, then the oldest.
+    // Unavailable Pods are removed first, then the oldest ReplicaSets are scaled down.
     let mut left: Vec<(usize, i64)> = old.iter().enumerate().map(|(at, set)| (at, replicas(set))).collect();
     for (at, count) in &mut left {
         let broken = *count - old.get(*at).map_or(0, |set| available(set));
@@ -348,7 +348,7 @@ fn write_status(
         if let Some((value, reason, message)) = told {
             let rest = json!({"reason": reason, "message": message, "lastUpdateTime": now});
             set_condition(inner, &mut status, "Progressing", value, &rest);
-            // Progress is news each time, though the condition stays.
+            // Progress updates the time of the condition, although the rest of it stays.
             if moved && reason == "ReplicaSetUpdated" {
                 for condition in status["conditions"].as_array_mut().into_iter().flatten() {
                     if condition["type"] == "Progressing" {
@@ -357,7 +357,7 @@ fn write_status(
                 }
             }
         }
-        // What is refused is said of the ReplicaSet, and repeated here.
+        // A refusal is a condition of the ReplicaSet, and repeated here.
         let refused = sets.iter().find_map(|set| {
             set["status"]["conditions"].as_array()?.iter().find(|one| one["type"] == REFUSAL)
         });
@@ -380,7 +380,7 @@ fn write_status(
     });
 }
 
-/// Makes as many Pods as a ReplicaSet wants.
+/// Creates and deletes Pods until a ReplicaSet has the wanted number.
 pub(super) fn replica_set(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("apps", "replicasets", namespace, name) else { return };
     let Some(set) = inner.tree(&target) else { return };
@@ -407,7 +407,7 @@ pub(super) fn replica_set(inner: &Arc<Inner>, namespace: &str, name: &str) {
         pods::start(inner, &set, "replicaset-controller", pod);
     }
     if found > wanted {
-        // Those that are not ready go first, then the youngest.
+        // Pods that are not ready go first, then the youngest.
         pods::youngest_first(&mut running);
         running.sort_by_key(is_ready);
         let surplus = usize::try_from(found - wanted).unwrap_or_default();
@@ -429,7 +429,7 @@ pub(super) fn replica_set(inner: &Arc<Inner>, namespace: &str, name: &str) {
             status["availableReplicas"] = json!(ready);
         }
         if let Some(why) = &refusal {
-            // The first Pod that was refused stays named: a condition that says the same is not written again.
+            // The first refused Pod stays named: a condition with the same meaning is not written again.
             match set["status"].get("conditions").filter(|all| !all.is_null()) {
                 Some(conditions) => status["conditions"] = conditions.clone(),
                 None => {

@@ -1,4 +1,4 @@
-//! Who is behind a Service: its EndpointSlice and Endpoints.
+//! The endpoints of Services: EndpointSlices and Endpoints.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! StatefulSets: the rules of Kubernetes' `pkg/controller/statefulset`, as far as somebody who scales, applies,
-//! restarts or deletes can see them.
+//! StatefulSets: the rules of Kubernetes' `pkg/controller/statefulset` that are visible to a user who scales, applies,
+//! restarts or deletes one.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ fn revision_of(pod: &Value) -> String {
     text(&pod["metadata"]["labels"][REVISION])
 }
 
-/// The number in the name of a Pod of this set.
+/// Returns the ordinal in the name of a Pod of this set.
 fn ordinal(set: &str, pod: &Value) -> Option<i64> {
     pod["metadata"]["name"].as_str()?.strip_prefix(set)?.strip_prefix('-')?.parse().ok()
 }
 
-/// Brings a StatefulSet one step further.
+/// Reconciles a StatefulSet.
 pub(super) fn set(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("apps", "statefulsets", namespace, name) else { return };
     let Some(set) = inner.tree(&target) else { return };
@@ -48,12 +48,12 @@ fn pods_of(inner: &Inner, set: &Value) -> Vec<Value> {
     found
 }
 
-/// The first of what is to be done: nothing else is until that is.
+/// Does the first step that is required; the others wait for it.
 fn step(inner: &Arc<Inner>, set: &Value, revisions: &Revisions, found: &mut [Value]) {
     let spec = &set["spec"];
     let name = text(&set["metadata"]["name"]);
     let first = number(set, "/spec/ordinals/start").max(0);
-    // So many Pods that nobody wants them to be made.
+    // An upper limit: creating more Pods would be a mistake.
     let end = first.saturating_add(number(set, "/spec/replicas").clamp(0, 10_000));
     let in_order = spec["podManagementPolicy"] != "Parallel";
     let newest = text(&revisions.newest["metadata"]["name"]);
@@ -62,7 +62,7 @@ fn step(inner: &Arc<Inner>, set: &Value, revisions: &Revisions, found: &mut [Val
     for place in first..end {
         match found.iter().find(|pod| ordinal(&name, pod) == Some(place)) {
             None => {
-                // Below the partition a lost Pod comes back as it was.
+                // Below the partition, a lost Pod is recreated from the old revision.
                 let old = revisions.all.iter().find(|one| one["metadata"]["name"] == *current);
                 let revision = match old {
                     Some(old) if place < partition => old,
@@ -86,8 +86,8 @@ fn step(inner: &Arc<Inner>, set: &Value, revisions: &Revisions, found: &mut [Val
                 }
             }
             Some(pod) if !is_ready(pod) && in_order => {
-                // One that will never be ready makes way for the template that may mend it, as Kubernetes has it only
-                // where Pods are not kept in order; in order, somebody has to delete it.
+                // A Pod that never becomes ready is replaced by the template that may fix it only if Pods are not
+                // managed in order, as in Kubernetes; in order, a user has to delete it.
                 return;
             }
             Some(_) => {}
@@ -153,7 +153,7 @@ fn pod(set: &Value, revision: &Value, place: i64) -> Value {
     pod
 }
 
-/// Claims what the templates say for one Pod; what was claimed before is kept.
+/// Creates the claims of one Pod from the templates; existing claims are kept.
 fn claim(inner: &Inner, set: &Value, place: i64) {
     let metadata = &set["metadata"];
     let (namespace, name) = (text(&metadata["namespace"]), text(&metadata["name"]));

@@ -1,4 +1,4 @@
-//! What is sent back.
+//! Answers to requests.
 
 use std::io::Write as _;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{Body, whole};
 use crate::error::ApiError;
 
-/// From this length on answers are compressed for those who want it.
+/// The length in bytes from which answers are compressed for clients that accept it.
 const WORTH_COMPRESSING: usize = 128 * 1024;
 
 /// An answer.
@@ -40,7 +40,7 @@ impl Answer {
         Answer::bytes(code, text)
     }
 
-    /// JSON that is text already.
+    /// Builds an answer from JSON text.
     pub(crate) fn bytes(code: u16, text: Vec<u8>) -> Answer {
         Answer::new(code, "application/json", Content::Whole(text.into()))
     }
@@ -77,7 +77,7 @@ impl Answer {
         self
     }
 
-    /// Compressed, if that is wanted and worth it.
+    /// Compresses the body if the client accepts it and the body is large enough.
     pub(super) fn compressed(mut self, accepted: &str) -> Answer {
         let wanted =
             accepted.split(',').any(|coding| coding.split(';').next().unwrap_or_default().trim() == "gzip");
@@ -86,7 +86,7 @@ impl Answer {
             return self;
         }
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        // Into memory, where it does not fail.
+        // Writing into memory cannot fail.
         let packed = encoder.write_all(body).and_then(|()| encoder.finish());
         if let Ok(packed) = packed {
             self.body = Content::Whole(packed.into());
@@ -123,7 +123,7 @@ impl Answer {
     }
 }
 
-/// Writes the `Status` of an error.
+/// Appends the `Status` of an error to `out`.
 pub(crate) fn write_status(error: &ApiError, out: &mut Vec<u8>) {
     out.extend_from_slice(error.status().to_string().as_bytes());
 }

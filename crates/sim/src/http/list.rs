@@ -20,12 +20,12 @@ use crate::store::{Object, Store};
 use crate::table;
 use crate::write::Target;
 
-/// How the keys of a namespace begin.
+/// Returns the prefix of the keys of a namespace.
 pub(crate) fn key_prefix(namespace: &str) -> String {
     if namespace.is_empty() { String::new() } else { format!("{namespace}/") }
 }
 
-/// Where a list goes on, in kube-apiserver's own form.
+/// A continue token, in kube-apiserver's own form.
 #[derive(Debug, Serialize, Deserialize)]
 struct Token {
     v: String,
@@ -33,7 +33,7 @@ struct Token {
     start: String,
 }
 
-/// Which state is wanted.
+/// The state that a list is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Newest,
@@ -149,7 +149,7 @@ fn page(inner: &Inner, query: &Query, target: &Target, selector: &Selector) -> A
             .collect(),
     };
     drop(store);
-    // Where only one can be meant, it is looked up and not looked for.
+    // If only one name can match, it is looked up directly.
     let alone =
         (!target.resource.namespaced || !target.namespace.is_empty()).then(|| selector.name()).flatten();
     let alone = alone.map(|name| crate::write::key(&target.namespace, name));
@@ -163,7 +163,7 @@ fn page(inner: &Inner, query: &Query, target: &Target, selector: &Selector) -> A
     let mut last = None;
     let mut more = false;
     for (key, object) in objects {
-        // Nobody has looked yet whether any of the rest is meant.
+        // The rest has not been searched for further matches.
         if chosen.len() == limit {
             more = true;
             break;
@@ -182,7 +182,7 @@ fn page(inner: &Inner, query: &Query, target: &Target, selector: &Selector) -> A
     Ok(Page { version, objects: chosen, next, remaining: counted.then_some(total - seen) })
 }
 
-/// Which state a list without a continue token is of.
+/// Returns the state that a list without a continue token is of.
 fn wanted_state(inner: &Inner, store: &Store, query: &Query) -> Answered<State> {
     let does = &inner.does;
     let text = query.get("resourceVersion");
@@ -199,7 +199,7 @@ fn wanted_state(inner: &Inner, store: &Store, query: &Query) -> Answered<State> 
     if version > store.version() && does.on(Behaviour::TooLargeVersion) {
         return Err(ApiError::too_large_version(version, store.version()));
     }
-    // A limit without a word on the match has always meant this version exactly.
+    // A limit without resourceVersionMatch always means exactly this version.
     let limited = query.get("limit").parse::<i64>().is_ok_and(|limit| limit > 0);
     let exact = match query.get("resourceVersionMatch") {
         "Exact" => true,
@@ -211,7 +211,11 @@ fn wanted_state(inner: &Inner, store: &Store, query: &Query) -> Answered<State> 
 
 type Kept = Vec<(Arc<str>, Arc<Object>)>;
 
-/// The objects as they were at a version; the error is the oldest version that is known.
+/// Lists the objects as they were at a version.
+///
+/// # Errors
+///
+/// The oldest known version, if this one is older.
 fn older(
     store: &Store,
     target: &Target,
@@ -228,7 +232,7 @@ fn older(
             Some(None) => {}
         }
     }
-    // What is gone since.
+    // Objects that were deleted since.
     let inside = |key: &str| key.starts_with(prefix) && after.is_none_or(|after| key > after);
     let lost = differences
         .into_iter()
@@ -333,7 +337,7 @@ fn write(page: &Page, form: Form, target: &Target, asked: &Asked, inner: &Inner)
     out
 }
 
-/// How an object begins that says what it is.
+/// Returns the beginning of an object with its kind and `apiVersion`.
 pub(crate) fn item_start(target: &Target) -> String {
     format!("{{\"kind\":{},\"apiVersion\":{},", json!(&*target.resource.kind), json!(target.api_version()))
 }

@@ -1,5 +1,5 @@
-//! What containers have written. No container runs here, so a Pod tells it by the annotation `taffrail.dev/logs`, line
-//! by line; without it, it is what a program would write that fares as the container's status says.
+//! Logs of containers. Containers do not run here, so the annotation `taffrail.dev/logs` of a Pod has their lines;
+//! without it, two lines are invented that fit the container's status.
 
 use http::header;
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub(super) fn answer(inner: &Inner, asked: &Asked, target: &Target) -> Answered<
     let pod = inner.tree(target).ok_or_else(|| ApiError::not_found(&target.resource, &target.name))?;
     let query = &asked.query;
     let container = container(&pod, query.get("container"), &target.name)?;
-    // Where it does not run yet, nothing was written yet.
+    // A container that does not run yet has no log.
     if text(&pod["spec"], "nodeName").is_empty() {
         return Ok(Answer::text(204, ""));
     }
@@ -76,12 +76,12 @@ pub(super) fn answer(inner: &Inner, asked: &Asked, target: &Target) -> Answered<
     Ok(plain(written))
 }
 
-/// Nobody writes on: whoever follows is at the end.
+/// Builds the answer of a complete log: nothing is appended later, so a client that follows it reaches its end.
 fn plain(written: String) -> Answer {
     Answer::text(200, &written).of_type("text/plain").header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
 }
 
-/// Which container is meant.
+/// Returns the name of the wanted container.
 fn container(pod: &Value, wanted: &str, name: &str) -> Answered<String> {
     let names = |list: &str| -> Vec<String> {
         let all = pod["spec"][list].as_array().into_iter().flatten();

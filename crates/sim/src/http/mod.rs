@@ -1,4 +1,4 @@
-//! The server: connections, and what every request goes through.
+//! The server: connections, and the steps of every request.
 
 mod answer;
 mod list;
@@ -41,10 +41,10 @@ pub(crate) use answer::Answer;
 
 type Body = UnsyncBoxBody<Bytes, io::Error>;
 
-/// The longest body that is taken, as kube-apiserver has it.
+/// The maximum length of a body in bytes, as in kube-apiserver.
 const LONGEST_BODY: usize = 3 * 1024 * 1024;
 
-/// A request, read to its end.
+/// A request with its complete body.
 pub(crate) struct Asked {
     pub(crate) method: Method,
     pub(crate) path: String,
@@ -60,7 +60,7 @@ impl Asked {
     }
 }
 
-/// Takes connections until the task is ended, and with it all of them.
+/// Accepts connections until the task is aborted; they end with it.
 pub(crate) async fn serve(inner: Arc<Inner>, listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
@@ -69,7 +69,7 @@ pub(crate) async fn serve(inner: Arc<Inner>, listener: TcpListener) {
                 Ok((stream, _)) => {
                     connections.spawn(connection(inner.clone(), stream));
                 }
-                // Out of file descriptors, as a rule: trying again at once would only burn time.
+                // Usually the process is out of file descriptors: an immediate retry would only burn time.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             },
             Some(_) = connections.join_next(), if !connections.is_empty() => {}
@@ -99,7 +99,7 @@ async fn connection(inner: Arc<Inner>, stream: TcpStream) {
         let mut builder = auto::Builder::new(TokioExecutor::new());
         builder.http1().timer(TokioTimer::new());
         builder.http2().timer(TokioTimer::new()).max_concurrent_streams(100);
-        // A client that goes away is no concern of the server.
+        // A client that disconnects is not an error of the server.
         let _ = builder.serve_connection(TokioIo::new(stream), service).await;
     };
     tokio::select! {
@@ -172,7 +172,7 @@ async fn handle(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body>
     finish(answer, &troubles)
 }
 
-/// Turns an answer into a response, cut off where it must be.
+/// Turns an answer into a response, cut off if a fault requires it.
 fn finish(answer: Answer, troubles: &[Trouble]) -> Response<Body> {
     let cut = troubles.iter().find_map(|trouble| match trouble {
         Trouble::Cut(bytes) => Some(*bytes),
@@ -189,20 +189,20 @@ fn finish(answer: Answer, troubles: &[Trouble]) -> Response<Body> {
             let cut = |data: Bytes| {
                 let kept = data.slice(..data.len().min(left));
                 left -= kept.len();
-                // A watch may say nothing more for long: it breaks off where its bytes are used up.
+                // A watch may stay silent for long: it is cut off as soon as its bytes are used up.
                 let end = (kept.len() < data.len()).then(|| Err(io::Error::other("cut")));
                 (Some(Ok(Frame::data(kept))), end)
             };
             let (kept, end) = data.map_or_else(|error| (Some(Err(error)), None), cut);
             futures::stream::iter(kept.into_iter().chain(end)).then(async |frame| {
                 if frame.is_err() {
-                    // What was kept goes out first.
+                    // The kept bytes are sent first.
                     tokio::task::yield_now().await;
                 }
                 frame
             })
         });
-        // After the bytes that are let through comes an error, though the whole answer may have been one frame.
+        // Behind the allowed bytes comes an error, even if the whole answer was one frame.
         let end = futures::stream::once(async {
             tokio::task::yield_now().await;
             Err(io::Error::other("cut"))
@@ -211,7 +211,7 @@ fn finish(answer: Answer, troubles: &[Trouble]) -> Response<Body> {
     })
 }
 
-/// A watch that says nothing.
+/// Builds the response of a watch that stays silent.
 fn silence() -> Response<Body> {
     let stream = futures::stream::pending::<Result<Frame<Bytes>, io::Error>>();
     let mut response = Response::new(UnsyncBoxBody::new(StreamBody::new(stream)));
@@ -245,7 +245,7 @@ async fn answer(inner: &Arc<Inner>, asked: &Asked, path: &Path) -> Answered<Answ
     }
 }
 
-/// What a request wants to be allowed.
+/// Builds the permission check of a request.
 fn wish<'a>(path: &'a Path, verb: &'a str, text: &'a str) -> Wish<'a> {
     let Path::Resource(wanted) = path else {
         return Wish { verb, path: text, ..Wish::default() };
@@ -255,7 +255,7 @@ fn wish<'a>(path: &'a Path, verb: &'a str, text: &'a str) -> Wish<'a> {
         group: &wanted.group,
         resource: &wanted.plural,
         subresource: &wanted.subresource,
-        // A namespace is in itself, as far as rights go.
+        // For permissions, a namespace is inside itself.
         namespace: if wanted.group.is_empty() && wanted.plural == "namespaces" {
             &wanted.name
         } else {
@@ -283,7 +283,7 @@ fn health(inner: &Inner, name: &str, asked: &Asked) -> Answer {
     Answer::text(200, "ok")
 }
 
-/// A request for a resource: checked, and handed to whoever knows.
+/// Answers a request for a resource: checks it, and passes it to the handler.
 async fn resourceful(inner: &Arc<Inner>, asked: &Asked, wanted: &Resourceful) -> Answered<Answer> {
     let path = Path::Resource(wanted.clone());
     let (verb, _) = path.named(&asked.method, &asked.query);
@@ -313,7 +313,7 @@ async fn resourceful(inner: &Arc<Inner>, asked: &Asked, wanted: &Resourceful) ->
     };
     let warning = target.resource.version(&target.version).and_then(|version| version.warning.clone());
     match (answered, warning) {
-        // Whoever reads it is warned as well as whoever writes it.
+        // Clients that read a deprecated version are warned like those that write it.
         (Ok(answer), Some(warning)) if asked.method == Method::GET && inner.does.on(Behaviour::Warnings) => {
             Ok(answer.warned([warning]))
         }

@@ -1,4 +1,4 @@
-//! In which form a client wants its answer.
+//! Negotiation of the form of an answer.
 
 use crate::behaviour::{Behaviour, Behaviours};
 use crate::error::{Answered, ApiError};
@@ -6,7 +6,7 @@ use crate::error::{Answered, ApiError};
 /// The forms of objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As they are.
+    /// Whole objects.
     Whole,
     /// Their metadata alone.
     Partial,
@@ -14,7 +14,7 @@ pub(super) enum Form {
     Table,
 }
 
-/// The first form in the `Accept` header that there is.
+/// Returns the first form in the `Accept` header that the server supports.
 pub(super) fn form(accept: &str, does: &Behaviours) -> Answered<Form> {
     if accept.trim().is_empty() {
         return Ok(Form::Whole);

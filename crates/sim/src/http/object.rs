@@ -1,4 +1,4 @@
-//! Reading and writing single objects, and the subresources.
+//! Reads and writes single objects and their subresources.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub(super) fn answer(
                 &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}),
             ));
         }
-        // Custom resources have these paths, and nothing behind them.
+        // Custom resources have these paths, but this one has no such subresource.
         "status" | "scale" if target.resource.custom => {
             return Err(ApiError::not_found(&target.resource, &target.name));
         }
@@ -90,7 +90,7 @@ pub(super) fn answer(
             let sent = body(asked, &target.resource.kind, does)?;
             let wanted = wanted(asked, "UpdateOptions", does)?;
             let done = inner.update(target, part, &wanted, |current| {
-                // A uid is what a client believes to write over.
+                // A uid in the body must be that of the stored object.
                 let (sent_uid, uid) = (&sent["metadata"]["uid"], &current["metadata"]["uid"]);
                 let believed = sent_uid.as_str().unwrap_or_default();
                 if !believed.is_empty() && sent_uid != uid && does.on(Behaviour::UpdateUid) {
@@ -143,13 +143,13 @@ fn patch_form(asked: &Asked, target: &Target, does: &Behaviours) -> Answered<pat
         form => form,
     };
     match known {
-        // Said at once, though the object may not even be there.
+        // Refused immediately, even if the object does not exist.
         Some(patch::Form::Apply) => Err(ApiError::no_server_side_apply()),
         known => known.ok_or_else(ApiError::unsupported_patch),
     }
 }
 
-/// Reads a body.
+/// Parses a body.
 fn body(asked: &Asked, kind: &str, does: &Behaviours) -> Answered<Value> {
     let content_type = asked.header(header::CONTENT_TYPE);
     let media = content_type.split(';').next().unwrap_or_default().trim();
@@ -192,7 +192,7 @@ fn body(asked: &Asked, kind: &str, does: &Behaviours) -> Answered<Value> {
     }
 }
 
-/// Reads how a write is meant.
+/// Parses the options of a write.
 fn wanted(asked: &Asked, options: &str, does: &Behaviours) -> Answered<Wanted> {
     let values: Vec<&str> = asked.query.all("dryRun").collect();
     if values.iter().any(|value| *value != "All") && does.on(Behaviour::DryRunChecked) {
@@ -247,7 +247,7 @@ fn deletion_of(body: &Value, asked: &Asked, does: &Behaviours) -> Answered<Delet
     })
 }
 
-/// An object in the form that was asked for.
+/// Writes an object in the requested form.
 fn written(inner: &Inner, asked: &Asked, target: &Target, object: &Object, form: Form) -> Vec<u8> {
     let mut out = Vec::with_capacity(object.head().len() + object.tail().len() + 160);
     match form {
@@ -272,7 +272,7 @@ fn shown(inner: &Inner, asked: &Asked, target: &Target, done: &Written, form: Fo
     answer.warned(done.warnings.iter().cloned())
 }
 
-/// What a deletion is answered with: the object while it is still there, else that it worked.
+/// Answers a deletion: with the object if it still exists or its kind requires it, else with a success.
 fn farewell(inner: &Inner, asked: &Asked, target: &Target, deleted: &Deleted, form: Form) -> Answer {
     let resource = &target.resource;
     // `ReturnDeletedObject` in Kubernetes' registries.
@@ -320,7 +320,7 @@ fn delete_all(inner: &Arc<Inner>, asked: &Asked, target: &Target) -> Answered<An
     let mut items = Vec::new();
     for (name, object) in found {
         let one = Target { name, ..target.clone() };
-        // One that went meanwhile is what was wanted.
+        // An object that is gone already counts as deleted.
         if inner.delete(&one, &deletion).is_ok() {
             items.push(object.tree(&target.api_version(), &target.resource.kind));
         }
@@ -337,7 +337,7 @@ fn at<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
     path.iter().try_fold(object, |value, key| value.get(key))
 }
 
-/// Sets a value, and makes the objects on the way to it.
+/// Sets the value at a path, and creates the objects on the way.
 fn put(object: &mut Value, path: &[String], value: Value) {
     match path {
         [] => *object = value,
@@ -352,7 +352,7 @@ fn put(object: &mut Value, path: &[String], value: Value) {
     }
 }
 
-/// The Scale of an object.
+/// Builds the Scale of an object.
 fn scale_of(object: &Value, scale: &Scale) -> Value {
     let mut metadata = json!({});
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {

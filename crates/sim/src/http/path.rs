@@ -1,4 +1,4 @@
-//! What a URL is about.
+//! Parses URLs.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 use crate::store::Store;
 use crate::write::Target;
 
-/// What a path names.
+/// The target of a path.
 #[derive(Debug, Clone)]
 pub(crate) enum Path {
     /// `/api`, `/apis`, `/apis/GROUP`, `/apis/GROUP/VERSION`; the core group is empty.
@@ -17,7 +17,7 @@ pub(crate) enum Path {
         version: Option<String>,
     },
     Resource(Resourceful),
-    /// `/openapi/v3` and below, without that.
+    /// `/openapi/v3` and below: the path behind it.
     OpenApi(String),
     OpenApiV2,
     Version,
@@ -26,7 +26,7 @@ pub(crate) enum Path {
     Unknown,
 }
 
-/// A path of objects.
+/// A path of objects or an object.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Resourceful {
     pub(crate) group: String,
@@ -83,7 +83,7 @@ impl Path {
         })
     }
 
-    /// The verb of a request, as roles and faults name it, and the full name of its resource.
+    /// Returns the verb of a request as in roles and faults, and the full name of its resource.
     pub(crate) fn named(&self, method: &Method, query: &Query) -> (&'static str, String) {
         let Path::Resource(wanted) = self else { return ("get", String::new()) };
         let resource = match wanted.group.as_str() {
@@ -106,14 +106,14 @@ impl Path {
 }
 
 impl Resourceful {
-    /// Where the objects are; `None` when nothing of that name is served.
+    /// Returns the target of the path; `None` if the resource is not served.
     pub(crate) fn target(&self, store: &Store) -> Option<Target> {
         let (shelf, resource) = store.find(&self.group, &self.plural)?;
         let version = resource.version(&self.version).filter(|_| resource.served)?;
         if !self.namespace.is_empty() && !resource.namespaced {
             return None;
         }
-        // An object of a namespace has no address without one.
+        // An object in a namespace cannot be addressed without it.
         if self.namespace.is_empty() && resource.namespaced && !self.name.is_empty() {
             return None;
         }
@@ -142,7 +142,7 @@ impl Query {
         Query(pairs.collect())
     }
 
-    /// The first value of a parameter, or empty.
+    /// Returns the first value of a parameter, or an empty text.
     pub(crate) fn get(&self, key: &str) -> &str {
         self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str()).unwrap_or_default()
     }
@@ -155,7 +155,7 @@ impl Query {
         self.0.iter().filter(move |(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 
-    /// Whether a flag is set, as Go's `ParseBool` reads it; a bare name sets it, too.
+    /// Returns true if a flag is set, by the rules of Go's `ParseBool`; a bare name sets it too.
     pub(crate) fn is_true(&self, key: &str) -> bool {
         self.has(key) && !matches!(self.get(key).to_lowercase().as_str(), "false" | "0" | "f")
     }

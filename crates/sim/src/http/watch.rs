@@ -1,4 +1,4 @@
-//! Watches: a place in the log of changes, and whoever waits there.
+//! Watches: positions in the log of changes, and the streams that wait there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::store::Object;
 use crate::table;
 use crate::write::Target;
 
-/// How long a watch lasts that does not say: between 30 and 60 minutes at kube-apiserver.
+/// The duration of a watch without a timeout; kube-apiserver chooses 30 to 60 minutes.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(45 * 60);
 
 struct Watch {
@@ -36,11 +36,11 @@ struct Watch {
     form: Form,
     include: String,
     start: String,
-    /// The version of the last change that was told.
+    /// The version of the last change that was sent.
     at: u64,
-    /// What there was at the beginning, to be told first.
+    /// The objects at the beginning, which are sent first.
     initial: Vec<Arc<Object>>,
-    /// Whether a bookmark ends what there was.
+    /// True if a bookmark marks the end of the initial objects.
     ends_initial: bool,
     bookmarks: bool,
     changed: watch::Receiver<u64>,
@@ -120,7 +120,7 @@ pub(super) fn answer(inner: &Arc<Inner>, asked: &Asked, target: &Target) -> Answ
 }
 
 impl Watch {
-    /// The next lines; `None` at the end.
+    /// Returns the next lines; `None` at the end.
     async fn next(&mut self) -> Option<Vec<u8>> {
         if self.over {
             return None;
@@ -133,7 +133,7 @@ impl Watch {
             self.write_bookmark(&mut out, true);
         }
         loop {
-            // Before looking: what comes while looking is then news again.
+            // Before looking, so that a change during the look counts as a new one.
             self.changed.mark_unchanged();
             self.collect(&mut out);
             if !out.is_empty() || self.over {
@@ -143,7 +143,7 @@ impl Watch {
             tokio::select! {
                 changed = self.changed.changed() => {
                     if changed.is_err() {
-                        // The resource is served no more.
+                        // The resource is no longer served.
                         return None;
                     }
                 }
@@ -251,7 +251,7 @@ impl Watch {
         out.extend_from_slice(format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n").as_bytes());
     }
 
-    /// When the next bookmark is due: regularly, and shortly before the end.
+    /// Plans the next bookmark: at regular intervals, and shortly before the end.
     fn plan_bookmark(&mut self, now: Instant) {
         if !self.bookmarks || !self.inner.does.on(Behaviour::Bookmarks) {
             self.next_bookmark = None;

@@ -1,9 +1,9 @@
-//! OpenAPI v2 in Protobuf: the messages of `OpenAPIv2.proto` in github.com/google/gnostic-models, as far as definitions
-//! of kinds need them.
+//! Encodes OpenAPI v2 in Protobuf: the messages of `OpenAPIv2.proto` in github.com/google/gnostic-models that the
+//! definitions of kinds need.
 
 use serde_json::{Map, Value};
 
-/// A field that holds bytes: texts and messages.
+/// Appends a field that contains bytes: texts and messages.
 fn put(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     varint(out, u64::from(number) << 3 | 2);
     varint(out, bytes.len() as u64);
@@ -24,7 +24,7 @@ fn message(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     out
 }
 
-/// A name and a value: `NamedSchema`, `NamedAny`.
+/// Encodes a name and a value: `NamedSchema`, `NamedAny`.
 fn named(name: &str, value: &[u8]) -> Vec<u8> {
     message(|out| {
         put(out, 1, name.as_bytes());
@@ -32,7 +32,7 @@ fn named(name: &str, value: &[u8]) -> Vec<u8> {
     })
 }
 
-/// A `Document` without paths.
+/// Encodes a `Document` without paths.
 pub(super) fn document(version: &str, definitions: &Map<String, Value>) -> Vec<u8> {
     message(|out| {
         put(out, 1, b"2.0");
@@ -82,7 +82,7 @@ fn schema(tree: &Value) -> Vec<u8> {
             put(out, 25, &all);
         }
         for (key, value) in tree.as_object().into_iter().flatten().filter(|(key, _)| key.starts_with("x-")) {
-            // JSON is YAML.
+            // JSON is valid YAML.
             let any = message(|out| put(out, 2, value.to_string().as_bytes()));
             put(out, 31, &named(key, &any));
         }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_is_written_field_by_field() {
+    fn schema_is_encoded_field_by_field() {
         assert_eq!(
             schema(&json!({"type": "string", "format": "byte"})),
             b"\x12\x04byte\xb2\x01\x08\x0a\x06string"

@@ -1,5 +1,5 @@
-//! OpenAPI of what is served: enough for clients to learn which paths there are, which options they take, and which
-//! fields objects have, with their types. Fields of built-in kinds have no prose.
+//! OpenAPI of the served kinds: enough for clients to learn the paths, their options, and the fields of objects with
+//! their types. Fields of built-in kinds have no description.
 
 mod gnostic;
 
@@ -29,7 +29,8 @@ pub(crate) fn answer(inner: &Inner, rest: &str) -> Answered<Answer> {
         for (group, version) in &all {
             let path = path_of(group, version);
             let mut hasher = DefaultHasher::new();
-            // What the document is made from: the schemas of built-in kinds are the same as long as the process lives.
+            // The hash covers paths and schemas of the kinds; the parts of built-in kinds are fixed while the process
+            // lives.
             for resource in discovery::resources(inner, group, version) {
                 let (mut paths, mut schemas) = (Map::new(), Map::new());
                 describe(inner, &resource, version, &mut paths, &mut schemas);
@@ -48,7 +49,7 @@ pub(crate) fn answer(inner: &Inner, rest: &str) -> Answered<Answer> {
     }
 }
 
-/// Where the schemas of a document are, by its version.
+/// The path to the schemas in a document of OpenAPI v2, and below of v3.
 const V2: &str = "#/definitions/";
 const V3: &str = "#/components/schemas/";
 
@@ -61,7 +62,7 @@ fn of_resource(inner: &Inner, resource: &Resource, version: &str) -> Option<&'st
     known.filter(|_| !resource.custom && inner.does.on(Behaviour::OpenApiFields))
 }
 
-/// The name and the schema of a kind.
+/// Returns the name and the schema of a kind.
 fn named(inner: &Inner, resource: &Resource, version: &str, place: &str) -> (String, Value) {
     let known = of_resource(inner, resource, version);
     let name = match known {
@@ -90,7 +91,7 @@ fn named(inner: &Inner, resource: &Resource, version: &str, place: &str) -> (Str
     (name, schema)
 }
 
-/// The name of a message as Kubernetes publishes it.
+/// Returns the published name of a message.
 fn full_name(name: &str) -> String {
     if name.starts_with("meta.") {
         format!("io.k8s.apimachinery.pkg.apis.{name}")
@@ -99,14 +100,14 @@ fn full_name(name: &str) -> String {
     }
 }
 
-/// Adds the schemas of all that a message is made of.
+/// Adds the schemas of all messages inside a message.
 fn add_parts(message: Option<&'static Message>, place: &str, schemas: &mut Map<String, Value>) {
     let mut left: Vec<&'static Message> = message.into_iter().collect();
     while let Some(message) = left.pop() {
         for field in &message.fields {
             let Kind::Message(name) = field.kind else { continue };
             let Some(part) = schema::message(name) else { continue };
-            // What is written into the object around it has no schema of its own, but parts that have.
+            // Fields that are inlined into the message around them have no schema of their own, but their parts have.
             if !field.name.is_empty() {
                 let name = full_name(part.name);
                 if schemas.contains_key(&name) {
@@ -155,8 +156,8 @@ fn add_fields(message: &Message, place: &str, properties: &mut Map<String, Value
     }
 }
 
-/// What is served, as OpenAPI v2: no paths, but the definitions of all kinds. In JSON, or in the Protobuf that clients
-/// over client-go ask for.
+/// Returns OpenAPI v2 of the served kinds: no paths, but all definitions. In JSON, or in the Protobuf that clients with
+/// client-go request.
 pub(crate) fn answer_v2(inner: &Inner, accept: &str) -> Answered<Answer> {
     const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
     const ANSWERED: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";

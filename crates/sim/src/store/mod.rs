@@ -1,7 +1,8 @@
-//! What a cluster holds: objects as JSON text in the order of their keys, and the newest changes of them.
+//! The store of a cluster: objects as JSON text in the order of their keys, and their newest changes.
 //!
-//! One counter gives every change its resourceVersion, and a bounded log keeps the newest changes. So a watch is a place
-//! in the log, and an old state is the present one with the log undone: neither costs anything while nothing changes.
+//! One counter gives every change its resourceVersion, and a bounded log keeps the newest changes. So a watch is a
+//! position in the log, and an old state is the current one with the log undone: neither costs anything while nothing
+//! changes.
 
 mod object;
 
@@ -15,28 +16,28 @@ pub(crate) use object::{Interner, Object, Texts};
 
 use crate::kinds::Resource;
 
-/// Where the objects of one resource are kept.
+/// The identifier of the shelf for one resource's objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ShelfId(usize);
 
-/// What became of an object.
+/// A change of an object.
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
     pub(crate) version: u64,
     pub(crate) shelf: ShelfId,
     pub(crate) key: Arc<str>,
-    /// What it is now, or was at last.
+    /// The object after the change, or its last state.
     pub(crate) object: Arc<Object>,
-    /// What it was before; `None` for one that is new.
+    /// The object before the change; `None` for a new one.
     pub(crate) before: Option<Arc<Object>>,
-    /// Whether it is gone.
+    /// True if the object was deleted.
     pub(crate) deleted: bool,
 }
 
-/// The log does not reach back that far.
+/// The error for a version that is older than the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Forgotten {
-    /// The oldest version that can be asked for.
+    /// The oldest version that the log reaches.
     pub(crate) oldest: u64,
 }
 
@@ -44,9 +45,9 @@ pub(crate) struct Forgotten {
 struct Shelf {
     resource: Arc<Resource>,
     objects: BTreeMap<Arc<str>, Arc<Object>>,
-    /// The version at which it was defined: watches cannot begin before.
+    /// The version at which the resource was defined: watches cannot begin before.
     since: u64,
-    /// Tells watchers of the newest version; there is none before the first watcher.
+    /// The channel that sends the newest version to watches; created by the first one.
     changed: Option<watch::Sender<u64>>,
 }
 
@@ -54,7 +55,7 @@ struct Shelf {
 #[derive(Debug)]
 pub(crate) struct Store {
     version: u64,
-    /// Changes up to this version are forgotten.
+    /// The version up to which changes are no longer in the log.
     forgotten: u64,
     shelves: Vec<Option<Shelf>>,
     log: VecDeque<Event>,
@@ -62,7 +63,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// An empty store that serves these resources and keeps so many changes.
+    /// Creates an empty store with these resources and a log of `window` changes.
     pub(crate) fn new(resources: &[Arc<Resource>], window: usize) -> Store {
         let shelf = |resource: &Arc<Resource>| {
             Some(Shelf { resource: resource.clone(), objects: BTreeMap::new(), since: 0, changed: None })
@@ -71,12 +72,12 @@ impl Store {
         Store { version: 1, forgotten: 1, shelves, log: VecDeque::new(), window }
     }
 
-    /// The newest resourceVersion.
+    /// Returns the newest resourceVersion.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
 
-    /// All resources, in the order in which they came.
+    /// Lists all resources, in the order in which they were added.
     pub(crate) fn resources(&self) -> impl Iterator<Item = (ShelfId, &Arc<Resource>)> {
         self.shelves
             .iter()
@@ -92,7 +93,7 @@ impl Store {
         self.resources().find(|(_, resource)| &*resource.group == group && &*resource.kind == kind)
     }
 
-    /// Adds a resource, or replaces what is known of it; its objects stay.
+    /// Adds a resource, or replaces its definition; its objects stay.
     pub(crate) fn define(&mut self, resource: Arc<Resource>) {
         match self.find(&resource.group, &resource.plural) {
             Some((id, _)) => {
@@ -107,7 +108,7 @@ impl Store {
         }
     }
 
-    /// Forgets a resource. Its watches end.
+    /// Removes a resource. Its watches end.
     pub(crate) fn undefine(&mut self, id: ShelfId) {
         if let Some(shelf) = self.shelves.get_mut(id.0) {
             *shelf = None;
@@ -130,7 +131,7 @@ impl Store {
         self.shelf(id)?.objects.get(key)
     }
 
-    /// The objects whose keys begin with `prefix`, after the key `after` if there is one.
+    /// Lists the objects whose keys begin with `prefix`, after the key `after` if it is given.
     pub(crate) fn range<'a>(
         &'a self,
         id: ShelfId,
@@ -145,12 +146,12 @@ impl Store {
         objects.into_iter().flatten().take_while(move |(key, _)| key.starts_with(prefix))
     }
 
-    /// How many objects there are of a resource.
+    /// Returns the number of objects of a resource.
     pub(crate) fn count(&self, id: ShelfId) -> usize {
         self.shelf(id).map_or(0, |shelf| shelf.objects.len())
     }
 
-    /// What the objects were at a version, where that differs from now: `None` for one that was not there.
+    /// Returns the objects at a version that differ from now: `None` for one that did not exist.
     pub(crate) fn differences(
         &self,
         id: ShelfId,
@@ -158,7 +159,7 @@ impl Store {
     ) -> Result<HashMap<Arc<str>, Option<Arc<Object>>>, Forgotten> {
         self.reaches(version)?;
         let newer = self.log.iter().rev().take_while(|event| event.version > version);
-        // From the newest to the oldest: the last word on a key is what it was before its first change.
+        // From the newest to the oldest: the last entry for a key is its state before its first change.
         Ok(newer
             .filter(|event| event.shelf == id)
             .map(|event| (event.key.clone(), event.before.clone()))
@@ -169,7 +170,7 @@ impl Store {
         if version < self.forgotten { Err(Forgotten { oldest: self.forgotten }) } else { Ok(()) }
     }
 
-    /// The changes after a version, oldest first.
+    /// Lists the changes after a version, oldest first.
     pub(crate) fn after(
         &self,
         id: ShelfId,
@@ -183,7 +184,7 @@ impl Store {
         Ok(self.log.range(from..).filter(move |event| event.shelf == id))
     }
 
-    /// Tells of every change of a resource; `None` when there is no such resource.
+    /// Subscribes to the changes of a resource; `None` if it does not exist.
     pub(crate) fn subscribe(&mut self, id: ShelfId) -> Option<watch::Receiver<u64>> {
         let version = self.version;
         let shelf = self.shelf_mut(id)?;
@@ -205,7 +206,7 @@ impl Store {
         Some(object)
     }
 
-    /// Removes an object. What it was at last has the version of its removal.
+    /// Removes an object. Its last state has the version of its removal.
     pub(crate) fn remove(&mut self, id: ShelfId, key: &str, last: Option<Texts>) -> Option<Arc<Object>> {
         let version = self.version + 1;
         let shelf = self.shelf_mut(id)?;
@@ -231,14 +232,13 @@ impl Store {
         }
     }
 
-    /// Forgets all changes, as a server that has just started knows none.
+    /// Drops the log, so that the store has no history, like a server that has just started.
     pub(crate) fn forget(&mut self) {
         self.log = VecDeque::new();
         self.forgotten = self.version;
     }
 
-    /// Takes back the newest changes, and the versions they had, as a restored backup does. Gives how many
-    /// there were to take back.
+    /// Reverts the newest changes and their versions, like a restored backup. Returns the number of reverted changes.
     pub(crate) fn undo(&mut self, changes: usize) -> usize {
         let mut undone = 0;
         while undone < changes {

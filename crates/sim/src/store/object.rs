@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 
-/// The text of an object in two parts: what is its own, and what many objects of a fleet have alike.
+/// The text of an object in two parts: the metadata, which are its own, and the rest, which many objects of a fleet
+/// share.
 #[derive(Debug, Clone)]
 pub(crate) struct Texts {
-    /// `metadata` without the resourceVersion, a JSON object.
+    /// The `metadata` without the resourceVersion, as a JSON object.
     head: Arc<[u8]>,
-    /// All but apiVersion, kind and metadata, a JSON object.
+    /// The members other than apiVersion, kind and metadata, as a JSON object.
     tail: Arc<[u8]>,
 }
 
@@ -22,12 +23,12 @@ pub(crate) struct Object {
 }
 
 impl Texts {
-    /// The texts of an object, whose resourceVersion and `managedFields` are left out.
+    /// Returns the texts of an object without resourceVersion and `managedFields`.
     pub(crate) fn of(object: &Value, interner: &Interner) -> Texts {
         Texts::with_managers(object, false, interner)
     }
 
-    /// The texts of an object that was recorded, in which only the resourceVersion is left out.
+    /// Returns the texts of an object without resourceVersion, for a fleet that keeps managers.
     pub(crate) fn recorded(object: &Value, interner: &Interner) -> Texts {
         Texts::with_managers(object, true, interner)
     }
@@ -46,7 +47,7 @@ impl Texts {
             if tail.len() > 1 {
                 tail.push(b',');
             }
-            // Writing a value into memory does not fail.
+            // Writing into memory cannot fail.
             let _ = serde_json::to_writer(&mut tail, key);
             tail.push(b':');
             let _ = serde_json::to_writer(&mut tail, value);
@@ -62,12 +63,12 @@ impl Object {
         Object { version, texts }
     }
 
-    /// An object that is shown and not kept: it has no resourceVersion.
+    /// Creates an object that is not stored, and so has no resourceVersion.
     pub(crate) fn unkept(texts: Texts) -> Object {
         Object { version: 0, texts }
     }
 
-    /// The same version with other texts.
+    /// Returns an object of the same version with other texts.
     pub(crate) fn with(&self, texts: Texts) -> Object {
         Object { version: self.version, texts }
     }
@@ -80,22 +81,22 @@ impl Object {
         self.texts.clone()
     }
 
-    /// `metadata` without the resourceVersion.
+    /// Returns the `metadata` without the resourceVersion.
     pub(crate) fn head(&self) -> &[u8] {
         &self.texts.head
     }
 
-    /// All but apiVersion, kind and metadata.
+    /// Returns the members other than apiVersion, kind and metadata.
     pub(crate) fn tail(&self) -> &[u8] {
         &self.texts.tail
     }
 
-    /// Whether it says the same as these texts.
+    /// Returns true if the object has these texts.
     pub(crate) fn says(&self, texts: &Texts) -> bool {
         self.texts.head == texts.head && self.texts.tail == texts.tail
     }
 
-    /// Writes the object. `start` is its beginning up to the metadata: `{"kind":"Pod","apiVersion":"v1",` or `{`.
+    /// Writes the object. `start` is the text before the metadata: `{"kind":"Pod","apiVersion":"v1",` or `{`.
     pub(crate) fn write(&self, start: &str, out: &mut Vec<u8>) {
         self.write_metadata(start, out);
         match self.tail() {
@@ -107,7 +108,7 @@ impl Object {
         }
     }
 
-    /// Writes it without anything but its metadata, and without the closing brace.
+    /// Writes the start and the metadata, without the closing brace.
     fn write_metadata(&self, start: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(start.as_bytes());
         out.extend_from_slice(b"\"metadata\":");
@@ -125,13 +126,13 @@ impl Object {
         out.extend_from_slice(format!("\"resourceVersion\":\"{}\"}}", self.version).as_bytes());
     }
 
-    /// Writes its metadata as a PartialObjectMetadata.
+    /// Writes the metadata as a PartialObjectMetadata.
     pub(crate) fn write_partial(&self, out: &mut Vec<u8>) {
         self.write_metadata("{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",", out);
         out.push(b'}');
     }
 
-    /// The object as a tree, to work on.
+    /// Returns the object as a tree.
     pub(crate) fn tree(&self, api_version: &str, kind: &str) -> Value {
         let mut object: Map<String, Value> = serde_json::from_slice(self.tail()).unwrap_or_default();
         object.insert("metadata".to_owned(), self.metadata());
@@ -140,7 +141,7 @@ impl Object {
         Value::Object(object)
     }
 
-    /// Its metadata as a tree.
+    /// Returns the metadata as a tree.
     pub(crate) fn metadata(&self) -> Value {
         let mut head: Map<String, Value> = serde_json::from_slice(self.head()).unwrap_or_default();
         if self.version != 0 {
@@ -150,14 +151,14 @@ impl Object {
     }
 }
 
-/// Keeps equal texts of a fleet once.
+/// Stores equal texts of a fleet only once.
 #[derive(Debug, Default)]
 pub(crate) struct Interner(Mutex<Interned>);
 
 #[derive(Debug, Default)]
 struct Interned {
     texts: HashSet<Arc<[u8]>>,
-    /// How many texts there may be before those that nobody uses are sought.
+    /// The number of texts from which unused ones are removed.
     sweep_at: usize,
 }
 

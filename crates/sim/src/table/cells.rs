@@ -7,7 +7,7 @@ use super::{age, age_of};
 use crate::kinds::Resource;
 use crate::selector::text_of;
 
-/// The cells of an object, in the order of its columns; `None` for kinds that have no cells of their own.
+/// Returns the cells of an object, in the order of its columns; `None` for kinds without cells of their own.
 pub(super) fn of(resource: &Resource, object: &Value, now: Timestamp) -> Option<Vec<Value>> {
     let cells = Cells { object, now };
     let full = resource.full_name();
@@ -68,12 +68,12 @@ impl Cells<'_> {
         json!(age_of(self.at("/metadata/creationTimestamp"), self.now))
     }
 
-    /// A text, or empty.
+    /// Returns a text, or an empty one.
     fn plain(&self, pointer: &str) -> String {
         self.at(pointer).as_str().unwrap_or_default().to_owned()
     }
 
-    /// A text as a cell.
+    /// Returns a text as a cell.
     fn text(&self, pointer: &str) -> Value {
         json!(self.plain(pointer))
     }
@@ -198,7 +198,7 @@ impl Cells<'_> {
         cells
     }
 
-    /// The word that says how a Pod fares.
+    /// Returns the `STATUS` of a Pod, as kubectl shows it.
     fn pod_status(&self, statuses: &[&Value]) -> String {
         let mut reason = self.plain("/status/phase");
         let own = self.plain("/status/reason");

@@ -1,4 +1,4 @@
-//! Objects as rows, as `kubectl get` shows them.
+//! Tables: objects as rows, as `kubectl get` shows them.
 
 mod cells;
 
@@ -11,7 +11,7 @@ use crate::kinds::Column;
 use crate::store::Object;
 use crate::write::Target;
 
-/// Writes the rest of a Table after its metadata: columns, rows and the closing brace.
+/// Writes the Table behind its metadata: columns, rows and the closing brace.
 pub(crate) fn write_body<'a>(
     out: &mut Vec<u8>,
     inner: &Inner,
@@ -83,7 +83,7 @@ fn cells_of(inner: &Inner, target: &Target, columns: &[Column], object: &Value, 
     columns.iter().map(cell).collect()
 }
 
-/// How long ago a time was.
+/// Returns the age of a time.
 fn age_of(time: &Value, now: Timestamp) -> String {
     match time.as_str().and_then(|text| text.parse::<Timestamp>().ok()) {
         Some(time) => age(now.duration_since(time).as_secs()),
@@ -91,7 +91,7 @@ fn age_of(time: &Value, now: Timestamp) -> String {
     }
 }
 
-/// A duration as kubectl shows it: `duration.HumanDuration`.
+/// Formats a duration as kubectl does: `duration.HumanDuration`.
 fn age(seconds: i64) -> String {
     let pair = |large: i64, large_unit: &str, small: i64, small_unit: &str| match small {
         0 => format!("{large}{large_unit}"),
@@ -116,7 +116,7 @@ fn age(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn ages_are_as_kubectl_shows_them() {
+    fn ages_are_formatted_as_in_kubectl() {
         let cases = [
             (0, "0s"),
             (119, "119s"),

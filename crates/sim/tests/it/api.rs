@@ -1,4 +1,4 @@
-//! Plain HTTP, to the simulated server and to the real one alike.
+//! A plain HTTP client, for the simulated server and the real one alike.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -27,12 +27,12 @@ pub(crate) const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 pub(crate) const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 pub(crate) const PARTIALS: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
-/// How long anything may take that is to happen.
+/// The maximum time to wait for an expected event.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 type Sender = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// An API server and two who may log in to it: an administrator, and `reader` of the group `readers`, without rights.
+/// An API server and two of its users: an administrator, and `reader` of the group `readers`, without roles.
 #[derive(Clone)]
 pub(crate) struct Api {
     client: Sender,
@@ -44,7 +44,7 @@ pub(crate) struct Api {
     pub(crate) patience: Duration,
 }
 
-/// A request to be sent.
+/// A request to send.
 #[derive(Clone)]
 pub(crate) struct Call<'a> {
     api: &'a Api,
@@ -66,7 +66,7 @@ pub(crate) struct Reply {
     what: String,
 }
 
-/// A watch that is open.
+/// An open watch.
 pub(crate) struct Watch {
     body: Incoming,
     rest: Vec<u8>,
@@ -110,13 +110,13 @@ impl Api {
         }
     }
 
-    /// The same server over connections of its own.
+    /// Returns a client of the same server with connections of its own.
     pub(crate) fn apart(&self) -> Api {
         let fresh = Api::new(&self.url, &self.authority, &self.admin, &self.reader);
         Api { client: fresh.client, ..self.clone() }
     }
 
-    /// A name that nobody else uses.
+    /// Returns a unique name.
     pub(crate) fn unique(&self, prefix: &str) -> String {
         format!("{prefix}-{}-{}", std::process::id(), self.next.fetch_add(1, Ordering::Relaxed))
     }
@@ -173,20 +173,20 @@ impl Api {
         Ok(Watch { body: response.into_body(), rest: Vec::new(), headers, patience: self.patience })
     }
 
-    /// A new namespace.
+    /// Creates a namespace and returns its name.
     pub(crate) async fn namespace(&self) -> Result<String> {
         let name = self.unique("conf");
         self.post("/api/v1/namespaces", json!({"metadata": {"name": name}})).await?.ok()?;
         Ok(name)
     }
 
-    /// The path of the ConfigMaps of a new namespace.
+    /// Returns the path of the ConfigMaps of a new namespace.
     pub(crate) async fn maps(&self) -> Result<String> {
         Ok(format!("/api/v1/namespaces/{}/configmaps", self.namespace().await?))
     }
 
-    /// Defines a kind `Widget` and waits until it is served. Gives the path of its version `v1` in a new namespace, and
-    /// the name of the definition.
+    /// Defines a kind `Widget` and waits until it is served. Returns the path of its version `v1` in a new namespace,
+    /// and the name of the definition.
     pub(crate) async fn widgets(&self, change: impl FnOnce(&mut Value)) -> Result<Widgets> {
         let group = format!("{}.example.com", self.unique("g"));
         let mut definition = json!({
@@ -219,7 +219,7 @@ impl Api {
         Ok(Widgets { group, name, namespace, path })
     }
 
-    /// Waits until something holds.
+    /// Waits until a condition holds.
     pub(crate) async fn until<F: Future<Output = Result<bool>>>(
         &self,
         what: &str,
@@ -238,7 +238,7 @@ impl Api {
     }
 }
 
-/// A custom resource of a test.
+/// Returns a custom resource for a test.
 pub(crate) struct Widgets {
     pub(crate) group: String,
     pub(crate) name: String,
@@ -268,7 +268,7 @@ impl Call<'_> {
         self.body(JSON, body.to_string())
     }
 
-    /// With another token, or none.
+    /// Sets another token, or none.
     pub(crate) fn by(mut self, token: Option<&str>) -> Self {
         self.token = token.map(str::to_owned);
         self
@@ -297,7 +297,7 @@ impl Call<'_> {
         let begun = std::time::Instant::now();
         loop {
             let reply = self.clone().send_once().await?;
-            // What a kind says that was defined a moment ago, for a moment; clients ask again.
+            // A kind that was defined a moment ago may return this for a moment; clients retry.
             let is_early = reply.code == 429 && reply.text.contains("storage is (re)initializing");
             if !is_early || begun.elapsed() > self.api.patience {
                 return Ok(reply);
@@ -322,7 +322,7 @@ impl Call<'_> {
 }
 
 impl Reply {
-    /// It must have worked.
+    /// Asserts success.
     pub(crate) fn ok(self) -> Result<Reply> {
         ensure!((200..300).contains(&self.code), "{}: {} {}", self.what, self.code, self.text);
         Ok(self)
@@ -333,7 +333,7 @@ impl Reply {
         Ok(self)
     }
 
-    /// It must be a Status like this.
+    /// Asserts that the answer is a Status with this code, reason and message.
     pub(crate) fn fails(&self, code: u16, reason: &str, message: &str) -> Result<&Reply> {
         self.code(code)?.is("/kind", "Status")?.is("/status", "Failure")?.is("/code", code)?;
         if !reason.is_empty() {
@@ -376,12 +376,12 @@ impl Reply {
         self.at("/items").as_array().map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The names of the items.
+    /// Returns the names of the items.
     pub(crate) fn names(&self) -> Vec<&str> {
         self.items().iter().filter_map(|item| item["metadata"]["name"].as_str()).collect()
     }
 
-    /// The item of this name.
+    /// Returns the item with this name.
     pub(crate) fn find<'a>(&'a self, pointer: &str, key: &str, name: &str) -> Result<&'a Value> {
         let items = self.at(pointer).as_array().with_context(|| format!("{}: no {pointer}", self.what))?;
         let path: Vec<&str> = key.split('.').collect();
@@ -391,7 +391,7 @@ impl Reply {
 }
 
 impl Watch {
-    /// The next event, or `None` at the end.
+    /// Returns the next event, or `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Value>> {
         let patience = self.patience;
         tokio::time::timeout(patience, self.read()).await.context("the watch says nothing")?
@@ -415,7 +415,7 @@ impl Watch {
         }
     }
 
-    /// The next event must be of this type and about this object.
+    /// Asserts the type and the object of the next event.
     pub(crate) async fn expect(&mut self, kind: &str, name: &str) -> Result<Value> {
         let event = self.next().await?.context("the watch ended")?;
         ensure!(
@@ -425,7 +425,7 @@ impl Watch {
         Ok(event["object"].clone())
     }
 
-    /// All events to the end.
+    /// Returns all events up to the end.
     pub(crate) async fn rest(&mut self) -> Result<Vec<Value>> {
         let mut events = Vec::new();
         while let Some(event) = self.next().await? {
@@ -435,17 +435,17 @@ impl Watch {
     }
 }
 
-/// A ConfigMap.
+/// Returns a ConfigMap.
 pub(crate) fn map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "1"}})
 }
 
-/// A ConfigMap with labels.
+/// Returns a ConfigMap with labels.
 pub(crate) fn labelled(name: &str, labels: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}})
 }
 
-/// A Deployment that wants no Pods.
+/// Returns a Deployment without replicas.
 pub(crate) fn deployment(name: &str) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},

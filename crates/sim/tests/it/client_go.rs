@@ -1,5 +1,5 @@
-//! Programs over client-go, unchanged, against a simulated cluster: the checks are in `bench/peers/clientgo`, and run
-//! against a real control plane as well, so that they ask for what there is.
+//! Unchanged programs with client-go, against a simulated cluster. The checks are in `bench/peers/clientgo`, and also
+//! run against a real control plane to prove that they test real behaviour.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use taffrail_testkit::kube::{ControlPlane, Options, Programs};
 use taffrail_testkit::peers;
 use tokio::process::Command;
 
-/// The program; `None` where it is not and cannot be built, which is said.
+/// Returns the program; `None`, after a message, if it cannot be built.
 async fn program(test: &str) -> Option<PathBuf> {
     if let Some(why) = peers::unavailable("clientgo").unwrap() {
         let _ = writeln!(std::io::stderr(), "{test}: skipped: {why}");
@@ -20,7 +20,7 @@ async fn program(test: &str) -> Option<PathBuf> {
     Some(built.unwrap_or_else(|error| panic!("{error:#}")))
 }
 
-/// Everything must work but what is said not to be supported, of which these names are known; gives those.
+/// Asserts that every check passes, except those that are reported as unsupported and listed in `known`; returns these.
 fn all_but<'a>(server: &str, output: &Output, known: &[&'a str]) -> Vec<&'a str> {
     let text = String::from_utf8_lossy(&output.stdout);
     let of = |verdict: &str| -> Vec<String> {
@@ -55,13 +55,13 @@ async fn client_go_works_unchanged() {
     let output = Command::new(&program).arg(&kubeconfig).kill_on_drop(true).output().await.unwrap();
     let unsupported =
         ["write: answers in Protobuf", "write: server-side apply", "access: a token for a ServiceAccount"];
-    // A list that is out of date is as wrong as one that is too short.
+    // An outdated list is as wrong as an incomplete one.
     assert_eq!(all_but("the simulated API server", &output, &unsupported), unsupported);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_checks_hold_on_a_real_control_plane() {
-    let test = "the_checks_hold_on_a_real_control_plane";
+async fn client_go_checks_pass_on_a_real_control_plane() {
+    let test = "client_go_checks_pass_on_a_real_control_plane";
     if let Some(why) = Programs::unavailable().unwrap() {
         let _ = writeln!(std::io::stderr(), "{test}: skipped: {why}");
         return;
@@ -73,7 +73,7 @@ async fn the_checks_hold_on_a_real_control_plane() {
     let plane = plane.unwrap_or_else(|error| panic!("{error:#}"));
     let output = Command::new(&program).arg(plane.kubeconfig()).kill_on_drop(true).output().await.unwrap();
     tokio::task::spawn_blocking(move || drop(plane)).await.unwrap();
-    // It remembers for five minutes, has nothing that provisions volumes, and its nodes run no containers.
+    // It keeps history for five minutes, has no provisioner of volumes, and its nodes do not run containers.
     let known = [
         "list: an expired page",
         "watch: from a version that is too old",
@@ -85,8 +85,8 @@ async fn the_checks_hold_on_a_real_control_plane() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_table_of_messages_is_what_kubernetes_has() {
-    let Some(program) = program("the_table_of_messages_is_what_kubernetes_has").await else { return };
+async fn message_table_matches_kubernetes() {
+    let Some(program) = program("message_table_matches_kubernetes").await else { return };
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../object/src");
     let output = Command::new(&program).arg("types").arg(data.join("kinds.tsv")).output().await.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

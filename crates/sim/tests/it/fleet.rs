@@ -1,4 +1,4 @@
-//! What the owner of a fleet can do: time, timelines, trouble, determinism.
+//! The operations of a fleet's owner: time, timelines, faults, determinism.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn api(fleet: &Fleet, cluster: &Cluster) -> Api {
     Api::new(&cluster.url(), fleet.authority(), &cluster.admin().token, "")
 }
 
-/// taffrail's own client.
+/// Connects with taffrail's own client.
 async fn client(cluster: &Cluster) -> Result<Client, taffrail_cluster::ConnectError> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), cluster.kubeconfig()).unwrap();
@@ -49,7 +49,7 @@ fn deployment(cluster: &Cluster) -> Value {
 }
 
 #[tokio::test]
-async fn taffrails_own_client_reads_a_cluster() {
+async fn taffrails_client_reads_a_simulated_cluster() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     cluster.apply_yaml(WEB).unwrap();
@@ -66,7 +66,7 @@ async fn taffrails_own_client_reads_a_cluster() {
 }
 
 #[tokio::test]
-async fn time_stands_still_until_it_is_moved() {
+async fn stepped_time_moves_only_by_advance() {
     let fleet = stepped().nodes(2).start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     cluster.apply_yaml(WEB).unwrap();
@@ -80,7 +80,7 @@ async fn time_stands_still_until_it_is_moved() {
 }
 
 #[tokio::test]
-async fn a_claim_stays_while_a_pod_uses_it_and_goes_after_that() {
+async fn claim_is_protected_while_a_pod_uses_it() {
     let fleet = stepped().nodes(1).start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     let template = "spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}], containers:";
@@ -92,7 +92,7 @@ async fn a_claim_stays_while_a_pod_uses_it_and_goes_after_that() {
     assert!(cluster.delete("v1", "PersistentVolumeClaim", "shop", "data"));
     fleet.advance(Duration::from_secs(30));
     assert!(claim().unwrap()["metadata"]["deletionTimestamp"].is_string());
-    // A namespace waits for neither longer than its Pods take to end.
+    // A namespace waits for neither longer than its Pods take to terminate.
     assert!(cluster.delete("v1", "Namespace", "", "shop"));
     fleet.advance(Duration::from_secs(30));
     assert_eq!(claim(), None);
@@ -100,7 +100,7 @@ async fn a_claim_stays_while_a_pod_uses_it_and_goes_after_that() {
 }
 
 #[tokio::test]
-async fn a_change_by_a_manager_lets_a_deleted_object_go_with_its_last_finalizer() {
+async fn change_by_removes_a_terminating_object_with_its_last_finalizer() {
     let fleet = stepped().managers(true).start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     let map: Value = serde_json::json!({
@@ -117,13 +117,13 @@ async fn a_change_by_a_manager_lets_a_deleted_object_go_with_its_last_finalizer(
     assert!(get().is_some());
     cluster.change_by(&map, "writer", "", |map| map["metadata"]["finalizers"] = serde_json::json!([]));
     assert_eq!(get(), None);
-    // What is gone is not made again.
+    // A removed object is not created again.
     cluster.change_by(&map, "writer", "", |map| map["data"] = serde_json::json!({}));
     assert_eq!(get(), None);
 }
 
 #[tokio::test]
-async fn a_rollout_that_cannot_end_is_late_in_time() {
+async fn stuck_rollout_exceeds_its_progress_deadline() {
     let fleet = stepped().nodes(1).start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     let stuck = WEB.replace(
@@ -143,7 +143,7 @@ async fn a_rollout_that_cannot_end_is_late_in_time() {
 }
 
 #[tokio::test]
-async fn the_same_seed_gives_the_same_cluster() {
+async fn equal_seeds_give_equal_clusters() {
     let mut texts = Vec::new();
     for seed in [5, 5, 6] {
         let fleet = stepped().seed(seed).nodes(3).start().await.unwrap();
@@ -160,7 +160,7 @@ async fn the_same_seed_gives_the_same_cluster() {
 }
 
 #[tokio::test]
-async fn a_timeline_plays_in_its_own_time() {
+async fn timeline_steps_happen_at_their_times() {
     let fleet = stepped().controllers(false).start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     let timeline = Timeline::read(
@@ -203,7 +203,7 @@ async fn a_timeline_plays_in_its_own_time() {
 }
 
 #[tokio::test]
-async fn with_the_handle_the_server_ends() {
+async fn dropping_the_last_handle_stops_the_server() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     let api = api(&fleet, &cluster);
@@ -216,7 +216,7 @@ async fn with_the_handle_the_server_ends() {
 }
 
 #[tokio::test]
-async fn both_protocols_are_spoken() {
+async fn http_1_and_http_2_are_served() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     for protocol in [&b"h2"[..], b"http/1.1"] {
@@ -228,7 +228,7 @@ async fn both_protocols_are_spoken() {
 }
 
 #[tokio::test]
-async fn trouble_comes_and_goes() {
+async fn faults_affect_matching_requests_until_healed() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     let api = api(&fleet, &cluster);
@@ -271,7 +271,7 @@ async fn trouble_comes_and_goes() {
 }
 
 #[tokio::test]
-async fn a_cluster_goes_dark_and_comes_back() {
+async fn unreachable_cluster_returns_after_healing() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     let connected = client(&cluster).await.unwrap();
@@ -285,7 +285,7 @@ async fn a_cluster_goes_dark_and_comes_back() {
 }
 
 #[tokio::test]
-async fn an_expired_certificate_is_told_from_others() {
+async fn expired_certificate_is_reported_as_such() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     cluster.trouble(Trouble::ExpiredCertificate);
@@ -294,7 +294,7 @@ async fn an_expired_certificate_is_told_from_others() {
 }
 
 #[tokio::test]
-async fn a_restored_backup_takes_versions_back() {
+async fn restore_reverts_resource_versions() {
     let fleet = Fleet::builder().controllers(false).start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     let api = api(&fleet, &cluster);
@@ -310,7 +310,7 @@ async fn a_restored_backup_takes_versions_back() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_gone_and_pages_say_how_to_go_on() {
+async fn compacted_history_returns_gone_with_a_new_token() {
     let fleet = Fleet::builder().controllers(false).window(4).start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     let api = api(&fleet, &cluster);
@@ -339,7 +339,7 @@ async fn what_is_forgotten_is_gone_and_pages_say_how_to_go_on() {
 }
 
 #[tokio::test]
-async fn a_lost_namespace_refuses_what_a_timeline_would_do() {
+async fn timeline_ignores_writes_to_a_deleted_namespace() {
     let fleet = stepped().start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     let error = cluster
@@ -355,7 +355,7 @@ async fn a_lost_namespace_refuses_what_a_timeline_would_do() {
 }
 
 #[tokio::test]
-async fn readers_meet_their_rights() {
+async fn reader_is_limited_to_its_roles() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     let reader = cluster.add_user("reader", &["readers"]);
@@ -368,7 +368,7 @@ async fn readers_meet_their_rights() {
     assert_eq!(refused.reason(), Reason::Forbidden, "{refused}");
 }
 
-/// The objects of a namespace that a recording leaves, with their times filled in.
+/// Returns the objects of a namespace at the end of a recording, with their times filled in.
 fn left(recording: &str, begun: &str) -> Vec<Value> {
     let mut left: Vec<Value> = Vec::new();
     let is = |one: &Value, other: &Value| {
@@ -409,7 +409,7 @@ fn left(recording: &str, begun: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_recording_ends_as_the_real_cluster_did() {
+async fn replayed_recording_ends_in_the_recorded_state() {
     const RECORDING: &str = include_str!("../timelines/rollout.yaml");
     let fleet = stepped().controllers(false).start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
@@ -442,7 +442,7 @@ async fn a_recording_ends_as_the_real_cluster_did() {
 }
 
 #[tokio::test]
-async fn nonsense_is_answered_and_harms_nobody() {
+async fn malformed_requests_are_answered_without_a_panic() {
     let fleet = Fleet::builder().nodes(1).pace(Pace::Stepped).start().await.unwrap();
     let nonsense = [
         json!("x"),
@@ -601,7 +601,7 @@ async fn nonsense_is_answered_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_settled_cluster_rests() {
+async fn settled_cluster_makes_no_changes() {
     let fleet = stepped().nodes(2).start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     cluster.apply_yaml(WEB).unwrap();
@@ -613,7 +613,7 @@ async fn a_settled_cluster_rests() {
         .apply(odd("b", json!({"selector": {"x": "y"}, "template": {"metadata": {}, "spec": {}}})))
         .unwrap();
     cluster.apply(odd("c", json!({"selector": {}, "template": {"metadata": {"labels": 5}}}))).unwrap();
-    // Until the last Event has gone, which is the last thing to happen.
+    // The expiry of the last Event is the last change.
     fleet.advance(Duration::from_secs(2 * 3600));
     let version = cluster.resource_version();
     fleet.advance(Duration::from_secs(3600));
@@ -630,11 +630,11 @@ async fn a_settled_cluster_rests() {
 }
 
 #[tokio::test]
-async fn a_recording_is_played_word_for_word() {
+async fn verbatim_fleet_replays_a_recording_unchanged() {
     let fleet = stepped().verbatim(true).controllers(false).start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     assert_eq!(cluster.object_count(), 0, "it begins empty");
-    // A namespace that is to go, in which something changes, and a Pod whose owner nobody has seen.
+    // A namespace that is being deleted, in which an object changes, and a Pod whose owner does not exist.
     let managers = json!([{"manager": "flux", "time": "2026-03-01T11:00:00Z"}]);
     let namespace = json!({
         "apiVersion": "v1", "kind": "Namespace",

@@ -1,4 +1,4 @@
-//! kubectl as people use it, unchanged, against a simulated cluster.
+//! Unchanged kubectl, with the commands that people use, against a simulated cluster.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ metadata: {name: web, namespace: shop}
 spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 ";
 
-/// A cluster, and a kubectl that talks to it.
+/// A cluster, and a kubectl for it.
 struct Kubectl {
     program: PathBuf,
     folder: tempfile::TempDir,
@@ -40,9 +40,9 @@ struct Kubectl {
 }
 
 impl Kubectl {
-    /// `None` where there is no kubectl, which is said.
+    /// Starts a cluster; `None`, after a message, if there is no kubectl.
     async fn start(test: &str) -> Option<Kubectl> {
-        // It is built with the control plane; without that it would take minutes to have it.
+        // It is built with the control plane; building that first would take minutes.
         if let Some(why) = Programs::unavailable().unwrap() {
             let _ = writeln!(std::io::stderr(), "{test}: skipped: {why}");
             return None;
@@ -75,7 +75,7 @@ impl Kubectl {
         (output.status.success(), String::from_utf8(text).unwrap())
     }
 
-    /// It must work and say this.
+    /// Asserts that a command succeeds with this output.
     async fn says(&self, arguments: &str, parts: &[&str]) -> String {
         let (worked, text) = self.run(arguments).await;
         assert!(worked, "kubectl {arguments}\n{text}");
@@ -85,7 +85,7 @@ impl Kubectl {
         text
     }
 
-    /// It must be refused with these words.
+    /// Asserts that a command fails with this message.
     async fn fails(&self, arguments: &str, part: &str) {
         let (worked, text) = self.run(arguments).await;
         assert!(!worked && text.contains(part), "kubectl {arguments}: no {part:?} in\n{text}");
@@ -93,8 +93,8 @@ impl Kubectl {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rollout_is_watched_changed_and_taken_back() {
-    let Some(kubectl) = Kubectl::start("a_rollout_is_watched_changed_and_taken_back").await else { return };
+async fn kubectl_rolls_out_and_undoes_a_deployment() {
+    let Some(kubectl) = Kubectl::start("kubectl_rolls_out_and_undoes_a_deployment").await else { return };
     let done = "\"web\" successfully rolled out";
     kubectl.says("rollout status deployment/web -n shop --timeout=60s", &[done]).await;
     kubectl
@@ -121,8 +121,8 @@ async fn a_rollout_is_watched_changed_and_taken_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn objects_are_described_marked_and_deleted() {
-    let Some(kubectl) = Kubectl::start("objects_are_described_marked_and_deleted").await else { return };
+async fn kubectl_describes_labels_and_deletes() {
+    let Some(kubectl) = Kubectl::start("kubectl_describes_labels_and_deletes").await else { return };
     kubectl.says("rollout status deployment/web -n shop --timeout=60s", &[]).await;
     let described =
         ["Replicas:               2 desired | 2 updated | 2 total | 2 available", "ScalingReplicaSet"];
@@ -151,12 +151,12 @@ async fn objects_are_described_marked_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn kinds_rights_and_new_objects() {
-    let Some(kubectl) = Kubectl::start("kinds_rights_and_new_objects").await else { return };
+async fn kubectl_lists_kinds_and_checks_permissions() {
+    let Some(kubectl) = Kubectl::start("kubectl_lists_kinds_and_checks_permissions").await else { return };
     kubectl
         .says("api-resources --api-group=apps", &["deployments", "deploy", "apps/v1", "true", "Deployment"])
         .await;
-    // The second time discovery comes from kubectl's cache, told to be unchanged.
+    // The second time kubectl uses its cached discovery, after the server reports it as unchanged.
     kubectl.says("api-resources --api-group=apps", &["deployments"]).await;
     kubectl.says("version", &["Server Version: v1.36.3"]).await;
     kubectl.says("auth can-i delete pods", &["yes"]).await;
@@ -204,8 +204,8 @@ spec:
 ";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sets_are_rolled_out_changed_and_taken_back() {
-    let Some(kubectl) = Kubectl::start("sets_are_rolled_out_changed_and_taken_back").await else { return };
+async fn kubectl_rolls_out_and_undoes_sets() {
+    let Some(kubectl) = Kubectl::start("kubectl_rolls_out_and_undoes_sets").await else { return };
     let manifest = kubectl.folder.path().join("sets.yaml");
     let apply = format!("apply -f {}", manifest.display());
     let (set, daemons) =
@@ -236,7 +236,7 @@ async fn sets_are_rolled_out_changed_and_taken_back() {
     kubectl.says(set, &["2 new pods have been updated"]).await;
     kubectl.says("scale sts db --replicas=1 -n shop", &["scaled"]).await;
     kubectl.says("wait --for=delete pod/db-1 -n shop --timeout=60s", &["condition met"]).await;
-    // What a Pod had is kept for when it comes back.
+    // The volumes of a Pod are kept for its return.
     kubectl.says("get pvc data-db-1 -n shop", &["Bound"]).await;
     kubectl
         .says("describe sts db -n shop", &["1 desired | 1 total", "create Pod db-0 in StatefulSet db"])
@@ -247,8 +247,8 @@ async fn sets_are_rolled_out_changed_and_taken_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_create_makes_is_taken() {
-    let Some(kubectl) = Kubectl::start("whatever_create_makes_is_taken").await else { return };
+async fn kubectl_create_generators_are_accepted() {
+    let Some(kubectl) = Kubectl::start("kubectl_create_generators_are_accepted").await else { return };
     for (arguments, made) in [
         ("deployment made --image=example.com/a:1 --replicas=2 --port=80", "deployment.apps/made"),
         ("job once --image=example.com/a:1", "job.batch/once"),
@@ -297,8 +297,8 @@ async fn whatever_create_makes_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn logs_fields_pages_and_what_is_refused() {
-    let Some(kubectl) = Kubectl::start("logs_fields_pages_and_what_is_refused").await else { return };
+async fn kubectl_logs_fields_pages_and_errors() {
+    let Some(kubectl) = Kubectl::start("kubectl_logs_fields_pages_and_errors").await else { return };
     kubectl.says("rollout status deployment/web -n shop --timeout=60s", &[]).await;
     kubectl.says("logs deployment/web -n shop", &["starting example.com/web:1", "ready"]).await;
     kubectl.says("logs -f -l app=web -n shop --tail=1 --prefix", &["/main] ready"]).await;
@@ -330,12 +330,12 @@ async fn logs_fields_pages_and_what_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_are_watched() {
-    let Some(kubectl) = Kubectl::start("changes_are_watched").await else { return };
+async fn kubectl_watches_changes() {
+    let Some(kubectl) = Kubectl::start("kubectl_watches_changes").await else { return };
     let watching = kubectl.command("get configmaps -n shop --watch-only --output-watch-events");
     let mut watching = { watching }.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
-    // Nothing says that the watch has begun but that it tells of something.
+    // Only an event shows that the watch has begun.
     let making = async {
         for number in 0.. {
             kubectl.says(&format!("create configmap seen-{number} -n shop"), &["created"]).await;

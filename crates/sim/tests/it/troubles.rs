@@ -1,4 +1,4 @@
-//! What goes wrong in a simulated cluster by itself: nodes, quotas, images, and timelines that come round again.
+//! Faults inside a simulated cluster: nodes, quotas, images, and timelines that repeat.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ fn condition(object: &Value, kind: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_lost_node_takes_its_pods_and_gives_them_back() {
+async fn pods_of_a_lost_node_are_evicted_and_return() {
     let (fleet, cluster) = cluster(1).await;
     assert_eq!(web(&cluster)["status"]["readyReplicas"], 3);
     let lost = "- {patch: {apiVersion: v1, kind: Node, metadata: {name: node-1}}, with: {metadata: {annotations: {taffrail.dev/simulate: lost}}}}";
@@ -58,7 +58,7 @@ async fn a_lost_node_takes_its_pods_and_gives_them_back() {
     assert_eq!(web(&cluster)["status"]["readyReplicas"], 3);
     assert!(cluster.get("v1", "Node", "", "node-1").unwrap()["spec"].get("taints").is_none());
 
-    // For longer than Pods tolerate: they are deleted, and nobody hears that they end.
+    // For longer than Pods tolerate: they are deleted, but their kubelet does not report their end.
     patch(&fleet, &cluster, lost);
     fleet.advance(Duration::from_secs(310));
     let before = cluster.object_count();
@@ -70,7 +70,7 @@ async fn a_lost_node_takes_its_pods_and_gives_them_back() {
 }
 
 #[tokio::test]
-async fn a_full_quota_refuses_pods_until_there_is_room() {
+async fn full_quota_refuses_pods_until_there_is_room() {
     let (fleet, cluster) = cluster(1).await;
     let quota = json!({
         "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team", "namespace": "shop"},
@@ -94,7 +94,7 @@ async fn a_full_quota_refuses_pods_until_there_is_room() {
     );
     let used = cluster.get("v1", "ResourceQuota", "shop", "team").unwrap();
     assert_eq!(used["status"]["used"]["pods"], "4");
-    // It is tried again and again, and the first refusal stays the one that is told.
+    // The creation is retried, and the condition keeps the first refusal.
     let version = cluster.resource_version();
     fleet.advance(Duration::from_secs(60));
     assert_eq!(condition(&web(&cluster), "ReplicaFailure")["message"], message);
@@ -109,7 +109,7 @@ async fn a_full_quota_refuses_pods_until_there_is_room() {
 }
 
 #[tokio::test]
-async fn an_image_that_nobody_has_is_waited_for() {
+async fn missing_image_backs_off() {
     let (fleet, cluster) = cluster(1).await;
     let image = |tag: u32| {
         format!(
@@ -126,7 +126,7 @@ async fn an_image_that_nobody_has_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_timeline_comes_round_again_and_knows_generations_and_faults() {
+async fn repeated_timeline_fills_in_generations_and_sets_faults() {
     let (fleet, cluster) = cluster(0).await;
     let mut changes = cluster.changes();
     cluster.play_again(Duration::from_secs(100), |round| {
@@ -142,7 +142,7 @@ async fn a_timeline_comes_round_again_and_knows_generations_and_faults() {
         Timeline::read(&text).unwrap()
     });
     assert_eq!(web(&cluster)["spec"]["replicas"], 5);
-    // The generation is the one after the step.
+    // The generation is that after the step.
     let seen = web(&cluster)["metadata"]["annotations"]["seen"].clone();
     assert!(seen.is_u64() && seen.as_u64() <= web(&cluster)["metadata"]["generation"].as_u64(), "{seen}");
     fleet.advance(Duration::from_secs(5));
@@ -152,7 +152,7 @@ async fn a_timeline_comes_round_again_and_knows_generations_and_faults() {
         use std::io::Read;
         let mut stream = std::net::TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
-        // A server that is there waits for the client to speak.
+        // A reachable server waits for the client to speak first.
         matches!(stream.read(&mut [0]), Ok(0)) || stream.take_error().unwrap().is_some()
     };
     fleet.advance(Duration::from_secs(6));
@@ -168,7 +168,7 @@ async fn a_timeline_comes_round_again_and_knows_generations_and_faults() {
 }
 
 #[tokio::test]
-async fn time_is_held_until_it_is_released_and_moved_on_at_any_pace() {
+async fn held_time_passes_only_by_advance_until_released() {
     let fleet = Fleet::builder().held().start().await.unwrap();
     let cluster = fleet.cluster("one").await.unwrap();
     let start = fleet.clock().now();
@@ -188,7 +188,7 @@ async fn time_is_held_until_it_is_released_and_moved_on_at_any_pace() {
 }
 
 #[tokio::test]
-async fn events_go_after_an_hour_and_leases_are_no_news() {
+async fn events_expire_after_an_hour_and_lease_renewals_are_not_changes() {
     let (fleet, cluster) = cluster(1).await;
     let events = || cluster.object_count();
     let before = events();

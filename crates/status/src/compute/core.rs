@@ -7,7 +7,7 @@ use super::{ComputeError, Subject, fields};
 use crate::assess::elapsed;
 use crate::verdict::Verdict;
 
-/// How long a Pod may wait for the scheduler before that is a failure.
+/// Time that a Pod may wait for the scheduler before that is a failure.
 const SCHEDULE_WINDOW: SignedDuration = SignedDuration::from_secs(15);
 
 pub(super) fn service(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeError> {
@@ -73,13 +73,13 @@ pub(super) fn pod(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeError> {
     }
 }
 
-/// When the Pod was created; an unreadable time counts as long ago.
+/// Returns the creation time of the Pod; an unreadable one counts as long ago.
 fn created(subject: &Subject<'_, '_>) -> Timestamp {
     let text = subject.object.text(&["metadata", "creationTimestamp"]);
     text.parse().unwrap_or(Timestamp::MIN)
 }
 
-/// The names of the containers that wait in a crash loop, in the order of their statuses.
+/// Returns the names of the containers that wait in a crash loop, in the order of their statuses.
 fn crash_looping(subject: &Subject<'_, '_>) -> Result<Vec<String>, ComputeError> {
     let statuses = fields::container_statuses(subject.object)?;
     let mut names = Vec::new();

@@ -1,7 +1,7 @@
 //! kstatus: the status of an object from the object alone.
 //!
-//! The order of the rules, their reasons and messages are those of `Compute` in kstatus; the first
-//! rule that answers decides. Numbers wrap where Go's do.
+//! The order of the rules, their reasons and messages are those of `Compute` in kstatus; the first rule that applies
+//! decides. Numbers wrap where Go's do.
 
 mod apiextensions;
 mod apps;
@@ -19,7 +19,7 @@ use taffrail_object::json::Kind;
 use crate::assess::Costs;
 use crate::verdict::Verdict;
 
-/// Which of the two lines of kstatus to follow where they differ.
+/// The variant of kstatus to follow where the two differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fork {
     /// `github.com/fluxcd/cli-utils`
@@ -29,29 +29,29 @@ pub enum Fork {
     KubernetesSigs,
 }
 
-/// Why no status can be computed: the object is not shaped as its kind is.
+/// The error for an object that does not have the structure of its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ComputeError {
-    /// A field has a type it cannot have.
+    /// A field has the wrong type.
     WrongType {
         /// Keys from the root to the field.
         path: &'static [&'static str],
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
-        /// What it is.
+        /// The actual type.
         found: Kind,
     },
-    /// A condition, or a field of one, has a type it cannot have.
+    /// A condition, or one of its fields, has the wrong type.
     BadCondition {
         /// The field, or `None` for the condition itself.
         field: Option<&'static str>,
-        /// What it is.
+        /// The actual type.
         found: Kind,
     },
-    /// A container status is not shaped like one.
+    /// A container status does not have the structure of one.
     BadContainerStatus,
-    /// A Pod is in a phase that does not exist.
+    /// A Pod is in an unknown phase.
     UnknownPhase(String),
 }
 
@@ -93,7 +93,7 @@ fn name_of(kind: Kind) -> &'static str {
     }
 }
 
-/// What the rule of a kind gets to see.
+/// The object and the context that the rule of a kind receives.
 struct Subject<'o, 'a> {
     object: &'o Object<'a>,
     conditions: Vec<ObjectCondition<'a>>,
@@ -118,7 +118,7 @@ impl Subject<'_, '_> {
 /// A rule for one kind.
 type KindRule = fn(&Subject<'_, '_>) -> Result<Verdict, ComputeError>;
 
-/// The kinds that kstatus has rules for, by group and kind.
+/// The kinds for which kstatus has rules, by group and kind.
 pub const BUILT_IN: [(&str, &str); 16] = [
     ("", "ConfigMap"),
     ("", "PersistentVolumeClaim"),
@@ -138,7 +138,7 @@ pub const BUILT_IN: [(&str, &str); 16] = [
     ("policy", "PodDisruptionBudget"),
 ];
 
-/// The rule for a kind, whatever its version.
+/// Returns the rule for a kind, whatever its version.
 fn rule_for(object: &Object<'_>) -> Option<KindRule> {
     Some(match (object.group(), object.kind()) {
         ("", "Service") => core::service,
@@ -167,7 +167,7 @@ fn always_ready(rule: &'static str) -> Verdict {
     Verdict::current("Resource is always ready", rule)
 }
 
-/// The status of `object` as kstatus computes it.
+/// Computes the status of `object` as kstatus does.
 pub(crate) fn compute(
     object: &Object<'_>,
     now: Timestamp,
@@ -180,7 +180,7 @@ pub(crate) fn compute(
     }
     let generation = metadata.generation()?;
     let status = ObjectStatus::of(object)?;
-    // InProgress while the controller has not seen the newest generation; both numbers must be there.
+    // InProgress while the controller has not observed the newest generation; both numbers must exist.
     if let Some(generation) = generation
         && let Some(observed) = status.observed_generation()?
         && generation != observed

@@ -21,7 +21,7 @@ pub(super) fn write(folder: &Path, name: &str) -> Result<()> {
     let mut request = vec!["req", "-subj", &subject, "-keyout", "tls.key", "-out", "tls.csr"];
     request.extend(curve);
     openssl(folder, &request)?;
-    // The names by which Pods would call the API server, and those by which this machine does.
+    // The names that Pods would use for the API server, and those that this machine uses.
     let extensions = "basicConstraints=CA:FALSE\nkeyUsage=digitalSignature\nextendedKeyUsage=serverAuth\n\
                       subjectAltName=DNS:localhost,DNS:kubernetes.default.svc,IP:127.0.0.1,IP:10.0.0.1\n";
     fs::write(folder.join("tls.ext"), extensions)

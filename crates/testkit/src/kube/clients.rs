@@ -1,4 +1,4 @@
-//! What is done to a running control plane: kubectl and helm of the same build, and what tests need most often.
+//! Operations on a running control plane: kubectl and helm of the same build, and the actions that tests use most.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -10,8 +10,8 @@ use super::ControlPlane;
 use super::cluster::STOPPED;
 use super::programs::Programs;
 
-/// A client of this build that neither reads the user's own configuration nor leaves caches in the home folder: the
-/// cached discovery of an earlier control plane on the same port would be wrong here.
+/// Returns a command for a client of this build that neither reads the user's own configuration nor writes caches to
+/// the home folder: cached discovery of an earlier control plane on the same port would be wrong here.
 pub(super) fn client(programs: &Programs, program: &str, folder: &Path, kubeconfig: &Path) -> Command {
     let mut command = Command::new(programs.path(program));
     command
@@ -25,7 +25,11 @@ pub(super) fn client(programs: &Programs, program: &str, folder: &Path, kubeconf
     command
 }
 
-/// Runs a command with this standard input, and gives its standard output, or an error with what it said.
+/// Runs a command with this standard input and returns its standard output.
+///
+/// # Errors
+///
+/// If it fails; with its standard error.
 pub(super) fn run(command: &mut Command, input: &str) -> Result<String> {
     let shown = shown(command);
     let output = feed(command, input).with_context(|| format!("cannot run `{shown}`"))?;
@@ -41,13 +45,13 @@ fn feed(command: &mut Command, input: &str) -> std::io::Result<Output> {
     }
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     if let Some(mut pipe) = child.stdin.take() {
-        // A command that does not read to the end says why in its own words.
+        // A command that does not read to the end reports the reason itself.
         let _ = pipe.write_all(input.as_bytes());
     }
     child.wait_with_output()
 }
 
-/// The program's name and its arguments.
+/// Returns the program's name and its arguments, for messages.
 fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let mut text = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned();
@@ -59,25 +63,25 @@ fn shown(command: &Command) -> String {
 }
 
 impl ControlPlane {
-    /// A kubectl command for a cluster, as the administrator.
+    /// Returns a kubectl command for a cluster, as the administrator.
     pub fn kubectl_command(&self, context: &str) -> Command {
         let mut command = client(&self.programs, "kubectl", &self.state.folder, self.kubeconfig());
         command.args(["--context", context]);
         command
     }
 
-    /// What kubectl answers.
+    /// Runs kubectl and returns its output.
     pub fn kubectl(&self, context: &str, arguments: &[&str]) -> Result<String> {
         run(self.kubectl_command(context).args(arguments), "")
     }
 
-    /// What helm answers.
+    /// Runs helm and returns its output.
     pub fn helm(&self, context: &str, arguments: &[&str]) -> Result<String> {
         let mut command = client(&self.programs, "helm", &self.state.folder, self.kubeconfig());
         run(command.args(["--kube-context", context]).args(arguments), "")
     }
 
-    /// Applies manifests on the server's side, as `kubectl apply --server-side` does. Their status is left as it is.
+    /// Applies manifests as `kubectl apply --server-side` does, without their status.
     pub fn apply(&self, context: &str, manifests: &str) -> Result<()> {
         run(
             self.kubectl_command(context).args(["apply", "--server-side", "--force-conflicts", "-f", "-"]),
@@ -86,18 +90,18 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Applies the status of manifests through their `/status` subresource, as a controller does.
+    /// Applies the status of manifests through the `/status` subresource, as a controller does.
     ///
-    /// The objects must be there. In place of `observedGeneration` fields that a manifest cannot know, write what the
-    /// object will have: 1 for one that was just created.
+    /// The objects must exist. Set `observedGeneration` to the generation that the object will have: 1 for one that was
+    /// just created.
     pub fn apply_status(&self, context: &str, manifests: &str) -> Result<()> {
         let arguments = ["apply", "--server-side", "--force-conflicts", "--subresource=status", "-f", "-"];
         run(self.kubectl_command(context).args(arguments), manifests)?;
         Ok(())
     }
 
-    /// Applies manifests, and then the status of those that have one in the text, as a cluster looks when the
-    /// controllers of their kinds have done their work.
+    /// Applies manifests, and then the status of those that have one in the text, as if the controllers of their kinds
+    /// had run.
     pub fn apply_with_status(&self, context: &str, manifests: &str) -> Result<()> {
         self.apply(context, manifests)?;
         let with_status: Vec<&str> =
@@ -116,11 +120,11 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Lets the node of a cluster die: nobody renews its lease any more, and the Pods that it has stay as they are, even
-    /// when they are deleted. The node lifecycle controller finds it out by itself, after its grace period of 50 s.
+    /// Stops a node of a cluster: its lease is no longer renewed, and its Pods stay as they are, even when they are
+    /// deleted. The node lifecycle controller notices by itself, after its grace period of 50 s.
     pub fn stop_node(&self, context: &str, node: &str) -> Result<()> {
         self.annotate_pods_of(context, node, STOPPED)?;
-        // kwok renews no lease that somebody else holds, before it expires.
+        // kwok does not renew a lease of another holder before it expires.
         self.patch_lease(
             context,
             node,
@@ -128,7 +132,7 @@ impl ControlPlane {
         )
     }
 
-    /// Lets a node that was stopped come back.
+    /// Restarts a node that was stopped.
     pub fn start_node(&self, context: &str, node: &str) -> Result<()> {
         self.patch_lease(context, node, r#"{"spec": {"holderIdentity": null}}"#)?;
         let key = STOPPED.split_once('=').map_or(STOPPED, |(key, _)| key);
@@ -145,14 +149,14 @@ impl ControlPlane {
         self.kubectl(context, &arguments).map(drop)
     }
 
-    /// Makes a namespace and waits until Pods can be created in it: they need its default ServiceAccount.
+    /// Creates a namespace and waits until Pods can be created in it: they need its default ServiceAccount.
     pub fn create_namespace(&self, context: &str, name: &str) -> Result<()> {
         self.apply(context, &format!("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {name}\n"))?;
         self.wait(context, &["--for=create", "serviceaccount/default", "-n", name])
     }
 }
 
-/// The documents of a YAML text in which `---` stands on lines of its own.
+/// Splits a YAML text into documents at lines of `---`.
 fn documents(manifests: &str) -> impl Iterator<Item = &str> {
     manifests.split("\n---\n").map(|document| document.trim_start_matches("---\n"))
 }
@@ -162,7 +166,7 @@ mod tests {
     use super::documents;
 
     #[test]
-    fn documents_are_parted_by_lines_of_their_own() {
+    fn documents_are_split_at_separator_lines() {
         let parts: Vec<&str> = documents("---\na: 1\n---\nb: |\n  ---\n  c\n").collect();
         assert_eq!(parts, ["a: 1", "b: |\n  ---\n  c\n"]);
     }

@@ -1,4 +1,4 @@
-//! The arguments of each program, and the files they read.
+//! The arguments of each program, and the files that they read.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,13 +11,13 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::state::{KUBECONFIG_MARK, Member};
 
-/// The annotation of Pods whose kubelet has stopped: nobody writes their status or ends them any more.
+/// The annotation of Pods whose kubelet has stopped: their status is no longer written, and they are not terminated.
 pub(super) const STOPPED: &str = "taffrail.dev/kubelet=stopped";
 
-/// Where an API server that is audited notes its requests, a JSON object a line.
+/// The file in which an audited API server logs its requests, a JSON object a line.
 pub const AUDIT_LOG: &str = "audit.log";
 
-/// All requests, without their bodies; those that last are noted when they begin.
+/// An audit policy that logs all requests without their bodies; long-running ones when they begin.
 const AUDIT_POLICY: &str = "\
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -26,28 +26,28 @@ rules:
   - level: Metadata
 ";
 
-/// What makes an API server note all requests; writes the file that says which.
+/// Returns the arguments that make an API server log all requests; writes the policy file that they name.
 pub(super) fn audit(folder: &Path) -> Result<Vec<String>> {
     let policy = folder.join("audit-policy.yaml");
     fs::write(&policy, AUDIT_POLICY).with_context(|| format!("cannot write {}", policy.display()))?;
     Ok(vec![
         format!("--audit-policy-file={}", policy.display()),
         format!("--audit-log-path={}", folder.join(AUDIT_LOG).display()),
-        // Written at once, or a reader would wait for the next batch.
+        // Written immediately, so that readers do not wait for the next batch.
         "--audit-log-mode=blocking".to_owned(),
     ])
 }
 
 /// The tokens of one cluster's users.
 pub(super) struct Tokens {
-    /// Of the administrator, who may do all.
+    /// The token of the administrator, who may do everything.
     pub(super) admin: String,
-    /// Of a user whom no role is bound to.
+    /// The token of a user without any role.
     pub(super) reader: String,
 }
 
 impl Tokens {
-    /// Makes new ones and writes the file that kube-apiserver reads.
+    /// Creates new tokens and writes the file that kube-apiserver reads.
     pub(super) fn write(file: &Path) -> Result<Self> {
         let tokens = Self { admin: random()?, reader: random()? };
         let text =
@@ -57,7 +57,7 @@ impl Tokens {
     }
 }
 
-/// 128 random bits, in hex.
+/// Returns 128 random bits, in hex.
 fn random() -> Result<String> {
     let mut bytes = [0_u8; 16];
     fs::File::open("/dev/urandom")
@@ -79,7 +79,7 @@ pub(super) fn etcd(data: &Path, client: u16, peer: u16) -> Vec<String> {
         format!("--listen-peer-urls={peer}"),
         format!("--initial-advertise-peer-urls={peer}"),
         format!("--initial-cluster=default={peer}"),
-        // The data does not outlive the processes, so there is nothing to make durable.
+        // The data does not outlive the processes, so it need not be durable.
         "--unsafe-no-fsync".to_owned(),
         "--log-level=warn".to_owned(),
     ]
@@ -89,7 +89,7 @@ pub(super) fn apiserver(folder: &Path, context: &str, etcd_port: u16, port: u16)
     let file = |name: &str| folder.join(name).display().to_string();
     vec![
         format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
-        // One etcd serves all clusters of a control plane: it costs a quarter of what one each would.
+        // One etcd serves all clusters of a control plane: this costs a quarter of one etcd for each.
         format!("--etcd-prefix=/{context}"),
         "--bind-address=127.0.0.1".to_owned(),
         format!("--secure-port={port}"),
@@ -121,7 +121,7 @@ pub(super) fn controller_manager(folder: &Path, port: u16) -> Vec<String> {
         "--leader-elect=false".to_owned(),
         "--bind-address=127.0.0.1".to_owned(),
         format!("--secure-port={port}"),
-        // The defaults protect a server that others need; a rollout of 200 would take half a minute under them.
+        // The defaults protect a shared server; a rollout of 200 would take half a minute with them.
         "--kube-api-qps=1000".to_owned(),
         "--kube-api-burst=2000".to_owned(),
     ]
@@ -148,7 +148,7 @@ pub(super) fn kwok(folder: &Path) -> Vec<String> {
         "--manage-all-nodes=true".to_owned(),
         "--node-ip=10.32.0.1".to_owned(),
         "--cidr=10.64.0.0/12".to_owned(),
-        // Without a lease that is renewed the controller-manager would give every node up after 40 s.
+        // Without a renewed lease, the controller-manager would give up every node after 40 s.
         "--node-lease-duration-seconds=40".to_owned(),
         format!("--disregard-status-with-annotation-selector={STOPPED}"),
     ];
@@ -158,7 +158,7 @@ pub(super) fn kwok(folder: &Path) -> Vec<String> {
     arguments
 }
 
-/// A kubeconfig with these clusters and the token of a user in each.
+/// Builds a kubeconfig with these clusters and the token of a user in each.
 pub(super) fn kubeconfig(members: &[(&Member, &str)]) -> Result<String> {
     let lines = |(member, token): &(&Member, &str)| {
         let authority = member.folder.join("ca.crt");
@@ -175,7 +175,7 @@ pub(super) fn kubeconfig(members: &[(&Member, &str)]) -> Result<String> {
     Ok(format!("{KUBECONFIG_MARK}\n{}", crate::kubeconfig(&contexts)))
 }
 
-/// This many nodes for kwok to play.
+/// Returns the manifests of the nodes that kwok simulates.
 pub(super) fn nodes(count: usize) -> String {
     (1..=count).fold(String::new(), |mut text, index| {
         let _ = write!(

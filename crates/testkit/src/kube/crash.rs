@@ -1,4 +1,4 @@
-//! What happens to the processes of a control plane: they are killed, come back, are held still, and find an older store.
+//! Failures of the processes of a control plane: killing, restarting, pausing, and restoring an older store.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -12,7 +12,7 @@ use super::{ControlPlane, launch, process};
 
 impl ControlPlane {
     fn record(&self, context: &str, program: &str) -> Result<&ProcessRecord> {
-        // The store is of no context.
+        // The store belongs to no context.
         let of_it =
             |it: &&ProcessRecord| it.program == program && (it.context == context || it.context.is_empty());
         self.processes().iter().find(of_it).with_context(|| format!("{} runs no {program}", self.name()))
@@ -26,23 +26,23 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Holds a program still until [`release`](ControlPlane::release): its sockets stay open and nobody answers.
+    /// Pauses a program until [`release`](ControlPlane::release): its sockets stay open but do not respond.
     pub fn hold_still(&self, context: &str, program: &str) -> Result<()> {
         self.signal(context, program, Signal::STOP)
     }
 
-    /// Lets a program go on that was held still.
+    /// Resumes a program that was paused.
     pub fn release(&self, context: &str, program: &str) -> Result<()> {
         self.signal(context, program, Signal::CONT)
     }
 
-    /// Kills a program, as a crash does. It stays away until [`restart`](ControlPlane::restart).
+    /// Kills a program, as a crash does. It stays down until [`restart`](ControlPlane::restart).
     pub fn kill(&self, context: &str, program: &str) -> Result<()> {
         let record = self.record(context, program)?;
         process::end(record.pid, &record.program, &self.state.folder).map(drop)
     }
 
-    /// Kills a program, if it runs, and starts it again as it was; returns when it serves.
+    /// Kills a program, if it runs, and starts it again with the same arguments; returns when it serves.
     pub fn restart(&mut self, context: &str, program: &str) -> Result<()> {
         self.kill(context, program)?;
         let ProcessRecord { context, program, arguments, log, .. } = self.record(context, program)?.clone();
@@ -76,8 +76,8 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Goes back to a store that [`save_store`](ControlPlane::save_store) wrote, as one restores a backup: everything is
-    /// ended, and starts again over the older data.
+    /// Restores a store that [`save_store`](ControlPlane::save_store) wrote, like a backup: stops everything and starts
+    /// it again with the older data.
     pub fn restore_store(&mut self, from: &Path) -> Result<()> {
         let all: Vec<(String, String)> =
             self.processes().iter().map(|it| (it.context.clone(), it.program.clone())).collect();

@@ -1,4 +1,4 @@
-//! Starting a control plane: the order, what runs side by side, and when each part counts as ready.
+//! Starts a control plane: the order, the parts that start in parallel, and the conditions of readiness.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -17,11 +17,11 @@ use super::programs::Programs;
 use super::state::{self, Member, ProcessRecord, RunState};
 use super::{Options, certificates, ports};
 
-/// How long any one part may take on a slow and busy machine.
+/// The maximum time for any one part, on a slow and busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
-/// How often a thing is tried of which nothing tells when it happens: that another process listens.
+/// The interval of polling for events that cannot be awaited: that another process listens.
 const INTERVAL: Duration = Duration::from_millis(20);
-/// How often other ports are tried when somebody else was quicker.
+/// The maximum number of attempts with other ports if another process took them first.
 const ATTEMPTS: usize = 5;
 
 /// A control plane that is being started.
@@ -69,8 +69,8 @@ impl<'a> Launcher<'a> {
         })
     }
 
-    /// Starts all of it, and returns when it is ready: as many clusters side by side as the machine has processors
-    /// for, or each would be ready only when all are, and the last ones after anybody's patience.
+    /// Starts everything, and returns when it is ready. As many clusters as the machine has processors start in
+    /// parallel: more would all become ready only at the end, some of them after [`PATIENCE`].
     pub(super) fn run(&self) -> Result<()> {
         let etcd = self.etcd()?;
         let next = &AtomicUsize::new(0);
@@ -101,7 +101,7 @@ impl<'a> Launcher<'a> {
         shared.state.save()
     }
 
-    /// What was started.
+    /// Returns the state and the processes.
     pub(super) fn finish(self) -> Result<(RunState, Vec<Child>, Option<Child>)> {
         let shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok((shared.state, shared.children, shared.guard.map(Guard::into_child)))
@@ -111,7 +111,7 @@ impl<'a> Launcher<'a> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The store of all clusters. Gives its port.
+    /// Starts the store of all clusters; returns its port.
     fn etcd(&self) -> Result<u16> {
         let data = self.folder.join("etcd");
         if let Some(store) = &self.options.store {
@@ -124,7 +124,7 @@ impl<'a> Launcher<'a> {
         Ok(ports[0])
     }
 
-    /// Starts the next cluster that nobody else starts, until there is none or one fails.
+    /// Starts one cluster after the other that no other thread has taken, until none is left or one fails.
     fn clusters(&self, next: &AtomicUsize, etcd: u16) -> Vec<(usize, Result<(Member, Tokens)>)> {
         let mut clusters = Vec::new();
         loop {
@@ -142,7 +142,7 @@ impl<'a> Launcher<'a> {
         }
     }
 
-    /// One cluster, from its certificates to nodes that are ready; a bare one has neither controllers nor nodes.
+    /// Starts a cluster, from its certificates to ready nodes; a bare one has neither controllers nor nodes.
     fn cluster(&self, context: &str, etcd: u16, bare: bool) -> Result<(Member, Tokens)> {
         let folder = self.folder.join(context);
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -190,7 +190,7 @@ impl<'a> Launcher<'a> {
             kubectl(&["wait", "--for=condition=Established", "-f", &file, "--timeout=60s"], "")?;
         }
         if bare {
-            // The API server makes the first namespaces by itself, a moment after it is ready.
+            // The API server creates the first namespaces by itself, a moment after it is ready.
             kubectl(&["wait", "--for=create", "namespace/default", "--timeout=60s"], "")?;
             return Ok((member, tokens));
         }
@@ -209,7 +209,7 @@ impl<'a> Launcher<'a> {
         self.folder.join("logs").join(name)
     }
 
-    /// Starts a program that listens on ports of its own, and returns them when it does.
+    /// Starts a program that listens on ports of its own, and returns them once it listens.
     fn listen(
         &self,
         context: &str,
@@ -228,7 +228,8 @@ impl<'a> Launcher<'a> {
                 !alive || listens()
             });
             match outcome {
-                // Whoever answers may be the process that took the port, so this one must be alive after the answer.
+                // The process that responds may be another that took the port, so this one must be alive after the
+                // response.
                 Ok(()) if alive && !ended() => return Ok(ports),
                 Ok(()) => {
                     let log = process::log_tail(&self.log(context, program));
@@ -247,7 +248,7 @@ impl<'a> Launcher<'a> {
         bail!("{program} of {}: {ATTEMPTS} times somebody else took its port first", shown(context))
     }
 
-    /// Starts a program and writes down that it was started.
+    /// Starts a program and records its process.
     fn spawn(&self, context: &str, program: &str, arguments: &[String]) -> Result<u32> {
         let log = self.log(context, program);
         let child = start(self.programs, &self.folder, program, arguments, &log)?;
@@ -282,12 +283,12 @@ pub(super) fn start(
     log: &Path,
 ) -> Result<Child> {
     let mut command = Command::new(programs.path(program));
-    // kwok would read a configuration in the home folder, and keep one there.
+    // kwok would read a configuration in the home folder, and write one there.
     command.args(arguments).env("KWOK_WORKDIR", folder).current_dir(folder);
     process::spawn(&mut command, log)
 }
 
-/// Tries until it is so, or until patience ends.
+/// Polls until the condition holds, for at most [`PATIENCE`].
 pub(super) fn until(mut is_so: impl FnMut() -> bool) -> Result<(), ()> {
     let started = Instant::now();
     while !is_so() {
@@ -299,7 +300,7 @@ pub(super) fn until(mut is_so: impl FnMut() -> bool) -> Result<(), ()> {
     Ok(())
 }
 
-/// Copies a folder and all that is in it.
+/// Copies a folder recursively.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
     let cannot = || format!("cannot copy {} to {}", from.display(), to.display());
     fs::create_dir_all(to).with_context(cannot)?;
@@ -312,7 +313,7 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
             fs::copy(entry.path(), &target).with_context(cannot)?;
         }
     }
-    // etcd refuses a folder that others may read.
+    // etcd refuses a folder that other users may read.
     fs::set_permissions(to, fs::metadata(from).with_context(cannot)?.permissions()).with_context(cannot)
 }
 

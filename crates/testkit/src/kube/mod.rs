@@ -1,8 +1,8 @@
 //! A real Kubernetes control plane on loopback: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, and kwok
 //! in place of kubelets. There is no container engine in it: everything is a process of this machine.
 //!
-//! [`ControlPlane::start`] gives one to a test and ends it with the value. [`ControlPlane::up`] leaves one running for a
-//! person, until [`down`].
+//! [`ControlPlane::start`] starts one for a test and stops it when the value is dropped. [`ControlPlane::up`] leaves
+//! one running for a person, until [`down`].
 //!
 //! ```no_run
 //! # fn main() -> anyhow::Result<()> {
@@ -39,25 +39,25 @@ pub use programs::cache;
 pub use record::Held;
 pub use state::{Member, ProcessRecord, RunState};
 
-/// What a control plane is made of.
+/// The options of a control plane.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Its name, a DNS label: one control plane runs under a name at a time.
+    /// The name, a DNS label: only one control plane of a name runs at a time.
     pub name: String,
-    /// How many clusters, each with an API server of its own.
+    /// The number of clusters, each with an API server of its own.
     pub clusters: usize,
-    /// How many of them, the last ones, are an API server alone: without controllers, scheduler and nodes. That is
+    /// The number of bare clusters, the last ones: an API server without controllers, scheduler and nodes. That is
     /// enough to read from, and costs half the memory and a fraction of the CPU time.
     pub bare: usize,
-    /// How many simulated nodes each cluster has.
+    /// The number of simulated nodes in each cluster.
     pub nodes: usize,
-    /// Whether Flux's kinds are installed.
+    /// True if Flux's kinds are installed.
     pub flux_crds: bool,
-    /// Where the kubeconfig is written; without it, into the folder of this control plane.
+    /// The path of the kubeconfig; by default it is in the folder of this control plane.
     pub kubeconfig: Option<PathBuf>,
-    /// The data that its store begins with: a folder that [`ControlPlane::save_store`] wrote.
+    /// The initial data of the store: a folder that [`ControlPlane::save_store`] wrote.
     pub store: Option<PathBuf>,
-    /// Whether each API server notes all requests, in [`AUDIT_LOG`] in the folder of its [`Member`].
+    /// True if each API server logs all requests, to [`AUDIT_LOG`] in the folder of its [`Member`].
     pub audited: bool,
 }
 
@@ -77,7 +77,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Whether they can be met at all: asked before anything is built for them.
+    /// Checks the options before anything is built.
     fn check(&self) -> Result<()> {
         state::folder(&self.name)?;
         if self.clusters == 0 {
@@ -95,8 +95,8 @@ impl Options {
 
 /// A control plane that is ready.
 ///
-/// One that was made by [`ControlPlane::start`] ends when the value is dropped, and also when the process that holds it
-/// is killed. Others stay.
+/// One from [`ControlPlane::start`] stops when the value is dropped, and also when the process that holds it is killed.
+/// Others keep running.
 #[derive(Debug)]
 pub struct ControlPlane {
     state: RunState,
@@ -104,7 +104,7 @@ pub struct ControlPlane {
     owned: Option<Owned>,
 }
 
-/// What must be ended and reaped with the value.
+/// The processes that must be stopped and reaped with the value.
 #[derive(Debug)]
 struct Owned {
     children: Vec<Child>,
@@ -114,7 +114,7 @@ struct Owned {
 impl ControlPlane {
     /// Starts a control plane that lives as long as the value.
     ///
-    /// Anything left over under the same name is ended first.
+    /// A former one of the same name is stopped first.
     pub fn start(options: &Options) -> Result<Self> {
         options.check()?;
         let programs = Programs::ensure()?;
@@ -128,7 +128,7 @@ impl ControlPlane {
 
     /// Makes sure that a control plane of this name and shape runs, and leaves it running.
     ///
-    /// The second value says whether it was running already.
+    /// The second value is true if it was running already.
     pub fn up(options: &Options) -> Result<(Self, bool)> {
         options.check()?;
         let programs = Programs::ensure()?;
@@ -153,7 +153,7 @@ impl ControlPlane {
         Ok((Self { state, programs, owned: None }, false))
     }
 
-    /// The control plane that runs under this name, if one does.
+    /// Returns the control plane that runs under this name, if there is one.
     pub fn find(name: &str) -> Result<Option<Self>> {
         let Some(state) = state::load(name)? else { return Ok(None) };
         if !state.is_running() {
@@ -162,43 +162,43 @@ impl ControlPlane {
         Ok(Some(Self { state, programs: Programs::ensure()?, owned: None }))
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.state.name
     }
 
-    /// The kubeconfig with one context for each cluster, as the administrator.
+    /// Returns the path of the administrator's kubeconfig, with one context for each cluster.
     pub fn kubeconfig(&self) -> &Path {
         &self.state.kubeconfig
     }
 
-    /// A kubeconfig with the same contexts, as the user `reader`, whom no role is bound to.
+    /// Returns the path of a kubeconfig with the same contexts for the user `reader`, who has no role.
     pub fn reader_kubeconfig(&self) -> &Path {
         &self.state.reader_kubeconfig
     }
 
-    /// The contexts: `kube-1`, `kube-2`, …
+    /// Lists the contexts: `kube-1`, `kube-2`, …
     pub fn contexts(&self) -> Vec<&str> {
         self.state.members.iter().map(|member| member.context.as_str()).collect()
     }
 
-    /// The clusters with their addresses.
+    /// Lists the clusters with their addresses.
     pub fn members(&self) -> &[Member] {
         &self.state.members
     }
 
-    /// The address of a cluster's API server, `https://127.0.0.1:PORT`.
+    /// Returns the URL of a cluster's API server, `https://127.0.0.1:PORT`.
     pub fn server(&self, index: usize) -> Option<&str> {
         self.state.members.get(index).map(|member| member.server.as_str())
     }
 
-    /// The path of a program of this build: `kubectl`, `helm`, `kube-apiserver`, …
+    /// Returns the path of a program of this build: `kubectl`, `helm`, `kube-apiserver`, …
     pub fn program(&self, name: &str) -> PathBuf {
         self.programs.path(name)
     }
 
-    /// Copies the data of its store into a folder that must not be there, for another control plane of the same shape to
-    /// begin with ([`Options::store`]). The store is held still meanwhile.
+    /// Copies the data of the store into a folder that must not exist, as the initial data of another control plane of
+    /// the same shape ([`Options::store`]). The store is paused meanwhile.
     pub fn save_store(&self, target: &Path) -> Result<()> {
         let store = self.processes().iter().find(|it| it.program == "etcd").context("no etcd runs")?;
         let signal = |signal| process::signal(store.pid, &store.program, &self.state.folder, signal);
@@ -208,7 +208,7 @@ impl ControlPlane {
         copied
     }
 
-    /// What runs.
+    /// Lists the processes.
     pub fn processes(&self) -> &[ProcessRecord] {
         &self.state.processes
     }
@@ -217,8 +217,8 @@ impl ControlPlane {
 impl Drop for ControlPlane {
     fn drop(&mut self) {
         let Some(mut owned) = self.owned.take() else { return };
-        // Nothing can be done about a failure here, and the guard's own clean-up is the second chance: it is let go
-        // only once all is gone.
+        // A failure cannot be handled here. The guard's own clean-up is the second chance, so it is stopped only after
+        // everything else is gone.
         let ended = state::discard(&self.state.name).is_ok();
         for child in &mut owned.children {
             let _ = child.wait();
@@ -228,25 +228,26 @@ impl Drop for ControlPlane {
         }
         drop(owned.guard.stdin.take());
         let _ = owned.guard.wait();
-        // Names of control planes that end with a process are used once.
+        // A control plane that stops with its process has a unique name.
         state::forget_lock(&self.state.name);
     }
 }
 
-/// Ends what runs under this name and removes its folder. Says how many processes were ended; none is no error.
+/// Stops the control plane of this name and removes its folder; returns the number of stopped processes, which may be
+/// 0.
 pub fn down(name: &str) -> Result<usize> {
     let _lock = state::lock(name)?;
-    // What a start that failed left for a person to read.
+    // The logs of a failed start, kept for a person to read.
     let _ = fs::remove_dir_all(failed_logs(name)?);
     state::discard(name)
 }
 
-/// Every control plane that was started and not taken down, running or not.
+/// Lists every control plane that was started and not taken down, running or not.
 pub fn list() -> Result<Vec<RunState>> {
     state::all()
 }
 
-/// The folder with the parts of a control plane in the checkout that this was built from.
+/// Returns the folder with the parts of a control plane, in the checkout that this was built from.
 pub fn source_folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/kube"))
 }
@@ -262,7 +263,7 @@ fn launch(
         Ok(()) => launcher.finish(),
         Err(error) => {
             let logs = keep_logs(&options.name);
-            // The first error is the one to tell; what could not be cleaned up is cleaned by the next start.
+            // The first error is reported; the next start cleans up the rest.
             let _ = state::discard(&options.name);
             match logs {
                 Some(logs) => bail!("{error:#}\nThe logs are kept in {}", logs.display()),
@@ -272,12 +273,12 @@ fn launch(
     }
 }
 
-/// Where the logs of a start that failed are kept.
+/// Returns the path at which the logs of a failed start are kept.
 fn failed_logs(name: &str) -> Result<PathBuf> {
     Ok(state::folder(name)?.with_extension("failed-logs"))
 }
 
-/// Moves the logs out of a folder that is about to go: without them a failed start cannot be understood.
+/// Moves the logs out of a folder that will be removed: they are needed to understand a failed start.
 fn keep_logs(name: &str) -> Option<PathBuf> {
     let logs = state::folder(name).ok()?.join("logs");
     let kept = failed_logs(name).ok()?;

@@ -4,12 +4,11 @@ use std::net::TcpListener;
 
 use anyhow::{Context, Result};
 
-/// This many different ports that nobody listens on.
+/// Returns different ports on which no process listens.
 ///
-/// Another process may take one before the program that it is meant for does; whoever uses them must be able to try
-/// again with others.
+/// Another process may take one before the intended program does, so the caller must be able to retry with others.
 pub(super) fn free(count: usize) -> Result<Vec<u16>> {
-    // All are held at once, or the system would hand out the same one again.
+    // All are held at the same time, so that the system does not return the same one again.
     let held: Vec<TcpListener> = (0..count)
         .map(|_| TcpListener::bind(("127.0.0.1", 0)))
         .collect::<Result<_, _>>()

@@ -13,8 +13,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 /// Starts a program with its standard input closed and its output in a file, in a process group of its own.
 ///
-/// A child that kept the caller's pipes would keep whoever reads them waiting, and one in the caller's group would get
-/// the Ctrl-C that is meant for the caller.
+/// A child with the caller's pipes would keep their readers waiting, and a child in the caller's group would get the
+/// caller's Ctrl-C.
 pub(super) fn spawn(command: &mut Command, log: &Path) -> Result<Child> {
     let output = File::options()
         .create(true)
@@ -34,7 +34,7 @@ pub(super) fn spawn(command: &mut Command, log: &Path) -> Result<Child> {
     Ok(child)
 }
 
-/// The kernel shows no command line for a moment after a program was started, and [`is_ours`] goes by it.
+/// Waits until the kernel shows the command line of a new process, which [`is_ours`] needs.
 fn await_command_line(child: &mut Child) -> Result<()> {
     while command_line(child.id()).is_empty() {
         if child.try_wait().context("cannot look after a child process")?.is_some() {
@@ -45,7 +45,8 @@ fn await_command_line(child: &mut Child) -> Result<()> {
     Ok(())
 }
 
-/// Whether this process is still the program that was started for this folder, and not another one that got its pid.
+/// Returns true if this process is still the program that was started for this folder, rather than another with the
+/// same pid.
 ///
 /// Every program of a control plane has the control plane's folder among its arguments.
 pub(super) fn is_ours(pid: u32, program: &str, folder: &Path) -> bool {
@@ -54,16 +55,16 @@ pub(super) fn is_ours(pid: u32, program: &str, folder: &Path) -> bool {
     named && line.contains(&*folder.to_string_lossy())
 }
 
-/// Program and arguments with NUL after each; empty for a process that has ended, whether it was reaped or not.
+/// Returns program and arguments with NUL after each; empty for a process that has ended, reaped or not.
 fn command_line(pid: u32) -> String {
     fs::read(format!("/proc/{pid}/cmdline"))
         .map_or_else(|_| String::new(), |line| String::from_utf8_lossy(&line).into_owned())
 }
 
-/// Sends a signal to the process if it is still ours. Says whether it was.
+/// Sends a signal to the process if it is still ours; returns true if it was.
 pub(super) fn signal(pid: u32, program: &str, folder: &Path, signal: Signal) -> Result<bool> {
     let Some(raw) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(false) };
-    // The descriptor is opened before the command line is looked at: the two cannot mean different processes then.
+    // The descriptor is opened before the command line is read, so both refer to the same process.
     match pidfd_open(raw, PidfdFlags::empty()) {
         Ok(descriptor) if is_ours(pid, program, folder) => match pidfd_send_signal(&descriptor, signal) {
             Ok(()) => Ok(true),
@@ -75,10 +76,10 @@ pub(super) fn signal(pid: u32, program: &str, folder: &Path, signal: Signal) -> 
     }
 }
 
-/// Ends the process if it is still ours, and returns when it is gone. Says whether there was anything to end.
+/// Kills the process if it is still ours, and waits until it is gone; returns true if it was ours.
 pub(super) fn end(pid: u32, program: &str, folder: &Path) -> Result<bool> {
     let Some(raw) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return Ok(false) };
-    // The descriptor is opened before the command line is looked at: the two cannot mean different processes then.
+    // The descriptor is opened before the command line is read, so both refer to the same process.
     let descriptor = match pidfd_open(raw, PidfdFlags::empty()) {
         Ok(descriptor) => descriptor,
         Err(Errno::SRCH) => return Ok(false),
@@ -87,7 +88,7 @@ pub(super) fn end(pid: u32, program: &str, folder: &Path) -> Result<bool> {
     if !is_ours(pid, program, folder) {
         return Ok(false);
     }
-    // Not asked politely: its data is thrown away, and a polite kube-apiserver takes its time.
+    // Without a graceful shutdown: the data is thrown away, and kube-apiserver takes its time.
     match pidfd_send_signal(&descriptor, Signal::KILL) {
         Ok(()) => {}
         Err(Errno::SRCH) => return Ok(false),
@@ -107,11 +108,10 @@ pub(super) fn end(pid: u32, program: &str, folder: &Path) -> Result<bool> {
     }
 }
 
-/// A process that ends others when this one is gone, however it went.
+/// A process that kills others when this one is gone, for any reason.
 ///
-/// It reads pids from a pipe that only this process can write to. When the pipe closes it kills those that still have the
-/// folder among their arguments, and removes the folder
-/// and its lock.
+/// It reads pids from a pipe that only this process can write to. When the pipe closes, it kills those that still have
+/// the folder among their arguments, and removes the folder and its lock.
 #[derive(Debug)]
 pub(super) struct Guard {
     child: Child,
@@ -127,7 +127,7 @@ done
 rm -rf -- "$1" "$1.lock"
 "#;
 
-    /// Starts to watch over a folder.
+    /// Starts a guard for a folder.
     pub(super) fn watch(folder: &Path) -> Result<Self> {
         let child = Command::new("sh")
             .args(["-c", Self::SCRIPT, "taffrail-guard"])
@@ -141,30 +141,30 @@ rm -rf -- "$1" "$1.lock"
         Ok(Self { child })
     }
 
-    /// Puts a process under the guard.
+    /// Adds a process to the guard.
     pub(super) fn add(&mut self, pid: u32) -> Result<()> {
         watch_over(&mut self.child, pid)
     }
 
-    /// The guard itself, to be ended last.
+    /// Returns the guard's process, which must be stopped last.
     pub(super) fn into_child(self) -> Child {
         self.child
     }
 }
 
-/// Puts a process under the guard that runs as `guard`.
+/// Adds a process to the guard that runs as `guard`.
 pub(super) fn watch_over(guard: &mut Child, pid: u32) -> Result<()> {
     let pipe = guard.stdin.as_mut().context("the guard's pipe is closed")?;
     writeln!(pipe, "{pid}").and_then(|()| pipe.flush()).context("the guard of the control plane has died")
 }
 
-/// The last lines of a text, for an error message.
+/// Returns the last lines of a text, for an error message.
 pub(super) fn tail(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
-/// The end of a log file, or why it cannot be read.
+/// Returns the end of a log file, or the reason it cannot be read.
 pub(super) fn log_tail(log: &Path) -> String {
     match fs::read(log) {
         Ok(text) => tail(&String::from_utf8_lossy(&text), 6),
@@ -177,13 +177,13 @@ pub(super) fn log_tail(log: &Path) -> String {
 mod tests {
     use super::*;
 
-    /// A process for a test, ended with the value.
+    /// A process for a test, stopped when the value is dropped.
     struct Started(Child);
 
     impl Started {
         fn new(program: &str, arguments: &[&str]) -> Self {
             let mut command = Command::new(program);
-            // Pipes that are inherited would keep whoever reads the output of a failed test waiting.
+            // Inherited pipes would keep the reader of a failed test's output waiting.
             command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
             let mut child = command.spawn().expect("the program starts");
             await_command_line(&mut child).expect("it is looked after");
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pid_that_is_another_program_is_left_alone() {
+    fn reused_pid_is_not_killed() {
         let mut child = Started::new("sleep", &["600"]);
         let pid = child.0.id();
         assert!(!is_ours(pid, "etcd", Path::new("600")), "another program");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guard_ends_what_it_watches_when_its_pipe_closes() {
+    fn guard_kills_its_processes_when_its_pipe_closes() {
         let folder = std::env::temp_dir().join(format!("taffrail-guard-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let named = folder.join("x").display().to_string();
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_is_the_last_lines() {
+    fn tail_returns_the_last_lines() {
         assert_eq!(tail("a\nb\nc\n", 2), "b\nc");
         assert_eq!(tail("a", 2), "a");
         assert_eq!(tail("", 2), "");

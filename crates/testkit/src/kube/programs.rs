@@ -1,4 +1,5 @@
-//! The programs of the control plane: built once with Go from the modules beside this crate, kept in the user's cache.
+//! The programs of the control plane: built once with Go from the modules beside this crate, and kept in the user's
+//! cache.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -17,7 +18,7 @@ pub struct Programs {
     folder: PathBuf,
 }
 
-/// The versions that the modules beside this crate ask for.
+/// The versions that the modules beside this crate require.
 struct Versions {
     kubernetes: &'static str,
     etcd: &'static str,
@@ -41,7 +42,7 @@ impl Versions {
     }
 }
 
-/// The version, without its `v`, that a go.mod requires of a module.
+/// Returns the version, without its `v`, that a go.mod requires of a module.
 fn required(go_mod: &'static str, module: &str) -> Result<&'static str> {
     go_mod
         .lines()
@@ -52,7 +53,7 @@ fn required(go_mod: &'static str, module: &str) -> Result<&'static str> {
 }
 
 impl Programs {
-    /// The programs, built now if they are not in the cache yet.
+    /// Returns the programs, and builds them first if they are not in the cache.
     pub fn ensure() -> Result<Self> {
         let versions = Versions::read()?;
         let folder = cache()?.join("kube").join(versions.key());
@@ -64,20 +65,20 @@ impl Programs {
         let lock = parent.join(format!("{}.lock", versions.key()));
         let lock = File::create(&lock).with_context(|| format!("cannot create {}", lock.display()))?;
         lock.lock().context("cannot lock the cache of control plane programs")?;
-        // Somebody else may have built them while this one waited for the lock.
+        // Another process may have built them while this one waited for the lock.
         if !folder.is_dir() {
             build(&versions, &folder)?;
         }
         Ok(Self { folder })
     }
 
-    /// The programs, if they are in the cache.
+    /// Returns the programs if they are in the cache.
     pub fn cached() -> Result<Option<Self>> {
         let folder = cache()?.join("kube").join(Versions::read()?.key());
         Ok(folder.is_dir().then_some(Self { folder }))
     }
 
-    /// Why there are no programs and none can be built, or `None` where there are or where Go can build them.
+    /// Returns the reason the programs are neither cached nor can be built; `None` if they are available.
     pub fn unavailable() -> Result<Option<String>> {
         if Self::cached()?.is_some() || go_version().is_ok() {
             return Ok(None);
@@ -87,16 +88,17 @@ impl Programs {
         ))
     }
 
-    /// The path of a program: `kube-apiserver`, `kubectl`, `helm`, …
+    /// Returns the path of a program: `kube-apiserver`, `kubectl`, `helm`, …
     pub fn path(&self, program: &str) -> PathBuf {
         self.folder.join("bin").join(program)
     }
 }
 
-/// Taffrail's folder in the user's cache.
+/// Returns Taffrail's folder in the user's cache.
 ///
 /// # Errors
-/// When neither `XDG_CACHE_HOME` nor the home folder is known.
+///
+/// If neither `XDG_CACHE_HOME` nor the home folder is known.
 pub fn cache() -> Result<PathBuf> {
     let base = match std::env::var_os("XDG_CACHE_HOME").filter(|value| Path::new(value).is_absolute()) {
         Some(base) => PathBuf::from(base),
@@ -119,7 +121,8 @@ fn go_version() -> Result<()> {
     }
 }
 
-/// Builds into a folder beside the final one and renames it: an interrupted build leaves nothing that looks whole.
+/// Builds into a folder beside the final one and renames it, so that an interrupted build leaves nothing that looks
+/// complete.
 fn build(versions: &Versions, folder: &Path) -> Result<()> {
     go_version()?;
     let unfinished = folder.with_extension("building");
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requirement_is_found_alone_and_in_a_block() {
+    fn go_mod_requirement_is_found_alone_and_in_a_block() {
         assert_eq!(required("require a.b/c v1.2.3\n", "a.b/c").expect("alone"), "1.2.3");
         assert_eq!(required("require (\n\ta.b/c v1.2.3 // indirect\n)\n", "a.b/c").expect("block"), "1.2.3");
         assert!(required("require a.b/cd v1.2.3\n", "a.b/c").is_err());

@@ -1,4 +1,4 @@
-//! What recording a cluster's history needs of its control plane.
+//! Operations on a control plane for recording a cluster's history.
 
 use std::fs;
 use std::process::Command;
@@ -10,17 +10,17 @@ use serde_json::Value;
 use super::{ControlPlane, process};
 use crate::binary::workspace;
 
-/// Those who change a cluster by themselves.
+/// The programs that change a cluster by themselves.
 const ACTORS: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kwok"];
 
-/// The controllers of a control plane, held still until this is dropped.
+/// The controllers of a control plane, paused until this is dropped.
 #[derive(Debug)]
 pub struct Held<'a>(&'a ControlPlane);
 
 impl ControlPlane {
-    /// Holds controllers, schedulers and kubelets still: nothing changes but what clients write.
+    /// Pauses controllers, schedulers and kubelets, so that only clients change anything.
     ///
-    /// Not for longer than a few seconds: leases expire.
+    /// The pause must not be longer than a few seconds, as leases expire.
     pub fn hold(&self) -> Result<Held<'_>> {
         let held = Held(self);
         self.signal_actors(Signal::STOP)?;
@@ -34,8 +34,8 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// The newest revision of a cluster: that of the last change of any of its objects. Clusters of one control plane
-    /// count together.
+    /// Returns the newest revision of a cluster: that of the last change of any of its objects. The clusters of one
+    /// control plane share the counter.
     pub fn revision(&self, context: &str) -> Result<u64> {
         let text = self.kubectl(context, &["get", "--raw", "/api/v1/namespaces?limit=1"])?;
         let list: Value = serde_json::from_str(&text).context("the API server wrote no JSON")?;
@@ -43,7 +43,7 @@ impl ControlPlane {
         version.context("a list without version")
     }
 
-    /// A command that records what happens in a cluster; it takes for how many seconds and the file to write.
+    /// Returns a command that records a cluster; its arguments are the number of seconds and the output file.
     pub fn recorder(&self, context: &str) -> Result<Command> {
         let Some(member) = self.members().iter().find(|member| member.context == context) else {
             bail!("{} has no cluster {context}; it has {}", self.name(), self.contexts().join(", "));
@@ -64,7 +64,7 @@ impl ControlPlane {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        // One that cannot be woken is gone, which whoever uses the control plane finds out.
+        // A failure means that the process is gone, which the user of the control plane will notice.
         let _ = self.0.signal_actors(Signal::CONT);
     }
 }

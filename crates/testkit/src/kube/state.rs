@@ -1,4 +1,4 @@
-//! What is known about a control plane that was started: a folder in the cache with its state, data and logs.
+//! The state of a control plane on disk: a folder in the cache with its description, data and logs.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -9,77 +9,77 @@ use serde::{Deserialize, Serialize};
 
 use super::{Options, process, programs};
 
-/// The first line of every kubeconfig written here: a file without it is somebody else's and is not overwritten.
+/// The first line of every kubeconfig written here: a file without it belongs to the user and is not overwritten.
 pub(super) const KUBECONFIG_MARK: &str =
     "# Written by cargo xtask kube; it goes when the control plane goes.";
 
 /// A control plane as its state file describes it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunState {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its folder: data, certificates and logs.
+    /// The folder with data, certificates and logs.
     pub folder: PathBuf,
-    /// Whether it became ready.
+    /// True once it was ready.
     pub ready: bool,
-    /// How many of the clusters are an API server alone.
+    /// The number of bare clusters: an API server alone.
     #[serde(default)]
     pub bare: usize,
-    /// How many nodes each cluster has.
+    /// The number of nodes in each cluster.
     pub nodes: usize,
-    /// Whether Flux's kinds are installed.
+    /// True if Flux's kinds are installed.
     pub flux_crds: bool,
     /// The administrator's kubeconfig.
     pub kubeconfig: PathBuf,
-    /// The kubeconfig of the user without rights.
+    /// The kubeconfig of the user without roles.
     pub reader_kubeconfig: PathBuf,
-    /// Its clusters.
+    /// The clusters.
     pub members: Vec<Member>,
-    /// Its processes.
+    /// The processes.
     pub processes: Vec<ProcessRecord>,
 }
 
-/// One cluster.
+/// A cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Member {
     /// The context of this cluster in the kubeconfig.
     pub context: String,
     /// The address of its API server.
     pub server: String,
-    /// Its folder: certificates, tokens.
+    /// The folder with certificates and tokens.
     pub folder: PathBuf,
 }
 
-/// One process.
+/// A process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProcessRecord {
-    /// The cluster it belongs to; empty for what all of them share.
+    /// The context of its cluster; empty for processes that all clusters share.
     pub context: String,
     /// The program's name.
     pub program: String,
-    /// Its process id.
+    /// The process id.
     pub pid: u32,
-    /// What it was started with.
+    /// The arguments.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// Its output.
+    /// The file with its output.
     pub log: PathBuf,
 }
 
 impl RunState {
-    /// Whether the control plane became ready and every process of it still runs.
+    /// Returns true if the control plane was ready and all of its processes still run.
     pub fn is_running(&self) -> bool {
         self.ready
             && !self.processes.is_empty()
             && self.processes.iter().all(|process| self.is_alive(process))
     }
 
-    /// Whether a process of this control plane still runs.
+    /// Returns true if a process of this control plane still runs.
     pub fn is_alive(&self, process: &ProcessRecord) -> bool {
         process::is_ours(process.pid, &process.program, &self.folder)
     }
 
-    /// Whether it is what these options ask for.
+    /// Returns true if it matches these options.
     pub(super) fn has_shape(&self, options: &Options) -> bool {
         self.members.len() == options.clusters
             && self.bare == options.bare
@@ -92,19 +92,19 @@ impl RunState {
         let file = self.folder.join("state.json");
         let fresh = self.folder.join("state.json.new");
         let text = serde_json::to_vec_pretty(self).context("cannot encode the state of the control plane")?;
-        // Renamed, so that whoever reads it never reads half.
+        // Renamed, so that readers never see half of it.
         fs::write(&fresh, text)
             .and_then(|()| fs::rename(&fresh, &file))
             .with_context(|| format!("cannot write {}", file.display()))
     }
 }
 
-/// The folder that holds those of all control planes.
+/// Returns the folder that contains those of all control planes.
 pub(super) fn root() -> Result<PathBuf> {
     Ok(programs::cache()?.join("run"))
 }
 
-/// The folder of the control plane of this name.
+/// Returns the folder of the control plane with this name.
 pub(super) fn folder(name: &str) -> Result<PathBuf> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if name.is_empty() || name.len() > 63 || name.starts_with('-') || !name.bytes().all(plain) {
@@ -113,8 +113,8 @@ pub(super) fn folder(name: &str) -> Result<PathBuf> {
     Ok(root()?.join(name))
 }
 
-/// Held while a control plane is started or ended, so that two commands do not do so at once. The file stays where a name
-/// is used again: removing it would let two processes hold a lock of the same name.
+/// Locks a name while a control plane is started or stopped, so that two commands do not interfere. The file stays if
+/// the name is used again: removing it would let two processes hold a lock of the same name.
 pub(super) fn lock(name: &str) -> Result<File> {
     let folder = folder(name)?;
     let root = root()?;
@@ -125,14 +125,14 @@ pub(super) fn lock(name: &str) -> Result<File> {
     Ok(file)
 }
 
-/// Removes the lock of a name that nobody will use again.
+/// Removes the lock of a name that will not be used again.
 pub(super) fn forget_lock(name: &str) {
     if let Ok(folder) = folder(name) {
         let _ = fs::remove_file(folder.with_extension("lock"));
     }
 }
 
-/// What is written about the control plane of this name.
+/// Reads the state of the control plane with this name; `None` if there is none.
 pub(super) fn load(name: &str) -> Result<Option<RunState>> {
     let file = folder(name)?.join("state.json");
     let text = match fs::read(&file) {
@@ -145,12 +145,12 @@ pub(super) fn load(name: &str) -> Result<Option<RunState>> {
     })
 }
 
-/// Ends the processes of this name that are still ours, and removes their folder.
+/// Kills the processes of this name that are still ours, and removes their folder; returns their number.
 pub(super) fn discard(name: &str) -> Result<usize> {
     let folder = folder(name)?;
     let mut ended = 0;
     if let Some(state) = load(name)? {
-        // What was started last depends on what was started first.
+        // Later processes depend on earlier ones.
         for process in state.processes.iter().rev() {
             ended += usize::from(process::end(process.pid, &process.program, &folder)?);
         }
@@ -165,12 +165,12 @@ pub(super) fn discard(name: &str) -> Result<usize> {
     }
 }
 
-/// Whether a kubeconfig was written here.
+/// Returns true if a kubeconfig was written here.
 pub(super) fn is_marked(kubeconfig: &std::path::Path) -> bool {
     fs::read_to_string(kubeconfig).is_ok_and(|text| text.starts_with(KUBECONFIG_MARK))
 }
 
-/// All that are written about, by name.
+/// Lists all control planes that have a folder, by name.
 pub(super) fn all() -> Result<Vec<RunState>> {
     let root = root()?;
     let entries = match fs::read_dir(&root) {

@@ -1,9 +1,9 @@
-//! What Kubernetes itself says of an app, and whether a look agrees.
+//! Kubernetes' own verdict on an app, and the comparison of a look with it.
 //!
-//! This is written from Kubernetes' own rules and uses nothing of Taffrail's: for Deployments those of `kubectl rollout
+//! The verdict follows Kubernetes' own rules and uses nothing of Taffrail's: for Deployments those of `kubectl rollout
 //! status` (k8s.io/kubectl, polymorphichelpers/rollout_status.go), for Jobs their conditions (k8s.io/api, batch/v1). A
-//! paused Deployment, for which `kubectl rollout status` waits for ever, is complete as long as all its replicas are
-//! available and of one ReplicaSet: nothing is under way, and nothing is missing.
+//! paused Deployment, for which `kubectl rollout status` waits forever, is complete while all its replicas are
+//! available and of one ReplicaSet: then nothing is in progress and nothing is missing.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::scenes::Kind;
 use super::watch::World;
 
-/// How an app is, by one version of its object.
+/// The state of an app, by one version of its object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", content = "why")]
 pub(super) enum State {
@@ -23,19 +23,19 @@ pub(super) enum State {
     Absent,
 }
 
-/// Whether a look agrees with what Kubernetes said meanwhile.
+/// The result of comparing a look with Kubernetes' own verdicts of the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Opinion {
     Right,
-    /// Shown as failed, missing or unknown, and nothing had failed.
+    /// Shown as failed, missing or unknown, but nothing had failed.
     WrongRed,
-    /// Shown as ready, and it was not.
+    /// Shown as ready, but it was not.
     WrongGreen,
-    /// Shown as in progress, and it was complete or had failed.
+    /// Shown as in progress, but it was complete or had failed.
     WrongAmber,
 }
 
-/// Waiting reasons that do not go away by waiting.
+/// Waiting reasons that waiting does not resolve.
 const HARD: [&str; 6] = [
     "CrashLoopBackOff",
     "ImagePullBackOff",
@@ -45,7 +45,7 @@ const HARD: [&str; 6] = [
     "CreateContainerError",
 ];
 
-/// How the app that an object is was in a world.
+/// Returns the state of an app in a world.
 pub(super) fn state(kind: Kind, name: &str, world: &World) -> State {
     match (kind, world.get(kind, name)) {
         (_, None) => State::Absent,
@@ -89,7 +89,7 @@ fn deployment<'w>(
         |object: &Value| object["metadata"]["annotations"]["deployment.kubernetes.io/revision"].clone();
     let owner = |object: &Value| object["metadata"]["ownerReferences"][0]["uid"].clone();
     let mut sets = sets.filter(|set| owner(set) == deployment["metadata"]["uid"]);
-    // What Pods of an older template do is over.
+    // Pods of an older template do not matter any more.
     let newest = sets.clone().find(|set| revision(set) == revision(deployment));
     let of_newest = |pod: &&Arc<Value>| newest.is_some_and(|set| owner(pod) == set["metadata"]["uid"]);
     if let Some(why) = pods.find_map(|pod| if of_newest(&pod) { hard(pod) } else { None }) {
@@ -119,7 +119,7 @@ fn deployment<'w>(
     }
 }
 
-/// Why a Pod that its owner counts on will not become ready by itself.
+/// Returns the reason a Pod that its owner counts on will not become ready by itself.
 fn hard(pod: &Value) -> Option<String> {
     if pod["metadata"]["deletionTimestamp"].is_string() || pod["status"]["phase"] == "Failed" {
         return None;
@@ -147,7 +147,7 @@ fn job(job: &Value) -> State {
     }
 }
 
-/// Whether what was shown agrees with one of the states that the app had while somebody looked.
+/// Compares the shown health with the states that the app had during the look; one match is enough.
 pub(super) fn judge(shown: Option<&str>, states: &[State]) -> Opinion {
     let had = |is_so: fn(&State) -> bool| states.iter().any(is_so);
     let (right, wrong) = match shown {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deployment_is_complete_when_kubectl_rollout_status_ends() {
+    fn deployment_is_complete_when_kubectl_rollout_status_ends() {
         let told = |status: &Value| deployment(&web(&json!({"replicas": 3}), status), [].iter(), [].iter());
         let is_underway = |status: &Value| matches!(told(status), State::Underway(_));
         let all =
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_deployment_is_complete_while_one_set_is() {
+    fn paused_deployment_is_complete_with_one_replica_set() {
         let set = |replicas: i64| json!({"metadata": {"ownerReferences": [{"uid": "u"}]}, "spec": {"replicas": replicas}, "status": {}});
         let status = json!({"observedGeneration": 2, "replicas": 2, "availableReplicas": 2});
         let paused = web(&json!({"replicas": 2, "paused": true}), &status);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_newest_template_fails_a_deployment() {
+    fn only_pods_of_the_newest_template_fail_a_deployment() {
         let annotated = |revision: &str| json!({"deployment.kubernetes.io/revision": revision});
         let mut web = web(&json!({"replicas": 1}), &json!({"observedGeneration": 2}));
         web["metadata"]["annotations"] = annotated("2");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_right_if_it_was_so_at_some_moment_of_it() {
+    fn look_is_right_if_it_matches_one_moment() {
         let underway = State::Underway(String::new());
         let failed = State::Failed(String::new());
         assert_eq!(judge(Some("Current"), &[underway.clone(), State::Complete]), Opinion::Right);

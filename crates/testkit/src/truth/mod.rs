@@ -1,8 +1,8 @@
-//! Looks at noisy apps once a second, and compares every look with what Kubernetes itself said then.
+//! Looks at noisy apps once a second, and compares every look with Kubernetes' own state at that time.
 //!
-//! Before and after a look the same objects are read by kubectl, and watches fill in what they, their ReplicaSets and their
-//! Pods were at each moment in between. A look is right if what it shows was true at one of them; so there is nothing to
-//! argue about a state that changed while somebody looked, and nothing to excuse one that did not.
+//! kubectl reads the same objects before and after a look, and watches record the states of these, their ReplicaSets
+//! and their Pods at each moment in between. A look is right if it matches one of these moments. So a state that
+//! changed during the look is no excuse for a wrong one, and a right one cannot be disputed.
 
 mod judge;
 mod scenes;
@@ -25,37 +25,37 @@ use self::scenes::{ALL, Kind, NAMESPACE};
 use self::watch::{Watch, World, version};
 use crate::kube::ControlPlane;
 
-/// How often somebody looks.
+/// The interval of looks.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What to look at, with what, and for how long.
+/// The options of a run.
 pub struct Options<'a> {
-    /// Where the apps are made.
+    /// The control plane of the apps.
     pub plane: &'a ControlPlane,
-    /// On which of its clusters.
+    /// The context of the cluster.
     pub context: &'a str,
-    /// For how long.
+    /// The duration of the run, in seconds.
     pub seconds: u64,
-    /// Where every look is written down, in JSON lines.
+    /// The file that records every look, in JSON lines.
     pub log: &'a Path,
 }
 
-/// Who looks.
+/// An observer: it runs Taffrail.
 pub trait Eye {
-    /// What `taffrail` with these arguments answers.
+    /// Runs `taffrail` with these arguments and returns its answer.
     fn look(&mut self, arguments: &[&str]) -> Result<Value>;
 
-    /// Is told what Kubernetes said of the apps during the last look, for [`judge_again`].
+    /// Receives Kubernetes' own states of the apps during the last look, for [`judge_again`].
     fn learn(&mut self, states: Value) {
         drop(states);
     }
 }
 
-/// A binary that looks.
+/// A binary that is run for each look.
 pub struct Binary<'a> {
-    /// Where it is.
+    /// The path of the binary.
     pub path: &'a Path,
-    /// With which kubeconfig it looks.
+    /// The path of the kubeconfig.
     pub kubeconfig: &'a Path,
 }
 
@@ -73,15 +73,15 @@ impl Eye for Binary<'_> {
     }
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct Report {
     rows: Vec<Row>,
-    /// How often somebody looked.
+    /// The number of looks.
     pub looks: usize,
-    /// How long each look took.
+    /// The duration of each look.
     pub times: Vec<Duration>,
-    /// Every look at an app that was wrong, for people.
+    /// A message for every wrong look at an app.
     pub wrong: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ struct Row {
     amber: usize,
 }
 
-/// Makes the apps, disturbs them and looks at them.
+/// Creates the apps, disturbs them and looks at them.
 pub fn look(options: &Options<'_>, eye: &mut dyn Eye) -> Result<Report> {
     let Options { plane, context, seconds, .. } = *options;
     scenes::start(plane, context, seconds)?;
@@ -114,7 +114,7 @@ pub fn look(options: &Options<'_>, eye: &mut dyn Eye) -> Result<Report> {
     })
 }
 
-/// Does something to the apps about fifteen times in a run, at least every six seconds.
+/// Disturbs the apps about fifteen times in a run, at least every six seconds.
 fn disturb(plane: &ControlPlane, context: &str, seconds: u64, is_over: &AtomicBool) -> Result<()> {
     let turns = Duration::from_millis(seconds.saturating_mul(1000) / 15)
         .clamp(Duration::from_secs(2), Duration::from_secs(6));
@@ -161,7 +161,7 @@ fn observe(options: &Options<'_>, eye: &mut dyn Eye, watch: &mut Watch) -> Resul
         let apps = report.add(at, &shown, &states);
         let line = json!({"look": report.looks, "at": at.to_string(), "milliseconds": took.as_millis() as u64, "apps": apps});
         writeln!(log, "{line}").context("the log cannot be written")?;
-        // One that took longer than an interval leaves the next ones out.
+        // A look that takes longer than an interval skips the next ones.
         while next <= started.elapsed() {
             next += INTERVAL;
         }
@@ -170,15 +170,15 @@ fn observe(options: &Options<'_>, eye: &mut dyn Eye, watch: &mut Watch) -> Resul
     Ok(report)
 }
 
-/// What is asked at every look.
+/// Returns the arguments of every look.
 pub fn arguments(context: &str) -> [&str; 8] {
     ["get", "apps", "-n", NAMESPACE, "-o", "json", "--context", context]
 }
 
-/// What Kubernetes said of each app.
+/// Kubernetes' own states of each app.
 type States = BTreeMap<String, Vec<State>>;
 
-/// Judges looks at what was recorded: each with the states that [`Eye::learn`] was told of.
+/// Judges recorded looks: each with the states that [`Eye::learn`] received.
 pub fn judge_again(looks: &[(Value, Value)]) -> Result<Report> {
     let mut report = Report::new();
     for (shown, states) in looks {
@@ -188,7 +188,7 @@ pub fn judge_again(looks: &[(Value, Value)]) -> Result<Report> {
     Ok(report)
 }
 
-/// The apps' objects as the API server gives them.
+/// The apps' objects as the API server returns them.
 struct Record {
     objects: Vec<(Kind, Value)>,
     /// The resource versions of the lists.
@@ -216,7 +216,7 @@ impl Record {
         Ok(record)
     }
 
-    /// Whether a world has come to what is here.
+    /// Returns true if a world has reached the versions of this record.
     fn is_in(&self, world: &World) -> bool {
         self.objects.iter().all(|(kind, object)| {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -225,13 +225,13 @@ impl Record {
     }
 }
 
-/// The world at each moment from one record to the other.
+/// Lists the worlds at each moment from one record to the other.
 fn worlds(before: &Record, after: &Record, watch: &mut Watch) -> Result<Vec<World>> {
     let started = Instant::now();
     let first = before.versions.iter().min().copied().unwrap_or_default();
     let last = after.versions.iter().max().copied().unwrap_or_default();
     loop {
-        // What is on its way has left the API server long before.
+        // Changes on their way have left the API server long before.
         std::thread::sleep(Duration::from_millis(20));
         let worlds = watch.between(first, last);
         if worlds.last().is_some_and(|world| after.is_in(world)) {
@@ -264,7 +264,7 @@ impl Report {
         Report { rows: rows.collect(), ..Report::default() }
     }
 
-    /// Judges a look; gives what there is to write down about each app.
+    /// Judges a look; returns the log entry of each app.
     fn add(&mut self, at: jiff::Timestamp, shown: &Value, states: &States) -> serde_json::Map<String, Value> {
         self.looks += 1;
         let mut apps = serde_json::Map::new();
@@ -291,13 +291,14 @@ impl Report {
         apps
     }
 
-    /// Whether an app was shown as ready, and shown as in progress: one that never changed has shown nothing.
+    /// Returns true if an app was shown both as in progress and as ready or failed: one that never changed proves
+    /// nothing.
     pub fn moved(&self, name: &str) -> bool {
         self.rows.iter().any(|row| row.name == name && row.in_progress > 0 && row.ready + row.failed > 0)
     }
 }
 
-/// The table of all apps, and the looks that were wrong.
+/// Formats the table of all apps, and the wrong looks.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(

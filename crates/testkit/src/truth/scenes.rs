@@ -1,14 +1,14 @@
-//! The noisy apps, and what is done to them while somebody looks.
+//! The noisy apps, and the disturbances during a run.
 
 use anyhow::Result;
 
 use crate::examples::{apply_source, kustomization};
 use crate::kube::ControlPlane;
 
-/// The namespace of all of them, and of their declarations.
+/// The namespace of all apps, and of their declarations.
 pub(super) const NAMESPACE: &str = "truth";
 
-/// What an app consists of, and what stands behind it.
+/// The kinds of an app's object and its dependents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Deployment,
@@ -18,7 +18,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The path under which its objects are listed and watched.
+    /// Returns the path under which objects of the kind are listed and watched.
     pub(super) fn path(self) -> String {
         let (version, plural) = match self {
             Kind::Deployment => ("/apis/apps/v1", "deployments"),
@@ -30,11 +30,11 @@ impl Kind {
     }
 }
 
-/// An app of one object, which has its name.
+/// An app of one object with the same name.
 pub(super) struct Scene {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
-    /// What `cargo xtask truth` says of it.
+    /// The description that `cargo xtask truth` prints.
     pub(super) shows: &'static str,
 }
 
@@ -88,7 +88,7 @@ spec:
     )
 }
 
-/// Makes the apps anew; their Jobs succeed towards the end of a run of so many seconds.
+/// Recreates the apps; their Jobs succeed towards the end of a run of `seconds`.
 pub(super) fn start(plane: &ControlPlane, context: &str, seconds: u64) -> Result<()> {
     apply_source(plane, context)?;
     plane.kubectl(context, &["delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=60s"])?;
@@ -122,7 +122,7 @@ pub(super) fn start(plane: &ControlPlane, context: &str, seconds: u64) -> Result
     plane.apply(context, &objects.concat())
 }
 
-/// What happens in the `turn`th turn.
+/// Carries out the disturbances of one turn.
 pub(super) fn disturb(plane: &ControlPlane, context: &str, turn: usize) -> Result<()> {
     let kubectl =
         |arguments: &[&str]| plane.kubectl(context, &[arguments, &["-n", NAMESPACE]].concat()).map(drop);
@@ -137,7 +137,7 @@ pub(super) fn disturb(plane: &ControlPlane, context: &str, turn: usize) -> Resul
         kubectl(&["patch", "deployment/mended", "--type=merge", "-p", &patch])
     };
     match turn % 4 {
-        // A rollout is disturbed by the next one now and then, and mostly comes to its end.
+        // Now and then the next rollout interrupts one; mostly it completes.
         0 => image("rolling")?,
         1 if turn % 8 == 1 => image("rolling")?,
         2 => simulate("\"image-pull-backoff\"")?,
@@ -150,11 +150,11 @@ pub(super) fn disturb(plane: &ControlPlane, context: &str, turn: usize) -> Resul
         if turn.is_multiple_of(2) { "--replicas=0" } else { "--replicas=5" },
     ])?;
     match turn % 4 {
-        // A new template waits behind the pause …
+        // A new template waits while the Deployment is paused,
         0 => kubectl(&["rollout", "pause", "deployment/paused"]).and_then(|()| image("paused")),
-        // … is rolled out …
+        // is rolled out after it resumes,
         1 => kubectl(&["rollout", "resume", "deployment/paused"]),
-        // … and the next one is stopped half way.
+        // and the next one is paused half way.
         2 => image("paused").and_then(|()| kubectl(&["rollout", "pause", "deployment/paused"])),
         _ => kubectl(&["rollout", "resume", "deployment/paused"]),
     }

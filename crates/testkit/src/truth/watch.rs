@@ -1,4 +1,4 @@
-//! Every version of the watched objects, so that what was true for a moment between two lists is known too.
+//! Records every version of the watched objects, so that states between two lists are known too.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{BufRead as _, BufReader};
@@ -13,7 +13,7 @@ use crate::kube::ControlPlane;
 
 type Key = (Kind, String);
 
-/// The objects as they were at one resource version.
+/// The objects at one resource version.
 #[derive(Clone, Default)]
 pub(super) struct World(BTreeMap<Key, Arc<Value>>);
 
@@ -34,7 +34,7 @@ impl World {
     }
 }
 
-/// An object's new version; `None` is its end.
+/// A new version of an object; `None` if it was deleted.
 #[derive(Clone)]
 struct Change {
     version: u64,
@@ -42,11 +42,11 @@ struct Change {
     object: Option<Arc<Value>>,
 }
 
-/// Watches the objects of some kinds until it is dropped.
+/// A watch of the objects of some kinds, until it is dropped.
 pub(super) struct Watch {
     children: Vec<Child>,
     changes: Arc<Mutex<Vec<Change>>>,
-    /// What was, up to where somebody asked.
+    /// The world up to the last call of [`Watch::between`].
     world: World,
     waiting: VecDeque<Change>,
 }
@@ -72,7 +72,7 @@ impl Watch {
             let output = child.stdout.take().context("kubectl has no output")?;
             watch.children.push(child);
             let changes = Arc::clone(&watch.changes);
-            // It ends with the child.
+            // The thread ends with the child.
             std::thread::spawn(move || {
                 for line in BufReader::new(output).lines().map_while(Result::ok) {
                     let Ok(mut event) = serde_json::from_str::<Value>(&line) else { continue };
@@ -88,7 +88,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// The world at the version `first`, and as it became by each change after it up to `last`.
+    /// Returns the world at the version `first`, and after each change up to `last`.
     pub(super) fn between(&mut self, first: u64, last: u64) -> Vec<World> {
         self.waiting.extend(self.changes.lock().unwrap_or_else(PoisonError::into_inner).drain(..));
         // Each watch is in order; together they are not.
@@ -115,7 +115,8 @@ impl Drop for Watch {
     }
 }
 
-/// The resource version: those of one cluster's objects and lists can be compared, since Kubernetes 1.35 by promise.
+/// Returns the resource version. Those of one cluster's objects and lists can be compared; Kubernetes guarantees it
+/// since 1.35.
 pub(super) fn version(object: &Value) -> Option<u64> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }

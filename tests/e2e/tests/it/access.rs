@@ -1,4 +1,4 @@
-//! Users who may not see everything.
+//! Users who may not read everything.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use anyhow::ensure;
 use crate::harness::CLUSTER;
 use crate::stage::{Stage, Who};
 
-/// All that the app `shop` needs but its ConfigMap.
+/// The objects of the app `shop` except its ConfigMap.
 const ROLE: &str = "\
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
@@ -38,11 +38,11 @@ subjects:
     name: reader
 ";
 
-fn a_forbidden_kind_is_named_and_leaves_the_others_shown(stage: &mut Stage) {
+fn forbidden_kind_is_named_and_the_others_are_shown(stage: &mut Stage) {
     stage.example("shop");
     stage.act(|plane| {
         plane.apply(CLUSTER, ROLE)?;
-        // The authorizer reads roles from a watch of its own.
+        // The authorizer learns of roles through a watch of its own.
         plane
             .kubectl(CLUSTER, &["wait", "--for=create", "clusterrolebinding/e2e-reader", "--timeout=10s"])?;
         let may = ["auth", "can-i", "list", "deployments.apps", "--as=reader", "-A"];
@@ -60,7 +60,7 @@ fn a_forbidden_kind_is_named_and_leaves_the_others_shown(stage: &mut Stage) {
             && error["scope"].as_str().unwrap_or_default().to_lowercase().contains("configmap")
     };
     assert!(apps.errors().iter().any(|error| named(&error)), "{apps}");
-    // Its Deployment is well; its ConfigMap may be anything, so the app is not green.
+    // Its Deployment is healthy; its ConfigMap may be in any state, so the app is not green.
     apps.row(CLUSTER, "flux-kustomization", "flux-system", "shop").is("/health", "Unknown").speaks(
         "",
         "ConfigMap",
@@ -69,11 +69,11 @@ fn a_forbidden_kind_is_named_and_leaves_the_others_shown(stage: &mut Stage) {
     );
 }
 
-fn without_any_right_nothing_is_shown_as_an_empty_cluster(stage: &mut Stage) {
+fn no_permission_is_not_shown_as_an_empty_cluster(stage: &mut Stage) {
     let apps = stage.apps(Who::Reader, &["--context", "kube-2"]);
     assert_eq!(apps.code(), 3, "{apps}");
     assert!(!apps.errors().is_empty(), "{apps}");
 }
 
-scenarios![1: a_forbidden_kind_is_named_and_leaves_the_others_shown];
-scenarios![2: without_any_right_nothing_is_shown_as_an_empty_cluster];
+scenarios![1: forbidden_kind_is_named_and_the_others_are_shown];
+scenarios![2: no_permission_is_not_shown_as_an_empty_cluster];

@@ -1,5 +1,5 @@
-//! What an action writes, and what a cluster's own Argo CD says of health, on Kubernetes itself: nothing here can be recorded,
-//! as it changes what it looks at.
+//! Actions, and the health rules of a cluster's own Argo CD, on real Kubernetes. These tests cannot be recorded, as
+//! they change the objects that they look at.
 
 use std::collections::BTreeSet;
 
@@ -55,7 +55,7 @@ fn names(plane: &ControlPlane, kind: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_an_action_does_the_controllers_follow() {
+fn controllers_act_on_the_changes_of_an_action() {
     let Some(plane) = plane() else { return };
     plane.create_namespace(CLUSTER, PLACE).expect("a namespace");
     plane.apply(CLUSTER, OBJECTS).expect("objects");
@@ -87,7 +87,7 @@ fn what_an_action_does_the_controllers_follow() {
     let job = jobs.first().expect("a Job").trim_start_matches("job.batch/").to_owned();
     assert_eq!(field(&plane, &format!("job/{job}"), ".metadata.ownerReferences[0].name"), "night");
 
-    // A Job that rests, so that it cannot be over before it is ended.
+    // A suspended Job, so that it cannot finish before it is terminated.
     let long = "\
 apiVersion: batch/v1
 kind: Job
@@ -110,7 +110,8 @@ spec:
     plane.kubectl(CLUSTER, &["delete", "--wait=false", "namespace", PLACE]).expect("it goes");
 }
 
-/// An Argo CD that teaches a kind of its own, and an app that declares two objects of it. It is known by the binding.
+/// An Argo CD with a health script for a custom kind, and an app that declares two objects of it. The binding
+/// identifies it.
 const ARGO_CD: &str = r#"
 apiVersion: apps/v1
 kind: StatefulSet
@@ -178,7 +179,7 @@ status:
   - {group: acting.example.com, version: v1, kind: Widget, namespace: gitops, name: two, status: Synced}
 "#;
 
-/// The definition of a kind, whatever its group: a protected one asks for an annotation.
+/// Returns the definition of a kind in any group; protected groups require an annotation.
 fn definition(group: &str, version: &str, kind: &str) -> Value {
     let mut definition = objects::definition(group, version, kind, objects::with_spec_and_status());
     definition["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved"});
@@ -186,7 +187,7 @@ fn definition(group: &str, version: &str, kind: &str) -> Value {
 }
 
 #[test]
-fn an_argo_cd_says_what_health_means_and_what_can_be_done() {
+fn argocd_cm_defines_health_and_actions() {
     let Some(plane) = plane() else { return };
     let kinds = [
         definition("acting.example.com", "v1", "Widget"),

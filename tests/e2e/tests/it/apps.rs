@@ -1,4 +1,4 @@
-//! Flux-shaped apps and label groups.
+//! Apps shaped like Flux', and label groups.
 
 use crate::harness::CLUSTER;
 use crate::stage::Stage;
@@ -17,7 +17,7 @@ fn a_kustomization_that_is_well(stage: &mut Stage) {
         .is("/objects", 4)
         .is("/suspended", false)
         .has("/message", "Applied revision: main@sha1:");
-    // What an inventory claims makes no second row, whatever labels it carries.
+    // Objects in an inventory make no second row, whatever labels they have.
     assert!(apps.rows().iter().all(|row| row["namespace"] != "shop"), "{apps}");
 }
 
@@ -54,7 +54,7 @@ fn a_suspended_kustomization_keeps_its_health(stage: &mut Stage) {
 
 fn labels_make_an_app_of_declared_objects_only(stage: &mut Stage) {
     stage.example("wiki");
-    // Its ReplicaSet, Pods and EndpointSlice carry the label too, and are not declared.
+    // Its ReplicaSet, Pods and EndpointSlice have the label too, but are not declared.
     stage
         .look()
         .row(CLUSTER, "label", "wiki", "wiki")

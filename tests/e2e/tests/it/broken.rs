@@ -1,11 +1,11 @@
-//! Apps that are broken, one way each: what `get apps` and `explain` say from the moment the cluster knows.
+//! Broken apps, one fault each: the output of `get apps` and `explain` from the moment at which the cluster knows.
 //!
-//! That moment is when Kubernetes' own record, as kubectl reads it, holds the decisive word. The look that starts right
-//! after it must be right, so what people wait for is the time of one look, which is printed and not asserted.
+//! That moment is when Kubernetes' own state, as kubectl reads it, contains the decisive word. The look that starts
+//! right after it must be right; so people wait for the duration of one look, which is printed and not asserted.
 //!
-//! What is right is not always Failed. A cause that waiting cannot mend is. A readiness probe may still succeed before the
-//! rollout's deadline, a Job may still have tries left, and what is being deleted stays Terminating however long it
-//! takes: there the status says so, and the words of the cause say why.
+//! The right status is not always Failed. It is for a cause that waiting cannot fix. A readiness probe may still
+//! succeed before the rollout's deadline, a Job may still have retries left, and an object that is being deleted stays
+//! Terminating for any length of time: there the status says so, and the text of the cause says why.
 
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,10 @@ use taffrail_testkit::kube::ControlPlane;
 use crate::harness::{Answer, Apps, CLUSTER, built};
 use crate::stage::{Stage, Who};
 
-/// Where the apps are declared: what happens to the objects of one must not reach its declaration.
+/// The namespace of the declarations, so that faults of an app's namespace cannot affect them.
 const HOME: &str = "broken";
 
-/// An app of one namespace, which has its name.
+/// An app with a namespace of the same name.
 struct Broken<'a> {
     stage: &'a mut Stage,
     name: &'static str,
@@ -30,10 +30,10 @@ struct Broken<'a> {
 type Link = (&'static str, &'static str, &'static str);
 
 impl Stage {
-    /// Makes the namespace of an app.
+    /// Creates the namespace of an app.
     fn broken(&mut self, name: &'static str) -> Broken<'_> {
         self.act(|plane| {
-            // So that the first look is not a build.
+            // So that the first look does not have to build the binary.
             built();
             apply_source(plane, CLUSTER)?;
             plane.create_namespace(CLUSTER, HOME)?;
@@ -42,7 +42,7 @@ impl Stage {
         Broken { stage: self, name }
     }
 
-    /// Makes an app of the Deployment `web`.
+    /// Creates an app of the Deployment `web`.
     fn broken_web(&mut self, name: &'static str, manifests: &str) -> Broken<'_> {
         let mut broken = self.broken(name);
         broken.deliver(&[WEB], manifests);
@@ -50,7 +50,7 @@ impl Stage {
     }
 }
 
-/// The objects of a kind in a namespace, as kubectl reads them.
+/// Lists the objects of a kind in a namespace, as kubectl reads them.
 fn record(plane: &ControlPlane, kind: &str, namespace: &str) -> Result<Vec<Value>> {
     let text = plane.kubectl(CLUSTER, &["get", kind, "-n", namespace, "-o", "json"])?;
     let list: Value = serde_json::from_str(&text)?;
@@ -58,18 +58,18 @@ fn record(plane: &ControlPlane, kind: &str, namespace: &str) -> Result<Vec<Value
 }
 
 impl Broken<'_> {
-    /// Goes on with another app.
+    /// Continues with another app.
     fn other(&mut self, name: &'static str) -> Broken<'_> {
         Broken { stage: self.stage, name }
     }
 
-    /// Applies what no app declares.
+    /// Applies objects that no app declares.
     fn prepare(&mut self, manifests: &str) {
         let manifests = manifests.replace("${NAME}", self.name);
         self.stage.act(|plane| plane.apply(CLUSTER, &manifests));
     }
 
-    /// Makes the objects, and declares them and the namespace.
+    /// Creates the objects, and declares them and the namespace.
     fn deliver(&mut self, inventory: &[&str], manifests: &str) {
         let inventory: Vec<String> = ["_${NAME}__Namespace"]
             .iter()
@@ -90,14 +90,14 @@ impl Broken<'_> {
                 let label = ["label", kind.trim_end_matches('.'), name, &marks[0], &marks[1]];
                 let namespace = ["-n", namespace];
                 let namespace: &[&str] = if namespace[1].is_empty() { &[] } else { &namespace };
-                // What cannot be made, or must not be there, gets none.
+                // Objects that cannot be created, or must be absent, get none.
                 let _ = plane.kubectl(CLUSTER, &[&label, namespace].concat());
             }
             Ok(())
         });
     }
 
-    /// Waits until no Pod can be created for this reason: admission learns of what it enforces by watches.
+    /// Waits until no Pod can be created for this reason: admission learns of its policies through watches.
     fn refused(&mut self, why: &str) {
         let pod = ["run", "probe", "--image=registry.example/probe:1", "--dry-run=server", "-n", self.name];
         self.stage.act(|plane| {
@@ -111,7 +111,7 @@ impl Broken<'_> {
         });
     }
 
-    /// Returns when an object of this kind is as it should be.
+    /// Waits until an object of this kind satisfies `is_so`.
     fn until(&mut self, kind: &str, is_so: impl Fn(&Value) -> bool) {
         let name = self.name;
         self.stage.act(|plane| {
@@ -129,7 +129,7 @@ impl Broken<'_> {
         });
     }
 
-    /// Looks, says how long that took, and gives the answer.
+    /// Looks, prints the duration, and returns the answer.
     #[expect(clippy::print_stdout, reason = "shown where the test fails, and with --show-output")]
     fn look(&mut self) -> Apps {
         let started = Instant::now();
@@ -146,7 +146,7 @@ impl Broken<'_> {
         answer
     }
 
-    /// The app must have this status now, with these words, and this chain behind it.
+    /// Asserts that the app now has this status, these words, and this chain behind it.
     #[track_caller]
     fn shows(&mut self, status: &str, words: &str, chain: &[Link]) {
         let apps = self.look();
@@ -185,7 +185,7 @@ impl Broken<'_> {
     }
 }
 
-/// A Deployment `web` whose Pods have this fault.
+/// Returns the manifest of a Deployment `web` whose Pods have this fault.
 fn deployment(replicas: u32, annotations: &str, spec: &str, pod: &str) -> String {
     format!(
         "\
@@ -211,7 +211,7 @@ spec:
 
 const WEB: &str = "${NAME}_web_apps_Deployment";
 
-/// Whether the first container (of this list) waits for this reason.
+/// Returns a check that the first container of this list waits for one of these reasons.
 fn waits(list: &'static str, reasons: &'static [&'static str]) -> impl Fn(&Value) -> bool {
     move |pod| {
         let reason = &pod["status"][list][0]["state"]["waiting"]["reason"];
@@ -240,7 +240,7 @@ fn an_image_that_cannot_be_pulled(stage: &mut Stage) {
         .row(CLUSTER, "flux-kustomization", HOME, "bad-image")
         .is("/health", "Failed")
         .has("/message", words);
-    // The kubelet backs off a moment later, and that is all that changes.
+    // A moment later the kubelet backs off, and nothing else changes.
     broken.until("pods", waits("containerStatuses", &["ImagePullBackOff"]));
     broken.shows(
         "Failed",
@@ -306,7 +306,7 @@ spec: {hard: {pods: \"1\"}}
 fn a_quota_that_is_used_up(stage: &mut Stage) {
     let mut broken = stage.broken("quota");
     broken.prepare(QUOTA);
-    // Admission goes by what the quota controller wrote.
+    // Admission uses the status that the quota controller wrote.
     broken.until("resourcequotas", |quota| quota["status"]["hard"]["pods"] == "1");
     broken.deliver(&[WEB], &deployment(3, "", "", ""));
     broken.until("replicasets", |set| condition(set, "ReplicaFailure", "True", "FailedCreate"));
@@ -334,7 +334,7 @@ spec:
     broken.prepare(QUOTA);
     broken.until("resourcequotas", |quota| quota["status"]["hard"]["pods"] == "1");
     broken.deliver(&["${NAME}_db_apps_StatefulSet"], set);
-    // It has no condition for a refusal; the event is all that is written.
+    // A StatefulSet has no condition for a refusal; Kubernetes writes an event only.
     broken.until("events", |event| event["reason"] == "FailedCreate");
     broken.shows("Failed", "exceeded quota: small", &[("StatefulSet", "Failed", "FailedCreate")]);
 }
@@ -380,7 +380,7 @@ fn a_readiness_probe_that_fails(stage: &mut Stage) {
     let manifests = deployment(1, "taffrail.dev/simulate: never-ready", "  progressDeadlineSeconds: 15", "");
     let mut broken = stage.broken_web("never-ready", &manifests);
     broken.until("pods", |pod| condition(pod, "Ready", "False", "ContainersNotReady"));
-    // It may still succeed: no cause is hard before the deadline. Its words are there at once.
+    // It may still succeed: no cause is hard before the deadline. Its message is shown immediately.
     broken.shows(
         "InProgress",
         WORDS,
@@ -414,7 +414,7 @@ spec:
   taints: [{key: taffrail.dev/doomed, effect: NoSchedule}]
 ";
     const SET_NAME: &str = "node-lost-set";
-    // The Pod of the set is deleted after a second, and stays: only its kubelet could say that it has ended.
+    // The Pod of the set is deleted after a second, and stays: only its kubelet could report that it has ended.
     const SET: &str = "\
 apiVersion: apps/v1
 kind: StatefulSet
@@ -469,7 +469,7 @@ spec:
         ],
     );
 
-    // The Pod that was deleted may be ready once more before its kubelet ends it and another takes its place.
+    // The deleted Pod may be ready once more before its kubelet ends it and another takes its place.
     let mut deleted = Value::Null;
     web.stage.act(|plane| {
         deleted = record(plane, "pods", SET_NAME)?[0]["metadata"]["uid"].take();
@@ -510,7 +510,7 @@ fn a_finalizer_that_nobody_removes(stage: &mut Stage) {
 
 fn a_namespace_that_cannot_go(stage: &mut Stage) {
     let mut broken = stage.broken("finalizer-namespace");
-    // Nobody declares what holds it.
+    // No app declares the object that blocks it.
     broken.deliver(&[], HELD);
     broken.stage.act(|plane| {
         plane.kubectl(CLUSTER, &["delete", "namespace", "finalizer-namespace", "--wait=false"])?;
@@ -552,7 +552,7 @@ spec:
     );
     let text = broken.explain(&[]);
     assert!(text.stdout.contains("kubectl logs import-"), "{text}");
-    // kstatus calls a Pod that ended Current, however it ended; nobody should read Ready beside a Job that failed.
+    // kstatus calls a Pod that ended Current, however it ended; Ready must not be shown beside a Job that failed.
     let app = ["app", "broken/failed-job", "--context", CLUSTER];
     let app = broken.stage.taffrail(Who::Admin, &app);
     let pod = app.stdout.lines().find(|line| line.starts_with("Pod ")).unwrap_or_default();

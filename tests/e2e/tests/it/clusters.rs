@@ -1,11 +1,11 @@
-//! Several clusters, some of which do not answer.
+//! Several clusters, some of which do not respond.
 
 use crate::harness::CLUSTER;
 use crate::stage::{Stage, Who};
 
 const SECOND: &str = "kube-2";
 
-fn every_context_has_its_rows(stage: &mut Stage) {
+fn all_contexts_shows_the_rows_of_each_cluster(stage: &mut Stage) {
     for context in [CLUSTER, SECOND] {
         stage.example_on(context, "wiki");
     }
@@ -16,7 +16,7 @@ fn every_context_has_its_rows(stage: &mut Stage) {
     }
 }
 
-fn a_cluster_that_does_not_answer_leaves_the_other_one_shown(stage: &mut Stage) {
+fn silent_cluster_leaves_the_rows_of_the_other(stage: &mut Stage) {
     stage.example("wiki");
     stage.silence_second();
     let apps = stage.apps(Who::Admin, &["--all-contexts", "--timeout", "2s"]);
@@ -29,4 +29,4 @@ fn a_cluster_that_does_not_answer_leaves_the_other_one_shown(stage: &mut Stage) 
     assert!(apps.errors().iter().any(|error| error["cluster"] == SECOND), "{apps}");
 }
 
-scenarios![2: every_context_has_its_rows, a_cluster_that_does_not_answer_leaves_the_other_one_shown];
+scenarios![2: all_contexts_shows_the_rows_of_each_cluster, silent_cluster_leaves_the_rows_of_the_other];

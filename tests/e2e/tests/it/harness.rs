@@ -11,14 +11,14 @@ use serde_json::Value;
 use taffrail_testkit::binary::{self, Profile};
 use taffrail_testkit::kube::{ControlPlane, Options, Programs};
 
-/// The first of the two clusters, on which all tests work that do not say otherwise.
+/// The first of the two clusters, on which tests work unless they name another.
 pub(crate) const CLUSTER: &str = "kube-1";
 
-/// Names a control plane that runs (`cargo xtask kube up --clusters 2`): it is used in place of one of the tests' own, and
-/// what the tests made stays there to be looked at.
+/// An environment variable that names a running control plane (`cargo xtask kube up --clusters 2`). Tests use it in
+/// place of one of their own, and leave their objects there for inspection.
 const KEEP: &str = "TAFFRAIL_E2E_KEEP";
 
-/// The control plane of all scenarios, or `None` where there can be none, which is said.
+/// Returns the control plane of all scenarios; `None`, after a message, if it cannot be started.
 pub(crate) fn plane() -> Option<Arc<ControlPlane>> {
     static PLANE: OnceLock<Option<Arc<ControlPlane>>> = OnceLock::new();
     let plane = PLANE.get_or_init(|| {
@@ -37,13 +37,13 @@ pub(crate) fn plane() -> Option<Arc<ControlPlane>> {
     if plane.is_none() {
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
         let why = Programs::unavailable().expect("the cache can be looked at").unwrap_or_default();
-        // Past the capture of the test runner: a test that was skipped must not look as if it had passed.
+        // Written past the test runner's capture: a skipped test must not look as if it had passed.
         let _ = io::stderr().write_all(format!("{test}: skipped: {why}\n").as_bytes());
     }
     plane.clone()
 }
 
-/// What a run of the binary gave.
+/// The result of a run of the binary.
 pub(crate) struct Answer {
     command: String,
     /// The exit code.
@@ -60,7 +60,7 @@ impl fmt::Display for Answer {
     }
 }
 
-/// The binary of this checkout, built once.
+/// Returns the binary of this checkout, built once.
 pub(crate) fn built() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| binary::build(Profile::Dev).unwrap_or_else(|error| panic!("{error:#}")))
@@ -73,7 +73,7 @@ pub(crate) fn run(kubeconfig: &OsStr, arguments: &[&str]) -> Answer {
         .args(arguments)
         .env("KUBECONFIG", kubeconfig)
         .env("NO_COLOR", "1")
-        // What is right is asserted here, not how fast it is: a busy machine may take its time.
+        // Correctness is asserted here, not speed: a busy machine may take its time.
         .env("TAFFRAIL_TIMEOUT", "60s")
         .stdin(Stdio::null())
         .output()
@@ -86,14 +86,14 @@ pub(crate) fn run(kubeconfig: &OsStr, arguments: &[&str]) -> Answer {
     }
 }
 
-/// A list of apps as JSON, with the run that gave it.
+/// A list of apps as JSON, with the run that printed it.
 pub(crate) struct Apps {
     answer: Answer,
     list: Value,
 }
 
 impl Apps {
-    /// Reads the answer to `get apps -o json`.
+    /// Parses the output of `get apps -o json`.
     pub(crate) fn read(answer: Answer) -> Apps {
         let list: Value =
             serde_json::from_str(&answer.stdout).unwrap_or_else(|error| panic!("{error} in\n{answer}"));
@@ -102,22 +102,22 @@ impl Apps {
         Apps { answer, list }
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub(crate) fn code(&self) -> i32 {
         self.answer.code
     }
 
-    /// All rows.
+    /// Returns all rows.
     pub(crate) fn rows(&self) -> &[Value] {
         self.list["items"].as_array().unwrap_or_else(|| panic!("no items in\n{self}"))
     }
 
-    /// The scope errors.
+    /// Returns the scope errors.
     pub(crate) fn errors(&self) -> &[Value] {
         self.list["errors"].as_array().unwrap_or_else(|| panic!("no errors in\n{self}"))
     }
 
-    /// The one row of this app on this cluster.
+    /// Returns the only row of this app on this cluster.
     pub(crate) fn row(&self, cluster: &str, delivery: &str, namespace: &str, name: &str) -> Row<'_> {
         let found: Vec<&Value> = self
             .rows()
@@ -144,14 +144,14 @@ impl fmt::Display for Apps {
     }
 }
 
-/// A row, with the list it is in for the message of a failed assertion.
+/// A row, with its list for the message of a failed assertion.
 pub(crate) struct Row<'a> {
     apps: &'a Apps,
     row: &'a Value,
 }
 
 impl Row<'_> {
-    /// The field under this JSON pointer must be this.
+    /// Asserts the value of the field at this JSON pointer.
     #[track_caller]
     pub(crate) fn is(&self, pointer: &str, want: impl Into<Value>) -> &Self {
         let found = self.row.pointer(pointer).unwrap_or(&Value::Null);
@@ -159,7 +159,7 @@ impl Row<'_> {
         self
     }
 
-    /// The field under this JSON pointer must be a text with this in it.
+    /// Asserts that the field at this JSON pointer is a text that contains `part`.
     #[track_caller]
     pub(crate) fn has(&self, pointer: &str, part: &str) -> &Self {
         let found = self.row.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
@@ -167,7 +167,7 @@ impl Row<'_> {
         self
     }
 
-    /// The object that speaks must be this one.
+    /// Asserts that this object is the `worst` of the row.
     #[track_caller]
     pub(crate) fn speaks(&self, group: &str, kind: &str, namespace: &str, name: &str) -> &Self {
         self.is("/worst/group", group)
@@ -176,7 +176,7 @@ impl Row<'_> {
             .is("/worst/name", name)
     }
 
-    /// The text under this JSON pointer.
+    /// Returns the text at this JSON pointer.
     pub(crate) fn text(&self, pointer: &str) -> &str {
         self.row.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }

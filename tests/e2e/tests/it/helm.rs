@@ -6,7 +6,7 @@ use taffrail_testkit::examples::install_notes;
 use crate::harness::CLUSTER;
 use crate::stage::Stage;
 
-fn a_release_from_its_install_to_an_upgrade_that_fails(stage: &mut Stage) {
+fn helm_release_from_install_to_failed_upgrade(stage: &mut Stage) {
     stage.act(|plane| install_notes(plane, CLUSTER, "notes-e2e", &[]));
     stage
         .look()
@@ -17,7 +17,7 @@ fn a_release_from_its_install_to_an_upgrade_that_fails(stage: &mut Stage) {
         .is("/message", "notes-1.4.0, revision 1")
         .is("/objects", 4);
 
-    // helm gives up waiting for Pods that crash, and says so in its storage.
+    // helm stops waiting for crashing Pods, and records that in its storage.
     stage.act(|plane| {
         let crash = ["--set", "simulate=crash-loop", "--timeout=3s"];
         let upgrade = install_notes(plane, CLUSTER, "notes-e2e", &crash);
@@ -34,4 +34,4 @@ fn a_release_from_its_install_to_an_upgrade_that_fails(stage: &mut Stage) {
     assert!(gone.rows().iter().all(|row| row["namespace"] != "notes-e2e"), "{gone}");
 }
 
-scenarios![1: a_release_from_its_install_to_an_upgrade_that_fails];
+scenarios![1: helm_release_from_install_to_failed_upgrade];

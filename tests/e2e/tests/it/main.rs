@@ -1,11 +1,11 @@
 //! The `taffrail` binary against a real Kubernetes control plane.
 //!
-//! Everything below `taffrail` is real but the kubelets, which kwok plays: what a Deployment's status says is what
-//! Kubernetes' own controllers wrote. One control plane of two clusters serves all tests, so each keeps to namespaces of
-//! its own. It ends with the test process.
+//! Everything below `taffrail` is real except the kubelets, which kwok simulates: Kubernetes' own controllers write the
+//! status of a Deployment. One control plane of two clusters serves all tests, so each keeps to namespaces of its own.
+//! It ends with the test process.
 //!
-//! Each scenario is two tests. `real` plays it there, and is skipped where there can be no control plane; `replayed` plays what
-//! was recorded of it on `taffrail-sim`, everywhere. See [`stage`].
+//! Each scenario is two tests. `real` plays it on the control plane, and is skipped if that cannot be started;
+//! `replayed` plays its recording on `taffrail-sim`, everywhere. See [`stage`].
 #![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking, with what it saw")]
 
 #[macro_use]

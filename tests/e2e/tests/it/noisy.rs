@@ -1,4 +1,4 @@
-//! Noisy apps, looked at again and again: the short form of `cargo xtask truth`.
+//! Noisy apps, polled repeatedly: the short form of `cargo xtask truth`.
 
 use anyhow::Result;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use taffrail_testkit::truth::{self, Eye};
 use crate::harness::CLUSTER;
 use crate::stage::{Stage, Who};
 
-/// Looks from a stage, and keeps what Kubernetes said then.
+/// Looks from a stage, and keeps Kubernetes' own state of the same time.
 struct OnStage<'a>(&'a mut Stage);
 
 impl Eye for OnStage<'_> {
@@ -22,7 +22,7 @@ impl Eye for OnStage<'_> {
     }
 }
 
-fn no_look_at_a_noisy_app_is_wrong(stage: &mut Stage) {
+fn noisy_apps_are_shown_right_at_every_look(stage: &mut Stage) {
     let report = match stage.plane() {
         Some(plane) => {
             let folder = tempfile::tempdir().expect("a folder");
@@ -41,11 +41,11 @@ fn no_look_at_a_noisy_app_is_wrong(stage: &mut Stage) {
     };
     let report = report.unwrap_or_else(|error| panic!("{error:#}"));
     assert!(report.wrong.is_empty(), "{report}");
-    // A run in which nothing happened would have shown nothing. On a busy machine there are few looks, so any will do.
+    // A run without changes would prove nothing. On a busy machine there are few looks, so any will do.
     assert!(
         ["evicted", "zero", "paused", "mended"].iter().any(|app| report.moved(app)),
         "nothing moved\n{report}"
     );
 }
 
-scenarios![1: no_look_at_a_noisy_app_is_wrong];
+scenarios![1: noisy_apps_are_shown_right_at_every_look];

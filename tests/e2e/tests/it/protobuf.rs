@@ -1,4 +1,4 @@
-//! What comes in Protobuf is what comes in JSON: objects are followed in the one form, and listed in the other.
+//! Objects in Protobuf equal those in JSON: watches use the one form, lists the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use taffrail_cluster::index::{IndexSettings, ScopeState};
 use taffrail_cluster::{
     Cluster, Deadline, FeedSettings, KindSettings, Kubeconfig, ListRequest, Lists, Live, LiveSettings,
 };
+use taffrail_index::{IndexSettings, ScopeState};
 
 use crate::harness::{CLUSTER, plane};
 
@@ -17,7 +17,7 @@ const SPECIMENS: &str = include_str!("../data/specimens.yaml");
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Kinds that the specimens have, or that every cluster has, with the odd types of Kubernetes among their fields.
+/// Kinds of the specimens or of every cluster, whose fields have the odd types of Kubernetes.
 const EXPECTED: [&str; 22] = [
     "ConfigMap",
     "ControllerRevision",
@@ -43,9 +43,9 @@ const EXPECTED: [&str; 22] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// An object without what the index leaves out, and without what is empty.
+/// Removes the fields that the index omits, and empty ones.
 fn essence(mut value: Value) -> Value {
-    // Of an object within an object Protobuf does not say what it is: its place does.
+    // Protobuf does not carry the type of an object within an object: its position implies it.
     let templates = value.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut).into_iter().flatten();
     for template in templates.filter_map(Value::as_object_mut) {
         template.retain(|key, _| key != "apiVersion" && key != "kind");
@@ -91,7 +91,7 @@ async fn compare(kubeconfig: &Path) {
     let cluster = Cluster::connect(&context, Deadline::after(PATIENCE)).await.expect("a connection");
     let lists = cluster.clone();
     let mut feeds = FeedSettings::default();
-    // Pages, which a server that takes its time is asked for, are JSON.
+    // Pages, which Taffrail requests from slow servers, are JSON.
     feeds.lists = Lists::Streams;
     let settings = LiveSettings {
         feeds,
@@ -116,7 +116,7 @@ async fn compare(kubeconfig: &Path) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     let mut kinds = BTreeSet::new();
-    // Kinds whose controllers have not made anything yet are looked at again.
+    // Kinds whose controllers have not created anything yet are read again.
     while !EXPECTED.iter().all(|kind| kinds.contains(*kind)) {
         let missing: Vec<_> = EXPECTED.iter().filter(|kind| !kinds.contains(**kind)).collect();
         assert!(begun.elapsed() < PATIENCE, "none of {missing:?} was seen in the same version");
@@ -138,7 +138,7 @@ async fn compare(kubeconfig: &Path) {
                 let object: Value = serde_json::from_slice(&object).expect("JSON");
                 let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
                 let Some((version, body)) = known.get(&(resource.clone(), text("uid"))) else { continue };
-                // Others change the cluster meanwhile.
+                // Other tests change the cluster meanwhile.
                 if *version != text("resourceVersion") {
                     continue;
                 }
@@ -153,7 +153,7 @@ async fn compare(kubeconfig: &Path) {
 }
 
 #[test]
-fn what_comes_in_protobuf_is_what_comes_in_json() {
+fn protobuf_and_json_give_equal_objects() {
     let Some(plane) = plane() else { return };
     plane.apply(CLUSTER, SPECIMENS).expect("the specimens are applied");
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -1,4 +1,4 @@
-//! Records a scenario: what happens in its clusters, and what Taffrail answers meanwhile.
+//! Records a scenario: the events in its clusters, and Taffrail's answers meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -17,11 +17,11 @@ use crate::harness::{Answer, CLUSTER, run};
 use crate::stage::Who;
 use crate::timeline::{self, Head, Look, Scene, Timelines, normal};
 
-/// Kinds of which a new cluster has many, always the same.
+/// Kinds of which a new cluster has many objects, always the same.
 const BASE: [&str; 5] =
     ["APIService", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "PriorityClass"];
 
-/// A control plane of its own that is recorded.
+/// A control plane for one recording.
 pub(crate) struct Recording {
     name: String,
     recorders: Vec<Recorder>,
@@ -53,7 +53,7 @@ struct Change {
     object: Value,
 }
 
-/// What happened, in one order.
+/// The recorded events, in one order.
 enum Happened {
     Change(Change),
     Look(usize),
@@ -94,14 +94,14 @@ impl Recording {
         Arc::clone(&self.plane)
     }
 
-    /// Keeps what Kubernetes said.
+    /// Records a reply of Kubernetes.
     pub(crate) fn remember(&mut self, fact: Value) -> Value {
         self.script.push((None, Scene::Fact(fact.clone())));
         fact
     }
 
-    /// Looks while nothing changes, so that there is a moment that the answer is about.
-    /// In the place of the second cluster there may be a server that is `silent`.
+    /// Looks while nothing changes, so that the answer belongs to one moment. A server that is `silent` may take the
+    /// place of the second cluster.
     pub(crate) fn look(
         &mut self,
         who: Who,
@@ -148,7 +148,7 @@ impl Recording {
     pub(crate) fn finish(mut self) {
         let mut changes = Vec::new();
         for (cluster, recorder) in self.recorders.iter_mut().enumerate() {
-            // That is what it waits for.
+            // Closing stdin is its signal to end.
             drop(recorder.child.stdin.take());
             let status = recorder.child.wait().expect("the recorder ends");
             assert!(status.success(), "the recorder of {} ended with {status}", recorder.context);
@@ -165,7 +165,7 @@ impl Recording {
             .extend(looks.filter_map(|(index, (revision, _))| Some(((*revision)?, Happened::Look(index)))));
         // A look at a revision sees its change.
         happened.sort_by_key(|(revision, it)| (*revision, matches!(it, Happened::Look(_))));
-        // Nobody sees what happens after the last look.
+        // No look sees the changes after the last one.
         let end = happened.iter().rposition(|(_, it)| matches!(it, Happened::Look(_))).unwrap_or(0);
         happened.truncate(end + 1);
 
@@ -176,7 +176,7 @@ impl Recording {
         }
         let mut at = 0;
         for (_, it) in happened {
-            // No two of them at the same time: the order is that of the revisions.
+            // Changes must not share a time: their order is that of the revisions.
             let own = |time: Timestamp| u64::try_from(time.duration_since(began).as_micros()).unwrap_or(0);
             match it {
                 Happened::Change(change) => {
@@ -222,7 +222,7 @@ impl Change {
     }
 }
 
-/// What names an object.
+/// Returns the fields that identify an object.
 fn identity(object: &Value) -> Value {
     let metadata = &object["metadata"];
     let mut named = json!({"name": metadata["name"]});
@@ -232,7 +232,7 @@ fn identity(object: &Value) -> Value {
     json!({"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": named})
 }
 
-/// What clusters have in common, by what names it. The first recording makes it.
+/// Returns the objects that all clusters share, by identity. The first recording creates the file.
 fn base(initial: &[Change]) -> BTreeMap<String, Value> {
     let file = timeline::file("base");
     if !file.exists() {
@@ -249,7 +249,7 @@ fn base(initial: &[Change]) -> BTreeMap<String, Value> {
     objects.map(|object| (identity(&object).to_string(), object)).collect()
 }
 
-/// An object without what is different in every cluster: uids and times.
+/// Removes the fields that differ in every cluster: uids and times.
 fn lasting(value: &Value) -> Value {
     match value {
         Value::String(text) if text.parse::<Timestamp>().is_ok() => Value::Null,
@@ -301,7 +301,7 @@ impl Encoder {
         }
         let step = self.known.get(&key).and_then(|before| {
             let with = difference(before, &change.object);
-            // A patch cannot set what is null.
+            // A patch cannot set a field to null.
             let mut after = before.clone();
             merge(&mut after, &with);
             (after == change.object).then(|| json!({"patch": named, "with": with}))
@@ -312,7 +312,7 @@ impl Encoder {
     }
 }
 
-/// The merge patch from one value to another.
+/// Returns the merge patch from one value to another.
 fn difference(before: &Value, after: &Value) -> Value {
     let (Value::Object(old), Value::Object(new)) = (before, after) else { return after.clone() };
     let mut patch = Map::new();
@@ -329,7 +329,7 @@ fn difference(before: &Value, after: &Value) -> Value {
     Value::Object(patch)
 }
 
-/// RFC 7386.
+/// Applies a merge patch by RFC 7386.
 fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();

@@ -1,4 +1,4 @@
-//! Rollouts, compared at every moment with what kubectl sees.
+//! Rollouts, compared at every moment with kubectl.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::stage::Stage;
 
 const REPLICAS: u64 = 200;
 
-/// A Kustomization whose Deployment takes its time.
+/// A Kustomization with a slow Deployment.
 const MANIFESTS: &str = "\
 apiVersion: apps/v1
 kind: Deployment
@@ -59,7 +59,7 @@ status:
       - {id: rollout_web_apps_Deployment, v: v1}
 ";
 
-/// Whether kubectl shows the rollout as over.
+/// Returns true if kubectl shows the rollout as complete.
 fn is_complete(plane: &ControlPlane) -> Result<bool> {
     let text = plane.kubectl(CLUSTER, &["get", "deployment", "web", "-n", "rollout", "-o", "json"])?;
     let deployment: Value = serde_json::from_str(&text)?;
@@ -69,7 +69,7 @@ fn is_complete(plane: &ControlPlane) -> Result<bool> {
         && ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"].into_iter().all(all))
 }
 
-/// Looks again and again until the rollout is over; kubectl looks before and after.
+/// Looks repeatedly until the rollout is complete; kubectl looks before and after.
 fn follow(stage: &mut Stage) {
     let started = Instant::now();
     let mut looks = 0;
@@ -83,7 +83,7 @@ fn follow(stage: &mut Stage) {
             row.is("/health", "Current").has("/message", "Applied revision");
             break;
         }
-        // A rollout that ended while it was looked at may be shown either way; there is no way back from its end.
+        // A rollout that ends during the look may be shown either way; after its end there is no way back.
         if !stage.ask(is_complete) {
             row.is("/health", "InProgress").speaks("apps", "Deployment", "rollout", "web");
             looks += 1;
@@ -92,7 +92,7 @@ fn follow(stage: &mut Stage) {
     assert!(looks > 0, "the rollout was over before anybody looked");
 }
 
-fn two_hundred_replicas_are_right_at_every_moment(stage: &mut Stage) {
+fn rollout_of_two_hundred_replicas_is_right_at_every_look(stage: &mut Stage) {
     stage.act(|plane| {
         apply_source(plane, CLUSTER)?;
         plane.create_namespace(CLUSTER, "rollout")?;
@@ -107,7 +107,7 @@ fn two_hundred_replicas_are_right_at_every_moment(stage: &mut Stage) {
     follow(stage);
 }
 
-fn a_rollout_that_misses_its_deadline_has_failed(stage: &mut Stage) {
+fn rollout_past_its_deadline_is_failed(stage: &mut Stage) {
     stage.example("search");
     let apps = stage.look();
     let row = apps.row(CLUSTER, "label", "search", "search");
@@ -115,4 +115,4 @@ fn a_rollout_that_misses_its_deadline_has_failed(stage: &mut Stage) {
     assert!(!row.text("/message").is_empty(), "{apps}");
 }
 
-scenarios![1: two_hundred_replicas_are_right_at_every_moment, a_rollout_that_misses_its_deadline_has_failed];
+scenarios![1: rollout_of_two_hundred_replicas_is_right_at_every_look, rollout_past_its_deadline_is_failed];

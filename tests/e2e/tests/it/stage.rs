@@ -1,8 +1,7 @@
-//! Where a scenario is played: on a real control plane, or on what was recorded of one.
+//! The stage of a scenario: a real control plane, or a recording of one.
 //!
-//! A scenario is written once. What it does to a cluster happens on Kubernetes only; a recording has what came of it. What
-//! it looks at and expects is the same on both, and the replay must answer word for word what Kubernetes made Taffrail
-//! answer.
+//! A scenario is written once. Its changes to a cluster happen on Kubernetes only; a recording has their results. Its
+//! looks and assertions are the same on both, and the replay must return the answers of the recording word for word.
 
 use std::fs;
 use std::net::TcpListener;
@@ -21,10 +20,10 @@ use crate::recording::Recording;
 use crate::replay::Replay;
 use crate::timeline::Timelines;
 
-/// Set while `cargo xtask kube record-scenarios` records.
+/// An environment variable, set while `cargo xtask kube record-scenarios` records.
 const RECORD: &str = "TAFFRAIL_E2E_RECORD";
 
-/// Makes two tests of each scenario: `real` and `replayed`. The number is how many clusters a recording needs.
+/// Defines two tests for each scenario: `real` and `replayed`. The number is that of the clusters in its recording.
 macro_rules! scenarios {
     ($clusters:literal: $($name:ident),+ $(,)?) => { $(
         mod $name {
@@ -41,7 +40,7 @@ macro_rules! scenarios {
     )+ };
 }
 
-/// Plays a scenario on a real control plane, if there can be one.
+/// Plays a scenario on a real control plane, if it can be started.
 pub(crate) fn real(name: &str, clusters: usize, scenario: fn(&mut Stage)) {
     if std::env::var_os(RECORD).is_some() {
         let mut stage = Stage::new(World::Recorded(Recording::start(name, clusters)));
@@ -55,7 +54,7 @@ pub(crate) fn real(name: &str, clusters: usize, scenario: fn(&mut Stage)) {
     scenario(&mut Stage::new(World::Real(plane)));
 }
 
-/// Plays a scenario on what was recorded of it.
+/// Plays the recording of a scenario.
 pub(crate) fn replayed(name: &str, scenario: fn(&mut Stage)) {
     let mut stage = Stage::new(World::Replayed(Replay::of(name, Timelines::read(name))));
     scenario(&mut stage);
@@ -64,16 +63,16 @@ pub(crate) fn replayed(name: &str, scenario: fn(&mut Stage)) {
     }
 }
 
-/// Who looks.
+/// The users who look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
-    /// May do everything.
+    /// A user who may do everything.
     Admin,
-    /// Whom no role is bound to but those of the scenario.
+    /// A user without roles except those that the scenario binds.
     Reader,
 }
 
-/// Where a scenario is played.
+/// The stage of a scenario.
 pub(crate) struct Stage {
     world: World,
     silent: Option<Silent>,
@@ -85,7 +84,7 @@ enum World {
     Replayed(Replay),
 }
 
-/// A server that takes connections and says nothing, in the place of a cluster's.
+/// A server that accepts connections and never responds, in the place of a cluster's.
 struct Silent {
     _listener: TcpListener,
     _folder: TempDir,
@@ -98,7 +97,7 @@ impl Stage {
         Self { world, silent: None }
     }
 
-    /// The control plane; none in a replay.
+    /// Returns the control plane; `None` in a replay.
     pub(crate) fn plane(&self) -> Option<Arc<ControlPlane>> {
         match &self.world {
             World::Real(plane) => Some(Arc::clone(plane)),
@@ -107,12 +106,12 @@ impl Stage {
         }
     }
 
-    /// Whether a replay has shown all.
+    /// Returns true if a replay has used all of its recording.
     pub(crate) fn is_over(&self) -> bool {
         matches!(&self.world, World::Replayed(replay) if replay.is_over())
     }
 
-    /// Does something to the clusters.
+    /// Changes the clusters; does nothing in a replay.
     #[track_caller]
     pub(crate) fn act(&mut self, act: impl FnOnce(&ControlPlane) -> Result<()>) {
         if let Some(plane) = self.plane() {
@@ -120,7 +119,7 @@ impl Stage {
         }
     }
 
-    /// What Kubernetes itself says.
+    /// Returns a reply of Kubernetes itself, or its recording.
     #[track_caller]
     pub(crate) fn ask<T: Serialize + DeserializeOwned>(
         &mut self,
@@ -137,7 +136,7 @@ impl Stage {
         serde_json::from_value(fact).expect("the recording has facts of this form: record it again")
     }
 
-    /// Creates an example on a cluster and waits until it looks as it should.
+    /// Creates an example on a cluster and waits until it reaches its expected state.
     #[track_caller]
     pub(crate) fn example_on(&mut self, context: &str, name: &str) {
         self.act(|plane| {
@@ -153,7 +152,8 @@ impl Stage {
         self.example_on(CLUSTER, name);
     }
 
-    /// From now on the second cluster takes connections and says nothing: only a deadline of the client's own ends that.
+    /// Replaces the second cluster by a server that accepts connections and never responds: only the client's own
+    /// timeout ends a request.
     pub(crate) fn silence_second(&mut self) {
         if let World::Replayed(replay) = &mut self.world {
             return replay.silence_second();

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::harness::CLUSTER;
 use crate::stage::{Stage, Who};
 
-fn objects_are_found_as_kubectl_finds_them(stage: &mut Stage) {
+fn status_finds_objects_as_kubectl_does(stage: &mut Stage) {
     stage.example("wiki");
     let sorted = |answer: &str| {
         let mut names: Vec<String> = answer.lines().map(str::to_owned).collect();
@@ -29,7 +29,7 @@ fn objects_are_found_as_kubectl_finds_them(stage: &mut Stage) {
     }
 }
 
-/// Full names, one in a line, as kubectl has them: `deployment.apps/web` of `apps/Deployment/shop/web`.
+/// Shortens full names, one in a line, to kubectl's: `apps/Deployment/shop/web` to `deployment.apps/web`.
 fn short(names: &str) -> String {
     let short = |name: &str| {
         let [group, kind, _, name] = name.split('/').collect::<Vec<_>>().try_into().expect("a full name");
@@ -39,7 +39,7 @@ fn short(names: &str) -> String {
     names.lines().map(short).collect()
 }
 
-fn what_is_not_there_is_not_found(stage: &mut Stage) {
+fn status_reports_missing_objects_as_not_found(stage: &mut Stage) {
     let mut status = |arguments: &[&str]| {
         let all = [&["status", "--context", CLUSTER, "-o", "json"], arguments].concat();
         stage.taffrail(Who::Admin, &all)
@@ -54,4 +54,4 @@ fn what_is_not_there_is_not_found(stage: &mut Stage) {
     assert!(answer.stderr.contains("spaceship"), "{answer}");
 }
 
-scenarios![1: objects_are_found_as_kubectl_finds_them, what_is_not_there_is_not_found];
+scenarios![1: status_finds_objects_as_kubectl_does, status_reports_missing_objects_as_not_found];

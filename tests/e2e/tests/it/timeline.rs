@@ -1,8 +1,9 @@
-//! The form of a recording: `tests/e2e/timelines/SCENARIO.timeline`.
+//! The file format of recordings: `tests/e2e/timelines/SCENARIO.timeline`.
 //!
-//! A text with sections. `begin` has when it was and on which version; `cluster NAME` the timeline of a cluster, as
-//! `taffrail-sim` reads one; `script` what the scenario saw, a line of JSON each. `base.timeline` has the objects that
-//! every new cluster begins with and that say nothing of it: roles, definitions of custom resources.
+//! A text with sections. `begin` has the time and the Kubernetes version; `cluster NAME` the timeline of a cluster in
+//! the format of `taffrail-sim`; `script` the looks of the scenario and their answers, a line of JSON each.
+//! `base.timeline` has the objects that every new cluster begins with, which are not specific to a scenario: roles,
+//! definitions of custom resources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,32 +12,32 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a line is called that begins a section.
+/// The prefix of lines that begin a section.
 const SECTION: &str = "\n=== ";
 
 /// The first line.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Head {
     pub(crate) begin: Timestamp,
-    /// Of Kubernetes.
+    /// The version of Kubernetes.
     pub(crate) version: String,
 }
 
-/// What a scenario saw, in its order.
+/// The scenes of a scenario, in their order.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Scene {
-    /// What Kubernetes itself said.
+    /// A reply of Kubernetes itself.
     Fact(Value),
     Look(Look),
 }
 
-/// An answer of Taffrail's.
+/// An answer of Taffrail.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Look {
-    /// Microseconds since the beginning: between the last change that was seen and the next.
+    /// The time in microseconds since the beginning: between the last visible change and the next.
     pub(crate) at: u64,
-    /// What was given as the time.
+    /// The time that was passed to Taffrail.
     pub(crate) now: Timestamp,
     pub(crate) who: String,
     pub(crate) arguments: Vec<String>,
@@ -52,7 +53,7 @@ pub(crate) struct Timelines {
     pub(crate) script: Vec<Scene>,
 }
 
-/// Where recordings are.
+/// Returns the folder of the recordings.
 pub(crate) fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("timelines").join(format!("{name}.timeline"))
 }
@@ -71,7 +72,7 @@ pub(crate) fn write(file: &Path, text: &str) {
 impl Timelines {
     pub(crate) fn read(name: &str) -> Self {
         let text = read(&file(name));
-        // Lines of JSON cannot begin so.
+        // Lines of JSON cannot begin like this.
         let mut sections = text.trim_start_matches(&SECTION[1..]).split(SECTION).map(|section| {
             let (title, body) = section.split_once('\n').unwrap_or((section, ""));
             (title.to_owned(), body)
@@ -108,7 +109,7 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("it is JSON")
 }
 
-/// An answer in which nothing depends on where the servers are, and how long somebody waited for one in vain.
+/// Removes from an answer the parts that depend on addresses of servers and on waiting times.
 pub(crate) fn normal(text: &str, servers: &[(String, String)]) -> String {
     let text = servers.iter().fold(text.to_owned(), |text, (cluster, url)| {
         let host = url.trim_start_matches("https://");

@@ -1,11 +1,11 @@
-//! Where green may be wrong, on a real control plane.
+//! Reasons to doubt a green status, on a real control plane.
 
 use serde_json::Value;
 
 use crate::harness::{Answer, CLUSTER};
 use crate::stage::{Stage, Who};
 
-/// What the kubelet of a node that went away leaves behind.
+/// The objects that a vanished node's kubelet leaves behind.
 const LEASE: &str = "\
 apiVersion: coordination.k8s.io/v1
 kind: Lease
@@ -34,25 +34,25 @@ fn has(report: &Value, reason: &str, message: &str, object: &str) -> bool {
     })
 }
 
-fn what_is_silent_or_switched_off_is_told_with_since_when(stage: &mut Stage) {
+fn trust_reports_silent_and_suspended_tools_with_their_age(stage: &mut Stage) {
     stage.example("reports");
     stage.act(|plane| plane.apply(CLUSTER, LEASE));
     let (answer, report) = trust(stage, Who::Admin);
     assert_eq!(answer.code, 0, "{answer}");
     assert!(has(&report, "Node", "its kubelet does not renew its lease", "e2e-silent"), "{answer}");
     assert!(has(&report, "Suspended", "suspended", "reports"), "{answer}");
-    // The nodes of this cluster do renew theirs, and its clock is ours.
+    // The kubelets of this cluster do renew their leases, and its clock is ours.
     let reasons: Vec<&str> =
         report["items"].as_array().into_iter().flatten().filter_map(|item| item["reason"].as_str()).collect();
     assert!(!reasons.contains(&"ServerClock") && !reasons.contains(&"FutureTime"), "{answer}");
     assert!(report["checked"][0]["leases"].as_u64().unwrap_or_default() > 3, "{answer}");
 }
 
-fn who_may_not_list_leases_is_told_that_nodes_may_be_dead(stage: &mut Stage) {
+fn trust_without_leases_warns_that_nodes_may_be_dead(stage: &mut Stage) {
     let (answer, report) = trust(stage, Who::Reader);
     assert_eq!(answer.code, 3, "{answer}");
     let unread = report["items"].as_array().into_iter().flatten().filter(|item| item["category"] == "unread");
     assert!(unread.count() > 0, "{answer}");
 }
 
-scenarios![1: what_is_silent_or_switched_off_is_told_with_since_when, who_may_not_list_leases_is_told_that_nodes_may_be_dead];
+scenarios![1: trust_reports_silent_and_suspended_tools_with_their_age, trust_without_leases_warns_that_nodes_may_be_dead];

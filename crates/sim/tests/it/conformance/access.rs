@@ -1,4 +1,4 @@
-//! Who may what, and how refusals are worded.
+//! Permissions, and the messages of refusals.
 
 use anyhow::{Result, ensure};
 use http::Method;
@@ -14,18 +14,18 @@ super::cases! { "access":
     Authorization a_subresource_is_forbidden,
     Authorization a_path_is_forbidden,
     RefuseBadToken a_bad_token_is_refused,
-    Anonymous who_shows_no_token_is_anonymous,
-    Impersonation one_may_act_as_another,
-    Impersonation to_act_as_another_is_a_right,
-    Authorization discovery_is_for_everybody_who_is_known,
+    Anonymous request_without_token_is_anonymous,
+    Impersonation impersonation_uses_the_permissions_of_the_other_user,
+    Impersonation impersonation_requires_a_permission,
+    Authorization discovery_is_permitted_to_authenticated_users,
     Authorization a_role_grants_in_its_namespace,
     Authorization a_cluster_role_grants_everywhere,
     Authorization a_role_can_name_objects,
-    AccessReviews one_may_ask_what_one_may,
-    AccessReviews one_may_ask_for_another,
+    AccessReviews self_access_review_answers_for_the_sender,
+    AccessReviews access_review_answers_for_another_user,
     Authorization rules_are_listed,
-    Anonymous one_may_ask_who_one_is,
-    Authorization a_deletion_of_many_has_its_own_verb,
+    Anonymous self_subject_review_returns_the_sender,
+    Authorization deletecollection_is_a_verb_of_its_own,
 }
 
 async fn a_list_is_forbidden(api: &Api) -> Result<()> {
@@ -73,15 +73,15 @@ async fn a_path_is_forbidden(api: &Api) -> Result<()> {
 }
 
 async fn a_bad_token_is_refused(api: &Api) -> Result<()> {
-    // Connections on which nobody is known are closed.
+    // Connections without a known user are closed.
     let api = &api.apart();
     let refused = api.call(Method::GET, "/version").by(Some("nonsense")).send().await?;
     refused.fails(401, "Unauthorized", "Unauthorized")?;
     Ok(())
 }
 
-async fn who_shows_no_token_is_anonymous(api: &Api) -> Result<()> {
-    // Connections on which nobody is known are closed.
+async fn request_without_token_is_anonymous(api: &Api) -> Result<()> {
+    // Connections without a known user are closed.
     let api = &api.apart();
     let refused = api.call(Method::GET, "/api/v1/nodes").by(None).send().await?;
     let message = "nodes is forbidden: User \"system:anonymous\" cannot list resource \"nodes\"";
@@ -91,7 +91,7 @@ async fn who_shows_no_token_is_anonymous(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn discovery_is_for_everybody_who_is_known(api: &Api) -> Result<()> {
+async fn discovery_is_permitted_to_authenticated_users(api: &Api) -> Result<()> {
     for path in ["/api", "/apis", "/apis/apps/v1", "/openapi/v3", "/version"] {
         api.call(Method::GET, path).by_reader().send().await?.code(200)?;
     }
@@ -99,7 +99,7 @@ async fn discovery_is_for_everybody_who_is_known(api: &Api) -> Result<()> {
     Ok(())
 }
 
-/// Grants something, and waits until it holds.
+/// Grants a permission, and waits until it is effective.
 async fn bound(api: &Api, namespace: Option<&str>, rule: Value) -> Result<()> {
     let (place, role, binding, kind) = match namespace {
         Some(namespace) => (format!("/namespaces/{namespace}"), "roles", "rolebindings", "Role"),
@@ -154,7 +154,7 @@ async fn a_role_can_name_objects(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn one_may_ask_what_one_may(api: &Api) -> Result<()> {
+async fn self_access_review_answers_for_the_sender(api: &Api) -> Result<()> {
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let question = json!({"spec": {"resourceAttributes": {"verb": "list", "resource": "secrets"}}});
     let admin = api.post(path, question.clone()).await?;
@@ -164,7 +164,7 @@ async fn one_may_ask_what_one_may(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn one_may_ask_for_another(api: &Api) -> Result<()> {
+async fn access_review_answers_for_another_user(api: &Api) -> Result<()> {
     let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
     let question = |user: &str, groups: Value| json!({"spec": {"user": user, "groups": groups, "resourceAttributes": {"verb": "delete", "resource": "nodes"}}});
     api.post(path, question("somebody", json!([]))).await?.code(201)?.is("/status/allowed", false)?;
@@ -189,7 +189,7 @@ async fn rules_are_listed(api: &Api) -> Result<()> {
         Ok(rules.iter().any(|rule| rule["resources"] == json!(["things"]) && rule["verbs"] == json!(["get"])))
     };
     api.until("the rule is listed", told).await?;
-    // What everybody may comes with it, and what only some may does not.
+    // Permissions of all users are included, those of other users are not.
     let body = json!({"spec": {"namespace": namespace}});
     let review = api.call(Method::POST, path).by_reader().json(body).send().await?.ok()?;
     ensure!(review.text.contains("selfsubjectaccessreviews"), "{}", review.text);
@@ -200,8 +200,8 @@ async fn rules_are_listed(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn one_may_ask_who_one_is(api: &Api) -> Result<()> {
-    // Connections on which nobody is known are closed.
+async fn self_subject_review_returns_the_sender(api: &Api) -> Result<()> {
+    // Connections without a known user are closed.
     let api = &api.apart();
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let review = api.call(Method::POST, path).by_reader().json(json!({})).send().await?;
@@ -211,7 +211,7 @@ async fn one_may_ask_who_one_is(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_deletion_of_many_has_its_own_verb(api: &Api) -> Result<()> {
+async fn deletecollection_is_a_verb_of_its_own(api: &Api) -> Result<()> {
     let path = "/api/v1/namespaces/default/pods";
     let refused = api.call(Method::DELETE, path).by_reader().send().await?;
     let message = "pods is forbidden: User \"reader\" cannot deletecollection resource \"pods\" in API group \"\" in the \
@@ -220,7 +220,7 @@ async fn a_deletion_of_many_has_its_own_verb(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn one_may_act_as_another(api: &Api) -> Result<()> {
+async fn impersonation_uses_the_permissions_of_the_other_user(api: &Api) -> Result<()> {
     let call = || api.call(Method::GET, "/api/v1/secrets").header("impersonate-user", "somebody");
     let message = "secrets is forbidden: User \"somebody\" cannot list resource \"secrets\" in API group \"\" at the cluster scope";
     call().send().await?.fails(403, "Forbidden", message)?;
@@ -240,7 +240,7 @@ async fn one_may_act_as_another(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn to_act_as_another_is_a_right(api: &Api) -> Result<()> {
+async fn impersonation_requires_a_permission(api: &Api) -> Result<()> {
     let refused = api
         .call(Method::GET, "/api/v1/secrets")
         .by_reader()

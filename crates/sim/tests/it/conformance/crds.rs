@@ -11,19 +11,19 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 
 super::cases! { "custom resources":
     CustomResources a_definition_is_established,
-    CustomInDiscovery discovery_tells_the_new_kind,
-    DefinitionRemovesKind with_its_definition_a_kind_goes,
+    CustomInDiscovery discovery_shows_the_new_kind,
+    DefinitionRemovesKind deleted_definition_removes_its_kind,
     CustomVersions a_kind_has_several_versions,
-    CustomVersions a_version_that_is_not_served_is_not,
+    CustomVersions unserved_version_is_not_found,
     Pruning unknown_fields_are_dropped,
-    WarnUnknownFields unknown_fields_are_warned_of,
+    WarnUnknownFields unknown_fields_cause_a_warning,
     StrictFields unknown_fields_can_be_refused,
     Validation types_are_checked,
     Validation bounds_are_checked,
     CustomDefaults defaults_are_filled_in,
     CustomColumns a_kind_has_its_own_columns,
     DefinitionChecked a_definition_is_named_after_its_kind,
-    NameConflicts a_kind_is_defined_once,
+    NameConflicts second_definition_of_a_kind_is_refused,
     CustomNeedsVersion a_custom_object_is_replaced_at_a_version,
     ItemsWithoutKind items_of_custom_kinds_have_their_kind,
     RefuseOtherKind custom_objects_are_of_their_kind,
@@ -43,7 +43,7 @@ async fn a_definition_is_established(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn discovery_tells_the_new_kind(api: &Api) -> Result<()> {
+async fn discovery_shows_the_new_kind(api: &Api) -> Result<()> {
     let widgets = api.widgets(|_| {}).await?;
     let known = || async {
         let groups = api.get_as("/apis", AGGREGATED).await?.ok()?;
@@ -60,7 +60,7 @@ async fn discovery_tells_the_new_kind(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn with_its_definition_a_kind_goes(api: &Api) -> Result<()> {
+async fn deleted_definition_removes_its_kind(api: &Api) -> Result<()> {
     let widgets = api.widgets(|_| {}).await?;
     api.post(&widgets.path, widgets.widget("a", json!({}))).await?.ok()?;
     api.delete(&format!("{DEFINITIONS}/{}", widgets.name)).await?.ok()?;
@@ -93,7 +93,7 @@ async fn a_kind_has_several_versions(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_version_that_is_not_served_is_not(api: &Api) -> Result<()> {
+async fn unserved_version_is_not_found(api: &Api) -> Result<()> {
     let widgets = api.widgets(second_version).await?;
     api.get(&widgets.path.replace("/v1/", "/v1beta1/")).await?.ok()?;
     api.get(&widgets.path.replace("/v1/", "/v1alpha1/")).await?.code(404)?;
@@ -112,7 +112,7 @@ async fn unknown_fields_are_dropped(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn unknown_fields_are_warned_of(api: &Api) -> Result<()> {
+async fn unknown_fields_cause_a_warning(api: &Api) -> Result<()> {
     let widgets = api.widgets(|_| {}).await?;
     let widget = widgets.widget("a", json!({"nonsense": 1}));
     let created = api.post(&format!("{}?fieldValidation=Warn", widgets.path), widget).await?.ok()?;
@@ -209,7 +209,7 @@ async fn a_definition_is_named_after_its_kind(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_kind_is_defined_once(api: &Api) -> Result<()> {
+async fn second_definition_of_a_kind_is_refused(api: &Api) -> Result<()> {
     let mut second = Value::Null;
     let widgets = api.widgets(|crd| second = crd.clone()).await?;
     let name = format!("gadgets.{}", widgets.group);

@@ -6,28 +6,28 @@ use serde_json::{Value, json};
 use crate::api::{Api, MERGE, labelled, map};
 
 super::cases! { "deletion":
-    DeleteStatus what_is_gone_is_told_in_a_status,
+    DeleteStatus deletion_returns_a_status,
     Finalizers a_finalizer_keeps_an_object,
-    LastFinalizerRemoves without_its_last_finalizer_an_object_goes,
-    NoNewFinalizers what_goes_takes_no_new_finalizers,
-    DeletionUid a_deletion_can_mean_one_uid,
-    DeletionVersion a_deletion_can_mean_one_version,
-    PropagationChecked propagation_is_one_of_three,
-    Background dependents_go_in_the_background,
+    LastFinalizerRemoves object_is_removed_with_its_last_finalizer,
+    NoNewFinalizers terminating_object_refuses_new_finalizers,
+    DeletionUid deletion_checks_the_uid_precondition,
+    DeletionVersion deletion_checks_the_version_precondition,
+    PropagationChecked unknown_propagation_is_refused,
+    Background dependents_are_deleted_in_the_background,
     Foreground an_owner_waits_for_its_dependents,
     Orphan dependents_can_be_orphaned,
-    AbsentOwners who_has_no_owner_goes,
-    SeveralOwners who_has_another_owner_stays,
+    AbsentOwners object_with_missing_owner_is_deleted,
+    SeveralOwners object_with_another_owner_stays,
     DeleteCollection a_collection_is_deleted,
-    DeleteCollectionSelects a_collection_can_be_selected_from,
-    NamespaceEmpties a_namespace_goes_with_what_is_in_it,
-    TerminatingRefuses a_namespace_that_goes_takes_nothing_new,
-    SystemNamespacesStay some_namespaces_stay,
-    Finalizers a_watch_sees_the_mark_and_the_end,
-    UidIsKept a_name_that_is_free_again_has_a_new_uid,
+    DeleteCollectionSelects deletecollection_honours_selectors,
+    NamespaceEmpties namespace_is_deleted_with_its_objects,
+    TerminatingRefuses terminating_namespace_refuses_new_objects,
+    SystemNamespacesStay system_namespaces_cannot_be_deleted,
+    Finalizers watch_sees_termination_and_deletion,
+    UidIsKept recreated_object_has_a_new_uid,
 }
 
-async fn what_is_gone_is_told_in_a_status(api: &Api) -> Result<()> {
+async fn deletion_returns_a_status(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let uid = api.post(&maps, map("a")).await?.ok()?.text_at("/metadata/uid");
     let deleted = api.delete(&format!("{maps}/a")).await?;
@@ -55,7 +55,7 @@ async fn a_finalizer_keeps_an_object(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn without_its_last_finalizer_an_object_goes(api: &Api) -> Result<()> {
+async fn object_is_removed_with_its_last_finalizer(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     api.post(&maps, held("a")).await?.ok()?;
     api.delete(&format!("{maps}/a")).await?.ok()?;
@@ -66,7 +66,7 @@ async fn without_its_last_finalizer_an_object_goes(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn what_goes_takes_no_new_finalizers(api: &Api) -> Result<()> {
+async fn terminating_object_refuses_new_finalizers(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     api.post(&maps, held("a")).await?.ok()?;
     api.delete(&format!("{maps}/a")).await?.ok()?;
@@ -78,7 +78,7 @@ async fn what_goes_takes_no_new_finalizers(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_deletion_can_mean_one_uid(api: &Api) -> Result<()> {
+async fn deletion_checks_the_uid_precondition(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let uid = api.post(&maps, map("a")).await?.ok()?.text_at("/metadata/uid");
     let other = json!({"preconditions": {"uid": "11111111-1111-1111-1111-111111111111"}});
@@ -93,7 +93,7 @@ async fn a_deletion_can_mean_one_uid(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_deletion_can_mean_one_version(api: &Api) -> Result<()> {
+async fn deletion_checks_the_version_precondition(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     api.post(&maps, map("a")).await?.ok()?;
     let refused =
@@ -106,7 +106,7 @@ async fn a_deletion_can_mean_one_version(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn propagation_is_one_of_three(api: &Api) -> Result<()> {
+async fn unknown_propagation_is_refused(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     api.post(&maps, map("a")).await?.ok()?;
     let refused = api.delete_with(&format!("{maps}/a"), json!({"propagationPolicy": "Sideways"})).await?;
@@ -116,7 +116,7 @@ async fn propagation_is_one_of_three(api: &Api) -> Result<()> {
     Ok(())
 }
 
-/// An owner and a dependent of it.
+/// Creates an owner and a dependent of it.
 async fn family(api: &Api, held_child: bool) -> Result<String> {
     let maps = api.maps().await?;
     let owner = api.post(&maps, map("owner")).await?.ok()?;
@@ -138,7 +138,7 @@ async fn gone(api: &Api, path: &str) -> Result<()> {
     api.until(&format!("{path} is gone"), || async { Ok(api.get(path).await?.code == 404) }).await
 }
 
-async fn dependents_go_in_the_background(api: &Api) -> Result<()> {
+async fn dependents_are_deleted_in_the_background(api: &Api) -> Result<()> {
     let maps = family(api, false).await?;
     // The collector of a real cluster learns of a dependent a little later.
     let policy = json!({"propagationPolicy": "Background"});
@@ -169,7 +169,7 @@ async fn dependents_can_be_orphaned(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn who_has_no_owner_goes(api: &Api) -> Result<()> {
+async fn object_with_missing_owner_is_deleted(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let mut child = map("child");
     let owner = json!({"metadata": {"name": "nobody", "uid": "11111111-1111-1111-1111-111111111111"}});
@@ -178,7 +178,7 @@ async fn who_has_no_owner_goes(api: &Api) -> Result<()> {
     gone(api, &format!("{maps}/child")).await
 }
 
-async fn who_has_another_owner_stays(api: &Api) -> Result<()> {
+async fn object_with_another_owner_stays(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let (one, other) = (api.post(&maps, map("one")).await?.ok()?, api.post(&maps, map("other")).await?.ok()?);
     let mut child = map("child");
@@ -206,7 +206,7 @@ async fn a_collection_is_deleted(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_collection_can_be_selected_from(api: &Api) -> Result<()> {
+async fn deletecollection_honours_selectors(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     for (name, color) in [("a", "red"), ("b", "blue")] {
         api.post(&maps, labelled(name, json!({"color": color}))).await?.ok()?;
@@ -217,7 +217,7 @@ async fn a_collection_can_be_selected_from(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_namespace_goes_with_what_is_in_it(api: &Api) -> Result<()> {
+async fn namespace_is_deleted_with_its_objects(api: &Api) -> Result<()> {
     let namespace = api.namespace().await?;
     let path = format!("/api/v1/namespaces/{namespace}");
     api.get(&path)
@@ -239,7 +239,7 @@ async fn a_namespace_goes_with_what_is_in_it(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_namespace_that_goes_takes_nothing_new(api: &Api) -> Result<()> {
+async fn terminating_namespace_refuses_new_objects(api: &Api) -> Result<()> {
     let namespace = api.namespace().await?;
     let path = format!("/api/v1/namespaces/{namespace}");
     api.post(&format!("{path}/configmaps"), held("a")).await?.ok()?;
@@ -253,7 +253,7 @@ async fn a_namespace_that_goes_takes_nothing_new(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn some_namespaces_stay(api: &Api) -> Result<()> {
+async fn system_namespaces_cannot_be_deleted(api: &Api) -> Result<()> {
     // A dry run, so that a server that would delete it does not.
     let refused = api.delete("/api/v1/namespaces/default?dryRun=All").await?;
     refused.fails(
@@ -264,7 +264,7 @@ async fn some_namespaces_stay(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_watch_sees_the_mark_and_the_end(api: &Api) -> Result<()> {
+async fn watch_sees_termination_and_deletion(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let version = api.post(&maps, held("a")).await?.ok()?.version();
     let mut watch = api
@@ -278,13 +278,13 @@ async fn a_watch_sees_the_mark_and_the_end(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_name_that_is_free_again_has_a_new_uid(api: &Api) -> Result<()> {
+async fn recreated_object_has_a_new_uid(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let first = api.post(&maps, map("a")).await?.ok()?;
     api.delete(&format!("{maps}/a")).await?.ok()?;
     let second = api.post(&maps, map("a")).await?.ok()?;
     ensure!(first.text_at("/metadata/uid") != second.text_at("/metadata/uid"), "{}", second.text);
-    // Whoever still means the first is refused.
+    // A precondition with the first uid is refused.
     let stale = json!({"metadata": {"uid": first.at("/metadata/uid")}, "data": {"a": "2"}});
     let refused = api.patch(&format!("{maps}/a"), MERGE, stale).await?;
     ensure!(refused.code == 422 || refused.code == 409, "{}", refused.text);

@@ -20,17 +20,17 @@ super::cases! { "discovery":
     ShortNames short_names,
     Categories categories,
     GroupOrder groups_in_order_of_preference,
-    AggregatedGroups other_forms_before_json_are_passed_over,
+    AggregatedGroups unsupported_forms_before_json_are_skipped,
     ServerVersion version_of_the_server,
-    Health health_is_told,
+    Health health_endpoints_answer_ok,
     VerboseHealth health_in_detail,
     RootPaths root_lists_paths,
     OpenApiIndex openapi_has_an_index,
-    OpenApiDocuments openapi_tells_kinds_and_options,
-    OpenApiFields openapi_tells_the_fields_of_kinds,
+    OpenApiDocuments openapi_describes_kinds_and_options,
+    OpenApiFields openapi_describes_fields,
     OpenApiV2 openapi_v2_defines_kinds,
     OpenApiV2 openapi_v2_in_protobuf,
-    PodLogs logs_are_told_of,
+    PodLogs discovery_shows_pod_logs,
 }
 
 async fn core_in_one_answer(api: &Api) -> Result<()> {
@@ -149,7 +149,7 @@ async fn groups_in_order_of_preference(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn other_forms_before_json_are_passed_over(api: &Api) -> Result<()> {
+async fn unsupported_forms_before_json_are_skipped(api: &Api) -> Result<()> {
     let future = "application/json;g=apidiscovery.k8s.io;v=v9;as=APIGroupDiscoveryList";
     let groups = api.get_as("/apis", &format!("{future},{AGGREGATED},application/json")).await?.ok()?;
     groups.is("/apiVersion", "apidiscovery.k8s.io/v2")?;
@@ -164,7 +164,7 @@ async fn version_of_the_server(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn health_is_told(api: &Api) -> Result<()> {
+async fn health_endpoints_answer_ok(api: &Api) -> Result<()> {
     for path in ["/healthz", "/livez", "/readyz"] {
         let health = api.get(path).await?.ok()?;
         ensure!(health.text == "ok", "{path}: {}", health.text);
@@ -194,7 +194,7 @@ async fn openapi_has_an_index(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn openapi_tells_kinds_and_options(api: &Api) -> Result<()> {
+async fn openapi_describes_kinds_and_options(api: &Api) -> Result<()> {
     let document = api.get("/openapi/v3/apis/apps/v1").await?.ok()?;
     let patch = &document.at("/paths")["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"];
     let kind = json!({"group": "apps", "version": "v1", "kind": "Deployment"});
@@ -208,14 +208,14 @@ async fn openapi_tells_kinds_and_options(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn openapi_tells_the_fields_of_kinds(api: &Api) -> Result<()> {
+async fn openapi_describes_fields(api: &Api) -> Result<()> {
     let apps = api.get("/openapi/v3/apis/apps/v1").await?.ok()?;
     let schemas = apps.at("/components/schemas");
     let spec = &schemas["io.k8s.api.apps.v1.DeploymentSpec"]["properties"];
     ensure!(spec["replicas"]["type"] == "integer" && spec["paused"]["type"] == "boolean", "{spec}");
     let pod = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"];
     ensure!(pod["containers"]["type"] == "array" && pod["nodeSelector"]["type"] == "object", "{pod}");
-    // What Go embeds stands beside the rest.
+    // Fields of embedded Go types are inlined.
     let volume = &schemas["io.k8s.api.core.v1.Volume"]["properties"];
     ensure!(volume["emptyDir"].is_object() && volume["name"].is_object(), "{volume}");
     Ok(())
@@ -244,7 +244,7 @@ async fn openapi_v2_in_protobuf(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn logs_are_told_of(api: &Api) -> Result<()> {
+async fn discovery_shows_pod_logs(api: &Api) -> Result<()> {
     let core = api.get("/api/v1").await?.ok()?;
     let log = core.find("/resources", "name", "pods/log")?;
     ensure!(log["kind"] == "Pod" && log["verbs"] == json!(["get"]), "{log}");

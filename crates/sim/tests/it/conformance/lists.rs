@@ -11,19 +11,19 @@ super::cases! { "lists":
     ListOrder items_come_in_the_order_of_their_names,
     NamespacedLists a_namespace_has_its_own_list,
     ListVersion a_list_has_a_version,
-    ListOptionsChecked a_match_needs_a_version,
-    VersionChecked a_version_is_a_number,
+    ListOptionsChecked resource_version_match_requires_a_version,
+    VersionChecked invalid_resource_version_is_refused,
     TooLargeVersion a_version_of_the_future_times_out,
     ExactVersion an_older_state_is_listed_exactly,
-    ExactVersion a_limit_with_a_version_means_that_version,
-    Limit a_limit_cuts_a_list,
-    Continue a_list_goes_on_where_it_was_cut,
-    ConsistentPages pages_are_of_one_state,
+    ExactVersion limit_with_a_version_lists_exactly_that_version,
+    Limit limit_truncates_a_list,
+    Continue continue_token_returns_the_next_page,
+    ConsistentPages pages_show_one_state,
     ConsistentPages pages_keep_what_was_deleted_meanwhile,
-    RemainingItems what_remains_is_counted,
-    RemainingItems what_remains_is_not_counted_with_a_selector,
+    RemainingItems remaining_items_are_counted,
+    RemainingItems remaining_items_are_not_counted_with_a_selector,
     ContinueChecked a_bad_token_is_refused,
-    ContinueAlone a_token_stands_alone,
+    ContinueAlone continue_token_excludes_a_version,
     Continue the_last_page_has_no_token,
     Limit a_full_page_says_that_there_may_be_more,
     Compression long_lists_are_compressed,
@@ -38,7 +38,7 @@ async fn filled(api: &Api, names: &[&str]) -> Result<String> {
     Ok(maps)
 }
 
-/// The ConfigMap that every namespace of a real cluster gets is none of these.
+/// A selector that excludes the ConfigMap that every namespace of a real cluster gets.
 const OWN: &str = "fieldSelector=metadata.name!%3Dkube-root-ca.crt";
 
 async fn a_list_has_its_kind(api: &Api) -> Result<()> {
@@ -83,7 +83,7 @@ async fn a_list_has_a_version(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_match_needs_a_version(api: &Api) -> Result<()> {
+async fn resource_version_match_requires_a_version(api: &Api) -> Result<()> {
     let maps = filled(api, &[]).await?;
     let refused = api.get(&format!("{maps}?resourceVersionMatch=Exact")).await?;
     let message = "ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is \
@@ -100,7 +100,7 @@ async fn a_match_needs_a_version(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_version_is_a_number(api: &Api) -> Result<()> {
+async fn invalid_resource_version_is_refused(api: &Api) -> Result<()> {
     let refused = api.get("/api/v1/configmaps?resourceVersion=abc").await?;
     let message = "invalid resource version: resourceVersion: Invalid value: \"abc\"";
     refused.fails(400, "BadRequest", message)?;
@@ -127,7 +127,7 @@ async fn an_older_state_is_listed_exactly(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_limit_with_a_version_means_that_version(api: &Api) -> Result<()> {
+async fn limit_with_a_version_lists_exactly_that_version(api: &Api) -> Result<()> {
     let maps = filled(api, &["a"]).await?;
     let version = api.get(&maps).await?.ok()?.version();
     api.post(&maps, map("b")).await?.ok()?;
@@ -138,7 +138,7 @@ async fn a_limit_with_a_version_means_that_version(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_limit_cuts_a_list(api: &Api) -> Result<()> {
+async fn limit_truncates_a_list(api: &Api) -> Result<()> {
     let maps = filled(api, &["a", "b", "c"]).await?;
     let page = api.get(&format!("{maps}?limit=2")).await?.ok()?;
     ensure!(page.names() == ["a", "b"], "{:?}", page.names());
@@ -146,7 +146,7 @@ async fn a_limit_cuts_a_list(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_list_goes_on_where_it_was_cut(api: &Api) -> Result<()> {
+async fn continue_token_returns_the_next_page(api: &Api) -> Result<()> {
     let maps = filled(api, &["a", "b", "c", "d"]).await?;
     let page = api.get(&format!("{maps}?limit=3&{OWN}")).await?.ok()?;
     let token = page.text_at("/metadata/continue");
@@ -155,7 +155,7 @@ async fn a_list_goes_on_where_it_was_cut(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn pages_are_of_one_state(api: &Api) -> Result<()> {
+async fn pages_show_one_state(api: &Api) -> Result<()> {
     let maps = filled(api, &["a", "b", "d"]).await?;
     let page = api.get(&format!("{maps}?limit=2&{OWN}")).await?.ok()?;
     api.post(&maps, map("c")).await?.ok()?;
@@ -177,16 +177,16 @@ async fn pages_keep_what_was_deleted_meanwhile(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn what_remains_is_counted(api: &Api) -> Result<()> {
+async fn remaining_items_are_counted(api: &Api) -> Result<()> {
     let maps = filled(api, &["a", "b", "c"]).await?;
-    // Until the namespace has what every namespace has.
+    // Waits until the namespace has its default objects.
     let root = format!("{maps}/kube-root-ca.crt");
     api.until("there is the root certificate", || async { Ok(api.get(&root).await?.code == 200) }).await?;
     api.get(&format!("{maps}?limit=1")).await?.ok()?.is("/metadata/remainingItemCount", 3)?;
     Ok(())
 }
 
-async fn what_remains_is_not_counted_with_a_selector(api: &Api) -> Result<()> {
+async fn remaining_items_are_not_counted_with_a_selector(api: &Api) -> Result<()> {
     let maps = filled(api, &["a", "b", "c"]).await?;
     let page = api.get(&format!("{maps}?limit=1&{OWN}")).await?.ok()?;
     page.is("/metadata/remainingItemCount", json!(null))?;
@@ -201,7 +201,7 @@ async fn a_bad_token_is_refused(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_token_stands_alone(api: &Api) -> Result<()> {
+async fn continue_token_excludes_a_version(api: &Api) -> Result<()> {
     let maps = filled(api, &["a", "b"]).await?;
     let page = api.get(&format!("{maps}?limit=1")).await?.ok()?;
     let (token, version) = (page.text_at("/metadata/continue"), page.version());
@@ -232,7 +232,7 @@ async fn a_full_page_says_that_there_may_be_more(api: &Api) -> Result<()> {
     let rest = api.get(&format!("{maps}?limit=1&labelSelector=mine&continue={token}")).await?.ok()?;
     ensure!(rest.names().is_empty(), "{:?}", rest.names());
     rest.is("/metadata/continue", json!(null))?;
-    // Where it can only be one, there are no more.
+    // If only one object can match, there are no more.
     let one = api.get(&format!("{maps}?limit=1&fieldSelector=metadata.name%3Db")).await?.ok()?;
     ensure!(one.names() == ["b"], "{:?}", one.names());
     one.is("/metadata/continue", json!(null))?;

@@ -1,4 +1,4 @@
-//! Field managers: who wrote what.
+//! Field managers: the writers of fields.
 
 use anyhow::{Result, ensure};
 use http::Method;
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use crate::api::{Api, JSON, MERGE, Reply};
 
 super::cases! { "managers":
-    ManagedFields a_creator_is_the_manager_of_all_that_it_wrote,
+    ManagedFields creator_manages_all_fields_it_wrote,
     ManagedFields a_changed_field_has_another_manager,
     ManagedFields a_scale_has_a_manager_of_its_own,
     ManagedFields a_status_has_managers_of_its_own,
 }
 
-/// The fields of a manager in an object.
+/// Returns the fields of a manager in an object.
 fn fields<'r>(reply: &'r Reply, manager: &str, subresource: &str) -> &'r Value {
     let entries = reply.at("/metadata/managedFields").as_array();
     let found = entries.into_iter().flatten().find(|entry| {
@@ -48,7 +48,7 @@ fn labels() -> Value {
     json!({".": {}, "f:app": {}})
 }
 
-async fn a_creator_is_the_manager_of_all_that_it_wrote(api: &Api) -> Result<()> {
+async fn creator_manages_all_fields_it_wrote(api: &Api) -> Result<()> {
     let namespace = api.namespace().await?;
     let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
     let deployment = json!({
@@ -108,7 +108,7 @@ async fn a_changed_field_has_another_manager(api: &Api) -> Result<()> {
     are(&changed, "changer", "", &json!({"f:data": {"f:a": {}, "f:d": {}}}))?;
     let same = send(api, Method::PATCH, &one, "nobody", MERGE, json!({"data": {"c": "1"}})).await?;
     ensure!(same.at("/metadata/managedFields") == changed.at("/metadata/managedFields"), "{}", same.body);
-    // Whoever gives all away is listed no more.
+    // A manager without fields is no longer listed.
     let patch = json!({"data": {"c": null}});
     let changed = send(api, Method::PATCH, &one, "nobody", MERGE, patch).await?;
     are(&changed, "creator", "", &json!({"f:data": {}}))?;

@@ -1,6 +1,6 @@
-//! What an API server does: the same cases for the simulated one and for the real one.
+//! Conformance of the API server: the same cases for the simulated one and for the real one.
 //!
-//! Each case names the behaviour it checks, and fails on a simulated server in which that behaviour is turned off.
+//! Each case names the behaviour that it checks, and fails on a simulated server with that behaviour switched off.
 
 mod access;
 mod crds;
@@ -29,7 +29,7 @@ use taffrail_testkit::kube::{ControlPlane, Options, Programs};
 
 use crate::api::Api;
 
-/// One case.
+/// A case.
 pub(crate) struct Case {
     group: &'static str,
     name: &'static str,
@@ -74,7 +74,7 @@ fn builder() -> FleetBuilder {
     Fleet::builder().seed(1).nodes(1).managers(true)
 }
 
-/// A simulated server, and what keeps it alive.
+/// Returns a simulated server, and the handle that keeps it alive.
 async fn sim(builder: FleetBuilder) -> (Api, impl Sized) {
     let fleet = builder.start().await.unwrap();
     let cluster = fleet.cluster("conformance").await.unwrap();
@@ -90,7 +90,7 @@ async fn run(case: &Case, api: &Api) -> Result<()> {
         .with_context(|| format!("{}/{}", case.group, case.name))
 }
 
-/// Runs all cases on one server, some side by side, and tells those that fail.
+/// Runs all cases on one server, some of them in parallel, and returns those that fail.
 async fn run_all(api: &Api, side_by_side: usize) -> Vec<String> {
     let filter = std::env::var("CASE").unwrap_or_default();
     let cases = all().into_iter().filter(|case| case.name.contains(&filter));
@@ -103,7 +103,7 @@ async fn run_all(api: &Api, side_by_side: usize) -> Vec<String> {
 }
 
 fn told(server: &str, failed: &[String]) {
-    // Past the capture of the test runner: how many cases ran is the result.
+    // Written past the test runner's capture: the number of cases is the result.
     let passed = all().len() - failed.len();
     let _ = writeln!(std::io::stderr(), "conformance: {passed} of {} cases hold on {server}", all().len());
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
@@ -146,7 +146,7 @@ async fn each_case_fails_without_its_behaviour() {
     let passed: Vec<Option<String>> = stream::iter(cases)
         .map(|case| async move {
             let (mut api, _alive) = sim(builder().without(case.behaviour)).await;
-            // What is turned off does not come, however long one waits.
+            // A behaviour that is switched off never shows, so a long wait is useless.
             api.patience = Duration::from_secs(4);
             let still = run(case, &api).await.is_ok();
             still.then(|| format!("{}/{} passes without {:?}", case.group, case.name, case.behaviour))

@@ -9,17 +9,17 @@ use crate::api::{Api, JSON, JSON_PATCH, MERGE, STRATEGIC, deployment, map};
 super::cases! { "patches":
     MergeNullRemoves null_removes_in_a_merge_patch,
     UpdateConflicts a_patch_with_an_outdated_version_conflicts,
-    JsonPatchTest a_test_that_fails_fails_the_patch,
+    JsonPatchTest failed_json_patch_test_fails_the_patch,
     JsonPatchMove values_move_and_are_copied,
     StrategicMergesLists containers_merge_by_name,
     StrategicMergesLists directives_delete_and_replace,
-    NoStrategicForCustom custom_kinds_take_no_strategic_patch,
-    PatchTypeChecked a_patch_has_a_form,
+    NoStrategicForCustom custom_kinds_refuse_strategic_patches,
+    PatchTypeChecked unknown_patch_type_is_refused,
     SameStaysSame a_patch_without_effect_is_no_change,
-    NameMatches a_patch_renames_nothing,
+    NameMatches patch_cannot_rename_an_object,
     UidIsKept a_patch_keeps_the_uid,
-    DryRunUpdate a_dry_patch_changes_nothing,
-    GenerationCounts a_patch_of_the_spec_is_counted,
+    DryRunUpdate dry_run_patch_changes_nothing,
+    GenerationCounts patch_of_the_spec_increases_the_generation,
 }
 
 async fn mapped(api: &Api) -> Result<String> {
@@ -50,7 +50,7 @@ async fn a_patch_with_an_outdated_version_conflicts(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_test_that_fails_fails_the_patch(api: &Api) -> Result<()> {
+async fn failed_json_patch_test_fails_the_patch(api: &Api) -> Result<()> {
     let path = mapped(api).await?;
     let patch = |value: &str| json!([{"op": "test", "path": "/data/a", "value": value}, {"op": "add", "path": "/data/b", "value": "2"}]);
     let refused = api.patch(&path, JSON_PATCH, patch("9")).await?;
@@ -113,7 +113,7 @@ async fn directives_delete_and_replace(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn custom_kinds_take_no_strategic_patch(api: &Api) -> Result<()> {
+async fn custom_kinds_refuse_strategic_patches(api: &Api) -> Result<()> {
     let widgets = api.widgets(|_| {}).await?;
     api.post(&widgets.path, widgets.widget("a", json!({}))).await?.ok()?;
     let path = format!("{}/a", widgets.path);
@@ -126,7 +126,7 @@ async fn custom_kinds_take_no_strategic_patch(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_patch_has_a_form(api: &Api) -> Result<()> {
+async fn unknown_patch_type_is_refused(api: &Api) -> Result<()> {
     let path = mapped(api).await?;
     api.patch(&path, JSON, json!({"data": {"a": "2"}})).await?.fails(
         415,
@@ -152,7 +152,7 @@ async fn a_patch_without_effect_is_no_change(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_patch_renames_nothing(api: &Api) -> Result<()> {
+async fn patch_cannot_rename_an_object(api: &Api) -> Result<()> {
     let path = mapped(api).await?;
     let refused = api.patch(&path, MERGE, json!({"metadata": {"name": "b"}})).await?;
     refused.fails(400, "BadRequest", "the name of the object (b) does not match the name on the URL (a)")?;
@@ -166,7 +166,7 @@ async fn a_patch_keeps_the_uid(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_dry_patch_changes_nothing(api: &Api) -> Result<()> {
+async fn dry_run_patch_changes_nothing(api: &Api) -> Result<()> {
     let path = mapped(api).await?;
     api.patch(&format!("{path}?dryRun=All"), MERGE, json!({"data": {"a": "2"}}))
         .await?
@@ -176,7 +176,7 @@ async fn a_dry_patch_changes_nothing(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_patch_of_the_spec_is_counted(api: &Api) -> Result<()> {
+async fn patch_of_the_spec_increases_the_generation(api: &Api) -> Result<()> {
     let widgets = api.widgets(|_| {}).await?;
     api.post(&widgets.path, widgets.widget("a", json!({"size": 1}))).await?.ok()?;
     let patched =

@@ -1,4 +1,4 @@
-//! Metadata, tables, and what cannot be had.
+//! Metadata, tables, and forms that are refused.
 
 use anyhow::{Result, ensure};
 use http::Method;
@@ -11,11 +11,11 @@ super::cases! { "representations":
     MetadataOnly metadata_of_many,
     Tables a_list_as_a_table,
     Tables one_object_as_a_table,
-    TableCells cells_say_what_matters,
+    TableCells table_cells_match_kubectl,
     TableIncludesNone rows_without_objects,
     TableIncludesObject rows_with_whole_objects,
     NotAcceptable unknown_forms_are_refused,
-    Tables the_first_form_that_there_is,
+    Tables first_supported_form_is_used,
 }
 
 async fn metadata_of_one(api: &Api) -> Result<()> {
@@ -63,7 +63,7 @@ async fn one_object_as_a_table(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn cells_say_what_matters(api: &Api) -> Result<()> {
+async fn table_cells_match_kubectl(api: &Api) -> Result<()> {
     let namespace = api.namespace().await?;
     let maps = format!("/api/v1/namespaces/{namespace}/configmaps");
     let mut two = map("a");
@@ -113,7 +113,7 @@ async fn unknown_forms_are_refused(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn the_first_form_that_there_is(api: &Api) -> Result<()> {
+async fn first_supported_form_is_used(api: &Api) -> Result<()> {
     let accept = format!("application/json;as=Table;v=v9;g=meta.k8s.io,{TABLE},{JSON}");
     api.get_as("/api/v1/namespaces/default", &accept).await?.ok()?.is("/kind", "Table")?;
     let call = api.call(Method::GET, "/api/v1/namespaces/default").header("accept", "*/*");

@@ -18,7 +18,7 @@ super::cases! { "selectors":
     FieldSelectors a_type_is_a_field,
     FieldSelectors a_phase_is_a_field,
     RefuseUnknownField an_unknown_field_is_refused,
-    FieldSelectors what_an_event_is_about_is_a_field,
+    FieldSelectors involved_object_is_a_selectable_field,
     LabelSelectors labels_and_fields_together,
 }
 
@@ -126,7 +126,7 @@ async fn an_unknown_field_is_refused(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn what_an_event_is_about_is_a_field(api: &Api) -> Result<()> {
+async fn involved_object_is_a_selectable_field(api: &Api) -> Result<()> {
     let namespace = api.namespace().await?;
     let events = format!("/api/v1/namespaces/{namespace}/events");
     for name in ["a", "b"] {

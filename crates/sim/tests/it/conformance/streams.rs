@@ -1,4 +1,4 @@
-//! Streaming lists: a list that comes as events and goes on as a watch.
+//! Streaming lists: a list that comes as events and continues as a watch.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
@@ -9,11 +9,11 @@ const STREAM: &str =
     "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
 
 super::cases! { "streaming lists":
-    StreamingLists what_is_there_comes_before_a_bookmark,
-    InitialEventsEnd the_bookmark_says_that_all_was_told,
-    WatchAdded a_stream_goes_on_as_a_watch,
-    ListOptionsChecked a_stream_needs_a_match,
-    LabelSelectors a_stream_keeps_to_its_selector,
+    StreamingLists streaming_list_sends_objects_before_the_bookmark,
+    InitialEventsEnd initial_events_end_with_an_annotated_bookmark,
+    WatchAdded streaming_list_continues_as_a_watch,
+    ListOptionsChecked streaming_list_requires_a_version_match,
+    LabelSelectors streaming_list_honours_selectors,
     MetadataOnly a_stream_of_metadata,
 }
 
@@ -25,7 +25,7 @@ async fn filled(api: &Api) -> Result<String> {
     Ok(maps)
 }
 
-async fn what_is_there_comes_before_a_bookmark(api: &Api) -> Result<()> {
+async fn streaming_list_sends_objects_before_the_bookmark(api: &Api) -> Result<()> {
     let maps = filled(api).await?;
     let mut watch = api.watch(&format!("{maps}?{STREAM}&labelSelector=mine")).await?;
     watch.expect("ADDED", "a").await?;
@@ -35,7 +35,7 @@ async fn what_is_there_comes_before_a_bookmark(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn the_bookmark_says_that_all_was_told(api: &Api) -> Result<()> {
+async fn initial_events_end_with_an_annotated_bookmark(api: &Api) -> Result<()> {
     let maps = filled(api).await?;
     let version: u64 = api.get(&maps).await?.ok()?.version().parse()?;
     let mut watch = api.watch(&format!("{maps}?{STREAM}&labelSelector=none")).await?;
@@ -47,7 +47,7 @@ async fn the_bookmark_says_that_all_was_told(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_stream_goes_on_as_a_watch(api: &Api) -> Result<()> {
+async fn streaming_list_continues_as_a_watch(api: &Api) -> Result<()> {
     let maps = filled(api).await?;
     let mut watch = api.watch(&format!("{maps}?{STREAM}&labelSelector=mine")).await?;
     watch.expect("ADDED", "a").await?;
@@ -58,7 +58,7 @@ async fn a_stream_goes_on_as_a_watch(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_stream_needs_a_match(api: &Api) -> Result<()> {
+async fn streaming_list_requires_a_version_match(api: &Api) -> Result<()> {
     let refused = api.get("/api/v1/configmaps?watch=1&sendInitialEvents=true&timeoutSeconds=1").await?;
     let message = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
     refused.fails(422, "Invalid", message)?;
@@ -69,7 +69,7 @@ async fn a_stream_needs_a_match(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_stream_keeps_to_its_selector(api: &Api) -> Result<()> {
+async fn streaming_list_honours_selectors(api: &Api) -> Result<()> {
     let maps = filled(api).await?;
     api.post(&maps, labelled("aa", json!({"mine": "no"}))).await?.ok()?;
     let mut watch = api.watch(&format!("{maps}?{STREAM}&labelSelector=mine%3Dyes")).await?;

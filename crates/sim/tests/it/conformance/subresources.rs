@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use crate::api::{Api, MERGE, deployment};
 
 super::cases! { "subresources":
-    StatusSubresource a_status_is_written_apart,
-    StatusKeepsSpec writing_a_status_leaves_the_spec,
-    UpdateKeepsStatus writing_the_rest_leaves_the_status,
-    GenerationCounts a_status_is_not_counted,
-    GenerationCountsStatus without_the_subresource_a_status_counts,
-    StatusSubresource without_the_subresource_there_is_none,
+    StatusSubresource status_is_written_through_its_subresource,
+    StatusKeepsSpec status_update_keeps_the_spec,
+    UpdateKeepsStatus update_keeps_the_status,
+    GenerationCounts status_update_keeps_the_generation,
+    GenerationCountsStatus without_status_subresource_status_changes_the_generation,
+    StatusSubresource status_path_without_subresource_is_not_found,
     ScaleSubresource a_scale_is_read,
     ScaleSubresource a_scale_is_replaced,
     ScaleSubresource a_scale_is_patched,
@@ -19,7 +19,7 @@ super::cases! { "subresources":
     UpdateConflicts a_status_with_an_outdated_version_conflicts,
 }
 
-async fn a_status_is_written_apart(api: &Api) -> Result<()> {
+async fn status_is_written_through_its_subresource(api: &Api) -> Result<()> {
     let widgets = api.widgets(|_| {}).await?;
     let mut widget = api.post(&widgets.path, widgets.widget("a", json!({"size": 1}))).await?.ok()?.body;
     let path = format!("{}/a/status", widgets.path);
@@ -30,7 +30,7 @@ async fn a_status_is_written_apart(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn writing_a_status_leaves_the_spec(api: &Api) -> Result<()> {
+async fn status_update_keeps_the_spec(api: &Api) -> Result<()> {
     let widgets = api.widgets(|_| {}).await?;
     api.post(&widgets.path, widgets.widget("a", json!({"size": 1}))).await?.ok()?;
     let patch = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"size": 9}, "status": {"ready": true}});
@@ -39,7 +39,7 @@ async fn writing_a_status_leaves_the_spec(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn writing_the_rest_leaves_the_status(api: &Api) -> Result<()> {
+async fn update_keeps_the_status(api: &Api) -> Result<()> {
     let widgets = api.widgets(|_| {}).await?;
     api.post(&widgets.path, widgets.widget("a", json!({"size": 1}))).await?.ok()?;
     let one = format!("{}/a", widgets.path);
@@ -50,7 +50,7 @@ async fn writing_the_rest_leaves_the_status(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_status_is_not_counted(api: &Api) -> Result<()> {
+async fn status_update_keeps_the_generation(api: &Api) -> Result<()> {
     let widgets = api.widgets(|_| {}).await?;
     api.post(&widgets.path, widgets.widget("a", json!({"size": 1}))).await?.ok()?;
     let one = format!("{}/a", widgets.path);
@@ -66,7 +66,7 @@ fn without_subresources(crd: &mut Value) {
     crd["spec"]["versions"][0]["subresources"] = json!({});
 }
 
-async fn without_the_subresource_a_status_counts(api: &Api) -> Result<()> {
+async fn without_status_subresource_status_changes_the_generation(api: &Api) -> Result<()> {
     let widgets = api.widgets(without_subresources).await?;
     api.post(&widgets.path, widgets.widget("a", json!({"size": 1}))).await?.ok()?;
     let patched =
@@ -75,7 +75,7 @@ async fn without_the_subresource_a_status_counts(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn without_the_subresource_there_is_none(api: &Api) -> Result<()> {
+async fn status_path_without_subresource_is_not_found(api: &Api) -> Result<()> {
     let widgets = api.widgets(without_subresources).await?;
     api.post(&widgets.path, widgets.widget("a", json!({"size": 1}))).await?.ok()?;
     let patched = api.patch(&format!("{}/a/status", widgets.path), MERGE, json!({"status": {}})).await?;

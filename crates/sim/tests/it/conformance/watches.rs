@@ -6,24 +6,24 @@ use serde_json::json;
 use crate::api::{Api, MERGE, PARTIAL, TABLE, labelled, map};
 
 super::cases! { "watches":
-    WatchAdded what_is_created_is_told,
-    WatchModified what_is_changed_is_told,
-    WatchDeleted what_is_deleted_is_told_as_it_was_last,
-    WatchAdded nothing_is_missed_between_list_and_watch,
-    WatchFromNowTells without_a_version_what_is_there_comes_first,
-    WatchLeaving what_ceases_to_match_is_gone,
-    WatchEntering what_begins_to_match_is_new,
+    WatchAdded watch_sends_created_objects,
+    WatchModified watch_sends_modified_objects,
+    WatchDeleted watch_sends_the_last_state_of_deleted_objects,
+    WatchAdded watch_from_a_list_version_misses_nothing,
+    WatchFromNowTells watch_without_a_version_sends_existing_objects_first,
+    WatchLeaving watch_sends_deleted_when_an_object_stops_matching,
+    WatchEntering watch_sends_added_when_an_object_starts_matching,
     WatchNamespaced a_namespace_has_its_own_watch,
-    WatchTimeout a_watch_ends_in_time,
+    WatchTimeout watch_ends_at_its_timeout,
     WatchTooOld what_is_forgotten_is_gone,
     MetadataOnly metadata_alone_can_be_watched,
-    WatchColumnsOnce a_table_tells_its_columns_once,
-    Bookmarks a_bookmark_comes_before_the_end,
+    WatchColumnsOnce watched_table_sends_columns_once,
+    Bookmarks bookmark_precedes_the_timeout,
     BookmarksOnRequest bookmarks_come_on_request_only,
     FieldSelectors one_object_can_be_watched,
 }
 
-async fn what_is_created_is_told(api: &Api) -> Result<()> {
+async fn watch_sends_created_objects(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let version = api.get(&maps).await?.ok()?.version();
     let mut watch =
@@ -36,7 +36,7 @@ async fn what_is_created_is_told(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn what_is_changed_is_told(api: &Api) -> Result<()> {
+async fn watch_sends_modified_objects(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let version = api.post(&maps, map("a")).await?.ok()?.version();
     let mut watch = api
@@ -48,7 +48,7 @@ async fn what_is_changed_is_told(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn what_is_deleted_is_told_as_it_was_last(api: &Api) -> Result<()> {
+async fn watch_sends_the_last_state_of_deleted_objects(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let version = api.post(&maps, map("a")).await?.ok()?.version();
     let mut watch = api
@@ -62,7 +62,7 @@ async fn what_is_deleted_is_told_as_it_was_last(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn nothing_is_missed_between_list_and_watch(api: &Api) -> Result<()> {
+async fn watch_from_a_list_version_misses_nothing(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let version = api.get(&maps).await?.ok()?.version();
     for name in ["a", "b", "c"] {
@@ -77,7 +77,7 @@ async fn nothing_is_missed_between_list_and_watch(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn without_a_version_what_is_there_comes_first(api: &Api) -> Result<()> {
+async fn watch_without_a_version_sends_existing_objects_first(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     for name in ["b", "a"] {
         api.post(&maps, labelled(name, json!({"mine": "yes"}))).await?.ok()?;
@@ -90,7 +90,7 @@ async fn without_a_version_what_is_there_comes_first(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn what_ceases_to_match_is_gone(api: &Api) -> Result<()> {
+async fn watch_sends_deleted_when_an_object_stops_matching(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let version = api.post(&maps, labelled("a", json!({"color": "red"}))).await?.ok()?.version();
     let mut watch =
@@ -100,7 +100,7 @@ async fn what_ceases_to_match_is_gone(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn what_begins_to_match_is_new(api: &Api) -> Result<()> {
+async fn watch_sends_added_when_an_object_starts_matching(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let version = api.post(&maps, labelled("a", json!({"color": "red"}))).await?.ok()?.version();
     let mut watch =
@@ -120,7 +120,7 @@ async fn a_namespace_has_its_own_watch(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_watch_ends_in_time(api: &Api) -> Result<()> {
+async fn watch_ends_at_its_timeout(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let mut watch = api.watch(&format!("{maps}?watch=1&timeoutSeconds=1&labelSelector=none")).await?;
     ensure!(watch.next().await?.is_none(), "an event");
@@ -128,7 +128,7 @@ async fn a_watch_ends_in_time(api: &Api) -> Result<()> {
 }
 
 async fn what_is_forgotten_is_gone(api: &Api) -> Result<()> {
-    // The history of a kind begins when it is defined.
+    // The history of a kind begins with its definition.
     let widgets = api.widgets(|_| {}).await?;
     let mut watch =
         api.watch(&format!("{}?watch=1&resourceVersion=1&timeoutSeconds=2", widgets.path)).await?;
@@ -153,7 +153,7 @@ async fn metadata_alone_can_be_watched(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_table_tells_its_columns_once(api: &Api) -> Result<()> {
+async fn watched_table_sends_columns_once(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     for name in ["a", "b"] {
         api.post(&maps, labelled(name, json!({"mine": "yes"}))).await?.ok()?;
@@ -169,7 +169,7 @@ async fn a_table_tells_its_columns_once(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_bookmark_comes_before_the_end(api: &Api) -> Result<()> {
+async fn bookmark_precedes_the_timeout(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let version = api.get(&maps).await?.ok()?.version();
     let query = "allowWatchBookmarks=true&timeoutSeconds=3&labelSelector=none";

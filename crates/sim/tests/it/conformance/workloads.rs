@@ -1,4 +1,4 @@
-//! Controllers, as their clients see them; and what is asked of Pods: logs, evictions.
+//! Controllers, as clients see them; and the subresources of Pods: logs, evictions.
 
 use anyhow::{Result, ensure};
 use jiff::{SignedDuration, Timestamp};
@@ -15,13 +15,13 @@ super::cases! { "workloads":
     Jobs a_job_completes,
     Jobs a_suspended_job_waits,
     Jobs pods_of_a_job_are_labelled,
-    CronJobs a_cron_job_starts_what_is_due,
-    CronJobs a_cron_job_forbids_a_second,
-    DisruptionBudgets a_budget_counts,
-    DisruptionBudgets an_eviction_without_room_is_refused,
+    CronJobs cron_job_starts_due_jobs,
+    CronJobs cron_job_with_forbid_starts_one_job_at_a_time,
+    DisruptionBudgets disruption_budget_counts_healthy_pods,
+    DisruptionBudgets eviction_that_violates_a_budget_is_refused,
     PodLogs logs_of_an_absent_pod,
-    PodLogs logs_want_a_container,
-    PodLogs a_pod_that_runs_nowhere_has_no_logs,
+    PodLogs logs_of_several_containers_require_a_name,
+    PodLogs unscheduled_pod_has_no_logs,
 }
 
 fn template(app: &str) -> Value {
@@ -39,7 +39,7 @@ fn set(kind: &str, name: &str, more: &Value) -> Value {
     json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
 
-/// Waits until an object says all this, and gives it.
+/// Waits until an object has all these values, and returns it.
 async fn says(api: &Api, path: &str, wanted: &[(&str, Value)]) -> Result<Value> {
     let what = format!("{path} has {wanted:?}");
     api.until(&what, || async {
@@ -246,7 +246,7 @@ async fn pods_of_a_job_are_labelled(api: &Api) -> Result<()> {
     api.until("there are both", || async { Ok(api.get(&by_name).await?.ok()?.items().len() == 2) }).await
 }
 
-/// A CronJob that waits, and the path of Jobs beside it.
+/// Creates a suspended CronJob; returns it with its path and that of Jobs beside it.
 async fn cron_job(api: &Api, policy: &str) -> Result<(Value, String, String)> {
     let namespace = api.namespace().await?;
     let base = format!("/apis/batch/v1/namespaces/{namespace}");
@@ -254,7 +254,7 @@ async fn cron_job(api: &Api, policy: &str) -> Result<(Value, String, String)> {
     pods["spec"]["restartPolicy"] = json!("Never");
     let spec = json!({
         "schedule": "* * * * *", "suspend": true, "concurrencyPolicy": policy,
-        // They wait, so that they stay active.
+        // They are suspended, so that they stay active.
         "jobTemplate": {"spec": {"template": pods, "suspend": true}},
     });
     let cron =
@@ -263,7 +263,7 @@ async fn cron_job(api: &Api, policy: &str) -> Result<(Value, String, String)> {
     Ok((cron, format!("{base}/cronjobs/tick"), format!("{base}/jobs")))
 }
 
-/// Lets a CronJob go on as if it had last been due two minutes ago, and had started these Jobs.
+/// Resumes a CronJob as if it had last been due two minutes ago, and had started these Jobs.
 async fn overdue(api: &Api, path: &str, active: &[Value]) -> Result<()> {
     let past = Timestamp::now() - SignedDuration::from_mins(2);
     let past = past.strftime("%Y-%m-%dT%H:%M:00Z").to_string();
@@ -273,7 +273,7 @@ async fn overdue(api: &Api, path: &str, active: &[Value]) -> Result<()> {
     Ok(())
 }
 
-async fn a_cron_job_starts_what_is_due(api: &Api) -> Result<()> {
+async fn cron_job_starts_due_jobs(api: &Api) -> Result<()> {
     let (_, path, jobs) = cron_job(api, "Allow").await?;
     overdue(api, &path, &[]).await?;
     api.until("a Job is there", || async { Ok(!api.get(&jobs).await?.ok()?.items().is_empty()) }).await?;
@@ -292,7 +292,7 @@ async fn a_cron_job_starts_what_is_due(api: &Api) -> Result<()> {
     .await
 }
 
-async fn a_cron_job_forbids_a_second(api: &Api) -> Result<()> {
+async fn cron_job_with_forbid_starts_one_job_at_a_time(api: &Api) -> Result<()> {
     let (cron, path, jobs) = cron_job(api, "Forbid").await?;
     let owner = json!({
         "apiVersion": "batch/v1", "kind": "CronJob", "name": "tick", "uid": cron["metadata"]["uid"], "controller": true,
@@ -312,7 +312,7 @@ async fn a_cron_job_forbids_a_second(api: &Api) -> Result<()> {
     Ok(())
 }
 
-/// A Pod that is ready, and a budget for it.
+/// Creates a ready Pod, and a budget for it.
 async fn guarded(api: &Api, budget: &Value) -> Result<(String, String)> {
     let namespace = api.namespace().await?;
     let sets = format!("/apis/apps/v1/namespaces/{namespace}/replicasets");
@@ -328,7 +328,7 @@ async fn guarded(api: &Api, budget: &Value) -> Result<(String, String)> {
     Ok((format!("{budgets}/b"), format!("/api/v1/namespaces/{namespace}/pods")))
 }
 
-async fn a_budget_counts(api: &Api) -> Result<()> {
+async fn disruption_budget_counts_healthy_pods(api: &Api) -> Result<()> {
     let (path, _) = guarded(api, &json!({"minAvailable": "50%"})).await?;
     let settled = [
         ("/status/currentHealthy", json!(2)),
@@ -346,7 +346,7 @@ async fn a_budget_counts(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn an_eviction_without_room_is_refused(api: &Api) -> Result<()> {
+async fn eviction_that_violates_a_budget_is_refused(api: &Api) -> Result<()> {
     let (path, pods) = guarded(api, &json!({"maxUnavailable": 0})).await?;
     says(api, &path, &[("/status/currentHealthy", json!(2)), ("/status/disruptionsAllowed", json!(0))])
         .await?;
@@ -370,7 +370,7 @@ async fn logs_of_an_absent_pod(api: &Api) -> Result<()> {
     Ok(())
 }
 
-/// A Pod with two containers that no node takes.
+/// Creates a Pod with two containers that no node accepts.
 async fn nowhere(api: &Api) -> Result<String> {
     let pods = format!("/api/v1/namespaces/{}/pods", api.namespace().await?);
     let mut pod = template("nowhere");
@@ -383,7 +383,7 @@ async fn nowhere(api: &Api) -> Result<String> {
     Ok(format!("{pods}/nowhere/log"))
 }
 
-async fn logs_want_a_container(api: &Api) -> Result<()> {
+async fn logs_of_several_containers_require_a_name(api: &Api) -> Result<()> {
     let path = nowhere(api).await?;
     let message = "a container name must be specified for pod nowhere, choose one of: [first a b]";
     api.get(&path).await?.fails(400, "BadRequest", message)?;
@@ -392,7 +392,7 @@ async fn logs_want_a_container(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_pod_that_runs_nowhere_has_no_logs(api: &Api) -> Result<()> {
+async fn unscheduled_pod_has_no_logs(api: &Api) -> Result<()> {
     let path = nowhere(api).await?;
     for container in ["a", "first"] {
         let reply = api.get(&format!("{path}?container={container}")).await?;

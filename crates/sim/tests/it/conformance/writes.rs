@@ -8,28 +8,28 @@ use crate::api::{Api, map};
 
 super::cases! { "writes":
     CreateStamps a_new_object_is_stamped,
-    CreateRefusesTwice a_name_is_given_once,
+    CreateRefusesTwice existing_name_conflicts,
     Protobuf a_body_in_protobuf_is_read,
     Protobuf special_types_in_protobuf_are_read,
-    Protobuf a_body_that_is_no_protobuf_is_refused,
-    NamespaceMustExist a_namespace_must_be_there,
-    NamespaceMatches an_object_says_no_other_namespace,
-    NameRequired a_name_is_needed,
+    Protobuf invalid_protobuf_body_is_refused,
+    NamespaceMustExist create_requires_the_namespace,
+    NamespaceMatches create_refuses_another_namespace,
+    NameRequired create_requires_a_name,
     NameChecked a_name_is_a_dns_name,
     GenerateName a_name_can_be_generated,
     RefuseOtherKind another_kind_is_refused,
     RefuseOtherKind another_version_is_refused,
     CreateRefusesVersion a_new_object_has_no_version,
     CreateDropsStatus a_new_object_has_no_status,
-    DryRunCreate a_dry_creation_leaves_nothing,
-    DryRunUpdate a_dry_update_changes_nothing,
-    DryRunDelete a_dry_deletion_deletes_nothing,
-    DryRunChecked dry_is_all_or_nothing,
+    DryRunCreate dry_run_create_stores_nothing,
+    DryRunUpdate dry_run_update_changes_nothing,
+    DryRunDelete dry_run_delete_deletes_nothing,
+    DryRunChecked dry_run_accepts_only_all,
     UpdateConflicts an_outdated_version_conflicts,
     UpdateUid another_uid_conflicts,
-    NameMatches a_name_stays,
-    CreationTimeIsKept the_time_of_creation_stays,
-    SameStaysSame the_same_is_no_change,
+    NameMatches update_cannot_rename_an_object,
+    CreationTimeIsKept update_keeps_the_creation_time,
+    SameStaysSame update_without_changes_keeps_the_version,
     MetadataChecked labels_are_checked,
     MetadataChecked finalizers_are_checked,
     GenerationStarts generation_begins_at_one,
@@ -37,11 +37,11 @@ super::cases! { "writes":
     GenerationIgnoresLabels generation_does_not_count_labels,
     GenerationCountsAnnotations generation_of_deployments_counts_annotations,
     BodyLimit a_body_has_a_limit,
-    Warnings who_uses_what_is_deprecated_is_warned,
+    Warnings deprecated_version_causes_a_warning,
     Warnings finalizers_of_custom_resources_are_only_warned_about,
     MetadataOnly a_write_can_be_answered_with_metadata,
-    NamespaceMatches an_update_says_no_other_namespace,
-    TooLargeVersion whoever_is_ahead_is_told_to_come_again,
+    NamespaceMatches update_refuses_another_namespace,
+    TooLargeVersion future_resource_version_is_refused_with_retry_after,
 }
 
 async fn a_new_object_is_stamped(api: &Api) -> Result<()> {
@@ -60,7 +60,7 @@ async fn a_new_object_is_stamped(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_name_is_given_once(api: &Api) -> Result<()> {
+async fn existing_name_conflicts(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     api.post(&maps, map("a")).await?.ok()?;
     let refused = api.post(&maps, map("a")).await?;
@@ -69,13 +69,13 @@ async fn a_name_is_given_once(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_namespace_must_be_there(api: &Api) -> Result<()> {
+async fn create_requires_the_namespace(api: &Api) -> Result<()> {
     let refused = api.post("/api/v1/namespaces/nowhere/configmaps", map("a")).await?;
     refused.fails(404, "NotFound", "namespaces \"nowhere\" not found")?.is("/details/kind", "namespaces")?;
     Ok(())
 }
 
-async fn an_object_says_no_other_namespace(api: &Api) -> Result<()> {
+async fn create_refuses_another_namespace(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let mut other = map("a");
     other["metadata"]["namespace"] = json!("default");
@@ -84,7 +84,7 @@ async fn an_object_says_no_other_namespace(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_name_is_needed(api: &Api) -> Result<()> {
+async fn create_requires_a_name(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let refused = api.post(&maps, json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}})).await?;
     let message =
@@ -154,7 +154,7 @@ async fn a_new_object_has_no_status(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_dry_creation_leaves_nothing(api: &Api) -> Result<()> {
+async fn dry_run_create_stores_nothing(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let dry = api.post(&format!("{maps}?dryRun=All"), map("a")).await?;
     dry.code(201)?.is("/metadata/name", "a")?.is("/metadata/resourceVersion", json!(null))?;
@@ -162,7 +162,7 @@ async fn a_dry_creation_leaves_nothing(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_dry_update_changes_nothing(api: &Api) -> Result<()> {
+async fn dry_run_update_changes_nothing(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let version = api.post(&maps, map("a")).await?.ok()?.version();
     let mut other = map("a");
@@ -176,7 +176,7 @@ async fn a_dry_update_changes_nothing(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_dry_deletion_deletes_nothing(api: &Api) -> Result<()> {
+async fn dry_run_delete_deletes_nothing(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     api.post(&maps, map("a")).await?.ok()?;
     api.delete(&format!("{maps}/a?dryRun=All")).await?.ok()?;
@@ -184,7 +184,7 @@ async fn a_dry_deletion_deletes_nothing(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn dry_is_all_or_nothing(api: &Api) -> Result<()> {
+async fn dry_run_accepts_only_all(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let refused = api.post(&format!("{maps}?dryRun=Some"), map("a")).await?;
     let message = "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: [\"Some\"]: supported values: \"All\"";
@@ -222,7 +222,7 @@ async fn another_uid_conflicts(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_name_stays(api: &Api) -> Result<()> {
+async fn update_cannot_rename_an_object(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     api.post(&maps, map("a")).await?.ok()?;
     let refused = api.put(&format!("{maps}/a"), map("b")).await?;
@@ -231,7 +231,7 @@ async fn a_name_stays(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn the_time_of_creation_stays(api: &Api) -> Result<()> {
+async fn update_keeps_the_creation_time(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let created = api.post(&maps, map("a")).await?.ok()?.text_at("/metadata/creationTimestamp");
     let mut sent = map("a");
@@ -241,7 +241,7 @@ async fn the_time_of_creation_stays(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn the_same_is_no_change(api: &Api) -> Result<()> {
+async fn update_without_changes_keeps_the_version(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let first = api.post(&maps, map("a")).await?.ok()?;
     let again = api.put(&format!("{maps}/a"), first.body.clone()).await?.ok()?;
@@ -332,7 +332,7 @@ async fn generation_of_deployments_counts_annotations(api: &Api) -> Result<()> {
 }
 
 async fn a_body_has_a_limit(api: &Api) -> Result<()> {
-    // The connection is closed with it.
+    // The server closes the connection after it.
     let api = &api.apart();
     let maps = api.maps().await?;
     let mut large = map("a");
@@ -342,7 +342,7 @@ async fn a_body_has_a_limit(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn who_uses_what_is_deprecated_is_warned(api: &Api) -> Result<()> {
+async fn deprecated_version_causes_a_warning(api: &Api) -> Result<()> {
     let widgets = api.widgets(|crd| crd["spec"]["versions"][0]["deprecated"] = json!(true)).await?;
     let created = api.post(&widgets.path, widgets.widget("a", json!({}))).await?.ok()?;
     let want = format!("299 - \"{}/v1 Widget is deprecated\"", widgets.group);
@@ -359,7 +359,7 @@ async fn a_write_can_be_answered_with_metadata(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn an_update_says_no_other_namespace(api: &Api) -> Result<()> {
+async fn update_refuses_another_namespace(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     api.post(&maps, map("a")).await?.ok()?;
     let mut other = map("a");
@@ -369,7 +369,7 @@ async fn an_update_says_no_other_namespace(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn whoever_is_ahead_is_told_to_come_again(api: &Api) -> Result<()> {
+async fn future_resource_version_is_refused_with_retry_after(api: &Api) -> Result<()> {
     let refused =
         api.get("/api/v1/namespaces?resourceVersion=99999999&resourceVersionMatch=NotOlderThan").await?;
     refused.fails(504, "Timeout", "Too large resource version: 99999999")?;
@@ -377,13 +377,13 @@ async fn whoever_is_ahead_is_told_to_come_again(api: &Api) -> Result<()> {
     Ok(())
 }
 
-/// A field of a message in Protobuf that holds bytes.
+/// Encodes a field of a Protobuf message that contains bytes.
 fn part(number: u8, bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let bytes = bytes.as_ref();
     [&[number << 3 | 2, u8::try_from(bytes.len()).unwrap()][..], bytes].concat()
 }
 
-/// An object in the envelope that Kubernetes puts around Protobuf.
+/// Wraps an object in Kubernetes' Protobuf envelope.
 fn enveloped(api_version: &str, kind: &str, object: &[Vec<u8>]) -> Vec<u8> {
     let described = [part(1, api_version), part(2, kind)].concat();
     [b"k8s\0".to_vec(), part(1, described), part(2, object.concat())].concat()
@@ -422,7 +422,7 @@ async fn special_types_in_protobuf_are_read(api: &Api) -> Result<()> {
     Ok(())
 }
 
-async fn a_body_that_is_no_protobuf_is_refused(api: &Api) -> Result<()> {
+async fn invalid_protobuf_body_is_refused(api: &Api) -> Result<()> {
     let maps = api.maps().await?;
     let good = enveloped("v1", "ConfigMap", &[part(1, part(1, "a"))]);
     for body in [b"{}".to_vec(), good[..good.len() - 2].to_vec()] {

@@ -9,12 +9,14 @@ mod world;
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use futures::future::select_all;
 use jiff::Timestamp;
 use taffrail_apps::{AppLabels, Asked};
+use taffrail_observe::Held;
 use taffrail_status::Trust;
 use taffrail_status::assess::Budgets;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -24,7 +26,8 @@ use crate::cli::{self, SourceArguments};
 use crate::complaint::{Complaint, Exit};
 use crate::output::screen::Screen;
 use crate::rule_source::RuleSource;
-use crate::source::{Held, members};
+use crate::runtime::block_on;
+use crate::source::members;
 use kubeconfig::PrivateFile;
 use news::News;
 use overview::Overview;
@@ -81,14 +84,7 @@ pub(crate) struct DemoArguments {
 }
 
 pub(crate) fn run(arguments: &DemoArguments) -> Result<Exit, Complaint> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Complaint::unreadable("cannot start").because(&error))?;
-    let done = runtime.block_on(show(arguments));
-    runtime.shutdown_background();
-    done?;
+    block_on(show(arguments))??;
     // To be ended is how it ends well: an error would only worry whoever ran it through cargo.
     Ok(Exit::Yes)
 }
@@ -237,7 +233,7 @@ fn held(file: &PrivateFile, trust: &Trust) -> Result<Held, Complaint> {
         members,
         PATIENCE,
         asked,
-        RuleSource::default().with_options(Budgets::default(), source.timeout, &source.trust),
+        Arc::new(RuleSource::default().with_options(Budgets::default(), source.timeout, &source.trust)),
     ))
 }
 

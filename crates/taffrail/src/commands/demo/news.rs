@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use jiff::Timestamp;
 use taffrail_apps::view::{ClusterList, text};
 use taffrail_apps::{App, AppList, AppRef, FreshnessState, Scope, SyncState};
+use taffrail_observe::Held;
 use taffrail_status::{Status, rollup};
-
-use crate::source::Held;
 
 /// How many changes are remembered.
 const REMEMBERED: usize = 50;
@@ -344,7 +343,7 @@ fn message(app: &App) -> String {
     let revisions = |applied: &str, desired: &str| {
         format!("runs {}, wanted is {}", text::revision(applied), text::revision(desired))
     };
-    let message = match (app.health, app.sync.state, &app.sync.applied, &app.sync.desired) {
+    let message = match (app.health, app.effective_sync(), &app.sync.applied, &app.sync.desired) {
         (Status::Current, SyncState::OutOfSync | SyncState::Suspended, Some(applied), Some(desired))
             if applied != desired =>
         {

@@ -1,0 +1,333 @@
+//! Evidence from an index: objects as far as [`assess`](taffrail_status::assess::assess) reads them.
+
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::fmt::Write;
+
+use jiff::Timestamp;
+use rustc_hash::FxHashMap;
+use taffrail_object::json::{OwnedDocument, Value, write_string};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
+use taffrail_status::assess::{Assessment, Event, assess_named};
+use taffrail_status::{
+    ActiveRules, ClusterState, ComputeError, Listing, ObjectContext, Observed, Presence, Rules, Verdict,
+};
+
+use super::contents::Contents;
+use super::draft;
+use super::extract::Parts;
+use super::record::{Record, Relation, Uid, flag};
+
+/// What is known around the objects of an index.
+///
+/// Objects are made of what is kept of them when they are asked for, each once.
+#[derive(Debug)]
+pub struct IndexEvidence<'s> {
+    contents: &'s Contents,
+    made: RefCell<FxHashMap<u32, Option<u32>>>,
+    documents: Documents,
+}
+
+/// Documents that stay where they are while others are added.
+#[derive(Debug, Default)]
+struct Documents {
+    /// The first has one place, each next twice as many.
+    blocks: [OnceCell<Box<[OnceCell<OwnedDocument>]>>; 32],
+    len: Cell<u32>,
+}
+
+impl Documents {
+    fn place(&self, at: u32) -> Option<&OnceCell<OwnedDocument>> {
+        let block = (at + 1).ilog2();
+        let places = self.blocks.get(block as usize)?;
+        places
+            .get_or_init(|| (0..1_u32 << block).map(|_| OnceCell::new()).collect())
+            .get((at + 1 - (1 << block)) as usize)
+    }
+
+    fn add(&self, document: OwnedDocument) -> Option<u32> {
+        let at = self.len.get();
+        self.place(at)?.set(document).ok()?;
+        self.len.set(at + 1);
+        Some(at)
+    }
+
+    fn get(&self, at: u32) -> Option<&OwnedDocument> {
+        self.place(at)?.get()
+    }
+}
+
+impl<'s> IndexEvidence<'s> {
+    /// The evidence in `contents`.
+    pub fn new(contents: &'s Contents) -> IndexEvidence<'s> {
+        IndexEvidence { contents, made: RefCell::default(), documents: Documents::default() }
+    }
+
+    /// The object at a place, as far as it is kept.
+    pub(super) fn object(&self, place: u32) -> Option<Object<'_>> {
+        self.observed(place).map(|observed| observed.object)
+    }
+
+    fn observed(&self, place: u32) -> Option<Observed<'_>> {
+        let known = self.made.borrow().get(&place).copied();
+        let at = match known {
+            Some(at) => at,
+            None => {
+                let text = self.contents.text_of(place)?;
+                let at = OwnedDocument::parse(text).ok().and_then(|document| self.documents.add(document));
+                self.made.borrow_mut().insert(place, at);
+                at
+            }
+        };
+        let object = Object::new(self.documents.get(at?)?.root()).ok()?;
+        let (group, kind, namespace, name) = self.contents.name_of(self.contents.record(place)?);
+        let key = ObjectKeyRef::new(group, kind, namespace, name);
+        // An extract has all fields that are read of an object.
+        Some(Observed { key, object, projection: Projection::Full })
+    }
+
+    /// The objects in a namespace (`None`: in all) that name a UID among their owners in this way.
+    fn pointing(&self, uid: &str, namespace: Option<&str>, is_so: fn(Relation) -> bool) -> Listing<'_> {
+        let namespace = namespace.map(str::to_owned);
+        let is_within = move |place: u32| {
+            let own = self.contents.record(place).map(|record| self.contents.name_of(record).2);
+            namespace.as_deref().is_none_or(|namespace| own == Some(namespace))
+        };
+        let dependents = self.contents.dependents_of(self.contents.uid(uid));
+        let dependents = dependents.filter(move |(place, how)| is_so(*how) && is_within(*place));
+        self.objects(dependents.map(|(place, _)| place))
+    }
+
+    fn objects<'e>(&'e self, places: impl Iterator<Item = u32> + 'e) -> Listing<'e> {
+        Box::new(places.filter_map(|place| self.observed(place)))
+    }
+
+    /// How many objects were made.
+    pub(super) fn len(&self) -> u32 {
+        self.documents.len.get()
+    }
+}
+
+impl Contents {
+    /// The object at a place as JSON: its body, or what the record and the extract tell.
+    fn text_of(&self, place: u32) -> Option<Vec<u8>> {
+        let record = self.record(place)?;
+        if let Some(body) = &record.body {
+            return Some(body.to_vec());
+        }
+        let mut out = Vec::with_capacity(512);
+        self.write(record, &mut out);
+        Some(out)
+    }
+
+    fn write(&self, record: &Record, out: &mut Vec<u8>) {
+        let (_, kind, namespace, name) = self.name_of(record);
+        let cell = self.cells.get(record.cell).copied().unwrap_or_default();
+        let api_version = self.kinds.get(cell.kind as usize).map(|kind| kind.api_version());
+        let extract = self.extracts.get(record.extract).and_then(|bytes| Parts::split(bytes));
+        let mut text = |key: &str, value: &str| {
+            out.extend_from_slice(key.as_bytes());
+            write_string(value, out);
+        };
+        text("{\"apiVersion\":", api_version.as_deref().unwrap_or_default());
+        text(",\"kind\":", kind);
+        text(",\"metadata\":{\"name\":", name);
+        if !namespace.is_empty() {
+            text(",\"namespace\":", namespace);
+        }
+        if !record.uid.is_none() && !record.has(flag::ODD_UID) {
+            text(",\"uid\":", &record.uid.to_string());
+        }
+        if record.created != i64::MIN
+            && !record.has(flag::ODD_CREATION)
+            && let Ok(created) = Timestamp::from_second(record.created)
+        {
+            text(",\"creationTimestamp\":", &created.to_string());
+        }
+        if record.generation != i64::MIN {
+            let mut number = String::new();
+            let _ = write!(number, ",\"generation\":{}", record.generation);
+            out.extend_from_slice(number.as_bytes());
+        }
+        self.write_labels(record, out);
+        self.write_owners(record, out);
+        let Some((metadata, content, targets)) = extract else {
+            out.extend_from_slice(b"}}");
+            return;
+        };
+        if !metadata.is_empty() {
+            out.push(b',');
+            out.extend_from_slice(metadata);
+        }
+        out.push(b'}');
+        if !content.is_empty() {
+            out.push(b',');
+            out.extend_from_slice(content);
+        }
+        self.write_targets(targets, out);
+        out.push(b'}');
+    }
+
+    fn write_labels(&self, record: &Record, out: &mut Vec<u8>) {
+        let Some(labels) = self.sets.get(record.labels) else { return };
+        let mut before: &[u8] = b",\"labels\":{";
+        for (key, value) in labels.iter() {
+            let (Some(key), Some(value)) = (self.texts.get(*key), self.texts.get(*value)) else { continue };
+            out.extend_from_slice(before);
+            write_string(key, out);
+            out.push(b':');
+            write_string(value, out);
+            before = b",";
+        }
+        if before == b"," {
+            out.push(b'}');
+        }
+    }
+
+    fn write_owners(&self, record: &Record, out: &mut Vec<u8>) {
+        let Some(owners) = self.owners.get(record.owners) else { return };
+        let mut before: &[u8] = b",\"ownerReferences\":[{\"uid\":";
+        for owner in owners.iter().filter(|owner| owner.relation != Relation::Inferred) {
+            out.extend_from_slice(before);
+            write_string(&owner.uid.to_string(), out);
+            let is_controller = owner.relation == Relation::Controller;
+            out.extend_from_slice(if is_controller { b",\"controller\":true}" } else { b"}" });
+            before = b",{\"uid\":";
+        }
+        if before == b",{\"uid\":" {
+            out.push(b']');
+        }
+    }
+
+    /// The Pods behind an EndpointSlice.
+    fn write_targets(&self, targets: impl Iterator<Item = Uid>, out: &mut Vec<u8>) {
+        let mut before: &[u8] = b",\"endpoints\":[";
+        for record in targets.filter_map(|uid| self.record(self.place_of_uid(uid)?)) {
+            let (_, kind, namespace, name) = self.name_of(record);
+            out.extend_from_slice(before);
+            for (key, value) in
+                [("{\"targetRef\":{\"kind\":", kind), (",\"namespace\":", namespace), (",\"name\":", name)]
+            {
+                out.extend_from_slice(key.as_bytes());
+                write_string(value, out);
+            }
+            out.extend_from_slice(b"}}");
+            before = b",";
+        }
+        if before == b"," {
+            out.push(b']');
+        }
+    }
+
+    /// What is known around the objects.
+    pub fn evidence(&self) -> IndexEvidence<'_> {
+        IndexEvidence::new(self)
+    }
+
+    /// The rules by which [`evidence`](Contents::evidence) is to be read: the verdicts are those that were given when the
+    /// objects were whole.
+    pub fn rules(&self) -> RecordedRules<'_> {
+        RecordedRules { contents: self }
+    }
+
+    /// Returns the rules in force, where `rules` judge.
+    pub(crate) fn active<'r>(&'r self, rules: &'r RecordedRules<'_>) -> ActiveRules<'r> {
+        ActiveRules { options: &self.settings.options, ..ActiveRules::new(rules) }
+    }
+
+    /// Assesses an object by its name, with the chain of causes.
+    pub fn assess(&self, name: &ObjectKey, now: Timestamp) -> Assessment {
+        let rules = self.rules();
+        assess_named(name, &self.evidence(), &self.active(&rules), now)
+    }
+}
+
+impl ClusterState for IndexEvidence<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
+        let ObjectKeyRef { group, kind, namespace, name } = key;
+        let place = self.contents.place_of(group, kind, namespace, name);
+        if let Some(object) = place.and_then(|place| self.observed(place)) {
+            return Presence::Present(object);
+        }
+        if self.contents.is_read(group, kind, Some(namespace)) {
+            return Presence::Absent;
+        }
+        let scope = self.contents.find_kind(group, kind).map(|kind| self.contents.scope(kind, namespace));
+        Presence::Unobserved(match scope {
+            Some(scope) if !scope.reason.is_empty() => Cow::Owned(scope.reason.to_string()),
+            _ => Cow::Borrowed("it was not read"),
+        })
+    }
+
+    fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.pointing(uid, namespace, |how| how == Relation::Controller)
+    }
+
+    fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.pointing(uid, namespace, |how| how != Relation::Inferred)
+    }
+
+    fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
+        match self.contents.find_kind(group, kind) {
+            Some(kind) => self.objects(self.contents.of_kind(kind, namespace).map(|object| object.place)),
+            None => Box::new(std::iter::empty()),
+        }
+    }
+
+    fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
+        let key = draft::users(self.contents.seed, namespace, claim);
+        self.objects(self.contents.postings.members(key).iter().copied())
+    }
+
+    fn terminating_on(&self, node: &str) -> Listing<'_> {
+        let key = draft::terminating_on(self.contents.seed, node);
+        self.objects(self.contents.postings.members(key).iter().copied())
+    }
+
+    fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
+        let key = draft::definition(self.contents.seed, group, kind);
+        self.observed(*self.contents.postings.members(key).first()?)
+    }
+
+    fn in_namespace(&self, namespace: &str) -> Listing<'_> {
+        self.objects(self.contents.in_namespace(namespace).map(|object| object.place))
+    }
+
+    fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
+        let uid = self.contents.uid(&about.text(&["metadata", "uid"]));
+        let (seed, events) = (self.contents.seed, &self.contents.events);
+        events.about(seed, about.kind(), &about.namespace(), &about.name(), uid)
+    }
+
+    fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
+        self.contents.is_read(group, kind, namespace)
+    }
+
+    fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
+        self.contents.is_read(group, kind, Some(namespace))
+    }
+}
+
+/// Rules that say of the objects of an index what was said of them when they were whole.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordedRules<'s> {
+    contents: &'s Contents,
+}
+
+impl Rules for RecordedRules<'_> {
+    fn judge(
+        &self,
+        object: &Object<'_>,
+        context: &ObjectContext<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
+        let [namespace, name] =
+            object.full_name().map(|text| text.and_then(Value::as_str).unwrap_or_default());
+        let place = self.contents.place_of(object.group(), object.kind(), &namespace, &name);
+        let record = place.and_then(|place| self.contents.record(place));
+        match record.and_then(|record| self.contents.verdict(record.verdict)) {
+            Some(verdict) => Ok(verdict.clone()),
+            None => self.contents.settings.rules.judge(object, context, now),
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! The compact index of one cluster: what its API server holds now, how each object is, and why.
+//!
+//! An [`Index`] has one owner, who tells it what the API server says ([`apply`](Index::apply), [`remove`](Index::remove), plain
+//! functions that wait for nothing) and makes it known to readers ([`publish`](Index::publish)). Readers hold a [`Snapshot`]; those who
+//! want to hear of changes [`subscribe`](Index::subscribe). It does no I/O and reads no clock.
+//!
+//! How it is built, and why so:
+//!
+//! * **Records in chunks behind `Arc`, copied on write.** A snapshot is a copy of few pointers, so neither owner nor
+//!   readers wait. What an owner writes to while a snapshot is held is copied once, 16 objects at a time. A persistent
+//!   map would cost a tree node an object, a lock would let readers hold up the owner.
+//! * **Places instead of pointers.** Objects are numbers of four bytes; hash tables hold nothing else and compare with the
+//!   records themselves. Lists of siblings, of a kind in a namespace, of a status go through the objects, in a
+//!   part of the record of its own: a walk over a tree reads 40 bytes an object.
+//! * **Pools.** Labels, annotations, owners, verdicts and extracts that many objects share are kept once, counted, and go
+//!   with their last use: the memory follows what is there, not what there was.
+//! * **Extracts instead of bodies.** Of each object those fields are kept that evidence reads, of one that is plainly well hardly any;
+//!   so [`assess`](taffrail_status::assess) answers as it would over all bodies.
+//! * **No Secret value enters**: of Secrets nothing but metadata is looked at, and kubectl's copy of an object in its own
+//!   annotation is kept of none.
+
+mod cells;
+mod chunked;
+mod clock;
+mod contents;
+mod draft;
+mod events;
+mod evidence;
+mod extract;
+mod persist;
+mod pool;
+mod postings;
+mod record;
+mod scope;
+mod settle;
+mod subscribe;
+mod table;
+mod tree;
+mod view;
+mod wire;
+mod write;
+
+use std::fmt;
+use std::sync::Arc;
+
+use cells::CellVacant;
+use chunked::Vacant;
+use jiff::Timestamp;
+use rustc_hash::FxHashMap;
+use taffrail_object::{ApiResource, Object};
+use taffrail_status::assess::{Costs, Options};
+use taffrail_status::{Rules, Taffrail};
+
+pub use contents::{Contents, Snapshot};
+use events::EventsOwner;
+pub use events::{EVENTS_KEPT_FOR, EVENTS_OF_A_CLUSTER, EVENTS_OF_AN_OBJECT};
+pub use evidence::{IndexEvidence, RecordedRules};
+use extract::Extractor;
+pub use persist::{ReopenError, save};
+use pool::Pool;
+pub use record::{Handle, REMEMBERED, Relation, Transition, Uid};
+pub use scope::{Scope, ScopeState};
+use settle::Settling;
+pub use subscribe::{Aspects, Batch, Change, Notice, Seen, Subscription};
+use table::Seed;
+pub use taffrail_object::Projection;
+pub use tree::{Node, Tree};
+pub use view::ObjectRef;
+use write::Pending;
+
+/// Says whether the body of an object is to be kept.
+pub type Keep = Arc<dyn Fn(&Object<'_>) -> bool + Send + Sync>;
+
+/// Tells the marks of an object: words by which whoever uses the index finds it again, such as the app it belongs to.
+pub type Mark = Arc<dyn Fn(&Object<'_>, &mut dyn FnMut(&str)) + Send + Sync>;
+
+/// What a user of an index chooses.
+#[derive(Clone)]
+pub struct IndexSettings {
+    /// Who judges.
+    pub rules: Arc<dyn Rules>,
+    /// The choices of the user.
+    pub options: Options,
+    /// The annotations that are kept, by their keys.
+    pub annotations: Vec<String>,
+    /// Which bodies are kept. It is not asked of Secrets.
+    pub keep: Keep,
+    /// Which marks an object has.
+    pub mark: Mark,
+    /// Whether evidence is looked at; otherwise each object is as it says alone.
+    pub assess: bool,
+    /// A number that is another whenever the rest means another: what was [saved](save) with one is not
+    /// [reopened](Index::reopen) with another.
+    pub revision: u64,
+}
+
+impl Default for IndexSettings {
+    fn default() -> IndexSettings {
+        IndexSettings {
+            rules: Arc::new(Taffrail),
+            options: Options::default(),
+            annotations: Vec::new(),
+            keep: Arc::new(|_| false),
+            mark: Arc::new(|_, _| {}),
+            assess: true,
+            revision: 0,
+        }
+    }
+}
+
+impl fmt::Debug for IndexSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let IndexSettings { annotations, assess, .. } = self;
+        f.debug_struct("IndexSettings")
+            .field("annotations", annotations)
+            .field("assess", assess)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A kind that an index was told of: a group and the name of a kind, whatever its version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KindId(pub(crate) u32);
+
+impl KindId {
+    /// A small number, which no other kind has.
+    pub fn number(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Why an object is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// It has no name.
+    #[error("has no name")]
+    NoName,
+    /// Its name or namespace is longer than any that an API server accepts.
+    #[error("has a name of more than 1024 bytes")]
+    NameTooLong,
+    /// It is of another kind than was said.
+    #[error("is of the kind {found}, not {expected}")]
+    OtherKind {
+        /// The kind that it was said to be of.
+        expected: String,
+        /// The kind that it is of.
+        found: String,
+    },
+    /// The kind was never made known to this index.
+    #[error("is of a kind that is not known")]
+    UnknownKind,
+}
+
+/// What came of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applied {
+    /// It was not there, or another one of the same name was.
+    Added(Handle),
+    /// It is another than it was, as far as anything is shown of it.
+    Changed(Handle, Aspects),
+    /// Nothing that is shown changed, whatever its resource version says.
+    Unchanged(Handle),
+    /// It is an event; those are kept with what they are about.
+    Event,
+}
+
+impl Applied {
+    /// The object, unless it is an event.
+    pub fn handle(self) -> Option<Handle> {
+        match self {
+            Applied::Added(handle) | Applied::Changed(handle, _) | Applied::Unchanged(handle) => Some(handle),
+            Applied::Event => None,
+        }
+    }
+}
+
+/// The index of a cluster; see the [module](self).
+#[derive(Debug)]
+pub struct Index {
+    contents: Contents,
+    extractor: Extractor,
+    pools: Pools,
+    vacant: Vacants,
+    events: EventsOwner,
+    /// When each object was told of last: the number of scopes that were begun to be read before.
+    epochs: Vec<u32>,
+    epoch: u32,
+    /// Scopes that are being read, and when that began.
+    reading: FxHashMap<(KindId, Option<Box<str>>), u32>,
+    pending: Pending,
+    settling: Settling,
+    /// What judging has cost since the last settling began.
+    costs: Costs,
+    subscribers: subscribe::Subscribers,
+}
+
+/// Who knows how often what is kept once is in use.
+#[derive(Debug)]
+struct Pools {
+    texts: Pool,
+    sets: Pool,
+    owners: Pool,
+    verdicts: Pool,
+    healths: Pool,
+    extracts: Pool,
+    keys: Pool,
+}
+
+#[derive(Debug, Default)]
+struct Vacants {
+    objects: Vacant,
+    families: Vacant,
+    cells: CellVacant,
+    postings: Vacant,
+}
+
+impl Index {
+    /// An empty index.
+    pub fn new(settings: IndexSettings) -> Index {
+        Index::seeded(settings, Seed::random())
+    }
+
+    fn seeded(settings: IndexSettings, seed: Seed) -> Index {
+        let pool = || Pool::new(seed);
+        Index {
+            contents: Contents::new(Arc::new(settings), seed),
+            extractor: Extractor::new(),
+            pools: Pools {
+                texts: pool(),
+                sets: pool(),
+                owners: pool(),
+                verdicts: pool(),
+                healths: pool(),
+                extracts: pool(),
+                keys: pool(),
+            },
+            vacant: Vacants::default(),
+            events: EventsOwner::new(seed),
+            epochs: Vec::new(),
+            epoch: 0,
+            reading: FxHashMap::default(),
+            pending: Pending::default(),
+            settling: Settling::default(),
+            costs: Costs::default(),
+            subscribers: subscribe::Subscribers::default(),
+        }
+    }
+
+    /// What the index holds, its latest changes included.
+    pub fn contents(&self) -> &Contents {
+        &self.contents
+    }
+
+    /// Makes a kind known, or says that it is served in another version now.
+    pub fn kind(&mut self, resource: &ApiResource) -> KindId {
+        let kinds = Arc::make_mut(&mut self.contents.kinds);
+        let is_it = |own: &Arc<ApiResource>| own.kind == resource.kind && own.group == resource.group;
+        if let Some(at) = kinds.iter().position(is_it) {
+            if let Some(own) = kinds.get_mut(at).filter(|own| ***own != *resource) {
+                *own = Arc::new(resource.clone());
+            }
+            return KindId(at as u32);
+        }
+        kinds.push(Arc::new(resource.clone()));
+        Arc::make_mut(&mut self.contents.scopes).push(Arc::default());
+        let at = self.contents.kind_heads.grow();
+        if let Some(head) = self.contents.kind_heads.get_mut(at) {
+            *head = pool::NONE;
+        }
+        KindId(at)
+    }
+
+    /// Takes what the API server says of an object; `form` says how much of it that is.
+    ///
+    /// # Errors
+    /// When it is no object that can be named. Nothing changes then.
+    pub fn apply(
+        &mut self,
+        kind: KindId,
+        object: &Object<'_>,
+        projection: Projection,
+        now: Timestamp,
+    ) -> Result<Applied, Refusal> {
+        let resource = self.contents.resource(kind).ok_or(Refusal::UnknownKind)?;
+        if (object.group(), object.kind()) != (&*resource.group, &*resource.kind) {
+            let expected = resource.kind.clone();
+            return Err(Refusal::OtherKind { expected, found: object.kind().to_owned() });
+        }
+        if is_event(resource) {
+            self.apply_event(object, now);
+            return Ok(Applied::Event);
+        }
+        let settings = Arc::clone(&self.contents.settings);
+        let draft = draft::read(
+            object,
+            projection,
+            &settings,
+            &self.extractor,
+            &self.costs,
+            self.contents.seed,
+            now,
+        )?;
+        Ok(self.put(kind, draft, now))
+    }
+
+    /// Forgets an object that is gone. `false` if it was not there.
+    pub fn remove(&mut self, kind: KindId, namespace: &str, name: &str, now: Timestamp) -> bool {
+        let Some(resource) = self.contents.kinds.get(kind.0 as usize).map(Arc::clone) else { return false };
+        if is_event(&resource) {
+            return self.remove_event(namespace, name);
+        }
+        match self.contents.place_of(&resource.group, &resource.kind, namespace, name) {
+            Some(place) => {
+                self.take_out(place, now);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Makes all changes so far known: settles what they mean (see [`settle`](Index::settle)), tells subscribers, and
+    /// gives a snapshot. Without any change the number of the snapshot is that of the last one.
+    pub fn publish(&mut self, now: Timestamp) -> Snapshot {
+        self.settle(now);
+        if let Some(batch) = self.take_batch() {
+            self.contents.sequence = batch.sequence;
+            self.subscribers.tell(&Arc::new(batch));
+        }
+        Snapshot(Arc::new(self.contents.clone()))
+    }
+
+    /// Tells of every change from now on. At most `bound` changes wait to be read; who is slower is told to begin
+    /// again. The first notice names the snapshot to begin with: the next one that is published.
+    pub fn subscribe(&mut self, bound: usize) -> Subscription {
+        let next = if self.pending.is_empty() { 0 } else { 1 };
+        self.subscribers.add(bound, self.contents.sequence + next)
+    }
+
+    /// How much is kept, for those who measure.
+    pub fn sizes(&self) -> Sizes {
+        let Pools { texts, sets, owners, verdicts, healths, extracts, keys } = &self.pools;
+        Sizes {
+            objects: self.contents.len(),
+            texts: texts.len(),
+            sets: sets.len() + keys.len(),
+            owners: owners.len(),
+            verdicts: verdicts.len() + healths.len(),
+            extracts: extracts.len(),
+            events: self.contents.events.len(),
+            places: self.contents.links.len() as usize,
+        }
+    }
+}
+
+fn is_event(resource: &ApiResource) -> bool {
+    resource.kind == "Event" && matches!(&*resource.group, "" | "events.k8s.io")
+}
+
+/// How many different things an index keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// Objects.
+    pub objects: usize,
+    /// Keys and values of labels and annotations.
+    pub texts: usize,
+    /// Sets of labels, annotations and marks.
+    pub sets: usize,
+    /// Lists of owners.
+    pub owners: usize,
+    /// Verdicts, and what evidence made of them.
+    pub verdicts: usize,
+    /// Extracts.
+    pub extracts: usize,
+    /// Events.
+    pub events: usize,
+    /// Places for objects, vacant ones among them.
+    pub places: usize,
+}

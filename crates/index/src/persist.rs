@@ -1,0 +1,402 @@
+//! An index, written down and read again.
+//!
+//! The format is private: another version of it is refused, and so is a file that is damaged anywhere. A file is
+//! what was known when it was written; read again, every scope in it is [`Stale`](ScopeState::Stale) until it is confirmed.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use taffrail_object::{ApiResource, ObjectKey};
+use taffrail_status::{Condition, ConditionType, Status, Verdict};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::contents::{Contents, Snapshot};
+use super::draft::{Draft, Key, Version};
+use super::pool::NONE;
+use super::record::{Health, Judged, Owner, Past, Record, Relation, Uid, flag};
+use super::scope::{Scope, ScopeState};
+use super::table::Seed;
+use super::wire::{Damaged, Reader, Writer};
+use super::{Index, IndexSettings, KindId};
+
+/// What a file begins with.
+const MAGIC: &[u8; 8] = b"TAFFIDX\n";
+/// The version of the format; whatever else is read is refused.
+const VERSION: u32 = 4;
+
+/// Why a file is not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReopenError {
+    /// It does not begin as such a file does.
+    #[error("is no saved index")]
+    Foreign,
+    /// Another version of the program wrote it.
+    #[error("was saved in format {found}; this program reads format {VERSION}")]
+    OtherFormat {
+        /// The version of the format that it has.
+        found: u32,
+    },
+    /// It was saved with other settings, so that it holds other things.
+    #[error("was saved with other settings")]
+    OtherSettings,
+    /// It is cut short, or bytes of it are not as they were written.
+    #[error("is damaged")]
+    Damaged,
+}
+
+impl From<Damaged> for ReopenError {
+    fn from(_: Damaged) -> ReopenError {
+        ReopenError::Damaged
+    }
+}
+
+/// Writes down what a snapshot shows, to be [reopened](Index::reopen) later; `now` is when it is known to be so.
+pub fn save(snapshot: &Snapshot, now: Timestamp) -> Vec<u8> {
+    let contents: &Contents = snapshot;
+    let mut out = Writer::default();
+    out.number(contents.settings.revision);
+    out.number(contents.seed.number());
+    out.time(Some(now));
+    out.list(contents.kinds.iter(), |out, kind| {
+        let ApiResource { group, version, kind, plural, namespaced } = &**kind;
+        [group, version, kind, plural].into_iter().for_each(|text| out.text(text));
+        out.byte(u8::from(*namespaced));
+    });
+    out.list(contents.scopes(), |out, (kind, namespace, scope)| {
+        out.number(u64::from(kind.0));
+        out.option(namespace, |out, namespace| out.text(namespace));
+        out.byte(scope.state as u8);
+        out.time(scope.since);
+        out.text(&scope.reason);
+        out.byte(u8::from(scope.is_complete));
+    });
+    out.places(contents.texts.places(), |out, text| out.text(text));
+    out.places(contents.sets.places(), |out, set| {
+        out.list(set.iter(), |out, (key, value)| {
+            out.number(u64::from(*key));
+            out.number(u64::from(*value));
+        });
+    });
+    out.places(contents.owners.places(), |out, owners| {
+        out.list(owners.iter(), |out, owner| {
+            out.bits(owner.uid.bits());
+            out.byte(owner.relation as u8);
+        });
+    });
+    out.places(contents.verdicts.places(), |out, judged| write_verdict(out, &judged.0));
+    out.places(contents.healths.places(), |out, health| {
+        write_verdict(out, &health.verdict.0);
+        out.text(&health.message);
+        out.option(health.cause.as_ref(), |out, cause| {
+            let ObjectKey { group, kind, namespace, name } = cause;
+            [group, kind, namespace, name].into_iter().for_each(|text| out.text(text));
+        });
+    });
+    out.places(contents.extracts.places(), |out, bytes| out.bytes(bytes));
+    out.places(contents.keys.places(), |out, keys| {
+        out.list(keys.iter(), |out, key| {
+            out.bits(*key);
+            let name = contents.postings.get(*key).and_then(|posting| posting.name.as_deref());
+            out.option(name, |out, name| out.text(name));
+        });
+    });
+    let places: Vec<u32> = (0..contents.links.len()).filter(|at| contents.record(*at).is_some()).collect();
+    out.list(places.into_iter(), |out, place| {
+        if let Some(record) = contents.record(place) {
+            write_record(out, contents, place, record);
+        }
+    });
+    contents.events.write(&mut out);
+    let payload = out.into_bytes();
+    let head = [&MAGIC[..], &VERSION.to_le_bytes(), &xxh3_64(&payload).to_le_bytes()];
+    head.concat().into_iter().chain(payload).collect()
+}
+
+fn write_verdict(out: &mut Writer, verdict: &Verdict) {
+    let Verdict { status, message, conditions, rule, suspended } = verdict;
+    out.byte(*status as u8);
+    out.byte(u8::from(*suspended));
+    out.text(message);
+    out.text(rule);
+    out.list(conditions.iter(), |out, condition| {
+        out.byte(condition.condition as u8);
+        out.text(&condition.reason);
+        out.text(&condition.message);
+    });
+}
+
+fn read_verdict(input: &mut Reader<'_>) -> Result<Verdict, Damaged> {
+    let status = read_status(input)?;
+    let suspended = input.byte()? == 1;
+    let text = |input: &mut Reader<'_>| Ok::<_, Damaged>(Cow::Owned(input.text()?.to_owned()));
+    let (message, rule) = (text(input)?, text(input)?);
+    let conditions = input.list(|input| {
+        let condition = match input.byte()? {
+            0 => ConditionType::Reconciling,
+            1 => ConditionType::Stalled,
+            _ => return Err(Damaged),
+        };
+        Ok(Condition { condition, reason: text(input)?, message: text(input)? })
+    })?;
+    Ok(Verdict { status, message, conditions, rule, suspended })
+}
+
+fn read_status(input: &mut Reader<'_>) -> Result<Status, Damaged> {
+    Status::ALL.get(usize::from(input.byte()?)).copied().ok_or(Damaged)
+}
+
+fn write_record(out: &mut Writer, contents: &Contents, place: u32, record: &Record) {
+    let (_, _, namespace, name) = contents.name_of(record);
+    let kind = contents.cells.get(record.cell).map_or(NONE, |cell| cell.kind);
+    out.number(u64::from(kind));
+    out.text(namespace);
+    out.text(name);
+    out.bits(record.uid.bits());
+    out.byte(record.flags);
+    out.number(record.version);
+    [record.created, record.generation, record.since, record.unwell_since]
+        .into_iter()
+        .for_each(|it| out.signed(it));
+    out.number(record.digest);
+    out.byte(record.status as u8);
+    let pools = [record.labels, record.annotations, record.owners, record.verdict, record.health];
+    pools
+        .into_iter()
+        .chain([record.extract, record.keys])
+        .for_each(|at| out.number(u64::from(at.wrapping_add(1))));
+    out.option(record.body.as_ref(), |out, body| out.bytes(body));
+    let past = record.past.iter().flat_map(|past| past.iter().flatten());
+    out.list(past.collect::<Vec<_>>().into_iter(), |out, (status, since)| {
+        out.byte(*status as u8);
+        out.signed(*since);
+    });
+    let own = [record.uid, contents.key_of(record)];
+    let made = contents.families_of(place).map(|family| family.id).filter(|id| !own.contains(id));
+    out.list(made.collect::<Vec<_>>().into_iter(), |out, id| out.bits(id.bits()));
+}
+
+/// What lies at the places of the pools of a file.
+struct Pools<'b> {
+    texts: Vec<Option<&'b str>>,
+    sets: Vec<Option<Vec<(u32, u32)>>>,
+    owners: Vec<Option<Vec<Owner>>>,
+    verdicts: Vec<Option<Verdict>>,
+    healths: Vec<Option<Health>>,
+    extracts: Vec<Option<&'b [u8]>>,
+    keys: Vec<Option<Vec<Key<'b>>>>,
+}
+
+fn at<T: Clone + Default>(values: &[Option<T>], place: u32) -> Result<T, Damaged> {
+    if place == NONE {
+        return Ok(T::default());
+    }
+    values.get(place as usize).cloned().flatten().ok_or(Damaged)
+}
+
+type Pairs<'b> = Vec<(Cow<'b, str>, Cow<'b, str>)>;
+
+impl<'b> Pools<'b> {
+    fn read(input: &mut Reader<'b>) -> Result<Pools<'b>, Damaged> {
+        Ok(Pools {
+            texts: input.places(|input| input.text())?,
+            sets: input.places(|input| input.list(|input| Ok((input.place()?, input.place()?))))?,
+            owners: input.places(|input| {
+                input.list(|input| {
+                    let uid = Uid::of_bits(input.bits()?);
+                    let relation = match input.byte()? {
+                        0 => Relation::Controller,
+                        1 => Relation::Owner,
+                        2 => Relation::Inferred,
+                        _ => return Err(Damaged),
+                    };
+                    Ok(Owner { uid, relation })
+                })
+            })?,
+            verdicts: input.places(read_verdict)?,
+            healths: input.places(|input| {
+                let verdict = Judged(read_verdict(input)?);
+                let message = input.text()?.to_owned();
+                let cause = input.option(|input| {
+                    Ok(ObjectKey::new(input.text()?, input.text()?, input.text()?, input.text()?))
+                })?;
+                Ok(Health { verdict, message, cause })
+            })?,
+            extracts: input.places(|input| input.bytes())?,
+            keys: input.places(|input| {
+                input.list(|input| {
+                    let hash = input.bits()?;
+                    let name = input.option(|input| input.text())?;
+                    Ok(Key { hash, name: name.map(Cow::Borrowed) })
+                })
+            })?,
+        })
+    }
+
+    fn pairs(&self, place: u32) -> Result<Pairs<'b>, Damaged> {
+        let text =
+            |place| Ok(Cow::Borrowed(self.texts.get(place as usize).copied().flatten().ok_or(Damaged)?));
+        at(&self.sets, place)?.into_iter().map(|(key, value)| Ok((text(key)?, text(value)?))).collect()
+    }
+}
+
+/// What a record has besides what a draft tells.
+struct Shown {
+    status: Status,
+    since: i64,
+    unwell_since: i64,
+    health: Option<Health>,
+    past: Past,
+}
+
+fn read_record<'b>(input: &mut Reader<'b>, pools: &Pools<'b>) -> Result<(KindId, Draft<'b>, Shown), Damaged> {
+    let kind = KindId(input.place()?);
+    let (namespace, name) = (input.text()?, input.text()?);
+    let uid = Uid::of_bits(input.bits()?);
+    let flags = input.byte()?;
+    let version = match (flags & flag::ODD_VERSION != 0, input.number()?) {
+        (false, number) => Version::Number(number),
+        (true, place) => {
+            let place = u32::try_from(place).map_err(|_| Damaged)?;
+            Version::Text(Cow::Borrowed(at(&pools.texts, place)?))
+        }
+    };
+    let [created, generation, since, unwell_since] =
+        [input.signed()?, input.signed()?, input.signed()?, input.signed()?];
+    let digest = input.number()?;
+    let status = read_status(input)?;
+    let mut place = || {
+        let place = u32::try_from(input.number()?).map_err(|_| Damaged)?;
+        Ok::<_, Damaged>(place.wrapping_sub(1))
+    };
+    let [labels, annotations, owners, verdict, health, extract, keys] =
+        [place()?, place()?, place()?, place()?, place()?, place()?, place()?];
+    let body = input.option(|input| input.bytes())?.map(Box::from);
+    let mut past = Past::default();
+    for (at, was) in input.list(|input| Ok((read_status(input)?, input.signed()?)))?.into_iter().enumerate() {
+        *past.get_mut(at).ok_or(Damaged)? = Some(was);
+    }
+    let draft = Draft {
+        namespace: Cow::Borrowed(namespace),
+        name: Cow::Borrowed(name),
+        uid,
+        version,
+        created,
+        generation,
+        digest,
+        flags,
+        owners: at(&pools.owners, owners)?,
+        families: input.list(|input| Ok(Uid::of_bits(input.bits()?)))?,
+        labels: pools.pairs(labels)?,
+        annotations: pools.pairs(annotations)?,
+        verdict: pools.verdicts.get(verdict as usize).cloned().flatten().ok_or(Damaged)?,
+        extract: at(&pools.extracts, extract)?.to_vec(),
+        body,
+        keys: at(&pools.keys, keys)?,
+    };
+    let health = match health {
+        NONE => None,
+        place => Some(pools.healths.get(place as usize).cloned().flatten().ok_or(Damaged)?),
+    };
+    Ok((kind, draft, Shown { status, since, unwell_since, health, past }))
+}
+
+impl Index {
+    /// Reads what was [saved](save). Everything is as it was shown then, and stale until its scope is confirmed.
+    ///
+    /// # Errors
+    /// When that is not possible, with the reason; the caller then begins with an empty index.
+    pub fn reopen(saved: &[u8], settings: IndexSettings, now: Timestamp) -> Result<Index, ReopenError> {
+        let rest = saved.strip_prefix(MAGIC).ok_or(ReopenError::Foreign)?;
+        let (version, rest) = rest.split_first_chunk().ok_or(ReopenError::Damaged)?;
+        let found = u32::from_le_bytes(*version);
+        if found != VERSION {
+            return Err(ReopenError::OtherFormat { found });
+        }
+        let (sum, payload) = rest.split_first_chunk().ok_or(ReopenError::Damaged)?;
+        if u64::from_le_bytes(*sum) != xxh3_64(payload) {
+            return Err(ReopenError::Damaged);
+        }
+        let mut input = Reader::new(payload);
+        if input.number()? != settings.revision {
+            return Err(ReopenError::OtherSettings);
+        }
+        let mut index = Index::seeded(settings, Seed::of_number(input.number()?));
+        let saved_at = input.time()?;
+        index.read_kinds(&mut input)?;
+        index.read_scopes(&mut input, saved_at)?;
+        let pools = Pools::read(&mut input)?;
+        for _ in 0..input.length()? {
+            let (kind, draft, shown) = read_record(&mut input, &pools)?;
+            index.restore(kind, draft, shown, now)?;
+        }
+        index.read_events(&mut input)?;
+        input.end()?;
+        index.pending = super::Pending::default();
+        index.settle_restored(now);
+        Ok(index)
+    }
+
+    fn read_kinds(&mut self, input: &mut Reader<'_>) -> Result<(), Damaged> {
+        for at in 0..input.length()? {
+            let [group, version, kind, plural] =
+                [input.text()?, input.text()?, input.text()?, input.text()?].map(str::to_owned);
+            let namespaced = input.byte()? != 0;
+            let id = self.kind(&ApiResource { group, version, kind, plural, namespaced });
+            if id.number() != at {
+                return Err(Damaged);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_scopes(&mut self, input: &mut Reader<'_>, saved_at: Option<Timestamp>) -> Result<(), Damaged> {
+        for _ in 0..input.length()? {
+            let kind = KindId(input.place()?);
+            let namespace = input.option(|input| input.text())?;
+            let state = match input.byte()? {
+                0 => ScopeState::Unread,
+                1..=3 => ScopeState::Stale,
+                4 => ScopeState::Forbidden,
+                5 => ScopeState::Broken,
+                6 => ScopeState::Absent,
+                _ => return Err(Damaged),
+            };
+            let since = input.time()?;
+            let reason = Arc::from(input.text()?);
+            let is_complete = input.byte()? != 0;
+            let since = if state == ScopeState::Stale { saved_at.max(since) } else { since };
+            *self.contents.scope_mut(kind, namespace).ok_or(Damaged)? =
+                Scope { state, since, reason, is_complete };
+        }
+        Ok(())
+    }
+
+    fn restore(
+        &mut self,
+        kind: KindId,
+        draft: Draft<'_>,
+        shown: Shown,
+        now: Timestamp,
+    ) -> Result<(), Damaged> {
+        let place = self.put(kind, draft, now).handle().ok_or(Damaged)?.place;
+        let Shown { status, since, unwell_since, health, past } = shown;
+        let health = health.map_or(NONE, |health| {
+            self.pools.healths.take(&mut self.contents.healths, &health, || Arc::new(health.clone())).0
+        });
+        let record = self.contents.records.get_mut(place).and_then(Option::as_mut).ok_or(Damaged)?;
+        // The same name twice would leave a health behind.
+        if record.health != NONE {
+            return Err(Damaged);
+        }
+        let (before, cell) = (record.status, record.cell);
+        (record.status, record.since, record.unwell_since, record.health) =
+            (status, since, unwell_since, health);
+        record.past = past.iter().any(Option::is_some).then(|| Arc::new(past));
+        if before != status {
+            self.contents.change_status(place, cell, before, status);
+        }
+        Ok(())
+    }
+}

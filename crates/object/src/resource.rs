@@ -1,0 +1,34 @@
+//! Kinds as an API server serves them.
+
+/// A kind in one version: the target of list and get requests.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ApiResource {
+    /// The API group; empty for the core group.
+    pub group: String,
+    /// The version, such as `v1`.
+    pub version: String,
+    /// The kind, such as `Deployment`.
+    pub kind: String,
+    /// The name in paths, such as `deployments`.
+    pub plural: String,
+    /// True if its objects live in namespaces.
+    pub namespaced: bool,
+}
+
+impl ApiResource {
+    /// Returns the `apiVersion` of its objects: `v1`, `apps/v1`.
+    pub fn api_version(&self) -> String {
+        match self.group.as_str() {
+            "" => self.version.clone(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    /// Returns the resource in kubectl's notation: `pods`, `deployments.apps`.
+    pub fn full_name(&self) -> String {
+        match self.group.as_str() {
+            "" => self.plural.clone(),
+            group => format!("{}.{group}", self.plural),
+        }
+    }
+}
