@@ -130,7 +130,7 @@ impl Stored {
 }
 
 /// What is known when an object is not there and no read speaks of it.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 enum Rest {
     /// It is absent: a dump holds all objects.
     Absent,
@@ -273,8 +273,11 @@ impl Snapshot {
     pub fn set_kinds(&mut self, catalog: KindCatalog) {
         // Who may not list a kind is told so even where it does not exist.
         let refused = self.kinds.iter_mut().filter(|(kind, _)| !catalog.may_serve(kind));
-        for (_, marks) in refused {
+        for (kind, marks) in refused {
             *marks = KindMarks::default();
+            if let Some(changes) = &mut self.changes {
+                changes.note_kind(kind);
+            }
         }
         self.errors.retain(|error| match &error.scope {
             Scope::Kind { kind, .. } => error.reason != FORBIDDEN || catalog.may_serve(kind),
@@ -287,8 +290,11 @@ impl Snapshot {
             let scope = Scope::Group(group.to_owned());
             self.errors.push(ScopeError { scope, reason: DISCOVERY_FAILED.to_owned(), message });
         }
+        if self.catalog.as_ref() != Some(&catalog) {
+            self.note_all();
+        }
+        self.note_errors();
         self.catalog = Some(catalog);
-        self.note_all();
     }
 
     /// What discovery said, if it was asked.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use jiff::Timestamp;
 use taffrail_apps::{
-    AppList, Asked, Freshness, FreshnessState, Objects, Sameness, Scope, ScopeError, Snapshot, apps_by,
+    AppList, Asked, Freshness, FreshnessState, Objects, Sameness, Scope, ScopeError, Snapshot,
     wanted_elsewhere,
 };
 use taffrail_cluster::Cluster;
@@ -18,6 +18,7 @@ use crate::connector::ClusterConnector;
 use crate::error::Failure;
 use crate::look;
 use crate::members::Member;
+use crate::rows::KeptRows;
 use crate::rules::FleetRules;
 use crate::sameness::{self, Pair};
 
@@ -29,6 +30,7 @@ pub struct Held {
     members: Vec<Kept>,
     /// What is proved of clusters that give one identity: whether they are one.
     compared: BTreeMap<Pair, bool>,
+    rows: KeptRows,
 }
 
 struct Kept {
@@ -48,6 +50,7 @@ impl Held {
             Kept { live: ClusterConnector { member, timeout }, cluster: None, snapshot }
         };
         Held {
+            rows: KeptRows::new(asked.app_labels.clone()),
             asked,
             rules,
             timeout,
@@ -59,13 +62,13 @@ impl Held {
     /// Reads those among the clusters anew that `wanted` names by their place, all at once; then of all what the apps of
     /// others deliver into them.
     pub async fn read(&mut self, wanted: impl Fn(usize) -> bool, now: Timestamp) {
-        let Held { asked, rules, members, compared, .. } = self;
+        let Held { asked, rules, members, compared, rows, .. } = self;
         let reads = members.iter_mut().enumerate().filter(|(place, _)| wanted(*place));
         let rules = rules.active();
         join_all(reads.map(|(_, kept)| kept.read(asked, now, &rules))).await;
         compare(members, compared, self.timeout).await;
         if !asked.follow {
-            return;
+            return rows.note(members.iter_mut().map(|kept| &mut kept.snapshot));
         }
         let clusters: Vec<_> = members.iter().map(|kept| &kept.snapshot as &dyn Objects).collect();
         let mut elsewhere: BTreeMap<String, Vec<ObjectKey>> = wanted_elsewhere(&clusters);
@@ -78,11 +81,12 @@ impl Held {
             Some(async move { look::go_on(snapshot, &cluster, &asked, rules).await })
         });
         join_all(further).await;
+        rows.note(members.iter_mut().map(|kept| &mut kept.snapshot));
     }
 
     /// The apps as they are judged at a time.
     pub fn apps(&self, now: Timestamp) -> AppList {
-        apps_by(&self.asked.app_labels, &self.clusters(), &self.rules.active(), now)
+        self.rows.apps(&self.clusters(), &self.rules.active(), now)
     }
 
     /// The clusters, as views take them.
@@ -126,7 +130,7 @@ impl Kept {
         match read.await {
             Ok((cluster, snapshot)) => {
                 self.cluster = Some(cluster);
-                self.snapshot = snapshot;
+                self.snapshot.replace(snapshot);
             }
             Err(failure) => {
                 self.cluster = None;
@@ -138,7 +142,7 @@ impl Kept {
     /// What was read of it stays, as what was last observed: nothing of it is known to be true now.
     fn lost(&mut self, failure: Failure) {
         let Some(at) = self.snapshot.freshness().observed_at else {
-            self.snapshot = self.live.member.lost(failure);
+            self.snapshot.replace(self.live.member.lost(failure));
             return;
         };
         self.snapshot.set_freshness(Freshness { state: FreshnessState::Lost, observed_at: Some(at) });

@@ -17,6 +17,7 @@ mod look;
 mod members;
 mod reading;
 pub mod recording;
+mod rows;
 mod rules;
 mod sameness;
 mod timing;

@@ -85,8 +85,6 @@ pub enum Propagation {
     Claims,
     /// Time alone.
     Time,
-    /// From the name of an app to the rows that name it.
-    Via,
 }
 
 impl Question<'_> {
@@ -413,8 +411,12 @@ impl Look<'_, '_> {
         let homes = self.fleet.members.iter().map(|member| member.objects.freshness());
         let homes: Vec<Freshness> = homes.collect();
         for (app, row) in self.rows.list.apps.iter_mut().zip(&kept.rows) {
-            if let Some(own) = homes.get(row.cluster) {
-                app.freshness = *own;
+            let home = match &row.declaring {
+                Declaring::Tool(place) => kept.found.apps.get(*place).map(|app| app.home),
+                Declaring::Labels((home, ..)) => Some(*home),
+            };
+            if let Some((target, home)) = homes.get(row.cluster).zip(homes.get(home.unwrap_or(row.cluster))) {
+                (app.freshness, app.home_freshness) = (*target, *home);
             }
         }
         kept.freshness = freshness;
@@ -566,8 +568,7 @@ impl Look<'_, '_> {
             let both = old.apps.get(*before).zip(kept.found.apps.get(place));
             *before = place;
             let is_same = both.is_some_and(|(before, after)| {
-                before.says_as(after)
-                    && (title(old, before) == title(&kept.found, after) || !self.goes(Propagation::Via))
+                before.says_as(after) && title(old, before) == title(&kept.found, after)
             });
             if !is_same {
                 plan.again.insert(row.number);

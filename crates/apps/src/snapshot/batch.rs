@@ -57,6 +57,38 @@ impl ChangeBatch {
     fn note_all(&mut self) {
         *self = ChangeBatch::all();
     }
+
+    pub(super) fn note_kind(&mut self, kind: &GroupKind) {
+        if !self.kinds.contains(kind) {
+            self.kinds.insert(kind.clone());
+        }
+    }
+
+    fn note_sought(&mut self, key: &ObjectKey) {
+        if self.is_all || self.sought.contains(key) {
+            return;
+        }
+        self.sought.insert(key.clone());
+        if self.sought.len() > MOST_OBJECTS {
+            self.note_all();
+        }
+    }
+
+    /// Adds what changed after that.
+    pub fn add(&mut self, later: ChangeBatch) {
+        let ChangeBatch { objects, kinds, sought, has_errors, is_all } = later;
+        if self.is_all || is_all {
+            return self.note_all();
+        }
+        for (key, old) in objects {
+            self.note(&key, old);
+        }
+        self.kinds.extend(kinds);
+        for key in sought {
+            self.note_sought(&key);
+        }
+        self.has_errors |= has_errors;
+    }
 }
 
 impl Snapshot {
@@ -89,19 +121,57 @@ impl Snapshot {
     }
 
     pub(super) fn note_kind(&mut self, kind: &GroupKind) {
-        if let Some(changes) = self.changes.as_mut().filter(|changes| !changes.kinds.contains(kind)) {
-            changes.kinds.insert(kind.clone());
+        if let Some(changes) = &mut self.changes {
+            changes.note_kind(kind);
         }
     }
 
     pub(super) fn note_sought(&mut self, key: &ObjectKey) {
-        let Some(changes) = &mut self.changes else { return };
-        if !changes.is_all && !changes.sought.contains(key) {
-            changes.sought.insert(key.clone());
+        if let Some(changes) = &mut self.changes {
+            changes.note_sought(key);
         }
-        if changes.sought.len() > MOST_OBJECTS {
-            changes.note_all();
+    }
+
+    /// Puts in its place what was read of the same cluster later. What differs has changed.
+    pub fn replace(&mut self, later: Snapshot) {
+        let old = std::mem::replace(self, later);
+        let Some(mut changes) = old.changes else { return };
+        let is_alike = old.name == self.name
+            && old.id == self.id
+            && old.servers == self.servers
+            && old.unverified == self.unverified
+            && old.compared == self.compared
+            && old.catalog == self.catalog
+            && old.declared_scopes == self.declared_scopes
+            && old.rest == self.rest
+            && old.lost == self.lost;
+        if !is_alike {
+            self.changes = Some(ChangeBatch::all());
+            return;
         }
+        changes.has_errors |= *old.errors != *self.errors;
+        for kind in self.kinds.keys().chain(old.kinds.keys()) {
+            if self.kinds.get(kind) != old.kinds.get(kind) {
+                changes.note_kind(kind);
+            }
+        }
+        for key in self.unread.keys().chain(old.unread.keys()) {
+            if self.unread.get(key) != old.unread.get(key) {
+                changes.note_sought(key);
+            }
+        }
+        for key in self.objects.keys().filter(|key| !old.objects.contains_key(*key)) {
+            changes.note(key, None);
+        }
+        for (key, stored) in old.objects {
+            let is_same = self.objects.get(&key).is_some_and(|new| {
+                new.projection == stored.projection && new.document.text() == stored.document.text()
+            });
+            if !is_same {
+                changes.note(&key, Some(stored));
+            }
+        }
+        self.changes = Some(changes);
     }
 
     /// Puts an object in the place of what is known of it, if anything is.

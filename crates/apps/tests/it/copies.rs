@@ -8,7 +8,7 @@ use taffrail_apps::view::{
     self, Explanation, ExplanationList, WaitChange, WaitSummary, explained_together, told_in_few,
 };
 use taffrail_apps::wait::{Options, Seen, Target, Wait};
-use taffrail_apps::{AppLabels, AppList, Resource};
+use taffrail_apps::{AppList, Resource};
 use taffrail_object::ObjectKey;
 use taffrail_status::{ActiveRules, MAX_MESSAGE};
 
@@ -178,10 +178,10 @@ fn the_summary_of_a_wait_tells_a_cause_in_full_in_few_places() {
     let targets = [Target::Inventory(key)];
     let deadline = Duration::from_secs(9);
     let options = Options { stable_for: Duration::ZERO, fail_fast: false, deadline };
-    let mut wait = Wait::new("current".parse().unwrap(), options, Vec::new(), AppLabels::default());
+    let mut wait = Wait::new("current".parse().unwrap(), options, Vec::new());
     wait.learn(0, &cluster, &targets);
     let seen = Seen { snapshot: &cluster, targets: &targets, is_settled: true, is_lost: false };
-    wait.look(&[seen], &ActiveRules::default(), NOW, deadline);
+    wait.look(&[seen], || apps_of(&cluster), &ActiveRules::default(), NOW, deadline);
     let end = wait.end(deadline).unwrap();
     for row in wait.rows() {
         kept.text(&row.judgement.message);

@@ -8,7 +8,7 @@ use taffrail_apps::filter::Filter;
 use taffrail_apps::verbs::{Progress, settled};
 use taffrail_apps::view::{self, text};
 use taffrail_apps::wait::{Options, Seen, Wait, WaitState};
-use taffrail_apps::{App, AppLabels, AppList, Freshness, FreshnessState, Objects, Snapshot, SyncState, apps};
+use taffrail_apps::{App, AppList, Freshness, FreshnessState, Objects, Snapshot, SyncState, apps};
 use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, holding};
@@ -60,9 +60,10 @@ fn admits(fleet: &[Snapshot; 2], words: &str) -> bool {
 fn verdict(fleet: &[Snapshot; 2], until: &str) -> WaitState {
     let options = Options { stable_for: Duration::ZERO, fail_fast: true, deadline: Duration::from_secs(60) };
     let app = "argocd/shop".parse().unwrap();
-    let mut wait = Wait::new(until.parse().unwrap(), options, vec![app], AppLabels::default());
+    let mut wait = Wait::new(until.parse().unwrap(), options, vec![app]);
     let seen = |snapshot| Seen { snapshot, targets: &[], is_settled: true, is_lost: false };
-    wait.look(&[seen(&fleet[0]), seen(&fleet[1])], &ActiveRules::default(), NOW, Duration::ZERO);
+    let seen = [seen(&fleet[0]), seen(&fleet[1])];
+    wait.look(&seen, || list(fleet), &ActiveRules::default(), NOW, Duration::ZERO);
     wait.rows().next().unwrap().judgement.verdict
 }
 

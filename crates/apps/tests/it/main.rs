@@ -32,6 +32,7 @@ mod inventory;
 mod patches;
 mod porch;
 mod problem;
+mod propagation;
 mod random;
 mod reads;
 mod resource_groups;

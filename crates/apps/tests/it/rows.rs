@@ -5,8 +5,8 @@ use std::path::Path;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use taffrail_apps::{
-    Answer, AppLabels, AppList, ChangeBatch, Freshness, FreshnessState, Looked, Objects, Propagation, Read,
-    Rows, Scope, ScopeError, Snapshot, Target, apps_by,
+    Answer, AppLabels, AppList, ChangeBatch, Freshness, FreshnessState, Looked, Objects, Read, Rows, Scope,
+    ScopeError, Snapshot, Target, apps_by,
 };
 use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_status::{ActiveRules, ClusterState as _};
@@ -390,36 +390,4 @@ fn most_rows_are_kept() {
     }
     println!("{judged} of {all} rows were judged again");
     assert!(judged * 3 < all, "{judged} of {all} rows were judged again");
-}
-
-/// Returns true if leaving a propagation out is noticed.
-fn is_missed(propagation: Propagation, cases: &[std::path::PathBuf], seeds: std::ops::Range<u64>) -> bool {
-    for (seed, case) in seeds.flat_map(|seed| cases.iter().map(move |case| (seed, case))) {
-        let mut world = World::new(seed, golden::clusters(case));
-        world.rows.leave_out(propagation);
-        world.look();
-        for _ in 0..40 {
-            for _ in 0..=world.random.below(4) {
-                world.step();
-            }
-            world.look();
-            if difference(world.rows.list(), &world.whole()).is_some() {
-                return true;
-            }
-        }
-    }
-    false
-}
-
-#[test]
-fn each_propagation_is_missed() {
-    use Propagation::*;
-    let cases: Vec<_> = golden::cases().into_iter().filter(|case| !case.ends_with("sixty-apps")).collect();
-    let all = [
-        Object, Metadata, Kind, IsNamespaced, Controlled, Owned, Users, Pods, Budgets, Leaving, Definition, Namespace,
-        Events, Lists, Storage, ArgoControllers, Errors, Freshness, Shared, Labels, ClaimTemplates, Claims, Time, Via,
-    ];
-    for propagation in all {
-        println!("{propagation:?} {}", is_missed(propagation, &cases, 1..3));
-    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use taffrail_apps::wait::{End, Judgement, Options, Seen, Subject, Target, Until, Wait, WaitState};
-use taffrail_apps::{AppLabels, Snapshot};
+use taffrail_apps::{Snapshot, apps};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::ActiveRules;
@@ -25,7 +25,7 @@ fn options(stable_for: u64, fail_fast: bool) -> Options {
 }
 
 fn wait(until: &str, options: Options) -> Wait {
-    Wait::new(until.parse().unwrap(), options, Vec::new(), AppLabels::default())
+    Wait::new(until.parse().unwrap(), options, Vec::new())
 }
 
 /// One look at what a cluster holds, so many seconds after the beginning.
@@ -33,7 +33,9 @@ fn look(wait: &mut Wait, cluster: &Snapshot, targets: &[Target], at: u64) -> Opt
     wait.learn(0, cluster, targets);
     let seen = Seen { snapshot: cluster, targets, is_settled: true, is_lost: false };
     let at = Duration::from_secs(at);
-    wait.look(&[seen], &ActiveRules::default(), NOW.parse().unwrap(), at);
+    let now = NOW.parse().unwrap();
+    let found = || apps(&[cluster], &ActiveRules::default(), now);
+    wait.look(&[seen], found, &ActiveRules::default(), now, at);
     wait.end(at)
 }
 
@@ -204,8 +206,7 @@ fn as_reader(
     };
     let (snapshot, _) = server.read("prod", &asked);
     let options = Options { deadline: Duration::from_secs(3), ..options(0, false) };
-    let mut wait =
-        Wait::new("current".parse().unwrap(), options, vec![query], taffrail_apps::AppLabels::default());
+    let mut wait = Wait::new("current".parse().unwrap(), options, vec![query]);
     let end = look(&mut wait, &snapshot, &[], 0);
     let end = end.or_else(|| look(&mut wait, &snapshot, &[], 3));
     let judgement = &said(&wait)[0];
@@ -250,8 +251,7 @@ fn a_short_name_is_not_ready_where_a_list_failed() {
                 message: "no answer within 10.0 s".to_owned(),
             });
         }
-        let mut wait =
-            Wait::new("current".parse().unwrap(), options(0, false), vec![query], AppLabels::default());
+        let mut wait = Wait::new("current".parse().unwrap(), options(0, false), vec![query]);
         look(&mut wait, &snapshot, &[], 0);
         said(&wait)[0].clone()
     };
@@ -311,7 +311,7 @@ fn an_app_is_not_ready_while_nothing_can_deliver_to_it() {
     let judged = |objects: &[&str]| {
         let cluster = cluster(objects);
         let apps = vec!["shop".parse().unwrap()];
-        let mut wait = Wait::new(Until::Current, options(0, true), apps, AppLabels::default());
+        let mut wait = Wait::new(Until::Current, options(0, true), apps);
         look(&mut wait, &cluster, &[], 0);
         let [one] = said(&wait).try_into().unwrap();
         (one.verdict, one.reason, one.message)

@@ -45,6 +45,7 @@ use crate::fleet::FleetSnapshot;
 use crate::look::{More, NOTHING_MORE, Outcome};
 use crate::members::{FleetMembers, Member};
 use crate::reading::following;
+use crate::rows::KeptRows;
 use crate::rules::FleetRules;
 use crate::sameness::Pair;
 
@@ -316,7 +317,8 @@ impl Follow {
         let waiting = Failure { reason: "Connecting".to_owned(), message: "not connected yet".to_owned() };
         let snapshots = members.iter().map(|member| member.lost(waiting.clone())).collect();
         let labels = asked.app_labels.clone();
-        let fleet = FleetSnapshot { snapshots, now, aged: now, rules, problems, labels };
+        let rows = Some(KeptRows::new(labels.clone()));
+        let fleet = FleetSnapshot { snapshots, now, aged: now, rules, problems, labels, rows };
         let discovered = Instant::now() + timeout;
         let clusters = members.into_iter().map(|member| Following {
             member,
@@ -386,6 +388,9 @@ impl Follow {
             }
         }
         (self.fleet.now, self.fleet.aged) = (judged, aged);
+        if let Some(rows) = &mut self.fleet.rows {
+            rows.note(self.fleet.snapshots.iter_mut());
+        }
         &self.fleet
     }
 

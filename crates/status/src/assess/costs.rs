@@ -213,8 +213,8 @@ impl Costs {
     }
 }
 
-/// Returns how long it is since `at`. Where it matters only if that is at least `limit`, or more than that, the moment at which it is
-/// so is noted in `costs`.
+/// Returns the time since `at`, to be compared with `limit`. As long as it is less, the moment at which it is that is noted in
+/// `costs`.
 pub fn elapsed(
     at: Timestamp,
     limit: SignedDuration,
@@ -222,11 +222,10 @@ pub fn elapsed(
     costs: Option<&Costs>,
 ) -> SignedDuration {
     let elapsed = now.duration_since(at);
-    if let Some(costs) = costs.filter(|_| elapsed <= limit)
-        && let Ok(at) = at.checked_add(limit)
+    if let Some(costs) = costs.filter(|_| elapsed < limit)
+        && let Ok(end) = at.checked_add(limit)
     {
-        let later = at.checked_add(SignedDuration::from_nanos(1)).unwrap_or(at);
-        costs.changes_at(if elapsed < limit { at } else { later });
+        costs.changes_at(end);
     }
     elapsed
 }
