@@ -15,7 +15,6 @@ mod exec_plugin;
 mod feed;
 mod identity;
 mod kubeconfig;
-mod live;
 mod memory;
 mod read;
 mod request;
@@ -30,10 +29,9 @@ pub use error::{ConnectError, Fault, Phase, ReadError, Reason, add_causes, chain
 pub use exec_plugin::Plugins;
 pub use feed::{
     Batch, Change, Contact, Cost, Costs, Delivery, FeedSettings, Feeds, Inbox, Lists, Purpose, Scope,
-    ScopeId, ScopeState,
+    ScopeId, ScopeState, went_back,
 };
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
-pub use live::{ColdStart, KindSettings, Live, LiveSettings, write_saved};
 pub use memory::{Held, Memory};
 pub use read::{ListPage, ListRequest, Listing, MalformedItem, ObjectBytes, copy_members};
 pub use request_log::RequestRecord;

@@ -138,7 +138,7 @@ fn file(source: &InputSource, fixed: Option<Timestamp>, current: Timestamp) -> F
     let mut is_cut = false;
     let mut ending = Ending::default();
     loop {
-        let chunk = match chunks.next() {
+        let chunk = match chunks.next_chunk() {
             Ok(Some(chunk)) => chunk,
             Ok(None) => break,
             Err(error) => {

@@ -196,7 +196,12 @@ async fn alone(
 
 /// Reads what the plan says is still to be read. A list that took all the time fails for its kind alone: while the cluster
 /// answers, each round has some time of its own.
-pub async fn go_on(snapshot: &mut Snapshot, cluster: &Cluster, asked: &Asked, rules: &ActiveRules<'_>) {
+pub(crate) async fn go_on(
+    snapshot: &mut Snapshot,
+    cluster: &Cluster,
+    asked: &Asked,
+    rules: &ActiveRules<'_>,
+) {
     go_on_by_turns(snapshot, cluster, asked, None, rules).await;
 }
 
@@ -233,7 +238,7 @@ async fn go_on_by_turns(
 }
 
 /// Returns a snapshot of a cluster that answers; nothing was read of it yet.
-pub fn begun(name: &str, cluster: &Cluster, now: Timestamp) -> Snapshot {
+pub(crate) fn begun(name: &str, cluster: &Cluster, now: Timestamp) -> Snapshot {
     let mut snapshot = Snapshot::live(name, now);
     snapshot.add_server(cluster.server());
     if let Some(why) = cluster.unverified() {

@@ -406,7 +406,7 @@ pub(super) fn last_frame_ends(bytes: &[u8]) -> usize {
 
 /// Returns true if the second resource version is earlier than the first. They are numbers (KEP-5504); other values are
 /// not compared.
-pub(crate) fn went_back(before: &str, now: &str) -> bool {
+pub fn went_back(before: &str, now: &str) -> bool {
     match (before.parse::<u64>(), now.parse::<u64>()) {
         (Ok(before), Ok(now)) => now < before,
         _ => false,

@@ -37,7 +37,7 @@ use crate::kubeconfig::Context;
 
 pub use contact::Contact;
 pub use costs::{Cost, Costs, Purpose};
-pub(crate) use decode::went_back;
+pub use decode::went_back;
 pub use decode::{Batch, Change};
 
 /// A set of objects to follow.

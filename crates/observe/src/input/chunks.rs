@@ -54,7 +54,7 @@ impl Chunks {
     }
 
     /// Returns the next chunk, or `None` at the end.
-    pub fn next(&mut self) -> io::Result<Option<Chunk>> {
+    pub fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
         let mut searched = 0;
         loop {
             self.fill()?;
@@ -76,7 +76,7 @@ impl Chunks {
             if let Some(end) = end {
                 return Ok(Some(self.cut(end, shape)));
             }
-            if shape != InputShape::Json && self.rest.len() > LONGEST {
+            if shape != InputShape::Json && self.rest.len() > MAX_UNIT {
                 let what = if shape == InputShape::Yaml { "document" } else { "line" };
                 let message =
                     format!("the {what} at line {} is longer than {} MiB", self.line, MAX_UNIT >> 20);
@@ -98,7 +98,7 @@ impl Chunks {
     }
 
     fn cut(&mut self, end: usize, shape: InputShape) -> Chunk {
-        let mut rest = Vec::with_capacity(self.rest.len() - end + PIECE);
+        let mut rest = Vec::with_capacity(self.rest.len() - end + READ_SIZE);
         rest.extend_from_slice(&self.rest[end..]);
         self.rest.truncate(end);
         let text = std::mem::replace(&mut self.rest, rest);
@@ -164,7 +164,7 @@ mod tests {
     fn chunks(text: &str) -> (Option<InputShape>, String) {
         let mut chunks = Chunks::new(Box::new(io::Cursor::new(text.to_owned())), "test", None);
         let mut joined = Vec::new();
-        while let Some(chunk) = chunks.next().unwrap() {
+        while let Some(chunk) = chunks.next_chunk().unwrap() {
             assert_eq!(chunk.line, 1 + count_lines(&joined));
             joined.extend_from_slice(&chunk.text);
         }

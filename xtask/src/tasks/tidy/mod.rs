@@ -52,13 +52,13 @@ const BORDERS: [Border; 10] = [
     },
     Border {
         name: "taffrail-cluster",
-        uses: &["taffrail-index", "taffrail-object", "taffrail-status"],
+        uses: &["taffrail-object", "taffrail-status"],
         never: &["taffrail-apps", "axum", "sqlx", "clap"],
         pure: false,
     },
     Border {
         name: "taffrail-observe",
-        uses: &["taffrail-object", "taffrail-status", "taffrail-apps", "taffrail-cluster"],
+        uses: &["taffrail-object", "taffrail-status", "taffrail-index", "taffrail-apps", "taffrail-cluster"],
         never: &["clap", "axum", "sqlx", "anstream", "openssl-sys", "ring"],
         pure: false,
     },

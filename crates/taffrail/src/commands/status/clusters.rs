@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
-use taffrail_apps::{KindCatalog, Objects, Scope, Snapshot};
+use taffrail_apps::{Objects, Snapshot};
 use taffrail_cluster::{ApiResource, Cluster, Discovery};
 use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
-use taffrail_observe::{ClusterConnector, Failure, FleetMembers, LEFT_OUT, begun, catalog, go_on};
+use taffrail_observe::{ClusterConnector, FleetMembers, LEFT_OUT, ObjectLook};
 use taffrail_status::assess::{Budgets, Costs, Evidence};
 use taffrail_status::{ClusterState as _, Presence, Status, Verdict};
 
@@ -16,7 +16,7 @@ use super::judge::{Answers, Judge, Row};
 use super::kinds;
 use super::print::Printer;
 use crate::commands::get::unknown_cluster;
-use crate::complaint::{Complaint, Exit, chain};
+use crate::complaint::{Complaint, Exit};
 use crate::reasons;
 use crate::rule_source::RulesWithOptions;
 use crate::source;
@@ -358,44 +358,16 @@ async fn of_cluster(
     now: Timestamp,
     rules: RulesWithOptions,
 ) -> Found {
-    let name = &*live.member.name;
-    let lost = |failure: Failure, cluster| Found {
-        snapshot: Snapshot::lost(name, failure.reason, failure.message),
-        meant: Vec::new(),
-        kinds: Vec::new(),
-        cluster,
+    let (name, mut meant) = (&*live.member.name, Vec::new());
+    let choose = |cluster: &Cluster, discovery: &Discovery| {
+        meant = asked.meant(name, discovery, cluster.namespace());
+        asked.reads(&meant)
     };
-    let cluster = match live.connect().await {
-        Ok(cluster) => cluster,
-        Err(failure) => return lost(failure, None),
-    };
-    let discovery = match cluster.discover().await {
-        Ok(discovery) => discovery,
-        Err(error) => {
-            let failure = Failure { reason: error.reason().as_str().to_owned(), message: chain(&error) };
-            return lost(failure, Some(cluster));
-        }
-    };
-    let mut snapshot = begun(name, &cluster, now);
-    snapshot.set_kinds(catalog(&discovery));
-    // That a group cannot be discovered is of concern where a kind of it was asked for.
-    for group in discovery.broken().iter().filter_map(|group| group.group()) {
-        snapshot.retract(&Scope::Group(group.to_owned()));
-    }
-    snapshot.retract(&Scope::Group(KindCatalog::ALL_GROUPS.to_owned()));
-    let meant = asked.meant(name, &discovery, cluster.namespace());
-    let (mut objects, selections) = asked.reads(&meant);
-    let first = taffrail_apps::Asked { objects: objects.clone(), selections, ..plan };
-    go_on(&mut snapshot, &cluster, &first, &rules.active()).await;
-    for meant in &meant {
-        if let Meant::All(resource, namespace) = meant {
-            objects.extend(keys(&snapshot, resource, namespace.as_ref()));
-        }
-    }
-    let second = taffrail_apps::Asked { objects, ..first };
-    go_on(&mut snapshot, &cluster, &second, &rules.active()).await;
-    let kinds = discovery.resources().iter().map(|served| served.kind.clone()).collect();
-    Found { snapshot, meant, kinds, cluster: Some(cluster) }
+    let ObjectLook { snapshot, discovery, cluster } =
+        live.read_objects(plan, now, &rules.active(), choose).await;
+    let served = discovery.iter().flat_map(|discovery| discovery.resources());
+    let kinds = served.map(|served| served.kind.clone()).collect();
+    Found { snapshot, meant, kinds, cluster }
 }
 
 /// The same on dumps, whose kinds are known by the objects in them.

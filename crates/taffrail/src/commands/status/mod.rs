@@ -103,7 +103,7 @@ fn chunks(
             }
         };
         loop {
-            match chunks.next() {
+            match chunks.next_chunk() {
                 Ok(Some(chunk)) => consume(Ok(chunk))?,
                 Ok(None) => break,
                 Err(error) => {

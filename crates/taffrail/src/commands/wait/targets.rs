@@ -145,7 +145,7 @@ impl Asked {
             let name = source.name();
             let wrong = |what: String| Complaint::unreadable(format!("cannot read {name}: {what}"));
             let mut chunks = Chunks::new(source.open()?, &name, None);
-            while let Some(chunk) = chunks.next().map_err(|error| wrong(error.to_string()))? {
+            while let Some(chunk) = chunks.next_chunk().map_err(|error| wrong(error.to_string()))? {
                 input::each(&chunk, &mut parser, |parsed| match parsed.object {
                     Ok(object) => {
                         let key = ObjectKey::of(&object);

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use futures::StreamExt as _;
 use serde_json::{Value, json};
-use taffrail_cluster::{Cluster, Deadline, KindSettings, Kubeconfig, Live, LiveSettings, Purpose};
+use taffrail_cluster::{Cluster, Deadline, Kubeconfig, Purpose};
 use taffrail_index::{Contents, Handle, IndexSettings, Notice, ObjectRef, ScopeState, Snapshot};
+use taffrail_observe::{KindSettings, Live, LiveSettings};
 use taffrail_status::Status;
 
 /// The allocator that ships.

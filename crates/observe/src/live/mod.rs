@@ -14,17 +14,15 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use taffrail_cluster::{
+    self as cluster, Change, Cluster, Contact, Context, Costs, Delivery, Discovery, FeedSettings, Feeds,
+    Inbox, ReadError, ScopeId,
+};
 use taffrail_index::{Index, IndexSettings, KindId, ScopeState, Snapshot, Subscription};
 use taffrail_object::json::Parser;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
-
-use crate::connect::Cluster;
-use crate::discovery::Discovery;
-use crate::error::ReadError;
-use crate::feed::{self, Change, Contact, Costs, Delivery, FeedSettings, Feeds, Inbox, ScopeId};
-use crate::kubeconfig::Context;
 
 pub use kinds::KindSettings;
 pub use warm::{ColdStart, write_saved};
@@ -101,7 +99,7 @@ impl Live {
         settings: LiveSettings,
     ) -> Result<Live, ReadError> {
         let discovery = cluster.with_timeout(DISCOVERY).discover().await?;
-        let LiveSettings { feeds, index: settings, kinds, warm } = settings;
+        let LiveSettings { mut feeds, index: settings, kinds, warm } = settings;
         let (mut index, mut positions, mut cold) = (None, BTreeMap::new(), None);
         if let Some(saved) = warm {
             match warm::read(&saved, settings.clone(), &cluster.with_timeout(DISCOVERY)).await {
@@ -111,7 +109,7 @@ impl Live {
         }
         let mut index = index.unwrap_or_else(|| Index::new(settings));
         // Nothing that is kept of an object tells who wrote which field.
-        let feeds = FeedSettings { protobuf: true, ..feeds };
+        feeds.protobuf = true;
         let (feeds, inbox) = Feeds::start(cluster, context, feeds);
         let newest = index.publish(Timestamp::now());
         let shared = Arc::new(Shared { newest: RwLock::new(newest), costs: Mutex::default() });
@@ -190,7 +188,7 @@ impl Drop for Live {
 struct Followed {
     kind: KindId,
     namespace: Option<String>,
-    state: feed::ScopeState,
+    state: cluster::ScopeState,
     /// It has never been complete.
     is_loading: bool,
     /// Its objects define kinds.
@@ -204,7 +202,7 @@ struct Owner {
     kinds: KindSettings,
     scopes: HashMap<ScopeId, Followed>,
     /// What is followed now, and as what.
-    followed: BTreeMap<feed::Scope, ScopeId>,
+    followed: BTreeMap<cluster::Scope, ScopeId>,
     contact: watch::Sender<Contact>,
     shared: Arc<Shared>,
     parser: Parser,
@@ -215,7 +213,7 @@ struct Owner {
     /// How many scopes are being read for the first time.
     loading: usize,
     /// How far scopes were known when what is shown was saved.
-    positions: BTreeMap<feed::Scope, String>,
+    positions: BTreeMap<cluster::Scope, String>,
 }
 
 /// How long it is enough to know what was discovered.
@@ -320,8 +318,8 @@ impl Owner {
     /// What is told, and how far it is known.
     fn save(&self, cluster: &str) -> Vec<u8> {
         let position =
-            |(scope, id): (&feed::Scope, &ScopeId)| Some((scope.clone(), self.feeds.position(*id)?));
-        let positions: BTreeMap<feed::Scope, String> = self.followed.iter().filter_map(position).collect();
+            |(scope, id): (&cluster::Scope, &ScopeId)| Some((scope.clone(), self.feeds.position(*id)?));
+        let positions: BTreeMap<cluster::Scope, String> = self.followed.iter().filter_map(position).collect();
         let newest = self.shared.newest.read().unwrap_or_else(PoisonError::into_inner).clone();
         warm::write(cluster, &newest, &positions)
     }
@@ -330,11 +328,11 @@ impl Owner {
     fn follow(&mut self, discovery: &Discovery) {
         let now = Timestamp::now();
         let wanted = self.kinds.scopes(discovery);
-        let is_broken = |scope: &feed::Scope| {
+        let is_broken = |scope: &cluster::Scope| {
             discovery.broken().iter().any(|broken| broken.concerns(&scope.resource.group))
         };
         // Of a group that could not be asked nobody knows that its kinds are gone.
-        let gone: Vec<feed::Scope> = self
+        let gone: Vec<cluster::Scope> = self
             .followed
             .keys()
             .filter(|scope| !wanted.contains(*scope) && !is_broken(scope))
@@ -367,7 +365,7 @@ impl Owner {
             let followed = Followed {
                 kind,
                 namespace: scope.namespace.clone(),
-                state: feed::ScopeState::CatchingUp,
+                state: cluster::ScopeState::CatchingUp,
                 is_loading: position.is_none(),
                 defines: kinds::defines_kinds(&scope.resource),
             };
@@ -406,7 +404,7 @@ impl Owner {
             Delivery::State(id, state) => {
                 let Some(followed) = self.scopes.get_mut(&id) else { return };
                 followed.state = state;
-                let is_answered = !matches!(followed.state, feed::ScopeState::CatchingUp);
+                let is_answered = !matches!(followed.state, cluster::ScopeState::CatchingUp);
                 if is_answered && std::mem::take(&mut followed.is_loading) {
                     self.loading -= 1;
                 }
@@ -466,12 +464,12 @@ impl Owner {
             _ => None,
         };
         let (state, reason) = match (&followed.state, &lost) {
-            (feed::ScopeState::Forbidden { message }, _) => (ScopeState::Forbidden, message.as_str()),
-            (feed::ScopeState::Absent, _) => (ScopeState::Absent, ""),
+            (cluster::ScopeState::Forbidden { message }, _) => (ScopeState::Forbidden, message.as_str()),
+            (cluster::ScopeState::Absent, _) => (ScopeState::Absent, ""),
             (_, Some(message)) => (ScopeState::Stale, message.as_str()),
-            (feed::ScopeState::CatchingUp, None) => (ScopeState::CatchingUp, ""),
-            (feed::ScopeState::Live, None) => (ScopeState::Live, ""),
-            (feed::ScopeState::Broken { message, .. }, None) => (ScopeState::Broken, message.as_str()),
+            (cluster::ScopeState::CatchingUp, None) => (ScopeState::CatchingUp, ""),
+            (cluster::ScopeState::Live, None) => (ScopeState::Live, ""),
+            (cluster::ScopeState::Broken { message, .. }, None) => (ScopeState::Broken, message.as_str()),
         };
         self.index.set_scope(followed.kind, followed.namespace.as_deref(), state, reason, now);
         self.dirty = true;

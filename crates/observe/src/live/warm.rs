@@ -7,13 +7,9 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use taffrail_cluster::{Cluster, ListRequest, ReadError, Scope, went_back};
 use taffrail_index::{Index, IndexSettings, ReopenError, Snapshot, save};
 use taffrail_object::{ApiResource, Projection};
-
-use crate::connect::Cluster;
-use crate::error::ReadError;
-use crate::feed::{Scope, went_back};
-use crate::read::ListRequest;
 
 /// Why nothing could be begun with what was saved. The cluster is read as if for the first time then.
 #[derive(Debug, thiserror::Error)]

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use taffrail_cluster::{Discovery, Scope};
 use taffrail_object::{ApiResource, Projection};
-
-use crate::discovery::Discovery;
-use crate::feed::Scope;
 
 /// Kinds that are left out unless somebody asks for them: second views of what is followed already, what changes all the
 /// time and says nothing of how an app is, and what is no state at all. A star stands for all kinds of a group.

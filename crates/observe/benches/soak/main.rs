@@ -28,8 +28,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use taffrail_cluster::{Cluster, Contact, Deadline, Kubeconfig, Live, LiveSettings};
+use taffrail_cluster::{Cluster, Contact, Deadline, Kubeconfig};
 use taffrail_index::ScopeState;
+use taffrail_observe::{Live, LiveSettings};
 
 use ground::{Change, Ground};
 use truth::{Difference, Reader};

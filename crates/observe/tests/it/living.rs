@@ -4,16 +4,22 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::{Value, json};
-use taffrail_cluster::{Cluster, Contact, Deadline, FeedSettings, KindSettings, Lists, Live, LiveSettings};
+use taffrail_cluster::{Cluster, Contact, Context, Deadline, FeedSettings, Kubeconfig, Lists};
 use taffrail_index::{Notice, ScopeState, Snapshot};
+use taffrail_observe::{KindSettings, Live, LiveSettings};
 use taffrail_sim::{Fault, Fleet, Trouble};
 use taffrail_status::Status;
 use taffrail_testkit::objects::{namespace, widgets};
 
-use crate::contexts::current;
-
 /// Long enough for a busy machine; nothing waits for it that works.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Returns the current context of a kubeconfig.
+fn current(kubeconfig: &str) -> Context {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), kubeconfig).unwrap();
+    Kubeconfig::load(Some(file.path()), None, None).unwrap().current().unwrap()
+}
 
 fn settings() -> LiveSettings {
     let mut feeds = FeedSettings::default();
@@ -25,7 +31,7 @@ fn settings() -> LiveSettings {
     LiveSettings { feeds, ..LiveSettings::default() }
 }
 
-pub(crate) async fn live(cluster: &taffrail_sim::Cluster) -> Live {
+async fn live(cluster: &taffrail_sim::Cluster) -> Live {
     live_by(cluster, settings()).await
 }
 
@@ -37,7 +43,7 @@ async fn live_by(cluster: &taffrail_sim::Cluster, settings: LiveSettings) -> Liv
 
 /// Waits for a snapshot of which this holds.
 #[track_caller]
-pub(crate) fn until<'l>(
+fn until<'l>(
     live: &'l Live,
     what: &'static str,
     holds: impl Fn(&Snapshot) -> bool + 'l,
@@ -72,7 +78,7 @@ pub(crate) fn until<'l>(
     }
 }
 
-pub(crate) fn is_live(snapshot: &Snapshot) -> bool {
+fn is_live(snapshot: &Snapshot) -> bool {
     snapshot.scopes().count() > 30 && snapshot.scopes().all(|(.., scope)| scope.state == ScopeState::Live)
 }
 
@@ -305,4 +311,42 @@ async fn what_was_known_is_shown_at_once_and_only_what_changed_is_read() {
         assert!(cold.cold_start().is_some());
         until(&cold, "live all the same", |snapshot| is_live(snapshot) && has(snapshot, "new")).await;
     }
+}
+
+#[tokio::test]
+async fn a_dead_conversion_webhook_breaks_one_kind() {
+    const SAID: &str = "conversion webhook for example.com/v1, Kind=Widget failed: Post \\\"https://webhook.shop.svc:443/convert?timeout=30s\\\": dial tcp 10.0.0.7:443: connect: connection refused";
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet).await;
+    cluster.apply(widgets()).unwrap();
+    cluster
+        .apply(json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "shop"}}))
+        .unwrap();
+    let live = live(&cluster).await;
+    until(&live, "live", is_live).await;
+    let mut contact = live.contact();
+    contact.mark_unchanged();
+
+    let said = SAID.replace('\\', "");
+    let dead = cluster.fault(Fault::new(Trouble::ServerError(said.clone())).resource("widgets.example.com"));
+    cluster.cut_connections();
+    let widgets = |snapshot: &Snapshot| {
+        let kind = snapshot.find_kind("example.com", "Widget").unwrap();
+        snapshot.scope(kind, "shop")
+    };
+    let snapshot = until(&live, "broken", |snapshot| {
+        let others = snapshot.scopes().filter(|(.., scope)| scope.state != ScopeState::Live).count();
+        let own = widgets(snapshot);
+        // A watch may be told that its connection broke before it is told of the webhook.
+        own.state == ScopeState::Broken && own.reason.contains("webhook") && others == 1
+    })
+    .await;
+    assert!(widgets(&snapshot).reason.contains("connection refused"), "{}", widgets(&snapshot).reason);
+    assert!(snapshot.find("example.com", "Widget", "shop", "w").is_some(), "what was known stays");
+    let beside =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "beside", "namespace": "shop"}});
+    cluster.apply(beside).unwrap();
+    until(&live, "told beside", |snapshot| snapshot.find("", "ConfigMap", "shop", "beside").is_some()).await;
+    cluster.heal(dead);
+    until(&live, "live again", is_live).await;
 }
