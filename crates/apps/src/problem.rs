@@ -192,9 +192,11 @@ impl App {
 
 /// Returns the problems of a row, the worst first, each axis and state once.
 ///
-/// `worst` is the object that speaks where the app is not well.
+/// `halves` are the freshness of what was observed in its target and of what its home declares; `worst` is the object that
+/// speaks where the app is not well.
 pub(crate) fn of(
     app: &Declaration,
+    halves: [Freshness; 2],
     worst: Option<&Resource>,
     resources: &[Resource],
     unsynced: &[ObjectSync],
@@ -204,7 +206,8 @@ pub(crate) fn of(
     let mut found = Vec::new();
     let home = fleet.objects(app.home);
     let target = app.cluster().map_or(home, |cluster| fleet.objects(cluster));
-    found.extend([target, home].into_iter().filter_map(dark).take(1));
+    let dark = [target, home].into_iter().zip(halves).filter_map(|(objects, half)| dark(objects, half));
+    found.extend(dark.take(1));
     found.extend(worst.map(health));
     let delivered = delivered(app, unsynced, fleet, now);
     // Of objects out of reach there is no time but that at which their tool lost sight of them.
@@ -237,18 +240,20 @@ fn by_tool(app: &Declaration, home: &dyn Objects) -> Option<Problem> {
     argo::unwell(&home.get(app.declaring.as_ref()?.as_ref()).present()?, app.objects.is_empty())
 }
 
-/// Returns what makes a cluster that is not live a problem.
-fn dark(objects: &dyn Objects) -> Option<Problem> {
-    let Freshness { state, observed_at } = objects.freshness();
-    let (word, how) = match state {
+/// Returns what makes a half of a row that is not live a problem.
+fn dark(objects: &dyn Objects, half: Freshness) -> Option<Problem> {
+    let Freshness { state, observed_at } = half;
+    let word = match state {
         FreshnessState::Live => return None,
-        FreshnessState::Stale => ("Stale", "has not been observed for some time"),
-        FreshnessState::Lost => ("Lost", "does not answer"),
+        FreshnessState::Stale => "Stale",
+        FreshnessState::Lost => "Lost",
     };
-    let why = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
+    let is_part = objects.freshness().is_live();
+    let why = objects.errors().iter().find(|error| error.scope == Scope::Cluster && !is_part);
     let why = why.map(|error| format!(": {}", error.message)).unwrap_or_default();
+    let part = if is_part { "a part of " } else { "" };
     let problem = Problem::new(Axis::Freshness, word, ProblemSeverity::Error).since(observed_at);
-    Some(problem.says(format!("cluster {} {how}{why}", objects.name())))
+    Some(problem.says(format!("{part}cluster {} {}{why}", objects.name(), state.predicate())))
 }
 
 /// The reasons of failures in which nothing came back from a cluster.

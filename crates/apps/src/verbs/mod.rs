@@ -313,7 +313,8 @@ fn by_whom(object: &Object<'_>, path: &[&str]) -> String {
 /// Whether an app has arrived, after its tool has handled what was asked.
 pub fn settled(app: &App) -> Progress {
     if !app.home_freshness.is_live() {
-        return Progress::Waiting(format!("its home cluster {} does not answer", app.app.home));
+        let predicate = app.home_freshness.state.predicate();
+        return Progress::Waiting(format!("its home cluster {} {predicate}", app.app.home));
     }
     match (app.effective(), app.sync.state) {
         (_, SyncState::Failed) => Progress::Failed(app.said.clone()),
