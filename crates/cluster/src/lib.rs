@@ -8,6 +8,7 @@
 
 mod aside;
 mod channels;
+mod clock;
 mod connect;
 mod deadline;
 mod discovery;
@@ -25,6 +26,7 @@ mod request;
 mod write;
 
 pub use aside::aside;
+pub use clock::{Clock, Moment};
 pub use connect::{Cluster, Protocol};
 pub use deadline::Deadline;
 pub use discovery::{ApiResource, BrokenGroup, Discovery, ServedResource};

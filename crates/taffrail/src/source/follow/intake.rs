@@ -212,7 +212,7 @@ impl Follow {
                         let (scope, reason) = (Scope::Cluster, reason.to_owned());
                         snapshot.report(ScopeError { scope, reason, message });
                     }
-                    Contact::WentBack { .. } => {}
+                    Contact::Stale { .. } | Contact::WentBack { .. } => {}
                 }
                 true
             }
