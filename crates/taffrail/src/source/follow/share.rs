@@ -88,7 +88,7 @@ impl Follow {
 pub(super) mod tests {
     use serde_json::{Value, json};
     use taffrail_apps::{Asked, Objects};
-    use taffrail_cluster::Memory;
+    use taffrail_cluster::{Clock, Memory};
     use taffrail_sim::{Cluster, Fleet};
     use taffrail_status::assess::Budgets;
     use taffrail_status::{ClusterState as _, Status};
@@ -127,6 +127,11 @@ pub(super) mod tests {
 
     /// Follows both until nothing more is waited for.
     pub(in super::super) fn follow(clusters: &[Cluster], memory: &Memory) -> Follow {
+        follow_by(&Clock::default(), clusters, memory)
+    }
+
+    /// As [`follow`], by a clock.
+    pub(in super::super) fn follow_by(clock: &Clock, clusters: &[Cluster], memory: &Memory) -> Follow {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), Cluster::kubeconfig_of(clusters)).unwrap();
         let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
@@ -143,7 +148,9 @@ pub(super) mod tests {
             PATIENCE,
             &taffrail_status::Trust::default(),
         );
-        Follow::of(members, PATIENCE, rules, &Asked::default()).unwrap_or_else(|_| panic!("cannot follow"))
+        let asked = Asked::default();
+        Follow::of(members, PATIENCE, rules, &asked, clock.clone())
+            .unwrap_or_else(|_| panic!("cannot follow"))
     }
 
     /// Takes changes in until `is_so`.
