@@ -121,3 +121,25 @@ fn what_a_broken_watch_brought_is_not_known_for_long() {
     stage.cluster.heal(broken);
     stage.until(|health| health == "Ready");
 }
+
+#[test]
+fn a_server_that_went_back_while_it_was_lost_is_live_again() {
+    let mut stage = Stage::new();
+    for number in 0..12 {
+        stage.cluster.apply(deployment(&format!("d{number}"), 10)).unwrap();
+    }
+    // It is asked at which version it is once it was silent for a while.
+    let quiet = Duration::from_secs(11);
+    stage.clock.sleep(quiet);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(4) {
+        stage.follow.next(Duration::from_millis(100));
+        stage.follow.ask();
+    }
+    let away = stage.cluster.trouble(Trouble::Blackhole);
+    stage.clock.sleep(quiet);
+    until(&mut stage.follow, |follow| follow.fleet.snapshots[0].freshness().state == FreshnessState::Lost);
+    stage.cluster.restore(10).unwrap();
+    stage.cluster.heal(away);
+    stage.until(|health| health == "Ready");
+}
