@@ -53,6 +53,14 @@ impl Stage {
         text::status(row.health, row.freshness, now)
     }
 
+    fn listen(&mut self, time: Duration) {
+        let begun = Instant::now();
+        while begun.elapsed() < time {
+            self.follow.next(Duration::from_millis(100));
+            self.follow.ask();
+        }
+    }
+
     /// Takes in what comes until the app is shown so.
     #[track_caller]
     fn until(&mut self, is_so: impl Fn(&str) -> bool) {
@@ -128,14 +136,11 @@ fn a_server_that_went_back_while_it_was_lost_is_live_again() {
     for number in 0..12 {
         stage.cluster.apply(deployment(&format!("d{number}"), 10)).unwrap();
     }
+    stage.listen(Duration::from_secs(1));
     // It is asked at which version it is once it was silent for a while.
     let quiet = Duration::from_secs(11);
     stage.clock.sleep(quiet);
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(4) {
-        stage.follow.next(Duration::from_millis(100));
-        stage.follow.ask();
-    }
+    stage.listen(Duration::from_secs(4));
     let away = stage.cluster.trouble(Trouble::Blackhole);
     stage.clock.sleep(quiet);
     until(&mut stage.follow, |follow| follow.fleet.snapshots[0].freshness().state == FreshnessState::Lost);
