@@ -336,6 +336,46 @@ async fn a_server_that_stops_answering_is_lost_and_found_again() {
 }
 
 #[tokio::test]
+async fn after_a_sleep_the_server_is_asked_and_each_watch_opened_again() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 2).await;
+    let settings = settings(Lists::Streams);
+    let clock = settings.clock.clone();
+    let mut reader = Reader::start(&cluster, settings).await;
+    let id = reader.feeds.follow(in_shop());
+    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    assert_eq!(reader.feeds.silence(), None);
+    let night = Duration::from_secs(8 * 3600);
+    clock.sleep(night);
+    assert!(reader.feeds.silence().is_some_and(|silence| silence >= night));
+    let said = reader.known.said.len();
+    reader.until("live again", |known| known.said.len() >= said + 2).await;
+    assert_eq!(reader.known.said[said..], [ScopeState::CatchingUp, ScopeState::Live]);
+    let [Contact::Stale { silent }, Contact::Live] = &*reader.known.contacts else {
+        panic!("{:?}", reader.known.contacts)
+    };
+    assert!(*silent >= night, "{silent:?}");
+    assert_eq!((reader.feeds.silence(), reader.known.complete), (None, 1), "nothing was listed again");
+}
+
+#[tokio::test]
+async fn what_comes_after_a_sleep_does_not_show_that_the_server_is_there() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 2).await;
+    let settings = settings(Lists::Streams);
+    let clock = settings.clock.clone();
+    let mut reader = Reader::start(&cluster, settings).await;
+    let id = reader.feeds.follow(in_shop());
+    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    cluster.fault(Fault::new(Trouble::Hang).resource("namespaces"));
+    clock.sleep(Duration::from_secs(60));
+    // As what a socket held when the machine fell asleep.
+    cluster.apply(config_map("late", "1")).unwrap();
+    reader.until("lost", |known| matches!(known.contacts.last(), Some(Contact::Lost { .. }))).await;
+    assert!(reader.feeds.silence().is_some());
+}
+
+#[tokio::test]
 async fn a_server_restored_from_a_backup_is_listed_again() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 2).await;

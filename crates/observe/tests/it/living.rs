@@ -266,6 +266,27 @@ async fn a_cluster_that_stops_answering_turns_stale_and_live_again() {
 }
 
 #[tokio::test]
+async fn what_was_known_before_a_sleep_is_stale_until_it_is_watched_again() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet).await;
+    let settings = settings();
+    let clock = settings.feeds.clock.clone();
+    let live = live_by(&cluster, settings).await;
+    until(&live, "live", is_live).await;
+    let hung = cluster.fault(Fault::new(Trouble::Hang).verb("watch"));
+    clock.sleep(Duration::from_secs(3600));
+    // The server answers, and still no scope is live.
+    let stale = |snapshot: &Snapshot| snapshot.scopes().all(|(.., scope)| scope.state != ScopeState::Live);
+    until(&live, "stale", stale).await;
+    let mut contact = live.contact();
+    let back = contact.wait_for(|contact| *contact == Contact::Live);
+    tokio::time::timeout(PATIENCE, back).await.expect("it answers").unwrap();
+    assert!(stale(&live.snapshot()));
+    cluster.heal(hung);
+    until(&live, "live again", is_live).await;
+}
+
+#[tokio::test]
 async fn what_was_known_is_shown_at_once_and_only_what_changed_is_read() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet).await;
