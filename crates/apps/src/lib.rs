@@ -24,7 +24,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * [`Objects`] is the border to where objects come from; [`Snapshot`] holds them in memory.
+//! * [`Objects`] is the border to where objects come from; [`Snapshot`] holds them in memory, [`IndexedCluster`] reads them from an
+//!   index.
 //! * [`next_reads`] plans what to read of a live cluster, and [`plan_reads`] what to follow of one.
 //! * [`wait`] says whether what is waited for holds, and what stands in the way.
 //! * [`verbs`] says what to write so that a tool reconciles, suspends or resumes an app.
@@ -41,6 +42,7 @@ mod find;
 mod fleet;
 mod freshness;
 mod identity;
+mod indexed;
 pub mod inventory;
 mod kinds;
 mod names;
@@ -65,6 +67,7 @@ pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
 pub use fleet::{Renewals, Sameness, aliases};
 pub use freshness::{Freshness, FreshnessState};
 pub use identity::{APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, UnknownDelivery};
+pub use indexed::{IndexedCluster, index_settings};
 pub use kinds::{KindCatalog, ServedKind, needs_body};
 pub use objects::{Objects, Scope, ScopeError};
 pub use problem::{Axis, Problem, ProblemSeverity};

@@ -29,6 +29,7 @@ use crate::teachers;
 
 pub use aside::Aside;
 use errors::Errors;
+pub(crate) use state::without_pods;
 
 /// The reason of what the server refused.
 pub(crate) const FORBIDDEN: &str = "Forbidden";

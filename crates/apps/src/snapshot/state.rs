@@ -78,7 +78,7 @@ fn labels(value: Option<Value<'_>>) -> Vec<Label> {
 }
 
 /// Returns the namespaces without Pods in which a controller says that it has some: the author of the dump left the Pods out.
-fn without_pods(objects: &Snapshot) -> HashSet<String> {
+pub(crate) fn without_pods(objects: &dyn ClusterState) -> HashSet<String> {
     const HAVE_PODS: [(&str, &str); 4] = [
         ("ReplicaSet", "replicas"),
         ("StatefulSet", "replicas"),
@@ -90,11 +90,14 @@ fn without_pods(objects: &Snapshot) -> HashSet<String> {
         let has_pods = move |controller: &Observed<'_>| {
             controller.object.at(&["status", count]).and_then(Value::as_i64).is_some_and(|count| count > 0)
         };
-        objects.of_kind("apps", kind, None).filter(has_pods).map(|controller| controller.key.namespace)
+        objects
+            .of_kind("apps", kind, None)
+            .filter(has_pods)
+            .map(|controller| controller.key.namespace.to_owned())
     };
-    let namespaces: HashSet<&str> = HAVE_PODS.into_iter().flat_map(of_kind).collect();
-    let lacks_pods = |namespace: &&str| objects.of_kind("", "Pod", Some(namespace)).next().is_none();
-    namespaces.into_iter().filter(lacks_pods).map(str::to_owned).collect()
+    let namespaces: HashSet<String> = HAVE_PODS.into_iter().flat_map(of_kind).collect();
+    let lacks_pods = |namespace: &String| objects.of_kind("", "Pod", Some(namespace)).next().is_none();
+    namespaces.into_iter().filter(lacks_pods).collect()
 }
 
 impl Snapshot {

@@ -26,6 +26,7 @@ mod flux;
 mod golden;
 mod helm;
 mod identity;
+mod indexed;
 mod inventory;
 mod patches;
 mod porch;
