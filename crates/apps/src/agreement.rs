@@ -15,7 +15,7 @@ use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::Presence;
 
 use crate::delivery::ObjectKeys;
-use crate::identity::Delivery;
+use crate::identity::{APP_ANNOTATION, Delivery};
 
 /// The label by which Argo CD tracks objects without a tracking id, unless it is configured to use another
 /// one.
@@ -44,6 +44,12 @@ const TOOL_ANNOTATIONS: [&str; 6] = [
     "config.k8s.io/owning-inventory",
     "taffrail.dev/set",
 ];
+
+/// Lists the annotations by which apps and tools name the objects that are theirs, and by which hooks are known.
+pub(crate) fn annotations_of_apps() -> impl Iterator<Item = &'static str> {
+    let hooks = ["argocd.argoproj.io/hook", "helm.sh/hook"];
+    TOOL_ANNOTATIONS.into_iter().chain(hooks).chain([APP_ANNOTATION])
+}
 
 /// The tool and the field that a mark is written by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -275,6 +275,12 @@ pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
     is_list && is_listed_in_some && DECLARING.iter().any(declares)
 }
 
+/// Returns true if objects of a kind declare apps, or are the sources of some.
+pub(crate) fn is_declaring(group: &str, kind: &str) -> bool {
+    DECLARING.iter().any(|declaring| declaring.0 == group && declaring.2 == kind)
+        || DECLARING_SELDOM.contains(&(group, kind))
+}
+
 /// Returns true if objects of a kind declare apps, so that apps are hidden from users who may not list it.
 pub(crate) fn declares_apps(kind: &GroupKind) -> bool {
     let GroupKind { group, kind } = kind;

@@ -32,7 +32,9 @@ use crate::teachers;
 pub use aside::Aside;
 pub use batch::ChangeBatch;
 use errors::Errors;
-pub(crate) use indexes::{Label, has_pods, is_budget, is_definition, is_pod, labels, leaves, wanted};
+pub(crate) use indexes::{
+    HAVE_PODS, Label, has_pods, is_budget, is_definition, is_pod, labels, leaves, wanted,
+};
 
 /// The reason of what the server refused.
 pub(crate) const FORBIDDEN: &str = "Forbidden";
