@@ -6,9 +6,9 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::{ObjectContext, Status, Verdict};
 
-use crate::form;
 use crate::layer::Origin;
 use crate::script::{Script, ScriptKind};
+use crate::yaml_rules;
 
 /// The maximum nesting of matchers.
 const DEEPEST: usize = 8;
@@ -261,7 +261,7 @@ impl WaitRule {
             && let Some(generation) = generation
             && observed != Some(generation)
         {
-            return form::not_observed(object.kind(), generation, observed.unwrap_or_default());
+            return yaml_rules::not_observed(object.kind(), generation, observed.unwrap_or_default());
         }
         let conditions = object.at(&["status", "conditions"]);
         let rows = conditions
@@ -294,7 +294,7 @@ impl WaitRule {
                         Meaning::Unblocks => Status::InProgress,
                     };
                     let said = if message.is_empty() { reason.clone() } else { message };
-                    return form::verdict(
+                    return yaml_rules::verdict(
                         status,
                         said,
                         Some(reason),
@@ -304,7 +304,7 @@ impl WaitRule {
             }
         }
         let message = "No failing or successful conditions found".to_owned();
-        form::verdict(Status::InProgress, message, None, rule.to_owned())
+        yaml_rules::verdict(Status::InProgress, message, None, rule.to_owned())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rules for the health of Kubernetes objects, besides those of kstatus.
 //!
-//! kstatus knows a dozen kinds. This crate has rules for others: in a short form of YAML ([`form`]), as Flux and kapp
+//! kstatus knows a dozen kinds. This crate has rules for others: in a short form of YAML ([`yaml_rules`]), as Flux and kapp
 //! write them, and a library for widely used kinds. A [`RuleSet`] consults the user's rules first, then those of the
 //! cluster, then the library, then [`taffrail_status`]; its verdicts name the rule that decided.
 //!
@@ -37,7 +37,6 @@
 pub mod cel;
 mod cluster_rule_cache;
 mod expressions;
-pub mod form;
 pub mod kapp;
 mod layer;
 mod library;
@@ -46,6 +45,7 @@ pub mod lua;
 mod script;
 mod set;
 mod trial;
+pub mod yaml_rules;
 
 pub use layer::{Found, Layer, Origin, RuleErrors};
 #[cfg(feature = "lua")]

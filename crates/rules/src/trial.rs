@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::form::{self, Case, FormError};
 use crate::layer::{Layer, Origin};
 use crate::set::RuleSet;
+use crate::yaml_rules::{self, Case, RuleFileError};
 
 /// The files of a group: their names and texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Trial {
     /// The cases that fail.
     pub failed: Vec<FailedCase>,
     /// The errors in files that cannot be read.
-    pub errors: Vec<FormError>,
+    pub errors: Vec<RuleFileError>,
     /// Other faults of the rules.
     pub faults: Vec<Fault>,
 }
@@ -81,7 +81,7 @@ pub fn try_rules(folders: &[Folder]) -> Trial {
     let mut trial = Trial::default();
     for folder in folders {
         for (file, text) in &folder.rules {
-            let (rules, _) = form::read(file, text);
+            let (rules, _) = yaml_rules::read(file, text);
             let group = &*rules.group;
             if !folder.name.is_empty() && !group.is_empty() && folder.name != group.replacen('*', "_", 1) {
                 trial.faults.push(Fault::Folder { file: file.clone(), group: group.to_owned() });
@@ -98,7 +98,7 @@ pub fn try_rules(folders: &[Folder]) -> Trial {
     };
     let mut reached = FxHashSet::default();
     for (file, text) in folders.iter().flat_map(|folder| &folder.cases) {
-        let (cases, errors) = form::read_cases(file, text);
+        let (cases, errors) = yaml_rules::read_cases(file, text);
         trial.errors.extend(errors);
         let mut names = BTreeSet::new();
         for case in &cases {

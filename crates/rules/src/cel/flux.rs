@@ -12,9 +12,9 @@ use taffrail_object::json::Value;
 use taffrail_status::{ObjectContext, Status, Verdict};
 
 use super::{Answer, Ask, InvalidExpression, Names, Reader};
-use crate::form;
 use crate::layer::Origin;
 use crate::script::{CHILDREN, Judged, Script, ScriptKind, add_children, computed, computed_since, cut};
+use crate::yaml_rules;
 
 /// The field of `spec` of Kustomizations and HelmReleases that holds the expressions.
 const FIELD: &str = "healthCheckExprs";
@@ -193,7 +193,7 @@ impl<E> Checks<E> {
             && let Some(observed) = number("status", "observedGeneration")
             && generation != observed
         {
-            let verdict = Some(form::not_observed(object.kind(), generation, observed));
+            let verdict = Some(yaml_rules::not_observed(object.kind(), generation, observed));
             return Judged { verdict, ..Judged::default() };
         }
         let rule = |which: &str| format!("{}/cel/{}#{which}", origin.as_str(), check.name());
@@ -296,7 +296,7 @@ fn ask(
                 let is_current = *status == Status::Current;
                 let why = format!("'{}' holds", expression.written());
                 let message = if is_current { String::new() } else { why };
-                return form::verdict(*status, message, None, rule(which));
+                return yaml_rules::verdict(*status, message, None, rule(which));
             }
             Answer::Missing(why) | Answer::Fault(why) => cut(why),
         };
@@ -304,7 +304,7 @@ fn ask(
         return Verdict::new(Status::Unknown, message, rule(which));
     }
     let current = expressions.last().map(|(_, _, expression)| expression.written()).unwrap_or_default();
-    form::verdict(Status::InProgress, format!("'{current}' does not hold yet"), None, rule("none"))
+    yaml_rules::verdict(Status::InProgress, format!("'{current}' does not hold yet"), None, rule("none"))
 }
 
 impl Script for HealthChecks {

@@ -9,9 +9,9 @@ use taffrail_object::{Object, yaml};
 
 use super::layout::place;
 use super::{Action, Change, Customizations, LuaError, LuaProblem, Operation, volatile};
-use crate::form::{FormError, Problem};
 use crate::layer::Origin;
 use crate::trial::{FailedCase, Fault, Trial};
+use crate::yaml_rules::{Problem, RuleFileError};
 
 /// The time at which scripts are tested.
 const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
@@ -26,7 +26,7 @@ pub fn try_customizations(files: &[(String, String)]) -> Trial {
     for LuaError { script, line, problem } in scripts.errors() {
         let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
         let problem = Problem::Script(format!("{line}{problem}"));
-        trial.errors.push(FormError { file: script.clone(), kind: None, rule: None, problem });
+        trial.errors.push(RuleFileError { file: script.clone(), kind: None, rule: None, problem });
     }
     let mut tried = BTreeSet::new();
     for (&path, &text) in &files {
@@ -85,7 +85,7 @@ struct Tried<'t> {
 impl Tried<'_> {
     fn error(&mut self, problem: Problem) {
         let (file, kind) = (self.file.to_owned(), None);
-        self.trial.errors.push(FormError { file, kind, rule: None, problem });
+        self.trial.errors.push(RuleFileError { file, kind, rule: None, problem });
     }
 
     fn note(&mut self, name: String, outcome: Result<(), String>) {

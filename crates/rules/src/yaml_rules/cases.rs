@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Tree, json};
 use taffrail_object::{Object, yaml};
 use taffrail_status::{ObjectContext, Rules, Status, Verdict};
 
-use super::error::{FormError, Problem};
+use super::error::{Problem, RuleFileError};
 use super::read::span;
 use crate::set::RuleSet;
 
@@ -39,12 +39,12 @@ pub struct Case {
 }
 
 /// The cases of a file, and the errors in it.
-pub type Cases = (Vec<Case>, Vec<FormError>);
+pub type Cases = (Vec<Case>, Vec<RuleFileError>);
 
 /// Reads a file of cases, which is a list; returns the readable cases and the errors.
 pub fn read_cases(file: &str, text: &str) -> Cases {
     let (mut cases, mut errors) = (Vec::new(), Vec::new());
-    let fault = |rule, problem| FormError { file: file.to_owned(), kind: None, rule, problem };
+    let fault = |rule, problem| RuleFileError { file: file.to_owned(), kind: None, rule, problem };
     let list = match yaml::read_strict::<Tree>(text) {
         Ok(Tree::Array(list)) => list,
         Ok(Tree::Null) => Vec::new(),
