@@ -42,14 +42,14 @@ mod layer;
 mod library;
 #[cfg(feature = "lua")]
 pub mod lua;
+mod rule_tests;
 mod script;
 mod set;
-mod trial;
 pub mod yaml_rules;
 
 pub use layer::{Found, Layer, Origin, RuleErrors};
 #[cfg(feature = "lua")]
 pub use library::{shipped_action_names, shipped_actions};
+pub use rule_tests::{FailedCase, Fault, Folder, RuleTestReport, test_rules};
 pub use script::{Judged, Script, ScriptKind, computed};
 pub use set::{RuleSet, origin_of};
-pub use trial::{FailedCase, Fault, Folder, Trial, try_rules};

@@ -13,8 +13,8 @@ mod layout;
 mod libraries;
 mod machine;
 mod results;
+mod script_tests;
 mod syntax;
-mod trial;
 mod values;
 mod volatile;
 mod watch;
@@ -30,7 +30,7 @@ use taffrail_status::{ObjectContext, Status, Verdict};
 
 pub use error::{LuaError, LuaProblem};
 pub use results::{Action, Change, Health, HealthWord, Operation, Parameter};
-pub use trial::try_customizations;
+pub use script_tests::test_customizations;
 
 use layout::{Read, Scripts};
 use machine::{Code, Given, Machine, Returned};
