@@ -17,16 +17,16 @@ use crate::lua::Customizations;
 use crate::script::{Judged, Script, ScriptKind, computed, computed_since};
 
 /// The maximum number of objects whose rules are cached; the oldest are dropped first.
-const KEPT: usize = 4096;
+const MAX_CACHED_OBJECTS: usize = 4096;
 
 /// The maximum total length of the cached texts, in bytes.
-const KEPT_TEXT: usize = 64 << 20;
+const MAX_CACHED_BYTES: usize = 64 << 20;
 
 /// The maximum length of one object's rules, in bytes: no API server stores more.
-const LONGEST: usize = 2 << 20;
+const MAX_OBJECT_RULES_BYTES: usize = 2 << 20;
 
 /// The maximum number of dependencies for which the `readyExpr`s of one object are evaluated.
-const ASKED: usize = 20;
+const MAX_EVALUATED_DEPENDENCIES: usize = 20;
 
 /// Parses the health rules that objects of a cluster state, and caches them by their text.
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl Read {
         self.size += source.text.len();
         self.order.push_back(source.clone());
         self.lessons.insert(source, lesson);
-        while self.order.len() > KEPT || self.size > KEPT_TEXT {
+        while self.order.len() > MAX_CACHED_OBJECTS || self.size > MAX_CACHED_BYTES {
             let Some(first) = self.order.pop_front() else { break };
             self.size -= first.text.len();
             self.lessons.remove(&first);
@@ -149,7 +149,7 @@ impl ClusterRuleCache {
             Some(text) => text.to_vec(),
             None => serde_json::to_vec(&said.to_tree().ok()?).ok()?,
         };
-        if text.len() > LONGEST {
+        if text.len() > MAX_OBJECT_RULES_BYTES {
             return None;
         }
         let (home, namespace) = (teacher.home.to_owned(), object.namespace().into_owned());
@@ -171,7 +171,7 @@ impl ClusterRuleCache {
     }
 
     /// Lists the `readyExpr`s of a Flux object that do not hold for its dependencies, one message each; evaluates
-    /// at most [`ASKED`] dependencies.
+    /// at most [`MAX_EVALUATED_DEPENDENCIES`] dependencies.
     pub(crate) fn unmet_dependency(
         &self,
         object: &Object<'_>,
@@ -198,7 +198,9 @@ impl ClusterRuleCache {
         let mut own_took = computed_since(began);
         let mut unmet = Vec::new();
         let mut count = 0;
-        while let Some((dependency, text)) = asked.next_if(|_| count < ASKED && goes_on()) {
+        while let Some((dependency, text)) =
+            asked.next_if(|_| count < MAX_EVALUATED_DEPENDENCIES && goes_on())
+        {
             count += 1;
             let called = called(dependency);
             if !look.has_room(&teaching, dependency) {

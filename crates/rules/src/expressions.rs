@@ -10,10 +10,10 @@ use crate::cel::{Ask, InvalidExpression, Names, ReadExpression, Reading, check_s
 use crate::script::{computed, computed_since};
 
 /// The maximum number of cached expressions; the oldest are dropped first.
-const KEPT: usize = 4096;
+const MAX_CACHED: usize = 4096;
 
 /// The maximum total length of the cached texts, in bytes. A parsed expression takes some hundred times its text.
-const KEPT_TEXT: usize = 256 << 10;
+const MAX_CACHED_BYTES: usize = 256 << 10;
 
 /// Parses expressions and caches the results for as long as the rules live.
 pub(crate) struct Expressions {
@@ -70,7 +70,7 @@ impl Known {
         }
         self.size += written.text.len();
         self.order.push_back(written);
-        while self.order.len() > KEPT || self.size > KEPT_TEXT {
+        while self.order.len() > MAX_CACHED || self.size > MAX_CACHED_BYTES {
             let Some(first) = self.order.pop_front() else { break };
             self.size -= first.text.len();
             self.read.remove(&first);

@@ -11,7 +11,7 @@ use crate::script::{Script, ScriptKind};
 use crate::yaml_rules;
 
 /// The maximum nesting of matchers.
-const DEEPEST: usize = 8;
+const MAX_MATCHER_DEPTH: usize = 8;
 
 /// The API groups of Kubernetes whose kinds are not custom resources; its other groups end with `.k8s.io`.
 const BUILT_IN: [&str; 6] = ["", "apps", "autoscaling", "batch", "extensions", "policy"];
@@ -182,7 +182,7 @@ fn matchers(trees: &[Tree], depth: usize) -> Result<Vec<Matcher>, WaitRuleProble
 }
 
 fn matcher(tree: &Tree, depth: usize) -> Result<Matcher, WaitRuleProblem> {
-    if depth > DEEPEST {
+    if depth > MAX_MATCHER_DEPTH {
         return Err(WaitRuleProblem::TooDeep);
     }
     let mut members = tree.as_object().into_iter().flatten();

@@ -15,7 +15,7 @@ use crate::script::{Judged, Script, add_children};
 use crate::yaml_rules::{self, KindRules, Ruling};
 
 /// The time for which a custom resource without rules and without a status is in progress.
-const UNSEEN: SignedDuration = SignedDuration::from_mins(5);
+const FIRST_STATUS_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
 /// All rules in their order: the user's, the cluster's, the shipped ones, then [`Taffrail`].
 ///
@@ -142,7 +142,7 @@ impl RuleSet {
         if let Some(verdict) = of_scripts(Origin::Shipped) {
             return Ok(verdict);
         }
-        if expects_status && let Some(verdict) = yaml_rules::first_status(object, now, UNSEEN) {
+        if expects_status && let Some(verdict) = yaml_rules::first_status(object, now, FIRST_STATUS_TIMEOUT) {
             return Ok(verdict);
         }
         let verdict = Taffrail.judge(object, context, now)?;

@@ -10,7 +10,9 @@ use std::thread;
 use std::time::Duration;
 
 use taffrail_apps::wait;
-use taffrail_rules::cel::{Answer, Ask, InvalidExpression, Names, Program, Reading, STACK, check_size};
+use taffrail_rules::cel::{
+    Answer, Ask, InvalidExpression, Names, Program, REQUIRED_STACK, Reading, check_size,
+};
 use taffrail_rules::computed;
 
 /// How long reading an expression, or evaluating it once, may take. Either takes milliseconds at most; a machine that is busy may
@@ -147,7 +149,7 @@ type Job = Box<dyn FnOnce() + Send>;
 fn start() -> std::io::Result<Sender<Job>> {
     let (jobs, todo) = channel::<Job>();
     let work = move || todo.into_iter().for_each(|job| job());
-    thread::Builder::new().name("cel".to_owned()).stack_size(STACK).spawn(work)?;
+    thread::Builder::new().name("cel".to_owned()).stack_size(REQUIRED_STACK).spawn(work)?;
     Ok(jobs)
 }
 
@@ -174,7 +176,7 @@ impl wait::Expression for Expression {
 mod tests {
     use serde_json::json;
     use taffrail_apps::wait::{Answer, Expression as _};
-    use taffrail_rules::cel::{LONGEST, OPENINGS, OPERATORS};
+    use taffrail_rules::cel::{MAX_LENGTH, MAX_OPENINGS, MAX_OPERATORS};
 
     use super::*;
 
@@ -261,14 +263,14 @@ mod tests {
     #[test]
     fn the_deepest_expressions_let_through_do_no_harm() {
         let long = |before: &str, unit: &str, behind: &str| {
-            let most = (LONGEST - before.len() - behind.len()) / unit.len();
+            let most = (MAX_LENGTH - before.len() - behind.len()) / unit.len();
             // Those with more of them are not let through.
             let is_operator = unit.contains(['!', '-', '+', '<', '|', '&']);
-            let times = if is_operator { most.min(OPERATORS / 2) } else { most };
+            let times = if is_operator { most.min(MAX_OPERATORS / 2) } else { most };
             format!("{before}{}{behind}", unit.repeat(times))
         };
         let nested = |open: &str, close: &str| {
-            let times = OPENINGS / open.chars().filter(|it| "([{?".contains(*it)).count();
+            let times = MAX_OPENINGS / open.chars().filter(|it| "([{?".contains(*it)).count();
             format!("{}object.a{}", open.repeat(times), close.repeat(times))
         };
         for text in [
@@ -283,8 +285,8 @@ mod tests {
             nested("object.a ? 1 : ", ""),
             nested("!(", ")"),
             nested("-(", ")"),
-            "(".repeat(OPENINGS),
-            "(".repeat(OPENINGS + 1),
+            "(".repeat(MAX_OPENINGS),
+            "(".repeat(MAX_OPENINGS + 1),
             long("object", ".a", ""),
             long("", "!", "object.a"),
             long("", "-", "1 == 1"),

@@ -110,14 +110,14 @@ pub fn content(name: &str, file: &str) -> Result<String> {
 }
 
 /// The time for which an unused program is kept: other checkouts have other states of the sources.
-const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const UNUSED_PEER_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Marks a program as used. If that fails, it will be rebuilt some day.
 fn touch(program: &Path) {
     let _ = File::open(program).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// Deletes programs from other states of the sources that were not used for [`KEPT`].
+/// Deletes programs from other states of the sources that were not used for [`UNUSED_PEER_TTL`].
 fn forget_old(folder: &Path, name: &str) {
     let ours = |file: &Path| {
         let file = file.file_name().and_then(|file| file.to_str()).unwrap_or_default();
@@ -126,7 +126,7 @@ fn forget_old(folder: &Path, name: &str) {
     };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let used = entry.metadata().and_then(|metadata| metadata.modified());
-        let old = used.is_ok_and(|used| used.elapsed().is_ok_and(|age| age > KEPT));
+        let old = used.is_ok_and(|used| used.elapsed().is_ok_and(|age| age > UNUSED_PEER_TTL));
         if old && ours(&entry.path()) {
             // A failure only wastes disk space.
             let _ = fs::remove_file(entry.path());

@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 /// The maximum time that [`Server::until`] waits: enough for a busy machine; a test that passes never waits that long.
-const PATIENCE: Duration = Duration::from_secs(45);
+const MAX_WAIT: Duration = Duration::from_secs(45);
 
 /// The server's reaction to a request.
 pub enum Reply {
@@ -289,7 +289,7 @@ impl Server {
     /// If it does not within 45 s.
     #[track_caller]
     pub fn until(&self, holds: impl Fn(&Traffic) -> bool) {
-        let waited = self.board.moved.wait_timeout_while(self.board.lock(), PATIENCE, |it| !holds(it));
+        let waited = self.board.moved.wait_timeout_while(self.board.lock(), MAX_WAIT, |it| !holds(it));
         let (traffic, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         let found = timeout.timed_out().then(|| format!("{traffic:#?}"));
         // The server must be able to continue.

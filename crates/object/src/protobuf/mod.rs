@@ -20,7 +20,7 @@ use crate::json::{Parser, write_string};
 const MAGIC: &[u8] = b"k8s\0";
 
 /// The maximum nesting of messages: deeper than any object, and harmless to the stack.
-const DEEPEST: usize = 64;
+const MAX_MESSAGE_DEPTH: usize = 64;
 
 /// The reasons a message cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -65,7 +65,7 @@ pub fn write_json(body: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), 
     write_string(&envelope.api_version, out);
     out.extend_from_slice(b",\"kind\":");
     write_string(&envelope.kind, out);
-    let mut writer = Writer { out, extent, depth: DEEPEST };
+    let mut writer = Writer { out, extent, depth: MAX_MESSAGE_DEPTH };
     writer.members(envelope.raw, known, &mut false).ok_or(ProtobufError::Malformed)?;
     out.push(b'}');
     Ok(())

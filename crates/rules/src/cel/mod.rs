@@ -12,7 +12,8 @@ use std::time::Duration;
 pub(crate) use flux::Checks;
 pub use flux::{HealthCheckError, HealthCheckProblem, HealthChecks, ReadyExpr};
 pub use program::{
-    Answer, InvalidExpression, LONGEST, Names, OPENINGS, OPERATORS, Program, STACK, check_size,
+    Answer, InvalidExpression, MAX_LENGTH, MAX_OPENINGS, MAX_OPERATORS, Names, Program, REQUIRED_STACK,
+    check_size,
 };
 
 /// An expression that the caller's evaluator answers in bounded time.

@@ -2,7 +2,7 @@
 //!
 //! The interpreter recurses while it parses and evaluates, and has no limits. So size and nesting are bounded
 //! before it sees an expression, and the cost of an evaluation is bounded by [`budget`]. The caller must provide a deep
-//! stack ([`STACK`]).
+//! stack ([`REQUIRED_STACK`]).
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -14,25 +14,25 @@ use cel::{Context, Env, ExecutionError, ParseErrors, Value};
 use super::budget;
 
 /// The maximum length of an expression, in bytes.
-pub const LONGEST: usize = 2048;
+pub const MAX_LENGTH: usize = 2048;
 
 /// The maximum number of characters that may open another level: brackets, and the question mark of `a ? b : c`.
-pub const OPENINGS: usize = 64;
+pub const MAX_OPENINGS: usize = 64;
 
 /// The maximum number of operators, such as `+` and `&&`: each is a level too.
-pub const OPERATORS: usize = 256;
+pub const MAX_OPERATORS: usize = 256;
 
 /// The stack that the deepest expression within the bounds needs, in bytes; unused stack costs nothing.
-pub const STACK: usize = 64 << 20;
+pub const REQUIRED_STACK: usize = 64 << 20;
 
 /// The maximum length of a value in a message, in characters.
-const TOLD: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 
 /// The name by which an expression refers to the object.
-const OBJECT: &str = "object";
+const OBJECT_NAME: &str = "object";
 
 /// The names that CEL itself defines.
-const OWN: [&str; 12] = [
+const CEL_NAMES: [&str; 12] = [
     "bool",
     "bytes",
     "double",
@@ -51,14 +51,14 @@ const OWN: [&str; 12] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidExpression {
-    /// A text of more than [`LONGEST`] bytes.
-    #[error("it is longer than {LONGEST} bytes")]
+    /// A text of more than [`MAX_LENGTH`] bytes.
+    #[error("it is longer than {MAX_LENGTH} bytes")]
     TooLong,
-    /// More than [`OPENINGS`] brackets and question marks.
-    #[error("it has more than {OPENINGS} brackets and question marks")]
+    /// More than [`MAX_OPENINGS`] brackets and question marks.
+    #[error("it has more than {MAX_OPENINGS} brackets and question marks")]
     TooDeep,
-    /// More than [`OPERATORS`] operators.
-    #[error("it has more than {OPERATORS} operators")]
+    /// More than [`MAX_OPERATORS`] operators.
+    #[error("it has more than {MAX_OPERATORS} operators")]
     TooManyOperators,
     /// A syntax error.
     #[error("{message} (line {line}, column {column})")]
@@ -147,7 +147,7 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
-    /// Parses an expression. The caller needs a stack of [`STACK`] bytes.
+    /// Parses an expression. The caller needs a stack of [`REQUIRED_STACK`] bytes.
     ///
     /// # Errors
     ///
@@ -170,7 +170,7 @@ impl Program {
         self.asks_for_metadata_only
     }
 
-    /// Evaluates the expression with these variables. The caller needs a stack of [`STACK`] bytes. An evaluation
+    /// Evaluates the expression with these variables. The caller needs a stack of [`REQUIRED_STACK`] bytes. An evaluation
     /// that exceeds its budget is a fault.
     pub fn ask(&self, variables: &[(&str, &serde_json::Value)]) -> Answer {
         let mut context = Context::with_env(Arc::clone(&self.env));
@@ -238,14 +238,14 @@ fn operators(text: &str) -> usize {
 ///
 /// If it exceeds one of them.
 pub fn check_size(text: &str) -> Result<(), InvalidExpression> {
-    if text.len() > LONGEST {
+    if text.len() > MAX_LENGTH {
         return Err(InvalidExpression::TooLong);
     }
     // Brackets inside strings count as well: only the parser could tell them apart.
-    if text.chars().filter(|it| matches!(it, '(' | '[' | '{' | '?')).count() > OPENINGS {
+    if text.chars().filter(|it| matches!(it, '(' | '[' | '{' | '?')).count() > MAX_OPENINGS {
         return Err(InvalidExpression::TooDeep);
     }
-    if operators(text) > OPERATORS {
+    if operators(text) > MAX_OPERATORS {
         return Err(InvalidExpression::TooManyOperators);
     }
     Ok(())
@@ -280,7 +280,7 @@ fn value(tree: &serde_json::Value) -> Value {
 }
 
 fn short(text: &str) -> String {
-    match text.char_indices().nth(TOLD) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -312,14 +312,16 @@ impl Used {
                 }
                 match name {
                     // The object as a whole: any field of it may be read.
-                    OBJECT if self.names == Names::Object => self.asks_for_more = true,
-                    _ if name.starts_with('@') || OWN.contains(&name) || self.names.knows(name) => {}
+                    OBJECT_NAME if self.names == Names::Object => self.asks_for_more = true,
+                    _ if name.starts_with('@') || CEL_NAMES.contains(&name) || self.names.knows(name) => {}
                     _ => drop(self.unknown.get_or_insert_with(|| short(name))),
                 }
             }
             Expr::Select(select) => match &select.operand.expr {
                 Expr::Ident(name)
-                    if self.names == Names::Object && name == OBJECT && !bound.contains(&OBJECT) =>
+                    if self.names == Names::Object
+                        && name == OBJECT_NAME
+                        && !bound.contains(&OBJECT_NAME) =>
                 {
                     self.asks_for_more |= !matches!(&*select.field, "apiVersion" | "kind" | "metadata");
                 }

@@ -13,7 +13,7 @@ use crate::set::RuleSet;
 const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
 /// The age of an object unless its case states another.
-const AGE: SignedDuration = SignedDuration::from_hours(1);
+const DEFAULT_AGE: SignedDuration = SignedDuration::from_hours(1);
 
 const KEYS: [&str; 8] = ["kind", "name", "object", "children", "status", "message", "suspended", "age"];
 
@@ -91,7 +91,7 @@ fn case(mut tree: Map<String, Tree>) -> Result<Case, Problem> {
         }
     };
     let age = match text("age")? {
-        None => AGE,
+        None => DEFAULT_AGE,
         Some(text) => span(&text).ok_or_else(|| Problem::WrongType {
             key: "age".to_owned(),
             expected: "a span of time such as 30s, 5m or 1h",

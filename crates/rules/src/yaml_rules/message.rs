@@ -9,7 +9,7 @@ use super::path::{self, Path, PathError, Start};
 use super::test::{Found, Row};
 
 /// The maximum length of one inserted value, in bytes; the rest is left out.
-const LONGEST: usize = 4096;
+const MAX_INSERTED_BYTES: usize = 4096;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Message {
@@ -162,7 +162,11 @@ fn write(path: &Path, object: Value<'_>, found: &Found<'_>, out: &mut String) {
             out.push_str(", ");
         }
         out.push_str(&text);
-        if out.len() - start > LONGEST { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if out.len() - start > MAX_INSERTED_BYTES {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let _ = path.visit(from, &mut |value| match value.kind() {
         Kind::Array => value.items().into_iter().flatten().try_for_each(&mut add),

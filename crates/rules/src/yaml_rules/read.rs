@@ -17,10 +17,10 @@ use super::test::{
 use super::{Branch, GroupRules, KindRules};
 
 /// The maximum nesting of tests.
-const DEEPEST: usize = 8;
+const MAX_TEST_DEPTH: usize = 8;
 
 /// The time for which an object without a status is in progress, unless a file states another.
-const UNSEEN: SignedDuration = SignedDuration::from_mins(5);
+const FIRST_STATUS_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
 const STATUSES: &str = "Current, InProgress, Failed, Unknown";
 const CONDITION_STATUSES: &str = "\"True\", \"False\", \"Unknown\"";
@@ -141,7 +141,7 @@ impl Reader<'_> {
         let unseen = match self.text(tree, "unseen") {
             Some("none") => None,
             Some(text) => Some(self.span("unseen", text)?),
-            None => Some(UNSEEN),
+            None => Some(FIRST_STATUS_TIMEOUT),
         };
         let branches = match tree.get("rules") {
             Some(Tree::Array(branches)) if !branches.is_empty() => branches,
@@ -212,7 +212,7 @@ impl Reader<'_> {
 
     /// Reads the tests of a map, all of which must hold.
     fn tests(&mut self, tree: &Keys, own: &[&'static str], depth: usize) -> Option<Vec<Test>> {
-        if depth > DEEPEST {
+        if depth > MAX_TEST_DEPTH {
             self.tell(Problem::TooDeep);
             return None;
         }
