@@ -28,7 +28,7 @@ const MAX_OBJECT_RULES_BYTES: usize = 2 << 20;
 /// The maximum number of dependencies for which the `readyExpr`s of one object are evaluated.
 const MAX_EVALUATED_DEPENDENCIES: usize = 20;
 
-/// Parses the health rules that objects of a cluster state, and caches them by their text.
+/// The parser and cache of the health rules that objects of a cluster state.
 #[derive(Debug)]
 pub(crate) struct ClusterRuleCache {
     expressions: Expressions,

@@ -15,7 +15,7 @@ const MAX_CACHED: usize = 4096;
 /// The maximum total length of the cached texts, in bytes. A parsed expression takes some hundred times its text.
 const MAX_CACHED_BYTES: usize = 256 << 10;
 
-/// Parses expressions and caches the results for as long as the rules live.
+/// The parser and cache of expressions; the cache lives as long as the rules.
 pub(crate) struct Expressions {
     reader: ReadExpression,
     known: Mutex<Known>,

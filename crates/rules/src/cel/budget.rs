@@ -77,7 +77,7 @@ pub(super) fn open() {
     ACCOUNT.set(Account { left: BUDGET_UNITS, is_overdrawn: false });
 }
 
-/// True if the evaluation wanted to spend more than its budget; its result must then be discarded.
+/// Returns true if the evaluation wanted to spend more than its budget; its result must then be discarded.
 pub(super) fn is_overdrawn() -> bool {
     ACCOUNT.get().is_overdrawn
 }

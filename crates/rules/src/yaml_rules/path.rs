@@ -49,7 +49,7 @@ pub enum PathError {
     /// A bracket with something else than `*`, an index or a quoted key: `[*]`, `[2]`, `['key']`.
     #[error("in brackets stand '*', a number or a 'key' in quotes")]
     Bracket,
-    /// More than [`MAX_STEPS`] steps.
+    /// More than 32 steps.
     #[error("it has more than {MAX_STEPS} steps")]
     TooLong,
 }

@@ -238,7 +238,7 @@ impl Api {
     }
 }
 
-/// Returns a custom resource for a test.
+/// A custom resource for a test.
 pub(crate) struct Widgets {
     pub(crate) group: String,
     pub(crate) name: String,
