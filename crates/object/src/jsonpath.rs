@@ -57,7 +57,6 @@ impl JsonPath {
     /// Finds the values at the path, `null` too.
     ///
     /// # Errors
-    ///
     /// If the path cannot be followed.
     pub fn find<'t>(&self, tree: &'t Value) -> Result<Vec<&'t Value>, JsonPathError> {
         let found =

@@ -322,7 +322,6 @@ impl Heard<'_> {
     /// Returns true if all expressions are valid. Parses the rest of them first.
     ///
     /// # Errors
-    ///
     /// The reason they may not be parsed in this look.
     fn are_valid(&self, checks: &Checks<String>, state: &Mutex<State>) -> Result<bool, String> {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);

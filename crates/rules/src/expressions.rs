@@ -86,7 +86,6 @@ impl Expressions {
     /// Returns the parsed expression from the cache, or parses it and charges `author` for the time.
     ///
     /// # Errors
-    ///
     /// If the expression is invalid, or the author's namespace has used up its parsing time in this look.
     pub(crate) fn read(&self, text: &str, names: Names, author: Author<'_>) -> Result<Arc<dyn Ask>, Unread> {
         check_size(text).map_err(Unread::Invalid)?;

@@ -95,7 +95,6 @@ impl WaitRules {
     /// Reads the `waitRules` of a kapp configuration; returns `None` if it has none.
     ///
     /// # Errors
-    ///
     /// If any of them cannot be used.
     pub fn of_config(origin: Origin, config: &Tree) -> Result<Option<WaitRules>, WaitRuleError> {
         let Some(list) = config.get("waitRules").and_then(Tree::as_array) else { return Ok(None) };

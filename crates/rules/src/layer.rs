@@ -122,7 +122,6 @@ impl Layer {
     /// Reads files of rules, given as pairs of name and text.
     ///
     /// # Errors
-    ///
     /// All errors in the files.
     pub fn read<'t>(
         origin: Origin,

@@ -24,7 +24,6 @@ pub fn can_build() -> bool {
 /// Returns the reason the peer called `name` is neither cached nor can be built; `None` if it is available.
 ///
 /// # Errors
-///
 /// If its sources cannot be read.
 pub fn unavailable(name: &str) -> Result<Option<String>> {
     if place(name)?.is_file() || can_build() {
@@ -36,7 +35,6 @@ pub fn unavailable(name: &str) -> Result<Option<String>> {
 /// Builds the peer called `name`, unless it is cached, and returns its path.
 ///
 /// # Errors
-///
 /// If Go is missing, or the program does not compile.
 pub fn build(name: &str) -> Result<PathBuf> {
     let target = place(name)?;
@@ -99,7 +97,6 @@ fn place(name: &str) -> Result<PathBuf> {
 /// Returns a hash of one file of the peer called `name`, as a cache key for its results.
 ///
 /// # Errors
-///
 /// If it cannot be read.
 pub fn content(name: &str, file: &str) -> Result<String> {
     let path = source(name).join(file);

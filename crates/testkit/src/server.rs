@@ -209,7 +209,6 @@ impl Server {
     /// Starts a server for HTTP.
     ///
     /// # Panics
-    ///
     /// If no port is free.
     pub fn start(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Server {
         Server::serve(None, Duration::ZERO, Arc::new(script))
@@ -218,7 +217,6 @@ impl Server {
     /// Starts a server for HTTPS; each answer takes `delay`.
     ///
     /// # Panics
-    ///
     /// If no port is free.
     pub fn start_tls(
         tls: rustls::ServerConfig,
@@ -231,7 +229,6 @@ impl Server {
     /// Starts a server that accepts connections and never answers.
     ///
     /// # Panics
-    ///
     /// If no port is free.
     pub fn hanging() -> Server {
         Server::start(|_| Reply::Silence)
@@ -285,7 +282,6 @@ impl Server {
     /// Waits until `holds` returns true for the traffic.
     ///
     /// # Panics
-    ///
     /// If it does not within 45 s.
     #[track_caller]
     pub fn until(&self, holds: impl Fn(&Traffic) -> bool) {

@@ -51,7 +51,6 @@ pub enum Extent {
 /// Appends the object in `body` to `out`, as JSON.
 ///
 /// # Errors
-///
 /// If it cannot be read; `out` then has incomplete text behind its former end.
 pub fn write_json(body: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), ProtobufError> {
     let envelope = Envelope::read(body).ok_or(ProtobufError::Malformed)?;
@@ -74,7 +73,6 @@ pub fn write_json(body: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), 
 /// Appends a watch event to `out`, as a line of JSON without a line end.
 ///
 /// # Errors
-///
 /// As in [`write_json`].
 pub fn write_event(frame: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), ProtobufError> {
     let (mut name, mut object): (&[u8], &[u8]) = (&[], &[]);

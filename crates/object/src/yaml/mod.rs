@@ -48,7 +48,6 @@ fn first_line(message: &str) -> String {
 /// Reads one document as Go does.
 ///
 /// # Errors
-///
 /// If the text is not YAML, has another shape, or is an alias bomb.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     read_by(text, options(text.len(), MAX_REPLAYED))
@@ -57,7 +56,6 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
 /// Reads one document as Go does, but refuses aliases, so that each byte is read once.
 ///
 /// # Errors
-///
 /// As in [`read`], and if the text has an alias.
 pub fn read_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     let mut options = options(text.len(), 0);
@@ -70,7 +68,6 @@ pub fn read_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlEr
 /// Reads one document as Go does, but refuses aliases that repeat more than people write.
 ///
 /// # Errors
-///
 /// As in [`read`], and if aliases repeat too much.
 pub fn read_with_few_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     read_by(text, options(text.len(), MAX_REPLAYED_BY_PEOPLE))
@@ -84,7 +81,6 @@ fn read_by<T: DeserializeOwned>(text: &str, options: Options) -> Result<T, YamlE
 /// is ignored.
 ///
 /// # Errors
-///
 /// As in [`read`].
 pub fn read_first<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     first::read(text, &options(text.len(), MAX_REPLAYED))
@@ -93,7 +89,6 @@ pub fn read_first<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
 /// Reads all documents of a text as Go does; skips empty ones.
 ///
 /// # Errors
-///
 /// As in [`read`], for any document.
 pub fn read_all<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
     let options = options(text.len(), MAX_REPLAYED);
@@ -104,7 +99,6 @@ pub fn read_all<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
 /// `010` is ten.
 ///
 /// # Errors
-///
 /// If the text is not YAML, has another shape, or is an alias bomb.
 pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     let strict = serde_saphyr::options! {
@@ -123,7 +117,6 @@ pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
 /// out, so that one deep object of a list, which a server accepts, does not affect the others.
 ///
 /// # Errors
-///
 /// If the text is not YAML, or an alias bomb.
 pub fn read_tree(text: &str) -> Result<Document, YamlError> {
     tree::read(text, &mut 0)

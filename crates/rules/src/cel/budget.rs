@@ -85,7 +85,6 @@ pub(super) fn is_overdrawn() -> bool {
 /// Declares the counting functions in an environment.
 ///
 /// # Errors
-///
 /// If the environment already has functions of these names.
 pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload(RESULT, RESULT, vec![DYN_TYPE], |arguments| {
@@ -112,7 +111,6 @@ fn only<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Execut
 /// Charges for a function's argument and returns it.
 ///
 /// # Errors
-///
 /// If the budget is spent.
 fn paid<'b, 'v>(
     arguments: Vec<CowVal<'b, 'v>>,

@@ -96,7 +96,6 @@ impl HealthChecks {
     /// Reads the expressions of a Kustomization or HelmRelease; returns `None` if it has none.
     ///
     /// # Errors
-    ///
     /// If any entry is invalid: Flux then refuses all of them, and so does this.
     pub fn of_object(
         origin: Origin,
@@ -112,7 +111,6 @@ impl HealthChecks {
     /// Reads a list of entries of `healthCheckExprs`.
     ///
     /// # Errors
-    ///
     /// If any entry is invalid.
     pub fn read(origin: Origin, list: &[Tree], reader: Reader<'_>) -> Result<HealthChecks, HealthCheckError> {
         let checks = Checks::read(list, &|text| reader(text, Names::Fields).map(Arc::from))?;
@@ -130,7 +128,6 @@ impl Checks<String> {
     /// Takes the expressions of a Kustomization or HelmRelease without parsing them; returns `None` if it has none.
     ///
     /// # Errors
-    ///
     /// If an entry has the wrong shape.
     pub(crate) fn written(object: &Tree) -> Result<Option<Checks<String>>, HealthCheckError> {
         listed(object).map(|list| Checks::read(list, &|text| Ok(text.to_owned()))).transpose()
@@ -337,7 +334,6 @@ impl ReadyExpr {
     /// Parses a `readyExpr`.
     ///
     /// # Errors
-    ///
     /// If it is not an expression, or uses other names than `self` and `dep`.
     pub fn read(text: &str, reader: Reader<'_>) -> Result<ReadyExpr, InvalidExpression> {
         reader(text, Names::SelfAndDependency).map(|expression| ReadyExpr(Arc::from(expression)))

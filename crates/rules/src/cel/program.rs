@@ -150,7 +150,6 @@ impl Program {
     /// Parses an expression. The caller needs a stack of [`REQUIRED_STACK`] bytes.
     ///
     /// # Errors
-    ///
     /// If the text is not an expression, or exceeds a limit.
     pub fn read(text: &str, names: Names) -> Result<Program, InvalidExpression> {
         check_size(text)?;
@@ -235,7 +234,6 @@ fn operators(text: &str) -> usize {
 /// Checks an expression against the limits of length, brackets and operators.
 ///
 /// # Errors
-///
 /// If it exceeds one of them.
 pub fn check_size(text: &str) -> Result<(), InvalidExpression> {
     if text.len() > MAX_LENGTH {

@@ -73,7 +73,6 @@ impl Code {
     /// Compiles a script.
     ///
     /// # Errors
-    ///
     /// If it is too long, or is not Lua.
     pub(super) fn read(name: &str, text: &str) -> Result<Code, LuaError> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
@@ -138,7 +137,6 @@ impl Machine {
     /// Runs a script on an object.
     ///
     /// # Errors
-    ///
     /// If it fails, exceeds its budget, or returns a table that is not JSON.
     pub(super) fn run(&self, code: &Code, given: Given<'_>, now: Timestamp) -> Result<Returned, LuaError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();

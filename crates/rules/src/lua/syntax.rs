@@ -41,7 +41,6 @@ impl Jump {
 /// Translates a script; each line keeps its number.
 ///
 /// # Errors
-///
 /// If a jump leads elsewhere than to the end of the body of the innermost loop around it, or there are too many jumps.
 pub(super) fn to_luau(text: &str) -> Result<Cow<'_, str>, Jump> {
     if !text.contains("goto") && !text.contains("::") {

@@ -113,7 +113,6 @@ impl Case {
     /// Judges the object of the case by the rules.
     ///
     /// # Errors
-    ///
     /// If it is not a valid object, or of another kind than the case: the reason, for people.
     pub fn judge(&self, rules: &RuleSet) -> Result<Verdict, String> {
         let mut tree = self.object.clone();

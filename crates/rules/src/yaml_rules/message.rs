@@ -49,7 +49,6 @@ impl Message {
     /// Parses a template.
     ///
     /// # Errors
-    ///
     /// If a brace is not closed, or the text in braces is not a path or names a condition that no test finds.
     pub(super) fn read(text: &str, has_condition: bool) -> Result<Message, MessageError> {
         Ok(Message::Template(read(text, has_condition)?))
@@ -94,7 +93,6 @@ impl Message {
 /// Splits a template into text and placeholders.
 ///
 /// # Errors
-///
 /// If a brace is not closed, or the text in braces is not a path or names a condition that no test finds.
 pub(super) fn read(text: &str, has_condition: bool) -> Result<Box<[Piece]>, MessageError> {
     let mut pieces = Vec::new();

@@ -70,7 +70,6 @@ impl Path {
     /// Parses a path.
     ///
     /// # Errors
-    ///
     /// If the text is not a path.
     pub(super) fn read(text: &str) -> Result<Path, PathError> {
         let (start, mut rest) = match text.as_bytes() {
