@@ -1,8 +1,8 @@
-//! Agreement: whose does an object say that it is?
+//! Agreement between a claim and the marks that an object carries.
 //!
-//! Whoever may write into one namespace can list any object in an inventory there. So a claim counts in full in the namespace
-//! and cluster of whoever makes it, where marks could be set as well, and elsewhere where the object carries the mark that the
-//! tool writes for that app.
+//! An author who may write into one namespace can list any object in an inventory there. So a claim counts in
+//! full in the namespace and cluster of its author, who could set marks there as well, and elsewhere only
+//! where the object carries the mark that the tool writes for that app.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -11,16 +11,17 @@ use std::fmt;
 use std::rc::Rc;
 
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::Presence;
 
 use crate::delivery::ObjectKeys;
 use crate::identity::Delivery;
 
-/// The label by which Argo CD tracks objects that carry no tracking id, unless it is told to take another one.
+/// The label by which Argo CD tracks objects without a tracking id, unless it is configured to use another
+/// one.
 pub(crate) const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 
-/// The namespace of the RootSyncs that Config Sync hears.
+/// The only namespace in which Config Sync reads RootSyncs.
 pub(crate) const CONFIG_SYNC: &str = "config-management-system";
 
 /// The length to which Argo CD cuts names in labels.
@@ -34,7 +35,7 @@ const FLUX_LABELS: [&str; 4] = [
     "helm.toolkit.fluxcd.io/name",
 ];
 
-/// The annotations by which other tools do.
+/// The annotations by which other tools mark objects.
 const TOOL_ANNOTATIONS: [&str; 6] = [
     "meta.helm.sh/release-name",
     "meta.helm.sh/release-namespace",
@@ -44,23 +45,23 @@ const TOOL_ANNOTATIONS: [&str; 6] = [
     "taffrail.dev/set",
 ];
 
-/// What a mark is written by.
+/// The tool and the field that a mark is written by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Tool {
     Kustomization,
     HelmRelease,
     Helm,
-    /// Of Helm, where helm-controller cut the name of the release: this is the part that stays.
+    /// Helm, where helm-controller cut the name of the release: the mark holds only the part that stays.
     HelmCut,
     Tracking,
-    /// A label, by its key.
+    /// A tracking label of Argo CD, by its key.
     Label(String),
     Inventory,
     Manager,
     Set,
 }
 
-/// The words by which an object names an app, or an app is named.
+/// A mark: the label or annotation by which an object names the app that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Mark {
     tool: Tool,
@@ -74,27 +75,29 @@ impl Mark {
         Mark { tool, namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
-    /// What kustomize-controller writes for a Kustomization.
+    /// Returns the mark that kustomize-controller writes for a Kustomization.
     pub(crate) fn of_kustomization(namespace: &str, name: &str) -> Mark {
         Mark::new(Tool::Kustomization, namespace, name)
     }
 
-    /// What helm-controller writes for a HelmRelease.
+    /// Returns the mark that helm-controller writes for a HelmRelease.
     pub(crate) fn of_helm_release(namespace: &str, name: &str) -> Mark {
         Mark::new(Tool::HelmRelease, namespace, name)
     }
 
-    /// What Helm writes for a release.
+    /// Returns the mark that Helm writes for a release.
     pub(crate) fn of_release(namespace: &str, name: &str) -> Mark {
         Mark::new(Tool::Helm, namespace, name)
     }
 
-    /// What Helm writes for a release of which the start of the name is known, and that it was cut there.
+    /// Returns the mark that Helm writes for a release whose name was cut, of which only the start is known.
     pub(crate) fn of_cut_release(namespace: &str, kept: &str) -> Mark {
         Mark::new(Tool::HelmCut, namespace, kept)
     }
 
-    /// What Argo CD writes for an Application. Outside of its own namespace it names that of the Application too.
+    /// Returns the marks that Argo CD writes for an Application, with `label` as its tracking label.
+    ///
+    /// For an Application outside of Argo CD's own namespace (`is_elsewhere`) they name its namespace too.
     pub(crate) fn of_application(namespace: &str, name: &str, is_elsewhere: bool, label: &str) -> Vec<Mark> {
         let with_namespace = format!("{namespace}_{name}");
         let names = if is_elsewhere { vec![with_namespace] } else { vec![name.to_owned(), with_namespace] };
@@ -105,12 +108,12 @@ impl Mark {
         names.iter().flat_map(both).collect()
     }
 
-    /// What kpt writes on the objects of an inventory.
+    /// Returns the mark that kpt writes on the objects of an inventory; `None` for an empty id.
     pub(crate) fn of_inventory(id: &str) -> Option<Mark> {
         (!id.is_empty()).then(|| Mark::new(Tool::Inventory, "", id))
     }
 
-    /// What Config Sync writes for a RootSync or RepoSync.
+    /// Returns the marks that Config Sync writes for a RootSync or RepoSync.
     pub(crate) fn of_sync(kind: &str, namespace: &str, name: &str) -> Vec<Mark> {
         let manager = match (kind, name) {
             ("RootSync", _) if namespace != CONFIG_SYNC => None,
@@ -123,8 +126,9 @@ impl Mark {
         manager.into_iter().chain(Mark::of_inventory(&format!("{namespace}_{name}"))).collect()
     }
 
-    /// The marks that `object` carries, the strongest first; of labels by which Argo CD tracks those of `labels`.
-    pub(crate) fn all(key: &ObjectKey, object: &Object<'_>, labels: &[&str]) -> Vec<Mark> {
+    /// Returns the marks that `object` carries, the strongest first. `labels` are the label keys by which
+    /// Argo CD may track.
+    pub(crate) fn all(key: ObjectKeyRef<'_>, object: &Object<'_>, labels: &[&str]) -> Vec<Mark> {
         let Some(metadata) = object.at(&["metadata"]) else { return Vec::new() };
         let [own_labels, annotations] = metadata.pick(["labels", "annotations"]);
         let [of_kustomization, kustomization, of_helm_release, helm_release] = words(own_labels, FLUX_LABELS);
@@ -157,33 +161,35 @@ impl Mark {
         marks
     }
 
-    /// The release that a hook of Helm seems to be of: hooks carry no mark of their own.
-    pub(crate) fn of_hook(key: &ObjectKey, object: &Object<'_>) -> Option<Mark> {
+    /// Returns the mark of the release that a Helm hook seems to belong to: hooks carry no mark of their own.
+    pub(crate) fn of_hook(key: ObjectKeyRef<'_>, object: &Object<'_>) -> Option<Mark> {
         let metadata = object.at(&["metadata"])?;
         let [labels, annotations] = metadata.pick(["labels", "annotations"]);
         let is_hook = word(annotations, "helm.sh/hook").is_some()
             && word(labels, "app.kubernetes.io/managed-by").is_some_and(|by| by == "Helm");
         let release = word(labels, INSTANCE_LABEL).filter(|_| is_hook)?;
-        Some(Mark::of_release(&key.namespace, &release))
+        Some(Mark::of_release(key.namespace, &release))
     }
 
-    /// Returns true if helm-controller writes it for a HelmRelease.
+    /// Returns true if helm-controller writes this mark for a HelmRelease.
     pub(crate) fn is_of_helm_release(&self) -> bool {
         self.tool == Tool::HelmRelease
     }
 
-    /// Whether it is a label by which Argo CD tracks: several tools write such, and people.
+    /// Returns true for a tracking label of Argo CD, which other tools and users write as well.
     pub(crate) fn is_label(&self) -> bool {
         matches!(self.tool, Tool::Label(_))
     }
 
-    /// Whether it says by itself, and not only by a label of everybody's, which tool has written it.
+    /// Returns true if the mark itself proves which tool wrote it, unlike a label that anybody may use.
     pub(crate) fn is_written_by_tool(&self) -> bool {
         !matches!(self.tool, Tool::Label(_) | Tool::HelmCut)
     }
 
-    /// Whether an app of `namespace` has it because it is there and because of its own name, and not because whoever wrote the
-    /// app chose so.
+    /// Returns true if the mark names `namespace`, so that an author in another namespace could not choose it
+    /// for an app.
+    ///
+    /// True as well for tracking ids and for marks of Config Sync, which an author cannot choose.
     pub(crate) fn is_bound_to(&self, namespace: &str) -> bool {
         match self.tool {
             Tool::Kustomization | Tool::HelmRelease | Tool::Helm | Tool::HelmCut => {
@@ -197,7 +203,10 @@ impl Mark {
         }
     }
 
-    /// The Application that a mark of Argo CD names: its namespace where that is told, and its name where that was not cut.
+    /// Returns the namespace and name of the Application that a mark of Argo CD names; `None` for marks of
+    /// other tools.
+    ///
+    /// The namespace is `None` where the mark leaves it out, the name where it was cut.
     pub(crate) fn application(&self) -> Option<(Option<&str>, Option<&str>)> {
         let is_whole = match self.tool {
             Tool::Tracking => true,
@@ -211,7 +220,8 @@ impl Mark {
         Some((namespace, Some(name).filter(|_| is_whole)))
     }
 
-    /// The app that it names, as far as one can tell.
+    /// Returns the delivery and name of the app that the mark names; the delivery is `None` for an inventory
+    /// id.
     pub(crate) fn app(&self) -> (Option<Delivery>, String) {
         let Mark { tool, namespace, name } = self;
         let both = || format!("{namespace}/{name}");
@@ -227,7 +237,7 @@ impl Mark {
     }
 }
 
-/// Written as [`crate::AppRef`] is: `helm shop/web`.
+/// Formats like [`crate::AppRef`]: `helm shop/web`.
 impl fmt::Display for Mark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.app() {
@@ -237,21 +247,24 @@ impl fmt::Display for Mark {
     }
 }
 
-/// A short, non-empty text among labels or annotations.
+/// Returns a short, non-empty text among labels or annotations.
 fn word<'a>(place: Option<Value<'a>>, key: &str) -> Option<Cow<'a, str>> {
     let [word] = words(place, [key]);
     word
 }
 
-/// Short, non-empty texts among labels or annotations, found in one pass; no name of an app is longer.
+/// Returns short, non-empty texts among labels or annotations, found in one pass. Texts of over 1,024 bytes
+/// are not names of apps.
 fn words<'a, const N: usize>(place: Option<Value<'a>>, keys: [&str; N]) -> [Option<Cow<'a, str>>; N] {
     let found = place.map_or([None; N], |place| place.pick(keys));
     found.map(|value| value?.as_str().filter(|text| !text.is_empty() && text.len() <= 1024))
 }
 
-/// The app of a tracking id, `<app>:<group>/<Kind>:<namespace>/<name>`, if that names this very object. Argo CD writes the
-/// namespace of the destination for what has none.
-fn tracked<'i>(id: &'i str, key: &ObjectKey) -> Option<&'i str> {
+/// Returns the app of a tracking id, `<app>:<group>/<Kind>:<namespace>/<name>`, if the id names this very
+/// object.
+///
+/// For a cluster-scoped object any namespace in the id matches: Argo CD writes that of the destination.
+fn tracked<'i>(id: &'i str, key: ObjectKeyRef<'_>) -> Option<&'i str> {
     let (app, object) = id.split_once(':')?;
     let (kind, name) = object.split_once(':')?;
     let (group, kind) = kind.split_once('/')?;
@@ -263,23 +276,23 @@ fn tracked<'i>(id: &'i str, key: &ObjectKey) -> Option<&'i str> {
     (is_it && !app.is_empty()).then_some(app)
 }
 
-/// The length from which on an object is large, in bytes of its text.
+/// The size from which on an object is large, in bytes of its text.
 const LARGE: usize = 16 << 10;
 
-/// Returns true if reading an object takes long enough that it is to be read once, however many apps list it.
+/// Returns true if an object is so large that its marks are parsed once, however many apps list it.
 pub(crate) fn is_large(object: &Object<'_>) -> bool {
     object.root().text().is_some_and(|text| text.len() >= LARGE)
 }
 
-/// A cluster, an object of it, and the labels by which a claimant tracks.
+/// The key of a cached result: a cluster, an object in it, and the tracking labels of a claimant.
 type Carrying = (usize, ObjectKey, Vec<String>);
 
-/// The marks that large objects carry, read once for all who list them.
+/// A cache of the marks of large objects, for all apps that list them.
 #[derive(Debug, Default)]
 pub(crate) struct LargeMarks(RefCell<HashMap<Carrying, Rc<[Mark]>>>);
 
 impl LargeMarks {
-    /// Tells `ask` the marks of an object.
+    /// Passes the marks of an object to `ask` and returns its answer; marks of large objects are parsed once.
     fn ask(
         &self,
         (cluster, key): (usize, &ObjectKey),
@@ -288,33 +301,33 @@ impl LargeMarks {
         ask: impl FnOnce(&[Mark]) -> bool,
     ) -> bool {
         if !is_large(object) {
-            return ask(&Mark::all(key, object, labels));
+            return ask(&Mark::all(key.as_ref(), object, labels));
         }
         let place = (cluster, key.clone(), labels.iter().map(|label| (*label).to_owned()).collect());
         let mut known = self.0.borrow_mut();
-        ask(known.entry(place).or_insert_with(|| Mark::all(key, object, labels).into()))
+        ask(known.entry(place).or_insert_with(|| Mark::all(key.as_ref(), object, labels).into()))
     }
 }
 
-/// Who makes a claim, and how objects agree to it.
-#[derive(Debug, Clone, Default)]
+/// The author of a claim, and the marks by which objects agree to it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Claimant {
-    /// The cluster and the namespace in which the claim needs no mark; nothing where it needs none anywhere.
+    /// The cluster and namespace in which the claim needs no mark; `None` if it needs none anywhere.
     pub(crate) place: Option<(usize, String)>,
-    /// Any of these is agreement.
+    /// The marks of which any one is agreement.
     pub(crate) marks: Vec<Mark>,
-    /// What comes and goes with what the tool does: claimed as well, but not declared.
+    /// Hooks, which come and go with the tool's operations: claimed as well, but not declared.
     pub(crate) hooks: ObjectKeys,
 }
 
 impl Claimant {
-    /// Whoever wrote an object in a namespace of a cluster.
+    /// Makes the claimant for the author of an object in a namespace of a cluster.
     pub(crate) fn in_namespace(cluster: usize, namespace: &str, marks: Vec<Mark>) -> Claimant {
         Claimant { place: Some((cluster, namespace.to_owned())), marks, hooks: ObjectKeys::default() }
     }
 
-    /// Whether a claim on an object of `cluster` needs no mark.
-    pub(crate) fn owns_place_of(&self, cluster: usize, key: &ObjectKey) -> bool {
+    /// Returns true if a claim on an object of `cluster` needs no mark.
+    pub(crate) fn owns_place_of(&self, cluster: usize, key: ObjectKeyRef<'_>) -> bool {
         let is_inside = |(own, namespace): &(usize, String)| *own == cluster && *namespace == key.namespace;
         self.place.as_ref().is_none_or(|place| !key.namespace.is_empty() && is_inside(place))
     }
@@ -324,17 +337,18 @@ impl Claimant {
         self.marks.iter().any(Mark::is_of_helm_release)
     }
 
-    /// Whether one of the marks that an object carries is that of this claimant.
+    /// Returns true if one of the marks that an object carries is that of this claimant.
     pub(crate) fn is_named(&self, marks: &[Mark]) -> bool {
         let flux = |mark: &&Mark| mark.tool == Tool::HelmRelease;
-        // A HelmRelease that helm-controller names is surer than the name of a release, which several may choose.
+        // The mark of a HelmRelease is more reliable than the name of a release, which several may choose.
         let of_another = self.marks.iter().any(|mark| flux(&mark))
             && marks.iter().any(|mark| flux(&mark) && !self.marks.contains(mark));
         marks.iter().any(|mark| self.marks.contains(mark)) && !of_another
     }
 
-    /// Whether an object is there and does not say that it is this claimant's. What is not there, or was not looked at,
-    /// needs nobody's agreement.
+    /// Returns true if an object is present but carries no mark of this claimant, and needs one.
+    ///
+    /// Objects that are absent or were not observed need no agreement.
     pub(crate) fn lacks_agreement(
         &self,
         cluster: usize,
@@ -342,7 +356,7 @@ impl Claimant {
         found: &Presence<'_>,
         large: &LargeMarks,
     ) -> bool {
-        if self.owns_place_of(cluster, key) {
+        if self.owns_place_of(cluster, key.as_ref()) {
             return false;
         }
         match found {
@@ -354,10 +368,11 @@ impl Claimant {
         }
     }
 
-    /// Returns if the claimant may make an object look better: it is beside the claim, or carries a mark that no other tenant can
-    /// have made the claim fit.
+    /// Returns true if the claimant's rules may make an object look better than the default rules do.
     ///
-    /// The author of a HelmRelease chooses the name of the release, so only what helm-controller writes of the HelmRelease counts.
+    /// That needs an object in the claimant's own namespace, or a mark that an author in another namespace
+    /// could not have made the claim fit. The author of a HelmRelease chooses the name of the release, so for
+    /// it only the mark that helm-controller writes counts.
     pub(crate) fn may_better(
         &self,
         cluster: usize,
@@ -365,7 +380,7 @@ impl Claimant {
         found: &Presence<'_>,
         large: &LargeMarks,
     ) -> bool {
-        if self.owns_place_of(cluster, key) {
+        if self.owns_place_of(cluster, key.as_ref()) {
             return true;
         }
         let Presence::Present(observed) = found else { return false };
@@ -378,7 +393,7 @@ impl Claimant {
         })
     }
 
-    /// The labels by which it tracks.
+    /// Returns the keys of the tracking labels among its marks.
     pub(crate) fn labels(&self) -> Vec<&str> {
         let keys = self.marks.iter().filter_map(|mark| match &mark.tool {
             Tool::Label(key) => Some(key.as_str()),

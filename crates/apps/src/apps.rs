@@ -2,7 +2,6 @@
 //! says of revisions.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -16,6 +15,7 @@ use crate::delivery::{AppLabels, Declaration, Declarations, Destination, argo};
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
 use crate::identity::{AppKey, AppRef, Delivery};
+use crate::memo::Memo;
 use crate::objects::{Objects, Scope, ScopeError, suffices, why_unread};
 use crate::problem::{self, Problem};
 use crate::sync::{ObjectSync, Source, Sync, SyncState};
@@ -141,8 +141,10 @@ pub struct App {
     pub sync: Sync,
     /// Whether its tool was told to leave it alone.
     pub suspended: bool,
-    /// How fresh `health` is.
+    /// The freshness of what was observed in the target: `health`, `counts`, `worst` and `message`.
     pub freshness: Freshness,
+    /// The freshness of what the home declares: `sync`, `suspended` and `source`.
+    pub home_freshness: Freshness,
     /// Where it comes from.
     pub source: Option<Source>,
     /// The app that delivers it, where its own tool does not: a package of Porch is delivered by a sync.
@@ -166,6 +168,11 @@ impl App {
     /// What may be said of its health now.
     pub fn effective(&self) -> Status {
         self.freshness.effective(self.health)
+    }
+
+    /// Returns the sync that is known now: `Unknown` where the home is not live.
+    pub fn effective_sync(&self) -> SyncState {
+        self.home_freshness.effective_sync(self.sync.state)
     }
 
     /// How many of its objects are there and do not say that they are this app's: they stay in whatever other row they
@@ -240,11 +247,7 @@ pub fn declared_each(
 }
 
 fn list(fleet: &Fleet<'_>, found: Declarations, rules: &ActiveRules<'_>, now: Timestamp) -> AppList {
-    let costs = fleet.members.iter().map(|_| Costs::default()).collect();
-    let judged = fleet.members.iter().map(|_| RefCell::default()).collect();
-    let (look, standings) = (Look::default(), Standings::default());
-    let (remembered, said, large) = (RefCell::default(), RefCell::default(), LargeMarks::default());
-    let judge = Judge { fleet, costs, rules, look, standings, now, judged, remembered, said, large };
+    let judge = Judge::new(fleet, rules, now);
     let names: Vec<AppRef> = found.apps.iter().map(|app| judge.name(app)).collect();
     let row = |app: Declaration| {
         let via = app.via.and_then(|place| names.get(place)).cloned();
@@ -252,28 +255,36 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &ActiveRules<'_>, now: Ti
         (cluster, App { via, ..row })
     };
     let mut rows: Vec<(usize, App)> = found.apps.into_iter().map(row).collect();
-    let order = |(cluster, row): &(usize, App)| {
-        let AppRef { namespace, name, delivery, home, .. } = row.app.clone();
-        (*cluster, namespace, name, delivery, home)
-    };
-    rows.sort_by_cached_key(order);
+    rows.sort_by_cached_key(|(cluster, row)| order(*cluster, &row.app));
+    let errors = errors(fleet, &found.errors, &judge);
+    AppList { apps: rows.into_iter().map(|(_, row)| row).collect(), errors }
+}
 
-    let unjudged: Vec<_> = judge.costs.iter().enumerate().flat_map(|(at, it)| unjudged(at, it)).collect();
+/// Returns by what the row of an app that is shown in a cluster has its place in a list.
+pub(crate) fn order(cluster: usize, app: &AppRef) -> (usize, String, String, Delivery, String) {
+    let AppRef { namespace, name, delivery, home, .. } = app.clone();
+    (cluster, namespace, name, delivery, home)
+}
+
+/// Returns what could not be read, cannot be right or was not judged, each once.
+pub(crate) fn errors(
+    fleet: &Fleet<'_>,
+    found: &[(usize, ScopeError)],
+    judge: &Judge<'_, '_>,
+) -> Vec<AppError> {
+    let unjudged = judge.costs.iter().enumerate().flat_map(|(at, it)| unjudged(at, it));
     let own = fleet.members.iter().enumerate();
     let own = own.flat_map(|(cluster, member)| {
         member.objects.errors().iter().map(move |error| (cluster, error.clone()))
     });
-    let mut errors: Vec<(usize, ScopeError)> = own.chain(found.errors).chain(unjudged).collect();
+    let mut errors: Vec<(usize, ScopeError)> = own.chain(found.iter().cloned()).chain(unjudged).collect();
     errors.sort();
     errors.dedup();
     let named = |(cluster, error): (usize, ScopeError)| AppError {
         cluster: fleet.objects(cluster).name().to_owned(),
         error,
     };
-    AppList {
-        apps: rows.into_iter().map(|(_, row)| row).collect(),
-        errors: errors.into_iter().map(named).collect(),
-    }
+    errors.into_iter().map(named).collect()
 }
 
 /// What was not judged in a cluster, because it would cost too much.
@@ -292,7 +303,7 @@ fn unjudged(cluster: usize, costs: &Costs) -> Vec<(usize, ScopeError)> {
     told.collect()
 }
 
-struct Judge<'f, 'a> {
+pub(crate) struct Judge<'f, 'a> {
     fleet: &'f Fleet<'a>,
     /// Of each cluster, in the order of the fleet.
     costs: Vec<Costs>,
@@ -303,9 +314,9 @@ struct Judge<'f, 'a> {
     now: Timestamp,
     /// What was said of the objects of each cluster that are not well, or large: apps may share them, and what costs much is
     /// judged once for all of them.
-    judged: Vec<RefCell<HashMap<ObjectKey, Resource>>>,
+    judged: Vec<Memo<ObjectKey, Resource>>,
     /// The verdicts that do not hold for all apps, by what they hold for.
-    remembered: RefCell<HashMap<Case, HashMap<ObjectKey, Resource>>>,
+    remembered: Memo<(Case, ObjectKey), Resource>,
     /// What was said of all of them.
     said: RefCell<Said>,
     large: LargeMarks,
@@ -333,8 +344,22 @@ struct Place<'a> {
     claimant: Option<&'a str>,
 }
 
-impl Judge<'_, '_> {
-    fn name(&self, app: &Declaration) -> AppRef {
+impl<'f, 'a> Judge<'f, 'a> {
+    /// A judge who has judged nothing yet.
+    pub(crate) fn new(fleet: &'f Fleet<'a>, rules: &'f ActiveRules<'f>, now: Timestamp) -> Judge<'f, 'a> {
+        let costs = fleet.members.iter().map(|_| Costs::default()).collect();
+        let judged = fleet.members.iter().map(|_| Memo::default()).collect();
+        let (look, standings) = (Look::default(), Standings::default());
+        let (remembered, said, large) = (Memo::default(), RefCell::default(), LargeMarks::default());
+        Judge { fleet, costs, rules, look, standings, now, judged, remembered, said, large }
+    }
+
+    /// Returns true if something was not judged because it would have cost too much.
+    pub(crate) fn is_over(&self) -> bool {
+        self.costs.iter().any(|costs| !costs.unjudged().is_empty())
+    }
+
+    pub(crate) fn name(&self, app: &Declaration) -> AppRef {
         AppRef {
             home: self.fleet.objects(app.home).name().to_owned(),
             target: self.fleet.objects(app.cluster().unwrap_or(app.home)).name().to_owned(),
@@ -345,7 +370,7 @@ impl Judge<'_, '_> {
     }
 
     /// The row of an app, with the place of the cluster in which it is shown.
-    fn row(&self, mut app: Declaration) -> (usize, App) {
+    pub(crate) fn row(&self, mut app: Declaration) -> (usize, App) {
         // What delivery tools say is as long as they like.
         app.message = cut(app.message).into_owned();
         app.trouble = app.trouble.map(|trouble| cut(trouble).into_owned());
@@ -421,6 +446,7 @@ impl Judge<'_, '_> {
             sync: app.sync,
             suspended: app.suspended,
             freshness: self.fleet.objects(cluster).freshness(),
+            home_freshness: self.fleet.objects(app.home).freshness(),
             source: app.source.map(Source::without_password),
             via: None,
             worst: not_well.map(|speaker| speaker.key.clone()),
@@ -500,21 +526,21 @@ impl Judge<'_, '_> {
     /// As [`Judge::judge`], by the rules that hold for all apps.
     fn judge_once(&self, place: Place<'_>) -> Resource {
         let Place { cluster, key, claimant, .. } = place;
+        let objects = self.fleet.objects(cluster);
         let judged = &self.judged[cluster];
-        if let Some(resource) = judged.borrow().get(key) {
-            return resource.clone();
+        if let Some(resource) = judged.known(objects, key) {
+            return resource;
         }
         // What was found out at the expense of a claimant may lack what was too much for it: others do not take it.
         if claimant.is_some() {
             return self.judge_case(place, self.rules, None);
         }
-        let resource = self.judge(place, self.rules);
         // What nobody saw costs nothing to say again.
         let costs_much = || matches!(place.found, Presence::Present(observed) if is_large(&observed.object));
-        if !resource.rule.is_empty() && (resource.status != Status::Current || costs_much()) {
-            judged.borrow_mut().insert(key.clone(), resource.clone());
-        }
-        resource
+        let is_kept = |resource: &Resource| {
+            !resource.rule.is_empty() && (resource.status != Status::Current || costs_much())
+        };
+        judged.find(objects, || key.clone(), || self.judge(place, self.rules), is_kept)
     }
 
     /// Returns whose scripts are run for the objects of an app, where those of several apps are judged by the same.
@@ -540,12 +566,7 @@ impl Judge<'_, '_> {
     fn judge_case(&self, place: Place<'_>, rules: &ActiveRules<'_>, lesson: Option<&Lesson>) -> Resource {
         let Place { cluster, key, claimant, .. } = place;
         let case = (cluster, lesson.cloned(), claimant.map(str::to_owned));
-        if let Some(resource) = self.remembered.borrow().get(&case).and_then(|judged| judged.get(key)) {
-            return resource.clone();
-        }
-        let resource = self.judge(place, rules);
-        self.remembered.borrow_mut().entry(case).or_default().insert(key.clone(), resource.clone());
-        resource
+        self.remembered.get(self.fleet.objects(cluster), (case, key.clone()), || self.judge(place, rules))
     }
 
     fn judge(&self, place: Place<'_>, rules: &ActiveRules<'_>) -> Resource {
@@ -571,14 +592,19 @@ impl Judge<'_, '_> {
             }
         };
         if !suffices(observed) {
-            let why = why_unread(self.fleet.objects(cluster), key)
+            let why = why_unread(self.fleet.objects(cluster), key.as_ref())
                 .map(|why| format!(": {why}"))
                 .unwrap_or_default();
             let message = format!("only the metadata of {} {} was read{why}", key.kind, key.path());
             return Resource::unjudged(key, Status::Unknown, message);
         }
-        let evidence = Evidence::of(self.fleet.objects(cluster)).at_cost(&self.costs[cluster]);
+        let (objects, costs) = (self.fleet.objects(cluster), &self.costs[cluster]);
+        let evidence = Evidence::of(objects).at_cost(costs);
         let assessment = assess_for(claimant, &observed.object, evidence, rules, self.now);
+        if let Some((log, _)) = objects.question_log() {
+            costs.take_next().into_iter().for_each(|next| log.changes_at(next));
+            log.takes(&costs.take_excess());
+        }
         Resource {
             key: key.clone(),
             status: assessment.verdict.status,

@@ -1,4 +1,4 @@
-//! Whose is an object?
+//! Ownership of an object: the apps and controllers that it belongs to.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,42 +11,44 @@ use crate::identity::{AppRef, Delivery};
 use crate::objects::Objects;
 use crate::owners::controllers;
 
-/// Whose an object is.
+/// The apps and controllers that an object belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Belonging<'l> {
     /// The objects that control it, the nearest first.
     pub owners: Vec<ObjectKey>,
-    /// The apps that declare it, or else the nearest of its owners that any app declares.
+    /// The apps that declare it, or else those that declare the nearest of its owners that any app declares.
     pub apps: Vec<&'l App>,
-    /// The apps that list it, or else the nearest of its owners that any app lists, and whose marks it does not carry.
+    /// The apps that list it, or the nearest of its owners that any app lists, but whose marks it does not
+    /// carry.
     pub listed: Vec<&'l App>,
-    /// The app that it declares itself.
+    /// The app whose declaring object it is.
     pub declares: Option<&'l App>,
-    /// The apps that its marks name and that do not declare it, in words that tell whether they are shown.
+    /// The apps that its marks name and that do not declare it, each with the remark that they do not list it
+    /// or are not shown.
     pub marked: Vec<String>,
 }
 
 /// A cluster, and an object in it.
 type Place<'l> = (&'l str, &'l ObjectKey);
 
-/// Whose objects are, by one pass over a list of apps, however many are asked for.
+/// Index of the apps of a list by their objects, made in one pass for any number of lookups.
 #[derive(Debug)]
 pub struct Belongings<'l> {
-    /// The apps that list an object, in their order, each with whether the object does not say that it is that app's.
+    /// The apps that list an object, in their order, each with true if the object carries no mark of it.
     claimants: HashMap<Place<'l>, Vec<(&'l App, bool)>>,
     /// The first of the apps that an object declares.
     declaring: HashMap<Place<'l>, &'l App>,
-    /// The apps by the cluster that they land in, their delivery, and how a mark may name them.
+    /// The target cluster and delivery of each app, with the names by which a mark may mean it.
     names: HashSet<(&'l str, Delivery, String)>,
 }
 
 impl AppList {
-    /// Whose an object of `cluster` is, which is one of those that the list is of.
+    /// Returns the apps and controllers of one object of `cluster`, which must be one of the list's clusters.
     pub fn belonging(&self, cluster: &dyn Objects, key: &ObjectKey) -> Belonging<'_> {
         self.belongings().of(cluster, key)
     }
 
-    /// Whose objects are, where many are asked for.
+    /// Makes an index for looking up the apps of many objects.
     pub fn belongings(&self) -> Belongings<'_> {
         let mut belongings =
             Belongings { claimants: HashMap::new(), declaring: HashMap::new(), names: HashSet::new() };
@@ -72,7 +74,7 @@ impl AppList {
 }
 
 impl<'l> Belongings<'l> {
-    /// Whose an object of `cluster` is, which is one of those that the list is of.
+    /// Returns the apps and controllers of one object of `cluster`, which must be one of the list's clusters.
     pub fn of(&self, cluster: &dyn Objects, key: &ObjectKey) -> Belonging<'l> {
         let owners = controllers(cluster, key);
         let claimants = |key| self.claimants.get(&(cluster.name(), key));
@@ -87,7 +89,7 @@ impl<'l> Belongings<'l> {
         Belonging { apps: of(false), listed: of(true), declares, owners, marked }
     }
 
-    /// The apps that the marks of an object name beside those that it belongs to.
+    /// Returns the apps that an object's marks name, apart from those that it belongs to.
     fn marked(&self, cluster: &dyn Objects, key: &ObjectKey, apps: &[&App]) -> Vec<String> {
         let Presence::Present(observed) = cluster.get(key.as_ref()) else { return Vec::new() };
         let is_it = |app: &App, mark: &Mark| {
@@ -96,7 +98,7 @@ impl<'l> Belongings<'l> {
             let is_named = match delivery {
                 Some(Delivery::ArgoApplication) => name == own || name == app.app.name,
                 Some(Delivery::FluxKustomization | Delivery::FluxHelmRelease) => name == own,
-                // A HelmRelease and a sync are marked in other words than their names.
+                // The marks of a HelmRelease and of a sync do not use their names.
                 Some(Delivery::Helm) => name == own || app.app.delivery == Delivery::FluxHelmRelease,
                 _ => {
                     return matches!(

@@ -1,4 +1,5 @@
-//! What changed before an app turned red: what is seen in its cluster, and the revisions that its tool says it applied.
+//! The changes before an app turned red: those seen in its cluster, and the revisions that its tool says it
+//! applied.
 
 use std::collections::HashMap;
 
@@ -13,17 +14,20 @@ use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::objects::Objects;
 
-/// How many changes are told.
+/// The maximum number of changes that are shown.
 const MOST: usize = 3;
 
-/// What changed before `app` turned red, the nearest first; nothing where it is well, or where nothing is known.
+/// Returns the changes before `app` turned red, the nearest first; empty where it is well or nothing is
+/// known.
 ///
-/// Of an object that was taken for an app, `via` are the apps that deliver it.
+/// Where `app` stands for a single object, `via` are the apps that deliver that object.
 pub fn changes(app: &App, via: &[&App], clusters: &[&dyn Objects]) -> Vec<Change> {
     changes_of_each(&[(app, via)], clusters).pop().unwrap_or_default()
 }
 
-/// As [`changes`], for each of several apps with the apps that deliver it. What turned several of them red is looked at once.
+/// Returns the [`changes`] of each of several apps, given with the apps that deliver them.
+///
+/// The cause that several of them have in common is examined once.
 pub fn changes_of_each(apps: &[(&App, &[&App])], clusters: &[&dyn Objects]) -> Vec<Vec<Change>> {
     let fleet = Fleet::new(clusters);
     let histories = fleet.members.iter().map(|member| History::new(Evidence::of(member.objects))).collect();
@@ -35,12 +39,12 @@ pub fn changes_of_each(apps: &[(&App, &[&App])], clusters: &[&dyn Objects]) -> V
     apps.iter().map(|(app, via)| past.of(app, via)).collect()
 }
 
-/// What is known of how clusters came to be as they are.
+/// The known history of the clusters of a fleet.
 struct Past<'p, 'a> {
     fleet: &'p Fleet<'a>,
-    /// The places in the fleet by the names of its clusters.
+    /// The indices into `histories` by the names of the clusters.
     places: HashMap<&'p str, usize>,
-    /// Of each cluster, in the order of the fleet.
+    /// The history of each cluster, in the order of the fleet.
     histories: Vec<History<'p>>,
 }
 
@@ -66,8 +70,10 @@ impl Past<'_, '_> {
     }
 }
 
-/// Returns who wrote last what is wanted of an object that was asked for, well or not, the newest first; `object` is one
-/// that was taken for an app.
+/// Returns the last writers of each part of an object's desired state, the newest first, whether it is well
+/// or not.
+///
+/// `object` is an app that stands for a single object; for any other app the result is empty.
 pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
     let [only] = object.resources.as_slice() else { return Vec::new() };
     let cluster = clusters.iter().copied().find(|cluster| cluster.name() == object.app.target);
@@ -79,7 +85,7 @@ pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
     assess::last_changes(&observed.object, Evidence::of(cluster))
 }
 
-/// When an object turned red.
+/// Returns the time when an object turned red.
 fn turn(speaker: &Resource) -> Option<Timestamp> {
     speaker.since.or_else(|| speaker.chain.iter().find_map(|link| link.since))
 }
@@ -92,10 +98,10 @@ fn revisions(app: &App, fleet: &Fleet<'_>, place: usize) -> Vec<Change> {
     });
     let (key, applied) = match (app.app.delivery, declaring) {
         (Delivery::FluxKustomization | Delivery::FluxHelmRelease, Some(observed)) => {
-            (observed.key.clone(), flux::applied(fleet, place, &observed))
+            (observed.key.to_owned(), flux::applied(fleet, place, &observed))
         }
         (Delivery::ArgoApplication, Some(observed)) => {
-            (observed.key.clone(), argo::applied(&observed.object))
+            (observed.key.to_owned(), argo::applied(&observed.object))
         }
         (Delivery::Helm, _) => {
             match helm::applied(fleet.storage(place), &app.app.namespace, &app.app.name, &app.sync) {

@@ -1,8 +1,10 @@
 //! Whose is an object: who declares it in words that need no guessing, and what the object says to that.
 
+use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::BuildHasher;
 
-use taffrail_object::ObjectKey;
+use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
 
 use crate::agreement::{INSTANCE_LABEL, Mark};
@@ -16,16 +18,64 @@ const MOST_OVERLAPS: usize = 100;
 /// How many of the apps that claim one object are named.
 const MOST_CLAIMANTS: usize = 10;
 
-/// The objects named by inventories, lists of managed resources and Helm's storage, per cluster, each with the
-/// apps that name it. Weaker claims (labels) give way to these where the object agrees.
+/// A claim: a number that the object has, the place of the app, and that of the object in its list.
+type Claim = (u64, u32, u32);
+
+/// The objects named by inventories, lists of managed resources and Helm's storage, and the marks of the apps that name them. Weaker
+/// claims (labels) give way to these where the object agrees.
+#[derive(Debug, Default)]
+pub(crate) struct ClaimIndex {
+    hasher: RandomState,
+    /// In their order.
+    declared: Vec<Claim>,
+    hooks: Vec<Claim>,
+    /// The apps that a mark names, by the cluster of their objects: of those that nothing here tells apart, the first.
+    named: HashMap<(usize, Mark), Vec<usize>>,
+    /// The labels by which any of the apps tracks.
+    labels: Vec<String>,
+}
+
+impl ClaimIndex {
+    /// The claims of `apps`; an app is known by its place in the list.
+    pub(crate) fn of(apps: &[Declaration]) -> ClaimIndex {
+        let mut index = ClaimIndex { labels: vec![INSTANCE_LABEL.to_owned()], ..ClaimIndex::default() };
+        let mut labels = BTreeSet::new();
+        for (place, app) in apps.iter().enumerate() {
+            let Some(cluster) = app.cluster() else { continue };
+            let claims = |keys: &[ObjectKey]| -> Vec<Claim> {
+                let numbered = (0_u32..).zip(keys);
+                let number = u32::try_from(place).unwrap_or(u32::MAX);
+                numbered.map(|(at, key)| (index.number(cluster, key.as_ref()), number, at)).collect()
+            };
+            let (declared, hooks) = (claims(&app.objects), claims(&app.claimant.hooks));
+            index.declared.extend(declared);
+            index.hooks.extend(hooks);
+            for mark in &app.claimant.marks {
+                let named = index.named.entry((cluster, mark.clone())).or_default();
+                let is_known = |known: &usize| apps.get(*known).is_some_and(|known| is_alike(known, app));
+                if !named.iter().any(is_known) {
+                    named.push(place);
+                }
+            }
+            labels.extend(app.claimant.labels());
+        }
+        labels.remove(INSTANCE_LABEL);
+        index.labels.extend(labels.into_iter().map(str::to_owned));
+        index.declared.sort_unstable();
+        index.hooks.sort_unstable();
+        index
+    }
+
+    fn number(&self, cluster: usize, key: ObjectKeyRef<'_>) -> u64 {
+        self.hasher.hash_one((cluster, key))
+    }
+}
+
+/// The claims of apps, with the apps.
+#[derive(Clone, Copy)]
 pub(crate) struct Claims<'a> {
     apps: &'a [Declaration],
-    declared: BTreeMap<usize, BTreeMap<&'a ObjectKey, Vec<usize>>>,
-    hooks: HashMap<(usize, &'a ObjectKey), Vec<usize>>,
-    /// The apps that a mark names, by the cluster of their objects: of those that nothing here tells apart, the first.
-    named: HashMap<(usize, &'a Mark), Vec<usize>>,
-    /// The labels by which any of the apps tracks.
-    labels: Vec<&'a str>,
+    index: &'a ClaimIndex,
 }
 
 /// What is known of the claims on an object.
@@ -44,54 +94,48 @@ pub(crate) struct Named {
 }
 
 impl<'a> Claims<'a> {
-    /// The claims of `apps`; an app is known by its place in the list.
-    pub(crate) fn of(apps: &'a [Declaration]) -> Claims<'a> {
-        let mut claims = Claims {
-            apps,
-            declared: BTreeMap::new(),
-            hooks: HashMap::new(),
-            named: HashMap::new(),
-            labels: vec![INSTANCE_LABEL],
-        };
-        let mut labels = BTreeSet::new();
-        for (place, app) in apps.iter().enumerate() {
-            let Some(cluster) = app.cluster() else { continue };
-            let declared = claims.declared.entry(cluster).or_default();
-            for object in &app.objects {
-                declared.entry(object).or_default().push(place);
-            }
-            for hook in &app.claimant.hooks {
-                claims.hooks.entry((cluster, hook)).or_default().push(place);
-            }
-            for mark in &app.claimant.marks {
-                let named = claims.named.entry((cluster, mark)).or_default();
-                let is_known = |known: &usize| apps.get(*known).is_some_and(|known| is_alike(known, app));
-                if !named.iter().any(is_known) {
-                    named.push(place);
-                }
-            }
-            labels.extend(app.claimant.labels());
-        }
-        labels.remove(INSTANCE_LABEL);
-        claims.labels.extend(labels);
-        claims
+    /// The claims of `apps`, of which `index` was made.
+    pub(crate) fn new(apps: &'a [Declaration], index: &'a ClaimIndex) -> Claims<'a> {
+        Claims { apps, index }
+    }
+
+    /// Returns the apps that claim an object, by their places.
+    fn claimants(
+        self,
+        claims: &'a [Claim],
+        is_hook: bool,
+        cluster: usize,
+        key: ObjectKeyRef<'a>,
+    ) -> impl Iterator<Item = &'a Declaration> {
+        let number = self.index.number(cluster, key);
+        let start = claims.partition_point(|(own, ..)| *own < number);
+        let own = claims.iter().skip(start).take_while(move |(own, ..)| *own == number);
+        own.filter_map(move |(_, place, at)| {
+            let app = self.apps.get(usize::try_from(*place).ok()?)?;
+            let objects = if is_hook { &app.claimant.hooks } else { &app.objects };
+            let is_it = objects.get(usize::try_from(*at).ok()?).is_some_and(|own| own.as_ref() == key);
+            Some(app).filter(|app| is_it && app.cluster() == Some(cluster))
+        })
     }
 
     /// Whose an object is, in view of what it says itself.
     pub(crate) fn on(&self, cluster: usize, observed: &Observed<'_>) -> Claimed {
         let (key, object) = (observed.key, &observed.object);
-        let declared = self.declared.get(&cluster).and_then(|declared| declared.get(key));
-        let hooks = self.hooks.get(&(cluster, key));
-        let claimants = || declared.into_iter().chain(hooks).flatten().filter_map(|&it| self.apps.get(it));
+        let ClaimIndex { declared, hooks, labels, .. } = self.index;
+        let claimants = || {
+            let declared = self.claimants(declared, false, cluster, key);
+            declared.chain(self.claimants(hooks, true, cluster, key))
+        };
         // The marks of most objects need not be read.
         if claimants().any(|app| app.claimant.owns_place_of(cluster, key)) {
             return Claimed::ByApp;
         }
-        let marks = Mark::all(key, object, &self.labels);
+        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+        let marks = Mark::all(key, object, &labels);
         if claimants().any(|app| app.claimant.is_named(&marks)) {
             return Claimed::ByApp;
         }
-        let is_job = matches!((&*key.group, &*key.kind), ("batch", "Job") | ("", "Pod"));
+        let is_job = matches!((key.group, key.kind), ("batch", "Job") | ("", "Pod"));
         let mut named = None;
         for mark in &marks {
             let comes_and_goes = is_job && (mark.is_written_by_tool() || is_hook(object));
@@ -130,21 +174,41 @@ impl<'a> Claims<'a> {
         mark: &'s Mark,
         marks: &[Mark],
     ) -> impl Iterator<Item = &'a Declaration> + use<'s, 'a> {
-        let named = self.named.get(&(cluster, mark)).into_iter().flatten();
+        let named = self.index.named.get(&(cluster, mark.clone())).into_iter().flatten();
         // Whoever is named by helm-controller is found by that mark: others of it are not meant.
         let of_another = marks.iter().any(|it| it.is_of_helm_release() && it != mark);
         let apps = named.filter_map(|&place| self.apps.get(place));
         apps.filter(move |app| !of_another || !app.claimant.is_helm_release())
     }
 
+    /// Returns the objects of each cluster that two or more apps claim, each with the places of these.
+    fn several(&self) -> BTreeMap<usize, BTreeMap<&'a ObjectKey, Vec<usize>>> {
+        let mut found: BTreeMap<usize, BTreeMap<&ObjectKey, Vec<usize>>> = BTreeMap::new();
+        for same in self.index.declared.chunk_by(|one, other| one.0 == other.0).filter(|it| it.len() > 1) {
+            for (_, place, at) in same {
+                let (Ok(place), Ok(at)) = (usize::try_from(*place), usize::try_from(*at)) else { continue };
+                let Some(app) = self.apps.get(place) else { continue };
+                if let Some((cluster, key)) = app.cluster().zip(app.objects.get(at)) {
+                    found.entry(cluster).or_default().entry(key).or_default().push(place);
+                }
+            }
+        }
+        for claims in found.values_mut() {
+            claims.retain(|_, claimants| claimants.len() > 1);
+        }
+        found
+    }
+
     /// The objects that two or more apps claim: each is shown in all of them and reported once.
-    pub(crate) fn overlaps<'s>(&'s self, fleet: &Fleet<'_>) -> Vec<(usize, ScopeError)> {
+    pub(crate) fn overlaps(&self, fleet: &Fleet<'_>) -> Vec<(usize, ScopeError)> {
         let mut overlaps = Vec::new();
-        for (&cluster, claims) in &self.declared {
-            let several = claims.iter().filter(|(_, claimants)| claimants.len() > 1);
+        for (cluster, claims) in &self.several() {
+            let (cluster, several) = (*cluster, claims.iter());
             // By turns: what one namespace has many of takes no place from the others.
             let mut turns: HashMap<&str, usize> = HashMap::new();
-            let turn = |(object, claimants): (&&'a ObjectKey, &'s Vec<usize>)| {
+            let turn = |(object, claimants)| {
+                let object: &&'a ObjectKey = object;
+                let claimants: &Vec<usize> = claimants;
                 let turn = turns.entry(object.namespace.as_str()).or_default();
                 *turn += 1;
                 (*turn, *object, claimants)
@@ -165,12 +229,12 @@ impl<'a> Claims<'a> {
                 }
                 let Some((last, others @ [_, ..])) = names.split_last() else { continue };
                 let message = format!("{object} is claimed by {} and {last}", others.join(", "));
-                let scope = Scope::Object(object.clone());
+                let scope = Scope::Object(object.to_owned());
                 overlaps.push((cluster, ScopeError { scope, reason: "Overlap".to_owned(), message }));
             }
             if let Some(first) = left_out.first() {
                 let message = format!("{} more objects are claimed by several apps", left_out.len());
-                let scope = Scope::Object((*first).clone());
+                let scope = Scope::Object((*first).to_owned());
                 overlaps.push((cluster, ScopeError { scope, reason: "Overlap".to_owned(), message }));
             }
         }
@@ -214,7 +278,7 @@ mod tests {
         };
         let apps: Vec<Declaration> =
             (0..100).map(|at| app("aaa", at)).chain((0..100).map(|at| app("bbb", at))).collect();
-        let claims = Claims::of(&apps);
+        let claims = ClaimIndex::of(&apps);
         let most = claims.named.values().map(Vec::len).max();
         assert_eq!(most, Some(2));
     }

@@ -1,4 +1,4 @@
-//! Which rows of a list are wanted, and in which order.
+//! Filters and orders of the rows of a list.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -18,13 +18,14 @@ use crate::objects::Objects;
 use crate::sync::{SyncState, UnknownSyncState};
 use crate::view::{ClusterRow, ResourceRow};
 
-/// Statuses that are wanted: `Ready,InProgress`, or all but some: `!Ready,InProgress`.
+/// A set of statuses: `Ready,InProgress`, or all but some: `!Ready,InProgress`.
 ///
-/// A row with a problem that is more than a notice is not Ready, whatever its objects are.
+/// A row with a problem that is more than a notice does not count as Ready, whatever the status of its
+/// objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusFilter {
     statuses: BTreeSet<Status>,
-    /// Rows that are Ready but for a problem on another axis are wanted.
+    /// True if rows match that are Ready but for a problem on another axis.
     unwell: bool,
 }
 
@@ -41,7 +42,7 @@ impl FromStr for StatusFilter {
     }
 }
 
-/// Words with commas between them, those after a `!` apart. A list that begins with one is negated as a whole.
+/// Comma-separated words, those after a `!` apart. A list that begins with `!` is negated as a whole.
 struct Words<T> {
     wanted: BTreeSet<T>,
     unwanted: BTreeSet<T>,
@@ -62,12 +63,12 @@ impl<T: FromStr + Ord> Words<T> {
     }
 }
 
-/// States of a sync that are wanted: `Failed,OutOfSync`, or all but some: `!Synced,Syncing`.
+/// A set of sync states: `Failed,OutOfSync`, or all but some: `!Synced,Syncing`.
 ///
-/// It is about apps that a tool delivers: one that is made of labels has no sync that could be another one.
+/// It matches only apps that a tool delivers: an app known by labels alone has no sync state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyncFilter {
-    /// The states that are named without a `!`; all where there are none.
+    /// The states named without a `!`; empty for all.
     wanted: BTreeSet<SyncState>,
     unwanted: BTreeSet<SyncState>,
 }
@@ -83,36 +84,36 @@ impl FromStr for SyncFilter {
 
 impl SyncFilter {
     fn admits(&self, app: &App) -> bool {
-        let state = app.sync.state;
+        let state = app.effective_sync();
         let is_named = self.wanted.is_empty() || self.wanted.contains(&state);
         app.app.delivery != Delivery::Label && is_named && !self.unwanted.contains(&state)
     }
 }
 
 impl StatusFilter {
-    /// Whether a status is wanted.
+    /// Returns true if the filter names this status.
     pub fn admits(&self, status: Status) -> bool {
         self.statuses.contains(&status)
     }
 
-    /// Returns true where a row of this status is wanted, that has a problem or none.
+    /// Returns true if a row of this status, with or without a problem, matches.
     fn admits_row(&self, status: Status, has_problem: bool) -> bool {
         if status == Status::Current && has_problem { self.unwell } else { self.admits(status) }
     }
 }
 
-/// What is wanted of a list; the default is everything.
+/// The conditions that a row must meet; the default matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// What may be said of the status now.
+    /// The present status; `None` for any.
     pub status: Option<StatusFilter>,
-    /// Only apps that are not well, on any axis.
+    /// True to keep only apps that are not well, on any axis.
     pub problems: bool,
-    /// States of the sync.
+    /// The sync state; `None` for any.
     pub sync: Option<SyncFilter>,
-    /// How apps are delivered; empty for any.
+    /// Deliveries of apps; empty for any.
     pub deliveries: Vec<Delivery>,
-    /// Only apps that their tool was told to leave alone.
+    /// True to keep only apps whose delivery is suspended.
     pub suspended: bool,
     /// Labels of the declaring object.
     pub labels: Option<LabelSelector>,
@@ -127,21 +128,21 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Leaves the apps in `list` that are wanted, whatever their status, and the failures of the clusters that
-    /// are wanted.
+    /// Removes from `list` the apps that do not match, apart from their status, and the failures of clusters
+    /// that do not match.
     pub fn apps(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
         list.apps.retain(|app| self.admits_app(app, clusters));
         list.errors.retain(|error| self.admits_cluster(&error.cluster));
     }
 
-    /// Leaves the apps in `list` whose status is wanted.
+    /// Removes from `list` the apps whose status does not match.
     pub fn by_status(&self, list: &mut AppList) {
         if let Some(status) = &self.status {
             list.apps.retain(|app| status.admits_row(app.effective(), app.pressing().is_some()));
         }
     }
 
-    /// Leaves the objects in the apps of `list` that are wanted.
+    /// Removes from the apps of `list` the objects that do not match.
     pub fn resources(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
         // Apps may list the same objects.
         let mut runs: HashMap<(String, ObjectKey), bool> = HashMap::new();
@@ -155,7 +156,8 @@ impl Filter {
             let target = &app.app.target;
             let mut runs_image = |key: &ObjectKey| {
                 let place = (target.clone(), key.clone());
-                // What is out of reach is not what has its name where the app is declared.
+                // An object out of reach is not the one of that name in the cluster where the app is
+                // declared.
                 let run = objects.map(|_| runs.entry(place).or_insert_with(|| self.runs_image(objects, key)));
                 run.is_some_and(|runs| *runs)
             };
@@ -172,7 +174,7 @@ impl Filter {
         }
     }
 
-    /// Whether the row of a cluster is wanted.
+    /// Returns true if the row of a cluster matches.
     pub fn admits_row(&self, row: &ClusterRow) -> bool {
         let status = row.status.parse().unwrap_or(Status::Unknown);
         let named =
@@ -216,8 +218,9 @@ impl Filter {
     }
 }
 
-/// The value of a label that all objects of an app have in common: where nothing declares the app, what its objects
-/// agree on is its own.
+/// Returns the value of a label if all objects of an app have the same one.
+///
+/// Where no object declares the app, the labels that its objects have in common count as its own.
 fn shared_label(app: &App, clusters: &[&dyn Objects], label: &str) -> Option<String> {
     let objects = of_name(clusters, &app.app.target)?;
     let mut values = app.resources.iter().map(|resource| {
@@ -228,7 +231,7 @@ fn shared_label(app: &App, clusters: &[&dyn Objects], label: &str) -> Option<Str
     values.all(|value| value.as_ref() == Some(&first)).then_some(first)
 }
 
-/// The images of an object's containers: of a Pod, or of the template that Pods are made from.
+/// Returns the images of an object's containers: of a Pod, or of the template that Pods are made from.
 pub fn images(object: &Object<'_>) -> Vec<String> {
     let specs: [&[&str]; 3] =
         [&["spec"], &["spec", "template", "spec"], &["spec", "jobTemplate", "spec", "template", "spec"]];
@@ -253,12 +256,12 @@ fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> 
     }
 }
 
-/// The cluster that goes by a name.
+/// Returns the cluster of this name.
 fn of_name<'a>(clusters: &[&'a dyn Objects], name: &str) -> Option<&'a dyn Objects> {
     clusters.iter().copied().find(|cluster| cluster.name() == name)
 }
 
-/// The names by which clusters can be asked for, so that a wrong one can be told.
+/// Lists the names and aliases by which clusters can be selected, so that an unknown name can be reported.
 pub fn cluster_names(clusters: &[&dyn Objects]) -> Vec<String> {
     let members = Fleet::new(clusters).members;
     let names = members.into_iter().flat_map(|member| {
@@ -268,22 +271,22 @@ pub fn cluster_names(clusters: &[&dyn Objects]) -> Vec<String> {
     names.collect()
 }
 
-/// By what a list is sorted.
+/// The order of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SortField {
     /// Name, then namespace.
     Name,
-    /// The worst first, then those that are so for longest.
+    /// The worst first, then those that have been so for longest.
     Status,
     /// Name of the cluster.
     Cluster,
-    /// Those first that are not well for longest.
+    /// Those first that have not been well for longest.
     Since,
-    /// How it is delivered.
+    /// The way in which the app is delivered.
     Delivery,
 }
 
-/// Sorts apps; those that are equal stay in their order.
+/// Sorts apps; equal ones keep their order.
 pub fn sort_apps(apps: &mut [App], by: SortField) {
     let since = |app: &App| app.problem()?.since;
     let severity = |app: &App| app.problem().map_or((true, None), |problem| (false, Some(problem.severity)));
@@ -299,12 +302,12 @@ pub fn sort_apps(apps: &mut [App], by: SortField) {
     }
 }
 
-/// What has no time comes after what has one.
+/// Returns a sort key that puts rows without a time after those with one.
 fn last<T>(since: Option<T>) -> (bool, Option<T>) {
     (since.is_none(), since)
 }
 
-/// Sorts objects; those that are equal stay in their order.
+/// Sorts objects; equal ones keep their order.
 pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
     let status = |row: &ResourceRow| row.status.parse().unwrap_or(Status::Unknown);
     rows.sort_by(|one, other| match by {
@@ -318,7 +321,7 @@ pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
     });
 }
 
-/// Sorts clusters, which have a name and a status and nothing else to be sorted by.
+/// Sorts clusters, which can be ordered by name and status only.
 pub fn sort_clusters(rows: &mut [ClusterRow], by: SortField) {
     let status = |row: &ClusterRow| row.status.parse().unwrap_or(Status::Unknown);
     rows.sort_by(|one, other| match by {

@@ -1,4 +1,4 @@
-//! Which app does a person mean?
+//! Lookup of the apps that a name given by the user stands for.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -10,24 +10,26 @@ use crate::objects::{Scope, ScopeError};
 use crate::reads::may_declare;
 use crate::snapshot::FORBIDDEN;
 
-/// The name of an app as people write it: `[[CLUSTER/]DELIVERY/][NAMESPACE/]NAME`, or what all clusters call it.
+/// The name of an app as users write it: `[[CLUSTER/]DELIVERY/][NAMESPACE/]NAME`, or the key that its copies
+/// in all clusters share.
 ///
-/// The delivery may also be named by the kind of the declaring object, in full or as the tool's users
-/// shorten it: `kustomization`, `ks`, `hr`.
+/// The delivery may also be named by the kind of the declaring object, in full or as the tool's users shorten
+/// it: `kustomization`, `ks`, `hr`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppQuery {
     text: String,
-    /// The cluster that it lands in.
+    /// The target cluster.
     cluster: Option<String>,
     delivery: Option<Delivery>,
     namespace: Option<String>,
-    /// The namespace that the first of two parts may name too, where it is the word for a delivery: `release/web`.
+    /// The first of two parts if it is a word for a delivery: it may also name a namespace, as in
+    /// `release/web`.
     or_namespace: Option<String>,
-    /// `None` where the text can only be a key.
+    /// `None` where the text can only be an [`AppKey`].
     name: Option<String>,
 }
 
-/// A text that names no app.
+/// A text that cannot be the name of an app.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' names no app; write NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME")]
 pub struct InvalidAppQuery(pub String);
@@ -36,7 +38,7 @@ impl FromStr for AppQuery {
     type Err = InvalidAppQuery;
 
     fn from_str(text: &str) -> Result<AppQuery, InvalidAppQuery> {
-        // The names of clusters may have slashes, those of the rest have none.
+        // The names of clusters may contain slashes, the other parts do not.
         if let Some((cluster, rest)) = in_cluster(text) {
             let query: AppQuery = rest.parse()?;
             return Ok(AppQuery { text: text.to_owned(), cluster: Some(cluster.to_owned()), ..query });
@@ -76,7 +78,7 @@ impl fmt::Display for AppQuery {
     }
 }
 
-/// The cluster of a name in full, and the rest of it: `CLUSTER/DELIVERY/NAMESPACE/NAME`.
+/// Splits `CLUSTER/DELIVERY/NAMESPACE/NAME` into the cluster and the rest; `None` if it has another form.
 fn in_cluster(text: &str) -> Option<(&str, &str)> {
     let namespaced = text.rsplit_once('/')?.0;
     let delivered = namespaced.rsplit_once('/')?.0;
@@ -86,16 +88,17 @@ fn in_cluster(text: &str) -> Option<(&str, &str)> {
 }
 
 impl Delivery {
-    /// Returns the delivery that a word stands for: its name, the short one that tables show, or the kind that declares.
+    /// Returns the delivery that a word stands for: its name, the short one that tables show, or a declaring
+    /// kind.
     ///
     /// # Errors
-    /// Where it stands for none.
+    /// If the word does not stand for a delivery.
     pub fn of_word(word: &str) -> Result<Delivery, UnknownDelivery> {
         delivery(word).ok_or_else(|| UnknownDelivery(word.to_owned()))
     }
 }
 
-/// The delivery that a word stands for.
+/// Returns the delivery that a word stands for.
 fn delivery(word: &str) -> Option<Delivery> {
     let word = word.to_ascii_lowercase();
     word.parse().ok().or(match word.as_str() {
@@ -110,46 +113,46 @@ fn delivery(word: &str) -> Option<Delivery> {
     })
 }
 
-/// Why a name leads to no app.
+/// The reason why a name does not select an app.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
-    /// It names several apps.
+    /// The name matches several apps.
     #[error("'{text}' names {} apps: {}", .candidates.len(), listed(.candidates))]
     Ambiguous {
-        /// What was asked for.
+        /// The name as given.
         text: String,
-        /// Names that lead to one of them each.
+        /// Full names of the matching apps, each of which selects one.
         candidates: Vec<String>,
     },
-    /// It names none.
+    /// The name matches no app.
     #[error("there is no app '{text}'")]
     NotFound {
-        /// What was asked for.
+        /// The name as given.
         text: String,
-        /// Names that are similar, the nearest first.
+        /// Full names of apps with similar names, the nearest first.
         nearest: Vec<String>,
     },
 }
 
 impl AppQuery {
-    /// The same within a namespace, unless the name says one itself.
+    /// Restricts the query to a namespace, unless its text names one.
     #[must_use]
     pub fn within(self, namespace: Option<&str>) -> AppQuery {
         let or_namespace = self.or_namespace.filter(|_| namespace.is_none());
         AppQuery { namespace: self.namespace.or(namespace.map(str::to_owned)), or_namespace, ..self }
     }
 
-    /// How the app that is meant is delivered, where the name says so.
+    /// Returns the delivery that the text names, if any.
     pub fn delivery(&self) -> Option<Delivery> {
         self.delivery
     }
 
-    /// The cluster that the app lands in, where the name says so.
+    /// Returns the target cluster that the text names, if any.
     pub fn cluster(&self) -> Option<&str> {
         self.cluster.as_deref()
     }
 
-    /// Returns true for a name in full, as [`full_name`] gives it and lists print it, with or without its cluster.
+    /// Returns true if the text is a full name, in the form of [`full_name`], with or without the cluster.
     pub fn is_full(&self) -> bool {
         let (Some(delivery), Some(name)) = (self.delivery, &self.name) else { return false };
         let namespace = self.namespace.as_deref().unwrap_or_default();
@@ -157,8 +160,11 @@ impl AppQuery {
         rest.is_some_and(|rest| rest.is_empty() || self.cluster.is_some() && rest.ends_with('/'))
     }
 
-    /// Returns true if a failure to list what declares apps, of `delivery` or of any, may hide an app that is meant as well.
-    /// Where the namespace is said, none of another tenant can be; and who may not list a kind does not mean its apps.
+    /// Returns true if a failed list of kinds that declare apps, of `delivery` or of any, may hide a matching
+    /// app.
+    ///
+    /// A query that names a namespace cannot match an app of another tenant, and a kind that the user may not
+    /// list is not taken to hide any.
     pub fn may_be_hidden(&self, error: &ScopeError, delivery: Option<Delivery>) -> bool {
         let Scope::Kind { kind, .. } = &error.scope else { return false };
         let is_possible = delivery.is_none() || self.delivery.is_none() || delivery == self.delivery;
@@ -166,15 +172,15 @@ impl AppQuery {
         is_failure && is_possible && self.namespace.is_none() && may_declare(kind, delivery.or(self.delivery))
     }
 
-    /// Whether an app may be meant.
+    /// Returns true if the query matches an app.
     pub(crate) fn means(&self, key: &AppKey, delivery: Delivery, namespace: &str, name: &str) -> bool {
         self.names(delivery, namespace, name) || self.calls(key, namespace)
     }
 
-    /// Returns true if it is how people, or the maker of an app in `namespace`, call all its copies.
+    /// Returns true if the text is the key that the copies of an app share; `namespace` is that of this copy.
     ///
-    /// Whoever writes a declaring object chooses that name, so it never answers for an app that is asked for in another
-    /// namespace or by its delivery.
+    /// Any author of a declaring object chooses that key, so it never matches a query for another namespace
+    /// or for a delivery.
     fn calls(&self, key: &AppKey, namespace: &str) -> bool {
         let is_inside = self.namespace.as_deref().is_none_or(|own| own == namespace);
         let is_called = match key {
@@ -182,7 +188,7 @@ impl AppQuery {
                 self.name.as_deref() == Some(name.as_str())
                     && (self.delivery.is_none() && is_inside || self.is_in_word(namespace))
             }
-            // What stands before its slash is no namespace.
+            // The part before the slash is not a namespace.
             AppKey::Package(name) => {
                 let of_text = self.text == format!("package/{name}");
                 of_text && (is_inside || self.namespace.as_deref() == Some("package"))
@@ -199,21 +205,23 @@ impl AppQuery {
         self.name.as_deref() == Some(name) && (is_inside || self.is_in_word(namespace))
     }
 
-    /// Returns true if the word for a delivery may also name this namespace.
+    /// Returns true if the first part is a word for a delivery that also names this namespace.
     fn is_in_word(&self, namespace: &str) -> bool {
         self.or_namespace.as_deref() == Some(namespace)
     }
 
-    /// The app that is meant, once for each cluster that it is in.
+    /// Finds the app that the query names, once for each cluster that it is in.
     ///
     /// # Errors
-    /// When no app is meant, or several that nobody calls the same.
+    /// If no app matches, or several that do not share a key.
     pub fn find<'l>(&self, list: &'l AppList) -> Result<Vec<&'l App>, FindError> {
         self.find_in(list, &[])
     }
 
-    /// As [`find`](AppQuery::find), in these clusters alone if any are named, so that an app of another cluster with the same name makes
-    /// it no less clear which is meant. An app that is elsewhere only is found there.
+    /// Finds the app that the query names, in `clusters` alone where it is there and any are given.
+    ///
+    /// An app with the same name in another cluster does not make the name ambiguous. An app that is in none
+    /// of `clusters` is found where it is.
     ///
     /// # Errors
     /// As [`find`](AppQuery::find).
@@ -233,11 +241,13 @@ impl AppQuery {
         Ok(found)
     }
 
-    /// All apps that may be meant: those of this name, and those that people call so. Neither goes before the other, because
-    /// whoever may write into one namespace can give an app there any name and any key.
+    /// Returns all apps that match by name or by key.
+    ///
+    /// Neither has precedence, because an author who may write into one namespace can give an app there any
+    /// name and any key.
     ///
     /// # Errors
-    /// When no app is meant.
+    /// If no app matches.
     pub fn all<'l>(&self, list: &'l AppList) -> Result<Vec<&'l App>, FindError> {
         let is_meant = |app: &&App| {
             self.means(&app.key, app.app.delivery, &app.app.namespace, &app.app.name)
@@ -250,7 +260,7 @@ impl AppQuery {
         }
     }
 
-    /// The names that are most like this one.
+    /// Returns the full names of the apps whose names are most like the one in the query.
     fn nearest(&self, list: &AppList) -> Vec<String> {
         const MOST: usize = 5;
 
@@ -268,10 +278,10 @@ impl AppQuery {
     }
 }
 
-/// Returns true if apps are of one key, and no author of a single namespace can have made it so: any two of them are in one
-/// namespace, or declared and delivered in different clusters.
+/// Returns true if apps have the same key and no author of a single namespace can have caused that: any two
+/// of them are in one namespace, or are declared and delivered in different clusters.
 fn are_joined(apps: &[&App]) -> bool {
-    // Those of one home are in one namespace then, and those of one target are.
+    // Apps with one home, or with one target, must be in one namespace.
     let mut namespaces: [HashMap<&str, &str>; 2] = [HashMap::new(), HashMap::new()];
     apps.windows(2).all(|pair| pair[0].key == pair[1].key)
         && apps.iter().all(|app| {
@@ -283,7 +293,7 @@ fn are_joined(apps: &[&App]) -> bool {
         })
 }
 
-/// The first of many names, and how many more there are.
+/// Joins the first names, and says how many were left out.
 fn listed(names: &[String]) -> String {
     const MOST: usize = 20;
 
@@ -294,14 +304,14 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// The name that leads to this app and no other: `delivery/namespace/name`.
+/// Returns the name that selects this app and no other in a cluster: `delivery/namespace/name`.
 pub fn full_name(app: &AppRef) -> String {
     format!("{}/{}/{}", app.delivery, app.namespace, app.name)
 }
 
-/// How many letters must be changed, added or taken away to come from one word to the other.
+/// Returns the edit distance (Levenshtein) of two words, by their first 253 characters.
 fn distance(one: &str, other: &str) -> usize {
-    // Names are at most 253 characters long; longer ones are like nothing.
+    // The API server accepts names of at most 253 characters.
     const LONGEST: usize = 253;
 
     let other: Vec<char> = other.chars().take(LONGEST).collect();

@@ -2,10 +2,11 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use taffrail_object::json::{OwnedDocument, Value};
-use taffrail_object::{ObjectKey, Projection};
+use taffrail_object::{ObjectKeyRef, Projection};
 use taffrail_status::{Observed, Trust};
 
 use crate::delivery::controllers::Stops;
@@ -13,6 +14,7 @@ use crate::delivery::drift::Writes;
 use crate::delivery::flux::Sources;
 use crate::delivery::helm::Storage;
 use crate::objects::Objects;
+use crate::rows::Asked;
 
 /// One cluster, under the first name by which it was asked for.
 pub(crate) struct Member<'a> {
@@ -41,7 +43,7 @@ pub(crate) struct Fleet<'a> {
     /// The sources of Flux that were read.
     pub(crate) sources: Sources,
     pub(crate) writes: Writes,
-    storages: Vec<OnceCell<Storage<'a>>>,
+    storages: Vec<OnceCell<(Storage<'a>, Option<Arc<Asked>>)>>,
 }
 
 impl<'a> Fleet<'a> {
@@ -78,7 +80,18 @@ impl<'a> Fleet<'a> {
 
     /// Helm's storage in the cluster at a place in the fleet.
     pub(crate) fn storage(&self, cluster: usize) -> &Storage<'a> {
-        self.storages[cluster].get_or_init(|| Storage::of(self.objects(cluster)))
+        let objects = self.objects(cluster);
+        let (storage, asked) = self.storages[cluster].get_or_init(|| match objects.question_log() {
+            Some((log, _)) => {
+                let (storage, asked) = log.record(|| Storage::of(objects));
+                (storage, Some(Arc::new(asked)))
+            }
+            None => (Storage::of(objects), None),
+        });
+        if let Some(((log, _), asked)) = objects.question_log().zip(asked.as_ref()) {
+            log.remember(asked);
+        }
+        storage
     }
 
     /// All names of the cluster at a place in the fleet.
@@ -129,7 +142,7 @@ fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
         Some(version).filter(|version| !version.is_empty() && !is_namespace(observed.key))
     };
     // A version that several objects have comes from different stores, and tells nothing of other objects.
-    let mut written: HashMap<String, Option<&ObjectKey>> = HashMap::new();
+    let mut written: HashMap<String, Option<ObjectKeyRef<'_>>> = HashMap::new();
     for observed in one.all() {
         let Some(version) = version(&observed) else { continue };
         written.entry(version).and_modify(|key| *key = None).or_insert(Some(observed.key));
@@ -139,7 +152,7 @@ fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
     let mut is_held_by_both = false;
     for observed in other.all() {
         let Some(own) = version(&observed) else { continue };
-        let known = one.get(observed.key.as_ref()).present();
+        let known = one.get(observed.key).present();
         all += 1;
         common += usize::from(known.as_ref().is_some_and(|known| uid(known) == uid(&observed)));
         if let Some(known) = known
@@ -153,7 +166,7 @@ fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
             continue;
         }
         // One store writes one object at a version. Events and aggregated kinds may be in another one.
-        let is_another = |key: &ObjectKey| {
+        let is_another = |key: ObjectKeyRef<'_>| {
             key != observed.key
                 && key.group == observed.key.group
                 && !is_event(key)
@@ -166,11 +179,11 @@ fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
     is_held_by_both && common > all / 2
 }
 
-fn is_namespace(key: &ObjectKey) -> bool {
+fn is_namespace(key: ObjectKeyRef<'_>) -> bool {
     key.group.is_empty() && key.kind == "Namespace"
 }
 
-fn is_event(key: &ObjectKey) -> bool {
+fn is_event(key: ObjectKeyRef<'_>) -> bool {
     key.kind == "Event"
 }
 

@@ -1,7 +1,12 @@
-//! How old an observation is: an axis of its own beside health and sync.
+//! The age of an observation: an axis of its own beside health and sync.
+//!
+//! A row has two halves. What its home declares (sync, revisions, suspension, source) is as fresh as the home; what was
+//! observed of its objects (health, counts, worst) as fresh as the target.
 
 use jiff::Timestamp;
 use taffrail_status::Status;
+
+use crate::sync::SyncState;
 
 /// Whether what is shown is what is there now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,12 +50,19 @@ impl Freshness {
         Freshness { state: FreshnessState::Lost, observed_at: None }
     }
 
+    /// Returns true if what was observed is what is there now.
+    pub fn is_live(&self) -> bool {
+        self.state == FreshnessState::Live
+    }
+
     /// What may be said of something whose last observed status is `health`: what was true once is not
     /// known to be true.
     pub fn effective(&self, health: Status) -> Status {
-        match self.state {
-            FreshnessState::Live => health,
-            FreshnessState::Stale | FreshnessState::Lost => Status::Unknown,
-        }
+        if self.is_live() { health } else { Status::Unknown }
+    }
+
+    /// Returns the sync that is known now, where the last observed one is `sync`.
+    pub fn effective_sync(&self, sync: SyncState) -> SyncState {
+        if self.is_live() { sync } else { SyncState::Unknown }
     }
 }

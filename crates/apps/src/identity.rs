@@ -1,4 +1,4 @@
-//! Names: of objects, of clusters, and of apps.
+//! Names of clusters, of apps, and of the ways in which apps are delivered.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use taffrail_object::Object;
 
 use crate::names;
 
-/// What makes a cluster that cluster: the UID of its `kube-system` namespace. Contexts and names are aliases.
+/// Identity of a cluster: the UID of its `kube-system` namespace. Contexts and names are only aliases.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterId(pub String);
 
@@ -17,7 +17,7 @@ impl fmt::Display for ClusterId {
     }
 }
 
-/// How an app gets into a cluster, and so what its declaring object is.
+/// Way in which an app gets into a cluster. It decides the kind of the declaring object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Delivery {
     /// Flux `Kustomization`.
@@ -32,7 +32,7 @@ pub enum Delivery {
     Kpt,
     /// Porch: a package in a deployment repository, which Config Sync or Flux delivers.
     Porch,
-    /// A release in Helm's storage that nobody else declares.
+    /// A release in Helm's storage that no object in the cluster declares.
     Helm,
     /// Objects that carry the same label.
     Label,
@@ -54,7 +54,7 @@ impl Delivery {
         Delivery::Taffrail,
     ];
 
-    /// The name used everywhere.
+    /// Returns the name used in commands, tables and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Delivery::FluxKustomization => "flux-kustomization",
@@ -76,7 +76,7 @@ impl fmt::Display for Delivery {
     }
 }
 
-/// A word that names no delivery.
+/// A word that is not the name of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is no delivery; one of flux-kustomization (ks), flux-helmrelease (hr), argo-application (argo), config-sync, \
@@ -93,14 +93,14 @@ impl FromStr for Delivery {
     }
 }
 
-/// Names one app: where its declaring object lives, and where its objects live.
+/// The name of one app: its home and target clusters, its delivery, and the name of its declaring object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppRef {
     /// Name of the cluster that holds the declaring object.
     pub home: String,
-    /// Name of the cluster that the objects land in; the home, where that cluster is out of reach.
+    /// Name of the cluster that the objects land in; the home where that cluster is out of reach.
     pub target: String,
-    /// How the app is delivered.
+    /// The way in which the app is delivered.
     pub delivery: Delivery,
     /// Namespace of the declaring object.
     pub namespace: String,
@@ -108,7 +108,7 @@ pub struct AppRef {
     pub name: String,
 }
 
-/// Written `delivery namespace/name`, for sentences.
+/// Formats as `delivery namespace/name`, for sentences.
 impl fmt::Display for AppRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.namespace.is_empty() {
@@ -119,15 +119,15 @@ impl fmt::Display for AppRef {
     }
 }
 
-/// The annotation, or label, by which people say that apps of several clusters are one.
+/// The annotation or label that joins apps of several clusters into one.
 pub const APP_ANNOTATION: &str = "taffrail.dev/app";
 
-/// The row of an app × cluster matrix: what is the same app in several clusters has the same key.
+/// The row of an app × cluster matrix: copies of one app in several clusters have the same key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AppKey {
-    /// Named by [`APP_ANNOTATION`].
+    /// A name that the declaring object gives in [`APP_ANNOTATION`].
     Named(String),
-    /// Made by an Argo CD ApplicationSet.
+    /// An Argo CD ApplicationSet, which made the app.
     ApplicationSet {
         /// Namespace of the ApplicationSet.
         namespace: String,
@@ -136,9 +136,9 @@ pub enum AppKey {
     },
     /// A package of kpt or Porch.
     Package(String),
-    /// Known by its declaring object alone.
+    /// The declaring object alone.
     Own {
-        /// How the app is delivered.
+        /// The way in which the app is delivered.
         delivery: Delivery,
         /// Namespace of the declaring object.
         namespace: String,
@@ -148,13 +148,13 @@ pub enum AppKey {
 }
 
 impl AppKey {
-    /// The key of the app that `declaring` (where there is such an object) declares.
+    /// Returns the key of the app that `declaring` declares, or of an app without a declaring object.
     pub fn of(delivery: Delivery, namespace: &str, name: &str, declaring: Option<&Object<'_>>) -> AppKey {
         let own = || AppKey::Own { delivery, namespace: namespace.to_owned(), name: name.to_owned() };
         let Some(object) = declaring else { return own() };
         for place in ["annotations", "labels"] {
             let named = object.text(&["metadata", place, APP_ANNOTATION]);
-            // With a slash it would look like the name of an app in full, which anybody could give to theirs.
+            // With a slash it would look like the full name of an app, and any author could claim another's.
             if !named.is_empty() && !named.contains('/') && names::is_short(&named) {
                 return AppKey::Named(named.into_owned());
             }
@@ -177,7 +177,7 @@ impl AppKey {
     }
 }
 
-/// The name of the ApplicationSet that owns an Application; it is in the same namespace.
+/// Returns the name of the ApplicationSet that owns an Application; both are in the same namespace.
 pub(crate) fn application_set(application: &Object<'_>) -> Option<String> {
     let owners = application.at(&["metadata", "ownerReferences"])?.items()?;
     let text = |owner: &taffrail_object::json::Value<'_>, key| {
@@ -189,7 +189,7 @@ pub(crate) fn application_set(application: &Object<'_>) -> Option<String> {
         .find_map(|owner| text(&owner, "name"))
 }
 
-/// Written so that keys of different sorts differ: the name given by people as it is, else
+/// Formats keys of different variants differently: a name from the annotation as it is, otherwise
 /// `applicationset/…`, `package/…` or `<delivery>/<namespace>/<name>`.
 impl fmt::Display for AppKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,12 +6,12 @@
 
 use taffrail_object::ObjectKey;
 
-/// An inventory entry that names no object.
+/// An inventory entry that is not the id of an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("inventory entry '{0}' is not <namespace>_<name>_<group>_<kind>")]
 pub struct MalformedEntry(pub String);
 
-/// Reads an inventory id.
+/// Parses an inventory id.
 ///
 /// ```
 /// use taffrail_apps::inventory;
@@ -22,7 +22,7 @@ pub struct MalformedEntry(pub String);
 /// ```
 ///
 /// # Errors
-/// When the id has too few fields, or no name or kind.
+/// When the id has too few fields, or an empty name or kind.
 pub fn parse(id: &str) -> Result<ObjectKey, MalformedEntry> {
     // Names may hold `_`, the other fields do not: they are taken off from both ends.
     let fields = || {
@@ -35,7 +35,7 @@ pub fn parse(id: &str) -> Result<ObjectKey, MalformedEntry> {
     fields().ok_or_else(|| MalformedEntry(id.to_owned()))
 }
 
-/// Writes the inventory id of an object.
+/// Formats the inventory id of an object.
 pub fn format(key: &ObjectKey) -> String {
     let ObjectKey { group, kind, namespace, name } = key;
     let rbac = group == "rbac.authorization.k8s.io"

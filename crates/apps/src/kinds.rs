@@ -1,10 +1,11 @@
-//! Facts about kinds: those whose status needs no body, and those that are served.
+//! Facts about kinds: which need a body to be judged, which the cluster makes itself, which the server
+//! serves.
 
 use std::collections::BTreeMap;
 
 use taffrail_object::GroupKind;
 
-/// Built-in kinds without a status: their metadata says all that there is to say.
+/// Built-in kinds without a status: an object's metadata is enough to judge it.
 const WITHOUT_STATUS: [(&str, &str); 24] = [
     ("", "ConfigMap"),
     ("", "Endpoints"),
@@ -32,13 +33,14 @@ const WITHOUT_STATUS: [(&str, &str); 24] = [
     ("storage.k8s.io", "StorageClass"),
 ];
 
-/// Whether the status of an object of this kind can be told only from its body. Where it cannot, metadata is
-/// enough, and nobody has to read the values of a Secret.
+/// Returns true if an object of this kind can be judged only from its body.
+///
+/// For the other kinds metadata is enough, so the values of Secrets need not be read.
 pub fn needs_body(group: &str, kind: &str) -> bool {
     !WITHOUT_STATUS.contains(&(group, kind))
 }
 
-/// Kinds that the cluster makes by itself, whatever labels they carry.
+/// Kinds that the cluster itself creates, whatever labels the objects carry.
 const NOISE: [(&str, &str); 8] = [
     ("", "Endpoints"),
     ("", "Event"),
@@ -50,7 +52,7 @@ const NOISE: [(&str, &str); 8] = [
     ("cilium.io", "CiliumEndpoint"),
 ];
 
-/// Whether objects of a kind are never declared by anybody.
+/// Returns true if objects of a kind are never declared, because the cluster makes them or computes them.
 pub(crate) fn is_noise(group: &str, kind: &str) -> bool {
     NOISE.contains(&(group, kind)) || group == "metrics.k8s.io" || group.ends_with(".metrics.k8s.io")
 }
@@ -66,22 +68,22 @@ pub struct ServedKind {
     pub kind: String,
     /// The name in URLs: `deployments`.
     pub plural: String,
-    /// Whether its objects live in namespaces.
+    /// True if its objects live in namespaces.
     pub namespaced: bool,
-    /// What can be done with it: `get`, `list`, `watch`, …
+    /// The verbs that it supports: `get`, `list`, `watch`, …
     pub verbs: Vec<String>,
-    /// Whether it has a status subresource in that version.
+    /// True if it has a status subresource in that version.
     pub has_status_subresource: bool,
 }
 
 impl ServedKind {
-    /// Whether objects of this kind can be listed.
+    /// Returns true if objects of this kind can be listed.
     pub fn is_listable(&self) -> bool {
         self.verbs.iter().any(|verb| verb == "list")
     }
 }
 
-/// What one API server serves.
+/// The kinds that one API server serves.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KindCatalog {
     kinds: BTreeMap<GroupKind, ServedKind>,
@@ -89,11 +91,12 @@ pub struct KindCatalog {
 }
 
 impl KindCatalog {
-    /// Stands for all groups but the core group, where nobody could tell which there are.
+    /// A key for `broken` that stands for all groups but the core group, for when the groups are unknown.
     pub const ALL_GROUPS: &str = "any other group";
 
-    /// A catalog of `kinds`, and of the groups that could not be asked, each with the reason: an aggregated API
-    /// whose server is down makes its own kinds unknown, and no others.
+    /// Makes a catalog of `kinds`, and of the groups whose discovery failed, each with the reason.
+    ///
+    /// An aggregated API whose server is down makes its own kinds unknown, and no others.
     pub fn new(
         kinds: impl IntoIterator<Item = ServedKind>,
         broken: impl IntoIterator<Item = (String, String)>,
@@ -102,28 +105,28 @@ impl KindCatalog {
         KindCatalog { kinds: kinds.into_iter().map(keyed).collect(), broken: broken.into_iter().collect() }
     }
 
-    /// The kind, if it is served.
+    /// Returns the kind if it is served.
     pub fn get(&self, kind: &GroupKind) -> Option<&ServedKind> {
         self.kinds.get(kind)
     }
 
-    /// Why it is not known whether `group` is served, if so.
+    /// Returns the reason why discovery of `group` failed, if it did.
     pub fn broken(&self, group: &str) -> Option<&str> {
         let any = || self.broken.get(KindCatalog::ALL_GROUPS).filter(|_| !group.is_empty());
         self.broken.get(group).or_else(any).map(String::as_str)
     }
 
-    /// Whether the kind is served, or may be: its group could not be asked.
+    /// Returns true if the kind is served, or may be because discovery of its group failed.
     pub fn may_serve(&self, kind: &GroupKind) -> bool {
         self.kinds.contains_key(kind) || self.broken(&kind.group).is_some()
     }
 
-    /// All served kinds, by group and kind.
+    /// Iterates over all served kinds, by group and kind.
     pub fn iter(&self) -> impl Iterator<Item = &ServedKind> {
         self.kinds.values()
     }
 
-    /// The groups that could not be asked, each with the reason.
+    /// Iterates over the groups whose discovery failed, each with the reason.
     pub fn broken_groups(&self) -> impl Iterator<Item = (&str, &str)> {
         self.broken.iter().map(|(group, reason)| (group.as_str(), reason.as_str()))
     }

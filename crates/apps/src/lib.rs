@@ -1,11 +1,10 @@
-//! Which apps are there, whose is an object, and what does a view show?
+//! The apps of a fleet of clusters: their declared objects, their state, and the views of them.
 //!
 //! An *app* is what one declaring object delivers: a Flux `Kustomization` or `HelmRelease`, an Argo CD
-//! `Application`, a `RootSync` or `RepoSync` of Config Sync, a kpt `ResourceGroup`, a package of Porch that one of
-//! these brings, a Helm release, the objects of
-//! one `app.kubernetes.io/instance` or `app.kubernetes.io/part-of` label. This crate finds the apps of a fleet of clusters, judges
-//! their objects, rolls them up and says which revision is wanted and which is applied. It does no I/O and
-//! reads no clock.
+//! `Application`, a `RootSync` or `RepoSync` of Config Sync, a kpt `ResourceGroup`, a package of Porch that
+//! one of these delivers, a Helm release, or the objects of one `app.kubernetes.io/instance` or
+//! `app.kubernetes.io/part-of` label. This crate finds the apps of a fleet of clusters, judges their objects,
+//! rolls them up and says which revision is wanted and which is applied. It does no I/O and reads no clock.
 //!
 //! ```
 //! use taffrail_apps::{Snapshot, apps};
@@ -24,11 +23,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * [`Objects`] is the border to where objects come from; [`Snapshot`] holds them in memory.
+//! * [`Objects`] is the interface to the objects of one cluster; [`Snapshot`] holds them in memory.
 //! * [`next_reads`] plans what to read of a live cluster, and [`plan_reads`] what to follow of one.
-//! * [`wait`] says whether what is waited for holds, and what stands in the way.
-//! * [`verbs`] says what to write so that a tool reconciles, suspends or resumes an app.
-//! * [`apps()`] makes the rows, [`view`] gives them the form in which they are shown.
+//! * [`wait`] evaluates the condition that a command waits for, and names the objects that do not meet it.
+//! * [`verbs`] computes the patches that make a tool reconcile, suspend or resume an app.
+//! * [`apps()`] computes the apps, [`view`] turns them into rows for display.
 
 mod agreement;
 mod apps;
@@ -43,12 +42,14 @@ mod freshness;
 mod identity;
 pub mod inventory;
 mod kinds;
+mod memo;
 mod names;
 mod objects;
 mod owners;
 mod problem;
 mod reading;
 mod reads;
+mod rows;
 mod snapshot;
 mod sync;
 mod teachers;
@@ -73,7 +74,8 @@ pub use reads::{
     Asked, Changes, Dependents, Elsewhere, Excess, LeftOut, Read, ReadMode, ReadPlan, Rounds, Target, Turns,
     elsewhere, next_reads, plan_reads, still_wanted, wanted_elsewhere,
 };
-pub use snapshot::{Answer, Aside, InsertError, NOT_IN_DUMP, Snapshot};
+pub use rows::{Looked, Propagation, QuestionLog, Rows};
+pub use snapshot::{Answer, Aside, ChangeBatch, InsertError, NOT_IN_DUMP, Snapshot};
 pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState};
 pub use teachers::{Standing, Unheard, argo_standing};
 pub use words::Words;

@@ -1,17 +1,17 @@
-//! Names that objects can have, as the API server takes them.
+//! Checks of object names by the rules of the API server.
 
 use taffrail_object::ObjectKey;
 
-/// The longest name of an object, and of a group.
+/// The maximum length of the name of an object or group, in bytes.
 const LONGEST: usize = 253;
 
-/// The longest name of a namespace, and of a kind.
+/// The maximum length of the name of a namespace or kind, in bytes.
 const LONGEST_LABEL: usize = 63;
 
-/// How much of a wrong name is told.
+/// The maximum number of characters of an invalid name that an error message quotes.
 const TOLD: usize = 60;
 
-/// Why a key can be that of no object.
+/// The reason why no object can have a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("its {part} '{told}'{} {why}", if *.is_cut { "…" } else { "" })]
 pub(crate) struct NoName {
@@ -31,7 +31,7 @@ impl NoName {
 /// Checks that an object may have this key.
 ///
 /// # Errors
-/// When the API server would take none of that name.
+/// When the API server would refuse a part of the key.
 pub(crate) fn check(key: &ObjectKey) -> Result<(), NoName> {
     let ObjectKey { group, kind, namespace, name } = key;
     if !group.is_empty() && !is_subdomain(group) {
@@ -57,7 +57,8 @@ pub(crate) fn check(key: &ObjectKey) -> Result<(), NoName> {
     }
 }
 
-/// Kinds whose names are any part of a path: those of roles, and of what OpenShift names after users, images and tags.
+/// Returns true for kinds whose objects may have any name that is a valid path segment: RBAC roles, IP
+/// addresses, and kinds that OpenShift names after users, images and tags.
 pub(crate) fn has_loose_names(group: &str, kind: &str) -> bool {
     let is_openshifts = || {
         let first = group.strip_suffix(".openshift.io");
@@ -76,7 +77,7 @@ fn is_label(text: &str) -> bool {
         && text.bytes().all(|byte| is_word(byte) || byte == b'-')
 }
 
-/// Whether a text is a DNS-1123 subdomain, as most names are.
+/// Returns true if a text is a DNS-1123 subdomain, as most object names are.
 pub(crate) fn is_subdomain(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_part = |part: &str| {
@@ -87,7 +88,7 @@ pub(crate) fn is_subdomain(text: &str) -> bool {
     text.len() <= LONGEST && text.split('.').all(is_part)
 }
 
-/// Whether a text is short enough to name something.
+/// Returns true if a text is at most as long as the name of an object may be.
 pub(crate) fn is_short(text: &str) -> bool {
     text.len() <= LONGEST
 }

@@ -3,18 +3,19 @@
 use std::fmt;
 
 use jiff::SignedDuration;
-use taffrail_object::{GroupKind, ObjectKey, Projection};
+use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{ClusterState, Listing, Observed};
 
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
 use crate::kinds;
 use crate::reading::Reading;
+use crate::rows::QuestionLog;
 
 /// Whether what was read of an object is enough to judge it.
 pub(crate) fn suffices(observed: &Observed<'_>) -> bool {
     observed.projection == Projection::Full
-        || !kinds::needs_body(&observed.key.group, &observed.key.kind)
+        || !kinds::needs_body(observed.key.group, observed.key.kind)
         || !observed.object.text(&["metadata", "deletionTimestamp"]).is_empty()
 }
 
@@ -135,6 +136,12 @@ pub trait Objects: ClusterState + Send + Sync {
         None
     }
 
+    /// The log in which questions are noted, and the place of this cluster in it; nothing where they are not.
+    #[doc(hidden)]
+    fn question_log(&self) -> Option<(&QuestionLog, usize)> {
+        None
+    }
+
     /// How it is read, where it is a live cluster that answered.
     fn reading(&self) -> Option<&Reading> {
         None
@@ -142,7 +149,7 @@ pub trait Objects: ClusterState + Send + Sync {
 }
 
 /// Why an object of which only metadata is known was not read whole, if that was tried.
-pub(crate) fn why_unread(objects: &dyn Objects, key: &ObjectKey) -> Option<String> {
-    let is_it = |error: &&ScopeError| matches!(&error.scope, Scope::Object(object) if object == key);
+pub(crate) fn why_unread(objects: &dyn Objects, key: ObjectKeyRef<'_>) -> Option<String> {
+    let is_it = |error: &&ScopeError| matches!(&error.scope, Scope::Object(object) if object.as_ref() == key);
     objects.errors().iter().find(is_it).map(|error| error.message.clone())
 }

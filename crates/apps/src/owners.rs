@@ -1,55 +1,102 @@
-//! What points at an object without being named by it: those that it controls, and the events about it.
+//! Reverse references to an object: the objects that it controls or owns, and the events about it.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::hash::Hash;
 
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::{Event, Regarding, other_owners};
 use taffrail_status::{Observed, Presence};
 
 use crate::objects::Objects;
 
-/// Both, of one cluster: one pass over its objects, whatever is asked later.
+/// Index of the reverse references in one cluster, made in one pass over its objects.
 #[derive(Debug, Default)]
 pub(crate) struct Pointers {
-    /// By the UID of the controller, in the order of their namespaces.
+    /// Controlled objects by the UID of the controller, in the order of their namespaces.
     controlled: HashMap<String, Vec<ObjectKey>>,
-    /// By the UIDs of their other owners, in the order of their namespaces.
+    /// Objects by the UIDs of their other owners, in the order of their namespaces.
     held: HashMap<String, Vec<ObjectKey>>,
-    /// By kind, namespace and name of what they are about: the same names stand in many namespaces.
+    /// Events by kind, namespace and name of the object that they are about: one name occurs in many
+    /// namespaces.
     events: HashMap<(String, String, String), Vec<ObjectKey>>,
+}
+
+/// By what an object is found without being named.
+#[derive(PartialEq, Eq)]
+pub(crate) struct Pointing<'a> {
+    /// The UID of the object that it names as its controller.
+    pub(crate) controller: Option<Cow<'a, str>>,
+    /// The UIDs of its other owners.
+    pub(crate) others: Vec<Cow<'a, str>>,
+    /// Kind, namespace and name of what it is about, if it is an event.
+    pub(crate) about: Option<(String, String, String)>,
+}
+
+impl<'a> Pointing<'a> {
+    pub(crate) fn of(object: &Object<'a>) -> Pointing<'a> {
+        let about = |(_, regarding): (Event<'_>, Regarding<'_>)| {
+            (regarding.kind.into_owned(), regarding.namespace.into_owned(), regarding.name.into_owned())
+        };
+        Pointing {
+            controller: controller(object),
+            others: other_owners(object).collect(),
+            about: Event::read(object).map(about),
+        }
+    }
 }
 
 impl Pointers {
     pub(crate) fn of<'a>(objects: impl Iterator<Item = Observed<'a>>) -> Pointers {
         let mut pointers = Pointers::default();
-        let mut events = HashSet::new();
         for Observed { key, object, .. } in objects {
-            // One event is served by two API groups.
-            if key.kind == "Event"
-                && let Some((_, regarding)) = Event::read(&object)
-                && events.insert((&*key.namespace, &*key.name))
-            {
-                let [kind, namespace, name] =
-                    [regarding.kind, regarding.namespace, regarding.name].map(|text| text.into_owned());
-                let about = (kind, namespace, name);
-                pointers.events.entry(about).or_default().push(key.clone());
+            let Pointing { controller, others, about } = Pointing::of(&object);
+            if let Some(about) = about {
+                pointers.events.entry(about).or_default().push(key.to_owned());
             }
-            for uid in other_owners(&object) {
-                pointers.held.entry(uid.into_owned()).or_default().push(key.clone());
+            for uid in others {
+                pointers.held.entry(uid.into_owned()).or_default().push(key.to_owned());
             }
-            if let Some(uid) = controller(&object) {
+            if let Some(uid) = controller {
                 match pointers.controlled.get_mut(&*uid) {
-                    Some(dependents) => dependents.push(key.clone()),
-                    None => drop(pointers.controlled.insert(uid.into_owned(), vec![key.clone()])),
+                    Some(dependents) => dependents.push(key.to_owned()),
+                    None => drop(pointers.controlled.insert(uid.into_owned(), vec![key.to_owned()])),
                 }
             }
         }
         for dependents in pointers.controlled.values_mut().chain(pointers.held.values_mut()) {
-            dependents.sort_by(|one, other| one.namespace.cmp(&other.namespace));
+            dependents.sort_by(|one, other| in_namespaces(one.as_ref(), other.as_ref()));
         }
         pointers
+    }
+
+    /// Takes in that an object came (`old` is none), changed, or went (`new` is none).
+    pub(crate) fn replace(
+        &mut self,
+        key: ObjectKeyRef<'_>,
+        old: Option<&Object<'_>>,
+        new: Option<&Object<'_>>,
+    ) {
+        let [old, new] = [old, new].map(|object| object.map(Pointing::of));
+        if old == new {
+            return;
+        }
+        if let Some(Pointing { controller, others, about }) = old {
+            remove(&mut self.events, about, key, by_key);
+            for uid in others {
+                remove(&mut self.held, Some(uid.into_owned()), key, in_namespaces);
+            }
+            remove(&mut self.controlled, controller.map(Cow::into_owned), key, in_namespaces);
+        }
+        if let Some(Pointing { controller, others, about }) = new {
+            insert(&mut self.events, about, key, by_key);
+            for uid in others {
+                insert(&mut self.held, Some(uid.into_owned()), key, in_namespaces);
+            }
+            insert(&mut self.controlled, controller.map(Cow::into_owned), key, in_namespaces);
+        }
     }
 
     /// Returns the objects in a namespace (`None`: in all) whose controller has this UID.
@@ -57,12 +104,13 @@ impl Pointers {
         within(self.controlled.get(uid), namespace)
     }
 
-    /// Returns the objects in a namespace (`None`: in all) that have another owner of this UID.
+    /// Returns the objects in a namespace (`None`: in all) that name this UID as an owner that is not the
+    /// controller.
     pub(crate) fn held(&self, uid: &str, namespace: Option<&str>) -> &[ObjectKey] {
         within(self.held.get(uid), namespace)
     }
 
-    /// Returns the events that give this kind, namespace and name to what they are about.
+    /// Returns the events about the object with this kind, namespace and name.
     pub(crate) fn events(
         &self,
         kind: &str,
@@ -78,7 +126,49 @@ impl Pointers {
     }
 }
 
-/// Those of the keys that are in a namespace; anybody names any owner, so what is elsewhere is not even counted.
+/// The order of keys.
+fn by_key(one: ObjectKeyRef<'_>, other: ObjectKeyRef<'_>) -> Ordering {
+    one.cmp(&other)
+}
+
+/// The order of keys by their namespaces first.
+fn in_namespaces(one: ObjectKeyRef<'_>, other: ObjectKeyRef<'_>) -> Ordering {
+    one.namespace.cmp(other.namespace).then_with(|| one.cmp(&other))
+}
+
+/// Adds a key to those of a place, in an order.
+fn insert<K: Hash + Eq>(
+    places: &mut HashMap<K, Vec<ObjectKey>>,
+    place: Option<K>,
+    key: ObjectKeyRef<'_>,
+    order: impl Fn(ObjectKeyRef<'_>, ObjectKeyRef<'_>) -> Ordering,
+) {
+    let Some(place) = place else { return };
+    let keys = places.entry(place).or_default();
+    let at = keys.partition_point(|own| order(own.as_ref(), key) != Ordering::Greater);
+    keys.insert(at, key.to_owned());
+}
+
+/// Removes a key from those of a place, once.
+fn remove<K: Hash + Eq>(
+    places: &mut HashMap<K, Vec<ObjectKey>>,
+    place: Option<K>,
+    key: ObjectKeyRef<'_>,
+    order: impl Fn(ObjectKeyRef<'_>, ObjectKeyRef<'_>) -> Ordering,
+) {
+    let Some(place) = place else { return };
+    let Some(keys) = places.get_mut(&place) else { return };
+    if let Ok(at) = keys.binary_search_by(|own| order(own.as_ref(), key)) {
+        keys.remove(at);
+    }
+    if keys.is_empty() {
+        places.remove(&place);
+    }
+}
+
+/// Returns the keys that are in a namespace, by binary search.
+///
+/// Any object can name any owner, so the keys in other namespaces are not even visited.
 fn within<'a>(keys: Option<&'a Vec<ObjectKey>>, namespace: Option<&str>) -> &'a [ObjectKey] {
     let keys = keys.map_or(&[][..], Vec::as_slice);
     let Some(namespace) = namespace else { return keys };
@@ -87,33 +177,34 @@ fn within<'a>(keys: Option<&'a Vec<ObjectKey>>, namespace: Option<&str>) -> &'a 
     keys.get(start..end).unwrap_or_default()
 }
 
-/// The objects that controllers made of an object.
+/// Returns the objects that controllers made of an object.
 pub(crate) fn dependents<'a>(
     objects: &'a dyn Objects,
     owner: &Observed<'_>,
 ) -> impl Iterator<Item = Observed<'a>> + use<'a> {
     let uid = owner.object.text(&["metadata", "uid"]);
-    // Nothing is owned across namespaces: the API's garbage collector takes such a reference for a mistake.
+    // Ownership does not cross namespaces: the garbage collector of the API treats such a reference as an
+    // error.
     let namespace = Some(&*owner.key.namespace).filter(|namespace| !namespace.is_empty());
     let found = (!uid.is_empty()).then(|| objects.owned(&uid, namespace));
     found.into_iter().flatten()
 }
 
-/// How far objects own objects before nobody follows any more: what a cluster holds may be a ring.
+/// The maximum number of owners that are followed upwards: the owner references may form a circle.
 const DEEPEST: usize = 50;
 
-/// The owner reference of an object that names its controller.
+/// Returns the owner reference of an object that names its controller.
 fn reference<'a>(object: &Object<'a>) -> Option<Value<'a>> {
     let mut owners = object.at(&["metadata", "ownerReferences"])?.items()?;
     owners.find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
 }
 
-/// The UID of the object that controls this one.
+/// Returns the UID of the object that controls this one.
 fn controller<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
     reference(object)?.get("uid")?.as_str().filter(|uid| !uid.is_empty())
 }
 
-/// The object that controls this one, by the name that it gives; whether that is there is another question.
+/// Returns the key of the object that this one names as its controller. That object need not exist.
 pub(crate) fn controller_of(objects: &dyn Objects, observed: &Observed<'_>) -> Option<ObjectKey> {
     let owner = reference(&observed.object)?;
     let field = |key| owner.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -121,21 +212,21 @@ pub(crate) fn controller_of(objects: &dyn Objects, observed: &Observed<'_>) -> O
     let group = version.split_once('/').map_or("", |(group, _)| group);
     let (kind, name) = (field("kind"), field("name"));
     let namespaced = objects.is_namespaced(group, &kind).unwrap_or(!observed.key.namespace.is_empty());
-    let namespace = if namespaced { &*observed.key.namespace } else { "" };
+    let namespace = if namespaced { observed.key.namespace } else { "" };
     (!kind.is_empty() && !name.is_empty()).then(|| ObjectKey::new(group, kind, namespace, name))
 }
 
-/// What is known of the object that an object names as its controller.
+/// State of the object that an object names as its controller.
 pub(crate) enum Control {
-    /// It names none, or one that is not there: anybody can write a reference.
+    /// The object names no controller, or one that does not exist: anybody can write a reference.
     None,
-    /// It is there, or cannot be looked at.
+    /// The controller exists, or it cannot be read.
     Known,
-    /// It was not looked at.
+    /// The controller was not read.
     Unknown(ObjectKey),
 }
 
-/// Whether a controller made an object, as far as that was read.
+/// Returns the state of the controller that an object names, as far as it was read.
 pub(crate) fn control(objects: &dyn Objects, observed: &Observed<'_>) -> Control {
     let Some(owner) = controller_of(objects, observed) else { return Control::None };
     let named = controller(&observed.object);
@@ -150,8 +241,10 @@ pub(crate) fn control(objects: &dyn Objects, observed: &Observed<'_>) -> Control
     }
 }
 
-/// The objects that control an object, the nearest first. A ReplicaSet that was not read is passed over: its Pods
-/// carry the hash that its name has more than that of its Deployment.
+/// Returns the objects that control an object, the nearest first.
+///
+/// A ReplicaSet that was not read is skipped: the name of its Deployment is its own without the pod template
+/// hash that its Pods carry.
 pub(crate) fn controllers(objects: &dyn Objects, key: &ObjectKey) -> Vec<ObjectKey> {
     let mut chain: Vec<ObjectKey> = Vec::new();
     let mut hash = String::new();

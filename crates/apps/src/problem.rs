@@ -1,9 +1,9 @@
-//! The problem of a row: in one place, on one of the axes, whether there is anything to look at.
+//! The problems of a row: what is wrong, on which axis, and how bad it is.
 
 use std::collections::HashMap;
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_object::ObjectKey;
+use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::{MAX_MESSAGE, Observed, Status, cut};
 
 use crate::apps::{App, Resource};
@@ -16,7 +16,7 @@ use crate::sync::{ObjectSync, SyncState, shorten};
 use crate::teachers;
 use crate::words::Words;
 
-/// How long a tool may leave a wanted revision untried.
+/// The time that a tool may leave a wanted revision untried before that is a problem.
 pub(crate) const UNTRIED: SignedDuration = SignedDuration::from_mins(10);
 
 /// The axis on which a row is not well.
@@ -44,14 +44,14 @@ impl Axis {
     }
 }
 
-/// The weight of a problem, the heaviest first.
+/// The severity of a problem, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProblemSeverity {
     /// Something failed, or cannot be known.
     Error,
-    /// Something is on its way.
+    /// Something is in progress.
     Waiting,
-    /// Somebody chose it.
+    /// Something was chosen on purpose, such as a suspension.
     Notice,
 }
 
@@ -73,9 +73,9 @@ pub struct Problem {
     pub axis: Axis,
     /// The state on that axis, in CamelCase: `Failed`, `OutOfSync`, `FetchFailed`, `Lost`.
     pub state: String,
-    /// How heavy it is.
+    /// Its severity.
     pub severity: ProblemSeverity,
-    /// The time since which it stands, where that is known.
+    /// The time at which it began, where that is known.
     pub since: Option<Timestamp>,
     /// The reason, for people.
     pub message: Words,
@@ -98,32 +98,34 @@ impl Problem {
         Problem { since, ..self }
     }
 
-    pub(crate) fn about(self, key: &ObjectKey) -> Problem {
-        Problem { object: Some(key.clone()), ..self }
+    pub(crate) fn about<'k>(self, key: impl Into<ObjectKeyRef<'k>>) -> Problem {
+        Problem { object: Some(key.into().to_owned()), ..self }
     }
 
-    /// Returns true for what `--exit-status`, `explain` without a name and the counts take: all but notices.
+    /// Returns true for a problem that counts for `--exit-status`, for `explain` without a name and in
+    /// counts: all but notices.
     pub fn is_pressing(&self) -> bool {
         self.severity != ProblemSeverity::Notice
     }
 
-    /// Returns true where the status of the app does not say it already: on every other axis, and for notices about its objects.
+    /// Returns true if the status of the app does not show the problem already: on every axis but health, and
+    /// for notices and what Argo CD reports about health.
     pub fn is_beside_health(&self) -> bool {
         self.axis != Axis::Health
             || self.severity == ProblemSeverity::Notice
             || TOOL_SAYS.contains(&&*self.state)
     }
 
-    /// Returns the words that follow a status that is Ready: `sync failed`, `source not found`.
+    /// Returns the text that is shown after the status of a Ready app: `sync failed`, `source not found`.
     pub fn words(&self) -> String {
         words(self.axis.as_str(), &self.state)
     }
 }
 
-/// What Argo CD says of the health of apps whose objects are well, or that list none.
+/// The states that Argo CD reports for the health of apps whose objects are well, or that list none.
 const TOOL_SAYS: [&str; 2] = ["Degraded", "Missing"];
 
-/// Returns the words for a state on an axis, both as JSON has them.
+/// Returns the text for a state on an axis, both given as JSON has them.
 pub(crate) fn words(axis: &str, state: &str) -> String {
     match (axis, state) {
         ("health", "Unconfirmed") => "unconfirmed".to_owned(),
@@ -144,18 +146,18 @@ pub(crate) fn words(axis: &str, state: &str) -> String {
     }
 }
 
-/// Returns the words for what the delivery tool says of the sync of one object.
+/// Returns the text for the sync state that the delivery tool reports for one object.
 pub(crate) fn object_words(state: &str) -> String {
     if state == "OutOfSync" { state.to_owned() } else { spaced(state) }
 }
 
-/// The state of what a stopped controller leaves undone.
+/// The state of a sync or source whose controller has stopped.
 pub(crate) const CONTROLLER_STOPPED: &str = "ControllerStopped";
 
-/// The state of what its tool was told to leave alone.
+/// The state of an app or source whose tool was told to leave it alone.
 pub(crate) const SUSPENDED: &str = "Suspended";
 
-/// Returns a word in CamelCase as words in small letters.
+/// Splits a CamelCase word into lower-case words.
 fn spaced(state: &str) -> String {
     let mut words = String::with_capacity(state.len() + 4);
     for (at, character) in state.chars().enumerate() {
@@ -168,31 +170,32 @@ fn spaced(state: &str) -> String {
 }
 
 impl App {
-    /// Returns true where there is nothing to look at.
+    /// Returns true if the app has no problems.
     pub fn is_well(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// Returns the worst problem; nothing where the app is well.
+    /// Returns the worst problem; `None` if the app is well.
     pub fn problem(&self) -> Option<&Problem> {
         self.problems.first()
     }
 
-    /// Returns what the delivery tool says of the objects that are not synced, by object.
+    /// Returns the sync states that the delivery tool reports for objects that are not synced, by object.
     pub fn syncs(&self) -> HashMap<&ObjectKey, &ObjectSync> {
-        // The first thing that is said of an object counts.
+        // If a tool reports several states of an object, the first one counts.
         self.unsynced.iter().rev().map(|own| (&own.key, own)).collect()
     }
 
-    /// Returns the problem that `--exit-status` and the counts take: one that is more than a notice.
+    /// Returns the problem that counts for `--exit-status` and in counts: the worst one, unless it is a
+    /// notice.
     pub fn pressing(&self) -> Option<&Problem> {
         self.problem().filter(|problem| problem.is_pressing())
     }
 }
 
-/// Returns the problems of a row, the worst first, each axis and state once.
+/// Returns the problems of an app, the worst first, each axis and state once.
 ///
-/// `worst` is the object that speaks where the app is not well.
+/// `worst` is the object that decides the status where the app is not well.
 pub(crate) fn of(
     app: &Declaration,
     worst: Option<&Resource>,
@@ -207,7 +210,7 @@ pub(crate) fn of(
     found.extend([target, home].into_iter().filter_map(dark).take(1));
     found.extend(worst.map(health));
     let delivered = delivered(app, unsynced, fleet, now);
-    // Of objects out of reach there is no time but that at which their tool lost sight of them.
+    // For objects out of reach the only known time is that at which their tool lost sight of them.
     let unknown = delivered.iter().find(|it| it.axis == Axis::Sync && it.state == "Unknown");
     if let (Destination::OutOfReach(_), Some(unknown)) = (&app.destination, unknown) {
         let timeless = found.iter_mut().filter(|it| it.axis == Axis::Health && it.state == "Unknown");
@@ -229,7 +232,7 @@ pub(crate) fn of(
     found
 }
 
-/// Returns what the delivery tool says of the health of an app that is Current.
+/// Returns the problem that Argo CD reports for the health of an app whose own status is Current.
 fn by_tool(app: &Declaration, home: &dyn Objects) -> Option<Problem> {
     if app.delivery != Delivery::ArgoApplication {
         return None;
@@ -237,7 +240,7 @@ fn by_tool(app: &Declaration, home: &dyn Objects) -> Option<Problem> {
     argo::unwell(&home.get(app.declaring.as_ref()?.as_ref()).present()?, app.objects.is_empty())
 }
 
-/// Returns what makes a cluster that is not live a problem.
+/// Returns the problem of a cluster that is not live.
 fn dark(objects: &dyn Objects) -> Option<Problem> {
     let Freshness { state, observed_at } = objects.freshness();
     let (word, how) = match state {
@@ -251,17 +254,18 @@ fn dark(objects: &dyn Objects) -> Option<Problem> {
     Some(problem.says(format!("cluster {} {how}{why}", objects.name())))
 }
 
-/// The reasons of failures in which nothing came back from a cluster.
+/// The reasons of failures in which a cluster sent no answer.
 const SILENT: [&str; 6] =
     ["ConnectionFailed", "ConnectionLost", "ConnectionRefused", "NameNotResolved", "ProxyFailed", "Timeout"];
 
-/// Returns the sentence about a cluster of which nothing could be read: it begins with its silence, where it was silent.
+/// Returns the sentence about a cluster that could not be read: it begins with "does not answer" if no answer
+/// came.
 pub(crate) fn silence(error: &ScopeError) -> String {
     let silent = if SILENT.contains(&&*error.reason) { "does not answer: " } else { "" };
     format!("{silent}{}", error.message)
 }
 
-/// Returns the notice of objects that do not carry the mark of the app that claims them.
+/// Returns the notice about objects that do not carry the mark of the app that claims them.
 fn unconfirmed(resources: &[Resource]) -> Option<Problem> {
     let mut claimed = resources.iter().filter(|resource| resource.unconfirmed);
     let first = claimed.next()?;
@@ -278,10 +282,11 @@ fn unconfirmed(resources: &[Resource]) -> Option<Problem> {
     Some(problem.says(message).about(&first.key))
 }
 
-/// The state of an app that is judged without the scripts that its tool may have for it.
+/// The state of an app that is judged without its tool's scripts, because they could not be read.
 pub(crate) const RULES_UNREAD: &str = "RulesUnread";
 
-/// Returns the notice that the scripts of Argo CD could not be read: where they call an object not healthy, that is not seen.
+/// Returns the notice that Argo CD's health scripts could not be read: an object that they call unhealthy
+/// goes unnoticed.
 fn rules_unread(home: &dyn Objects, declaring: &Observed<'_>) -> Option<Problem> {
     let (key, why) = teachers::unread_settings(home, &declaring.object)?;
     let message =
@@ -300,14 +305,14 @@ fn health(worst: &Resource) -> Problem {
     problem.since(since).says(worst.message.clone()).about(&worst.key)
 }
 
-/// Returns what the delivery tool, its sources and its controllers say.
+/// Returns the problems that the delivery tool, its sources and its controllers report.
 fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now: Timestamp) -> Vec<Problem> {
     let home = fleet.objects(app.home);
     let declaring = app.declaring.as_ref().and_then(|key| home.get(key.as_ref()).present());
     let mut found = Vec::new();
-    // What names the object that failed comes before what names the app.
+    // A problem that names the failed object comes before one that names only the app.
     if let (Delivery::ArgoApplication, Some(declaring)) = (app.delivery, &declaring) {
-        found.extend(argo::problems(declaring, &app.sync, unsynced, fleet, app.cluster(), now));
+        found.extend(argo::problems(declaring, &app.sync, unsynced, fleet, (app.home, app.cluster()), now));
         found.extend(rules_unread(home, declaring));
     }
     let trouble = app.trouble.as_deref().unwrap_or_default();
@@ -353,7 +358,7 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
         Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
             found.extend(flux::problems(fleet, app.home, &declaring, &app.sync, now));
         }
-        Delivery::ConfigSync => found.extend(config_sync::problem(&declaring, &app.sync, now)),
+        Delivery::ConfigSync => found.extend(config_sync::problem(home, &declaring, &app.sync, now)),
         // Nothing applies a package again by itself.
         Delivery::Kpt if app.sync.state == SyncState::OutOfSync => {
             let says = "some of its objects were skipped, and nothing applies them again by itself";
@@ -364,11 +369,11 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
     if !app.suspended {
         found.extend(controllers::problem(home, app, &declaring, &fleet.stops));
     }
-    // What is wrong with a source is why the sync is not known.
+    // A problem of a source is the reason why the sync is not known.
     if found.iter().any(|it| it.axis == Axis::Source && it.is_pressing()) {
         found.retain(|it| it.axis != Axis::Sync || it.state != "Unknown");
     }
-    // What a stopped controller leaves undone is not about to be done.
+    // A stopped controller will not apply the outstanding revision.
     let is_stopped = found.iter().any(|it| it.axis == Axis::Sync && it.state == CONTROLLER_STOPPED);
     if is_stopped {
         found.retain(|it| it.state != "OutOfSync");
@@ -376,12 +381,12 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
     found
 }
 
-/// Returns the problem of a revision that is wanted and not applied.
+/// Returns the problem of a revision that is wanted but not applied.
 pub(crate) fn untried(severity: ProblemSeverity, since: Option<Timestamp>) -> Problem {
     Problem::new(Axis::Sync, "OutOfSync", severity).since(since)
 }
 
-/// Returns since when a tool cannot tell how a sync stands.
+/// Returns the time since when a tool has not known the state of a sync.
 fn unknown_since(delivery: Delivery, declaring: &Observed<'_>) -> Option<Timestamp> {
     match delivery {
         Delivery::ArgoApplication => argo::incomparable_since(&declaring.object),
@@ -394,7 +399,7 @@ fn failed_at(delivery: Delivery, declaring: &Observed<'_>) -> Option<Timestamp> 
     match delivery {
         Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
             let ready = object.condition("Ready")?;
-            // One that is True changed when all was well.
+            // A condition that is True changed when all was well.
             let is_true = ready.get("status").is_some_and(|status| status.is_str("True"));
             delivery::time(ready.get("lastTransitionTime")).filter(|_| !is_true)
         }

@@ -1,4 +1,4 @@
-//! How a live cluster is read, for who wants to know what that costs and how well it is known.
+//! Statistics of reading a live cluster: its cost, and how well the scopes that are followed are known.
 
 use std::time::Duration;
 
@@ -6,71 +6,71 @@ use jiff::Timestamp;
 
 use crate::objects::Scope;
 
-/// How a live cluster is read.
+/// The way in which a live cluster is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// Whether lists are read as streams, of which each object arrives on its own; else in pages.
+    /// True if lists are read as streams, in which each object arrives on its own; false if in pages.
     pub streams: bool,
-    /// Whether lists are compressed on their way.
+    /// True if the server compresses lists.
     pub compressed: bool,
     /// The version of HTTP: `HTTP/2`.
     pub protocol: &'static str,
-    /// How long a journey to the server and back takes at most, by the fastest answer and the connection.
+    /// Upper bound of the network round trip to the server, by the fastest answer and the connection.
     pub round_trip: Duration,
-    /// What was asked so far; `None` where two answers are compared, in which it would always differ.
+    /// The requests made so far; `None` where two states are compared, in which it would always differ.
     pub cost: Option<ReadingCost>,
-    /// What is followed; `None` where it is read once.
+    /// The state of the watches; `None` if the cluster is read once.
     pub followed: Option<Following>,
 }
 
-/// What was asked.
+/// Number of requests to a cluster and size of its answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadingCost {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
     /// Bytes of answers, after decompression.
     pub bytes: u64,
 }
 
-/// What is followed of a cluster.
+/// The state of what is followed in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Following {
-    /// Since when all that is wanted has been known without a gap; `None` while it is not.
+    /// Start of the time for which all wanted scopes have been known without a gap; `None` while one is not.
     pub live_since: Option<Timestamp>,
-    /// How many scopes are followed.
+    /// Number of scopes that are followed.
     pub scopes: usize,
-    /// Those that are not live.
+    /// The scopes that are not live.
     pub not_live: Vec<NotLive>,
 }
 
-/// A scope that is followed, and not known as it is now.
+/// A scope that is followed but whose present state is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotLive {
-    /// Which one.
+    /// The scope.
     pub scope: Scope,
-    /// How it is known instead.
+    /// The state that it is in instead.
     pub state: ScopeState,
-    /// Why, for people; may be empty.
+    /// The reason, for people; may be empty.
     pub message: String,
-    /// Since when.
+    /// The time at which it stopped being live.
     pub since: Timestamp,
 }
 
-/// How a scope is known that is not live.
+/// State of a scope that is not live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ScopeState {
     /// It is being listed.
     CatchingUp,
-    /// The server does not let us.
+    /// The server denies access.
     Forbidden,
-    /// It cannot be read for another reason; what was known of it goes on to be shown for a while.
+    /// It cannot be read for another reason; the last known objects are still shown for a while.
     Broken,
     /// The server has no such kind.
     Absent,
 }
 
 impl ScopeState {
-    /// The name used in JSON and in tables.
+    /// Returns the name used in JSON and in tables.
     pub fn as_str(self) -> &'static str {
         match self {
             ScopeState::CatchingUp => "CatchingUp",
@@ -82,7 +82,7 @@ impl ScopeState {
 }
 
 impl Reading {
-    /// How lists are read, in words: `streams`, `gzip pages`, `pages`.
+    /// Returns the way in which lists are read, in words: `streams`, `gzip pages` or `pages`.
     pub fn lists(&self) -> &'static str {
         match (self.streams, self.compressed) {
             (true, _) => "streams",

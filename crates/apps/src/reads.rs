@@ -1,33 +1,36 @@
-//! What to read of a live cluster to know its apps: the same plan for every reader.
+//! The plan of reads of a live cluster: what to read so that its apps are known, the same for every reader.
 //!
-//! The reader asks [`next_reads`] again and again, and gives each answer to [`Snapshot::answer`], until nothing
-//! is left to read. Discovery is the reader's own: it runs beside the first round, and its result is given to
+//! The reader calls [`next_reads`] repeatedly, and gives each answer to [`Snapshot::answer`], until the plan
+//! is empty. Discovery is the reader's own task: it runs beside the first round, and its result is given to
 //! [`Snapshot::set_kinds`] before the second.
 //!
-//! 1. What declares apps; this needs no discovery.
-//! 2. What the declarations refer to: releases in Helm's storage, sources elsewhere, and what declares apps in
-//!    another version than the guessed one, or is known to be served only now. Where the apps of one namespace refer to
-//!    very many, these come last of all: they are not to use up the time of others.
+//! 1. The kinds that declare apps; this needs no discovery.
+//! 2. The objects that declarations refer to: releases in Helm's storage, sources in other namespaces; and
+//!    kinds that declare apps in another version than the guessed one, or that only discovery shows. If the
+//!    apps of one namespace refer to very many objects, these come last of all, so that they do not use up
+//!    the time of others.
 //! 3. The declared objects, one list for each kind.
-//! 4. What is left: bodies of objects whose kind was read by metadata; and what stands behind the objects that
-//!    are not well, in their namespaces. Where all is well there is nothing to read.
-//!    Where an `argocd-cm` has scripts also what says whether its Argo CD is known.
-//! 5. Now and then, what that evidence names: a node that may be lost, a claim that is not bound. For who asks what changed
-//!    also the ConfigMaps and Secrets that a Pod uses, of which only metadata is read, and a quota that is used up.
-//! 6. If asked for, what controllers made of the declared objects of some apps, and the events about them; what
-//!    controls an object; what says that nodes and controllers live.
+//! 4. The rest: bodies of objects whose kind was read by metadata; and the evidence about objects that are
+//!    not well, in their namespaces. Where all is well there is nothing to read. Where an `argocd-cm` has
+//!    scripts, also the objects that decide if its Argo CD is known.
+//! 5. Sometimes the objects that this evidence names: a node that may be lost, a claim that is not bound. If
+//!    changes are asked for, also the ConfigMaps and Secrets that a Pod uses, of which only metadata is read,
+//!    and an exhausted quota.
+//! 6. If asked for, the dependents of the declared objects of some apps, and the events about them; the
+//!    controllers of an object; and the objects that show if nodes and controllers are alive.
 //!
-//! A reader that follows a cluster asks [`plan_reads`] instead: there each of these waits for those before it for so many
-//! rounds only, because whoever goes on to make what one of them wants would else keep all others from being read.
+//! A reader that follows a cluster calls [`plan_reads`] instead: there each stage waits for those before it
+//! for a limited number of rounds only. Otherwise an author who keeps creating objects for one stage could
+//! keep all later stages from being read.
 //!
-//! Who asks for one namespace lists in namespaces only, and what the apps there come from is read by name. Where a
-//! tool may claim in words that are only found elsewhere what seems to be nobody's, all of its declarations are listed
-//! beside 4.
+//! If one namespace is asked for, lists are limited to namespaces, and the sources of the apps there are read
+//! by name. Where a declaration elsewhere may claim objects of that namespace that seem to be unowned, all
+//! declarations of that tool are listed beside stage 4.
 //!
-//! Else no kind is listed twice in a namespace, unless apps of another cluster, or evidence that leads into other
-//! namespaces, turn out to need more of it. Selectors that choose different objects make one list of a kind.
-//! Values of Secrets are read only from Helm's storage, and from kubeconfigs and Argo CD's cluster Secrets if
-//! apps shall be followed into other clusters.
+//! Otherwise no kind is listed twice in a namespace, unless apps of another cluster, or evidence that leads
+//! into other namespaces, turn out to need more of it. Selectors that choose different objects make one list
+//! of a kind. Values of Secrets are read only from Helm's storage, and from kubeconfigs and Argo CD's cluster
+//! Secrets if apps are to be followed into other clusters.
 
 mod dependents;
 mod elsewhere;
@@ -58,69 +61,70 @@ use crate::snapshot::{Listed, Snapshot};
 use crate::teachers;
 use crate::wait::Selection;
 
-/// What a person asked to see.
+/// The part of a cluster that a command needs to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// Apps declared in this namespace; `None` for all.
+    /// The namespace in which the apps are declared; `None` for all.
     pub namespace: Option<String>,
-    /// Whether objects that nobody declares are grouped by their labels, which reads every kind.
+    /// True if undeclared objects are grouped by their labels, which reads every kind.
     pub label_groups: bool,
     /// The labels that group them.
     pub app_labels: AppLabels,
-    /// Whether apps are followed into other clusters. Where those are is said by kubeconfigs, in Secrets that are
-    /// read for it.
+    /// True if apps are followed into other clusters. Kubeconfigs in Secrets, which are read for it, say
+    /// where these are.
     pub follow: bool,
-    /// Whether what declares apps is looked for; else only [`Asked::objects`] are read.
+    /// True if declarations of apps are read; otherwise only [`Asked::objects`] are.
     pub declarations: bool,
-    /// Objects that are wanted whatever declares them.
+    /// Objects to read whatever declares them.
     pub objects: Vec<ObjectKey>,
-    /// Apps whose objects are wanted with what controllers made of them.
+    /// Apps whose objects are read together with their dependents.
     pub dependents: Dependents,
-    /// Namespaces in which dependents are wanted besides: those of apps that another cluster delivers.
+    /// Further namespaces in which dependents are read: those of apps that another cluster delivers.
     pub dependents_in: BTreeSet<String>,
-    /// Whether events are wanted, in the namespaces where dependents are.
+    /// True if events are read, in the namespaces where dependents are.
     pub events: bool,
-    /// Whether it is wanted what says that nodes and controllers live.
+    /// True if the objects are read that show if nodes and controllers are alive.
     pub liveness: bool,
-    /// Whether what controls [`Asked::objects`] is wanted too.
+    /// True if the controllers of [`Asked::objects`] are read too.
     pub owners: bool,
-    /// Whether what stands behind objects that are not well is wanted.
+    /// True if evidence about objects that are not well is read.
     pub evidence: bool,
-    /// Whether few objects of a kind and namespace are read one by one, each by its name, and not their kind: who waits
-    /// for one wants to hear of no others.
+    /// True if a few objects of a kind and namespace are read one by one, by name, rather than by a list:
+    /// `wait` on one object should not watch the others.
     pub by_name: bool,
-    /// Whether [`Asked::objects`] and [`Asked::selections`] are wanted whole though their status needs no body. Of Secrets
-    /// nobody gets more than metadata.
+    /// True if [`Asked::objects`] and [`Asked::selections`] are read whole even if their status needs no
+    /// body. Secrets are always read as metadata.
     pub whole: bool,
-    /// Objects that are wanted by their labels.
+    /// Objects to read by their labels.
     pub selections: Vec<Selection>,
-    /// The apps whose objects are wanted; empty for all.
+    /// The apps whose objects are read; empty for all.
     pub only: Vec<AppQuery>,
-    /// Of which apps that are not well it is wanted what changed before; of [`Asked::objects`] too, unless of none.
+    /// The apps for which evidence of earlier changes is read if they are not well; unless it is `None`,
+    /// [`Asked::objects`] count too.
     pub changes: Changes,
 }
 
-/// The apps of which it is wanted what changed.
+/// The apps for which evidence of changes is read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Changes {
-    /// None.
+    /// No apps.
     #[default]
     None,
-    /// Those of these names.
+    /// The apps of these names.
     Of(Vec<AppQuery>),
-    /// All.
+    /// All apps.
     All,
 }
 
-/// The apps whose dependents are wanted.
+/// The apps whose dependents are read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Dependents {
-    /// Those of no app.
+    /// No apps.
     #[default]
     None,
-    /// Those of the apps of this name, and of the apps that these deliver.
+    /// The apps of this name, and the apps that these deliver.
     Of(AppQuery),
-    /// Those of all apps.
+    /// All apps.
     All,
 }
 
@@ -148,7 +152,7 @@ impl Default for Asked {
     }
 }
 
-/// What a read is for.
+/// The objects that a read returns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// All objects of the kind, page by page.
@@ -173,16 +177,16 @@ pub struct Read {
     pub kind: String,
     /// The kind's name in URLs.
     pub plural: String,
-    /// In which namespace; `None` for all, and for cluster-scoped kinds.
+    /// The namespace; `None` for all, and for cluster-scoped kinds.
     pub namespace: Option<String>,
-    /// What is read.
+    /// The objects that are read.
     pub target: Target,
-    /// How much of each object is read.
+    /// The part of each object that is read.
     pub projection: Projection,
 }
 
 impl Read {
-    /// The path of the request's URL, without the query.
+    /// Returns the path of the request's URL, without the query.
     pub fn path(&self) -> String {
         let Read { group, version, plural, .. } = self;
         let mut path =
@@ -196,7 +200,7 @@ impl Read {
         }
     }
 
-    /// What the read concerns.
+    /// Returns the scope that a failure of the read concerns.
     pub fn scope(&self) -> Scope {
         match &self.target {
             Target::List { .. } => {
@@ -210,13 +214,13 @@ impl Read {
         }
     }
 
-    /// Takes the text of an object in the answer for a document that says its `apiVersion` and `kind`.
+    /// Parses the text of an object in the answer into a document that has its `apiVersion` and `kind`.
     ///
-    /// The API server leaves them out of the items of typed lists, and in answers that hold metadata only
-    /// they speak of the answer's form.
+    /// The API server leaves these fields out of the items of typed lists, and in metadata-only answers they
+    /// describe the form of the answer.
     ///
     /// # Errors
-    /// When the text is no JSON object.
+    /// When the text is not a JSON object.
     pub fn document(&self, text: &[u8]) -> Result<OwnedDocument, json::Error> {
         let version = match &*self.group {
             "" => Cow::Borrowed(&*self.version),
@@ -232,7 +236,7 @@ type Declaring = (&'static str, &'static str, &'static str, &'static str);
 const CONFIG_MAP: &str = "ConfigMap";
 const FLUX_SOURCES: &str = "source.toolkit.fluxcd.io";
 
-/// What declares apps, and the sources of Flux, in the versions that are served most.
+/// The kinds that declare apps, and the sources of Flux, in the versions that are served most.
 const DECLARING: [Declaring; 12] = [
     ("argoproj.io", "v1alpha1", "Application", "applications"),
     ("configsync.gke.io", "v1beta1", "RepoSync", "reposyncs"),
@@ -248,20 +252,22 @@ const DECLARING: [Declaring; 12] = [
     (FLUX_SOURCES, "v1", "OCIRepository", "ocirepositories"),
 ];
 
-/// What declares apps and is read only where discovery says that it is served, which it nearly never is.
+/// The kinds that declare apps and are read only if discovery shows them, which is rare.
 const DECLARING_SELDOM: [(&str, &str); 2] = [(porch::GROUP, porch::KIND), porch::REPOSITORY];
 
-/// The most lists, of a kind in a namespace, that are made for the apps of one namespace; beyond that kinds are listed as a whole.
+/// The maximum number of lists, of a kind in a namespace, for the apps of one namespace; beyond it kinds are
+/// listed in all namespaces.
 const MOST_PLACES: usize = 1000;
 
-/// How many objects of a kind are read one by one when some of the kind were listed by a selector already.
+/// The maximum number of objects of a kind that are read one by one rather than by a list.
 const FEW: usize = 20;
 
-/// How many of those [`FEW`] one namespace can fill with objects that are named in it.
+/// The part of [`FEW`] that objects named in one namespace can use up.
 const SHARE_OF_FEW: usize = 5;
 
-/// Whether a list only looks further than the namespace that was asked for: who may not do that is shown what could be
-/// seen without.
+/// Returns true if a list extends beyond the namespace that was asked for.
+///
+/// If it is forbidden, the user is shown the result without it.
 pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
     let is_list =
         read.namespace.is_none() && matches!(read.target, Target::List { labels: None, fields: None });
@@ -269,7 +275,7 @@ pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
     is_list && is_listed_in_some && DECLARING.iter().any(declares)
 }
 
-/// Whether objects of a kind declare apps, so that apps are hidden from who may not list it.
+/// Returns true if objects of a kind declare apps, so that apps are hidden from users who may not list it.
 pub(crate) fn declares_apps(kind: &GroupKind) -> bool {
     let GroupKind { group, kind } = kind;
     let declares =
@@ -279,7 +285,7 @@ pub(crate) fn declares_apps(kind: &GroupKind) -> bool {
         || (group == porch::GROUP && kind == porch::KIND)
 }
 
-/// Whether objects of a kind may declare an app of a delivery, or of any.
+/// Returns true if objects of a kind may declare an app of a delivery, or of any delivery if `None`.
 pub(crate) fn may_declare(kind: &GroupKind, delivery: Option<Delivery>) -> bool {
     let is_its = match delivery {
         Some(Delivery::FluxKustomization) => kind.kind == "Kustomization",
@@ -308,8 +314,10 @@ struct Plan<'p> {
 }
 
 impl<'p> Plan<'p> {
-    /// What declares apps. Secrets are listed whole, so that the list serves Helm's storage, inventories and
-    /// label groups alike; of ConfigMaps only those of Helm's storage, which are nearly always none.
+    /// Plans the lists of the kinds that declare apps.
+    ///
+    /// Secrets are listed whole, so that the list serves Helm's storage, inventories and label groups alike;
+    /// of ConfigMaps only those of Helm's storage, which are nearly always none.
     fn declaring(&self) -> Vec<Read> {
         let mut reads = Vec::new();
         let secrets = ("", "v1", "Secret", "secrets");
@@ -372,8 +380,9 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// How at least so much of a kind was listed for its own sake: that of ConfigMaps the few of Helm's storage were listed says
-    /// nothing.
+    /// Returns how much of a kind has been listed.
+    ///
+    /// The list of Helm's ConfigMaps does not count: it says nothing about the other ConfigMaps.
     fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Projection) -> Listed {
         match self.snapshot.listed(kind, namespace, wanted) {
             Listed::Selected if kind.group.is_empty() && kind.kind == CONFIG_MAP => {
@@ -387,8 +396,10 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// The apps whose objects are wanted: those of the namespace that was asked for, what delivers them, and, where it
-    /// matters what became of their objects, the apps that they deliver. Others were read to know more of these.
+    /// Returns the apps whose objects are read.
+    ///
+    /// If one namespace is asked for, these are the apps there, those that deliver them, and, if dependents
+    /// are wanted, those that they deliver. Other apps were only read to know more about these.
     fn apps<'f>(&self, found: &'f Declarations) -> Vec<&'f Declaration> {
         let means = |app: &&Declaration, query: &AppQuery| {
             query.means(&app.key, app.delivery, &app.namespace, &app.name)
@@ -396,7 +407,7 @@ impl<'p> Plan<'p> {
         if !self.asked.only.is_empty() {
             let is_meant = |app: &&Declaration| self.asked.only.iter().any(|query| means(app, query));
             let meant = found.apps.iter().filter(is_meant);
-            // The objects of what is only wanted are among those of what delivers it.
+            // The objects of an app that only states its wish are among those of the app that delivers it.
             let with_carrier = |app: &'f Declaration| {
                 [Some(app), app.via.and_then(|place| found.apps.get(place))].into_iter().flatten()
             };
@@ -419,14 +430,14 @@ impl<'p> Plan<'p> {
         wanted.into_iter().filter_map(|place| found.apps.get(place)).collect()
     }
 
-    /// The objects that are wanted because these apps declare them.
+    /// Returns the objects to read because these apps declare them.
     fn objects_of<'f>(&self, found: &'f Declarations) -> impl Iterator<Item = &'f ObjectKey> {
         let here = self.apps(found).into_iter().filter(|app| app.cluster().is_some());
         here.flat_map(|app| &app.objects)
     }
 
-    /// Where the apps of the namespace come from, if that is said in another one: the sources of Flux, and what
-    /// delivers the declaring objects themselves.
+    /// Returns the unread origins of the namespace's apps in other namespaces: sources of Flux, and the apps
+    /// that deliver the declaring objects.
     fn origins(&self, found: &Declarations) -> Vec<ObjectKey> {
         let Some(namespace) = self.namespace else { return Vec::new() };
         let wants_parents = self.asked.dependents != Dependents::None;
@@ -446,9 +457,11 @@ impl<'p> Plan<'p> {
         origins.filter(|key| self.lacks(key, Projection::Full)).collect()
     }
 
-    /// What is to be known of all namespaces though one was asked for, because of the apps of some deliveries there:
-    /// a release may be that of a HelmRelease; what a label holds together Argo CD may have marked by this label
-    /// alone; and packages of Porch are delivered from anywhere.
+    /// Plans lists of all namespaces that are needed even if one was asked for, because of the apps of some
+    /// deliveries there.
+    ///
+    /// A release may belong to a HelmRelease; Argo CD may have marked the objects of a label group by this
+    /// label alone; and packages of Porch are delivered from any namespace.
     fn widened(&self, catalog: &KindCatalog, found: &Declarations, deliveries: &[Delivery]) -> Vec<Read> {
         let Some(namespace) = self.namespace else { return Vec::new() };
         let has = |delivery: Delivery| {
@@ -471,7 +484,7 @@ impl<'p> Plan<'p> {
         new.map(|served| list(served, None, None, body_of(&served.group, &served.kind))).collect()
     }
 
-    /// The declared objects, and those of label groups.
+    /// Plans the reads of the declared objects, and of those of label groups.
     fn declared(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let mut wanted: BTreeMap<GroupKind, Vec<&ObjectKey>> = BTreeMap::new();
         let declared = self.objects_of(found);
@@ -505,7 +518,7 @@ impl<'p> Plan<'p> {
                     continue;
                 }
                 for selector in self.asked.app_labels.selectors() {
-                    // Of Pods few are declared; the others are evidence, and read only where that is wanted.
+                    // Few Pods are declared; the others are evidence, and read only where that is needed.
                     let is_made = labels::is_mostly_made(&served.group, &served.kind);
                     let selector = if is_made { labels::not_made(&selector) } else { selector };
                     reads.push(list(served, self.asked.namespace.clone(), Some(selector), projection));
@@ -515,7 +528,7 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// The lists of what is wanted by its labels.
+    /// Plans the lists of objects that are selected by their labels.
     fn selections(&self, catalog: &KindCatalog) -> Vec<Read> {
         let wanted = self.asked.selections.iter().filter_map(|selection| {
             let Selection { kind, namespace, labels } = selection;
@@ -530,14 +543,16 @@ impl<'p> Plan<'p> {
         wanted.collect()
     }
 
-    /// How much is read of what was asked for.
+    /// Returns the projection for objects of a kind that was asked for.
     fn body(&self, served: &ServedKind) -> Projection {
         let is_secret = served.group.is_empty() && served.kind == "Secret";
         if self.asked.whole && !is_secret { Projection::Full } else { body_of(&served.group, &served.kind) }
     }
 
-    /// The kinds in namespaces that the apps of the namespace name beyond what is listed one by one for them; those that name
-    /// little are served first.
+    /// Returns the kinds in namespaces, among those that the apps of the namespace name, that exceed the
+    /// limit for lists in single namespaces.
+    ///
+    /// Apps that name few objects are served first.
     fn beyond<'f>(&'f self, found: &'f Declarations) -> BTreeSet<Place<'f>> {
         let mut beyond = BTreeSet::new();
         if self.namespace.is_none() {
@@ -554,14 +569,14 @@ impl<'p> Plan<'p> {
                 beyond.insert(place);
             }
         }
-        // Of what apps of other clusters want here there is no more than may be.
+        // The objects that apps of other clusters want here have a limit of their own.
         for key in &self.asked.objects {
             beyond.remove(&place_of(key));
         }
         beyond
     }
 
-    /// The lists that bring the wanted objects of one kind.
+    /// Plans the reads of the wanted objects of one kind.
     fn wanted(
         &self,
         catalog: &KindCatalog,
@@ -596,7 +611,7 @@ impl<'p> Plan<'p> {
         let groups = if self.asked.label_groups && self.asked.declarations { self.namespace } else { None };
         let scopes: Vec<Option<&str>> = match self.namespace {
             _ if !served.namespaced => vec![None],
-            // Who asks for one namespace may not be let into all.
+            // A user who asks for one namespace may not be allowed to list all.
             Some(_) => {
                 namespaces.extend(groups);
                 let whole = (!more.is_empty()).then_some(None);
@@ -623,7 +638,8 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// The bodies of objects that are declared, or asked for whole, and of which only metadata was read.
+    /// Plans the reads of bodies of objects that are declared, or asked for whole, and of which only metadata
+    /// was read.
     fn left(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let asked: BTreeSet<&ObjectKey> = self.asked.objects.iter().filter(|_| self.asked.whole).collect();
         let is_wanted = |key: &ObjectKey| {
@@ -646,14 +662,15 @@ impl<'p> Plan<'p> {
             .collect()
     }
 
-    /// Reads that decide if an Argo CD is known; none where that makes no difference.
+    /// Plans the reads that decide if an Argo CD is known; none where that makes no difference.
     fn argo(&self, catalog: &KindCatalog, rules: &ActiveRules<'_>) -> Vec<Read> {
         let mut reads = Vec::new();
         let namespaces = teachers::doubtful(self.snapshot, &rules.options.trust);
         let mut list = |(group, kind): (&str, &str), namespace: Option<&str>, target: Target| {
             let id = GroupKind::new(group, kind);
             let served = catalog.get(&id).filter(|served| served.is_listable());
-            // Who declares such an object has its kind listed by metadata, which does not say what it allows.
+            // If such an object is declared, its kind is listed by metadata, which does not say what it
+            // allows.
             let mut known = self.snapshot.of_kind(group, kind, None);
             let is_read = self.snapshot.was_selected(&id, namespace, &target, Projection::Full)
                 || self.snapshot.listed(&id, namespace, Projection::Metadata) == Listed::Done
@@ -663,7 +680,7 @@ impl<'p> Plan<'p> {
                 reads.push(Read { target, ..read });
             }
         };
-        // Of many namespaces one list tells as much.
+        // For many namespaces one list of all is cheaper.
         let places: Vec<Option<&str>> = match self.namespace.is_none() && namespaces.len() > FEW {
             true => vec![None],
             false => namespaces.iter().map(|namespace| Some(namespace.as_str())).collect(),
@@ -683,10 +700,11 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// Reads of the controllers of labelled objects: an object whose controller is missing counts as uncontrolled.
+    /// Plans reads of the controllers of labelled objects: an object whose controller is missing counts as
+    /// uncontrolled.
     ///
-    /// Who labels objects in a namespace names what is read: so many of a kind have it listed in that namespace, and it takes
-    /// several namespaces until it is listed in all.
+    /// Authors who label objects in a namespace choose what is read: many of a kind cause a list of it in
+    /// that namespace, and it takes several namespaces to cause a list in all.
     fn controllers(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         if !self.asked.label_groups {
             return Vec::new();
@@ -722,7 +740,7 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// Returns true if less of an object is known than is wanted, so that it is to be read.
+    /// Returns true if less of an object is known than is wanted, so that it must be read.
     fn lacks(&self, key: &ObjectKey, wanted: Projection) -> bool {
         match self.snapshot.get(key.as_ref()) {
             Presence::Present(observed) => !observed.projection.covers(wanted),
@@ -731,9 +749,9 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// The read of one object, if so much of it was not read and its kind is served.
+    /// Returns the read of one object, unless that much of it was read already or its kind is not served.
     fn object(&self, catalog: &KindCatalog, key: &ObjectKey, projection: Projection) -> Option<Read> {
-        // What cannot be got, such as a review, is only refused, as often as it is asked for.
+        // A kind without the verb get, such as a review, would be refused at each attempt.
         let served =
             catalog.get(&key.group_kind()).filter(|served| served.verbs.iter().any(|it| it == "get"))?;
         let namespace = served.namespaced.then(|| key.namespace.clone());

@@ -1,8 +1,10 @@
 //! Objects in memory: a dump, or what a live cluster answered to a plan of reads.
 
 mod aside;
+mod batch;
 mod errors;
 mod followed;
+mod indexes;
 mod marks;
 mod state;
 
@@ -10,9 +12,9 @@ use std::collections::btree_map::{Entry, Range};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 
+use indexes::Indexes;
 use jiff::{SignedDuration, Timestamp};
 use marks::{ByBody, KindMarks, Mark};
-use state::Indexes;
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{AsObjectKey, GroupKind, Object, ObjectError, ObjectKey, ObjectKeyRef, Projection};
@@ -28,7 +30,9 @@ use crate::reads::{Read, Target, declares_apps, is_widened};
 use crate::teachers;
 
 pub use aside::Aside;
+pub use batch::ChangeBatch;
 use errors::Errors;
+pub(crate) use indexes::{Label, has_pods, is_budget, is_definition, is_pod, labels, leaves, wanted};
 
 /// The reason of what the server refused.
 pub(crate) const FORBIDDEN: &str = "Forbidden";
@@ -94,7 +98,7 @@ pub(crate) enum Listed {
     Done,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Stored {
     document: OwnedDocument,
     projection: Projection,
@@ -121,7 +125,7 @@ impl Stored {
 
     fn observed<'a>(&'a self, key: &'a ObjectKey) -> Option<Observed<'a>> {
         let object = Object::new(self.document.root()).ok()?;
-        Some(Observed { key, object, projection: self.projection })
+        Some(Observed { key: key.as_ref(), object, projection: self.projection })
     }
 }
 
@@ -161,6 +165,8 @@ pub struct Snapshot {
     errors: Errors,
     repeated: Vec<ObjectKey>,
     indexes: Indexes,
+    /// Recorded from the moment on at which somebody asks.
+    changes: Option<ChangeBatch>,
 }
 
 impl Snapshot {
@@ -187,6 +193,7 @@ impl Snapshot {
             errors: Errors::default(),
             repeated: Vec::new(),
             indexes: Indexes::default(),
+            changes: None,
         }
     }
 
@@ -213,26 +220,33 @@ impl Snapshot {
     /// Sets the name by which people ask for it.
     pub fn set_name(&mut self, name: impl Into<String>) {
         self.name = name.into();
+        self.note_all();
     }
 
     /// Adds an address by which other clusters name this one.
     pub fn add_server(&mut self, server: impl Into<String>) {
         self.servers.push(server.into());
+        self.note_all();
     }
 
     /// Says that anybody may have answered for its server, and why.
     pub fn set_unverified(&mut self, why: impl Into<String>) {
         self.unverified = Some(why.into());
+        self.note_all();
     }
 
     /// Says whether it is the cluster `name`, which gives the same identity.
     pub fn set_same_as(&mut self, name: impl Into<String>, is_same: bool) {
-        self.compared.insert(name.into(), is_same);
+        if self.compared.insert(name.into(), is_same) != Some(is_same) {
+            self.note_all();
+        }
     }
 
     /// Forgets whether it is the cluster `name`.
     pub fn forget_same_as(&mut self, name: &str) {
-        self.compared.remove(name);
+        if self.compared.remove(name).is_some() {
+            self.note_all();
+        }
     }
 
     /// Says that nobody knows when the objects were observed: the time that was given is a guess.
@@ -274,6 +288,7 @@ impl Snapshot {
             self.errors.push(ScopeError { scope, reason: DISCOVERY_FAILED.to_owned(), message });
         }
         self.catalog = Some(catalog);
+        self.note_all();
     }
 
     /// What discovery said, if it was asked.
@@ -283,11 +298,13 @@ impl Snapshot {
 
     /// Reports a failure that leaves what was read as it is.
     pub fn report(&mut self, error: ScopeError) {
+        self.note_errors();
         self.errors.push(error);
     }
 
     /// Reports a failure that may be that of several reads: of two bodies, or of two selectors.
     fn report_once(&mut self, error: ScopeError) {
+        self.note_errors();
         self.errors.push_once(error);
     }
 
@@ -295,6 +312,7 @@ impl Snapshot {
     /// known to be absent any more.
     pub fn report_unreadable(&mut self, place: impl Into<String>, message: impl Into<String>) {
         self.rest = Rest::Unobserved("parts of the dump could not be read");
+        self.note_all();
         let scope = Scope::Input(place.into());
         self.report(ScopeError { scope, reason: "Unreadable".to_owned(), message: message.into() });
     }
@@ -332,7 +350,11 @@ impl Snapshot {
         }
         if key.group.is_empty() && key.kind == "Namespace" && key.name == "kube-system" {
             let uid = object.text(&["metadata", "uid"]);
-            self.id = (!uid.is_empty()).then(|| ClusterId(uid.into_owned()));
+            let id = (!uid.is_empty()).then(|| ClusterId(uid.into_owned()));
+            if id != self.id {
+                self.id = id;
+                self.note_all();
+            }
         }
         if key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition" {
             let kind = GroupKind::new(
@@ -346,9 +368,16 @@ impl Snapshot {
             }
         }
         let size = length(&document);
+        let mut stored = Stored { document, projection, is_repeated: false };
         match self.objects.entry(key) {
             Entry::Vacant(place) => {
-                place.insert(Stored { document, projection, is_repeated: false });
+                if self.indexes.are_built() {
+                    self.indexes.replace(None, stored.observed(place.key()).as_ref());
+                }
+                if let Some(changes) = &mut self.changes {
+                    changes.note(place.key(), None);
+                }
+                place.insert(stored);
             }
             Entry::Occupied(mut place) => {
                 let known = Some(place.get()).filter(|stored| stored.projection == Projection::Full);
@@ -357,25 +386,33 @@ impl Snapshot {
                 }
                 // A live cluster answers the same question twice with what it holds by then.
                 let differs = matches!(self.rest, Rest::Absent)
-                    && known.is_some_and(|stored| stored.document.text() != document.text());
-                let was_repeated = known.is_some_and(|stored| stored.is_repeated);
+                    && known.is_some_and(|known| known.document.text() != stored.document.text());
+                let was_repeated = known.is_some_and(|known| known.is_repeated);
                 if differs && !was_repeated {
                     self.repeated.push(place.key().clone());
                 }
-                self.size -= place.get().size();
-                place.insert(Stored { document, projection, is_repeated: differs || was_repeated });
+                stored.is_repeated = differs || was_repeated;
+                if self.indexes.are_built() {
+                    let old = place.get().observed(place.key());
+                    self.indexes.replace(old.as_ref(), stored.observed(place.key()).as_ref());
+                }
+                let old = place.insert(stored);
+                self.size -= old.size();
+                if let Some(changes) = &mut self.changes {
+                    changes.note(place.key(), Some(old));
+                }
             }
         }
         self.size += size;
-        self.indexes = Indexes::default();
         Ok(())
     }
 
     /// Takes away an object that is no longer there.
     pub fn remove(&mut self, key: &ObjectKey) {
-        if let Some(gone) = self.objects.remove(key) {
-            self.size -= gone.size();
-            self.indexes = Indexes::default();
+        if let Some((key, old)) = self.take(key)
+            && let Some(changes) = &mut self.changes
+        {
+            changes.note(&key, Some(old));
         }
     }
 
@@ -400,19 +437,23 @@ impl Snapshot {
         self.errors.clear();
         self.repeated.clear();
         self.indexes = Indexes::default();
+        self.note_all();
     }
 
     /// Says anew when the objects were observed; that the cluster did not answer is forgotten.
     pub fn set_freshness(&mut self, freshness: Freshness) {
         self.freshness = freshness;
         if self.lost.take().is_some() {
+            self.note_all();
             self.retract(&Scope::Cluster);
         }
     }
 
     /// Takes back what was reported of a scope: it is known better now.
     pub fn retract(&mut self, scope: &Scope) {
-        self.errors.retract(scope, None);
+        if self.errors.retract(scope, None) {
+            self.note_errors();
+        }
     }
 
     /// Takes back what was reported of what a read is of, but why the same read with the other body fails: that is as it was.
@@ -425,12 +466,16 @@ impl Snapshot {
                 marks.and_then(|marks| marks.failure_beside(read))
             }
         };
-        self.errors.retract(&scope, beside);
+        if self.errors.retract(&scope, beside) {
+            self.note_errors();
+        }
     }
 
     /// Forgets what a read of one object said: it is to be read again, if it is wanted at all.
     pub fn forget(&mut self, key: &ObjectKey) {
-        self.unread.remove(key);
+        if self.unread.remove(key).is_some() {
+            self.note_sought(key);
+        }
         self.retract(&Scope::Object(key.clone()));
     }
 
@@ -509,10 +554,12 @@ impl Snapshot {
             Target::Object(name) => {
                 let namespace = read.namespace.clone().unwrap_or_default();
                 let key = ObjectKey::new(&*read.group, &*read.kind, namespace, &**name);
+                self.note_sought(&key);
                 self.unread.entry(key).or_default().set(read.projection, failure);
             }
             Target::List { .. } => {
                 let kind = GroupKind::new(&*read.group, &*read.kind);
+                self.note_kind(&kind);
                 self.kinds.entry(kind).or_default().take(read, mark);
             }
         }

@@ -1,13 +1,12 @@
-//! Objects that say what health means for what an app declares, and how far each of them is heard.
+//! Health rules that objects in the cluster contain, and the trust that each of these objects gets.
 //!
-//! Whoever may write into one namespace can make a ConfigMap `argocd-cm` and a workload of any name there. What such people
-//! cannot make is a ClusterRoleBinding, so an Argo CD is known by the one of its application controller, if its role may write
-//! whatever there is, or by the user's settings. Many workloads of tenants have bindings that let them read.
+//! Any author who may write into one namespace can make a ConfigMap `argocd-cm` and a workload of any name
+//! there. Such an author cannot make a ClusterRoleBinding, so an Argo CD is recognised by the binding of its
+//! application controller, if its role may write every kind, or by the user's settings. Read-only bindings
+//! prove nothing: many workloads of tenants have them.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
-use std::hash::Hash;
 
 use taffrail_object::json::Value;
 use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
@@ -16,56 +15,64 @@ use taffrail_status::{ActiveRules, Observed, Payer, Presence, Teacher, Trust, Vo
 use crate::delivery::{Declaration, argo};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
+use crate::memo::Memo;
 use crate::objects::{Objects, Scope, ScopeError};
+use crate::rows::{Question, ask_at_once};
 
-/// The label of the workload that applies what Applications declare, and its value.
+/// The label and value of the workload that applies what Applications declare.
 const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "application-controller"];
 
-/// The selector for it.
+/// The label selector for application controllers.
 pub(crate) const CONTROLLERS: &str = "app.kubernetes.io/component=application-controller";
 
-/// The kinds that such a workload has.
+/// The kinds of workload that an application controller can be.
 pub(crate) const WORKLOADS: [(&str, &str); 2] = [("apps", "Deployment"), ("apps", "StatefulSet")];
 
-/// The kind by which an Argo CD is known.
+/// The kind of the binding by which an Argo CD is recognised.
 pub(crate) const BINDING: (&str, &str) = ("rbac.authorization.k8s.io", "ClusterRoleBinding");
 
-/// The kind that says what a binding allows.
+/// The kind of the role that a binding refers to.
 pub(crate) const ROLE: (&str, &str) = ("rbac.authorization.k8s.io", "ClusterRole");
 
-/// A selector that chooses every binding or role: a read with it is made to know an Argo CD and for nothing else, so not being let
-/// read them leaves out nothing that anybody asked for.
+/// A field selector that matches every binding and role, and marks a read as made only to recognise an Argo
+/// CD.
+///
+/// If such a read is forbidden, nothing that the user asked for is missing.
 pub(crate) const ALL_BINDINGS: &str = "metadata.name!=";
 
-/// The namespace into which the installer of Argo CD puts it.
+/// The namespace into which Argo CD's own manifests install it.
 pub(crate) const INSTALLED: &str = "argocd";
 
-/// The ConfigMap with the scripts of an Argo CD.
+/// The name of the ConfigMap with the health scripts of an Argo CD.
 pub(crate) const SETTINGS: &str = "argocd-cm";
 
-/// The ConfigMap that says which namespaces an Argo CD serves beside its own.
+/// The name of the ConfigMap that lists which namespaces an Argo CD serves beside its own.
 pub(crate) const PARAMETERS: &str = "argocd-cmd-params-cm";
 
-/// The most namespaces of a cluster that are looked into for an Argo CD because Applications are there. Each costs reads, and
-/// streams for as long as the cluster is followed.
+/// The maximum number of namespaces of a cluster that are searched for an Argo CD because they hold
+/// Applications.
+///
+/// Each costs reads, and watches for as long as the cluster is followed.
 pub(crate) const MOST_NAMESPACES: usize = 500;
 
 /// The namespaces of a cluster with Applications.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Namespaces {
-    /// Those that are looked into for an Argo CD.
+    /// The namespaces that are searched for an Argo CD.
     pub(crate) looked_into: BTreeSet<String>,
-    /// How many are not.
+    /// Number of namespaces that are not searched.
     pub(crate) left_out: usize,
 }
 
 impl Namespaces {
-    /// Finds those of a cluster: of many, the ones that the user names come first, then that of the installer, then those with most
-    /// Applications.
+    /// Finds the namespaces with Applications in a cluster.
+    ///
+    /// If there are too many, those that the user names come first, then that of the installer, then those
+    /// with most Applications.
     pub(crate) fn of(objects: &dyn Objects, trust: &Trust) -> Namespaces {
         let mut numbers: HashMap<&str, usize> = HashMap::new();
         for application in objects.of_kind(argo::GROUP, "Application", None) {
-            *numbers.entry(&application.key.namespace).or_default() += 1;
+            *numbers.entry(application.key.namespace).or_default() += 1;
         }
         let mut all: Vec<(&str, usize)> = numbers.into_iter().collect();
         let left_out = all.len().saturating_sub(MOST_NAMESPACES);
@@ -79,7 +86,7 @@ impl Namespaces {
         Namespaces { looked_into, left_out }
     }
 
-    /// Returns what is reported of those that are left out.
+    /// Returns the error that some namespaces were left out, if any were.
     pub(crate) fn error(&self) -> Option<ScopeError> {
         let all = self.looked_into.len() + self.left_out;
         let message = format!(
@@ -90,34 +97,29 @@ impl Namespaces {
     }
 }
 
-/// How sure it is that a namespace is that of an Argo CD.
+/// Confidence that a namespace holds an Argo CD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
-    /// Nothing of one is there.
+    /// The namespace has no application controller.
     Unknown,
-    /// A workload is there that says it is one.
+    /// A workload is labelled as an application controller.
     Seen,
-    /// The user says so, or a ClusterRoleBinding to a role that may write everything does.
+    /// The user's settings name it, or its ClusterRoleBinding gives it a role that may write every kind.
     Known,
 }
 
-/// How sure it is that an Argo CD runs in a namespace of a cluster.
+/// Returns the confidence that an Argo CD runs in a namespace of a cluster.
 pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> Standing {
     if trust.names_argocd(objects.name(), namespace) {
         return Standing::Known;
     }
-    let mut accounts = BTreeSet::new();
-    for (group, kind) in WORKLOADS {
-        for workload in objects.of_kind(group, kind, Some(namespace)) {
-            let object = &workload.object;
-            let [label, value] = COMPONENT;
-            if workload.projection != Projection::Full || object.text(&["metadata", "labels", label]) != value
-            {
-                continue;
-            }
-            accounts.insert(object.text(&["spec", "template", "spec", "serviceAccountName"]).into_owned());
-        }
-    }
+    let accounts: BTreeSet<String> = ask_at_once(objects, &Question::ArgoControllers(namespace), || {
+        let workloads =
+            WORKLOADS.into_iter().flat_map(|(group, kind)| objects.of_kind(group, kind, Some(namespace)));
+        let workloads = workloads.filter(is_controller);
+        let account = ["spec", "template", "spec", "serviceAccountName"];
+        workloads.map(|workload| workload.object.text(&account).into_owned()).collect()
+    });
     if accounts.is_empty() {
         return Standing::Unknown;
     }
@@ -132,7 +134,8 @@ pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> S
             let text = |key| subject.get(key).and_then(Value::as_str).unwrap_or_default();
             text("kind") == "ServiceAccount"
                 && text("namespace") == namespace
-                // What every Pod of a namespace runs as proves nothing by its rights: no Argo CD runs as that.
+                // Every Pod of a namespace can run as its default account, so the rights of that prove
+                // nothing: no Argo CD uses it.
                 && !matches!(&*text("name"), "" | "default")
                 && accounts.contains(&*text("name"))
         });
@@ -143,7 +146,13 @@ pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> S
     if objects.of_kind(group, kind, None).any(names) { Standing::Known } else { Standing::Seen }
 }
 
-/// Returns if a ClusterRole may write objects of every kind, as that of an Argo CD that applies what it is given.
+/// Returns true for a workload that says that it is the application controller of an Argo CD.
+pub(crate) fn is_controller(workload: &Observed<'_>) -> bool {
+    let [label, value] = COMPONENT;
+    workload.projection == Projection::Full && workload.object.text(&["metadata", "labels", label]) == value
+}
+
+/// Returns true if a ClusterRole may write objects of every kind, as an Argo CD needs.
 fn writes_all(role: &Object<'_>) -> bool {
     let mut rules = role.at(&["rules"]).and_then(Value::items).into_iter().flatten();
     rules.any(|rule| {
@@ -157,7 +166,7 @@ fn writes_all(role: &Object<'_>) -> bool {
     })
 }
 
-/// Whether a ConfigMap has scripts of health, in its `data`.
+/// Returns true if a ConfigMap has health scripts in its `data`.
 pub(crate) fn has_health_scripts(object: &Object<'_>) -> bool {
     let data = object.at(&["data"]).and_then(Value::members);
     data.into_iter().flatten().any(|(key, text)| {
@@ -167,43 +176,44 @@ pub(crate) fn has_health_scripts(object: &Object<'_>) -> bool {
     })
 }
 
-/// The scripts of an Argo CD that are meant for an Application, and how far they are heard.
+/// The scripts of an Argo CD that apply to an Application, and the confidence in that Argo CD.
 pub(crate) struct Settings {
     /// The ConfigMap.
     pub(crate) key: ObjectKey,
     pub(crate) standing: Standing,
 }
 
-/// What is known of each namespace, by the name of its cluster and its own; found out once, however many Applications ask.
+/// A cache of facts about namespaces, computed once however many Applications need them.
 #[derive(Default)]
 pub(crate) struct Standings {
-    known: RefCell<HashMap<(String, String), Standing>>,
-    /// Those with scripts of health.
-    teaching: RefCell<HashMap<(String, String), bool>>,
-    /// By cluster, the namespace of the Argo CD, and the one that it may serve.
-    served: RefCell<HashMap<(String, String, String), bool>>,
+    known: Memo<(String, String), Standing>,
+    /// True for namespaces with health scripts, by cluster and namespace.
+    teaching: Memo<(String, String), bool>,
+    /// True if an Argo CD serves a namespace, by cluster, the namespace of the Argo CD, and that namespace.
+    served: Memo<(String, String, String), bool>,
 }
 
 impl Standings {
     fn of(&self, objects: &dyn Objects, namespace: &str, trust: &Trust) -> Standing {
         let place = (objects.name().to_owned(), namespace.to_owned());
-        once(&self.known, place, || argo_standing(objects, namespace, trust))
+        self.known.get(objects, place, || argo_standing(objects, namespace, trust))
     }
 
-    /// Returns the ConfigMap with the scripts of health in a namespace, if there are any.
+    /// Returns the key of the ConfigMap with health scripts in a namespace, if there are any.
     fn scripts(&self, objects: &dyn Objects, namespace: &str) -> Option<ObjectKey> {
         let key = ObjectKey::new("", "ConfigMap", namespace, SETTINGS);
         let place = (objects.name().to_owned(), namespace.to_owned());
         let read = || whole(objects, &key).is_some_and(|it| has_health_scripts(&it.object));
-        once(&self.teaching, place, read).then_some(key)
+        self.teaching.get(objects, place, read).then_some(key)
     }
 
     fn serves(&self, objects: &dyn Objects, argo: &str, namespace: &str) -> bool {
         let place = (objects.name().to_owned(), argo.to_owned(), namespace.to_owned());
-        once(&self.served, place, || serves(objects, argo, namespace))
+        self.served.get(objects, place, || serves(objects, argo, namespace))
     }
 
-    /// The scripts that are meant for an Application: those of a known Argo CD that serves its namespace, else those beside it.
+    /// Returns the scripts that apply to an Application: those of a known Argo CD that serves its namespace,
+    /// otherwise those in its own namespace.
     pub(crate) fn settings(
         &self,
         objects: &dyn Objects,
@@ -223,17 +233,7 @@ impl Standings {
     }
 }
 
-/// Returns the answer to a question that may be asked often.
-fn once<K: Eq + Hash, V: Copy>(known: &RefCell<HashMap<K, V>>, place: K, answer: impl FnOnce() -> V) -> V {
-    if let Some(known) = known.borrow().get(&place) {
-        return *known;
-    }
-    let answer = answer();
-    known.borrow_mut().insert(place, answer);
-    answer
-}
-
-/// The scripts that may be meant for an Application and could not be read, and why: what they would say is not known.
+/// Returns the ConfigMap with scripts that may apply to an Application but could not be read, and the reason.
 pub(crate) fn unread_settings(
     objects: &dyn Objects,
     application: &Object<'_>,
@@ -256,7 +256,8 @@ fn whole<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> 
     objects.get(key.as_ref()).present().filter(|observed| observed.projection == Projection::Full)
 }
 
-/// Whether an Argo CD serves the Applications of another namespace: those that its parameters list, with wildcards.
+/// Returns true if an Argo CD serves the Applications of another namespace: its parameters list namespaces,
+/// with wildcards.
 pub(crate) fn serves(objects: &dyn Objects, argo: &str, namespace: &str) -> bool {
     let key = ObjectKey::new("", "ConfigMap", argo, PARAMETERS);
     let Some(parameters) = whole(objects, &key) else { return false };
@@ -264,10 +265,10 @@ pub(crate) fn serves(objects: &dyn Objects, argo: &str, namespace: &str) -> bool
     listed.split(',').any(|pattern| matches(pattern.trim().as_bytes(), namespace.as_bytes()))
 }
 
-/// Whether a pattern with `*` and `?` fits.
+/// Returns true if `text` matches a pattern with `*` and `?`.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
-    // Where the last star stands, and from where what is behind it was tried last.
+    // The position of the last star, and the position in `text` from which the part after it was tried last.
     let mut star = None;
     while from < text.len() {
         match pattern.get(at) {
@@ -292,19 +293,20 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
-/// One who says what health means for the objects of an app, and is not heard in full.
+/// An object that teaches health rules for the objects of an app but is not trusted in full.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unheard {
-    /// The object that says it, in the home of the app.
+    /// The object, in the home of the app.
     pub object: ObjectKey,
-    /// How far it is heard; `None`: not at all.
+    /// The trust that it gets; `None` if it is ignored.
     pub voice: Option<Voice>,
-    /// What would have it heard, as it is written in the settings.
+    /// The line of the settings that would make it trusted.
     pub setting: String,
 }
 
-/// The objects that may say what health means for what an app declares, the declaring one and the settings of its tool; and one of
-/// them that is not heard in full.
+/// Returns the objects that teach health rules for an app: its declaring object and the settings of its tool.
+///
+/// The second value is one of them that is not trusted in full, if there is one.
 pub(crate) fn teachers<'f>(
     fleet: &'f Fleet<'_>,
     app: &Declaration,
@@ -314,7 +316,7 @@ pub(crate) fn teachers<'f>(
     let home = fleet.objects(app.home);
     let target = app.cluster().unwrap_or(app.home);
     let trust = &rules.options.trust;
-    // What is another's is made worse, unless the user trusts that home.
+    // Rules for objects of another cluster can only make them look worse, unless the user trusts the home.
     let is_own = target == app.home || fleet.trusts(app.home, trust);
     let Some(declaring) = app.declaring.as_ref().and_then(|key| whole(home, key)) else {
         return (Vec::new(), None);
@@ -341,7 +343,7 @@ pub(crate) fn teachers<'f>(
             Some(Unheard { object: key.clone(), voice: Some(Voice::OnlyWorse), setting: trusted_home() })
         }
         None if says && !is_own => Some(Unheard {
-            object: declaring.key.clone(),
+            object: declaring.key.to_owned(),
             voice: Some(Voice::OnlyWorse),
             setting: trusted_home(),
         }),
@@ -353,9 +355,11 @@ pub(crate) fn teachers<'f>(
     ([teacher(declaring.object, Standing::Known)].into_iter().chain(settings).collect(), unheard)
 }
 
-/// Returns the teachers as far as they are heard for objects of which it is not sure that they are the app's: an author lists
-/// whatever they like, and makes nothing better by that. What the people of a cluster wrote stays as it is, and the author of the
-/// list pays for it: the scripts that others' objects may use would be used up by who lists them often.
+/// Returns the teachers with the trust that they get for objects that may not be the app's.
+///
+/// An author can list any object, and must not make it look better by that. Rules of the cluster's own
+/// administrators keep their trust, but the author of the list pays for running them: otherwise a long list
+/// could use up the budget that other objects need.
 pub(crate) fn of_doubted<'f>(teachers: &[Teacher<'f>]) -> Vec<Teacher<'f>> {
     let lowered = teachers.iter().cloned().map(|teacher| match teacher.payer {
         Payer::Object => Teacher { payer: Payer::Claimant, ..teacher },
@@ -364,15 +368,17 @@ pub(crate) fn of_doubted<'f>(teachers: &[Teacher<'f>]) -> Vec<Teacher<'f>> {
     lowered.collect()
 }
 
-/// The namespaces of a cluster in which it is to be found out whether an Argo CD is known: Applications may be meant by the
-/// scripts there, or be named by bare names.
+/// Returns the namespaces of a cluster for which it must be decided if an Argo CD is known.
+///
+/// Health scripts there may apply to Applications, or bare names in marks may name them.
 pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String> {
     let looked_into = Namespaces::of(objects, trust).looked_into;
     let mut namespaces = BTreeSet::new();
-    // Beside an Argo CD bare names in marks count, which is taken for granted only where its installer puts it.
+    // Beside an Argo CD bare names in marks count, which is taken for granted only where its installer puts
+    // it.
     let mut homes: BTreeSet<&str> = BTreeSet::new();
     for application in objects.of_kind(argo::GROUP, "Application", None) {
-        let own = application.key.namespace.as_str();
+        let own = application.key.namespace;
         let controller = argo::controller(&application.object);
         if controller.is_none() && own != INSTALLED && looked_into.contains(own) {
             homes.insert(own);
@@ -389,7 +395,7 @@ pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String>
     namespaces
 }
 
-/// Whether a read is made only to know an Argo CD.
+/// Returns true if a read is made only to recognise an Argo CD.
 pub(crate) fn is_to_know(kind: &GroupKind, labels: Option<&str>, fields: Option<&str>) -> bool {
     let is = |(group, name): &(&str, &str)| *group == kind.group && *name == kind.kind;
     [BINDING, ROLE].iter().any(is) && fields == Some(ALL_BINDINGS)

@@ -1,4 +1,4 @@
-//! What is said of objects: kept once, however many apps list them and however many views show it.
+//! Messages and cause chains, stored once however many apps and views show them.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 use serde::{Serialize, Serializer};
 use taffrail_status::assess::Link;
 
-/// A text longer than this is worth being shared.
+/// The length in bytes above which a text is shared rather than copied.
 const LONG: usize = 128;
 
-/// A text that many rows may show: of a long one a clone is no copy.
+/// A text that many rows may show. Cloning a long one copies only a pointer.
 #[derive(Clone)]
 pub struct Words(Kept);
 
@@ -24,17 +24,17 @@ enum Kept {
 }
 
 impl Words {
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         self
     }
 
-    /// Returns true where nothing is said.
+    /// Returns true if the text is empty.
     pub fn is_empty(&self) -> bool {
         self.as_str().is_empty()
     }
 
-    /// The place of a long text, which its clones have in common.
+    /// Returns the allocation of a long text, which its clones share.
     pub(crate) fn shared(&self) -> Option<&Arc<str>> {
         match &self.0 {
             Kept::Own(_) => None,
@@ -143,7 +143,7 @@ impl Serialize for Words {
     }
 }
 
-/// What was said so far: the same is kept once, whatever object led to it.
+/// A pool of the texts and chain links met so far: equal ones are stored once, whatever object led to them.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     words: HashSet<Arc<str>>,
@@ -151,7 +151,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// Returns the same words, from where they were said first.
+    /// Returns the pooled copy of an equal text, or adds this one to the pool.
     pub(crate) fn words(&mut self, words: Words) -> Words {
         let Words(Kept::Shared(text)) = &words else { return words };
         match self.words.get(text) {
@@ -163,7 +163,7 @@ impl Said {
         }
     }
 
-    /// Returns the same chain, of the links that were said first.
+    /// Replaces the links of a chain by the pooled copies of equal ones.
     pub(crate) fn chain(&mut self, mut chain: Vec<Arc<Link>>) -> Vec<Arc<Link>> {
         for link in &mut chain {
             match self.links.get(link) {
@@ -177,7 +177,7 @@ impl Said {
     }
 }
 
-/// What is kept in one place, as that place: two that say the same are not the same.
+/// A shared value that is compared and hashed by its address: two allocations with equal contents differ.
 #[derive(Debug)]
 pub(crate) struct Place<T: ?Sized>(pub(crate) Arc<T>);
 

@@ -1,9 +1,9 @@
 //! The connection to one API server.
 //!
-//! kube's own client speaks HTTP/1.1 only, so forty lists at once are forty TCP and TLS handshakes. Here
-//! one connection carries them all: kube's layers for addresses and credentials stand over a connector
-//! that offers HTTP/2. The first connection is made before any request, on its own: hyper's pool learns
-//! the protocol only from an open connection, and would open one for each of the first requests.
+//! kube's own client speaks HTTP/1.1 only, so forty concurrent lists are forty TCP and TLS handshakes. Here one HTTP/2
+//! connection carries them all: kube's layers for addresses and credentials stand over a connector that offers HTTP/2.
+//! The first connection is opened separately, before any request: hyper's pool learns the protocol only from an open
+//! connection, and would open one for each of the first requests.
 
 use std::io;
 use std::pin::Pin;
@@ -28,41 +28,40 @@ use rustls::ClientConfig;
 use tower::{Service, ServiceBuilder, ServiceExt};
 use tower_http::decompression::DecompressionLayer;
 
-use crate::channels::Channels;
+use crate::connection_pool::ConnectionPool;
 use crate::deadline::Deadline;
 use crate::error::{BoxError, ConnectError, Fault, Phase, ReadError};
 use crate::exec_plugin::{self, PluginError};
 use crate::feed::Cost;
 use crate::kubeconfig::Context;
 use crate::memory::{Charge, Held};
-use crate::record::{Log, RequestRecord};
+use crate::request_log::{RequestLog, RequestRecord};
 
-/// How much of an answer may be under way unread: the 64 KiB that HTTP/2 begins with is a page of a list in seventy
-/// round trips.
+/// HTTP/2 flow-control windows, in bytes. With HTTP/2's default of 64 KiB a page of a list takes seventy round trips.
 const STREAM_WINDOW: u32 = 2 << 20;
 const CONNECTION_WINDOW: u32 = 8 << 20;
-const LARGEST_FRAME: u32 = 256 << 10;
+const MAX_FRAME: u32 = 256 << 10;
 
-/// A connection that bears watches is silent for minutes: without pings nobody would know that it is dead.
-const PING_EVERY: Duration = Duration::from_secs(15);
-const PING_ANSWERED_WITHIN: Duration = Duration::from_secs(10);
+/// HTTP/2 pings. A connection with only watches may be silent for minutes, and pings detect that it is dead.
+const PING_INTERVAL: Duration = Duration::from_secs(15);
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a further connection may take; the first has the deadline of who asks for it.
-const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
+/// Time limit for further connections; the first has the caller's deadline.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The HTTP version that a server speaks with us.
+/// The HTTP version spoken with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// HTTP/1.1: a connection for each request under way.
+    /// HTTP/1.1: one connection per concurrent request.
     Http1,
     /// HTTP/2: one connection.
     Http2,
 }
 
-/// One API server, connected to as one user.
+/// A connection to one API server as one user.
 ///
-/// Clones share the connection and the record of requests. Everything asked of it ends by its deadline. What is read is
-/// charged to the cluster's share of the [memory](crate::Memory) while a clone with this deadline is left.
+/// Clones share the connection and the request log. All reads end by the deadline. Text read is charged to the
+/// cluster's share of the [memory](crate::Memory) until the last clone with this deadline is dropped.
 #[derive(Clone)]
 pub struct Cluster {
     pub(crate) shared: Arc<Shared>,
@@ -71,8 +70,8 @@ pub struct Cluster {
 }
 
 pub(crate) struct Shared {
-    pub(crate) channels: Channels,
-    pub(crate) log: Log,
+    pub(crate) pool: ConnectionPool,
+    pub(crate) log: RequestLog,
     context: String,
     namespace: String,
     server: String,
@@ -89,18 +88,18 @@ impl std::fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// Connects to the server of `context` and gets credentials from its exec plugin, if it has one. The
-    /// deadline holds for this and for all that is asked afterwards.
+    /// Connects to the server of `context`, and gets credentials from its exec plugin if it has one. The deadline holds
+    /// for this and for all later reads.
     ///
-    /// Resolving names uses a thread that cannot be interrupted. Where a resolver hangs, a runtime waits
-    /// for that thread when it is dropped: a program that must end in time shuts its runtime down in the
-    /// background.
+    /// Resolving names uses a thread that cannot be interrupted. If a resolver hangs, dropping a runtime waits for that
+    /// thread: a program that must end in time shuts its runtime down in the background.
     ///
     /// # Errors
-    /// When credentials, name, connection or TLS handshake fail or do not come in time. Whether the server
-    /// accepts the credentials shows only with the first request.
+    ///
+    /// Returns an error if credentials, name resolution, connection or TLS handshake fail or take too long. Only the
+    /// first request shows whether the server accepts the credentials.
     pub async fn connect(context: &Context, deadline: Deadline) -> Result<Cluster, ConnectError> {
-        // The process may have chosen already; then that choice holds.
+        // The process may have installed a provider; that one stays.
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         }
@@ -130,7 +129,7 @@ impl Cluster {
         let begun = tokio::time::Instant::now();
         let proxy = config.proxy_url.clone();
         let attempt = Attempt { context, config, deadline };
-        let (channels, protocol) = match proxy {
+        let (pool, protocol) = match proxy {
             None => attempt.connect(tcp).await?,
             Some(proxy) if proxy.scheme_str() == Some("socks5") => {
                 let mut socks = SocksV5::new(proxy.clone(), tcp);
@@ -140,7 +139,7 @@ impl Cluster {
                 attempt.connect(socks).await?
             }
             Some(proxy) if proxy.scheme_str() == Some("https") => {
-                // The proxy has a certificate of its own, which the cluster's authority has not signed.
+                // An HTTPS proxy has a certificate of its own, not signed by the cluster's authority.
                 let tls =
                     attempt.usable("the trust store", Config::new(proxy.clone()).rustls_client_config())?;
                 let tls = HttpsConnectorBuilder::new()
@@ -154,8 +153,8 @@ impl Cluster {
         };
         Ok(Cluster {
             shared: Arc::new(Shared {
-                channels,
-                log: Log::new(),
+                pool,
+                log: RequestLog::new(),
                 context: context.name.clone(),
                 namespace: context.namespace.clone(),
                 server: context.server(),
@@ -169,112 +168,113 @@ impl Cluster {
         })
     }
 
-    /// The same cluster with some time for further reads though its deadline is near or past, within one and a half times the
-    /// time that this was set for: what took all the time is not to take it from what is read after it. What is read is charged as before.
+    /// Returns a clone with extra time for further reads although its deadline is near or past, up to one and a half
+    /// times the original timeout: a slow read must not take the time of later ones. Reads are charged as before.
     #[must_use]
     pub fn with_more_time(&self) -> Cluster {
         Cluster { deadline: self.deadline.extended(), ..self.clone() }
     }
 
-    /// The same cluster with the deadline `timeout` from now.
+    /// Returns a clone whose deadline is `timeout` from now.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Cluster {
         let (deadline, charge) = (Deadline::after(timeout), Arc::new(self.charge.another()));
         Cluster { shared: self.shared.clone(), deadline, charge }
     }
 
-    /// The same connection with the share of another one to the same cluster.
+    /// Returns this connection with the memory share of another connection to the same cluster.
     pub(crate) fn sharing(self, other: &Cluster) -> Cluster {
         Cluster { charge: Arc::new(other.charge.another()), ..self }
     }
 
-    /// Checks that there is time left to read what came to do `what`.
+    /// Checks that the deadline has not passed while an answer to `what` is parsed.
     ///
     /// # Errors
-    /// When the deadline has passed.
+    ///
+    /// Returns an error if it has.
     pub fn in_time(&self, what: &str) -> Result<(), ReadError> {
         self.deadline.check(what)
     }
 
-    /// Charges the cluster for so many bytes of text that are kept to do `what`.
+    /// Charges the cluster for `bytes` of text kept for `what`.
     ///
     /// # Errors
-    /// When that is more than its share of the memory.
+    ///
+    /// Returns an error if that exceeds the cluster's share of the memory.
     pub fn charge(&self, what: &str, bytes: u64) -> Result<(), ReadError> {
         self.charge.take(what, bytes)
     }
 
-    /// Charges the same share for what is kept of the cluster for longer than a look.
+    /// Returns a handle that charges the same share for text kept longer than one read.
     pub fn hold(&self) -> Held {
         Held::new(&self.charge)
     }
 
-    /// The context's name.
+    /// Returns the context's name.
     pub fn context(&self) -> &str {
         &self.shared.context
     }
 
-    /// The context's namespace.
+    /// Returns the context's namespace.
     pub fn namespace(&self) -> &str {
         &self.shared.namespace
     }
 
-    /// The server's address.
+    /// Returns the server's address.
     pub fn server(&self) -> &str {
         &self.shared.server
     }
 
-    /// Why anybody may have answered for the server; see [`Context::unverified`].
+    /// Returns why the server's identity is not verified, if it is not; see [`Context::unverified`].
     pub fn unverified(&self) -> Option<&'static str> {
         self.shared.unverified
     }
 
-    /// The HTTP version in use.
+    /// Returns the HTTP version in use.
     pub fn protocol(&self) -> Protocol {
         self.shared.protocol
     }
 
-    /// How many connections there are; more than one only where many things are followed.
+    /// Returns the number of connections; more than one only with many watches.
     pub fn connections(&self) -> usize {
-        self.shared.channels.connections()
+        self.shared.pool.connections()
     }
 
-    /// How long name, connection and TLS handshake took.
+    /// Returns the time that name resolution, connection and TLS handshake took.
     pub fn connecting(&self) -> Duration {
         self.shared.connecting
     }
 
-    /// How long a journey to the server and back takes at most: as long as the fastest answer, and a third of the time that
-    /// the connection took, which is three journeys, with TLS 1.2 four. Either alone is long when much is done at once.
+    /// Returns an upper bound of the round-trip time: the smaller of the fastest response, and a third of the
+    /// connection time, which is three round trips (four with TLS 1.2). Either alone is long while the machine is busy.
     pub fn round_trip(&self) -> Duration {
         self.shared.log.shortest().min(self.shared.connecting / 3)
     }
 
-    /// Whether the server is asked to compress its answers.
+    /// Returns true if requests ask the server to compress responses.
     pub fn compresses(&self) -> bool {
         self.shared.compresses
     }
 
-    /// What all requests so far cost that have ended; what [`crate::Feeds`] asks is counted there.
+    /// Returns the cost of all completed requests, except those of [`crate::Feeds`], which counts its own.
     pub fn cost(&self) -> Cost {
         self.shared.log.cost()
     }
 
-    /// The requests so far that have ended, in the order of sending; the first 20,000 of them. What [`crate::Feeds`] asks is
-    /// counted there.
+    /// Returns the first 20,000 completed requests in order of sending, except those of [`crate::Feeds`].
     pub fn requests(&self) -> Vec<RequestRecord> {
         self.shared.log.records()
     }
 
-    /// How far the server's clock is ahead of ours, to within some seconds; negative where it is behind. Nothing
-    /// where no answer was dated.
+    /// Returns the lead of the server's clock over the local one, accurate to some seconds; negative if it is behind.
+    /// `None` if no response had a date.
     pub fn clock_ahead(&self) -> Option<SignedDuration> {
-        // What came late looks older than it is.
+        // Delayed responses look older, so the smallest difference counts.
         self.requests().iter().filter_map(|record| record.clock_ahead).min_by_key(|ahead| ahead.abs())
     }
 }
 
-/// User and password of a proxy's address.
+/// Returns user and password in a proxy's URL.
 fn proxy_user(proxy: &Uri) -> Option<(String, String)> {
     let (user, _) = proxy.authority()?.as_str().rsplit_once('@')?;
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
@@ -291,7 +291,7 @@ fn tunnel<C>(proxy: &Uri, connector: C) -> Tunnel<C> {
     }
 }
 
-/// What one attempt to connect needs.
+/// The parameters of one attempt to connect.
 struct Attempt<'a> {
     context: &'a Context,
     config: Config,
@@ -307,8 +307,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// Opens a connection by way of `tcp` and lays kube's layers over it.
-    async fn connect<C>(self, tcp: C) -> Result<(Channels, Protocol), ConnectError>
+    /// Opens a connection over `tcp` and adds kube's layers.
+    async fn connect<C>(self, tcp: C) -> Result<(ConnectionPool, Protocol), ConnectError>
     where
         C: Service<Uri> + Clone + Send + Sync + 'static,
         C::Response: Connection + Read + Write + Send + Unpin + 'static,
@@ -332,7 +332,7 @@ impl Attempt<'_> {
             Some(Ok(stream)) => stream,
             Some(Err(source)) => {
                 let mut fault = Fault::of(source.as_ref());
-                // Before TLS began it was the proxy that failed, whatever the way.
+                // Before TLS began the proxy must have failed.
                 if self.config.proxy_url.is_some() && !opened.load(Ordering::Relaxed) {
                     fault = Fault::Proxy;
                 }
@@ -354,13 +354,15 @@ impl Attempt<'_> {
         let open = move || {
             let further = Attempt { context: &context, config: config.clone(), deadline };
             let connector = Opened { connector: connector.clone(), first: Arc::new(Mutex::new(None)) };
-            // Servers do not compress watches. What one compresses though nobody asked for it would be unpacked without end.
+            // Servers do not compress watches. Decompressing a response that was compressed uninvited would have no
+            // bound.
             further.client(connector, protocol, true).map_err(BoxError::from)
         };
-        Ok((Channels::new(client, protocol, Box::new(open)), protocol))
+        Ok((ConnectionPool::new(client, protocol, Box::new(open)), protocol))
     }
 
-    /// A client over `connector`, with kube's layers for addresses and credentials; `is_plain` unpacks nothing.
+    /// Creates a client over `connector` with kube's layers for addresses and credentials; with `is_plain` it does not
+    /// decompress.
     fn client<C>(
         &self,
         connector: C,
@@ -379,9 +381,9 @@ impl Attempt<'_> {
             .http2_only(protocol == Protocol::Http2)
             .http2_initial_stream_window_size(STREAM_WINDOW)
             .http2_initial_connection_window_size(CONNECTION_WINDOW)
-            .http2_max_frame_size(LARGEST_FRAME)
-            .http2_keep_alive_interval(PING_EVERY)
-            .http2_keep_alive_timeout(PING_ANSWERED_WITHIN)
+            .http2_max_frame_size(MAX_FRAME)
+            .http2_keep_alive_interval(PING_INTERVAL)
+            .http2_keep_alive_timeout(PING_TIMEOUT)
             .build::<_, Body>(connector);
         let service = ServiceBuilder::new()
             .layer(self.config.base_uri_layer())
@@ -407,14 +409,14 @@ impl Attempt<'_> {
     }
 }
 
-/// Scheme, host and port of `url`.
+/// Returns scheme, host and port of `url`.
 fn origin(url: &Uri) -> Uri {
     let mut parts = url.clone().into_parts();
     parts.path_and_query = Some(http::uri::PathAndQuery::from_static("/"));
     Uri::from_parts(parts).unwrap_or_else(|_| url.clone())
 }
 
-/// A connector that hands out a connection it was given before it opens others.
+/// A connector that returns a given open connection before it opens others.
 struct Opened<C, S> {
     connector: C,
     first: Arc<Mutex<Option<S>>>,
@@ -448,8 +450,8 @@ where
             None => {
                 let connecting = self.connector.call(uri);
                 Box::pin(async move {
-                    // Who takes connections and never answers would hold up all who wait for this one.
-                    match tokio::time::timeout(CONNECTED_WITHIN, connecting).await {
+                    // A server that accepts connections and never answers must not hold up all callers.
+                    match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
                         Ok(connected) => connected.map_err(Into::into),
                         Err(_) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
                     }

@@ -1,4 +1,4 @@
-//! Until when an answer is worth anything.
+//! The deadline of a read.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::error::{Phase, ReadError};
 
-/// A moment by which everything that is asked of a cluster must have been answered.
+/// The time by which every answer of a read must have arrived.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
     set: Instant,
@@ -14,32 +14,32 @@ pub struct Deadline {
 }
 
 impl Deadline {
-    /// The moment `timeout` from now; a timeout of more than a year is a year.
+    /// Creates the deadline `timeout` from now; more than a year counts as a year.
     pub fn after(timeout: Duration) -> Deadline {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
         let set = Instant::now();
         Deadline { set, at: set + timeout.min(YEAR) }
     }
 
-    /// How long it is since the deadline was set.
+    /// Returns the time since the deadline was set.
     pub fn elapsed(self) -> Duration {
         self.set.elapsed()
     }
 
-    /// How much time is left; zero when it is past.
+    /// Returns the remaining time; zero if it has passed.
     pub fn remaining(self) -> Duration {
         self.at.saturating_duration_since(Instant::now())
     }
 
-    /// The same moment, or a later one: a quarter of the time that it was set for from now, within one and a half times that
-    /// time in all.
+    /// Returns this deadline, or a later one: a quarter of its timeout from now, but at most one and a half timeouts
+    /// after it was set.
     pub(crate) fn extended(self) -> Deadline {
         let whole = self.at.saturating_duration_since(self.set);
         let latest = self.at + whole / 2;
         Deadline { at: self.at.max(latest.min(Instant::now() + whole / 4)), ..self }
     }
 
-    /// An error once it has passed while what came to do `what` was being read.
+    /// Returns an error if the deadline has passed while an answer to `what` was parsed.
     pub(crate) fn check(self, what: &str) -> Result<(), ReadError> {
         if self.remaining() > Duration::ZERO {
             return Ok(());
@@ -47,7 +47,7 @@ impl Deadline {
         Err(ReadError::Timeout { what: what.to_owned(), phase: Phase::Reading, after: self.elapsed() })
     }
 
-    /// Waits for `future` until the deadline; `None` when that passes first.
+    /// Waits for `future` until the deadline; returns `None` if that passes first.
     pub(crate) async fn limit<F: Future>(self, future: F) -> Option<F::Output> {
         tokio::time::timeout_at(self.at, future).await.ok()
     }

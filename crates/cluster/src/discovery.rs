@@ -1,8 +1,8 @@
-//! Which kinds a server has.
+//! Discovery of the kinds that a server serves.
 //!
-//! Servers from 1.26 on tell all of them in two answers. Older ones, and those in front of a proxy that
-//! drops the `Accept` header, answer the same two questions with plain lists of groups and versions, and
-//! each version is asked for on its own.
+//! Servers from 1.26 on list all kinds in two responses. Older ones, and those behind a proxy that drops the `Accept`
+//! header, answer the same two requests with plain lists of groups and versions, and each version takes a request of
+//! its own.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,64 +12,64 @@ use crate::connect::Cluster;
 use crate::error::{ReadError, one_line};
 use crate::request::{Answer, Ask, Failure, JSON};
 
-/// The aggregated form, in the order of preference, and the plain form for servers that have neither.
+/// The aggregated forms in order of preference, and the plain form as a fallback.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
      application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
-/// The most kinds that are read of a cluster; large honest ones have a tenth of that.
-const KINDS: usize = 5_000;
+/// Maximum number of kinds read from a cluster; large real clusters have a tenth of that.
+const MAX_KINDS: usize = 5_000;
 
-/// The most versions of groups that are asked for one by one.
-const VERSIONS: usize = 1_000;
+/// Maximum number of group versions requested one by one.
+const MAX_VERSIONS: usize = 1_000;
 
-/// The most parts of a discovery of which is told each that it is broken.
-const BROKEN: usize = 1_000;
+/// Maximum number of broken groups that are listed.
+const MAX_BROKEN: usize = 1_000;
 
-/// The longest name that Kubernetes has, and how many other names or verbs a kind may have.
-const NAME: usize = 253;
-const WORDS: usize = 32;
+/// Maximum length of names in Kubernetes, and maximum number of short names or verbs of a kind.
+const MAX_NAME: usize = 253;
+const MAX_WORDS: usize = 32;
 
-/// A resource that the server has, in all versions.
+/// A resource that the server serves, in all its versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServedResource {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The versions that have it, the preferred one first.
+    /// The versions that serve it, preferred one first.
     pub versions: Vec<String>,
     /// The kind, such as `Deployment`.
     pub kind: String,
-    /// The name in paths, such as `deployments`.
+    /// The name in URLs, such as `deployments`.
     pub plural: String,
-    /// The name of one, such as `deployment`.
+    /// The singular name, such as `deployment`.
     pub singular: String,
     /// Abbreviations, such as `deploy`.
     pub short_names: Vec<String>,
-    /// Whether its objects live in namespaces.
+    /// True if its objects are namespaced.
     pub namespaced: bool,
-    /// What may be done with it in the preferred version, such as `list`.
+    /// The verbs of the preferred version, such as `list`.
     pub verbs: Vec<String>,
-    /// Whether its status is written apart from the rest, in the preferred version.
+    /// True if the preferred version has a status subresource.
     pub has_status_subresource: bool,
 }
 
 impl ServedResource {
-    /// The resource in its preferred version.
+    /// Returns the resource in its preferred version.
     pub fn preferred(&self) -> ApiResource {
         self.at(self.versions.first().map(String::as_str).unwrap_or_default())
     }
 
-    /// The resource in `version`, if it is served in that.
+    /// Returns the resource in `version`, if that serves it.
     pub fn in_version(&self, version: &str) -> Option<ApiResource> {
         self.versions.iter().any(|served| served == version).then(|| self.at(version))
     }
 
-    /// Whether it has no more and no longer names than a kind may have.
+    /// Returns true if the number and length of its names are within bounds.
     fn is_bounded(&self) -> bool {
         let names = [&self.group, &self.kind, &self.plural, &self.singular].into_iter();
         let names = names.chain(&self.versions).chain(&self.short_names).chain(&self.verbs);
-        self.short_names.len() <= WORDS
-            && self.verbs.len() <= WORDS
-            && names.into_iter().all(|name| name.len() <= NAME)
+        self.short_names.len() <= MAX_WORDS
+            && self.verbs.len() <= MAX_WORDS
+            && names.into_iter().all(|name| name.len() <= MAX_NAME)
     }
 
     fn at(&self, version: &str) -> ApiResource {
@@ -82,29 +82,29 @@ impl ServedResource {
         }
     }
 
-    /// Whether its objects can be listed.
+    /// Returns true if its objects can be listed.
     pub fn can_list(&self) -> bool {
         self.verbs.iter().any(|verb| verb == "list")
     }
 }
 
-/// A group or version whose kinds are not, or not all, known.
+/// A group or version whose kinds are not all known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenGroup {
-    /// The group, or group and version: `metrics.k8s.io/v1beta1`; `v1` for the core group.
+    /// The group, or group and version such as `metrics.k8s.io/v1beta1`; `v1` for the core group.
     pub name: String,
-    /// Why, on one line.
+    /// The reason, on one line.
     pub reason: String,
 }
 
-/// What is unknown when the second of the two first answers could not be read.
+/// The name used if the response about all groups but the core group could not be read.
 const ALL_GROUPS: &str = "all groups but the core group";
 
-/// What is unknown when a group cannot be read far enough to tell which it is.
+/// The name used if a group is so malformed that its name is unknown.
 const SOME_GROUP: &str = "an unknown group";
 
 impl BrokenGroup {
-    /// Which group it is, empty for the core group; `None` for all others, or for one of which is not known which.
+    /// Returns the group, empty for the core group; `None` if it stands for all other groups or an unknown one.
     pub fn group(&self) -> Option<&str> {
         match self.name.split_once('/') {
             _ if self.name == ALL_GROUPS || self.name == SOME_GROUP => None,
@@ -115,40 +115,40 @@ impl BrokenGroup {
         }
     }
 
-    /// Whether kinds of a group may be there though they were not found.
+    /// Returns true if the group may have kinds that discovery did not find.
     pub fn concerns(&self, group: &str) -> bool {
         self.group().map_or(!group.is_empty(), |own| own == group)
     }
 }
 
-/// All kinds of a server.
+/// All kinds that a server serves.
 #[derive(Debug, Clone, Default)]
 pub struct Discovery {
     resources: Vec<ServedResource>,
     broken: Vec<BrokenGroup>,
-    /// How many kinds, versions and broken parts were too many.
+    /// Numbers of kinds, versions and broken groups that were left out.
     left_out: [usize; 3],
 }
 
 impl Discovery {
-    /// All resources: the core group first, then the groups in the server's order of preference.
+    /// Returns all resources: the core group first, then the groups in the server's order of preference.
     pub fn resources(&self) -> &[ServedResource] {
         &self.resources
     }
 
-    /// What could not be learnt: objects of these kinds are not seen, which does not mean there are none.
+    /// Returns the groups that could not be read. Objects of their kinds may exist unseen.
     pub fn broken(&self) -> &[BrokenGroup] {
         &self.broken
     }
 
-    /// The resource of a kind.
+    /// Returns the resource of a kind.
     pub fn kind(&self, group: &str, kind: &str) -> Option<&ServedResource> {
         self.resources.iter().find(|resource| resource.group == group && resource.kind == kind)
     }
 
-    /// The resource that a person means: plural, singular, short name or kind, alone or followed by group,
-    /// or by version and group: `deploy`, `deployments.apps`, `deployments.v1.apps`, `Deployment`. The group
-    /// may be cut short. Where several groups have the name, the server's order decides, as with kubectl.
+    /// Resolves a name that a user typed: plural, singular, short name or kind, alone or followed by a group, or by
+    /// version and group: `deploy`, `deployments.apps`, `deployments.v1.apps`, `Deployment`. A prefix of the group
+    /// suffices. If several groups match, the server's order decides, as in kubectl.
     pub fn resolve(&self, typed: &str) -> Option<ApiResource> {
         let (name, rest) = match typed.split_once('.') {
             Some((name, rest)) => (name, Some(rest)),
@@ -157,7 +157,7 @@ impl Discovery {
         let Some(rest) = rest else {
             return self.named(name, |_| true).map(ServedResource::preferred);
         };
-        // What follows the name may be version and group; `v1` alone is a version of the core group.
+        // The rest may be version and group; `v1` alone is a version of the core group.
         let (version, group) = rest.split_once('.').unwrap_or((rest, ""));
         let exact = self.named(name, |resource| {
             resource.group == group && resource.versions.iter().any(|served| served == version)
@@ -169,7 +169,7 @@ impl Discovery {
         })
     }
 
-    /// The first resource called `name`. Full names win over short ones, and both over kinds.
+    /// Returns the first resource called `name`. Full names win over short ones, and both over kinds.
     fn named(&self, name: &str, group: impl Fn(&ServedResource) -> bool) -> Option<&ServedResource> {
         let name = name.to_lowercase();
         let first = |test: &dyn Fn(&ServedResource) -> bool| {
@@ -180,17 +180,17 @@ impl Discovery {
             .or_else(|| first(&|resource| resource.kind.to_lowercase() == name))
     }
 
-    /// Adds what one version of a group has. Versions come in the group's order of preference.
+    /// Adds the resources of one version of a group. Versions come in the group's order of preference.
     fn add(&mut self, group: &str, version: &str, found: Vec<ServedResource>) {
         for resource in found {
-            if self.resources.len() >= KINDS || !resource.is_bounded() {
+            if self.resources.len() >= MAX_KINDS || !resource.is_bounded() {
                 self.left_out[0] += 1;
                 continue;
             }
             let known = self
                 .resources
                 .iter_mut()
-                // Groups come one after the other: only the last ones can be of this group.
+                // Groups come one after the other, so only the last resources can be of this group.
                 .rev()
                 .take_while(|known| known.group == group)
                 .find(|known| known.plural == resource.plural && known.kind == resource.kind);
@@ -201,9 +201,10 @@ impl Discovery {
         }
     }
 
-    /// Tells what was left out, as kinds that may be there.
+    /// Adds a broken group for each bound that was exceeded, so that kinds left out count as possibly served.
     fn tell_left_out(&mut self) {
-        let whole = [("kinds", self.resources.len()), ("API versions", VERSIONS), ("broken groups", BROKEN)];
+        let whole =
+            [("kinds", self.resources.len()), ("API versions", MAX_VERSIONS), ("broken groups", MAX_BROKEN)];
         for ((what, read), more) in whole.into_iter().zip(self.left_out) {
             if more > 0 {
                 let reason = format!("of the cluster's {what} {read} are read, and {more} more are not");
@@ -213,7 +214,7 @@ impl Discovery {
     }
 
     fn break_off(&mut self, name: impl Into<String>, reason: impl ToString) {
-        if self.broken.len() >= BROKEN {
+        if self.broken.len() >= MAX_BROKEN {
             self.left_out[2] += 1;
             return;
         }
@@ -221,12 +222,12 @@ impl Discovery {
     }
 }
 
-/// `apps/v1`, or `v1` for the core group.
+/// Returns `apps/v1`, or `v1` for the core group.
 fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// The kind of an answer, and its parts, each to be read on its own.
+/// A response of either form, its items still unparsed.
 #[derive(Deserialize)]
 struct Lists<'a> {
     #[serde(default)]
@@ -313,18 +314,19 @@ struct PlainResource {
     short_names: Option<Vec<String>>,
 }
 
-/// A version that has to be asked for.
+/// A version that needs a request of its own.
 struct Pending {
     group: String,
     version: String,
 }
 
 impl Cluster {
-    /// Asks which kinds the server has.
+    /// Reads the kinds that the server serves.
     ///
     /// # Errors
-    /// When neither of the two halves, the core group and the others, could be read. What is wrong with one
-    /// half, one group or one version is in [`Discovery::broken`].
+    ///
+    /// Returns an error if neither the core group nor the other groups could be read. Failures of one half, one group
+    /// or one version are in [`Discovery::broken`].
     pub async fn discover(&self) -> Result<Discovery, ReadError> {
         let ask = |path: &str| Ask {
             what: format!("discover kinds ({path})"),
@@ -342,10 +344,10 @@ impl Cluster {
         };
         let core = take(&core_ask, core);
         let groups = take(&groups_ask, groups);
-        discovery.left_out[1] = pending.len().saturating_sub(VERSIONS);
-        pending.truncate(VERSIONS);
+        discovery.left_out[1] = pending.len().saturating_sub(MAX_VERSIONS);
+        pending.truncate(MAX_VERSIONS);
         self.ask_versions(pending, &mut discovery).await;
-        // One half may have come in the plain form and the other not.
+        // One half may have come in the plain form and the other in the aggregated one.
         discovery.resources.sort_by_key(|resource| !resource.group.is_empty());
         self.deadline.check("discover kinds")?;
         match (core, groups) {
@@ -363,7 +365,7 @@ impl Cluster {
         }
     }
 
-    /// Asks for each version on its own, all at once.
+    /// Requests each version, all at once.
     async fn ask_versions(&self, pending: Vec<Pending>, discovery: &mut Discovery) {
         let asks = pending.into_iter().map(|Pending { group, version }| async move {
             let name = group_version(&group, &version);
@@ -378,7 +380,7 @@ impl Cluster {
             });
             (group, version, found)
         });
-        // In the order of asking, whichever comes first: it says what is preferred.
+        // Results are added in the order of the requests, which is the order of preference.
         for (group, version, found) in futures::future::join_all(asks).await {
             match found {
                 Ok(found) => discovery.add(&group, &version, found),
@@ -388,7 +390,7 @@ impl Cluster {
     }
 }
 
-/// Takes in one of the two first answers; what must be asked for one by one goes to `pending`.
+/// Parses one of the two first responses; versions that need a request of their own are added to `pending`.
 fn take(
     ask: &Ask,
     answer: &Answer,
@@ -448,7 +450,7 @@ fn take_aggregated(text: &RawValue, discovery: &mut Discovery) {
     }
 }
 
-/// The name of a group that cannot be read otherwise.
+/// Returns the name of a malformed group.
 fn name_of(text: &RawValue) -> String {
     let group: Option<serde_json::Value> = serde_json::from_str(text.get()).ok();
     let name = group.as_ref().and_then(|group| {
@@ -465,7 +467,7 @@ fn version_of(text: &RawValue) -> Option<String> {
 impl AggregatedResource {
     fn served(self, group: &str, version: &str) -> Option<ServedResource> {
         let subresources = self.subresources.unwrap_or_default();
-        // Without a kind there are only subresources here.
+        // Without a kind the entry has only subresources.
         let kind = self.response_kind?.kind;
         if kind.is_empty() {
             return None;
@@ -485,7 +487,7 @@ impl AggregatedResource {
 }
 
 impl PlainGroup {
-    /// Its versions, the preferred one first.
+    /// Returns its versions, preferred one first.
     fn pending(self) -> impl Iterator<Item = Pending> {
         let mut versions: Vec<String> = self.versions.into_iter().map(|version| version.version).collect();
         if let Some(preferred) = self.preferred_version {
@@ -496,7 +498,7 @@ impl PlainGroup {
     }
 }
 
-/// The resources of a version; subresources stand among them as `name/subresource`.
+/// Converts the resources of a version; its subresources stand among them as `name/subresource`.
 fn plain_resources(group: &str, version: &str, found: Vec<PlainResource>) -> Vec<ServedResource> {
     let with_status: Vec<String> =
         found.iter().filter_map(|found| found.name.strip_suffix("/status").map(str::to_owned)).collect();
@@ -516,7 +518,7 @@ fn plain_resources(group: &str, version: &str, found: Vec<PlainResource>) -> Vec
         .collect()
 }
 
-/// Older servers leave out the name of one.
+/// Returns the singular name, which older servers leave out.
 fn singular(name: String, kind: &str) -> String {
     if name.is_empty() { kind.to_lowercase() } else { name }
 }

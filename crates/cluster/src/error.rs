@@ -1,4 +1,4 @@
-//! Why an API server could not be reached or read, in words for people and for programs.
+//! The errors of connecting to and reading from an API server, with hints.
 
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
@@ -8,63 +8,63 @@ use std::time::Duration;
 use rustls::{AlertDescription, CertificateError};
 use taffrail_status::is_unseen;
 
-/// A cause of any kind.
+/// An error of any type.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The class of a failure, as a program reads it.
+/// The class of a failure, for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The deadline passed first.
+    /// The deadline passed.
     Timeout,
-    /// The server does not accept who we are.
+    /// The server does not accept the credentials.
     Unauthorized,
-    /// The server knows who we are and does not allow this.
+    /// The server accepts the credentials and does not allow this.
     Forbidden,
     /// The server has no such object, or no such kind.
     NotFound,
-    /// The server's certificate is not to be trusted.
+    /// The server's certificate is not trusted.
     CertificateInvalid,
     /// The server's certificate has expired.
     CertificateExpired,
-    /// Nobody listens at the server's address.
+    /// No process listens at the server's address.
     ConnectionRefused,
     /// The connection broke before the answer was complete.
     ConnectionLost,
-    /// The network has no way to the server, or the two ends do not speak the same protocol.
+    /// The server is unreachable, or the two ends do not speak the same protocol.
     ConnectionFailed,
-    /// The server's name has no address.
+    /// The server's name does not resolve.
     NameNotResolved,
-    /// The proxy that the kubeconfig or the environment names did not let us through.
+    /// The proxy that the kubeconfig or the environment names did not connect.
     ProxyFailed,
-    /// The program that should have given credentials did not.
+    /// The exec plugin did not give credentials.
     ExecPluginFailed,
     /// The credentials cannot be used or renewed.
     CredentialsInvalid,
-    /// The answer is not JSON; perhaps it comes from something else than an API server.
+    /// The response is not JSON; perhaps it does not come from an API server.
     NotJson,
-    /// The answer is JSON, but not what was asked for.
+    /// The response is JSON, but not of the requested form.
     UnexpectedAnswer,
     /// The server failed.
     ServerError,
-    /// The server asks for patience beyond our deadline.
+    /// The server asks to wait beyond the deadline.
     TooManyRequests,
-    /// What was being read is no longer kept by the server.
+    /// The server no longer keeps the version that was read.
     Gone,
-    /// The cluster sends more than is read of one.
+    /// The cluster sends more than the limits allow.
     OverLimit,
-    /// The server rejects the request as it stands.
+    /// The server rejects the request.
     BadRequest,
-    /// What was to be changed was changed by somebody else since it was read.
+    /// Another client changed the object since it was read.
     Conflict,
-    /// The server, or a webhook of it, does not accept the object that a change would make.
+    /// The server, or one of its webhooks, rejects the resulting object.
     Invalid,
     /// The kubeconfig cannot be used.
     BadKubeconfig,
 }
 
 impl Reason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Reason; 23] = [
         Reason::Timeout,
         Reason::Unauthorized,
@@ -91,7 +91,7 @@ impl Reason {
         Reason::BadKubeconfig,
     ];
 
-    /// The word for this reason in JSON output.
+    /// Returns the word for this reason in JSON output.
     pub fn as_str(self) -> &'static str {
         match self {
             Reason::Timeout => "Timeout",
@@ -120,7 +120,7 @@ impl Reason {
         }
     }
 
-    /// What a person may do about it, as far as the reason alone tells.
+    /// Returns a hint at what to do, as far as the reason alone tells.
     pub fn hint(self) -> &'static str {
         match self {
             Reason::Timeout => {
@@ -182,25 +182,25 @@ impl Display for Reason {
     }
 }
 
-/// What a request was doing when its time was up.
+/// The phase in which a request ran out of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
-    /// An exec plugin had not given credentials.
+    /// Waiting for credentials from an exec plugin.
     ExecPlugin,
-    /// The name was being resolved or the TCP connection opened.
+    /// Resolving the name or opening the TCP connection.
     Connect,
-    /// The server had accepted the connection and not finished the TLS handshake.
+    /// Waiting for the TLS handshake on an open connection.
     Handshake,
-    /// As many requests as one connection takes were under way.
+    /// Waiting for a free stream on the connection.
     Queue,
-    /// The request was sent and no answer had begun.
+    /// Waiting for the start of the response.
     Headers,
-    /// The answer had begun and was not complete.
+    /// Waiting for the rest of the response.
     Body,
-    /// The answer was complete, and what it says was being read.
+    /// Parsing the complete response.
     Reading,
-    /// The server had asked to come back later.
+    /// Waiting because the server asked to come back later.
     RetryAfter,
 }
 
@@ -219,15 +219,15 @@ impl Display for Phase {
     }
 }
 
-/// What went wrong on the way to a server.
+/// A failure of the transport to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The name has no address.
+    /// The name does not resolve.
     NameNotResolved,
-    /// Nobody listens there.
+    /// No process listens there.
     Refused,
-    /// There is no way there.
+    /// There is no route.
     Unreachable,
     /// The connection was closed or reset.
     Lost,
@@ -241,22 +241,22 @@ pub enum Fault {
     WrongName,
     /// The server's certificate has some other defect.
     CertificateInvalid,
-    /// The server refused our client certificate, or wants one.
+    /// The server refused the client certificate, or demands one.
     ClientCertificateRefused,
     /// The other end does not speak TLS.
     NotTls,
     /// The two ends cannot agree on TLS.
     TlsFailed,
-    /// The proxy is not reachable or refused.
+    /// The proxy is unreachable or refused.
     Proxy,
     /// The credentials could not be renewed or sent.
     Credentials,
-    /// Something else; the cause says what.
+    /// Another failure; the cause tells which.
     Other,
 }
 
 impl Fault {
-    /// The class of this fault.
+    /// Returns the class of this fault.
     pub fn reason(self) -> Reason {
         match self {
             Fault::NameNotResolved => Reason::NameNotResolved,
@@ -274,7 +274,7 @@ impl Fault {
         }
     }
 
-    /// Reads the fault from an error and its causes.
+    /// Determines the fault from an error and its causes.
     pub(crate) fn of(error: &(dyn Error + 'static)) -> Fault {
         let mut fault = Fault::Other;
         for cause in causes(error) {
@@ -286,7 +286,7 @@ impl Fault {
             }
             if let Some(io) = cause.downcast_ref::<io::Error>() {
                 fault = match io.kind() {
-                    // What a resolver says is never one of the kinds below; its text stays as found.
+                    // A resolver's error has none of the kinds below, so the earlier finding stays.
                     _ if fault == Fault::NameNotResolved => fault,
                     io::ErrorKind::ConnectionRefused => Fault::Refused,
                     io::ErrorKind::HostUnreachable
@@ -312,7 +312,7 @@ impl Fault {
                     fault = Fault::Lost;
                 }
             } else if cause.to_string() == "dns error" {
-                // The connector's error type is private; this is the whole of its text.
+                // The connector's error type is private; this is its whole text.
                 fault = Fault::NameNotResolved;
             }
         }
@@ -320,7 +320,7 @@ impl Fault {
     }
 }
 
-/// The alerts by which a server refuses a client's certificate, or the lack of one.
+/// The TLS alerts with which a server refuses a client's certificate, or the lack of one.
 const CLIENT_REFUSED: [AlertDescription; 6] = [
     AlertDescription::CertificateRequired,
     AlertDescription::BadCertificate,
@@ -330,7 +330,7 @@ const CLIENT_REFUSED: [AlertDescription; 6] = [
     AlertDescription::AccessDenied,
 ];
 
-/// Returns true for the text of an alert that refuses the client.
+/// Returns true if the text is that of such an alert.
 fn refuses_client(text: &str) -> bool {
     CLIENT_REFUSED.into_iter().any(|alert| text == rustls::Error::AlertReceived(alert).to_string())
 }
@@ -378,10 +378,9 @@ impl Display for Fault {
     }
 }
 
-/// An error and what caused it, outermost first.
+/// Iterates over an error and its causes, outermost first.
 ///
-/// `source()` of an I/O error that wraps another error skips the wrapped one, and it is often the one
-/// that tells.
+/// `source()` of an I/O error that wraps another error skips the wrapped one, which is often the informative one.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     std::iter::successors(Some(error), |error| {
         let error: &'a (dyn Error + 'static) = *error;
@@ -392,7 +391,7 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
     })
 }
 
-/// Why no connection to a cluster was made.
+/// The reason why connecting to a cluster failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -401,9 +400,9 @@ pub enum ConnectError {
     Unusable {
         /// Name of the context.
         context: String,
-        /// What cannot be used.
+        /// The part that cannot be used.
         what: &'static str,
-        /// What the TLS or HTTP library says.
+        /// The error of the TLS or HTTP library.
         source: Option<BoxError>,
     },
     /// The exec plugin gave no credentials.
@@ -411,13 +410,13 @@ pub enum ConnectError {
     ExecPlugin {
         /// Name of the context.
         context: String,
-        /// The command as the kubeconfig has it.
+        /// The command in the kubeconfig.
         command: String,
-        /// What happened, with the last line of the plugin's stderr.
+        /// Description, with the last line of the plugin's stderr.
         what: String,
-        /// What the kubeconfig says about installing the plugin, if it was not found.
+        /// The kubeconfig's text about installing the plugin, if the plugin was not found.
         install_hint: Option<String>,
-        /// Why the plugin could not be run.
+        /// The error of starting the plugin.
         source: Option<io::Error>,
     },
     /// The server could not be reached.
@@ -425,25 +424,25 @@ pub enum ConnectError {
     Transport {
         /// Address of the server.
         server: String,
-        /// What went wrong.
+        /// The class of the failure.
         fault: Fault,
-        /// What the network says.
+        /// The underlying error.
         source: BoxError,
     },
-    /// The time was up.
+    /// The deadline passed.
     #[error("no connection to {server} within {}: gave up {phase}", Seconds(*.after))]
     Timeout {
         /// Address of the server.
         server: String,
-        /// How far it got.
+        /// The phase that it had reached.
         phase: Phase,
-        /// How long it took.
+        /// Time since the deadline was set.
         after: Duration,
     },
 }
 
 impl ConnectError {
-    /// The class of this failure.
+    /// Returns the class of this failure.
     pub fn reason(&self) -> Reason {
         match self {
             ConnectError::Unusable { .. } => Reason::BadKubeconfig,
@@ -453,7 +452,7 @@ impl ConnectError {
         }
     }
 
-    /// What a person may do about it.
+    /// Returns a hint at what to do about it.
     pub fn hint(&self) -> Option<&str> {
         match self {
             ConnectError::ExecPlugin { install_hint: Some(hint), .. } => Some(hint),
@@ -466,44 +465,44 @@ impl ConnectError {
     }
 }
 
-/// Why something could not be read from a cluster.
+/// The reason why reading from a cluster failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The request did not get through, or its answer did not.
+    /// The request or its response did not get through.
     #[error("{what}: {fault}")]
     Transport {
-        /// What was being done, such as `list pods in namespace a`.
+        /// The operation, such as `list pods in namespace a`.
         what: String,
-        /// What went wrong.
+        /// The class of the failure.
         fault: Fault,
-        /// What the network says; nothing where that could hold a credential.
+        /// The underlying error; `None` if it could contain a credential.
         source: Option<BoxError>,
     },
-    /// The time was up.
+    /// The deadline passed.
     #[error("{what}: no complete answer within {}: gave up {phase}", Seconds(*.after))]
     Timeout {
-        /// What was being done.
+        /// The operation.
         what: String,
-        /// How far it got.
+        /// The phase that it had reached.
         phase: Phase,
-        /// How long it took, since the deadline was set.
+        /// Time since the deadline was set.
         after: Duration,
     },
-    /// The server answered with an error.
+    /// The server responded with an error.
     #[error("{what}: {message} (HTTP {code})")]
     Refused {
-        /// What was being done.
+        /// The operation.
         what: String,
         /// The HTTP status.
         code: u16,
-        /// What the server says, on one line.
+        /// The server's message, on one line.
         message: String,
     },
-    /// The answer is not JSON.
+    /// The response is not JSON.
     #[error("{what}: the answer is not JSON (HTTP {code}, {content_type}): \"{start}\"")]
     NotJson {
-        /// What was being done.
+        /// The operation.
         what: String,
         /// The HTTP status.
         code: u16,
@@ -512,26 +511,26 @@ pub enum ReadError {
         /// The first 80 characters, on one line.
         start: String,
     },
-    /// The answer, or all answers together, are larger than what is read of one cluster.
+    /// A response, or all together, exceed a limit for one cluster.
     #[error("{what}: {limit}")]
     OverLimit {
-        /// What was being done.
+        /// The operation.
         what: String,
-        /// Which bound it was.
+        /// The limit, in words.
         limit: String,
     },
-    /// The answer is JSON, but not of the form that was asked for.
+    /// The response is JSON, but not of the requested form.
     #[error("{what}: {problem}")]
     Unexpected {
-        /// What was being done.
+        /// The operation.
         what: String,
-        /// What is wrong with the answer.
+        /// The error in the response.
         problem: String,
     },
 }
 
 impl ReadError {
-    /// The class of this failure.
+    /// Returns the class of this failure.
     pub fn reason(&self) -> Reason {
         match self {
             ReadError::Transport { fault, .. } => fault.reason(),
@@ -551,13 +550,13 @@ impl ReadError {
         }
     }
 
-    /// What a person may do about it.
+    /// Returns a hint at what to do about it.
     pub fn hint(&self) -> Option<&str> {
         Some(self.reason().hint())
     }
 }
 
-/// A duration as people say it.
+/// A duration shown in seconds with one decimal.
 struct Seconds(Duration);
 
 impl Display for Seconds {
@@ -566,8 +565,36 @@ impl Display for Seconds {
     }
 }
 
-/// Foreign text for one line of a message: no control characters, no runs of white space, at most `max`
-/// characters, and nothing in it that looks like a token.
+/// Returns an error and what caused it, in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    add_causes(&mut text, error.source());
+    text
+}
+
+/// The most characters of one cause: some of them hold what the other side of a connection likes to say.
+const LONGEST_CAUSE: usize = 400;
+
+/// Adds a cause, and what caused it, to a message.
+pub fn add_causes(text: &mut String, mut cause: Option<&dyn std::error::Error>) {
+    let mut whole = text.clone();
+    while let Some(error) = cause {
+        let own = error.to_string();
+        // Some errors repeat their cause in their own text.
+        if !whole.ends_with(&own) {
+            text.push_str(": ");
+            match own.len() > LONGEST_CAUSE {
+                true => text.push_str(&one_line(&own, LONGEST_CAUSE)),
+                false => text.push_str(&own),
+            }
+            whole.push_str(&own);
+        }
+        cause = error.source();
+    }
+}
+
+/// Cleans foreign text for one line of a message: no control characters, no runs of white space, at most `max`
+/// characters, and `[…]` for every word that looks like a token.
 pub fn one_line(text: &str, max: usize) -> String {
     const TOKEN: usize = 40;
 

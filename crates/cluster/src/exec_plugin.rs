@@ -1,8 +1,8 @@
-//! Credentials from an exec plugin: a program that the kubeconfig names.
+//! Credentials from an exec plugin, a program that the kubeconfig names.
 //!
-//! kube runs such a program on the asking thread, once for the certificate and once for the token, and
-//! waits for it as long as it takes. Here it is run once, beside other work, and when the deadline
-//! passes or the caller goes away it is killed with everything it has started.
+//! kube runs such a program on the calling thread, once for the certificate and once for the token, and waits without a
+//! limit. Here it runs once and asynchronously; when the deadline passes or the caller is dropped, it is killed
+//! together with its child processes.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,13 +21,13 @@ use tokio::process::{Child, Command};
 use crate::deadline::Deadline;
 use crate::error::one_line;
 
-/// More than this of a plugin's output is not a credential.
-const OUTPUT: u64 = 1 << 20;
+/// Maximum number of bytes kept of a plugin's output; more is not a credential.
+const MAX_OUTPUT: u64 = 1 << 20;
 
-/// The exec plugins that are running.
+/// The running exec plugins.
 ///
-/// Each has a process group of its own, which neither a terminal's interrupt nor our end reaches: who ends the process
-/// [ends](Plugins::end) them.
+/// Each has a process group of its own, which neither a terminal's interrupt nor the end of this process reaches: code
+/// that ends the process must call [`Plugins::end`].
 #[derive(Debug, Clone, Default)]
 pub struct Plugins(Arc<Mutex<Running>>);
 
@@ -38,13 +38,13 @@ struct Running {
 }
 
 impl Plugins {
-    /// The plugins of this process.
+    /// Returns the plugins of this process.
     pub fn process() -> Plugins {
         static PROCESS: LazyLock<Plugins> = LazyLock::new(Plugins::default);
         PROCESS.clone()
     }
 
-    /// Kills all plugins with what they have started, and starts none from now on.
+    /// Kills all plugins and their child processes, and lets none start from now on.
     pub fn end(&self) {
         let mut running = self.running();
         running.ended = true;
@@ -57,9 +57,9 @@ impl Plugins {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a plugin, unless the process ends.
+    /// Starts a plugin, unless the process is ending.
     fn spawn(&self, command: &mut Command) -> io::Result<(Child, Group)> {
-        // Who ends them waits until it is known which this is.
+        // The lock makes `end` wait until this group is known.
         let mut running = self.running();
         if running.ended {
             return Err(io::ErrorKind::Interrupted.into());
@@ -74,7 +74,7 @@ impl Plugins {
 #[cfg(unix)]
 fn kill(group: i32) {
     if let Some(group) = rustix::process::Pid::from_raw(group) {
-        // It may just have ended by itself.
+        // The process may just have ended by itself.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
 }
@@ -82,7 +82,7 @@ fn kill(group: i32) {
 #[cfg(not(unix))]
 fn kill(_: i32) {}
 
-/// Why a plugin gave no credentials.
+/// The reason why a plugin gave no credentials.
 #[derive(Debug)]
 pub(crate) enum PluginError {
     TimedOut,
@@ -106,14 +106,14 @@ struct Status {
     client_key_data: Option<String>,
 }
 
-/// Runs the plugin and puts what it gives into `user`.
+/// Runs the plugin and stores its credentials in `user`.
 pub(crate) async fn authenticate(
     exec: &ExecConfig,
     plugins: &Plugins,
     user: &mut AuthInfo,
     deadline: Deadline,
 ) -> Result<(), PluginError> {
-    // Many plugins may run at once, and stdin may hold manifests: none of them gets it.
+    // Many plugins may run at once, and stdin may contain manifests, so none gets it.
     if exec.interactive_mode == Some(ExecInteractiveMode::Always) {
         return Err(failed("wants a terminal, which it is not given here"));
     }
@@ -145,7 +145,7 @@ pub(crate) async fn authenticate(
         }
         _ => {}
     }
-    // Each replaces what the kubeconfig itself says, as in client-go.
+    // Each replaces the kubeconfig's own value, as in client-go.
     if let Some(token) = token {
         user.token = Some(token.into());
     }
@@ -157,7 +157,7 @@ pub(crate) async fn authenticate(
 }
 
 fn command(exec: &ExecConfig) -> Command {
-    // That there is a command was seen when the context was read.
+    // Parsing the context has checked that there is a command.
     let mut command = Command::new(exec.command.as_deref().unwrap_or_default());
     command.args(exec.args.iter().flatten());
     for variable in exec.env.iter().flatten() {
@@ -172,7 +172,7 @@ fn command(exec: &ExecConfig) -> Command {
     let info = json!({ "kind": "ExecCredential", "apiVersion": exec.api_version, "spec": spec });
     command.env("KUBERNETES_EXEC_INFO", info.to_string());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-    // A group of its own, so that what it starts can be killed with it.
+    // The process group lets child processes be killed too.
     #[cfg(unix)]
     command.process_group(0);
     command
@@ -187,25 +187,25 @@ async fn run(mut command: Command, plugins: &Plugins) -> io::Result<(ExitStatus,
     Ok((status?, stdout?, stderr?))
 }
 
-/// Reads to the end and keeps the beginning, so that the other side never waits for a full pipe.
+/// Reads to the end but keeps only the beginning, so that the plugin never blocks on a full pipe.
 async fn bounded(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     let mut kept = Vec::new();
     if let Some(mut pipe) = pipe {
-        (&mut pipe).take(OUTPUT).read_to_end(&mut kept).await?;
+        (&mut pipe).take(MAX_OUTPUT).read_to_end(&mut kept).await?;
         tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await?;
     }
     Ok(kept)
 }
 
-/// The process group of a running plugin, killed unless the plugin has ended and all its output was read:
-/// something it started may hold the output open when it is gone itself.
+/// The process group of a running plugin. On drop it is killed, unless the plugin has ended and all its output was
+/// read: a child process may hold the output open after the plugin has ended.
 struct Group {
     plugins: Plugins,
     group: Option<i32>,
 }
 
 impl Group {
-    /// Forgets it: its number may be that of another soon.
+    /// Forgets the group, because the system may reuse its number.
     fn ended(&mut self) {
         if let Some(group) = self.group.take() {
             self.plugins.running().groups.remove(&group);
@@ -222,7 +222,7 @@ impl Drop for Group {
     }
 }
 
-/// JSON, or YAML as client-go takes it too. What the decoders say is not kept: it may quote the token.
+/// Parses JSON, or YAML as client-go does. The decoders' errors are dropped because they may quote the token.
 fn parse(output: &[u8]) -> Option<ExecCredential> {
     serde_json::from_slice(output).ok().or_else(|| yaml::read(std::str::from_utf8(output).ok()?).ok())
 }

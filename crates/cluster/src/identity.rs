@@ -1,4 +1,4 @@
-//! Which cluster this is.
+//! The identity and the version of a cluster.
 
 use serde::Deserialize;
 use taffrail_object::{ApiResource, Projection};
@@ -8,10 +8,11 @@ use crate::error::ReadError;
 use crate::request::{Ask, JSON};
 
 impl Cluster {
-    /// What tells this cluster from all others: the UID of its namespace `kube-system`.
+    /// Returns the ID of this cluster: the UID of its namespace `kube-system`.
     ///
     /// # Errors
-    /// When the namespace cannot be read.
+    ///
+    /// Returns an error if the namespace cannot be read.
     pub async fn id(&self) -> Result<String, ReadError> {
         let namespaces = ApiResource {
             group: String::new(),
@@ -41,10 +42,11 @@ impl Cluster {
         if uid.is_empty() { Err(unexpected("the namespace has no UID")) } else { Ok(uid) }
     }
 
-    /// The server's version, such as `v1.36.3`.
+    /// Returns the server's version, such as `v1.36.3`.
     ///
     /// # Errors
-    /// When it cannot be read.
+    ///
+    /// Returns an error if it cannot be read.
     pub async fn version(&self) -> Result<String, ReadError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]

@@ -1,14 +1,13 @@
-//! What one Kubernetes API server holds now.
+//! A client for one Kubernetes API server: discovery, lists, watches and patches.
 //!
-//! [`Kubeconfig`] says which clusters there are, [`Cluster::connect`] opens the one connection to one of
-//! them, [`Cluster::discover`] tells its kinds, and [`Cluster::list`] and [`Cluster::get`] read objects as
-//! JSON text, untouched except that each carries its `apiVersion` and `kind`. [`Cluster::patch`] changes
-//! one object. Everything ends by a
-//! [`Deadline`], every failure has a [`Reason`], and every request is counted ([`Cluster::requests`]).
+//! [`Kubeconfig`] lists the clusters, [`Cluster::connect`] opens the one connection to a cluster, [`Cluster::discover`]
+//! lists its kinds, and [`Cluster::list`] and [`Cluster::get`] read objects as JSON text, unchanged except that each
+//! gets its `apiVersion` and `kind`. [`Cluster::patch`] changes one object. Every call ends by a [`Deadline`], every
+//! failure has a [`Reason`], and every request is counted ([`Cluster::requests`]).
 
 mod aside;
-mod channels;
 mod connect;
+mod connection_pool;
 mod deadline;
 mod discovery;
 mod error;
@@ -16,27 +15,25 @@ mod exec_plugin;
 mod feed;
 mod identity;
 mod kubeconfig;
-mod live;
 mod memory;
 mod read;
-mod record;
 mod request;
+mod request_log;
 mod write;
 
 pub use aside::aside;
 pub use connect::{Cluster, Protocol};
 pub use deadline::Deadline;
 pub use discovery::{BrokenGroup, Discovery, ServedResource};
-pub use error::{ConnectError, Fault, Phase, ReadError, Reason, one_line};
+pub use error::{ConnectError, Fault, Phase, ReadError, Reason, add_causes, chain, one_line};
 pub use exec_plugin::Plugins;
 pub use feed::{
     Batch, Change, Contact, Cost, Costs, Delivery, FeedSettings, Feeds, Inbox, Lists, Purpose, Scope,
-    ScopeId, ScopeState,
+    ScopeId, ScopeState, went_back,
 };
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
-pub use live::{ColdStart, KindSettings, Live, LiveSettings, write_saved};
 pub use memory::{Held, Memory};
 pub use read::{ListPage, ListRequest, Listing, MalformedItem, ObjectBytes, copy_members};
-pub use record::RequestRecord;
+pub use request_log::RequestRecord;
 pub use taffrail_object::ApiResource;
 pub use write::{CreateRequest, FIELD_MANAGER, PatchRequest, PatchType, WriteError};

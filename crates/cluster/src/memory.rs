@@ -1,4 +1,4 @@
-//! How much of what servers send is kept at once: a budget for the process, and of it a share for each cluster.
+//! The memory budget for text from servers: one for the process, with a share for each cluster.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,18 +6,18 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::error::ReadError;
 
-/// The budget where nothing says how much memory the machine has.
+/// The budget in bytes if the size of the machine's memory is unknown.
 const UNKNOWN_MACHINE: u64 = 4 << 30;
 
-/// What is kept of a text besides itself: where its parts are.
+/// Factor by which the kept form of a text is larger than the text: it includes an index of its parts.
 const KEPT: u64 = 2;
 
 static PROCESS: LazyLock<Memory> = LazyLock::new(|| Memory::of(half_of_the_machine()));
 
-/// A budget of memory that clusters share.
+/// A memory budget that clusters share.
 ///
-/// Half of it is divided evenly: so much each cluster has for certain, whatever the others send. The other half is lent
-/// to those who need more, to each at most half of that where there are several.
+/// Half of it is divided evenly and guaranteed to each cluster. The other half is lent to clusters that need more; with
+/// several clusters each gets at most half of that.
 #[derive(Debug, Clone)]
 pub struct Memory(Arc<Pool>);
 
@@ -31,32 +31,32 @@ struct Pool {
 struct Used {
     next: u64,
     clusters: HashMap<u64, u64>,
-    /// How many clusters are to share it, though not all have begun.
+    /// Number of clusters that will share it, including those that have not begun.
     expected: usize,
 }
 
 impl Memory {
-    /// A budget of so many bytes.
+    /// Creates a budget of `budget` bytes.
     pub fn of(budget: u64) -> Memory {
         Memory(Arc::new(Pool { budget, used: Mutex::default() }))
     }
 
-    /// The budget of this process: half of the machine's memory, or of what its cgroup allows.
+    /// Returns the budget of this process: half of the machine's memory, or of its cgroup's limit.
     pub fn process() -> Memory {
         PROCESS.clone()
     }
 
-    /// The number of clusters that share it now.
+    /// Returns the number of clusters that share it now.
     pub fn clusters(&self) -> usize {
         self.0.used().clusters.len()
     }
 
-    /// Says how many clusters are about to share it, so that the first takes no more than its part.
+    /// Sets how many clusters are about to share it, so that the first takes no more than its part.
     pub fn expect(&self, clusters: usize) {
         self.0.used().expected = clusters;
     }
 
-    /// Gives one more cluster its share.
+    /// Adds a cluster and returns its share.
     pub(crate) fn share(&self) -> Share {
         let mut used = self.0.used();
         let number = used.next;
@@ -72,7 +72,7 @@ impl Pool {
     }
 }
 
-/// What one cluster may take of a budget; given back when this is dropped.
+/// A cluster's share of a budget; released on drop.
 #[derive(Debug)]
 pub(crate) struct Share {
     pool: Arc<Pool>,
@@ -80,7 +80,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Takes so many bytes; returns what the cluster may have where that is less.
+    /// Takes `bytes`; on failure returns the maximum that the cluster may have.
     fn take(&self, bytes: u64) -> Result<(), u64> {
         let mut used = self.pool.used();
         let clusters = used.clusters.len().max(1) as u64;
@@ -100,7 +100,7 @@ impl Share {
         Ok(())
     }
 
-    /// How many clusters share what there is.
+    /// Returns the number of clusters that share the budget, or will.
     fn clusters(&self) -> usize {
         let used = self.pool.used();
         used.clusters.len().max(used.expected).max(1)
@@ -119,7 +119,7 @@ impl Drop for Share {
     }
 }
 
-/// What one look at a cluster has taken; given back when nothing of the look is left.
+/// The memory taken by one read of a cluster; released on drop.
 #[derive(Debug)]
 pub(crate) struct Charge {
     share: Arc<Share>,
@@ -131,17 +131,17 @@ impl Charge {
         Charge { share, taken: AtomicU64::new(0) }
     }
 
-    /// The most connections that the cluster may have for what lasts: its part of the files that the process may open.
+    /// Returns the maximum number of connections for watches: the cluster's part of the open-file limit.
     pub(crate) fn connections(&self) -> usize {
         part_of_files(*FILES, self.share.clusters())
     }
 
-    /// The same share for another look.
+    /// Returns a charge on the same share for another read.
     pub(crate) fn another(&self) -> Charge {
         Charge::new(self.share.clone())
     }
 
-    /// Charges what is kept of so many bytes of text, read to do `what`.
+    /// Charges the kept form of `bytes` of text, read for `what`.
     pub(crate) fn take(&self, what: &str, bytes: u64) -> Result<(), ReadError> {
         let bytes = bytes.saturating_mul(KEPT);
         match self.share.take(bytes) {
@@ -153,7 +153,7 @@ impl Charge {
         }
     }
 
-    /// Gives back what was charged for a text that is not kept.
+    /// Releases the charge for a text that is not kept.
     pub(crate) fn give_back(&self, bytes: u64) {
         let bytes = bytes.saturating_mul(KEPT);
         self.taken.fetch_sub(bytes, Ordering::Relaxed);
@@ -161,7 +161,7 @@ impl Charge {
     }
 }
 
-/// What is kept of a cluster that is followed, which comes and goes; given back when this is dropped.
+/// The memory held for a followed cluster, which varies; released on drop.
 #[derive(Debug)]
 pub struct Held {
     share: Arc<Share>,
@@ -173,10 +173,11 @@ impl Held {
         Held { share: charge.share.clone(), bytes: 0 }
     }
 
-    /// Charges what is kept of so many bytes of text in all, in place of what was charged before.
+    /// Replaces the charge by that for `bytes` of text.
     ///
     /// # Errors
-    /// When that is more than the cluster's share of the memory; what was charged before is then charged still.
+    ///
+    /// Returns an error if that exceeds the cluster's share; the earlier charge then stays.
     pub fn set(&mut self, what: &str, bytes: u64) -> Result<(), ReadError> {
         let bytes = bytes.saturating_mul(KEPT);
         match bytes.checked_sub(self.bytes) {
@@ -194,7 +195,7 @@ impl Drop for Held {
     }
 }
 
-/// What is said of a cluster that may have so much.
+/// Returns the error for a cluster that exceeds its maximum of `most` bytes.
 fn over(what: &str, most: u64) -> ReadError {
     ReadError::OverLimit {
         what: what.to_owned(),
@@ -214,23 +215,23 @@ fn half_of_the_machine() -> u64 {
         std::fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| group(&text).map(str::to_owned));
     let folder = std::path::PathBuf::from("/sys/fs/cgroup");
     let folder = group.map_or(folder.clone(), |group| folder.join(group));
-    // The narrowest of those around it counts.
+    // The smallest limit of the enclosing cgroups counts.
     let limits = folder.ancestors().take_while(|folder| folder.starts_with("/sys/fs/cgroup"));
     let limits = limits.filter_map(|folder| std::fs::read_to_string(folder.join("memory.max")).ok());
     let limits = limits.filter_map(|text| text.trim().parse::<u64>().ok());
     total.into_iter().chain(limits).min().map_or(UNKNOWN_MACHINE, |memory| memory / 2)
 }
 
-/// The number of files that a process may open where nothing says it.
+/// The open-file limit if the system does not tell it.
 const UNKNOWN_FILES: usize = 256;
 
-/// The number of files that this process may open, connections among them.
+/// The open-file limit of this process, which bounds its connections.
 static FILES: LazyLock<usize> = LazyLock::new(|| {
     let limits = std::fs::read_to_string("/proc/self/limits").ok();
     limits.and_then(|limits| files(&limits)).unwrap_or(UNKNOWN_FILES)
 });
 
-/// The soft limit of open files, as `/proc/self/limits` says.
+/// Parses the soft limit of open files from `/proc/self/limits`.
 fn files(text: &str) -> Option<usize> {
     let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     match line.split_whitespace().next()? {
@@ -239,18 +240,18 @@ fn files(text: &str) -> Option<usize> {
     }
 }
 
-/// What one of several clusters may have of so many files. A quarter stays for what does not last, and for all else.
+/// Returns one cluster's part of the open files. A quarter is reserved for short-lived connections and other files.
 fn part_of_files(files: usize, clusters: usize) -> usize {
     ((files - files / 4) / clusters.max(1)).max(1)
 }
 
-/// The machine's memory in bytes, as `/proc/meminfo` says.
+/// Parses the machine's memory in bytes from `/proc/meminfo`.
 fn total(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The process' cgroup of version 2, as `/proc/self/cgroup` says.
+/// Parses the process' cgroup (version 2) from `/proc/self/cgroup`.
 fn group(text: &str) -> Option<&str> {
     text.lines().find_map(|line| line.strip_prefix("0::")).map(|path| path.trim_start_matches('/'))
 }

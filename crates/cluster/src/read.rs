@@ -268,8 +268,11 @@ impl Cluster {
         Ok(ListPage { objects: listing.objects, malformed: listing.malformed, next })
     }
 
-    /// The version at which the server's state is, by the first page of a list. Asked once, whatever comes of it.
-    pub(crate) async fn first_page(&self, request: &ListRequest<'_>) -> Result<Option<String>, ReadError> {
+    /// Returns the resource version of the server, by the first page of a list; asks once, without a retry.
+    ///
+    /// # Errors
+    /// Fails when the page cannot be read.
+    pub async fn first_page(&self, request: &ListRequest<'_>) -> Result<Option<String>, ReadError> {
         let what = request.what();
         let accept = if request.projection() == Projection::Metadata { METADATA_LIST } else { JSON };
         let ask = Ask { what: what.clone(), path: request.path(None), accept };

@@ -1,4 +1,4 @@
-//! One request and its answer: counted, timed, tried again where that is sound, and under the deadline.
+//! A single HTTP request: counted, timed, retried where that is safe, and bounded by the deadline.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ use serde::Deserialize;
 
 use crate::connect::Cluster;
 use crate::error::{Fault, Phase, ReadError, one_line};
-use crate::record::{RequestRecord, clock_ahead};
+use crate::request_log::{RequestRecord, clock_ahead};
 
 pub(crate) const AGENT: &str = concat!("taffrail/", env!("CARGO_PKG_VERSION"));
 
-/// Plain JSON.
+/// The media type of plain JSON.
 pub(crate) const JSON: &str = "application/json";
 
-/// The most bytes of an answer, unpacked. Answers are kept whole; more than this is not a page of a list.
-pub(crate) const LARGEST: usize = 256 << 20;
+/// Maximum size of a response in bytes, decompressed. Responses are kept whole; a larger one is not a page of a list.
+pub(crate) const MAX_RESPONSE: usize = 256 << 20;
 
-/// The longest that a server may ask to wait.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum time that Taffrail waits at a server's request.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// A question to the server, or what is to be done there.
+/// A request to the server.
 #[derive(Debug)]
 pub(crate) struct Ask {
-    /// What it is for, in the words of an error message.
+    /// Purpose for error messages.
     pub(crate) what: String,
     /// Path and query.
     pub(crate) path: String,
@@ -36,7 +36,7 @@ pub(crate) struct Ask {
     pub(crate) accept: &'static str,
 }
 
-/// A complete answer.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -45,12 +45,12 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// This answer, if it is one of success.
+    /// Returns this response if its status is a success, otherwise an error.
     pub(crate) fn successful(self, ask: &Ask) -> Result<Answer, ReadError> {
         if self.status.is_success() { Ok(self) } else { Err(refused(ask, &self).error) }
     }
 
-    /// The error for an answer of success that cannot be read for the reason `problem`.
+    /// Returns the error for a successful response that cannot be parsed because of `problem`.
     pub(crate) fn unreadable(&self, what: &str, problem: impl std::fmt::Display) -> ReadError {
         let json = content_type(&self.headers).contains("json");
         if json && self.body.trim_ascii_start().first() == Some(&b'{') {
@@ -60,7 +60,7 @@ impl Answer {
     }
 }
 
-/// What an API server says about a failure.
+/// The `Status` object with which an API server reports a failure.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Status {
@@ -80,15 +80,15 @@ struct StatusDetails {
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: ReadError,
-    /// The server says that the object, and not its kind, does not exist.
+    /// True if the server says that the object, not its kind, does not exist.
     pub(crate) no_such_object: bool,
 }
 
-/// A request without an answer.
+/// A request without a response.
 #[derive(Debug)]
 pub(crate) struct Lost {
     pub(crate) error: ReadError,
-    /// The server may have got it.
+    /// True if the server may have received it.
     pub(crate) sent: bool,
 }
 
@@ -109,10 +109,10 @@ impl From<ReadError> for Failure {
 }
 
 impl Cluster {
-    /// Asks and returns the answer, if it is one of success.
+    /// Sends a read and returns its response if that is a success.
     ///
-    /// A server that asks for patience is asked again when it wants, if the deadline allows; one that fails
-    /// is asked once more. Nothing but reads comes here, so asking twice does no harm.
+    /// Retries when the server asks to wait, if the deadline allows, and once after a server error. Only reads use
+    /// this, so repeating one is harmless.
     pub(crate) async fn ask(&self, ask: &Ask) -> Result<Answer, Failure> {
         const PAUSE: Duration = Duration::from_millis(100);
 
@@ -141,15 +141,15 @@ impl Cluster {
         self.exchange(ask, Request::get(&ask.path), Body::empty()).await.map_err(|lost| lost.error)
     }
 
-    /// Charges the cluster for the next bytes of an answer of which there are some already.
+    /// Charges the cluster for the next bytes of a response.
     fn take_in(&self, what: &str, have: usize, more: usize) -> Result<(), ReadError> {
-        if have + more > LARGEST {
-            return Err(too_large(what, LARGEST));
+        if have + more > MAX_RESPONSE {
+            return Err(too_large(what, MAX_RESPONSE));
         }
         self.charge.take(what, more as u64)
     }
 
-    /// Sends one request and takes its answer in, whatever it says.
+    /// Sends one request and returns its response, whatever its status.
     pub(crate) async fn exchange(
         &self,
         ask: &Ask,
@@ -165,7 +165,7 @@ impl Cluster {
                     problem: format!("cannot be asked for: {error}"),
                 })
             })?;
-        let place = self.deadline.limit(self.shared.channels.first.streams.acquire()).await;
+        let place = self.deadline.limit(self.shared.pool.first.streams.acquire()).await;
         // The semaphore is never closed.
         let _place = place.and_then(Result::ok).ok_or_else(|| Lost::unsent(timed_out(Phase::Queue)))?;
 
@@ -184,14 +184,15 @@ impl Cluster {
         };
         let mut phase = Phase::Headers;
         let exchange = async {
-            let response = self.shared.channels.first.client.send(request).await?;
+            let response = self.shared.pool.first.client.send(request).await?;
             phase = Phase::Body;
             record.status = Some(response.status());
             record.clock_ahead = clock_ahead(response.headers(), Timestamp::now());
             let (head, mut body) = response.into_parts();
             let mut whole = Vec::new();
             while let Some(frame) = body.frame().await {
-                // What is unpacked is there at once, again and again: the deadline counts meanwhile, and others have their turn.
+                // Decompressed data is ready at once, again and again: yield so that the deadline and other tasks get a
+                // turn.
                 tokio::task::consume_budget().await;
                 let data = frame?.into_data().unwrap_or_else(|_| Bytes::new());
                 record.bytes += data.len() as u64;
@@ -213,9 +214,9 @@ impl Cluster {
             Some(Ok(Err(over))) => Err(Lost::sent(over)),
             Some(Err(error)) => {
                 let fault = Fault::of(&error);
-                // What comes from a token's issuer may quote the token.
+                // An error of a token's issuer may quote the token.
                 let source = (fault != Fault::Credentials).then(|| error.into());
-                // Who has no connection or no credentials has sent nothing.
+                // Without a connection or credentials nothing was sent.
                 let sent = matches!(fault, Fault::Lost | Fault::Other);
                 Err(Lost { error: ReadError::Transport { what: ask.what.clone(), fault, source }, sent })
             }
@@ -223,7 +224,7 @@ impl Cluster {
     }
 }
 
-/// The error for an answer that is larger than any is read.
+/// Returns the error for a response above the size limit.
 pub(crate) fn too_large(what: &str, largest: usize) -> ReadError {
     ReadError::OverLimit {
         what: what.to_owned(),
@@ -231,14 +232,14 @@ pub(crate) fn too_large(what: &str, largest: usize) -> ReadError {
     }
 }
 
-/// The seconds that the server asks to wait, as far as anybody waits for a server.
+/// Parses `Retry-After` in seconds, limited to [`MAX_RETRY_AFTER`].
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // A number too large for a number is a long time too.
-    Some(text.parse().map_or(PATIENCE, Duration::from_secs).min(PATIENCE))
+    // A number beyond u64 is a long time too.
+    Some(text.parse().map_or(MAX_RETRY_AFTER, Duration::from_secs).min(MAX_RETRY_AFTER))
 }
 
 pub(crate) fn refused(ask: &Ask, answer: &Answer) -> Failure {
@@ -246,7 +247,7 @@ pub(crate) fn refused(ask: &Ask, answer: &Answer) -> Failure {
     let code = answer.status.as_u16();
     let status = serde_json::from_slice::<Status>(&answer.body).ok().filter(|status| status.kind == "Status");
     let Some(status) = status else {
-        // Codes that everybody uses alike say enough, whoever sends them; the rest says what came.
+        // These status codes are unambiguous whatever sent them; for others the body shows what did.
         let telling = matches!(code, 401 | 403 | 404 | 410 | 429 | 500..);
         let error = if telling {
             let text = content_type(&answer.headers);
@@ -277,7 +278,7 @@ fn content_type(headers: &HeaderMap) -> String {
 }
 
 fn not_json(what: String, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ReadError {
-    // Enough bytes for 80 characters, whatever their length and the white space between.
+    // Enough bytes for 80 characters of any length and the white space between them.
     let start = one_line(&String::from_utf8_lossy(&body[..body.len().min(1000)]), 80);
     ReadError::NotJson { what, code: status.as_u16(), content_type: content_type(headers), start }
 }
@@ -294,9 +295,9 @@ mod tests {
             retry_after(&headers)
         };
         assert_eq!(wait("3"), Some(Duration::from_secs(3)));
-        assert_eq!(wait("3601"), Some(PATIENCE));
-        assert_eq!(wait("18446744073709551615"), Some(PATIENCE));
-        assert_eq!(wait("99999999999999999999999"), Some(PATIENCE));
+        assert_eq!(wait("3601"), Some(MAX_RETRY_AFTER));
+        assert_eq!(wait("18446744073709551615"), Some(MAX_RETRY_AFTER));
+        assert_eq!(wait("99999999999999999999999"), Some(MAX_RETRY_AFTER));
         assert_eq!(wait("-1"), None);
         assert_eq!(wait("Wed, 21 Oct 2015 07:28:00 GMT"), None);
     }

@@ -1,4 +1,4 @@
-//! Changes of single objects, and new ones.
+//! Patches of single objects, and creation.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -13,114 +13,114 @@ use crate::error::{ReadError, Reason};
 use crate::read::{ESCAPED, ObjectBytes, Owner, is_secret, path_of};
 use crate::request::{Ask, JSON, refused, retry_after};
 
-/// Who writes, as `metadata.managedFields` names it.
+/// The field manager of all writes, as in `metadata.managedFields`.
 pub const FIELD_MANAGER: &str = "taffrail";
 
-/// How the names of requests begin that make objects.
+/// The start of the purpose of create requests.
 const CREATE: &str = "create ";
 
 /// The form of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PatchType {
-    /// A JSON merge patch (RFC 7386): `null` takes a member away, a list is replaced as a whole.
+    /// A JSON merge patch (RFC 7386): `null` removes a member, a list is replaced as a whole.
     Merge,
     /// A JSON patch (RFC 6902): a list of operations.
     Json,
 }
 
-/// What to change of one object.
+/// A patch of one object.
 #[derive(Debug, Clone, Copy)]
 pub struct PatchRequest<'a> {
-    /// Its resource.
+    /// The object's resource.
     pub resource: &'a ApiResource,
-    /// Its namespace; none for objects that have none.
+    /// The object's namespace; `None` for cluster-scoped objects.
     pub namespace: Option<&'a str>,
-    /// Its name.
+    /// The object's name.
     pub name: &'a str,
-    /// Which part of the object is meant: `status` where that is a resource of its own; the object itself without.
+    /// The subresource to patch, such as `status`; `None` for the object itself.
     pub subresource: Option<&'a str>,
     /// The form of `body`.
     pub patch_type: PatchType,
-    /// The patch. Where the change depends on what was read, a merge patch names that version in
-    /// `metadata.resourceVersion`: it is then refused as [`WriteError::Conflict`] if anything was written since.
+    /// The patch. If it depends on the state read, a merge patch includes `metadata.resourceVersion`, and the server
+    /// refuses it with [`WriteError::Conflict`] if the object has changed since.
     pub body: &'a [u8],
-    /// Whether the server is only to say what would come of it: it checks and admits, and keeps nothing.
+    /// True for a server-side dry run: the server validates and admits the change, and stores nothing.
     pub dry_run: bool,
 }
 
-/// An object to make.
+/// An object to create.
 #[derive(Debug, Clone, Copy)]
 pub struct CreateRequest<'a> {
-    /// Its resource.
+    /// The object's resource.
     pub resource: &'a ApiResource,
-    /// Its namespace; none for objects that have none.
+    /// The object's namespace; `None` for cluster-scoped objects.
     pub namespace: Option<&'a str>,
-    /// The object as JSON; with `metadata.generateName` the server makes its name.
+    /// The object as JSON; with `metadata.generateName` the server generates its name.
     pub body: &'a [u8],
-    /// Whether the server is only to say what would come of it: it checks and admits, and keeps nothing.
+    /// True for a server-side dry run: the server validates and admits the object, and stores nothing.
     pub dry_run: bool,
 }
 
-/// Why an object was not changed or made, or perhaps was.
+/// The reason why an object was not written, or may not have been.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// Secrets are never written: what a patch says would be in logs and on screens.
+    /// Secrets are never written, because logs and terminals show patches.
     #[error("{what}: Secrets are never written")]
     Secret {
-        /// What was to be done.
+        /// The operation, such as `patch secrets/x`.
         what: String,
     },
-    /// It was changed by somebody else since it was read; or one of that name is there already, where one was to be made.
+    /// Another client changed the object since it was read; or the object to create exists.
     #[error("{what}: {message}")]
     Conflict {
-        /// What was being done.
+        /// The operation.
         what: String,
-        /// What the server says, on one line.
+        /// The server's message, on one line.
         message: String,
     },
-    /// We may not.
+    /// The user may not do this.
     #[error("{what}: {message}")]
     Forbidden {
-        /// What was being done.
+        /// The operation.
         what: String,
-        /// What the server says, on one line.
+        /// The server's message, on one line.
         message: String,
     },
-    /// There is no such object any more, or its kind has gone.
+    /// The object, or its kind, does not exist any more.
     #[error("{what}: {message}")]
     NotFound {
-        /// What was being done.
+        /// The operation.
         what: String,
-        /// What the server says, on one line.
+        /// The server's message, on one line.
         message: String,
     },
-    /// The kind has no such field, in the version that is served.
+    /// The served version of the kind has no such field.
     #[error("{what}: {message}")]
     UnknownField {
-        /// What was being done.
+        /// The operation.
         what: String,
-        /// What the server says, on one line; it names the fields.
+        /// The server's message with the fields, on one line.
         message: String,
     },
-    /// The server, or a webhook of it, does not accept the object that would come of it.
+    /// The server, or one of its webhooks, rejects the resulting object.
     #[error("{what}: {message}")]
     Invalid {
-        /// What was being done.
+        /// The operation.
         what: String,
-        /// What the server says, on one line.
+        /// The server's message, on one line.
         message: String,
     },
-    /// No answer came, or one that says nothing: the object may have been changed, or not.
+    /// The response is missing or unusable: the object may have been changed, or not.
     #[error("{0}; nobody knows whether it was done")]
     Uncertain(#[source] ReadError),
-    /// It was refused, or never sent, for a reason that reading has as well.
+    /// The server refused, or the request was not sent, for a reason that reads have too.
     #[error(transparent)]
     Refused(ReadError),
 }
 
 impl WriteError {
-    /// The class of this failure.
+    /// Returns the class of this failure.
     pub fn reason(&self) -> Reason {
         match self {
             WriteError::Secret { .. } => Reason::BadRequest,
@@ -132,7 +132,7 @@ impl WriteError {
         }
     }
 
-    /// What a person may do about it.
+    /// Returns a hint at what to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
             WriteError::Secret { .. } => "change it where it comes from",
@@ -155,14 +155,14 @@ impl WriteError {
 }
 
 impl Cluster {
-    /// Changes one object, and returns it as it is then; of a dry run, as it would be.
+    /// Patches an object, and returns the result; for a dry run, the result that it would have.
     ///
-    /// Nothing is tried twice but what the server has put off (429): a change whose answer got lost is
-    /// [`WriteError::Uncertain`]. Fields that the kind does not have are refused by servers from 1.27 on, and dropped
-    /// by older ones.
+    /// Retries only requests that the server has deferred (429): a change whose response got lost is
+    /// [`WriteError::Uncertain`]. Servers from 1.27 on reject unknown fields, and older ones drop them.
     ///
     /// # Errors
-    /// When the object is not changed, or it is not known whether it is.
+    ///
+    /// Returns an error if the object is not changed, or if that is uncertain.
     pub async fn patch(&self, request: &PatchRequest<'_>) -> Result<ObjectBytes, WriteError> {
         let PatchRequest { resource, name, subresource, .. } = *request;
         let namespace = request.namespace.filter(|_| resource.namespaced);
@@ -184,12 +184,13 @@ impl Cluster {
         self.write(write).await
     }
 
-    /// Makes an object, and returns it as it is then; of a dry run, as it would be.
+    /// Creates an object, and returns the result; for a dry run, the result that it would have.
     ///
-    /// As [`Cluster::patch`], nothing is tried twice but what the server has put off.
+    /// Like [`Cluster::patch`] it retries only deferred requests.
     ///
     /// # Errors
-    /// When the object is not made, or it is not known whether it is. One of that name that is there already is a
+    ///
+    /// Returns an error if the object is not created, or if that is uncertain. An existing object of that name yields
     /// [`WriteError::Conflict`].
     pub async fn create(&self, request: &CreateRequest<'_>) -> Result<ObjectBytes, WriteError> {
         let CreateRequest { resource, body, dry_run, .. } = *request;
@@ -229,7 +230,7 @@ impl Cluster {
                 .header(CONTENT_TYPE, HeaderValue::from_static(content_type));
             let answer = match self.exchange(&ask, builder, Body::from(body.clone())).await {
                 Ok(answer) => answer,
-                // A dry run changes nothing, whatever became of it.
+                // A dry run changes nothing, even if its response is lost.
                 Err(lost) if lost.sent && !dry_run => return Err(WriteError::Uncertain(lost.error)),
                 Err(lost) => return Err(WriteError::Refused(lost.error)),
             };
@@ -249,7 +250,7 @@ impl Cluster {
     }
 }
 
-/// One request that writes.
+/// A writing request.
 struct Write<'a> {
     what: String,
     path: String,
@@ -261,7 +262,7 @@ struct Write<'a> {
     dry_run: bool,
 }
 
-/// The object that a write answers.
+/// Extracts the object from the response to a write.
 fn written(ask: &Ask, body: &[u8], resource: &ApiResource) -> Result<ObjectBytes, String> {
     let mut parser = Parser::new();
     let document = parser.parse(body).map_err(|error| format!("the answer is malformed: {error}"))?;
@@ -283,11 +284,11 @@ fn classified(error: ReadError, dry_run: bool) -> WriteError {
         404 => WriteError::NotFound { what, message },
         409 => WriteError::Conflict { what, message },
         422 => WriteError::Invalid { what, message },
-        // It was asked before anything was written.
+        // Webhooks are called before anything is written.
         500 if message.contains("failed calling webhook") => {
             WriteError::Refused(ReadError::Refused { what, code, message })
         }
-        // A gateway that gave up does not say how far the server behind it had come.
+        // A gateway that gave up does not know how far the server had come.
         500.. if !dry_run => WriteError::Uncertain(ReadError::Refused { what, code, message }),
         _ => WriteError::Refused(ReadError::Refused { what, code, message }),
     }

@@ -28,19 +28,16 @@ pub struct IndexEvidence<'s> {
     documents: Documents,
 }
 
-/// An object that was made of what is kept, and its key.
-type Made = (ObjectKey, OwnedDocument);
-
 /// Documents that stay where they are while others are added.
 #[derive(Debug, Default)]
 struct Documents {
     /// The first has one place, each next twice as many.
-    blocks: [OnceCell<Box<[OnceCell<Made>]>>; 32],
+    blocks: [OnceCell<Box<[OnceCell<OwnedDocument>]>>; 32],
     len: Cell<u32>,
 }
 
 impl Documents {
-    fn place(&self, at: u32) -> Option<&OnceCell<Made>> {
+    fn place(&self, at: u32) -> Option<&OnceCell<OwnedDocument>> {
         let block = (at + 1).ilog2();
         let places = self.blocks.get(block as usize)?;
         places
@@ -48,14 +45,14 @@ impl Documents {
             .get((at + 1 - (1 << block)) as usize)
     }
 
-    fn add(&self, document: Made) -> Option<u32> {
+    fn add(&self, document: OwnedDocument) -> Option<u32> {
         let at = self.len.get();
         self.place(at)?.set(document).ok()?;
         self.len.set(at + 1);
         Some(at)
     }
 
-    fn get(&self, at: u32) -> Option<&Made> {
+    fn get(&self, at: u32) -> Option<&OwnedDocument> {
         self.place(at)?.get()
     }
 }
@@ -77,16 +74,14 @@ impl<'s> IndexEvidence<'s> {
             Some(at) => at,
             None => {
                 let text = self.contents.text_of(place)?;
-                let (group, kind, namespace, name) = self.contents.name_of(self.contents.record(place)?);
-                let key = ObjectKey::new(group, kind, namespace, name);
-                let at =
-                    OwnedDocument::parse(text).ok().and_then(|document| self.documents.add((key, document)));
+                let at = OwnedDocument::parse(text).ok().and_then(|document| self.documents.add(document));
                 self.made.borrow_mut().insert(place, at);
                 at
             }
         };
-        let (key, document) = self.documents.get(at?)?;
-        let object = Object::new(document.root()).ok()?;
+        let object = Object::new(self.documents.get(at?)?.root()).ok()?;
+        let (group, kind, namespace, name) = self.contents.name_of(self.contents.record(place)?);
+        let key = ObjectKeyRef::new(group, kind, namespace, name);
         // An extract has all fields that are read of an object.
         Some(Observed { key, object, projection: Projection::Full })
     }

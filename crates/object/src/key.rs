@@ -86,11 +86,7 @@ impl ObjectKey {
 
     /// Formats `namespace/name` for messages, or the name alone if there is no namespace.
     pub fn path(&self) -> String {
-        if self.namespace.is_empty() {
-            self.name.clone()
-        } else {
-            format!("{}/{}", self.namespace, self.name)
-        }
+        self.as_ref().path()
     }
 }
 
@@ -148,6 +144,15 @@ impl<'a> ObjectKeyRef<'a> {
     /// Returns the group and kind.
     pub fn group_kind(self) -> GroupKind {
         GroupKind::new(self.group, self.kind)
+    }
+
+    /// Formats `namespace/name`, or the name alone where there is no namespace; for sentences.
+    pub fn path(self) -> String {
+        if self.namespace.is_empty() {
+            self.name.to_owned()
+        } else {
+            format!("{}/{}", self.namespace, self.name)
+        }
     }
 
     /// Returns an owned key.

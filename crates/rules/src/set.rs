@@ -128,7 +128,7 @@ impl RuleSet {
             let ruling = if found.rules.asks_children() {
                 among_children(found.rules, object, context, now)
             } else {
-                found.rules.judge(object, now)
+                found.rules.judge(object, now, context.costs)
             };
             match ruling {
                 Ruling::Branch(number, verdict) => {
@@ -142,7 +142,9 @@ impl RuleSet {
         if let Some(verdict) = of_scripts(Origin::Shipped) {
             return Ok(verdict);
         }
-        if expects_status && let Some(verdict) = yaml_rules::first_status(object, now, FIRST_STATUS_TIMEOUT) {
+        if expects_status
+            && let Some(verdict) = yaml_rules::first_status(object, now, FIRST_STATUS_TIMEOUT, context.costs)
+        {
             return Ok(verdict);
         }
         let verdict = Taffrail.judge(object, context, now)?;
@@ -182,7 +184,7 @@ fn among_children(
     let tree = context.children.and_then(|_| object.root().to_tree().ok());
     let Some(mut tree) = tree else { return Ruling::Undecided };
     add_children(&mut tree, context);
-    Object::new((&tree).into()).map_or(Ruling::Undecided, |object| rules.judge(&object, now))
+    Object::new((&tree).into()).map_or(Ruling::Undecided, |object| rules.judge(&object, now, context.costs))
 }
 
 fn is_deleted(object: &Object<'_>) -> bool {

@@ -1,7 +1,7 @@
-//! What an object says against itself where no rule for its kind listens.
+//! Signs in an object that it is not ready, for kinds without rules.
 //!
-//! kstatus calls an object Current when it says `Ready=True`, or nothing that kstatus knows. Beside that it may say
-//! `Degraded=True`, `Available=False` or `phase: Failed`: then it is not green.
+//! kstatus calls an object Current if it reports `Ready=True`, or nothing that kstatus knows. If it also reports
+//! `Degraded=True`, `Available=False` or `phase: Failed`, it is not green.
 
 use std::borrow::Cow;
 
@@ -13,26 +13,26 @@ use crate::verdict::{Status, Verdict};
 
 const RULE: &str = "generic/adverse";
 
-/// Conditions that are bad news where they are True; all that end in `Failed` are, too.
+/// Conditions that are adverse if True, in addition to all that end in `Failed`.
 const BAD_WHEN_TRUE: [&str; 4] = ["Failed", "Failing", "Degraded", "Error"];
 
-/// Conditions that are bad news where they are False; all that end in `Ready` are, too.
+/// Conditions that are adverse if False, in addition to all that end in `Ready`.
 const BAD_WHEN_FALSE: [&str; 5] = ["Available", "Synced", "Accepted", "Healthy", "Established"];
 
-/// The conditions that count beside `Ready=True`: others are about parts that `Ready` has weighed.
+/// The adverse conditions that count despite `Ready=True`; `Ready` summarises the others.
 const BESIDE_READY: [&str; 4] = ["Failed", "Failing", "Degraded", "Synced"];
 
-/// Words for `status.phase` and `status.state`.
+/// Adverse values of `status.phase` and `status.state`.
 const BAD_WORDS: [&str; 4] = ["Failed", "Error", "Degraded", "Unavailable"];
 
-/// Words that turn the meaning of a condition's name around (`DNSNotReady`); `NodesReady` has none of them.
+/// Words that negate a condition's name (`DNSNotReady`); `NodesReady` contains none of them.
 const NEGATIONS: [&str; 6] = ["Not", "No", "Non", "Un", "Never", "Without"];
 
-/// How reasons end that say that nothing is wanted.
+/// Suffixes of reasons that mean that the part is not wanted.
 const RESTS: [&str; 7] =
     ["Disabled", "NotRequired", "NotApplicable", "Paused", "NotNeeded", "NotEnabled", "Suspended"];
 
-/// The verdict on an object that only its `Ready`, or nothing at all, makes Current.
+/// Returns the verdict on an object that is Current only by its `Ready` condition, or by default.
 pub(crate) fn judge(object: &Object<'_>, verdict: Verdict) -> Verdict {
     if verdict.status != Status::Current || !matches!(&*verdict.rule, "fallback" | "generic/ready") {
         return verdict;
@@ -40,7 +40,7 @@ pub(crate) fn judge(object: &Object<'_>, verdict: Verdict) -> Verdict {
     let condition = condition(object);
     let is_failed = |condition: &Value<'_>| text(*condition, "type") == "Failed";
     let failed = condition.as_ref().is_some_and(is_failed);
-    // `Ready` speaks for the phase, too.
+    // `Ready` covers the phase, too.
     let word = if failed || verdict.rule == "generic/ready" { None } else { word(object) };
     match (word, condition) {
         (Some((key, word)), _) if key == "phase" && word.eq_ignore_ascii_case("Failed") => {
@@ -73,7 +73,7 @@ fn of_word(object: &Object<'_>, key: &str, word: &str, status: Status) -> Verdic
     }
 }
 
-/// The word in `status.phase` or `status.state` that is bad news.
+/// Returns the adverse word in `status.phase` or `status.state`.
 fn word<'a>(object: &Object<'a>) -> Option<(&'static str, Cow<'a, str>)> {
     ["phase", "state"].into_iter().find_map(|key| {
         let word = object.at(&["status", key])?.as_str()?;
@@ -81,7 +81,7 @@ fn word<'a>(object: &Object<'a>) -> Option<(&'static str, Cow<'a, str>)> {
     })
 }
 
-/// The condition that is bad news: `Failed` before all others, else the first one.
+/// Returns the adverse condition: `Failed` if it is one, else the first.
 fn condition<'a>(object: &Object<'a>) -> Option<Value<'a>> {
     let conditions = object.at(&["status", "conditions"])?;
     let is_ready = || {
@@ -121,7 +121,7 @@ fn is_bad(name: &str, status: &str) -> bool {
     }
 }
 
-/// Whether one of the words that a name is made of negates.
+/// Returns true if one of the words in a name is a negation.
 fn is_negated(name: &str) -> bool {
     let bytes = name.as_bytes();
     let begins = |at: usize| {
@@ -136,7 +136,7 @@ fn is_negated(name: &str) -> bool {
     })
 }
 
-/// Since when an object says so.
+/// Returns the time of the adverse condition's last transition.
 pub(crate) fn since(object: &Object<'_>) -> Option<Timestamp> {
     text(condition(object)?, "lastTransitionTime").parse().ok()
 }

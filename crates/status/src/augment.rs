@@ -1,4 +1,4 @@
-//! The standard conditions, written into an object.
+//! Writes the standard conditions into an object.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -7,37 +7,37 @@ use taffrail_object::{Object, ObjectError};
 use crate::compute::ComputeError;
 use crate::rules::{ObjectContext, Rules};
 
-/// Why an object cannot be augmented.
+/// The reason why an object cannot be augmented.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AugmentError {
-    /// The value is no Kubernetes object.
+    /// The value is not a Kubernetes object.
     #[error("the value {0}")]
     Object(ObjectError),
     /// Its status cannot be computed.
     #[error("no status can be computed")]
     Compute(#[source] ComputeError),
-    /// `status` or `status.conditions` has another type than it should.
+    /// `status` or `status.conditions` has the wrong type.
     #[error("{0} does not have the expected type")]
     Section(&'static str),
-    /// An item of `status.conditions` is no object.
+    /// An item of `status.conditions` is not an object.
     #[error("condition does not have the expected structure")]
     Condition,
-    /// A field of a condition is missing or no string.
+    /// A field of a condition is missing or not a string.
     #[error("condition {0} does not have the expected type")]
     Field(&'static str),
 }
 
-/// Judges `object` and writes the conditions that follow into its `status.conditions`.
+/// Judges `object` and writes the resulting conditions into its `status.conditions`.
 ///
-/// A condition of that type that is already there is updated: its `lastTransitionTime` moves only when
-/// its status changes. Conditions that are no longer true are left alone, as in kstatus.
+/// An existing condition of that type is updated; its `lastTransitionTime` changes only with its status. Conditions
+/// that no longer hold are left alone, as in kstatus.
 pub fn augment(object: &mut Value, rules: &dyn Rules, now: Timestamp) -> Result<(), AugmentError> {
     let verdict = {
         let view = Object::new((&*object).into()).map_err(AugmentError::Object)?;
         rules.judge(&view, &ObjectContext::default(), now).map_err(AugmentError::Compute)?
     };
-    // A second is as fine as the API writes times.
+    // The API writes times in whole seconds.
     let now = Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
 
     let root = object.as_object_mut().ok_or(AugmentError::Section("the object"))?;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
+use taffrail_object::{Object, ObjectKeyRef, Projection};
 
 use crate::assess::Event;
 
@@ -11,7 +11,7 @@ use crate::assess::Event;
 #[derive(Debug, Clone)]
 pub struct Observed<'a> {
     /// Its key.
-    pub key: &'a ObjectKey,
+    pub key: ObjectKeyRef<'a>,
     /// The part of it that was read.
     pub object: Object<'a>,
     /// The size of that part.

@@ -1,7 +1,7 @@
 //! Config Sync's own objects: RootSync and RepoSync.
 //!
-//! A reconciler that is stuck says `Stalled=True`, and goes on saying `Reconciling=True` before it in the
-//! list. Here `Stalled` speaks, wherever it stands.
+//! A stuck reconciler reports `Stalled=True`, but keeps `Reconciling=True` before it in the list. Here `Stalled`
+//! decides, wherever it stands.
 
 use taffrail_object::Object;
 use taffrail_object::json::Value;
@@ -10,7 +10,7 @@ use crate::verdict::Verdict;
 
 const RULE: &str = "builtin/configsync.gke.io";
 
-/// The verdict on a stalled object of Config Sync, or `None` when kstatus' generic rules shall decide.
+/// Returns the verdict on a stalled object of Config Sync, or `None` if kstatus' generic rules decide.
 pub(crate) fn judge(object: &Object<'_>) -> Option<Verdict> {
     let is_own = object.group() == "configsync.gke.io" && matches!(object.kind(), "RootSync" | "RepoSync");
     if !is_own || !object.text(&["metadata", "deletionTimestamp"]).is_empty() {

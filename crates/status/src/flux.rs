@@ -1,7 +1,7 @@
 //! Flux' own objects: Kustomization, HelmRelease and the sources.
 //!
-//! While something fails and is retried, Flux says `Ready=False` with the reason and, beside it,
-//! `Reconciling=True` with `ProgressingWithRetry`. Here `Ready` speaks.
+//! While a failure is retried, Flux reports `Ready=False` with the reason, and also `Reconciling=True` with
+//! `ProgressingWithRetry`. Here `Ready` decides.
 
 use taffrail_object::Object;
 use taffrail_object::json::Value;
@@ -11,7 +11,7 @@ use crate::verdict::Verdict;
 
 const RULE: &str = "builtin/toolkit.fluxcd.io";
 
-/// Reasons of `Ready=False` that mean waiting for somebody else or for a newer attempt.
+/// Reasons of `Ready=False` that mean waiting for another object or a newer attempt.
 const WAITING: [&str; 3] = ["DependencyNotReady", "Progressing", "HealthCheckCanceled"];
 
 /// Kinds whose controller always writes `Ready`; a HelmRepository of OCI charts is the exception.
@@ -26,7 +26,7 @@ const RECONCILED: [&str; 8] = [
     "ExternalArtifact",
 ];
 
-/// The verdict on an object of Flux, or `None` when kstatus' generic rules shall decide.
+/// Returns the verdict on an object of Flux, or `None` if kstatus' generic rules decide.
 pub(crate) fn judge(object: &Object<'_>) -> Option<Verdict> {
     let group = object.group();
     if group != "toolkit.fluxcd.io" && !group.ends_with(".toolkit.fluxcd.io") {
@@ -43,7 +43,7 @@ pub(crate) fn judge(object: &Object<'_>) -> Option<Verdict> {
     let stalled = object.condition("Stalled").filter(is_true);
     let failed = |condition| Verdict::failed(text(condition, "reason"), text(condition, "message"), RULE);
     let Some(ready) = object.condition("Ready") else {
-        // Nobody ever looks at it, and the status that the API gives to a new one stays as it is.
+        // No controller reconciles it, and the status that the API gives to a new one stays.
         if object.kind() == "HelmRepository" && object.text(&["spec", "type"]) == "oci" {
             return Some(Verdict::current("Resource is current", RULE));
         }
@@ -55,7 +55,7 @@ pub(crate) fn judge(object: &Object<'_>) -> Option<Verdict> {
     };
     let (reason, message) = (text(ready, "reason"), text(ready, "message"));
 
-    // Suspending moves the generation and nobody looks any more: the last verdict stands.
+    // Suspending increments the generation, which no controller then observes: the last verdict stands.
     let generation = object.at(&["metadata", "generation"]).and_then(Value::as_i64);
     let observed = ready.get("observedGeneration").and_then(Value::as_i64);
     if let (Some(generation), Some(observed), false) = (generation, observed, suspended)
@@ -65,7 +65,7 @@ pub(crate) fn judge(object: &Object<'_>) -> Option<Verdict> {
     }
     let status = text(ready, "status");
     if let Some(stalled) = stalled {
-        // What is stalled waits for nobody; why it failed stands in Ready.
+        // A stalled object waits for nothing; Ready has the reason of the failure.
         return Some(failed(if status == "False" { ready } else { stalled }));
     }
     match &*status {
@@ -75,7 +75,7 @@ pub(crate) fn judge(object: &Object<'_>) -> Option<Verdict> {
                 let (reason, message) = (text(reconciling, "reason"), text(reconciling, "message"));
                 return Some(Verdict::in_progress(reason, message, RULE));
             }
-            // The last check of what it applied failed, whatever else went well.
+            // The last health check of the applied objects failed, although the rest succeeded.
             let unhealthy = object.condition("Healthy").filter(|it| text(*it, "status") == "False");
             let unhealthy = unhealthy.filter(|it| {
                 let seen = it.get("observedGeneration").and_then(Value::as_i64);

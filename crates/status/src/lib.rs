@@ -1,9 +1,9 @@
-//! What is the status of this Kubernetes object?
+//! The status of Kubernetes objects.
 //!
-//! This crate answers from the object alone, exactly as [kstatus] does: one of six statuses, with a
-//! message, the standard conditions, and the rule that decided; and it answers from the object and what
-//! stands behind it, where that tells more. It does no I/O and reads no clock:
-//! the current time is a parameter. No input makes it panic or run without bound.
+//! [`Rules`] judge an object alone, exactly as [kstatus] does: they return one of six statuses with a message, the
+//! standard conditions, and the rule that decided. [`assess`] also uses evidence: the objects behind it, and events.
+//! The crate does no I/O and reads no clock: the current time is a parameter. No input makes it panic or run without
+//! bound.
 //!
 //! ```
 //! use taffrail_status::{Kstatus, Object, ObjectContext, Rules, Status, json::Parser};
@@ -23,11 +23,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! * [`json`] reads objects the way the API machinery does, without building trees; [`protobuf`] writes what comes in Protobuf as such text.
-//! * [`Rules`] judges an object; [`Kstatus`] is kstatus to the letter, [`Taffrail`] what Taffrail shows.
-//! * [`assess`] looks at evidence: what the object owns and names, and events; it says why.
-//! * [`augment()`] adds the standard conditions to an object, [`aggregate`] is kstatus' own roll-up.
-//! * [`rollup`] finds the object that speaks for many, and counts.
+//! * [`json`] reads objects the way the API machinery does, without building trees; [`protobuf`] converts Protobuf to JSON.
+//! * [`Rules`] judges an object; [`Kstatus`] exactly as kstatus, [`Taffrail`] as Taffrail shows it.
+//! * [`assess`] uses evidence: the objects that an object owns and names, and events; it returns the cause, too.
+//! * [`augment()`] adds the standard conditions to an object; [`aggregate`] is kstatus' own roll-up.
+//! * [`rollup`] finds the worst of many objects, and counts them by status.
 //!
 //! [kstatus]: https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus
 

@@ -1,4 +1,4 @@
-//! Many objects, one answer: which of them speaks, and how many are how.
+//! Roll-up: the worst of many objects, and counts by status.
 
 use std::cmp::Ordering;
 
@@ -7,20 +7,20 @@ use taffrail_object::ObjectKeyRef;
 
 use crate::verdict::Status;
 
-/// One of the objects that a roll-up ranges over.
+/// An object of a roll-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject<'a> {
     /// Its status.
     pub status: Status,
-    /// Since when it is not well, where that is known.
+    /// The time since when it is not well, if known.
     pub since: Option<Timestamp>,
     /// Its key.
     pub key: ObjectKeyRef<'a>,
 }
 
 impl Subject<'_> {
-    /// Orders by who speaks first: the worse status; then who has not been well for longest (an
-    /// unknown time comes last); then group, kind, namespace and name.
+    /// Orders by severity: the worse status first; then the one not well for longest (an unknown time comes last); then
+    /// group, kind, namespace and name.
     pub fn speaks_before(&self, other: &Subject<'_>) -> Ordering {
         let since = |subject: &Subject<'_>| subject.since.unwrap_or(Timestamp::MAX);
         self.status
@@ -30,10 +30,10 @@ impl Subject<'_> {
     }
 }
 
-/// The one that speaks for all, or `None` of none.
+/// Returns the worst object, or `None` if there is none.
 ///
-/// Its status is the status of the whole. The order of the input does not matter, and worsening one
-/// object never improves the result.
+/// Its status is the status of the whole. The order of the input does not matter, and worsening one object never
+/// improves the result.
 ///
 /// ```
 /// use taffrail_object::ObjectKeyRef;
@@ -49,22 +49,22 @@ pub fn worst<'a>(subjects: impl IntoIterator<Item = Subject<'a>>) -> Option<Subj
     subjects.into_iter().min_by(|one, other| one.speaks_before(other))
 }
 
-/// How many objects have each status.
+/// The number of objects with each status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts([usize; Status::ALL.len()]);
 
 impl Counts {
-    /// The number of objects with `status`.
+    /// Returns the number of objects with `status`.
     pub fn get(&self, status: Status) -> usize {
         self.0[status as usize]
     }
 
-    /// The number of all objects.
+    /// Returns the number of all objects.
     pub fn total(&self) -> usize {
         self.0.iter().sum()
     }
 
-    /// Counts one object more.
+    /// Counts one more object.
     pub fn add(&mut self, status: Status) {
         self.0[status as usize] += 1;
     }
@@ -78,10 +78,10 @@ impl FromIterator<Status> for Counts {
     }
 }
 
-/// kstatus' own roll-up: what a wait for `desired` has come to.
+/// Computes kstatus' own roll-up: the progress of waiting for `desired`.
 ///
-/// Nothing at all is `desired`; one Failed object is Failed, else one Unknown is Unknown; all at
-/// `desired` is `desired`; anything else is InProgress.
+/// Without objects it is `desired`. If one is Failed it is Failed, else if one is Unknown it is Unknown; if all are
+/// `desired` it is `desired`, otherwise InProgress.
 pub fn aggregate(statuses: &[Status], desired: Status) -> Status {
     if statuses.contains(&Status::Failed) {
         Status::Failed

@@ -101,10 +101,10 @@ impl Rules for Kstatus {
     fn judge(
         &self,
         object: &Object<'_>,
-        _: &ObjectContext<'_>,
+        context: &ObjectContext<'_>,
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
-        compute(object, now, self.fork)
+        compute(object, now, context.costs, self.fork)
     }
 }
 
@@ -121,12 +121,12 @@ impl Rules for Taffrail {
     fn judge(
         &self,
         object: &Object<'_>,
-        _: &ObjectContext<'_>,
+        context: &ObjectContext<'_>,
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
         let verdict = match flux::judge(object).or_else(|| config_sync::judge(object)) {
             Some(verdict) => verdict,
-            None => adverse::judge(object, compute(object, now, Fork::Flux)?),
+            None => adverse::judge(object, compute(object, now, context.costs, Fork::Flux)?),
         };
         Ok(verdict.bounded())
     }

@@ -1,4 +1,4 @@
-//! Objects that say what health means for others: how far they are heard, and what that may cost.
+//! Objects in clusters that define health rules for others: their trust and their time budgets.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,35 +9,34 @@ use taffrail_object::Object;
 
 use crate::verdict::Verdict;
 
-/// Time that the objects of one kind in one namespace may cost whatever they are.
-const OF_KIND: Duration = Duration::from_millis(500);
+/// Base budget for the objects of one kind in one namespace.
+const KIND_BUDGET: Duration = Duration::from_millis(500);
 
-/// Time that all that one namespace teaches may cost whatever it is for.
-const OF_TEACHER: Duration = Duration::from_secs(2);
+/// Base budget for everything that one namespace defines.
+const TEACHER_BUDGET: Duration = Duration::from_secs(2);
 
-/// Time that each object adds to what may be used: many times what an honest script takes, so that many honest objects stay
-/// below.
-const EACH: Duration = Duration::from_micros(500);
+/// Budget added per object: many times what an honest script takes, so that many honest objects stay within it.
+const PER_OBJECT: Duration = Duration::from_micros(500);
 
-/// An object that says what health means for others.
+/// An object that defines health rules for other objects.
 #[derive(Debug, Clone)]
 pub struct Teacher<'t> {
-    /// It itself.
+    /// The object itself.
     pub object: Object<'t>,
-    /// The name of the cluster that it is in.
+    /// The name of its cluster.
     pub home: &'t str,
-    /// The name of the cluster of the objects that it speaks of.
+    /// The name of the cluster of the judged objects.
     pub target: &'t str,
-    /// How far it is heard.
+    /// The weight of its verdicts.
     pub voice: Voice,
-    /// Whose budget the time is taken from.
+    /// The account that its time is charged to.
     pub payer: Payer,
-    /// The namespace, in the home, of who says which objects are meant.
+    /// The namespace, in the home cluster, of the author who claims the judged objects.
     pub claimant: Cow<'t, str>,
 }
 
 impl<'t> Teacher<'t> {
-    /// One that is heard in full, for objects of its own cluster.
+    /// Creates a teacher with full weight for objects of its own cluster.
     pub fn of_cluster(cluster: &'t str, object: Object<'t>) -> Teacher<'t> {
         let claimant = object.namespace().into_owned().into();
         Teacher {
@@ -51,56 +50,56 @@ impl<'t> Teacher<'t> {
     }
 }
 
-/// How far one is heard who says what health means.
+/// The weight of the verdicts of a teacher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Voice {
-    /// It makes objects worse, and never better.
+    /// Its verdicts can only worsen a status.
     OnlyWorse,
-    /// It decides.
+    /// Its verdicts decide.
     Full,
 }
 
-/// Whose excess it is when what somebody says takes long.
+/// The account that is charged for slow rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Payer {
-    /// That of the namespace of the objects: the people of the cluster have written what is asked.
+    /// The objects' namespace: the cluster's operators have written the rules.
     Object,
-    /// That of the namespace in which it is written.
+    /// The namespace in which the rules are written.
     Teacher,
-    /// That of the namespace whose author says that the objects are meant, and of that they do not say so.
+    /// The namespace whose author claims the objects, where the objects do not confirm the claim.
     Claimant,
 }
 
-/// Namespaces and clusters whose word the user trusts beyond what clusters prove.
+/// The namespaces and clusters that the user trusts beyond what clusters prove.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trust {
     /// Namespaces of Argo CDs: `NAMESPACE` in any cluster, or `CLUSTER/NAMESPACE`.
     pub argocd: Vec<String>,
-    /// Names of clusters whose rules count for objects of other clusters too.
+    /// Names of clusters whose rules count in full for objects of other clusters.
     pub homes: Vec<String>,
 }
 
 impl Trust {
-    /// Nothing.
+    /// The empty trust.
     pub const NONE: &'static Trust = &Trust { argocd: Vec::new(), homes: Vec::new() };
 
-    /// Whether the user says that an Argo CD runs in a namespace of a cluster.
+    /// Returns true if the user trusts an Argo CD in a namespace of a cluster.
     pub fn names_argocd(&self, cluster: &str, namespace: &str) -> bool {
         self.argocd.iter().any(|entry| match entry.rsplit_once('/') {
-            // Names of contexts may have slashes, those of namespaces have none.
+            // Context names may contain slashes, namespace names may not.
             Some((of, name)) => of == cluster && name == namespace,
             None => entry == namespace,
         })
     }
 
-    /// Whether the rules of a cluster count in full for objects of others.
+    /// Returns true if the rules of a cluster count in full for objects of other clusters.
     pub fn names_home(&self, cluster: &str) -> bool {
         self.homes.iter().any(|home| home == cluster)
     }
 }
 
-/// What an account is of: home and namespace of who teaches; cluster, namespace, group and kind of the objects. Of nothing of
-/// the one or the other where that does not matter.
+/// The key of a time account: home and namespace of the teacher; cluster, namespace, group and kind of the objects. A
+/// part that does not matter is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Account {
     teacher: Option<(String, String)>,
@@ -115,34 +114,33 @@ struct Spent {
 
 impl Spent {
     fn has_room(self, floor: Duration) -> bool {
-        self.time < floor.saturating_add(EACH.saturating_mul(self.objects))
+        self.time < floor.saturating_add(PER_OBJECT.saturating_mul(self.objects))
     }
 }
 
-/// What the judging of one look has cost, by who is to blame for it.
+/// The time that judging has cost in one look, by account.
 ///
-/// No account is so large that one of them can use up another's, and the costly kinds of a namespace leave the others of it as
-/// they are.
+/// No account can use up another one's budget, and the costly kinds of a namespace do not affect its other kinds.
 #[derive(Debug, Default)]
 pub struct Look {
     spent: Mutex<HashMap<Account, Spent>>,
-    /// The time that it took to read what namespaces have written, by home and namespace.
+    /// Time spent parsing the rules of namespaces, by home and namespace.
     read: Mutex<HashMap<(String, String), Duration>>,
 }
 
 impl Look {
-    /// Time that it may take in one look to read what is written in one namespace: some thousand expressions. No object adds to
-    /// it, as each expression is read once however many objects it is asked of.
+    /// Time limit per look for parsing the rules of one namespace: some thousand expressions. Objects do not add to it,
+    /// because each expression is parsed once for all of them.
     pub const READING: Duration = Duration::from_millis(500);
 
-    /// Whether there is time left to read what is written in a namespace of a cluster.
+    /// Returns true if there is time left to parse rules of a namespace.
     pub fn may_read(&self, home: &str, namespace: &str) -> bool {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let took = read.get(&(home.to_owned(), namespace.to_owned()));
         took.is_none_or(|took| *took < Look::READING)
     }
 
-    /// Takes down what it has cost to read something of a namespace.
+    /// Charges the time of parsing a rule of a namespace.
     pub fn charge_reading(&self, home: &str, namespace: &str, time: Duration) {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let took = read.entry((home.to_owned(), namespace.to_owned())).or_default();
@@ -155,22 +153,22 @@ impl Look {
         let objects = [*target, &*place, object.group(), object.kind()].map(str::to_owned);
         let of_teacher = Some(((*home).to_owned(), (*namespace).to_owned()));
         match payer {
-            Payer::Object => vec![(Account { teacher: None, objects: Some(objects) }, OF_KIND)],
+            Payer::Object => vec![(Account { teacher: None, objects: Some(objects) }, KIND_BUDGET)],
             Payer::Teacher | Payer::Claimant => vec![
-                (Account { teacher: of_teacher.clone(), objects: Some(objects) }, OF_KIND),
-                (Account { teacher: of_teacher, objects: None }, OF_TEACHER),
+                (Account { teacher: of_teacher.clone(), objects: Some(objects) }, KIND_BUDGET),
+                (Account { teacher: of_teacher, objects: None }, TEACHER_BUDGET),
             ],
         }
     }
 
-    /// Whether there is time left to ask what is taught of an object.
+    /// Returns true if there is time left to judge an object by this teacher's rules.
     pub fn has_room(&self, teacher: &Teaching<'_>, object: &Object<'_>) -> bool {
         let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |account| spent.get(&account).copied().unwrap_or_default();
         Look::accounts(teacher, object).into_iter().all(|(account, floor)| of(account).has_room(floor))
     }
 
-    /// Takes down what it has cost to ask.
+    /// Charges the time of judging an object.
     pub fn charge(&self, teacher: &Teaching<'_>, object: &Object<'_>, time: Duration) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         for (account, _) in Look::accounts(teacher, object) {
@@ -181,13 +179,13 @@ impl Look {
     }
 }
 
-/// How often a script may be stopped before it is not run again.
-const STRIKES: u8 = 2;
+/// Number of times that a script may be stopped before it is not run again.
+const MAX_STRIKES: u8 = 2;
 
-/// Of so many kinds and namespaces it is known how often a script was stopped.
-const STRUCK: usize = 10_000;
+/// Maximum number of kinds and namespaces for which stopped scripts are counted.
+const MAX_STRUCK: usize = 10_000;
 
-/// How often a script was stopped, by the kind of the objects and the place in which they are.
+/// Counts of stopped scripts, by the kind of the objects and the place that contains them.
 #[derive(Debug, Default)]
 pub struct Strikes(Mutex<HashMap<(String, String), Strike>>);
 
@@ -198,19 +196,21 @@ struct Strike {
 }
 
 impl Strikes {
-    /// What is said of an object `inside` of a place where the script is not run again; nothing where it is.
+    /// Returns the verdict for an object in the place `inside` if the script is no longer run there; `None` if it is.
     pub fn verdict(&self, object: &Object<'_>, inside: &str) -> Option<Verdict> {
         let strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Strike { verdict, .. } =
-            strikes.get(&Strikes::place(object, inside)).filter(|strike| strike.times >= STRIKES)?.clone();
-        let message = format!("{}; after {STRIKES} such runs it is not run again", verdict.message);
+        let Strike { verdict, .. } = strikes
+            .get(&Strikes::place(object, inside))
+            .filter(|strike| strike.times >= MAX_STRIKES)?
+            .clone();
+        let message = format!("{}; after {MAX_STRIKES} such runs it is not run again", verdict.message);
         Some(Verdict { message: message.into(), ..verdict })
     }
 
-    /// Takes down that the script was stopped for an object `inside` of a place, and what was said of that.
+    /// Counts that the script was stopped for an object in the place `inside`, and keeps the verdict.
     pub fn add(&self, object: &Object<'_>, inside: &str, verdict: &Verdict) {
         let mut strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if strikes.len() >= STRUCK {
+        if strikes.len() >= MAX_STRUCK {
             strikes.clear();
         }
         let place = Strikes::place(object, inside);
@@ -223,16 +223,16 @@ impl Strikes {
     }
 }
 
-/// Who teaches, for the accounts of a [`Look`].
+/// The parties to a teacher's verdict, for the accounts of a [`Look`].
 #[derive(Debug, Clone, Copy)]
 pub struct Teaching<'t> {
-    /// The name of the cluster in which it is written.
+    /// The name of the cluster of the rules.
     pub home: &'t str,
-    /// The namespace in which it is written, or that of the claimant who pays for it.
+    /// The namespace of the rules, or of the claimant who pays for them.
     pub namespace: &'t str,
     /// The name of the cluster of the objects.
     pub target: &'t str,
-    /// Whose budget the time is taken from.
+    /// The account that the time is charged to.
     pub payer: Payer,
 }
 

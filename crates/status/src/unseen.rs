@@ -1,7 +1,7 @@
-//! Which characters do something instead of being seen.
+//! Characters that are invisible or control the terminal.
 
-/// Whether a character moves the cursor, changes the order or the look of what is around it, ends a line, or is not seen
-/// at all. Text from outside may have any of them: shown as they are, they make a line say what nothing says.
+/// Returns true if a character moves the cursor, reorders or restyles its surroundings, ends a line, or is invisible.
+/// Printed as they are, such characters in text from outside could fake content.
 pub fn is_unseen(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_control();
@@ -13,9 +13,9 @@ pub fn is_unseen(character: char) -> bool {
             | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
             | '\u{fff9}'..='\u{fffb}' | '\u{110bd}' | '\u{110cd}' | '\u{13430}'..='\u{1343f}'
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-            // Ends of lines and paragraphs.
+            // Line and paragraph separators.
             | '\u{2028}' | '\u{2029}'
-            // Tags and selectors of variants, which can spell whole texts; fillers.
+            // Tags and variation selectors, which can encode whole texts; fillers.
             | '\u{e0000}'..='\u{e0fff}' | '\u{fe00}'..='\u{fe0f}' | '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}')
 }
 

@@ -1,10 +1,10 @@
-//! A status and why.
+//! Statuses and verdicts.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// The six statuses of kstatus, worst first: `Failed` is the least of them, `Current` the greatest.
+/// The six statuses of kstatus, worst first: `Failed` is the least, `Current` the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
     /// Reconciling hit an error or made too little progress.
@@ -32,7 +32,7 @@ impl Status {
         Status::Current,
     ];
 
-    /// The name used by kstatus and in JSON.
+    /// Returns the name used by kstatus and in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Status::Failed => "Failed",
@@ -44,7 +44,7 @@ impl Status {
         }
     }
 
-    /// The word people see in tables, where `Current` is called `Ready`.
+    /// Returns the word in tables, where `Current` is called `Ready`.
     pub fn word(self) -> &'static str {
         match self {
             Status::Current => "Ready",
@@ -59,7 +59,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// A word that names no status.
+/// The error for a word that is not a status.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no status; one of Failed, NotFound, Unknown, Terminating, InProgress, Current (or Ready)")]
 pub struct UnknownStatus(pub String);
@@ -67,7 +67,7 @@ pub struct UnknownStatus(pub String);
 impl FromStr for Status {
     type Err = UnknownStatus;
 
-    /// Reads the names of [`Status::as_str`] and [`Status::word`], whatever their case.
+    /// Parses the names of [`Status::as_str`] and [`Status::word`] in any case.
     fn from_str(text: &str) -> Result<Status, UnknownStatus> {
         let named = |status: &Status| {
             status.as_str().eq_ignore_ascii_case(text) || status.word().eq_ignore_ascii_case(text)
@@ -76,7 +76,7 @@ impl FromStr for Status {
     }
 }
 
-/// The two standard conditions; both are "abnormal-true": absent when all is well.
+/// The two standard conditions; both are "abnormal-true": absent if all is well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConditionType {
     /// A controller is working on the latest change.
@@ -86,7 +86,7 @@ pub enum ConditionType {
 }
 
 impl ConditionType {
-    /// The `type` of the condition.
+    /// Returns the `type` of the condition.
     pub fn as_str(self) -> &'static str {
         match self {
             ConditionType::Reconciling => "Reconciling",
@@ -95,51 +95,51 @@ impl ConditionType {
     }
 }
 
-/// A standard condition that is true of an object; its `status` is always `"True"`.
+/// A standard condition that holds for an object; its `status` is always `"True"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// Which of the two.
+    /// The type of the condition.
     pub condition: ConditionType,
-    /// One word in CamelCase.
+    /// The reason, one word in CamelCase.
     pub reason: Cow<'static, str>,
-    /// For people.
+    /// Message for people.
     pub message: Cow<'static, str>,
 }
 
-/// What a rule says of an object.
+/// The result of a rule for an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     /// The status.
     pub status: Status,
-    /// One line for people.
+    /// Message for people, on one line.
     pub message: Cow<'static, str>,
-    /// The standard conditions that follow from the status: none, or one.
+    /// The standard condition that follows from the status, if any.
     pub conditions: Vec<Condition>,
-    /// Which rule decided, such as `builtin/apps/Deployment`, `generic/ready` or `fallback`.
+    /// The rule that decided, such as `builtin/apps/Deployment`, `generic/ready` or `fallback`.
     pub rule: Cow<'static, str>,
-    /// Whether the object rests because somebody wants so; what a rule knows of it, beside what [`assess`](crate::assess)
-    /// sees of every kind.
+    /// True if the object is switched off on purpose, as far as the rule knows; [`assess`](crate::assess) checks fields
+    /// of every kind in addition.
     pub suspended: bool,
 }
 
-/// How long a message may be, in bytes: the API machinery allows conditions a little less than eight times as much, and
-/// who reads more than a screen of it reads the object.
+/// Maximum length of a message in bytes. The API machinery allows conditions almost eight times as much, but longer
+/// texts are better read in the object.
 pub const MAX_MESSAGE: usize = 4096;
 
-/// A text from outside, as long as it may be kept; one that is longer says how much is left out.
+/// Cuts a text to [`MAX_MESSAGE`]; a cut text ends with the number of bytes left out.
 pub fn cut<'t>(text: impl Into<Cow<'t, str>>) -> Cow<'t, str> {
     let text = text.into();
     if text.len() <= MAX_MESSAGE {
         return text;
     }
-    // Room for what is said about the rest.
+    // Leaves room for the note about the rest.
     let end = text.floor_char_boundary(MAX_MESSAGE - 40);
     let kept = text.get(..end).unwrap_or_default();
     Cow::Owned(format!("{kept}… ({} more bytes)", text.len() - end))
 }
 
 impl Verdict {
-    /// The same, with no text longer than [`MAX_MESSAGE`].
+    /// Returns the verdict with all texts cut to [`MAX_MESSAGE`].
     pub fn bounded(mut self) -> Verdict {
         let is_long = |text: &str| text.len() > MAX_MESSAGE;
         if is_long(&self.message) {
@@ -155,7 +155,7 @@ impl Verdict {
         self
     }
 
-    /// A verdict without conditions.
+    /// Creates a verdict without conditions.
     pub fn new(
         status: Status,
         message: impl Into<Cow<'static, str>>,
@@ -174,7 +174,7 @@ impl Verdict {
         Verdict::new(Status::Current, message, rule)
     }
 
-    /// `InProgress` with the condition `Reconciling`.
+    /// Creates an `InProgress` verdict with the condition `Reconciling`.
     pub(crate) fn in_progress(
         reason: impl Into<Cow<'static, str>>,
         message: impl Into<Cow<'static, str>>,
@@ -189,7 +189,7 @@ impl Verdict {
         Verdict { conditions: vec![condition], ..Verdict::new(Status::InProgress, message, rule) }
     }
 
-    /// `Failed` with the condition `Stalled`.
+    /// Creates a `Failed` verdict with the condition `Stalled`.
     pub(crate) fn failed(
         reason: impl Into<Cow<'static, str>>,
         message: impl Into<Cow<'static, str>>,

@@ -1,7 +1,8 @@
-//! Expressions in CEL, from whomever they are.
+//! CEL expressions from users and clusters.
 //!
-//! The interpreter recurses while it reads and evaluates, so it runs on a thread of its own with a deep stack. What an evaluation
-//! may cost is bounded; should one not end all the same, that thread is given up and the next one takes its place.
+//! The interpreter recurses while it parses and evaluates, so it runs on a thread of its own with a deep stack. The
+//! cost of an evaluation is bounded; if one does not end all the same, that thread is abandoned and a new one takes its
+//! place.
 
 use std::fmt;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel, sync_channel};
@@ -15,17 +16,18 @@ use taffrail_rules::cel::{
 };
 use taffrail_rules::computed;
 
-/// How long reading an expression, or evaluating it once, may take. Either takes milliseconds at most; a machine that is busy may
-/// let them wait.
+/// Time limit for parsing an expression, or evaluating it once. Either takes milliseconds at most; a busy machine may
+/// delay them.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Reads and evaluates expressions on a thread with a deep stack. Clones share the thread, which the first expression starts.
+/// Parses and evaluates expressions on a thread with a deep stack. Clones share the thread, which the first expression
+/// starts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Interpreter {
     jobs: Arc<Mutex<Option<Sender<Job>>>>,
 }
 
-/// An expression that is true or false of what it is given.
+/// A parsed boolean expression.
 pub(crate) struct Expression {
     text: String,
     program: Arc<Program>,
@@ -39,15 +41,15 @@ impl fmt::Debug for Expression {
 }
 
 impl Interpreter {
-    /// Reads an expression that speaks of what it is given by these names.
+    /// Parses an expression that may use these variables.
     ///
     /// # Errors
-    /// Fails when the text is not an expression, or too large.
+    /// Returns an error if the text is not an expression, or is too large.
     pub(crate) fn read(&self, text: &str, names: Names) -> Result<Expression, InvalidExpression> {
         self.read_at_cost(text, names).0
     }
 
-    /// Reads as [`Interpreter::read`], and returns the time that the interpreter has computed.
+    /// Parses like [`Interpreter::read`], and returns also the time that the interpreter has computed.
     fn read_at_cost(&self, text: &str, names: Names) -> (Result<Expression, InvalidExpression>, Duration) {
         if let Err(why) = check_size(text) {
             return (Err(why), Duration::ZERO);
@@ -67,13 +69,13 @@ impl Interpreter {
         }
     }
 
-    /// Reads an expression of a cluster.
+    /// Parses an expression of a cluster.
     pub(crate) fn read_of_cluster(&self, text: &str, names: Names) -> Reading {
         let (expression, took) = self.read_at_cost(text, names);
         Reading { expression: expression.map(|it| Box::new(it) as Box<dyn Ask>), took }
     }
 
-    /// Runs `work` where there is a deep stack.
+    /// Runs `work` on the thread with a deep stack.
     fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Lost> {
         let broken = |why: &dyn fmt::Display| Lost::Broken(why.to_string());
         let (result, outcome) = sync_channel(1);
@@ -87,7 +89,7 @@ impl Interpreter {
             };
             if let Some(job) = unsent {
                 let jobs = start().map_err(|error| broken(&error))?;
-                // It waits for this.
+                // The new thread waits for jobs, so sending cannot fail.
                 let _ = jobs.send(job);
                 *thread = Some(jobs);
             }
@@ -131,14 +133,14 @@ impl Ask for Expression {
     }
 }
 
-/// Does something, and tells how long this thread has computed for it.
+/// Runs `work`, and returns also the CPU time of this thread that it took.
 fn at_cost<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let began = computed();
     let done = work();
     (done, computed().zip(began).map_or(Duration::ZERO, |(now, began)| now.saturating_sub(began)))
 }
 
-/// Why there is no result.
+/// The reason for a missing result.
 enum Lost {
     TooSlow,
     Broken(String),

@@ -1,4 +1,4 @@
-//! The words of the command line.
+//! The arguments of the command line.
 
 mod values;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use taffrail_apps::filter::{SortField, StatusFilter, SyncFilter};
-use taffrail_apps::view::DoubtCategory;
+use taffrail_apps::view::FindingCategory;
 use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery};
 use taffrail_object::{LabelSelector, ObjectKey};
 use taffrail_status::Trust;
@@ -93,7 +93,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Returns the contexts of the clusters that it asks, and the user's trust in what those say.
+    /// Returns the contexts and the trust settings of a command that reads clusters.
     pub(crate) fn clusters_mut(&mut self) -> Option<(&mut Vec<String>, &mut Trust)> {
         let source = match self {
             Command::Explain(arguments) => &mut arguments.view.source,
@@ -119,7 +119,7 @@ impl Command {
         Some((&mut source.context, &mut source.trust))
     }
 
-    /// Whether it goes on until it is ended.
+    /// Returns true if the command runs until it is interrupted or a condition is met.
     pub(crate) fn watches(&self) -> bool {
         match self {
             Command::Explain(ExplainArguments { view, .. })
@@ -144,10 +144,10 @@ impl Command {
         }
     }
 
-    /// Whether its answer may wait until it is longer than the screen: a stream of lines is read as it comes.
+    /// Returns true if the answer may be held back for a pager. Streams of lines are printed as they come.
     pub(crate) fn is_paged(&self) -> bool {
         match self {
-            // What is being done is told while it is done.
+            // These print progress while they run.
             Command::Completion(_)
             | Command::Dump(_)
             | Command::Wait(_)
@@ -165,7 +165,7 @@ impl Command {
     }
 }
 
-/// Where objects come from; the same for every command.
+/// The clusters or dumps to read; the same for every command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Where from")]
 pub(crate) struct SourceArguments {
@@ -197,13 +197,13 @@ pub(crate) struct SourceArguments {
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// The user's trust in what clusters say, from the settings.
+    /// The user's trust in rules that clusters define, from the settings.
     #[arg(skip)]
     pub(crate) trust: Trust,
 }
 
 impl SourceArguments {
-    /// Asks all clusters of a kubeconfig, each for `timeout` at most.
+    /// Reads all clusters of a kubeconfig, each for `timeout` at most.
     #[cfg(any(feature = "demo", test))]
     pub(crate) fn of_kubeconfig(path: PathBuf, timeout: Duration) -> SourceArguments {
         SourceArguments {
@@ -219,7 +219,7 @@ impl SourceArguments {
     }
 }
 
-/// Where objects come from, and what counts as well; the same for every view.
+/// The clusters or dumps to read, and the options for judging objects; the same for every view.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArguments {
     /// What a PodDisruptionBudget means for the Deployment whose Pods it protects
@@ -247,7 +247,7 @@ pub(crate) enum Pdb {
 }
 
 impl ViewArguments {
-    /// Who judges.
+    /// Returns the rules with their options.
     pub(crate) fn rules(&self) -> RulesWithOptions {
         self.rules.with_options(self.pdb.into(), self.source.timeout, &self.source.trust)
     }
@@ -393,7 +393,7 @@ pub(crate) enum ExplainOutput {
     Yaml,
 }
 
-/// What makes an app of objects that no tool declares.
+/// Options for grouping objects that no tool declares.
 #[derive(Debug, Args)]
 pub(crate) struct GroupingArguments {
     /// The label whose value names the app of an object that no tool declares; of several the first that it carries
@@ -408,7 +408,7 @@ impl GroupingArguments {
     }
 }
 
-/// Which rows are wanted.
+/// The filters of a list.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Only")]
 pub(crate) struct FilterArguments {
@@ -481,7 +481,7 @@ impl From<SortBy> for SortField {
     }
 }
 
-/// Which app.
+/// Options for selecting an app by name.
 #[derive(Debug, Args)]
 pub(crate) struct NameArguments {
     /// The app is declared in this namespace
@@ -688,15 +688,15 @@ pub(crate) enum Category {
 }
 
 impl Category {
-    /// Whether a finding is of this category.
-    pub(crate) fn is(self, category: DoubtCategory) -> bool {
+    /// Returns true if it is the category of a finding.
+    pub(crate) fn is(self, category: FindingCategory) -> bool {
         let own = match self {
-            Category::Disagreeing => DoubtCategory::Disagreeing,
-            Category::Silent => DoubtCategory::Silent,
-            Category::Unread => DoubtCategory::Unread,
-            Category::Skewed => DoubtCategory::Skewed,
-            Category::Suspended => DoubtCategory::Suspended,
-            Category::Fallback => DoubtCategory::Fallback,
+            Category::Disagreeing => FindingCategory::Disagreeing,
+            Category::Silent => FindingCategory::Silent,
+            Category::Unread => FindingCategory::Unread,
+            Category::Skewed => FindingCategory::Skewed,
+            Category::Suspended => FindingCategory::Suspended,
+            Category::Fallback => FindingCategory::Fallback,
         };
         own == category
     }
@@ -728,7 +728,7 @@ pub(crate) enum What {
 }
 
 impl What {
-    /// The word for what may be said in the singular too.
+    /// Returns the plural of a list's name, which may be given in the singular.
     pub(crate) fn full_name(word: &str) -> &str {
         match What::from_str(word, false) {
             Ok(What::Apps) => "apps",

@@ -1,24 +1,27 @@
-//! What goes wrong, told to the user, and how the process ends.
+//! Errors for the user, and exit codes.
 
 use std::error::Error;
 use std::fmt::Display;
 use std::process::ExitCode;
 
-use taffrail_cluster::one_line;
+use taffrail_cluster::add_causes;
+pub(crate) use taffrail_cluster::chain;
+
+use taffrail_observe::{ErrorLevel, ObserveError};
 
 use crate::output::{Phrase, printable};
 use crate::phrase;
 
-/// How a command ended. The greater of two wins, in the order: usage, incomplete, no, yes.
+/// The result of a command. The greatest value wins, in the order: usage, incomplete, no, yes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
-    /// Answered; where a question was asked, the answer is yes.
+    /// The command answered; if it asked a question, the answer is yes.
     Yes,
     /// The answer is no.
     No,
-    /// Something that was asked for could not be read.
+    /// Some requested data could not be read.
     Incomplete,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage,
 }
 
@@ -33,7 +36,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Something that failed: what, on what, why, and what to do about it.
+/// An error or warning for the user: what failed, on what, why, and what to do about it.
 #[derive(Debug)]
 pub(crate) struct Complaint {
     pub(crate) exit: Exit,
@@ -42,17 +45,17 @@ pub(crate) struct Complaint {
 }
 
 impl Complaint {
-    /// Something that was asked for and could not be read.
+    /// Creates an error about data that could not be read.
     pub(crate) fn unreadable(what: impl Display) -> Complaint {
         Complaint { exit: Exit::Incomplete, what: what.to_string(), hint: None }
     }
 
-    /// A command line that makes no sense.
+    /// Creates an error about an invalid command line.
     pub(crate) fn usage(what: impl Display) -> Complaint {
         Complaint { exit: Exit::Usage, what: what.to_string(), hint: None }
     }
 
-    /// Worth telling, but everything was read.
+    /// Turns the error into a warning: all data was read.
     pub(crate) fn harmless(self) -> Complaint {
         Complaint { exit: Exit::Yes, ..self }
     }
@@ -65,18 +68,18 @@ impl Complaint {
         Complaint { hint: hint.or(self.hint), ..self }
     }
 
-    /// Adds `error` and everything that caused it.
+    /// Appends `error` and its causes.
     pub(crate) fn because(mut self, error: &dyn Error) -> Complaint {
         add_causes(&mut self.what, Some(error));
         self
     }
 
-    /// Tells it on stderr.
+    /// Prints it to stderr.
     pub(crate) fn print(&self) {
         crate::output::answer::tell(self.text());
     }
 
-    /// As it is told.
+    /// Returns the text that [`Complaint::print`] prints.
     pub(crate) fn text(&self) -> Phrase {
         let (word, colour) = match self.exit {
             Exit::Yes => ("warning", anstyle::AnsiColor::Yellow),
@@ -94,36 +97,9 @@ fn hinted(hint: &str) -> Phrase {
     phrase!("{} hint{:#}: {}\n", style, style, printable(hint))
 }
 
-/// Tells on stderr what may be done next, where the answer says itself what is wrong.
+/// Prints a hint to stderr, for an answer that already states the problem.
 pub(crate) fn advise(hint: &str) {
     crate::output::answer::tell(hinted(hint));
-}
-
-/// An error and what caused it, in one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    add_causes(&mut text, error.source());
-    text
-}
-
-/// The most characters of one cause: some of them hold what the other side of a connection likes to say.
-const LONGEST_CAUSE: usize = 400;
-
-fn add_causes(text: &mut String, mut cause: Option<&dyn Error>) {
-    let mut whole = text.clone();
-    while let Some(error) = cause {
-        let own = error.to_string();
-        // Some errors repeat their cause in their own text.
-        if !whole.ends_with(&own) {
-            text.push_str(": ");
-            match own.len() > LONGEST_CAUSE {
-                true => text.push_str(&one_line(&own, LONGEST_CAUSE)),
-                false => text.push_str(&own),
-            }
-            whole.push_str(&own);
-        }
-        cause = error.source();
-    }
 }
 
 impl Display for Complaint {
@@ -132,7 +108,24 @@ impl Display for Complaint {
     }
 }
 
-/// The end of the reader of our output is the end of the work, not a failure.
+impl From<&ObserveError> for Complaint {
+    fn from(error: &ObserveError) -> Complaint {
+        let exit = match error.level() {
+            ErrorLevel::Warning => Exit::Yes,
+            ErrorLevel::Unreadable => Exit::Incomplete,
+            ErrorLevel::Usage => Exit::Usage,
+        };
+        Complaint { exit, what: chain(error), hint: error.hint() }
+    }
+}
+
+impl From<ObserveError> for Complaint {
+    fn from(error: ObserveError) -> Complaint {
+        Complaint::from(&error)
+    }
+}
+
+/// Converts the result of writing the answer. A closed stdout ends the work without an error.
 pub(crate) fn written(result: std::io::Result<()>) -> Result<(), Complaint> {
     match result {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

@@ -1,6 +1,6 @@
-//! The parts of `docs/` that are written from the definitions, so that they cannot say something else.
+//! Tests that the generated parts of `docs/` match the definitions.
 //!
-//! `cargo xtask docs` writes them; without it these tests say whether they are up to date.
+//! `cargo xtask docs` writes them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,15 +12,15 @@ use clap::{Arg, Command, CommandFactory};
 use crate::cli::Cli;
 use crate::{config, reasons};
 
-/// Whether the files are to be written.
+/// Environment variable: if set, the tests write the files.
 const VARIABLE: &str = "WRITE_DOCS";
 
-/// How to bring them up to date.
+/// The command that updates the files.
 const HOW: &str = "cargo xtask docs";
 
-/// Compares the files below `docs/` with what they should be, or writes them.
+/// Compares the files below `docs/` with their expected text, or writes them.
 ///
-/// Files in `folder` that are not among them have no command any more.
+/// Man pages in `folder` that are not in `files` belong to no command and are removed.
 fn check(folder: &str, files: &BTreeMap<String, String>) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let is_writing = std::env::var_os(VARIABLE).is_some();
@@ -52,7 +52,7 @@ fn root() -> Command {
     root
 }
 
-/// The command and all below it, but those that explain the others.
+/// Returns a command and all commands below it, except `help`.
 fn all(command: &Command) -> Vec<&Command> {
     let below = command.get_subcommands().filter(|it| it.get_name() != "help" && !it.is_hide_set());
     std::iter::once(command).chain(below.flat_map(all)).collect()
@@ -131,7 +131,7 @@ fn reference(command: &Command, text: &mut String) {
     }
 }
 
-/// How an argument is written.
+/// Returns the syntax of an argument.
 fn words(argument: &Arg) -> String {
     let names = argument.get_value_names().unwrap_or_default();
     let value = names.iter().map(|name| format!("<{name}>")).collect::<Vec<_>>().join(" ");

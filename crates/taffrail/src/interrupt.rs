@@ -1,4 +1,4 @@
-//! Ctrl-C: the terminal is left as it was found.
+//! Signal handling: the terminal is restored on Ctrl-C.
 
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -10,13 +10,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::commands::dump;
 use crate::output::{answer, progress, screen};
 
-/// What a shell says of a program that was interrupted: this and the number of the signal.
+/// Base of the exit code after a signal, as shells report it: the number of the signal is added.
 const INTERRUPTED: i32 = 128;
 
-/// From now on, an interrupt takes the line of progress, colours and parts of dumps back before the process ends, and ends the exec plugins
-/// that are running: those are in process groups of their own, which no signal to ours reaches.
+/// Starts a thread that handles interrupts: it removes the progress line, colours and partial dumps, and ends the
+/// running exec plugins. Those are in process groups of their own, which no signal to this process reaches.
 pub(crate) fn watch() {
-    // Without the thread, an interrupt ends the process less cleanly.
+    // Without the thread an interrupt ends the process without cleaning up.
     let _ = std::thread::Builder::new().spawn(|| {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return };
         runtime.block_on(async {
@@ -26,7 +26,7 @@ pub(crate) fn watch() {
             loop {
                 tokio::select! {
                     _ = interrupt.recv() => {
-                        // It is the pager's reader who is heard there; the pager ends, and then this process.
+                        // While a pager runs, the interrupt is for its reader; the pager ends, and then this process.
                         if !answer::is_paging() {
                             end(SignalKind::interrupt());
                         }
@@ -45,7 +45,7 @@ fn end(by: SignalKind) {
     let _abandoned = dump::abandon();
     progress::clear();
     screen::restore();
-    // It may have come in the middle of a coloured word, and whoever writes that holds the lock of stdout.
+    // The signal may arrive in the middle of a coloured word, while its writer holds the lock of stdout.
     if std::io::stdout().is_terminal()
         && let Ok(terminal) = std::io::stdout().as_fd().try_clone_to_owned()
     {

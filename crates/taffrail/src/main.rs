@@ -1,4 +1,4 @@
-//! The Taffrail command line: what runs in your clusters, and why not where it does not.
+//! The `taffrail` command-line program.
 
 mod cel;
 mod cli;
@@ -8,12 +8,12 @@ mod completion;
 mod config;
 #[cfg(test)]
 mod docs;
-mod input;
 mod interrupt;
 mod output;
 mod program;
 mod reasons;
 mod rule_source;
+mod runtime;
 mod source;
 
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ use crate::complaint::{Complaint, Exit};
 use crate::config::Config;
 use crate::output::answer;
 
-/// Views of thousands of objects are made of small strings: with the allocator of glibc they take half as long again.
+/// Views of thousands of objects consist of small strings, and take half as long again with glibc's allocator.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -44,21 +44,22 @@ fn main() -> ExitCode {
         complaint.exit
     });
     answer::finish();
-    // What was not waited for would outlive us.
+    // Exec plugins still running would outlive the process.
     taffrail_cluster::Plugins::process().end();
     exit.into()
 }
 
-/// What a fleet of thousands of clusters needs; some programs that are started from here look at each file that may be open.
-const MANY_FILES: u64 = 65_536;
+/// The open-file limit for a fleet of thousands of clusters. Not higher: some child programs examine every descriptor
+/// that may be open.
+const MAX_OPEN_FILES: u64 = 65_536;
 
-/// Lets this process open many files, as far as the system lets it: a fleet takes a connection for each cluster, and the
-/// usual limit of 1,024 is there for programs that use `select`.
+/// Raises the soft limit of open files towards [`MAX_OPEN_FILES`]. A fleet takes a connection for each cluster, and the
+/// usual limit of 1,024 exists for programs that use `select`.
 fn open_many_files() {
     let limit = getrlimit(Resource::Nofile);
-    let most = limit.maximum.map_or(MANY_FILES, |maximum| maximum.min(MANY_FILES));
+    let most = limit.maximum.map_or(MAX_OPEN_FILES, |maximum| maximum.min(MAX_OPEN_FILES));
     if limit.current.is_some_and(|current| current < most) {
-        // Where it is refused the old limit holds.
+        // If this fails the old limit holds.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(most), ..limit });
     }
 }
@@ -67,7 +68,7 @@ fn run() -> Result<Exit, Complaint> {
     open_many_files();
     let (cli, config) = read()?;
     output::colour(cli.color);
-    // The demo ends by an interrupt, and has more to take back than others.
+    // The demo handles interrupts itself, since it has more to clean up.
     #[cfg(feature = "demo")]
     let is_demo = matches!(cli.command, Command::Demo(_));
     #[cfg(not(feature = "demo"))]
@@ -107,13 +108,13 @@ fn run() -> Result<Exit, Complaint> {
     }
 }
 
-/// Reads the command line, with what is set elsewhere as the defaults of its flags.
+/// Parses the command line twice: the second time with the settings as defaults of the flags.
 fn read() -> Result<(Cli, Config), Complaint> {
     let root = program::command();
-    // Which settings concern it is known when it has been read once.
+    // The first parse tells which settings concern the command.
     let matches = root.clone().get_matches();
     let file = matches.get_one::<PathBuf>("config");
-    // A script that sets completion up does not depend on what people set.
+    // A script that sets up completion must not depend on settings.
     let config = match matches.subcommand_name() {
         Some("completion") => Config::default(),
         _ => Config::load(
@@ -131,18 +132,18 @@ fn read() -> Result<(Cli, Config), Complaint> {
         None => ("", None),
     };
     let matches = config.apply(root, command, word).get_matches();
-    // What it cannot be read for, clap has said already.
+    // Clap has already reported any other error.
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     settle(&mut cli, &matches, &config)?;
     Ok((cli, config))
 }
 
-/// What a default cannot know by itself.
+/// Resolves fleets and trust settings, which clap's defaults cannot express.
 fn settle(cli: &mut Cli, matches: &ArgMatches, config: &Config) -> Result<(), Complaint> {
     if let Command::Get(arguments) = &mut cli.command {
         let inner = matches.subcommand_matches("get");
         let set = inner.and_then(|inner| inner.value_source("columns"));
-        // Columns that are set once for tables are not asked of other forms.
+        // Columns set for tables do not apply to other output forms.
         if set == Some(ValueSource::DefaultValue)
             && !matches!(arguments.output, ListOutput::Table | ListOutput::Wide)
         {

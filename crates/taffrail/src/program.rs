@@ -1,4 +1,4 @@
-//! Under which name the program was called.
+//! The name under which the program was called.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory};
 
 use crate::cli::Cli;
 
-/// What people type: `taffrail`, or `kubectl taffrail` where kubectl called it as its plugin.
+/// Returns the name that the user types: `taffrail`, or `kubectl taffrail` if kubectl called it as a plugin.
 pub(crate) fn name() -> &'static str {
     let called = std::env::args_os().next();
     let stem = called.as_deref().and_then(|called| Path::new(called).file_stem());
@@ -16,7 +16,7 @@ pub(crate) fn name() -> &'static str {
     }
 }
 
-/// A command as people type it here, written with `taffrail`.
+/// Replaces `taffrail` at the start of a command by [`name`].
 pub(crate) fn typed(command: &str) -> String {
     match command.strip_prefix("taffrail ") {
         Some(rest) => format!("{} {rest}", name()),
@@ -24,7 +24,7 @@ pub(crate) fn typed(command: &str) -> String {
     }
 }
 
-/// The command line, whose help says what people type.
+/// Returns the clap command with [`name`] in its help.
 pub(crate) fn command() -> Command {
     named(Cli::command(), name())
 }
@@ -36,7 +36,7 @@ fn named(command: Command, name: &str) -> Command {
     rewritten(command.bin_name(name), name)
 }
 
-/// The examples, with the name that people type.
+/// Replaces the name in the examples.
 fn rewritten(command: Command, name: &str) -> Command {
     let examples = command.get_after_help().map(ToString::to_string);
     let mut command = command;

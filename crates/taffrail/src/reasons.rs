@@ -1,8 +1,8 @@
-//! The one table of why something could not be read, and what to do about it.
+//! The table of reasons for which data could not be read, with hints.
 
 use taffrail_cluster::Reason;
 
-/// Reasons that no server gives.
+/// Reasons that only Taffrail gives, not a server.
 const OWN: [(&str, &str, &str); 9] = [
     (
         "DiscoveryFailed",
@@ -43,13 +43,13 @@ const OWN: [(&str, &str, &str); 9] = [
     ),
 ];
 
-/// What a person may do about it.
+/// Returns the hint for a reason.
 pub(crate) fn hint(reason: &str) -> Option<&'static str> {
     let of_clusters = Reason::ALL.iter().find(|known| known.as_str() == reason).map(|known| known.hint());
     of_clusters.or_else(|| OWN.iter().find(|(word, ..)| *word == reason).map(|(.., hint)| *hint))
 }
 
-/// All of them with what they mean and the hint, in the order of their words.
+/// Returns all reasons with their meaning and hint, sorted by reason.
 #[cfg(test)]
 pub(crate) fn table() -> Vec<(&'static str, &'static str, &'static str)> {
     let meaning = |reason: Reason| match reason {

@@ -18,7 +18,8 @@ use taffrail_status::{ActiveRules, Fork, Kstatus, Trust};
 
 use crate::cel::Interpreter;
 use crate::complaint::chain;
-use crate::input::{self, Chunk, Shape};
+use taffrail_observe::FleetRules;
+use taffrail_observe::input::{self, Chunk, InputShape};
 
 /// The rules that decide: Taffrail's, kstatus', or those of a folder before Taffrail's.
 #[derive(Debug, Clone, Default)]
@@ -108,6 +109,12 @@ impl RulesWithOptions {
     }
 }
 
+impl FleetRules for RulesWithOptions {
+    fn active(&self) -> ActiveRules<'_> {
+        RulesWithOptions::active(self)
+    }
+}
+
 /// Returns the time that the objects of a cluster may be judged: as long as it may take to answer, by this option.
 fn patience(option: &str, timeout: Duration) -> Patience {
     let began = Instant::now();
@@ -160,7 +167,7 @@ fn scripts(path: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
     let (sources, _) = input::sources(&[path.to_owned()], false);
     let (mut scripts, interpreter) = (Vec::new(), Interpreter::default());
     for source in sources {
-        let input::Source::File(path) = source else { continue };
+        let input::InputSource::File(path) = source else { continue };
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         // Of Argo CD's layout: objects there are cases.
         let is_case = CASES.contains(&name) || path.components().any(|part| part.as_os_str() == "testdata");
@@ -169,7 +176,7 @@ fn scripts(path: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
         }
         let text = fs::read(&path).map_err(|error| FolderError::Unreadable { path: path.clone(), error })?;
         let source = path.display().to_string().as_str().into();
-        let chunk = Chunk { source, line: 1, shape: Shape::Yaml, text };
+        let chunk = Chunk { source, line: 1, shape: InputShape::Yaml, text };
         let mut fault = None;
         input::each(&chunk, &mut Parser::new(), |parsed| {
             let read = parsed.object.map_err(|fault| format!("line {}: {fault}", parsed.line));

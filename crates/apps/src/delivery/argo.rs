@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, Projection};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Observed, Presence, Trust, cut};
 
 use super::{
@@ -17,6 +17,7 @@ use crate::identity::{AppKey, Delivery};
 use crate::names;
 use crate::objects::Objects;
 use crate::problem::{self, Axis, Problem, ProblemSeverity, UNTRIED};
+use crate::rows::elapsed;
 use crate::sync::{ObjectSync, Source, Sync, SyncState, shorten};
 use crate::teachers::{self, INSTALLED, Standing, argo_standing};
 
@@ -25,14 +26,14 @@ pub(crate) const GROUP: &str = "argoproj.io";
 /// The name that Argo CD gives to the cluster that it runs in, unless a Secret gives it another one.
 const IN_CLUSTER_NAME: &str = "in-cluster";
 
-/// The annotation that tells Argo CD to leave an Application alone.
+/// The annotation that makes Argo CD skip an Application.
 pub(crate) const SKIP: &str = "argocd.argoproj.io/skip-reconcile";
 
 /// The annotation that keeps the policy of an Application that was suspended where Argo CD does not know
 /// `spec.syncPolicy.automated.enabled`.
 pub(crate) const SUSPENDED: &str = "taffrail.dev/suspended-automated";
 
-/// Whether Argo CD would sync an Application by itself, and was told not to. It goes on comparing.
+/// Returns true if automated sync is set up but was switched off. Argo CD still compares such an Application.
 fn is_held(object: &Object<'_>) -> bool {
     match object.at(&["spec", "syncPolicy", "automated"]).filter(|policy| !policy.is_null()) {
         Some(policy) => policy.get("enabled").and_then(Value::as_bool) == Some(false),
@@ -40,19 +41,22 @@ fn is_held(object: &Object<'_>) -> bool {
     }
 }
 
-/// Whether Argo CD was told to leave an Application alone, or not to sync it by itself.
+/// Returns true if Argo CD was told to skip an Application, or not to sync it automatically.
 pub(crate) fn is_kept_off(object: &Object<'_>) -> bool {
     object.text(&["metadata", "annotations", SKIP]) == "true" || is_held(object)
 }
 
-/// How many namespaces of controllers the Applications of one namespace may name: each tenant has as many, whatever others write.
+/// The maximum number of controller namespaces that the Applications of one namespace may name: the limit is
+/// per tenant, so none uses up that of others.
 const CONTROLLERS: usize = 2;
 
-/// How many namespaces of controllers are looked at in a cluster, those first that are named from the most namespaces.
+/// The maximum number of controller namespaces that are read in a cluster; those named from the most
+/// namespaces come first.
 const ALL_CONTROLLERS: usize = 200;
 
-/// The other namespace in which the controller of an Application runs, by what the Application says: anybody who may write it can
-/// write that.
+/// Returns the namespace of the controller that an Application names in its status, if it is another one.
+///
+/// Any author who may write the Application can write that field.
 pub(crate) fn controller(object: &Object<'_>) -> Option<String> {
     let controller = object.text(&["status", "controllerNamespace"]);
     let is_label = (1..=63).contains(&controller.len())
@@ -60,19 +64,23 @@ pub(crate) fn controller(object: &Object<'_>) -> Option<String> {
     (is_label && controller != object.namespace()).then(|| controller.into_owned())
 }
 
-/// The namespaces of a cluster in which Argo CD itself runs: an Application there is named by its bare name in marks, which anyone
-/// can give to an Application elsewhere.
+/// The namespaces of a cluster in which Argo CD itself runs.
+///
+/// An Application there is named by its bare name in marks, which any author can give to an Application
+/// elsewhere.
 pub(crate) struct Homes {
-    /// Each with the label by which it tracks objects that carry no tracking id.
+    /// The namespaces, each with the label by which its Argo CD tracks objects without a tracking id.
     namespaces: BTreeMap<String, String>,
-    /// Those with Applications.
+    /// The namespaces with Applications.
     all: teachers::Namespaces,
-    /// Whether the people of all clusters are trusted by the user as those of this one.
+    /// True if the user trusts the authors in this cluster with objects of all clusters.
     is_trusted: bool,
 }
 
 impl Homes {
-    /// Finds those that are known, or else the one of the installer: people of the cluster make that, and tenants do not.
+    /// Finds the namespaces of the known Argo CDs, or takes that of the installer if none is known.
+    ///
+    /// Only the cluster's administrators create that one, not its tenants.
     pub(crate) fn of(fleet: &Fleet<'_>, home: usize, trust: &Trust) -> Homes {
         let objects = fleet.objects(home);
         let all = teachers::Namespaces::of(objects, trust);
@@ -99,7 +107,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut
     let mut controllers: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
     for observed in objects.of_kind(GROUP, "Application", None) {
         if let Some(controller) = controller(&observed.object) {
-            let named = controllers.entry(observed.key.namespace.clone()).or_default();
+            let named = controllers.entry(observed.key.namespace.to_owned()).or_default();
             *named.entry(controller).or_default() += 1;
         }
         let app = application(fleet, home, &observed, homes, found);
@@ -109,7 +117,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut
         let map = |name| ObjectKey::new("", "ConfigMap", &*namespace, name);
         maps.extend([teachers::SETTINGS, teachers::PARAMETERS].map(map));
     }
-    // That a list told of its metadata says nothing of what is set.
+    // A list of metadata does not show the settings.
     let is_unread = |key: &ObjectKey| match objects.get(key.as_ref()) {
         Presence::Present(observed) => observed.projection != Projection::Full,
         Presence::Absent => false,
@@ -118,7 +126,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut
     found.lacking.extend(maps.into_iter().filter(is_unread).map(|key| (home, key)));
 }
 
-/// The namespaces of controllers to look at, of those that the Applications of each namespace name so many times.
+/// Chooses the controller namespaces to read, from how often the Applications of each namespace name them.
 fn looked_at(named: BTreeMap<String, BTreeMap<String, usize>>) -> Vec<String> {
     let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
     for controllers in named.into_values() {
@@ -149,7 +157,7 @@ fn application(
         }
         _ => text(object.root(), &["status", "operationState", "message"]).unwrap_or_default(),
     };
-    // What a hook made comes and goes; what waits for pruning is still there.
+    // Objects of hooks come and go; objects that wait for pruning still exist.
     let managed =
         |(_, resource): &(usize, Value<'_>)| resource.get("hook").and_then(Value::as_bool) != Some(true);
     let destination = place(fleet, home, object, homes, found);
@@ -163,10 +171,10 @@ fn application(
         home,
         destination,
         delivery: Delivery::ArgoApplication,
-        namespace: key.namespace.clone(),
-        name: key.name.clone(),
-        key: AppKey::of(Delivery::ArgoApplication, &key.namespace, &key.name, Some(object)),
-        declaring: Some(key.clone()),
+        namespace: key.namespace.to_owned(),
+        name: key.name.to_owned(),
+        key: AppKey::of(Delivery::ArgoApplication, key.namespace, key.name, Some(object)),
+        declaring: Some(key.to_owned()),
         unseen: object.at(&["status"]).is_none_or(is_blank),
         objects: declared_objects(resources.filter(managed), home, key, found).into(),
         unreadable: None,
@@ -180,16 +188,18 @@ fn application(
     }
 }
 
-/// Who claims what an Application manages. Outside of the namespace of Argo CD its marks say in which namespace it is; the
-/// label by which it tracks is told by settings beside Argo CD.
-fn claimant(home: usize, key: &ObjectKey, object: &Object<'_>, homes: &Homes) -> Claimant {
-    let beside = homes.namespaces.get(&key.namespace).filter(|_| controller(object).is_none());
+/// Returns the claimant for the objects that an Application manages.
+///
+/// Outside of Argo CD's namespace its marks include the namespace of the Application; the tracking label is
+/// that of the Argo CD beside it.
+fn claimant(home: usize, key: ObjectKeyRef<'_>, object: &Object<'_>, homes: &Homes) -> Claimant {
+    let beside = homes.namespaces.get(key.namespace).filter(|_| controller(object).is_none());
     let label = beside.map_or(INSTANCE_LABEL, String::as_str);
-    let marks = Mark::of_application(&key.namespace, &key.name, beside.is_none(), label);
-    Claimant::in_namespace(home, &key.namespace, marks)
+    let marks = Mark::of_application(key.namespace, key.name, beside.is_none(), label);
+    Claimant::in_namespace(home, key.namespace, marks)
 }
 
-/// The label by which the Argo CD in a namespace tracks objects without a tracking id.
+/// Returns the label by which the Argo CD in a namespace tracks objects without a tracking id.
 fn instance_label(objects: &dyn Objects, namespace: &str) -> String {
     let settings = ObjectKey::new("", "ConfigMap", namespace, teachers::SETTINGS);
     let told = match objects.get(settings.as_ref()) {
@@ -202,11 +212,13 @@ fn instance_label(objects: &dyn Objects, namespace: &str) -> String {
     told.unwrap_or_else(|| INSTANCE_LABEL.to_owned())
 }
 
-/// The Applications of the Argo CD in the namespace `argo` that an object says it is of: the namespace of each, and its name
-/// unless a label holds only the start of it. They are to be looked at before [`argo_delivers`] can say anything.
+/// Returns the Applications of the Argo CD in the namespace `argo` that an object's marks name.
+///
+/// Each is the namespace and the name, which is `None` if a label holds only the start of it. They must be
+/// read before [`argo_delivers`] can answer.
 pub fn argo_names(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> Vec<(String, Option<String>)> {
     let label = instance_label(objects, argo);
-    let marks = Mark::all(&ObjectKey::of(object), object, &[&label]);
+    let marks = Mark::all(ObjectKey::of(object).as_ref(), object, &[&label]);
     let named = marks
         .iter()
         .filter_map(Mark::application)
@@ -218,18 +230,19 @@ pub fn argo_names(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> Vec
     named.filter(can_be).collect()
 }
 
-/// Returns true where the Argo CD in the namespace `argo` delivers an object into its own cluster: an Application that it serves
-/// lists the object, and the object carries the mark of that Application.
+/// Returns true if the Argo CD in the namespace `argo` delivers an object into its own cluster.
+///
+/// That needs an Application that it serves and that lists the object, and its mark on the object.
 pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> bool {
     let key = ObjectKey::of(object);
     let label = instance_label(objects, argo);
-    let marks = Mark::all(&key, object, &[&label]);
+    let marks = Mark::all(key.as_ref(), object, &[&label]);
     let fleet = Fleet::new(&[objects]);
     let mut found = Declarations::default();
     let namespaces = BTreeMap::from([(argo.to_owned(), label.clone())]);
     let homes = Homes { namespaces, all: teachers::Namespaces::default(), is_trusted: false };
     objects.of_kind(GROUP, "Application", None).any(|observed| {
-        let ObjectKey { namespace, name, .. } = observed.key;
+        let ObjectKeyRef { namespace, name, .. } = observed.key;
         let application = &observed.object;
         let is_elsewhere = namespace != argo;
         let own = Mark::of_application(namespace, name, is_elsewhere, &label);
@@ -241,7 +254,7 @@ pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> 
     })
 }
 
-/// Returns true where an Application says that it manages an object.
+/// Returns true if the status of an Application lists an object.
 fn lists(application: &Object<'_>, key: &ObjectKey) -> bool {
     let mut resources = application.at(&["status", "resources"]).and_then(Value::items).into_iter().flatten();
     resources.any(|resource| {
@@ -256,10 +269,10 @@ fn lists(application: &Object<'_>, key: &ObjectKey) -> bool {
     })
 }
 
-/// How many hooks of an operation are known.
+/// The maximum number of hooks of an operation that are read.
 const MOST_HOOKS: usize = 200;
 
-/// The hooks that the last operation of an Application lists.
+/// Returns the hooks that the last operation of an Application lists.
 fn hooks(object: &Object<'_>) -> Vec<ObjectKey> {
     let results = object.at(&["status", "operationState", "syncResult", "resources"]);
     let listed = results.and_then(Value::items).into_iter().flatten();
@@ -287,7 +300,7 @@ fn place(
         Some(name) if name == IN_CLUSTER_NAME => Destination::Cluster(home),
         Some(name) => {
             let (controller, own) = (controller(object), object.namespace());
-            // One that names its controller is served by that alone.
+            // An Application that names its controller is served by that alone.
             let places: Vec<&str> = match &controller {
                 Some(controller) => vec![controller],
                 None => [&*own].into_iter().chain(homes.namespaces.keys().map(String::as_str)).collect(),
@@ -297,7 +310,7 @@ fn place(
     }
 }
 
-/// One revision, or several joined by commas, of a part of an Application.
+/// Returns the revision in a part of an Application, or several joined by commas.
 fn revisions(value: Option<Value<'_>>) -> Option<String> {
     let value = value?;
     let several = value.get("revisions").and_then(Value::items).into_iter().flatten();
@@ -305,7 +318,7 @@ fn revisions(value: Option<Value<'_>>) -> Option<String> {
     if several.is_empty() { text(value, &["revision"]) } else { Some(several.join(",")) }
 }
 
-/// What makes objects of the sources of an Application, each once.
+/// Returns the types of the sources of an Application (`Helm`, `Kustomize`, …), joined by commas.
 pub(crate) fn source_types(object: &Object<'_>) -> Option<String> {
     if let Some(only) = text(object.root(), &["status", "sourceType"]) {
         return Some(only);
@@ -316,12 +329,12 @@ pub(crate) fn source_types(object: &Object<'_>) -> Option<String> {
     (!types.is_empty()).then(|| types.join(","))
 }
 
-/// What is wrong with the source of an Application, if anything is: what cannot be fetched cannot be compared.
+/// Returns the error of an Application's source, if there is one: without it Argo CD cannot compare.
 pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
     condition(object, &["ComparisonError", "InvalidSpecError"])
 }
 
-/// Where the app stands, and what Argo CD says of it when that is Failed or Unknown.
+/// Returns the sync state, and Argo CD's message for it if it is Failed or Unknown.
 fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
     let compared = object.at(&["status", "sync"]);
     let operation = object.at(&["status", "operationState"]);
@@ -355,7 +368,7 @@ fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
     (Sync { state, desired, attempted, applied, last_success }, trouble)
 }
 
-/// The revisions that an Application was synced to, and the one that is being tried or failed.
+/// Returns the revisions that an Application was synced to, and the one that is being tried or failed.
 pub(crate) fn applied(object: &Object<'_>) -> Vec<Applied> {
     let begun = |entry: Value<'_>| {
         time(entry.get("deployStartedAt"))
@@ -375,10 +388,11 @@ pub(crate) fn applied(object: &Object<'_>) -> Vec<Applied> {
     one_after_another(past)
 }
 
-/// The conditions by which Argo CD says that it cannot compare, so that the sync is not known.
+/// The conditions that mean that Argo CD cannot compare, so that the sync state is not known.
 const INCOMPARABLE: [&str; 3] = ["ComparisonError", "InvalidSpecError", "UnknownError"];
 
-/// The conditions by which Argo CD says that it does not go on: automatic sync has given up, or a deletion failed.
+/// The conditions that mean that Argo CD does not continue: automatic sync has given up, or a deletion
+/// failed.
 const GIVEN_UP: [&str; 2] = ["SyncError", "DeletionError"];
 
 /// Returns the first condition of one of these types; Argo CD has a condition only while it is true.
@@ -392,22 +406,22 @@ fn condition(object: &Object<'_>, types: &[&str]) -> Option<String> {
     complaint(object, types).map(|condition| text(condition, &["message"]).unwrap_or_default())
 }
 
-/// Returns since when Argo CD cannot compare an Application: its last operation tells of something else.
+/// Returns the time since when Argo CD cannot compare an Application; its last operation does not show it.
 pub(crate) fn incomparable_since(object: &Object<'_>) -> Option<Timestamp> {
     time(complaint(object, &INCOMPARABLE)?.get("lastTransitionTime"))
 }
 
-/// The first source that delivers something: one that is only referred to, for values, does not.
+/// Returns the first source that delivers objects, unlike one that only provides values.
 fn source(object: &Object<'_>) -> Option<Source> {
     let sources = sources(object);
     let first = sources.iter().position(|source| source.path.is_some()).unwrap_or_default();
     sources.into_iter().nth(first)
 }
 
-/// All sources, in the order in which their revisions are listed.
+/// Returns all sources, in the order in which their revisions are listed.
 pub(crate) fn sources(object: &Object<'_>) -> Vec<Source> {
     if let Some(hydrator) = object.at(&["spec", "sourceHydrator"]) {
-        // What is hydrated is written to a branch of the same repository, and applied from there.
+        // Hydrated manifests are written to a branch of the same repository, and applied from there.
         return vec![Source {
             kind: "git".to_owned(),
             namespace: None,
@@ -436,7 +450,8 @@ pub(crate) fn sources(object: &Object<'_>) -> Vec<Source> {
     }
 }
 
-/// Returns the end, or else the beginning, of the operation that failed; where none did, when Argo CD gave up.
+/// Returns the end, or else the start, of the operation that failed; if none failed, the time when Argo CD
+/// gave up.
 pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
     let given_up = || time(complaint(object, &GIVEN_UP)?.get("lastTransitionTime"));
     let Some(operation) = object.at(&["status", "operationState"]) else { return given_up() };
@@ -451,7 +466,7 @@ pub(super) fn runs(object: &Object<'_>) -> bool {
     phase.is_some_and(|phase| matches!(&*phase, "Running" | "Terminating"))
 }
 
-/// Returns when the operation that runs began, or when the one that waits was asked for.
+/// Returns the start of the running operation, or the time when the waiting one was requested.
 pub(super) fn begun(object: &Object<'_>) -> Option<Timestamp> {
     match runs(object) {
         true => time(object.at(&["status", "operationState", "startedAt"])),
@@ -459,11 +474,11 @@ pub(super) fn begun(object: &Object<'_>) -> Option<Timestamp> {
     }
 }
 
-/// The most objects that are told one by one of an Application.
+/// The maximum number of objects of an Application that are reported one by one.
 const MAX_UNSYNCED: usize = 1000;
 
-/// Returns the objects that Argo CD calls not synced: those that the last operation failed on, with its message, and
-/// those that differ from what is wanted.
+/// Returns the objects that Argo CD reports as not synced: those that the last operation failed on, with its
+/// message, and those that differ from the wanted state.
 pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
     let key = |entry: Value<'_>| {
         let field = |name| text(entry, &[name]);
@@ -502,17 +517,18 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
     found
 }
 
-/// Returns what Argo CD says that makes an Application not well beyond a sync that failed or cannot be known.
+/// Returns the problems of an Application beyond a sync that failed or cannot be known.
 ///
-/// `target` is the cluster of its objects, where that was asked.
+/// `target` is the cluster of its objects, if that was queried.
 pub(crate) fn problems(
     declaring: &Observed<'_>,
     own: &Sync,
     unsynced: &[ObjectSync],
     fleet: &Fleet<'_>,
-    target: Option<usize>,
+    (home, target): (usize, Option<usize>),
     now: Timestamp,
 ) -> Vec<Problem> {
+    let home = fleet.objects(home);
     let object = &declaring.object;
     let is_skipped = own.state == SyncState::Suspended;
     // A suspended Application keeps the problem that it had.
@@ -536,19 +552,22 @@ pub(crate) fn problems(
             found.push(problem.says(trouble.unwrap_or_default()).about(declaring.key));
         }
         SyncState::Syncing if is_skipped => {
-            found.extend(late::problem_of_argo(object, now).map(|problem| problem.about(declaring.key)));
+            found
+                .extend(late::problem_of_argo(home, object, now).map(|problem| problem.about(declaring.key)));
         }
         SyncState::OutOfSync if !is_skipped => {
             let drifted = |synced| fleet.writes.since(unsynced, fleet.objects(target?), target?, synced);
-            found.push(out_of_sync(declaring, &sync, unsynced, drifted, now));
+            found.push(out_of_sync(home, declaring, &sync, unsynced, drifted, now));
         }
         _ => {}
     }
     found
 }
 
-/// Returns the problem of an Application that is OutOfSync: how heavy it is depends on what will sync it.
+/// Returns the problem of an Application that is OutOfSync; its severity depends on whether Argo CD will sync
+/// it automatically.
 fn out_of_sync(
+    home: &dyn Objects,
     declaring: &Observed<'_>,
     sync: &Sync,
     unsynced: &[ObjectSync],
@@ -561,11 +580,11 @@ fn out_of_sync(
     let is_manual = is_manual(object);
     let is_tried = sync.attempted.is_some() && sync.attempted == sync.desired;
     let which = which(unsynced);
-    // Argo CD does not say since when: its last operation was before, its last comparison at least found it so. Only who
-    // wrote the objects since then does.
+    // Argo CD does not record the time: its last operation was before, and its last comparison only found it
+    // so. Only the field managers of the objects show it.
     let drifted = || drifted(failed_at(object)?);
     let compared = object.at(&["status", "reconciledAt"]).map(Some).and_then(time);
-    let is_long = |at: Timestamp| now.duration_since(at) >= UNTRIED;
+    let is_long = |at: Timestamp| elapsed(home, at, UNTRIED, now) >= UNTRIED;
     let (severity, since, says) = if is_manual {
         let since = is_tried.then(drifted).flatten();
         (ProblemSeverity::Notice, since, "automatic sync is off".to_owned())
@@ -586,13 +605,13 @@ fn out_of_sync(
     problem::untried(severity, since).says(format!("OutOfSync{colon}; {says}")).about(declaring.key)
 }
 
-/// Returns true where Argo CD syncs an Application only when it is told to.
+/// Returns true if Argo CD syncs an Application only on request.
 pub(crate) fn is_manual(object: &Object<'_>) -> bool {
     let policy = object.at(&["spec", "syncPolicy", "automated"]).filter(|policy| !policy.is_null());
     policy.is_none_or(|policy| policy.get("enabled").and_then(Value::as_bool) == Some(false))
 }
 
-/// Names the first objects that differ.
+/// Joins the names of the first objects that differ, and counts the others.
 pub(crate) fn which(unsynced: &[ObjectSync]) -> String {
     const NAMED: usize = 3;
     let names = unsynced.iter().take(NAMED).map(|it| format!("{} {}", it.key.kind, it.key.path()));
@@ -603,7 +622,9 @@ pub(crate) fn which(unsynced: &[ObjectSync]) -> String {
     }
 }
 
-/// Returns what Argo CD says of an Application whose objects are well: without objects it alone knows, else it is a doubt.
+/// Returns the problem that Argo CD reports for the health of an Application whose objects are well.
+///
+/// It is an error if the Application lists no objects, otherwise a notice.
 pub(crate) fn unwell(declaring: &Observed<'_>, lists_nothing: bool) -> Option<Problem> {
     let object = &declaring.object;
     let word = health_word(object).filter(|word| matches!(&**word, "Degraded" | "Missing"))?;
@@ -616,7 +637,7 @@ pub(crate) fn unwell(declaring: &Observed<'_>, lists_nothing: bool) -> Option<Pr
     Some(problem.says(format!("Argo CD calls it {word}, {says}")).about(declaring.key))
 }
 
-/// Returns what Argo CD says of the health of an Application.
+/// Returns the health status that Argo CD reports for an Application.
 pub(crate) fn health_word(object: &Object<'_>) -> Option<String> {
     text(object.root(), &["status", "health", "status"]).map(super::short)
 }

@@ -1,4 +1,5 @@
-//! How many objects an app, and all apps of a namespace, may claim: whoever writes a list of them makes work for all who look.
+//! Limits on the objects that an app, and all apps of a namespace, may claim: an author of long lists causes
+//! work for every reader.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,22 +7,25 @@ use taffrail_object::ObjectKey;
 
 use super::{Declaration, Declarations, ObjectKeys};
 
-/// The most objects of one app that are looked at, and of one release of Helm. The fullest known have some hundreds.
+/// The maximum number of objects of one app, or of one Helm release, that are read. The largest known have
+/// some hundreds.
 pub(super) const MOST_OBJECTS: usize = 5_000;
 
-/// The most objects that are looked at of all apps of one namespace.
+/// The maximum number of objects of all apps of one namespace that are read.
 const MOST_IN_NAMESPACE: usize = 100_000;
 
-/// Collects keys, each once; where there are more than [`MOST_OBJECTS`], one more, by which that is seen.
+/// Collects keys, each once; if there are more than [`MOST_OBJECTS`], one more, so that the caller sees the
+/// excess.
 pub(super) fn gather(keys: impl Iterator<Item = ObjectKey>) -> Vec<ObjectKey> {
     let mut seen = HashSet::new();
     keys.filter(|key| seen.insert(key.clone())).take(MOST_OBJECTS + 1).collect()
 }
 
-/// Cuts what the apps from the place `first` on claim beyond the bounds. An app of which anything is cut is unknown and says why;
-/// in a namespace the apps that claim most lose their objects first.
+/// Cuts the claims beyond the limits of all apps from index `first` on.
 ///
-/// What others share is counted for each: it is judged and shown for each.
+/// An app that loses objects becomes unknown and says why; in a namespace the apps with the largest claims
+/// lose their objects first. Objects that apps share count for each of them, because they are judged and
+/// shown for each.
 pub(super) fn bound_claims(found: &mut Declarations, first: usize) {
     let mut namespaces: BTreeMap<(usize, &str), Vec<usize>> = BTreeMap::new();
     let mut cuts: Vec<(usize, ObjectKeys, String)> = Vec::new();
@@ -65,7 +69,7 @@ pub(super) fn bound_claims(found: &mut Declarations, first: usize) {
         let Some(key) = app.declaring.clone() else { continue };
         let (home, message) = (app.home, format!("{} {why}", app.declaring_name()));
         app.unreadable.get_or_insert_with(|| (key.clone(), message.clone()));
-        found.complain(home, &key, "OverLimit", &message);
+        found.complain(home, key.as_ref(), "OverLimit", &message);
     }
 }
 
@@ -132,7 +136,7 @@ mod tests {
         found.apps.iter().filter(|app| app.delivery == delivery).collect()
     }
 
-    /// Checks that all have one list, and that those of which it is cut say so.
+    /// Checks that all apps share one list, and that those whose list was cut say so.
     fn check_shared(apps: &[&Declaration]) {
         let full: Vec<_> = apps.iter().filter(|app| !app.objects.is_empty()).collect();
         assert_eq!(full.len(), MOST_IN_NAMESPACE / LISTED);

@@ -1,19 +1,19 @@
-//! What is wrong with what a namespace declares: whoever may write there can make any number of such things, so only some are
-//! reported one by one.
+//! Errors in the declarations of a namespace. An author there can make any number, so only some are reported
+//! one by one.
 
 use std::collections::BTreeMap;
 
-use taffrail_object::ObjectKey;
+use taffrail_object::{ObjectKey, ObjectKeyRef};
 
 use crate::objects::{Scope, ScopeError};
 
-/// How much is reported of the Helm releases of one namespace.
+/// The maximum number of errors reported for the Helm releases of one namespace.
 const MOST_OF_RELEASES: usize = super::MOST_MALFORMED;
 
-/// How much is reported of all apps that one namespace declares.
+/// The maximum number of errors reported for all apps that one namespace declares.
 const MOST_OF_APPS: usize = 200;
 
-/// The subject of a complaint.
+/// The kind of declaration that an error is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Subject {
     Releases,
@@ -36,27 +36,27 @@ impl Subject {
     }
 }
 
-/// How many complaints there are by cluster, namespace and subject, and one of the objects that they are about.
+/// Number of errors by cluster, namespace and subject, each with one of the objects that they are about.
 #[derive(Debug, Default)]
 pub(crate) struct Complaints(BTreeMap<(usize, String, Subject), (usize, ObjectKey)>);
 
 impl Complaints {
-    /// Counts complaints about an object. Returns how many of them are to be reported.
+    /// Counts `number` errors about an object. Returns how many of them may be reported.
     pub(super) fn admit(
         &mut self,
         cluster: usize,
-        key: &ObjectKey,
+        key: ObjectKeyRef<'_>,
         subject: Subject,
         number: usize,
     ) -> usize {
-        let place = (cluster, key.namespace.clone(), subject);
-        let (count, _) = self.0.entry(place).or_insert_with(|| (0, key.clone()));
+        let place = (cluster, key.namespace.to_owned(), subject);
+        let (count, _) = self.0.entry(place).or_insert_with(|| (0, key.to_owned()));
         let left = subject.most().saturating_sub(*count);
         *count = count.saturating_add(number);
         left.min(number)
     }
 
-    /// Says how many were not reported.
+    /// Returns an error for each namespace that says how many were not reported, and resets the counts.
     pub(super) fn finish(&mut self) -> Vec<(usize, ScopeError)> {
         let more = |((cluster, namespace, subject), (count, key)): (
             (usize, String, Subject),

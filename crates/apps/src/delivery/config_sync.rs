@@ -1,15 +1,18 @@
-//! Config Sync: `RootSync` and `RepoSync`. What they manage is in the ResourceGroup of the same name and namespace.
+//! Config Sync: `RootSync` and `RepoSync`. The ResourceGroup of the same name and namespace lists the objects
+//! that they manage.
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::{Observed, Presence};
 
 use super::{Condition, Declaration, Declarations, Destination, is_blank, kpt, text, time};
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
+use crate::objects::Objects;
 use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
+use crate::rows::elapsed;
 use crate::sync::{Source, Sync, SyncState};
 
 const GROUP: &str = "configsync.gke.io";
@@ -25,10 +28,10 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) 
     }
 }
 
-/// Whether a ResourceGroup is the inventory of a RootSync or RepoSync of its cluster.
-pub(super) fn owns(fleet: &Fleet<'_>, home: usize, group: &ObjectKey) -> bool {
+/// Returns true if a ResourceGroup is the inventory of a RootSync or RepoSync of its cluster.
+pub(super) fn owns(fleet: &Fleet<'_>, home: usize, group: ObjectKeyRef<'_>) -> bool {
     KINDS.iter().any(|kind| {
-        let key = ObjectKey::new(GROUP, *kind, &*group.namespace, &*group.name);
+        let key = ObjectKey::new(GROUP, *kind, group.namespace, group.name);
         matches!(fleet.objects(home).get(key.as_ref()), Presence::Present(_))
     })
 }
@@ -40,7 +43,7 @@ fn reconciler(
     found: &mut Declarations,
 ) -> Declaration {
     let (key, object) = (observed.key, &observed.object);
-    let inventory = ObjectKey::new(kpt::GROUP, kpt::KIND, &*key.namespace, &*key.name);
+    let inventory = ObjectKey::new(kpt::GROUP, kpt::KIND, key.namespace, key.name);
     let mut unreadable = None;
     let objects = match fleet.objects(home).get(inventory.as_ref()) {
         Presence::Present(group) => kpt::objects(&group, home, found),
@@ -59,10 +62,10 @@ fn reconciler(
         home,
         destination: Destination::Cluster(home),
         delivery: Delivery::ConfigSync,
-        namespace: key.namespace.clone(),
-        name: key.name.clone(),
-        key: AppKey::of(Delivery::ConfigSync, &key.namespace, &key.name, Some(object)),
-        declaring: Some(key.clone()),
+        namespace: key.namespace.to_owned(),
+        name: key.name.to_owned(),
+        key: AppKey::of(Delivery::ConfigSync, key.namespace, key.name, Some(object)),
+        declaring: Some(key.to_owned()),
         unseen: object.at(&["status"]).is_none_or(is_blank),
         objects: objects.into(),
         unreadable,
@@ -74,13 +77,13 @@ fn reconciler(
         via: None,
         claimant: Claimant::in_namespace(
             home,
-            &key.namespace,
-            Mark::of_sync(&key.kind, &key.namespace, &key.name),
+            key.namespace,
+            Mark::of_sync(key.kind, key.namespace, key.name),
         ),
     }
 }
 
-/// What one stage (source, rendering, sync) says.
+/// The status of one stage: source, rendering or sync.
 struct Stage<'a>(Option<Value<'a>>);
 
 impl Stage<'_> {
@@ -88,7 +91,7 @@ impl Stage<'_> {
         text(self.0?, &["commit"])
     }
 
-    /// The message of its first error, if it has errors.
+    /// Returns the message of its first error, if it has errors.
     fn error(&self) -> Option<String> {
         let errors = self.0?.get("errors").and_then(Value::items).into_iter().flatten();
         let first = errors.into_iter().next().map(|error| text(error, &["errorMessage"]).unwrap_or_default());
@@ -98,15 +101,15 @@ impl Stage<'_> {
     }
 }
 
-/// What is wrong with the source of a RootSync or RepoSync, if anything is.
+/// Returns the error of the source of a RootSync or RepoSync, if there is one.
 pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
     Stage(object.at(&["status", "source"])).error()
 }
 
-/// The conditions by which a reconciler says that it does not get on.
+/// The conditions that mean that a reconciler is stuck.
 const STUCK: [&str; 2] = ["Stalled", "ReconcilerFinalizerFailure"];
 
-/// Where the app stands, and what Config Sync says of it when that is Failed.
+/// Returns the sync state, and Config Sync's message for it if it is Failed.
 fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     let stage = |name| Stage(object.at(&["status", name]));
     let (source, rendering, syncing) = (stage("source"), stage("rendering"), stage("sync"));
@@ -114,7 +117,7 @@ fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     let applied = text(object.root(), &["status", "lastSyncedCommit"]);
     let attempted = syncing.commit();
 
-    // Errors of a stage that has not come to the newest commit are of an older one.
+    // Errors of a stage that has not reached the newest commit belong to an older one.
     let is_of_newest = |stage: &&Stage<'_>| stage.commit() == desired;
     let later = [&rendering, &syncing].into_iter().filter(is_of_newest).find_map(|stage| stage.error());
     let error = source.error().or(later).or_else(|| condition_error(object, desired.as_deref()));
@@ -137,7 +140,7 @@ fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     (Sync { state, desired, attempted, applied, last_success }, trouble)
 }
 
-/// Returns the errors that only the condition `Syncing` tells, unless they are of an older commit.
+/// Returns the errors that appear only in the condition `Syncing`, unless they belong to an older commit.
 fn condition_error(object: &Object<'_>, desired: Option<&str>) -> Option<String> {
     let syncing = Condition::find(object, "Syncing")?;
     let stage = Stage(Some(syncing.0));
@@ -147,13 +150,13 @@ fn condition_error(object: &Object<'_>, desired: Option<&str>) -> Option<String>
     Some(if message.is_empty() { error } else { format!("{error}: {message}") })
 }
 
-/// Returns when the condition `Syncing` got to be what it is.
+/// Returns the time of the last transition of the condition `Syncing`.
 pub(super) fn syncing_since(object: &Object<'_>) -> Option<Timestamp> {
     let syncing = Condition::find(object, "Syncing")?;
     syncing.since().or_else(|| time(syncing.0.get("lastUpdateTime")))
 }
 
-/// Returns the time of the stage that failed.
+/// Returns the time at which the failed stage failed.
 pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
     let is_true = |name: &&str| Condition::find(object, name).filter(|condition| condition.is("True"));
     let stalled = STUCK.iter().find_map(is_true);
@@ -167,9 +170,14 @@ pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
 }
 
 /// Returns the problem of a RootSync or RepoSync that has left a newer commit untried for long.
-pub(crate) fn problem(declaring: &Observed<'_>, sync: &Sync, now: Timestamp) -> Option<Problem> {
+pub(crate) fn problem(
+    home: &dyn Objects,
+    declaring: &Observed<'_>,
+    sync: &Sync,
+    now: Timestamp,
+) -> Option<Problem> {
     let fetched = time(declaring.object.at(&["status", "source", "lastUpdate"]))?;
-    let is_late = sync.state == SyncState::OutOfSync && now.duration_since(fetched) >= UNTRIED;
+    let is_late = sync.state == SyncState::OutOfSync && elapsed(home, fetched, UNTRIED, now) >= UNTRIED;
     let message = "the source has a newer commit, and its reconciler has not tried it";
     let problem = problem::untried(ProblemSeverity::Error, Some(fetched));
     is_late.then(|| problem.says(message).about(declaring.key))

@@ -1,7 +1,4 @@
-//! The controllers that deliver apps, and whether they run.
-
-use std::cell::RefCell;
-use std::collections::HashMap;
+//! The controllers that deliver apps, and the detection of stopped ones.
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
@@ -10,15 +7,16 @@ use taffrail_status::Observed;
 
 use super::{Declaration, argo, by, time, written};
 use crate::identity::Delivery;
+use crate::memo::Memo;
 use crate::objects::Objects;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity};
 use crate::sync::SyncState;
 
-/// A controller that delivers apps: its name, the apps that it delivers, and what its absence means.
+/// A controller that delivers apps: its name, the apps that it delivers, and the consequence of its absence.
 pub(crate) struct Controller {
     pub(crate) name: &'static str,
     pub(crate) of: &'static [Delivery],
-    /// What stands still without it, in words.
+    /// The consequence if it does not run, in words.
     pub(crate) means: &'static str,
     /// The axis on which its absence shows.
     axis: Option<Axis>,
@@ -80,46 +78,44 @@ pub(crate) const CONTROLLERS: [Controller; 7] = [
     },
 ];
 
-/// A workload of a controller that does no work.
+/// A workload of a controller that does not run.
 #[derive(Debug, Clone)]
 pub(crate) struct Stopped {
     pub(crate) key: ObjectKey,
     pub(crate) since: Option<Timestamp>,
-    /// In words that follow the name of the controller.
+    /// The reason, in words that follow the name of the controller.
     pub(crate) how: String,
 }
 
 /// A cluster, a controller and a namespace, by their names.
 type Place = (String, &'static str, String);
 
-/// What was found of the workloads of controllers: each is looked at once.
+/// A cache of the controllers' workloads: `None` for one that runs.
 #[derive(Debug, Default)]
-pub(crate) struct Stops(RefCell<HashMap<Place, Vec<Option<Stopped>>>>);
+pub(crate) struct Stops(Memo<Place, Vec<Option<Stopped>>>);
 
 impl Controller {
-    /// Returns the workload of the controller if it does no work.
+    /// Returns the workload of the controller if it is not running.
     ///
-    /// The workload in `preferred` decides, else that in the namespace of the installer. One elsewhere says nothing: anyone may
-    /// give a Deployment the name of a controller.
+    /// The workload in the namespace `preferred` decides, otherwise that in the installer's namespace. A
+    /// workload elsewhere proves nothing: any author can give a Deployment the name of a controller.
     pub(crate) fn stopped(
         &self,
         objects: &dyn Objects,
         preferred: Option<&str>,
         stops: &Stops,
     ) -> Option<Stopped> {
-        // It is asked for each app: looking through all workloads would take as long as there are apps and workloads.
+        // This runs for each app: a search through all workloads would take time in proportion to apps times
+        // workloads.
         let inside = |namespace: &str| -> Vec<Option<Stopped>> {
             let place = (objects.name().to_owned(), self.name, namespace.to_owned());
-            if let Some(known) = stops.0.borrow().get(&place) {
-                return known.clone();
-            }
-            let named =
-                |kind| objects.get(ObjectKey::new("apps", kind, namespace, self.name).as_ref()).present();
-            let named = ["Deployment", "StatefulSet"].into_iter().filter_map(named);
-            let named = named.filter(|it| it.projection == Projection::Full);
-            let found: Vec<_> = named.map(|observed| stopped(objects, &observed)).collect();
-            stops.0.borrow_mut().insert(place, found.clone());
-            found
+            stops.0.get(objects, place, || {
+                let named =
+                    |kind| objects.get(ObjectKey::new("apps", kind, namespace, self.name).as_ref()).present();
+                let named = ["Deployment", "StatefulSet"].into_iter().filter_map(named);
+                let named = named.filter(|it| it.projection == Projection::Full);
+                named.map(|observed| stopped(objects, &observed)).collect()
+            })
         };
         let mut asked = preferred.map(&inside).unwrap_or_default();
         if asked.is_empty() {
@@ -140,7 +136,7 @@ fn stopped(objects: &dyn Objects, observed: &Observed<'_>) -> Option<Stopped> {
     }
     let replicas = ["spec", "replicas"];
     let (since, how) = match wanted {
-        // What is scaled to 0 is available: its condition tells of something else.
+        // A workload scaled to 0 counts as available, so its condition does not show this.
         0 => {
             let since = written(object, &replicas).or_else(|| scaled_at(objects, observed));
             (since, format!("is scaled to 0{}", by(object, &replicas)))
@@ -153,16 +149,16 @@ fn stopped(objects: &dyn Objects, observed: &Observed<'_>) -> Option<Stopped> {
             (since, "has no Pod that is available".to_owned())
         }
     };
-    Some(Stopped { key: observed.key.clone(), since, how })
+    Some(Stopped { key: observed.key.to_owned(), since, how })
 }
 
-/// Returns when a workload was last scaled, by its events.
+/// Returns the time when a workload was last scaled, by its events.
 fn scaled_at(objects: &dyn Objects, workload: &Observed<'_>) -> Option<Timestamp> {
     let events = objects.events(&workload.object).into_iter();
     events.filter(|event| event.reason == "ScalingReplicaSet").filter_map(|event| event.last).max()
 }
 
-/// Returns the problem of an app whose controller is stopped: nothing will sync it, or fetch what it wants.
+/// Returns the problem of an app whose controller is stopped: nothing will sync it, or fetch its source.
 pub(crate) fn problem(
     home: &dyn Objects,
     app: &Declaration,

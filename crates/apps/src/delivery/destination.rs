@@ -1,4 +1,4 @@
-//! Which cluster does a tool deliver to, when it is told by an address or a kubeconfig?
+//! Resolution of the cluster that a tool delivers to, from an address, a kubeconfig or a cluster Secret.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -7,23 +7,23 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Deserialize;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, Projection, yaml};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection, yaml};
 use taffrail_status::Presence;
 
 use super::{Declarations, Destination, text};
 use crate::fleet::Fleet;
 
-/// The largest kubeconfig that is read, in base64. Those of people hold some clusters and their certificates.
+/// The maximum size of a kubeconfig in base64. Ordinary ones hold a few clusters and their certificates.
 const LARGEST: usize = 256 << 10;
 
-/// What a Pod calls the API server of its own cluster.
+/// The addresses by which Pods reach the API server of their own cluster.
 const OWN_SERVERS: [&str; 3] = [
     "https://kubernetes.default.svc",
     "https://kubernetes.default",
     "https://kubernetes.default.svc.cluster.local",
 ];
 
-/// The cluster that answers at `server`, as a tool in the cluster `home` sees it.
+/// Returns the cluster that answers at `server`, as seen from the cluster `home`.
 pub(super) fn at(fleet: &Fleet<'_>, home: usize, server: &str) -> Destination {
     let host = server.trim().trim_end_matches('/');
     if OWN_SERVERS.contains(&host.strip_suffix(":443").unwrap_or(host)) {
@@ -35,15 +35,16 @@ pub(super) fn at(fleet: &Fleet<'_>, home: usize, server: &str) -> Destination {
     }
 }
 
-/// What Secrets and ConfigMaps say of destinations. Each is read once: many small apps may name a large one.
+/// A cache of the destinations in Secrets and ConfigMaps, each parsed once: many small apps may name a large
+/// one.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    /// By Secret and the key in it; nothing where no kubeconfig is there.
+    /// Destinations by Secret and the key in it; `None` where the key holds no kubeconfig.
     kubeconfigs: HashMap<(usize, ObjectKey), HashMap<String, Option<Destination>>>,
     config_maps: HashMap<(usize, ObjectKey), Option<Destination>>,
 }
 
-/// The cluster of a kubeconfig in a Secret, as Flux finds it there.
+/// Returns the cluster of a kubeconfig in a Secret; without `key`, of the one that Flux uses by default.
 pub(super) fn of_kubeconfig(
     fleet: &Fleet<'_>,
     home: usize,
@@ -66,14 +67,14 @@ pub(super) fn of_kubeconfig(
     known.cloned().flatten().unwrap_or_else(unknown)
 }
 
-/// The clusters of all kubeconfigs in a Secret, by their keys.
+/// Returns the clusters of all kubeconfigs in a Secret, by their keys.
 fn kubeconfigs(
     fleet: &Fleet<'_>,
     home: usize,
     found: &mut Declarations,
     secret: &ObjectKey,
 ) -> HashMap<String, Option<Destination>> {
-    let Some(object) = object(fleet, home, found, secret) else { return HashMap::new() };
+    let Some(object) = object(fleet, home, found, secret.as_ref()) else { return HashMap::new() };
     let data = object.at(&["data"]).and_then(Value::members).into_iter().flatten();
     let read = |(key, config): (Cow<'_, str>, Value<'_>)| {
         let config = config.as_str().filter(|config| !config.is_empty())?;
@@ -90,7 +91,7 @@ fn kubeconfigs(
     data.filter_map(read).collect()
 }
 
-/// The cluster whose address a ConfigMap holds, as Flux finds it there.
+/// Returns the cluster whose address a ConfigMap holds in the key that Flux reads.
 pub(super) fn of_config_map(
     fleet: &Fleet<'_>,
     home: usize,
@@ -99,7 +100,7 @@ pub(super) fn of_config_map(
 ) -> Destination {
     let place = (home, config_map.clone());
     if !found.addresses_read.config_maps.contains_key(&place) {
-        let object = object(fleet, home, found, config_map);
+        let object = object(fleet, home, found, config_map.as_ref());
         let server = object.and_then(|object| text(object.root(), &["data", "address"]));
         let cluster = server.map(|server| at(fleet, home, &server));
         found.addresses_read.config_maps.insert(place.clone(), cluster);
@@ -110,10 +111,10 @@ pub(super) fn of_config_map(
     })
 }
 
-/// The cluster that Argo CD knows by a name: a Secret with a label holds name and address.
+/// Returns the cluster that Argo CD knows by a name: a labelled Secret holds name and address.
 ///
-/// Argo CD reads those beside itself alone, so that no tenant tells where the Applications of others lead: only those in
-/// `places` count, the ones in the first of them that has any of that name.
+/// Argo CD reads only the Secrets in its own namespace, so that a tenant cannot redirect the Applications of
+/// others: only those in `places` count, and of these the first namespace that has the name.
 pub(super) fn of_argo_cluster(
     fleet: &Fleet<'_>,
     home: usize,
@@ -140,7 +141,8 @@ pub(super) fn of_argo_cluster(
     Destination::out_of_reach(name)
 }
 
-/// The clusters that an Argo CD in a namespace knows, by name. Of several of one name the first counts.
+/// Returns the clusters that an Argo CD in a namespace knows, by name. Of several with one name the first
+/// counts.
 fn argo_clusters(
     fleet: &Fleet<'_>,
     home: usize,
@@ -171,18 +173,18 @@ fn argo_clusters(
     clusters
 }
 
-/// An object that says where a cluster is; that its body was not read is remembered.
+/// Returns an object that holds an address; if its body was not read, records that it is needed.
 fn object<'a>(
     fleet: &Fleet<'a>,
     home: usize,
     found: &mut Declarations,
-    key: &ObjectKey,
+    key: ObjectKeyRef<'_>,
 ) -> Option<Object<'a>> {
-    match fleet.objects(home).get(key.as_ref()) {
+    match fleet.objects(home).get(key) {
         Presence::Present(observed) if observed.projection == Projection::Full => Some(observed.object),
         Presence::Absent => None,
         Presence::Present(_) | Presence::Unobserved(_) => {
-            found.addresses.insert((home, key.clone()));
+            found.addresses.insert((home, key.to_owned()));
             None
         }
     }
@@ -221,7 +223,7 @@ struct Context {
     cluster: String,
 }
 
-/// The address in a kubeconfig in base64: that of the current context.
+/// Returns the address of the current context in a kubeconfig in base64.
 fn server(config: &str) -> Option<String> {
     let config = BASE64.decode(config.trim()).ok()?;
     let config: Kubeconfig = yaml::read_with_few_aliases(std::str::from_utf8(&config).ok()?).ok()?;

@@ -1,31 +1,31 @@
-//! Drift: objects that are not what was synced, by who wrote them since.
-
-use std::cell::RefCell;
-use std::collections::HashMap;
+//! Drift: the time since which objects differ from the synced state, by their field managers.
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
 use super::{text, time};
+use crate::memo::Memo;
 use crate::objects::Objects;
 use crate::sync::ObjectSync;
 
-/// The most objects of which the time is looked for.
+/// The maximum number of objects for which the time is determined.
 const MANY: usize = 20;
 
-/// The newest two writes of each object that were not Argo CD's, the newest first; by the place of its cluster. Each is looked for
-/// once: many small apps may list one object of which many have written.
+/// A cache of the newest two writes to each object by others than Argo CD, the newest first, by the index of
+/// its cluster.
+///
+/// Many small apps may list one object with many field managers, so these are searched once.
 #[derive(Debug, Default)]
-pub(crate) struct Writes(RefCell<HashMap<usize, HashMap<ObjectKey, Newest>>>);
+pub(crate) struct Writes(Memo<(usize, ObjectKey), Newest>);
 
 type Newest = [Option<Timestamp>; 2];
 
 impl Writes {
-    /// Returns since when objects of a cluster differ from what was synced at `synced`: the earliest of the writes that made them
-    /// differ.
+    /// Returns the time since which objects of a cluster differ from the state synced at `synced`: the
+    /// earliest of the writes that made them differ.
     ///
-    /// Returns nothing unless that is known of each of them.
+    /// Returns `None` unless that is known for each of them.
     pub(super) fn since(
         &self,
         unsynced: &[ObjectSync],
@@ -37,7 +37,7 @@ impl Writes {
             return None;
         }
         let after = |it: &ObjectSync| match self.newest(objects, cluster, &it.key) {
-            // Of several writes one may have changed nothing that is declared.
+            // One of several writes may have changed nothing that is declared.
             [Some(newest), before] if newest > synced => {
                 Some(newest).filter(|_| before.is_none_or(|before| before <= synced))
             }
@@ -47,16 +47,12 @@ impl Writes {
     }
 
     fn newest(&self, objects: &dyn Objects, cluster: usize, key: &ObjectKey) -> Newest {
-        if let Some(known) = self.0.borrow().get(&cluster).and_then(|known| known.get(key)) {
-            return *known;
-        }
-        let newest = objects.get(key.as_ref()).present().map(|it| newest(&it.object)).unwrap_or_default();
-        self.0.borrow_mut().entry(cluster).or_default().insert(key.clone(), newest);
-        newest
+        let found = || objects.get(key.as_ref()).present().map(|it| newest(&it.object)).unwrap_or_default();
+        self.0.get(objects, (cluster, key.clone()), found)
     }
 }
 
-/// Returns the times of the newest two writes of an object that were neither Argo CD's nor of its status.
+/// Returns the times of the newest two writes to an object, apart from those by Argo CD and to its status.
 fn newest(object: &Object<'_>) -> Newest {
     let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items);
     let mut found = Newest::default();

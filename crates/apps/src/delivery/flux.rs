@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, duration};
+use taffrail_object::{Object, ObjectKeyRef, duration};
 use taffrail_status::{ObjectContext, Observed, Rules, Status, Taffrail};
 
 use super::{
@@ -24,6 +24,7 @@ use crate::inventory;
 use crate::names;
 use crate::objects::Objects;
 use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
+use crate::rows::elapsed;
 use crate::sync::{Source, Sync, SyncState, shorten};
 
 pub(crate) use definitions::Definitions;
@@ -37,11 +38,11 @@ pub(crate) const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
 pub(crate) const HELM: &str = "helm.toolkit.fluxcd.io";
 const SOURCE: &str = "source.toolkit.fluxcd.io";
 
-/// The kinds of what Flux takes what it applies from: nothing else that somebody names as a source is looked at.
+/// The kinds of Flux's sources. No other kind that an author names as a source is read.
 const SOURCES: [&str; 6] =
     ["Bucket", "ExternalArtifact", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"];
 
-/// How much of a history is read; Flux itself keeps about five entries.
+/// The maximum number of history entries that are read; Flux itself keeps about five.
 const LONGEST_HISTORY: usize = 20;
 
 /// Reads the Kustomizations and HelmReleases of one cluster.
@@ -65,7 +66,7 @@ pub(crate) fn declare(
     }
 }
 
-/// The Kustomization or HelmRelease that says in labels that it has applied an object.
+/// Returns the Kustomization or HelmRelease that an object's labels name as the one that applied it.
 pub(crate) fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     let of = |group: &str, kind: &str| {
         let label =
@@ -77,18 +78,20 @@ pub(crate) fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     of(KUSTOMIZE, "Kustomization").or_else(|| of(HELM, "HelmRelease"))
 }
 
-/// Whether an object is a source of Flux: whoever writes a Kustomization or HelmRelease can name any object as one.
+/// Returns true if an object is a source of Flux: an author of a Kustomization or HelmRelease can name any
+/// object as one.
 pub(crate) fn is_source(key: &ObjectKey) -> bool {
     key.group == SOURCE && SOURCES.contains(&&*key.kind)
 }
 
-/// The objects from which a Kustomization or HelmRelease takes what it applies, the farthest first, as it names them: see
-/// [`is_source`].
+/// Returns the sources of a Kustomization or HelmRelease, the farthest first, as it names them.
+///
+/// They may be of any kind: see [`is_source`].
 pub(crate) fn sources<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> Vec<ObjectKey> {
     sources_by(&Sources::default(), objects, observed)
 }
 
-/// As [`sources()`], where `known` remembers what was read of the same cluster.
+/// Returns the same as [`sources()`], with `known` as a cache of the sources of this cluster.
 pub(crate) fn sources_by<'a>(
     known: &Sources,
     objects: &'a dyn Objects,
@@ -97,22 +100,25 @@ pub(crate) fn sources_by<'a>(
     Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH, sources: known }.sources()
 }
 
-/// Returns when the artifact of a source was fetched; `known` remembers what was read of the same cluster.
+/// Returns the time when the artifact of a source was fetched, with `known` as a cache of the sources of this
+/// cluster.
 pub(crate) fn fetched_by(known: &Sources, objects: &dyn Objects, key: &ObjectKey) -> Option<Timestamp> {
     known.read(objects, 0, key).fetched
 }
 
-/// The revisions that a Kustomization or HelmRelease of a cluster applied or tried, as far as it and its source tell.
+/// Returns the revisions that a Kustomization or HelmRelease applied or tried, as far as it and its source
+/// record them.
 pub(crate) fn applied<'a>(fleet: &Fleet<'a>, home: usize, observed: &Observed<'a>) -> Vec<Applied> {
     let (objects, sources) = (fleet.objects(home), &fleet.sources);
     let reader = Reader { home, objects, observed, now: Timestamp::UNIX_EPOCH, sources };
-    match &*observed.key.kind {
+    match observed.key.kind {
         "HelmRelease" => reader.releases(),
         _ => reader.reconciliations(),
     }
 }
 
-/// Returns what makes an app of Flux not well beyond a sync that failed: its sources, and a revision left untried.
+/// Returns the problems of an app of Flux beyond a failed sync: those of its sources, and a revision left
+/// untried.
 pub(crate) fn problems(
     fleet: &Fleet<'_>,
     home: usize,
@@ -127,10 +133,10 @@ pub(crate) fn problems(
         keys.iter().filter_map(|key| sources.problem(objects, home, key, now)).collect();
     let fetched = keys.last().and_then(|key| sources.read(objects, home, key).fetched);
     if sync.state == SyncState::OutOfSync && is_unseen(declaring, sync) {
-        // Without a time it may be of a moment ago.
+        // Without a time the change may have been made a moment ago.
         let since = written(&declaring.object, &["spec"]);
         let severity = match since {
-            Some(since) if now.duration_since(since) >= UNTRIED => Some(ProblemSeverity::Error),
+            Some(since) if elapsed(objects, since, UNTRIED, now) >= UNTRIED => Some(ProblemSeverity::Error),
             Some(_) => None,
             None => Some(ProblemSeverity::Waiting),
         };
@@ -140,9 +146,9 @@ pub(crate) fn problems(
     } else if let Some(fetched) = fetched
         && sync.state == SyncState::OutOfSync
         && !waits(&declaring.object, now)
-        // One that was made, or resumed, after that has had less time.
+        // An app that was created or resumed after that has had less time.
         && let since = began(&declaring.object).map_or(fetched, |began| began.max(fetched))
-        && now.duration_since(since) >= UNTRIED
+        && elapsed(objects, since, UNTRIED, now) >= UNTRIED
     {
         let desired = sync.desired.as_deref().map(shorten).unwrap_or_default();
         let message = format!("the source has {desired}, and its controller has not applied it");
@@ -152,12 +158,13 @@ pub(crate) fn problems(
     found
 }
 
-/// Returns since when an object of Flux asks for what it asks for.
+/// Returns the time of the last change of an object's spec, or of its creation.
 fn began(object: &Object<'_>) -> Option<Timestamp> {
     written(object, &["spec"]).max(time(object.at(&["metadata", "creationTimestamp"])))
 }
 
-/// Returns true for an object of Flux that says that it waits: then its controller has tried it, and what it waits for is told.
+/// Returns true for an object of Flux that waits for a dependency: its controller has tried it and reports
+/// what it waits for.
 fn waits(object: &Object<'_>, now: Timestamp) -> bool {
     let is_in_progress = Taffrail
         .judge(object, &ObjectContext::default(), now)
@@ -165,13 +172,13 @@ fn waits(object: &Object<'_>, now: Timestamp) -> bool {
     is_in_progress && Condition::find(object, "Ready").is_some_and(|ready| ready.is("False"))
 }
 
-/// Returns the wanted revision where another one is applied.
+/// Returns the wanted revision if another one is applied.
 pub(crate) fn newer(sync: &Sync) -> Option<&str> {
     let (applied, desired) = (sync.applied.as_deref()?, sync.desired.as_deref()?);
     (!is_chart_of(applied, desired)).then_some(desired)
 }
 
-/// Returns true where the wanted revision is applied, and a change of the object itself is what is not.
+/// Returns true if the wanted revision is applied, but the newest spec of the object itself is not.
 pub(crate) fn is_unseen(declaring: &Observed<'_>, sync: &Sync) -> bool {
     let is_applied = sync.applied.is_some() && sync.desired.is_some() && newer(sync).is_none();
     let number = |value: Option<Value<'_>>| value.and_then(Value::as_i64);
@@ -201,10 +208,10 @@ impl<'a> Reader<'_, 'a> {
         text(self.object().root(), path)
     }
 
-    /// See [`sources()`].
+    /// Returns the sources that the object names: see [`sources()`].
     fn sources(&self) -> Vec<ObjectKey> {
         let named = |path: &[&str]| self.object().at(path).and_then(|reference| self.reference(reference));
-        match &*self.observed.key.kind {
+        match self.observed.key.kind {
             "HelmRelease" if named(&["spec", "chartRef"]).is_none() => {
                 named(&["spec", "chart", "spec", "sourceRef"]).into_iter().chain(self.chart()).collect()
             }
@@ -220,12 +227,12 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// What is known of one of Flux' sources.
+    /// Returns the source if it is one of Flux's.
     fn source(&self, key: &ObjectKey) -> Option<Arc<KnownSource>> {
         is_source(key).then(|| self.sources.read(self.objects, self.home, key))
     }
 
-    /// Describes a source, which may be none of Flux.
+    /// Describes a source, which may not be one of Flux's.
     fn describe(&self, key: &ObjectKey) -> Source {
         match self.source(key) {
             Some(known) => known.describe(key),
@@ -275,12 +282,12 @@ impl<'a> Reader<'_, 'a> {
         let sync = Sync { state, desired: artifact.revision(), attempted, applied, last_success };
         let mut declaration =
             self.declaration(fleet, found, Delivery::FluxHelmRelease, sync, trouble, self.chart_source());
-        let ObjectKey { namespace: own, name, .. } = self.observed.key;
-        let delivered = self.text(&["spec", "targetNamespace"]).unwrap_or_else(|| own.clone());
+        let ObjectKeyRef { namespace: own, name, .. } = self.observed.key;
+        let delivered = self.text(&["spec", "targetNamespace"]).unwrap_or_else(|| own.to_owned());
         let mark = Mark::of_helm_release(own, name);
         let names: Vec<ReleaseName> = self.release_names().collect();
-        // Whoever writes a HelmRelease chooses the name of the release and the namespace that it is delivered into: what Helm
-        // writes proves something only of the one in which the HelmRelease is itself.
+        // An author of a HelmRelease chooses the name of the release and the namespace that it is delivered
+        // into, so marks of Helm prove something only in the namespace of the HelmRelease itself.
         let is_own = delivered == *own && declaration.cluster() == Some(self.home);
         let of_helm = names.iter().filter(|_| is_own).map(|name| name.mark(&delivered));
         declaration.claimant.marks = of_helm.chain([mark.clone()]).collect();
@@ -295,7 +302,7 @@ impl<'a> Reader<'_, 'a> {
         let needed = (!is_beside).then(|| helm::Needed {
             mark,
             delivered: delivered.clone(),
-            own: own.clone(),
+            own: own.to_owned(),
             listed: listed(),
         });
         for name in names {
@@ -307,10 +314,10 @@ impl<'a> Reader<'_, 'a> {
         let Some(key) = self.stored(fleet.storage(cluster), cluster, &namespace, releases) else {
             return declaration;
         };
-        match found.release_for(own, fleet, cluster, &key, Some(&delivered)) {
+        match found.release_for(own, fleet, cluster, key.as_ref(), Some(&delivered)) {
             Ok(release) => {
-                found.report_release(cluster, &key, &release.written.malformed);
-                // They are no part of the release, but helm-controller labels those that it applies.
+                found.report_release(cluster, key.as_ref(), &release.written.malformed);
+                // They are not part of the release, but helm-controller labels those that it applies.
                 let own = releases.definitions.of(fleet.objects(cluster), cluster, own, name);
                 let mut objects = release.objects.clone();
                 if !own.is_empty() {
@@ -323,7 +330,7 @@ impl<'a> Reader<'_, 'a> {
                 Declaration { objects, ..declaration }
             }
             Err(error) => {
-                let message = found.unreadable(cluster, &key, &error);
+                let message = found.unreadable(cluster, key.as_ref(), &error);
                 Declaration { unreadable: Some((key, message)), ..declaration }
             }
         }
@@ -338,16 +345,16 @@ impl<'a> Reader<'_, 'a> {
         trouble: Option<String>,
         source: Option<Source>,
     ) -> Declaration {
-        let ObjectKey { namespace, name, .. } = self.observed.key;
+        let ObjectKeyRef { namespace, name, .. } = self.observed.key;
         let message = Condition::find(self.object(), "Ready").map(|ready| ready.text("message"));
         Declaration {
             home: self.home,
             destination: self.destination(fleet, found),
             delivery,
-            namespace: namespace.clone(),
-            name: name.clone(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
             key: AppKey::of(delivery, namespace, name, Some(self.object())),
-            declaring: Some(self.observed.key.clone()),
+            declaring: Some(self.observed.key.to_owned()),
             objects: ObjectKeys::default(),
             unseen: false,
             unreadable: None,
@@ -384,7 +391,7 @@ impl<'a> Reader<'_, 'a> {
         Destination::Cluster(self.home)
     }
 
-    /// The inventory; `None` where the object has none at all. Entries that cannot be read are reported.
+    /// Returns the inventory; `None` if the object has none. Malformed entries are reported.
     fn inventory(&self, found: &mut Declarations) -> Option<Vec<ObjectKey>> {
         let entries = self.object().at(&["status", "inventory", "entries"]);
         if entries.is_none() && self.object().at(&["status", "inventory"]).is_none_or(Value::is_null) {
@@ -405,7 +412,7 @@ impl<'a> Reader<'_, 'a> {
         Some(objects)
     }
 
-    /// Where the app stands, and what Flux says of it when that is Failed or Unknown.
+    /// Returns the sync state, and Flux's message for it if it is Failed or Unknown.
     fn sync(
         &self,
         artifact: &Artifact,
@@ -415,7 +422,7 @@ impl<'a> Reader<'_, 'a> {
     ) -> (SyncState, Option<String>) {
         let ready = Condition::find(self.object(), "Ready");
         let said = |condition: &Option<Condition<'_>>| condition.as_ref().map(|ready| ready.text("message"));
-        // A remedied release speaks by what failed, not by the rollback.
+        // For a remedied release the message is that of the failure, not of the rollback.
         let is_remedied = Condition::find(self.object(), "Remediated").is_some_and(|it| it.is("True"));
         let failed = ["Released", "TestSuccess"]
             .iter()
@@ -424,8 +431,8 @@ impl<'a> Reader<'_, 'a> {
         if self.is_suspended() {
             return (SyncState::Suspended, None);
         }
-        // Whether a reason means failing or waiting is known to the rules; other rules than these may colour
-        // health, not sync.
+        // The rules know if a reason means failing or waiting; other rules than these may change health, but
+        // not sync.
         let verdict = Taffrail.judge(self.object(), &ObjectContext::default(), self.now).ok();
         let status = verdict.map(|verdict| verdict.status);
         if status == Some(Status::Failed) {
@@ -444,7 +451,7 @@ impl<'a> Reader<'_, 'a> {
         }
         let desired = match artifact {
             Artifact::Revision(revision) => revision,
-            // What it says of its last success is no reason.
+            // The message of its last success is not a reason.
             Artifact::Nothing => {
                 let own = said(&ready).filter(|_| !ready.as_ref().is_some_and(|ready| ready.is("True")));
                 let trouble = own.unwrap_or_else(|| "its source has no artifact".to_owned());
@@ -453,7 +460,8 @@ impl<'a> Reader<'_, 'a> {
             Artifact::Unknown(why) => return (SyncState::Unknown, Some(why.clone())),
         };
         let holds = |revision: Option<&str>| revision.is_some_and(|revision| is_same(revision, desired));
-        // What waits may have nothing to do but wait: then only an unseen change of its own makes it differ.
+        // An app that waits may have nothing else to do: then it is out of sync only if its newest spec was
+        // not observed.
         let seen = match status {
             Some(Status::InProgress) => waiting && self.was_observed(),
             _ => true,
@@ -465,7 +473,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Whether the last success was for the object as it is now.
+    /// Returns true if the last success was for the present spec of the object.
     fn was_observed(&self) -> bool {
         let number = |path: &[&str]| self.object().at(path).and_then(Value::as_i64);
         number(&["status", "observedGeneration"]) == number(&["metadata", "generation"])
@@ -480,7 +488,8 @@ impl<'a> Reader<'_, 'a> {
         newest.or_else(|| Condition::find(self.object(), "Ready").filter(|ready| ready.is("True"))?.since())
     }
 
-    /// The history, of a long one only what is newest by version, or else by its place in the list.
+    /// Returns the history; of a long one only the newest entries by version, or otherwise the first of the
+    /// list.
     fn history(&self) -> Vec<Value<'a>> {
         let history = self.object().at(&["status", "history"]).and_then(Value::items);
         let mut history: Vec<_> = history.into_iter().flatten().collect();
@@ -492,7 +501,8 @@ impl<'a> Reader<'_, 'a> {
         history
     }
 
-    /// When the source got what was tried last.
+    /// Returns the last attempted revision and the time when the source fetched it, if the source still holds
+    /// it.
     fn fetched(
         &self,
         source: Option<ObjectKey>,
@@ -531,14 +541,14 @@ impl<'a> Reader<'_, 'a> {
             |snapshot: &Value<'a>, status: &str| snapshot.get("status").is_some_and(|own| own.is_str(status));
         let mut past = self.history();
         past.sort_by_key(number);
-        // What helm-controller took back is what changed, not that it did.
+        // The failed upgrade that helm-controller rolled back is the change, not the rollback.
         let is_remedied = Condition::find(self.object(), "Remediated").is_some_and(|it| it.is("True"));
         let mut before: Option<Value<'a>> = None;
         if is_remedied
             && let [.., failed, restored] = past.as_slice()
             && is(failed, "failed")
         {
-            // The history forgets what is restored; what it was restored to says it.
+            // The history does not keep the restored version, but the entry that restored it shows it.
             before = Some(*restored).filter(|_| past.len() == 2);
             past.pop();
         }
@@ -566,9 +576,10 @@ impl<'a> Reader<'_, 'a> {
         found
     }
 
-    /// Returns the object that a reference names, if it names one; without a namespace it is beside the one that refers.
+    /// Returns the object that a reference names, if it names one; without a namespace, in that of the
+    /// referring object.
     fn reference(&self, reference: Value<'_>) -> Option<ObjectKey> {
-        self::reference(reference, &self.observed.key.namespace)
+        self::reference(reference, self.observed.key.namespace)
     }
 
     fn artifact(&self, source: Option<&ObjectKey>, found: &mut Declarations) -> Artifact {
@@ -578,23 +589,23 @@ impl<'a> Reader<'_, 'a> {
         }
         let known = self.sources.read(self.objects, self.home, key);
         if known.is_unobserved {
-            found.lacking.insert_for(&self.observed.key.namespace, (self.home, key.clone()));
+            found.lacking.insert_for(self.observed.key.namespace, (self.home, key.clone()));
         }
         known.artifact.clone()
     }
 
-    /// The object whose artifact is the chart of a HelmRelease.
+    /// Returns the object whose artifact is the chart of a HelmRelease.
     fn chart(&self) -> Option<ObjectKey> {
         if let Some(reference) = self.object().at(&["spec", "chartRef"]) {
             return self.reference(reference);
         }
-        let own = &self.observed.key.namespace;
+        let own = self.observed.key.namespace;
         let named = self.text(&["status", "helmChart"]);
         let (namespace, name) = match named.as_deref().and_then(|named| named.split_once('/')) {
             Some((namespace, name)) => (namespace.to_owned(), name.to_owned()),
             None => {
                 let namespace = self.text(&["spec", "chart", "spec", "sourceRef", "namespace"]);
-                (namespace.unwrap_or_else(|| own.clone()), format!("{own}-{}", self.observed.key.name))
+                (namespace.unwrap_or_else(|| own.to_owned()), format!("{own}-{}", self.observed.key.name))
             }
         };
         Some(ObjectKey::new(SOURCE, "HelmChart", namespace, name))
@@ -618,7 +629,7 @@ impl<'a> Reader<'_, 'a> {
         Some(Source { path, reference, ..self.describe(&key) })
     }
 
-    /// The names that its release has or had.
+    /// Returns the names that its release has or had.
     fn release_names(&self) -> impl Iterator<Item = ReleaseName> {
         let past = self.history().into_iter().filter_map(|snapshot| text(snapshot, &["name"]));
         let mut known = HashSet::new();
@@ -631,10 +642,10 @@ impl<'a> Reader<'_, 'a> {
     fn storage_namespace(&self) -> String {
         let named = [["status", "storageNamespace"], ["spec", "storageNamespace"]];
         let named = named.iter().find_map(|path| self.text(path));
-        named.unwrap_or_else(|| self.observed.key.namespace.clone())
+        named.unwrap_or_else(|| self.observed.key.namespace.to_owned())
     }
 
-    /// The Secret with the newest version of the release; `None` where there was never one.
+    /// Returns the Secret with the newest version of the release; `None` if there was never one.
     fn stored(
         &self,
         storage: &helm::Storage<'_>,
@@ -645,16 +656,17 @@ impl<'a> Reader<'_, 'a> {
         let name = ReleaseName::of(self.object());
         let (ReleaseName::Exact(start) | ReleaseName::Shortened(start)) = &name;
         let newest_stored = match &name {
-            ReleaseName::Exact(name) => storage.of_name(namespace, name).cloned(),
+            ReleaseName::Exact(name) => storage.of_name(namespace, name).map(ObjectKeyRef::to_owned),
             ReleaseName::Shortened(_) => {
-                let newest = || storage.newest(namespace, start, |own| name.is(own)).cloned();
+                let newest =
+                    || storage.newest(namespace, start, |own| name.is(own)).map(ObjectKeyRef::to_owned);
                 releases.newest_cut(cluster, namespace, start, newest)
             }
         };
         if newest_stored.is_some() {
             return newest_stored;
         }
-        // There must be one, and it is not among what was read.
+        // The status says that there is one, but it was not read.
         let latest = newest(self.object(), |_| true);
         let version = latest.and_then(|snapshot| snapshot.get("version")).and_then(Value::as_i64);
         let version = version.or_else(|| self.object().at(&["status", "lastReleaseRevision"])?.as_i64());
@@ -667,7 +679,8 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-/// The snapshot of the highest version in a HelmRelease's history whose status is wanted.
+/// Returns the snapshot with the highest version in a HelmRelease's history among those whose status is
+/// wanted.
 fn newest<'a>(release: &Object<'a>, wanted: impl Fn(&str) -> bool) -> Option<Value<'a>> {
     let history = release.at(&["status", "history"])?.items()?;
     let version = |snapshot: &Value<'_>| snapshot.get("version").and_then(Value::as_i64);
@@ -675,9 +688,9 @@ fn newest<'a>(release: &Object<'a>, wanted: impl Fn(&str) -> bool) -> Option<Val
     history.filter(is_wanted).max_by_key(version)
 }
 
-/// Whether a chart version, as helm-controller writes it, is the one of an artifact.
+/// Returns true if a chart version, as helm-controller writes it, is the one of an artifact.
 ///
-/// Of a chart from an OCI repository, whose artifact's revision is `tag@sha256:<digest>` or a bare digest,
+/// For a chart from an OCI repository, whose artifact's revision is `tag@sha256:<digest>` or a bare digest,
 /// helm-controller writes the version with the start of the digest as build metadata.
 fn is_chart_of(version: &str, revision: &str) -> bool {
     if version == revision {
@@ -705,7 +718,7 @@ fn reference(reference: Value<'_>, namespace: &str) -> Option<ObjectKey> {
     Some(ObjectKey::new(group, field(kind).unwrap_or_default(), namespace, field(name)?))
 }
 
-/// A source of which no more is known than its name.
+/// Returns a description with the name of a source alone.
 fn undescribed(key: &ObjectKey) -> Source {
     Source {
         kind: key.kind.clone(),

@@ -1,4 +1,4 @@
-//! The sources of Flux: what keeps them from being fetched or verified.
+//! The sources of Flux, and the problems of fetching and verifying them.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::ObjectKey;
@@ -8,8 +8,9 @@ use taffrail_status::Presence;
 use super::{Condition, late, span, text, time, written};
 use crate::objects::Objects;
 use crate::problem::{Axis, Problem, ProblemSeverity, SUSPENDED, UNTRIED};
+use crate::rows::elapsed;
 
-/// Returns what keeps a source from being fetched or verified, whatever it still holds.
+/// Returns the reason why a source cannot be fetched or verified, even if it still holds an older artifact.
 pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) -> Option<Problem> {
     let name = format!("{} {}", key.kind, key.path());
     let found = match objects.get(key.as_ref()) {
@@ -22,7 +23,7 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
     };
     if text(found.root(), &["metadata", "deletionTimestamp"]).is_some() {
         let since = time(found.at(&["metadata", "deletionTimestamp"]));
-        let is_stuck = since.is_some_and(|since| now.duration_since(since) >= UNTRIED);
+        let is_stuck = since.is_some_and(|since| elapsed(objects, since, UNTRIED, now) >= UNTRIED);
         let severity = if is_stuck { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
         let message = format!("{name} is being deleted: what is pushed is not fetched");
         return Some(
@@ -37,7 +38,7 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
     }
     let is = |name: &str, status: &str| Condition::find(&found, name).filter(|it| it.is(status));
     let interval = span(&found.text(&["spec", "interval"]));
-    // What failed says more than that it is not Ready.
+    // A condition that failed says more than that it is not Ready.
     let failed = ["FetchFailed", "StorageOperationFailed", "BuildFailed", "IncludeUnavailable"];
     let failed = failed.iter().find_map(|name| is(name, "True"));
     let unverified = is("SourceVerified", "False");
@@ -49,7 +50,7 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
     let is_unverified = unverified.is_some();
     let Some(condition) = unverified.or(failed).or_else(failing).or_else(|| is("Stalled", "True")) else {
         let ready = Condition::find(&found, "Ready").filter(|ready| !ready.is("True"))?;
-        return unfetched(&name, &ready, interval, now).map(|problem| problem.about(key));
+        return unfetched(objects, &name, &ready, interval, now).map(|problem| problem.about(key));
     };
     let state = Some(condition.text("type")).filter(|it| it != "Ready").unwrap_or_else(|| {
         let reason = condition.text("reason");
@@ -60,21 +61,24 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
     // A source that failed less than an interval ago has been, or will be, tried again.
     let retries = !is_unverified
         && is("Stalled", "True").is_none()
-        && since.zip(interval).is_some_and(|(since, interval)| now.duration_since(since) < interval);
+        && since
+            .zip(interval)
+            .is_some_and(|(since, interval)| elapsed(objects, since, interval, now) < interval);
     let severity = if retries { ProblemSeverity::Waiting } else { ProblemSeverity::Error };
     let problem = Problem::new(Axis::Source, state, severity).since(since).about(key);
     Some(problem.says(format!("{name}: {}", condition.text("message"))))
 }
 
-/// Returns the problem of a source that has been about to be fetched for longer than its interval.
+/// Returns the problem of a source that has been due to be fetched for longer than its interval.
 fn unfetched(
+    objects: &dyn Objects,
     name: &str,
     ready: &Condition<'_>,
     interval: Option<SignedDuration>,
     now: Timestamp,
 ) -> Option<Problem> {
     let since = ready.since();
-    let severity = late::severity(since, interval.unwrap_or(UNTRIED), late::LONG, now)?;
+    let severity = late::severity(objects, since, interval.unwrap_or(UNTRIED), late::LONG, now)?;
     let problem = Problem::new(Axis::Source, "NotFetched", severity).since(since);
     Some(problem.says(format!("{name} has not been fetched yet: {}", ready.text("message"))))
 }

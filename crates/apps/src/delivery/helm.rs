@@ -1,12 +1,13 @@
-//! Helm: releases in its storage, the Secrets `sh.helm.release.v1.<release>.v<version>`, or the ConfigMaps of that
-//! name where `HELM_DRIVER=configmap` was set (Helm v3 and v4, `pkg/storage/driver/{secrets,cfgmaps,util}.go`).
+//! Helm: releases in its storage, the Secrets `sh.helm.release.v1.<release>.v<version>`, or the ConfigMaps of
+//! that name where `HELM_DRIVER=configmap` was set (Helm v3 and v4,
+//! `pkg/storage/driver/{secrets,cfgmaps,util}.go`).
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::Observed;
+use taffrail_object::{ObjectKey, ObjectKeyRef, Projection};
+use taffrail_status::{Observed, Presence};
 
 use super::flux::{Elsewhere, Releases};
 use super::release::Release;
@@ -16,21 +17,22 @@ use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
 use crate::objects::Objects;
+use crate::rows::{Question, ask_at_once};
 use crate::sync::{Source, Sync, SyncState};
 
 const PREFIX: &str = "sh.helm.release.v1.";
 const TYPE: &str = "helm.sh/release.v1";
 
-/// Chooses the ConfigMaps of Helm's storage; those of Secrets have a type as well.
+/// The label selector for the ConfigMaps of Helm's storage; its Secrets have a type as well.
 pub(crate) const SELECTOR: &str = "owner=helm";
 
-/// The key of the Secret that holds a version of a release.
+/// Returns the key of the Secret that holds a version of a release.
 pub(crate) fn storage_key(namespace: &str, release: &str, version: i64) -> ObjectKey {
     ObjectKey::new("", "Secret", namespace, format!("{PREFIX}{release}.v{version}"))
 }
 
-/// The release and version that a Secret or ConfigMap holds, if it is one of Helm's.
-fn stored<'o>(observed: &Observed<'o>) -> Option<(&'o str, u64)> {
+/// Returns the release and version that a Secret or ConfigMap holds, if it is one of Helm's.
+pub(crate) fn stored<'o>(observed: &Observed<'o>) -> Option<(&'o str, u64)> {
     let is_helms = match (observed.projection, is_secret(observed.key)) {
         (Projection::Full, true) => observed.object.at(&["type"]).is_some_and(|value| value.is_str(TYPE)),
         // The type is not part of the metadata, and ConfigMaps have none.
@@ -40,39 +42,44 @@ fn stored<'o>(observed: &Observed<'o>) -> Option<(&'o str, u64)> {
     is_helms.then_some((release, version.parse().ok()?))
 }
 
-pub(super) fn is_secret(key: &ObjectKey) -> bool {
+pub(super) fn is_secret(key: ObjectKeyRef<'_>) -> bool {
     key.kind == "Secret"
 }
 
-/// Helm's storage in one cluster: by namespace and release, what holds its versions, oldest first.
+/// Helm's storage in one cluster: the versions of each release, by namespace and release, oldest first.
 pub(crate) struct Storage<'o>(BTreeMap<(&'o str, &'o str), BTreeMap<u64, Observed<'o>>>);
 
 impl<'o> Storage<'o> {
     pub(crate) fn of(objects: &'o dyn Objects) -> Storage<'o> {
         let mut storage: BTreeMap<_, BTreeMap<u64, Observed<'o>>> = BTreeMap::new();
-        for observed in objects.of_kind("", "ConfigMap", None).chain(objects.of_kind("", "Secret", None)) {
-            if let Some((release, version)) = stored(&observed) {
-                let key = (observed.key.namespace.as_str(), release);
-                // Where both are there the Secret, which is what Helm uses unless told otherwise, comes last.
-                storage.entry(key).or_default().insert(version, observed);
+        let mut read = || {
+            for observed in objects.of_kind("", "ConfigMap", None).chain(objects.of_kind("", "Secret", None))
+            {
+                if let Some((release, version)) = stored(&observed) {
+                    let key = (observed.key.namespace, release);
+                    // If both exist the Secret, which is Helm's default, comes last.
+                    storage.entry(key).or_default().insert(version, observed);
+                }
             }
-        }
+        };
+        ask_at_once(objects, &Question::Storage, &mut read);
         Storage(storage)
     }
 
-    /// What holds the newest version of a release of a namespace.
-    pub(crate) fn of_name(&self, namespace: &str, name: &str) -> Option<&'o ObjectKey> {
+    /// Returns the object that holds the newest version of a release in a namespace.
+    pub(crate) fn of_name(&self, namespace: &str, name: &str) -> Option<ObjectKeyRef<'o>> {
         let (_, newest) = self.0.get(&(namespace, name))?.last_key_value()?;
         Some(newest.key)
     }
 
-    /// What holds the newest version of a release in a namespace, the name of which begins with `start`.
+    /// Returns the object that holds the newest version of the releases in a namespace whose name begins with
+    /// `start` and matches `is_it`.
     pub(crate) fn newest(
         &self,
         namespace: &str,
         start: &str,
         is_it: impl Fn(&str) -> bool,
-    ) -> Option<&'o ObjectKey> {
+    ) -> Option<ObjectKeyRef<'o>> {
         let found = self.0.range((namespace, start)..);
         let found = found.take_while(|((own, release), _)| *own == namespace && release.starts_with(start));
         let found = found.filter(|((_, release), _)| is_it(release));
@@ -112,8 +119,8 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, releases: &Releases, found
             via: None,
             claimant: Claimant::in_namespace(
                 home,
-                &newest.key.namespace,
-                vec![Mark::of_release(&newest.key.namespace, name)],
+                newest.key.namespace,
+                vec![Mark::of_release(newest.key.namespace, name)],
             ),
         };
         match found.release(fleet, home, newest.key, None) {
@@ -151,14 +158,14 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, releases: &Releases, found
                 });
             }
             Err(error) => {
-                // Its label tells already that an older one will be asked for: both can be read at once.
+                // Its label already shows that an older version will be needed: both can be read at once.
                 if !was_deployed(newest) {
                     let older = versions.values().rev().skip(1).find(|older| was_deployed(older));
                     older.map(|older| found.release(fleet, home, older.key, None));
                 }
                 let message = found.unreadable(home, newest.key, &error);
                 found.apps.push(Declaration {
-                    unreadable: Some((newest.key.clone(), message)),
+                    unreadable: Some((newest.key.to_owned(), message)),
                     ..app(namespace.to_owned(), ObjectKeys::default(), Sync::unknown(), String::new())
                 });
             }
@@ -166,30 +173,30 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, releases: &Releases, found
     }
 }
 
-/// What makes the release of another namespace that of a HelmRelease.
+/// The conditions under which a release in another namespace belongs to a HelmRelease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Needed {
-    /// What its objects carry.
+    /// The mark that its objects carry.
     pub(crate) mark: Mark,
-    /// The namespace into which it is delivered.
+    /// The namespace into which the HelmRelease delivers.
     pub(crate) delivered: String,
-    /// Its own namespace.
+    /// The namespace of the HelmRelease.
     pub(crate) own: String,
-    /// The objects that its inventory lists, where it has one.
+    /// The objects that the inventory of the HelmRelease lists, if it has one.
     pub(crate) listed: Option<Arc<HashSet<ObjectKey>>>,
 }
 
-/// Whether helm-controller marked the objects of a release for one of these HelmReleases, which are not in its namespace
-/// and so could be anybody's.
+/// Returns true if helm-controller marked the objects of a release for one of these HelmReleases, which are
+/// in other namespaces.
 ///
-/// What is in the namespace of the HelmRelease proves nothing of what is stored elsewhere: whoever writes the one may mark the
-/// other. So an object outside of it must carry the mark, or the release say itself that it was installed there. And the
-/// HelmRelease must list each object, so that the row of the release would tell nothing that its own does not. Of a release none of
-/// whose objects is there nothing says so.
+/// Marks in the HelmRelease's own namespace prove nothing about a release stored elsewhere: the author of the
+/// one may mark the other. So an object outside of it must carry the mark, or the release must say itself
+/// that it was installed there. And the HelmRelease must list each object, so that the row of the release
+/// would show nothing that its own does not. False if none of the release's objects exists.
 fn is_marked(
     fleet: &Fleet<'_>,
     home: usize,
-    key: &ObjectKey,
+    key: ObjectKeyRef<'_>,
     needed: &[&Elsewhere],
     found: &mut Declarations,
 ) -> bool {
@@ -204,20 +211,20 @@ fn is_marked(
     };
     let is_marked = |release: &Release, is_meant: &dyn Fn(&Needed) -> bool| {
         let carried: Vec<Observed<'_>> =
-            release.objects.iter().filter_map(|key| objects.get(key.as_ref()).present()).collect();
+            release.objects.iter().filter_map(|key| marked(objects, key).present()).collect();
         let Some((first, others)) = carried.split_first() else { return false };
-        // Who is not named by the first one is not named by all.
+        // A HelmRelease that the first object does not name is not named by all.
         let named = Mark::all(first.key, &first.object, &[]);
         let named = named.iter().flat_map(|mark| needed.iter().filter_map(move |needed| needed.get(mark)));
         named.flatten().filter(|needed| is_meant(needed)).any(|needed| {
             let listed = needed.listed.as_ref();
-            let is_own = |key: &ObjectKey| key.namespace == needed.own;
+            let is_own = |key: ObjectKeyRef<'_>| key.namespace == needed.own;
             others.iter().all(|it| Mark::all(it.key, &it.object, &[]).contains(&needed.mark))
                 && listed.is_none_or(|listed| release.objects.iter().all(|key| listed.contains(key)))
                 && (is_own_release(release, needed) || carried.iter().any(|it| !is_own(it.key)))
         })
     };
-    // It can be read in two ways, whatever the HelmReleases say that it is delivered into.
+    // The release can be placed in two ways, whatever namespaces the HelmReleases deliver into.
     let says = release.written.namespace.clone();
     let is_there = |needed: &Needed| says.as_ref() == Some(&needed.delivered);
     let way = is_there(first);
@@ -229,7 +236,12 @@ fn is_marked(
     release.is_ok_and(|release| is_marked(&release, &|needed| is_there(needed) != way))
 }
 
-/// The version of a release that Helm stored last, with what holds it.
+/// Looks an object up of which no more than its metadata is read.
+fn marked<'o>(objects: &'o dyn Objects, key: &ObjectKey) -> Presence<'o> {
+    ask_at_once(objects, &Question::Metadata(key.as_ref()), || objects.get(key.as_ref()))
+}
+
+/// Returns the version of a release that Helm stored last, with the object that holds it.
 pub(crate) fn applied(
     storage: &Storage<'_>,
     namespace: &str,
@@ -242,11 +254,12 @@ pub(crate) fn applied(
     let chart = sync.attempted.as_ref().map(|chart| format!(", {chart}")).unwrap_or_default();
     let from = versions.keys().rev().nth(1).map(|version| format!("revision {version}"));
     let to = Some(format!("revision {newest}{chart}"));
-    Some((observed.key.clone(), Applied { when, from, to, fields: Vec::new() }))
+    Some((observed.key.to_owned(), Applied { when, from, to, fields: Vec::new() }))
 }
 
-/// Returns the time at which the last operation on a release began: Helm stores the newest version then, or writes it again
-/// where it uninstalls that.
+/// Returns the time at which the last operation on a release began.
+///
+/// Helm stores the newest version at that time, or writes it again when it uninstalls the release.
 pub(crate) fn tried_at(app: &Declaration, fleet: &Fleet<'_>) -> Option<Timestamp> {
     if app.delivery != Delivery::Helm {
         return None;
@@ -259,7 +272,7 @@ pub(crate) fn tried_at(app: &Declaration, fleet: &Fleet<'_>) -> Option<Timestamp
     Some(modified.map_or(applied.when, |modified| modified.max(applied.when)))
 }
 
-/// An older version, if it is the one that was deployed last.
+/// Returns an older version if it is the one that was deployed last.
 fn last_deployed(
     fleet: &Fleet<'_>,
     home: usize,
@@ -273,7 +286,7 @@ fn last_deployed(
     matches!(&*release.written.status, "deployed" | "superseded").then_some(release)
 }
 
-/// Whether the labels of a version say that it is or was deployed.
+/// Returns true if the labels of a version say that it is or was deployed.
 fn was_deployed(version: &Observed<'_>) -> bool {
     let label = version.object.text(&["metadata", "labels", "status"]);
     matches!(&*label, "deployed" | "superseded")

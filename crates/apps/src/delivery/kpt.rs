@@ -1,10 +1,10 @@
-//! kpt: `ResourceGroup`, which holds what `kpt live apply` applied; Config Sync uses it as well.
+//! kpt: `ResourceGroup`, the inventory of `kpt live apply`; Config Sync uses it as well.
 
 use std::collections::HashSet;
 
 use sha1::{Digest as _, Sha1};
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
 
 use super::{
@@ -20,7 +20,7 @@ use crate::sync::{Sync, SyncState};
 pub(super) const GROUP: &str = "kpt.dev";
 pub(super) const KIND: &str = "ResourceGroup";
 
-/// Reads the ResourceGroups of one cluster that are no inventory of Config Sync.
+/// Reads the ResourceGroups of one cluster that are not inventories of Config Sync.
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
     for observed in fleet.objects(home).of_kind(GROUP, KIND, None) {
         if !config_sync::owns(fleet, home, observed.key) {
@@ -30,14 +30,14 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) 
     }
 }
 
-/// The id by which the objects of a ResourceGroup name it.
+/// Returns the inventory id by which the objects of a ResourceGroup name it.
 fn inventory_id(group: &Object<'_>) -> String {
     group.text(&["metadata", "labels", "cli-utils.sigs.k8s.io/inventory-id"]).into_owned()
 }
 
-/// Returns true for an id that `kpt live init` makes for a group: the SHA-1 of `<namespace>:<name>` and a time
-/// (`commands/live/init/cmdliveinit.go`, `generateID`).
-fn is_generated(id: &str, group: &ObjectKey) -> bool {
+/// Returns true for an id that `kpt live init` generates for a group: the SHA-1 of `<namespace>:<name>`, and
+/// a time (`commands/live/init/cmdliveinit.go`, `generateID`).
+fn is_generated(id: &str, group: ObjectKeyRef<'_>) -> bool {
     let Some((hash, _)) = id.split_once('-') else { return false };
     let own = Sha1::digest(format!("{}:{}", group.namespace, group.name));
     let digits = hash.as_bytes().chunks(2);
@@ -47,21 +47,21 @@ fn is_generated(id: &str, group: &ObjectKey) -> bool {
 
 fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations) -> Declaration {
     let (key, object) = (observed.key, &observed.object);
-    // Anyone can give a group the id that objects elsewhere carry, while the group whose it is was deleted or is not shown. Only
-    // an id that is made of the group's own names is no other's.
+    // Any author can give a group the id that objects elsewhere carry, if the group with that id was deleted
+    // or is not shown. Only an id that is made of the group's own names cannot be another group's.
     let id = inventory_id(object);
-    let is_own = |mark: &Mark| mark.is_bound_to(&key.namespace) || is_generated(&id, key);
+    let is_own = |mark: &Mark| mark.is_bound_to(key.namespace) || is_generated(&id, key);
     let mark = Mark::of_inventory(&id).filter(is_own);
     let reconciling = Condition::find(object, "Reconciling");
     Declaration {
         home,
         destination: Destination::Cluster(home),
         delivery: Delivery::Kpt,
-        namespace: key.namespace.clone(),
-        name: key.name.clone(),
-        key: AppKey::of(Delivery::Kpt, &key.namespace, &key.name, Some(object)),
-        declaring: Some(key.clone()),
-        // Without its controller a ResourceGroup never gets a status; its objects speak.
+        namespace: key.namespace.to_owned(),
+        name: key.name.to_owned(),
+        key: AppKey::of(Delivery::Kpt, key.namespace, key.name, Some(object)),
+        declaring: Some(key.to_owned()),
+        // Without its controller a ResourceGroup never gets a status; its objects decide.
         unseen: false,
         objects: objects(observed, home, found).into(),
         unreadable: None,
@@ -71,11 +71,11 @@ fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations
         trouble: trouble(object),
         source: None,
         via: None,
-        claimant: Claimant::in_namespace(home, &key.namespace, mark.into_iter().collect()),
+        claimant: Claimant::in_namespace(home, key.namespace, mark.into_iter().collect()),
     }
 }
 
-/// The objects of a ResourceGroup, its subgroups included.
+/// Returns the objects of a ResourceGroup, its subgroups included.
 pub(super) fn objects(group: &Observed<'_>, home: usize, found: &mut Declarations) -> Vec<ObjectKey> {
     let list = |name| group.object.at(&["spec", name]);
     let resources = entries(list("resources"), home, group.key, found);
@@ -86,7 +86,8 @@ pub(super) fn objects(group: &Observed<'_>, home: usize, found: &mut Declaration
     gather(objects.into_iter().chain(subgroups.filter(|key| names::check(key).is_ok())))
 }
 
-/// What was done with each object: the actuation is whether it was applied, the reconciling whether it came true.
+/// Returns the sync state by the status of each object: the actuation says if it was applied, `reconcile` if
+/// it took effect.
 fn sync(object: &Object<'_>) -> Sync {
     let status = object.at(&["status"]).filter(|status| !is_blank(*status));
     let statuses = || status.and_then(|status| status.get("resourceStatuses")?.items()).into_iter().flatten();
@@ -102,7 +103,7 @@ fn sync(object: &Object<'_>) -> Sync {
     let told: HashSet<_> = statuses().map(name).collect();
     let resources = object.at(&["spec", "resources"]).and_then(Value::items).into_iter().flatten();
     let untold = resources.map(name).any(|resource| !told.contains(&resource));
-    // Controllers of old write the status of each object and nothing else.
+    // Old controllers write the status of each object and nothing else.
     let silent = |entry: Value<'_>| entry.get("actuation").is_none();
     let number = |path: &[&str]| object.at(path).and_then(Value::as_i64);
     let (generation, observed) =
@@ -125,7 +126,7 @@ fn sync(object: &Object<'_>) -> Sync {
     Sync { state, ..Sync::unknown() }
 }
 
-/// Which object could not be applied, or did not come true.
+/// Returns the message about the first object that could not be applied, or that did not take effect.
 fn trouble(object: &Object<'_>) -> Option<String> {
     let mut statuses = object.at(&["status", "resourceStatuses"])?.items()?;
     statuses.find_map(|entry| {

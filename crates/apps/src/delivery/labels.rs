@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::str::FromStr;
 
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
+use taffrail_status::Observed;
 
 use super::Declaration;
 use crate::claims::{Claimed, Claims, Named};
@@ -14,6 +15,7 @@ use crate::kinds;
 use crate::names;
 use crate::objects::Objects;
 use crate::owners::{Control, control};
+use crate::rows::{Question, ask_at_once};
 
 /// A label whose value names the app that an object belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,61 +113,172 @@ pub(crate) fn not_made(selector: &str) -> String {
 /// The label by which helm-controller marks what a HelmRelease applied.
 pub(crate) const HELM_RELEASE: &str = "helm.toolkit.fluxcd.io/name";
 
-/// The objects of a row, and how many of them name which app that does not have them.
-type Group = (Vec<ObjectKey>, BTreeMap<Named, usize>);
-
 /// How many of the apps that marks name are told in a row.
 const MOST_NAMED: usize = 3;
 
-/// The label groups of one cluster: one in each namespace for each app that labels name. Those who are said to control objects
-/// and were not looked at go to `owners`.
+/// The objects of a row.
+#[derive(Debug, PartialEq, Eq, Default)]
+struct Group {
+    objects: Vec<ObjectKey>,
+    /// Of those that name an app which does not have them, which.
+    named: BTreeMap<ObjectKey, Named>,
+}
+
+/// The place of an object among the rows of labels.
+pub(crate) enum Place {
+    /// It is in none.
+    None,
+    /// It is in that of an app; it may name another app, which does not have it.
+    In(String, Option<Named>),
+    /// It is said to be controlled by an object that was not looked at.
+    Unknown(ObjectKey),
+}
+
+/// The label groups of one cluster: one in each namespace for each app that labels name.
+#[derive(Debug)]
+pub(crate) struct LabelGroups {
+    home: usize,
+    /// What the names of claims start with that StatefulSets make, by namespace: `<template>-<StatefulSet>-`.
+    templates: HashSet<(String, String)>,
+    groups: BTreeMap<(String, String), Group>,
+}
+
+impl LabelGroups {
+    /// The groups of a cluster without any objects but the StatefulSets of it.
+    pub(crate) fn new(fleet: &Fleet<'_>, home: usize) -> LabelGroups {
+        let sets = || fleet.objects(home).of_kind("apps", "StatefulSet", None);
+        let templates = ask_at_once(fleet.objects(home), &Question::ClaimTemplates, || {
+            sets().flat_map(|set| claim_templates(&set)).collect()
+        });
+        LabelGroups { home, templates, groups: BTreeMap::new() }
+    }
+
+    /// Finds the place of an object.
+    pub(crate) fn place(
+        &self,
+        objects: &dyn Objects,
+        labels: &AppLabels,
+        claims: &Claims<'_>,
+        observed: &Observed<'_>,
+    ) -> Place {
+        let (key, object) = (observed.key, &observed.object);
+        let Some(app) = named(labels, key, object) else { return Place::None };
+        if is_left_behind(key, object) || is_claim_of(&self.templates, key) {
+            return Place::None;
+        }
+        let Claimed::ByNone(named) = claims.on(self.home, observed) else { return Place::None };
+        match control(objects, observed) {
+            Control::Known => Place::None,
+            Control::Unknown(owner) => Place::Unknown(owner),
+            Control::None => Place::In(app.into_owned(), named),
+        }
+    }
+
+    /// Puts an object that is not there yet into the row of an app.
+    pub(crate) fn insert(&mut self, key: &ObjectKey, app: String, named: Option<Named>) {
+        let group = self.groups.entry((key.namespace.clone(), app)).or_default();
+        let at = match group.objects.last() {
+            Some(last) if last > key => group.objects.partition_point(|own| own < key),
+            _ => group.objects.len(),
+        };
+        group.objects.insert(at, key.clone());
+        group.named.extend(named.map(|named| (key.clone(), named)));
+    }
+
+    /// Takes an object out of the row of an app, if it is there; returns which other app it names, if it names one.
+    pub(crate) fn remove(&mut self, key: &ObjectKey, app: &str) -> Option<Option<Named>> {
+        let place = (key.namespace.clone(), app.to_owned());
+        let group = self.groups.get_mut(&place)?;
+        let at = group.objects.binary_search(key).ok()?;
+        group.objects.remove(at);
+        let named = group.named.remove(key);
+        if group.objects.is_empty() {
+            self.groups.remove(&place);
+        }
+        Some(named)
+    }
+
+    /// Returns true if an app has a row.
+    pub(crate) fn has(&self, namespace: &str, name: &str) -> bool {
+        self.groups.contains_key(&(namespace.to_owned(), name.to_owned()))
+    }
+
+    /// Returns the namespaces and names of all rows.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.groups.keys().map(|(namespace, name)| (&**namespace, &**name))
+    }
+
+    /// Returns the namespaces and names of the rows that are not as in another state of the cluster, or stand in one of them.
+    pub(crate) fn differing(&self, other: &LabelGroups) -> Vec<(String, String)> {
+        let own = self.groups.iter().filter(|(place, group)| other.groups.get(*place) != Some(group));
+        let gone = other.groups.keys().filter(|place| !self.groups.contains_key(*place));
+        own.map(|(place, _)| place).chain(gone).cloned().collect()
+    }
+
+    /// Returns the row of an app, if it has one.
+    pub(crate) fn declaration(&self, namespace: &str, name: &str) -> Option<Declaration> {
+        let group = self.groups.get(&(namespace.to_owned(), name.to_owned()))?;
+        Some(self.of_group(namespace, name, group))
+    }
+
+    /// Returns all rows.
+    pub(crate) fn declarations(&self) -> impl Iterator<Item = Declaration> {
+        self.groups.iter().map(|((namespace, name), group)| self.of_group(namespace, name, group))
+    }
+
+    fn of_group(&self, namespace: &str, name: &str, group: &Group) -> Declaration {
+        let mut marked: BTreeMap<&Named, usize> = BTreeMap::new();
+        for named in group.named.values() {
+            *marked.entry(named).or_default() += 1;
+        }
+        let message = says(&marked);
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        let objects = group.objects.clone();
+        Declaration {
+            message,
+            ..Declaration::by_nobody(self.home, Delivery::Label, namespace, name, objects)
+        }
+    }
+}
+
+/// Returns the app that the labels of an object name, where they may.
+pub(crate) fn named<'o>(
+    labels: &AppLabels,
+    key: ObjectKeyRef<'_>,
+    object: &Object<'o>,
+) -> Option<std::borrow::Cow<'o, str>> {
+    if key.namespace.is_empty() || kinds::is_noise(key.group, key.kind) {
+        return None;
+    }
+    labels.app(object).filter(|app| names::is_short(app))
+}
+
+/// The label groups of one cluster. Those who are said to control objects and were not looked at go to `owners`.
 pub(crate) fn declare(
     fleet: &Fleet<'_>,
     home: usize,
     labels: &AppLabels,
     claims: &Claims<'_>,
     owners: &mut BTreeSet<(usize, ObjectKey)>,
-) -> Vec<Declaration> {
+) -> LabelGroups {
     let objects = fleet.objects(home);
-    let templates = claim_templates(objects);
-    let mut groups: BTreeMap<(String, String), Group> = BTreeMap::new();
+    let mut groups = LabelGroups::new(fleet, home);
     for observed in objects.all() {
-        let (key, object) = (observed.key, &observed.object);
-        if key.namespace.is_empty() || kinds::is_noise(&key.group, &key.kind) {
-            continue;
-        }
-        let Some(app) = labels.app(object).filter(|app| names::is_short(app)) else { continue };
-        if is_left_behind(key, object) || is_claim_of(&templates, key) {
-            continue;
-        }
-        let Claimed::ByNone(named) = claims.on(home, &observed) else { continue };
-        match control(objects, &observed) {
-            Control::Known => continue,
-            Control::Unknown(owner) => {
-                owners.insert((home, owner));
-                continue;
-            }
-            Control::None => {}
-        }
-        let (members, marked) = groups.entry((key.namespace.clone(), app.into_owned())).or_default();
-        members.push(key.clone());
-        if let Some(named) = named {
-            *marked.entry(named).or_default() += 1;
+        match groups.place(objects, labels, claims, &observed) {
+            Place::None => {}
+            Place::In(app, named) => groups.insert(&observed.key.to_owned(), app, named),
+            Place::Unknown(owner) => drop(owners.insert((home, owner))),
         }
     }
-    let app = |((namespace, name), (objects, marked)): ((String, String), Group)| {
-        let message = says(&marked);
-        Declaration { message, ..Declaration::by_nobody(home, Delivery::Label, namespace, name, objects) }
-    };
-    groups.into_iter().map(app).collect()
+    groups
 }
 
 /// The words for an app that claims objects and is not among those that were found.
 pub(crate) const NOT_SHOWN: &str = "is not shown";
 
 /// What the objects of a row say of whose they are.
-fn says(marked: &BTreeMap<Named, usize>) -> String {
-    let says = |(named, number): (&Named, &usize)| {
+fn says(marked: &BTreeMap<&Named, usize>) -> String {
+    let says = |(named, number): (&&Named, &usize)| {
         let Named { app, is_shown } = named;
         let marked = match number {
             1 => "1 object is marked".to_owned(),
@@ -187,28 +300,21 @@ fn says(marked: &BTreeMap<Named, usize>) -> String {
 }
 
 /// Whether an object was made by a controller that is gone.
-fn is_left_behind(key: &ObjectKey, object: &Object<'_>) -> bool {
+fn is_left_behind(key: ObjectKeyRef<'_>, object: &Object<'_>) -> bool {
     let has = |label: &str| object.at(&["metadata", "labels", label]).is_some();
-    is_mostly_made(&key.group, &key.kind) && OF_MADE.iter().any(|label| has(label))
+    is_mostly_made(key.group, key.kind) && OF_MADE.iter().any(|label| has(label))
 }
 
 /// What the names of claims start with that StatefulSets make, by namespace: `<template>-<StatefulSet>-`.
-fn claim_templates(objects: &dyn Objects) -> HashSet<(String, String)> {
-    let mut templates = HashSet::new();
-    for observed in objects.of_kind("apps", "StatefulSet", None) {
-        let of = observed.object.at(&["spec", "volumeClaimTemplates"]).and_then(Value::items);
-        for template in of.into_iter().flatten() {
-            if let Some(name) = template.at(&["metadata", "name"]).and_then(Value::as_str) {
-                let ObjectKey { namespace, name: set, .. } = observed.key;
-                templates.insert((namespace.clone(), format!("{name}-{set}-")));
-            }
-        }
-    }
-    templates
+pub(crate) fn claim_templates(set: &Observed<'_>) -> Vec<(String, String)> {
+    let of = set.object.at(&["spec", "volumeClaimTemplates"]).and_then(Value::items);
+    let names = of.into_iter().flatten().filter_map(|it| it.at(&["metadata", "name"])?.as_str());
+    let ObjectKeyRef { namespace, name: set, .. } = set.key;
+    names.map(|name| (namespace.to_owned(), format!("{name}-{set}-"))).collect()
 }
 
 /// Whether a claim was made by a StatefulSet: it has no owner unless the set says that it shall go with it.
-fn is_claim_of(templates: &HashSet<(String, String)>, key: &ObjectKey) -> bool {
+fn is_claim_of(templates: &HashSet<(String, String)>, key: ObjectKeyRef<'_>) -> bool {
     if !key.group.is_empty() || key.kind != "PersistentVolumeClaim" {
         return false;
     }
@@ -216,6 +322,6 @@ fn is_claim_of(templates: &HashSet<(String, String)>, key: &ObjectKey) -> bool {
     ordinal.is_some_and(|(prefix, ordinal)| {
         !ordinal.is_empty()
             && ordinal.bytes().all(|byte| byte.is_ascii_digit())
-            && templates.contains(&(key.namespace.clone(), prefix.to_owned()))
+            && templates.contains(&(key.namespace.to_owned(), prefix.to_owned()))
     })
 }

@@ -1,42 +1,46 @@
-//! What is still to be read one by one, with the namespaces that ask for it.
+//! Objects that must still be read one by one, with the namespaces of the apps that need them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_object::ObjectKey;
 
-/// How many objects are read one by one for the apps of a namespace before all else that other namespaces need.
+/// The maximum number of objects that are read one by one for the apps of a namespace before the needs of
+/// other namespaces.
 const MOST_AT_FIRST: usize = 200;
 
-/// Objects that were not read, each with the cluster that holds it and the namespaces of the apps that need it.
+/// Objects that were not read, each with the cluster that holds it and the namespaces of the apps that need
+/// it.
 #[derive(Debug, Default)]
 pub(crate) struct Lacking(BTreeMap<(usize, ObjectKey), BTreeSet<String>>);
 
 impl Lacking {
-    /// Takes in an object that the apps of its own namespace need.
+    /// Adds an object that the apps of its own namespace need.
     pub(crate) fn insert(&mut self, (cluster, key): (usize, ObjectKey)) {
         let namespace = key.namespace.clone();
         self.insert_for(&namespace, (cluster, key));
     }
 
-    /// Takes in an object that an app of the namespace `asker` needs.
+    /// Adds an object that an app of the namespace `asker` needs.
     pub(crate) fn insert_for(&mut self, asker: &str, place: (usize, ObjectKey)) {
         self.0.entry(place).or_default().insert(asker.to_owned());
     }
 
-    /// Takes in objects that the apps of their own namespaces need.
+    /// Adds objects that the apps of their own namespaces need.
     pub(crate) fn extend(&mut self, places: impl IntoIterator<Item = (usize, ObjectKey)>) {
         places.into_iter().for_each(|place| self.insert(place));
     }
 
-    /// Takes in what another one holds.
+    /// Merges another list into this one.
     pub(crate) fn add(&mut self, other: Lacking) {
         for (place, askers) in other.0 {
             self.0.entry(place).or_default().extend(askers);
         }
     }
 
-    /// Parts what `is_wanted` by who asks for it: that of namespaces which need few objects, and that of those which
-    /// need more than [`MOST_AT_FIRST`]. What both need is with the first.
+    /// Splits the objects that match `is_wanted` by the namespaces that need them.
+    ///
+    /// The first list is for namespaces that need few objects, the second for those that need more than
+    /// [`MOST_AT_FIRST`]. Objects that both need are in the first.
     pub(crate) fn parted(
         &self,
         is_wanted: impl Fn(&ObjectKey) -> bool,

@@ -1,4 +1,4 @@
-//! The manifest of a Helm release: which objects do its YAML documents declare?
+//! The manifest of a Helm release: the objects that its YAML documents declare.
 
 use serde::{Deserialize, Deserializer, de};
 use taffrail_object::{ItemKind, ObjectKey, yaml};
@@ -6,23 +6,24 @@ use taffrail_object::{ItemKind, ObjectKey, yaml};
 use super::bounds::MOST_OBJECTS;
 use crate::names;
 
-/// How many documents that declare no object are reported one by one.
+/// The maximum number of malformed documents that are reported one by one.
 const MOST_BAD: usize = 50;
 
-/// How long a document may be that repeats parts of itself: what a name is repeated from is written by hand.
+/// The maximum length of a document with aliases, in bytes: aliases are written by hand, in short documents.
 const LONGEST_WITH_ALIASES: usize = 64 << 10;
 
-/// More than any name.
+/// The length to which texts are cut, in bytes; longer than any name.
 const LONGEST_WORD: usize = 512;
 
-/// Most documents are written so plainly that the library is given a few lines of them; of others no more than this.
+/// The maximum length of a document that is parsed as a whole, in bytes. Of most documents only a few lines
+/// are given to the parser.
 const LONGEST_DOCUMENT: usize = 2 << 20;
 
-/// More of manifests would have to be read as YAML than may be.
+/// The error that manifests need more YAML parsing than their limit allows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMuch;
 
-/// A document that declares no object: which one of the manifest (from 1), and why.
+/// A document that declares no object: its number in the manifest (from 1), and the reason.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("document {document} of the manifest {why}")]
 pub(super) struct BadDocument {
@@ -42,7 +43,7 @@ struct Document {
 }
 
 impl Document {
-    /// Gives an item of a list the kind that it does not say.
+    /// Sets the kind of a list item that does not name its own.
     fn typed(mut self, of_items: &ItemKind<'_>) -> Document {
         let [version, kind] = [&self.api_version, &self.kind].map(|word| word.as_deref().unwrap_or_default());
         if of_items.is_of(version, kind) {
@@ -61,7 +62,7 @@ struct Metadata {
     namespace: Option<String>,
 }
 
-/// Reads a text and keeps no more of it than tells that it is too long for a name.
+/// Deserializes a text and keeps only as much of it as shows that it is too long for a name.
 fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     struct Word;
     impl<'de> de::Visitor<'de> for Word {
@@ -91,23 +92,24 @@ fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D:
     deserializer.deserialize_option(Word)
 }
 
-/// What a manifest says.
+/// The contents of a manifest.
 #[derive(Debug, Default)]
 pub(super) struct Manifest {
     pub(super) declared: Vec<ObjectKey>,
-    /// The documents that cannot be read, the first of them.
+    /// The first malformed documents.
     pub(super) bad: Vec<BadDocument>,
-    /// How many more cannot be read.
+    /// Number of further malformed documents.
     pub(super) more_bad: usize,
-    /// Whether it declares more objects than are read.
+    /// True if it declares more objects than are read.
     pub(super) is_cut: bool,
 }
 
-/// Reads a manifest: what its documents declare, and which of them cannot be read. `left` is how many bytes the YAML library
-/// may still be given.
+/// Parses a manifest: the objects that its documents declare, and the malformed documents.
+///
+/// `left` is the number of bytes that the YAML library may still be given; it is reduced.
 ///
 /// # Errors
-/// When it would have to be given more.
+/// When `left` is used up.
 pub(super) fn read(manifest: &str, left: &mut usize) -> Result<Manifest, TooMuch> {
     let mut found = Manifest::default();
     let mut documents_read = 0;
@@ -134,7 +136,7 @@ pub(super) fn read(manifest: &str, left: &mut usize) -> Result<Manifest, TooMuch
     Ok(found)
 }
 
-/// The documents between lines that start with `---`, as Helm itself splits manifests.
+/// Splits a manifest at lines that start with `---`, as Helm itself does.
 fn documents(manifest: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(manifest);
     std::iter::from_fn(move || {
@@ -158,13 +160,13 @@ fn is_blank(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// Reads a document; one that repeats parts of itself where it may.
+/// Parses a document; with aliases only if `may_repeat` is true.
 fn parse(
     text: &str,
     may_repeat: bool,
     left: &mut usize,
 ) -> Result<Result<Option<Document>, String>, TooMuch> {
-    // Most of a document is of no interest here, and some of what Helm accepts the YAML library does not.
+    // Most of a document is not needed here, and the YAML library refuses some of what Helm accepts.
     if let Some(head) = head(text)
         && let Ok(document) = read_document(&head, may_repeat, left)?
     {
@@ -198,8 +200,10 @@ fn read_document(text: &str, may_repeat: bool, left: &mut usize) -> Result<ReadD
     Ok(read)
 }
 
-/// The lines of `apiVersion` and `kind` and those of the name and the namespace in `metadata`, if the document is plainly a
-/// block mapping of keys that start in the first column, of which these stand there once each, and it is no list.
+/// Returns the lines of `apiVersion`, `kind`, and the name and namespace in `metadata`.
+///
+/// `None` unless the document is plainly a block mapping, not a list, with keys in the first column, each of
+/// these once.
 fn head(text: &str) -> Option<String> {
     let mut head = String::new();
     let (mut versions, mut kinds) = (0, 0);
@@ -250,7 +254,7 @@ fn is_plain_key(key: &str) -> bool {
     !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
-/// The block that the lines of a document belong to.
+/// The block that the present lines of a document belong to.
 enum Part {
     Other,
     Wanted,
@@ -260,7 +264,7 @@ enum Part {
 /// The lines of the name and the namespace in the block `metadata`.
 #[derive(Default)]
 struct Names {
-    /// How far its keys are indented, once one was met.
+    /// Indentation of its keys, once one was met.
     indent: Option<usize>,
     is_wanted: bool,
     names: usize,
@@ -268,7 +272,8 @@ struct Names {
 }
 
 impl Names {
-    /// Takes a line of the block to the `head` if it is wanted. Nothing where it is not plainly that of a mapping.
+    /// Appends a line of the block to `head` if it is wanted. Returns `None` if the line is not plainly one
+    /// of a mapping.
     fn take(&mut self, line: &str, head: &mut String) -> Option<()> {
         if is_blank(line) {
             // In a text of several lines it counts.
@@ -307,13 +312,13 @@ fn declare(document: Option<Document>, declared: &mut Vec<ObjectKey>) -> Result<
     let version = document.api_version.unwrap_or_default();
     let of_items = ItemKind::of_list((&*version).into(), (&*kind).into());
     if let (Some(items), Some(of_items)) = (document.items, of_items) {
-        // A list in a list is none that Kubernetes knows.
+        // Kubernetes has no lists in lists.
         let nested = |item: &Document| item.items.is_some();
         for item in items {
             if item.as_ref().is_some_and(nested) {
                 return Err("holds a list in a list".to_owned());
             }
-            // One more than is kept tells that there are more.
+            // One more than the limit shows that there are more.
             if declared.len() > MOST_OBJECTS {
                 break;
             }
@@ -340,7 +345,7 @@ mod tests {
         super::read(manifest, &mut usize::MAX.clone()).unwrap_or_else(|TooMuch| Manifest::default())
     }
 
-    /// How many bytes of it the YAML library was given.
+    /// Returns the number of bytes of a manifest that the YAML library was given.
     fn cost(manifest: &str) -> usize {
         let mut left = usize::MAX;
         super::read(manifest, &mut left).map(|_| usize::MAX - left).unwrap_or(usize::MAX)
@@ -354,7 +359,7 @@ mod tests {
         );
         check(&text, &[declared("", "ConfigMap", "shop", "a")], &[]);
         assert!(cost(&text) < 100, "{}", cost(&text));
-        // What is not so plain is read as a whole, and paid for.
+        // A document that is not so plain is parsed as a whole, and paid for.
         let flow = text.replace(&format!("\n{labels}"), " {a: b}\n").replace("  name: a", "  \"name\": a");
         check(&flow, &[declared("", "ConfigMap", "shop", "a")], &[]);
         assert!(cost(&flow) >= flow.len());
@@ -499,7 +504,7 @@ mod bounds {
     use super::tests::read;
     use super::{LONGEST_WITH_ALIASES, MOST_OBJECTS};
 
-    /// About 125 KB of documents, each of which makes much of little.
+    /// Returns about 125 KB of documents, each of which expands to far more.
     fn small_bombs() -> String {
         let mut one = "a: &a [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
         for (name, below) in ["b", "c", "d", "e", "f", "g"].into_iter().zip(["a", "b", "c", "d", "e", "f"]) {
@@ -509,7 +514,7 @@ mod bounds {
         one.repeat(125_000 / one.len())
     }
 
-    /// About 125 KB in which one long name is repeated.
+    /// Returns about 125 KB in which one long name is repeated.
     fn long_name(length: usize) -> String {
         let items = "- *d\n".repeat((125_000 - length) / 5);
         format!(
@@ -518,7 +523,7 @@ mod bounds {
         )
     }
 
-    /// A manifest of 125 KB took 73 seconds and 6.7 GB.
+    /// Before there was a limit, a manifest of 125 KB took 73 seconds and 6.7 GB.
     #[test]
     fn what_repeats_itself_costs_no_more_than_it_is_long() {
         let found = read(&small_bombs());
@@ -529,7 +534,7 @@ mod bounds {
             assert!(text.len() > LONGEST_WITH_ALIASES);
             assert_eq!((read(&text).declared.len(), read(&text).bad.len()), (0, 1));
         }
-        // What is short is read, and its names are no longer than names are.
+        // A short document is parsed, and its names are not longer than allowed.
         let short = format!(
             "d: &d {{kind: Secret, metadata: {{name: {}}}}}\nkind: List\nitems: [*d, *d]\n",
             "a".repeat(60)

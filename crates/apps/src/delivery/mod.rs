@@ -24,11 +24,11 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
-use taffrail_object::{Object, duration};
+use taffrail_object::{Object, ObjectKeyRef, duration};
 use taffrail_status::{Observed, Trust};
 
 use crate::agreement::Claimant;
-use crate::claims::Claims;
+use crate::claims::{ClaimIndex, Claims};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
@@ -38,6 +38,7 @@ use crate::sync::{Source, Sync};
 pub use argo::{argo_delivers, argo_names};
 use bounds::{bound_claims, gather};
 use complaints::{Complaints, Subject};
+use labels::LabelGroups;
 pub use labels::{AppLabel, AppLabels, InvalidAppLabel};
 pub(crate) use lacking::Lacking;
 pub(crate) use object_keys::ObjectKeys;
@@ -61,7 +62,7 @@ impl Destination {
 }
 
 /// What is known of an app before its objects are looked at.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Declaration {
     /// The cluster of the declaring object.
     pub(crate) home: usize,
@@ -128,6 +129,33 @@ impl Declaration {
         }
     }
 
+    /// Returns true if another says the same of the app, but for the place of the app that delivers it.
+    pub(crate) fn says_as(&self, other: &Declaration) -> bool {
+        self.claims_as(other)
+            && self.destination == other.destination
+            && self.key == other.key
+            && self.declaring == other.declaring
+            && self.unseen == other.unseen
+            && self.unreadable == other.unreadable
+            && self.sync == other.sync
+            && self.suspended == other.suspended
+            && self.message == other.message
+            && self.trouble == other.trouble
+            && self.source == other.source
+    }
+
+    /// Returns true if another claims the same objects in the same words.
+    pub(crate) fn claims_as(&self, other: &Declaration) -> bool {
+        self.home == other.home
+            && self.cluster() == other.cluster()
+            && self.delivery == other.delivery
+            && self.namespace == other.namespace
+            && self.name == other.name
+            && self.unreadable.is_some() == other.unreadable.is_some()
+            && self.claimant == other.claimant
+            && self.objects == other.objects
+    }
+
     /// `flux-kustomization flux-system/shop`, for sentences.
     pub(crate) fn title(&self) -> String {
         format!("{} {}/{}", self.delivery, self.namespace, self.name)
@@ -154,6 +182,8 @@ impl Declaration {
 #[derive(Debug, Default)]
 pub(crate) struct Declarations {
     pub(crate) apps: Vec<Declaration>,
+    /// How many of them, from the first on, claim what they declare.
+    pub(crate) delivered: usize,
     /// What is wrong with declarations, each with the cluster that holds it.
     pub(crate) errors: Vec<(usize, ScopeError)>,
     /// Objects that would say more and whose body was not read, each with the cluster that holds it.
@@ -177,6 +207,23 @@ pub(crate) struct Declarations {
 impl Declarations {
     /// Reads the declarations of all clusters, strong claims before weak ones.
     pub(crate) fn of(fleet: &Fleet<'_>, labels: &AppLabels, trust: &Trust, now: Timestamp) -> Declarations {
+        let (mut found, index) = Declarations::by_tools(fleet, trust, now);
+        let mut owners = BTreeSet::new();
+        let strong = Claims::new(found.claiming(), &index);
+        let groups = |cluster| labels::declare(fleet, cluster, labels, &strong, &mut owners);
+        let labelled: Vec<LabelGroups> = (0..fleet.members.len()).map(groups).collect();
+        found.apps.extend(labelled.iter().flat_map(LabelGroups::declarations));
+        found.owners = owners;
+        found
+    }
+
+    /// The apps that claim what they declare.
+    pub(crate) fn claiming(&self) -> &[Declaration] {
+        self.apps.get(..self.delivered).unwrap_or_default()
+    }
+
+    /// Reads all that tools declare, and so what they claim.
+    pub(crate) fn by_tools(fleet: &Fleet<'_>, trust: &Trust, now: Timestamp) -> (Declarations, ClaimIndex) {
         let mut found = Declarations::default();
         let argos: Vec<_> =
             (0..fleet.members.len()).map(|home| argo::Homes::of(fleet, home, trust)).collect();
@@ -194,20 +241,16 @@ impl Declarations {
             helm::declare(fleet, cluster, &releases, &mut found);
         }
         found.read = ReadReleases::default();
-        let strong = Claims::of(&found.apps);
-        let mut labelled = Vec::new();
-        for cluster in 0..fleet.members.len() {
-            labelled.extend(labels::declare(fleet, cluster, labels, &strong, &mut found.owners));
-        }
-        found.errors.extend(strong.overlaps(fleet));
+        let index = ClaimIndex::of(&found.apps);
+        found.errors.extend(Claims::new(&found.apps, &index).overlaps(fleet));
         // Whoever says only where a package belongs claims nothing: what delivers it does.
-        let delivered = found.apps.len();
+        found.delivered = found.apps.len();
         porch::declare(fleet, &mut found);
+        let delivered = found.delivered;
         bound_claims(&mut found, delivered);
-        found.apps.extend(labelled);
         let more = found.complaints.finish();
         found.errors.extend(more);
-        found
+        (found, index)
     }
 
     /// Reads a release from Helm's storage, which is `delivered` into that namespace; see [`ReadReleases::read`].
@@ -215,10 +258,10 @@ impl Declarations {
         &mut self,
         fleet: &Fleet<'_>,
         cluster: usize,
-        key: &ObjectKey,
+        key: ObjectKeyRef<'_>,
         delivered: Option<&str>,
     ) -> Result<Arc<Release>, Arc<ReleaseError>> {
-        self.release_for(&key.namespace, fleet, cluster, key, delivered)
+        self.release_for(key.namespace, fleet, cluster, key, delivered)
     }
 
     /// Reads a release that an app of the namespace `asker` has, wherever it is stored.
@@ -227,20 +270,20 @@ impl Declarations {
         asker: &str,
         fleet: &Fleet<'_>,
         cluster: usize,
-        key: &ObjectKey,
+        key: ObjectKeyRef<'_>,
         delivered: Option<&str>,
     ) -> Result<Arc<Release>, Arc<ReleaseError>> {
         let release = self.read.read(cluster, fleet.objects(cluster), key, delivered);
         let error = release.as_ref().err().map(|error| &**error);
         if let Some(ReleaseError::MetadataOnly | ReleaseError::Unobserved(_)) = error {
-            self.lacking.insert_for(asker, (cluster, key.clone()));
+            self.lacking.insert_for(asker, (cluster, key.to_owned()));
         }
         release
     }
 
     /// What to say of a release that cannot be read. It is reported, unless whoever read the cluster did so, or is about to
     /// read it.
-    fn unreadable(&mut self, cluster: usize, key: &ObjectKey, error: &ReleaseError) -> String {
+    fn unreadable(&mut self, cluster: usize, key: ObjectKeyRef<'_>, error: &ReleaseError) -> String {
         let message = format!("Helm release {} cannot be read: {error}", key.path());
         if !matches!(error, ReleaseError::Unobserved(_) | ReleaseError::MetadataOnly) {
             self.complain(cluster, key, "Unreadable", &message);
@@ -253,15 +296,15 @@ impl Declarations {
     }
 
     /// Reports what is wrong with an object, unless much was with others that its namespace declares.
-    fn complain(&mut self, cluster: usize, key: &ObjectKey, reason: &str, message: &str) {
+    fn complain(&mut self, cluster: usize, key: ObjectKeyRef<'_>, reason: &str, message: &str) {
         if self.complaints.admit(cluster, key, Subject::Apps, 1) > 0 {
-            let (scope, reason) = (Scope::Object(key.clone()), reason.to_owned());
+            let (scope, reason) = (Scope::Object(key.to_owned()), reason.to_owned());
             self.report(cluster, ScopeError { scope, reason, message: message.to_owned() });
         }
     }
 
     /// Reports what is wrong with a Helm release, unless much was with others of its namespace.
-    fn report_release(&mut self, cluster: usize, key: &ObjectKey, malformed: &[ScopeError]) {
+    fn report_release(&mut self, cluster: usize, key: ObjectKeyRef<'_>, malformed: &[ScopeError]) {
         if malformed.is_empty() {
             return;
         }
@@ -353,12 +396,12 @@ fn is_blank(value: Value<'_>) -> bool {
 fn entries<'v>(
     list: Option<Value<'v>>,
     home: usize,
-    declaring: &ObjectKey,
+    declaring: ObjectKeyRef<'_>,
     found: &mut Declarations,
 ) -> impl Iterator<Item = Value<'v>> + use<'v> {
     let list = list.filter(|list| !list.is_null());
     if list.is_some_and(|list| list.items().is_none()) {
-        let ObjectKey { kind, .. } = declaring;
+        let ObjectKeyRef { kind, .. } = declaring;
         let message = format!("{kind} {}: what should list its objects is no list", declaring.path());
         found.complain(home, declaring, "Malformed", &message);
     }
@@ -372,12 +415,12 @@ const MOST_MALFORMED: usize = 50;
 /// What is wrong with entries of the list of one declaring object.
 struct Malformed<'d> {
     home: usize,
-    declaring: &'d ObjectKey,
+    declaring: ObjectKeyRef<'d>,
     number: usize,
 }
 
 impl<'d> Malformed<'d> {
-    fn of(home: usize, declaring: &'d ObjectKey) -> Malformed<'d> {
+    fn of(home: usize, declaring: ObjectKeyRef<'d>) -> Malformed<'d> {
         Malformed { home, declaring, number: 0 }
     }
 
@@ -408,7 +451,7 @@ impl<'d> Malformed<'d> {
 fn declared_objects<'v>(
     entries: impl Iterator<Item = (usize, Value<'v>)>,
     home: usize,
-    declaring: &ObjectKey,
+    declaring: ObjectKeyRef<'_>,
     found: &mut Declarations,
 ) -> Vec<ObjectKey> {
     let mut bad = Malformed::of(home, declaring);

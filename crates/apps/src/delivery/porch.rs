@@ -1,12 +1,12 @@
 //! Porch: `PackageRevision`s of deployment repositories.
 //!
-//! Porch writes packages into Git and delivers nothing: Config Sync or Flux does, in any cluster. So a package is
-//! joined with what syncs its folder, by the address of the repository, the branch and the folder, and its objects
-//! are those that this claims: of a RootSync or RepoSync the objects whose `configmanagement.gke.io/source-path`
-//! is in the folder of the package.
+//! Porch writes packages into Git and delivers nothing: Config Sync or Flux does, in any cluster. So a
+//! package is joined with the app that syncs its folder, by the address of the repository, the branch and the
+//! folder. Its objects are those that this app claims: of a RootSync or RepoSync the objects whose
+//! `configmanagement.gke.io/source-path` is in the folder of the package.
 //!
-//! The shapes are those of Porch at `74d82d5`: `api/porch/v1alpha1` and `v1alpha2` (in which the revision may be in
-//! the status), `api/porchconfig/v1alpha1` for the Repository.
+//! The shapes are those of Porch at `74d82d5`: `api/porch/v1alpha1` and `v1alpha2` (in which the revision may
+//! be in the status), `api/porchconfig/v1alpha1` for the Repository.
 
 mod carriers;
 
@@ -15,8 +15,8 @@ use std::rc::Rc;
 
 use carriers::{Carrier, Carriers, Ground, PackageFolders, Parted};
 use jiff::Timestamp;
-use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
+use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::{Observed, Presence};
 
 use super::{Declaration, Declarations, Destination, MOST_MALFORMED, ObjectKeys, short, text, time};
@@ -27,14 +27,14 @@ use crate::names;
 use crate::objects::{Objects, Scope, ScopeError};
 use crate::sync::{Source, Sync, SyncState, shorten, without_password};
 
-/// What is named of several that say to deliver a package.
+/// The maximum number of apps that a message names if several seem to deliver a package.
 const MOST_NAMED: usize = 3;
 
 pub(crate) const GROUP: &str = "porch.kpt.dev";
 pub(crate) const KIND: &str = "PackageRevision";
 pub(crate) const REPOSITORY: (&str, &str) = ("config.porch.kpt.dev", "Repository");
 
-/// Reads the packages of all clusters, when all that may deliver them is known.
+/// Reads the packages of all clusters; the apps that may deliver them must be known.
 pub(crate) fn declare(fleet: &Fleet<'_>, found: &mut Declarations) {
     let mut apps = Vec::new();
     let packages: Vec<_> =
@@ -60,15 +60,18 @@ struct Revision<'a> {
     number: i64,
     lifecycle: String,
     published_at: Option<Timestamp>,
-    /// The folder and the commit that hold it.
+    /// The folder that holds it.
     directory: Option<String>,
+    /// The commit that holds it.
     commit: Option<String>,
     deployment: bool,
 }
 
 impl<'a> Revision<'a> {
-    /// Drafts and proposals are in no branch that anybody syncs; and a package as it is on the branch itself is
-    /// given the revision `-1`, by older versions of Porch `main`.
+    /// Returns the revision if it is published, `None` for other objects.
+    ///
+    /// Drafts and proposals are in no branch that is synced. A package as it is on the branch itself has the
+    /// revision `-1`, in older versions of Porch `main`.
     fn published(observed: Observed<'a>) -> Option<Revision<'a>> {
         let root = observed.object.root();
         let lifecycle = text(root, &["spec", "lifecycle"])?;
@@ -90,7 +93,7 @@ impl<'a> Revision<'a> {
         })
     }
 
-    /// As the tags of Porch name it: `v3`.
+    /// Returns the name that Porch's tags have: `v3`.
     fn name(&self) -> String {
         format!("v{}", self.number)
     }
@@ -99,16 +102,16 @@ impl<'a> Revision<'a> {
 /// A repository that packages are deployed from.
 struct Repository {
     url: String,
-    /// The form of its URL that is compared.
+    /// The URL in the form that is compared.
     address: String,
     branch: String,
     directory: String,
-    /// What its branch held when Porch last read all of it, and when that was.
+    /// The head of its branch when Porch last read all of it, and the time of that.
     head: Option<(String, Timestamp)>,
 }
 
 impl Repository {
-    /// Nothing where it is no deployment repository in Git.
+    /// Returns the repository; `None` if it is not a deployment repository in Git.
     fn of(repository: &Observed<'_>) -> Option<Repository> {
         let root = repository.object.root();
         let is_deployment = root.at(&["spec", "deployment"]).and_then(Value::as_bool) == Some(true);
@@ -132,24 +135,24 @@ struct Package<'a> {
     namespace: &'a str,
     /// The names of its repository and itself.
     name: (String, String),
-    /// The repository, or why it cannot be read.
+    /// The repository, or the reason why it cannot be read.
     repository: Result<Rc<Repository>, (ObjectKey, String)>,
     /// Its folder in the repository.
     directory: String,
-    /// Never empty; the newest comes last.
+    /// The published revisions, at least one; the newest comes last.
     revisions: Vec<Revision<'a>>,
 }
 
 fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations) -> Vec<Package<'a>> {
     let mut all: BTreeMap<(&str, String, String), Vec<Revision<'a>>> = BTreeMap::new();
-    let mut malformed: BTreeMap<&str, Vec<&ObjectKey>> = BTreeMap::new();
+    let mut malformed: BTreeMap<&str, Vec<ObjectKeyRef<'_>>> = BTreeMap::new();
     for observed in objects.of_kind(GROUP, KIND, None) {
-        let (namespace, root) = (observed.key.namespace.as_str(), observed.object.root());
+        let (namespace, root) = (observed.key.namespace, observed.object.root());
         let named = |field| text(root, &["spec", field]);
         if let (Some(repository), Some(package)) = (named("repository"), named("packageName"))
             && let Some(revision) = Revision::published(observed)
         {
-            // They become the name of the app, and the API takes any text for them.
+            // They become the name of the app, and the API accepts any text for them.
             if !names::is_subdomain(&repository)
                 || !names::is_short(&package)
                 || !package.split('/').all(names::is_subdomain)
@@ -167,7 +170,7 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
         let rest = more.first().map(|key| (key, format!("{} such more in its namespace", more.len())));
         for (key, what) in says.chain(rest) {
             let message = format!("{KIND} {}: {what}", key.path());
-            let scope = Scope::Object((*key).clone());
+            let scope = Scope::Object((*key).to_owned());
             found.report(home, ScopeError { scope, reason: "Malformed".to_owned(), message });
         }
     }
@@ -209,8 +212,8 @@ impl Package<'_> {
         self.revisions.last()
     }
 
-    /// One app for each cluster that something delivers the package into; where nothing is known to, one without
-    /// a cluster.
+    /// Returns one app for each cluster that the package is delivered into; if none is known, one without a
+    /// cluster.
     fn declarations(
         &self,
         fleet: &Fleet<'_>,
@@ -244,7 +247,7 @@ impl Package<'_> {
                 "nothing that was read syncs {directory} of {}, branch {branch}",
                 without_password(url)
             );
-            return alone((key.clone(), format!("{said}: {why}")));
+            return alone((key.to_owned(), format!("{said}: {why}")));
         }
         let mut delivered = |carrier: &Carrier, by: &Declaration| {
             let (objects, unreadable) = carrier.objects(fleet, by, (repository, directory), folders, parted);
@@ -252,8 +255,8 @@ impl Package<'_> {
             let revision = by.sync.applied.as_deref().map(shorten);
             let at = revision.map(|revision| format!(" at {revision}")).unwrap_or_default();
             let message = format!("{said}, synced by {}{at}", by.declaring_name());
-            // Whoever may write a Repository can name the address of another's. Config Sync writes on each object which file of it
-            // declares that; else only who could have written what delivers it is believed.
+            // An author of a Repository can name the address of another's. Config Sync writes on each object
+            // which file declares it; otherwise only apps in the package's own namespace are believed.
             let is_beside = by.home == self.home && by.namespace == self.namespace;
             let claimant = match is_beside || by.delivery == Delivery::ConfigSync {
                 true => Claimant { hooks: ObjectKeys::default(), ..by.claimant.clone() },
@@ -269,7 +272,8 @@ impl Package<'_> {
                 ..self.app(newest, by.destination.clone(), sync, message)
             }
         };
-        // The address of a repository is known to many, and who may write into any namespace can say that this is what delivers it.
+        // The address of a repository is widely known, and an author in any namespace can make an app that
+        // names it.
         let chosen = |all: Vec<&Carrier>| {
             let grounds = all.into_iter().filter_map(|carrier| {
                 let by = apps.get(carrier.app)?;
@@ -298,7 +302,7 @@ impl Package<'_> {
                 (..) => "none of which is in the namespace of the package",
             };
             let why = format!("{said}: {directory} is synced, as they say, by {names}{more}, {why}");
-            Some(unknown(by.destination.clone(), (key.clone(), why)))
+            Some(unknown(by.destination.clone(), (key.to_owned(), why)))
         };
         bringing.into_iter().filter_map(chosen).collect()
     }
@@ -310,7 +314,7 @@ impl Package<'_> {
         sync: Sync,
         message: String,
     ) -> Declaration {
-        // As Porch names the revisions of a package that is in a folder.
+        // Porch names the revisions of a package in a folder like this.
         let name = format!("{}.{}", self.name.0, self.name.1.replace('/', "."));
         let repository = self.repository.as_ref().ok();
         Declaration {
@@ -320,7 +324,7 @@ impl Package<'_> {
             namespace: self.namespace.to_owned(),
             key: AppKey::of(Delivery::Porch, self.namespace, &name, Some(&newest.observed.object)),
             name,
-            declaring: Some(newest.observed.key.clone()),
+            declaring: Some(newest.observed.key.to_owned()),
             unseen: false,
             objects: ObjectKeys::default(),
             unreadable: None,
@@ -341,8 +345,11 @@ impl Package<'_> {
         }
     }
 
-    /// Whether what was synced is the newest revision. Of another commit than that of a revision nobody here can
-    /// say what it contains, unless it is the one that Porch found on the branch after it had published there.
+    /// Returns the sync state of a package by comparing the synced commit with those of its revisions, and a
+    /// message.
+    ///
+    /// The contents of any other commit are not known, unless it is the head that Porch found on the branch
+    /// after it had published there.
     fn sync(
         &self,
         newest: &Revision<'_>,
@@ -381,20 +388,20 @@ impl Package<'_> {
     }
 }
 
-/// The commit in a revision as Config Sync (`<commit>`) or Flux (`branch@sha1:<commit>`) writes it.
+/// Returns the commit in a revision as Config Sync (`<commit>`) or Flux (`branch@sha1:<commit>`) writes it.
 fn commit(revision: &str) -> &str {
     revision.rsplit(':').next().unwrap_or(revision)
 }
 
-/// A folder without what may stand before and after it; the root is empty.
+/// Returns a folder without leading `./` and slashes; empty for the root.
 fn folder(path: &str) -> &str {
     let path = path.trim_matches('/');
     let path = path.strip_prefix("./").unwrap_or(path);
     if path == "." { "" } else { path.trim_matches('/') }
 }
 
-/// The address of a repository in the form in which all ways to it are equal: host and path, without scheme, user,
-/// default port and `.git`.
+/// Returns the address of a repository in a form in which all ways to it are equal: host and path, without
+/// scheme, user, default port and `.git`.
 fn address(url: &str) -> String {
     let url = url.trim();
     let (host, path) = match url.split_once("://") {

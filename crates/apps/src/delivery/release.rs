@@ -1,4 +1,4 @@
-//! What Helm's storage holds, each release read once in a look, and no more of a namespace than may be.
+//! Parser for releases in Helm's storage: each is parsed once per look, within limits for each namespace.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
 use taffrail_object::json::{self, Parser, Value};
-use taffrail_object::{ObjectKey, Projection};
+use taffrail_object::{AsObjectKey, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::Presence;
 
 use super::bounds::MOST_OBJECTS;
@@ -16,30 +16,30 @@ use super::helm::is_secret;
 use super::{ObjectKeys, dedup, manifest, text, time};
 use crate::objects::{Objects, Scope, ScopeError, why_unread};
 
-/// How many hooks of a release are known, and how many objects of one.
+/// The maximum number of hooks of a release that are read, and of objects in one hook.
 const MOST_HOOKS: usize = 200;
 
-/// How much of the manifests of hooks is read.
+/// The maximum total size of the hooks' manifests that are read, in bytes.
 const MOST_HOOK_BYTES: usize = 1 << 20;
 
-/// More than any release that fits into a Secret unpacks to, unless it was made for that.
+/// The maximum unpacked size of a release, in bytes; no honest release that fits into a Secret reaches it.
 const LARGEST: usize = 32 << 20;
 
-/// Longer than any manifest of which the release fits into a Secret.
+/// The maximum length of a manifest, in bytes; no release that fits into a Secret has a longer one.
 const LONGEST_MANIFEST: usize = 8 << 20;
 
-/// To how many times what is stored of it a release may unpack whatever else is in its namespace: charts unpack to three to ten
-/// times that.
+/// The ratio by which a release may unpack without using up the limit of its namespace: charts unpack to
+/// three to ten times their stored size.
 const HONEST: usize = 16;
 
-/// How many bytes the releases of one namespace may unpack to beyond that, all together.
+/// The number of bytes beyond that ratio that all releases of one namespace may unpack to.
 const UNPACKED: usize = 64 << 20;
 
-/// How many bytes of their manifests may be read as YAML beyond what is stored. Most are written so plainly that next to nothing
-/// of them has to be.
+/// The number of bytes of manifests, beyond their stored size, that may be parsed as YAML. Most are so plain
+/// that hardly any need it.
 const YAML: usize = 4 << 20;
 
-/// Why a release cannot be read from where it is stored.
+/// The reason why a release cannot be read from its storage.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReleaseError {
     #[error("it is not there")]
@@ -66,10 +66,10 @@ pub(crate) enum ReleaseError {
     Incomplete(&'static str),
 }
 
-/// What a release says, as far as it matters here.
+/// The contents of a release, as far as they matter here.
 #[derive(Debug)]
 pub(crate) struct Written {
-    /// Where it says that it is.
+    /// The namespace that it names as its own.
     pub(super) namespace: Option<String>,
     pub(super) version: i64,
     pub(super) status: String,
@@ -79,37 +79,37 @@ pub(crate) struct Written {
     pub(super) last_deployed: Option<Timestamp>,
     declared: Vec<ObjectKey>,
     hooks: Vec<ObjectKey>,
-    /// Documents of the manifest that declare no object.
+    /// Errors about documents of the manifest that declare no object.
     pub(super) malformed: Vec<ScopeError>,
 }
 
 /// A release in a namespace.
 #[derive(Debug)]
 pub(crate) struct Release {
-    /// Where it delivers what names no namespace.
+    /// The namespace of its objects that do not name one.
     pub(super) namespace: String,
     pub(super) written: Arc<Written>,
-    /// The objects of the manifest, each once; hooks are not among them.
+    /// The objects of the manifest, each once, without hooks.
     pub(super) objects: ObjectKeys,
     /// The objects of its hooks, as far as their documents can be read.
     pub(super) hooks: ObjectKeys,
 }
 
-/// What is left of what the releases of a namespace may cost beyond what is honest.
+/// The remaining limits for the releases of one namespace, in bytes.
 #[derive(Debug)]
 struct Left {
     unpacked: usize,
     yaml: usize,
 }
 
-/// A release that was read, and where it was placed: in the namespace of its storage, and where it says itself.
+/// A parsed release, and the release as placed in the namespace of its storage and in the one that it names.
 #[derive(Debug)]
 struct Known {
     written: Arc<Written>,
     placed: [Option<Arc<Release>>; 2],
 }
 
-/// The releases of the clusters that were read: several HelmReleases may name one.
+/// A cache of the parsed releases of each cluster: several HelmReleases may name one.
 #[derive(Debug, Default)]
 pub(crate) struct ReadReleases {
     known: HashMap<usize, HashMap<ObjectKey, Result<Known, Arc<ReleaseError>>>>,
@@ -117,32 +117,34 @@ pub(crate) struct ReadReleases {
 }
 
 impl ReadReleases {
-    /// Reads the release that a Secret or ConfigMap of a cluster holds.
+    /// Returns the release that a Secret or ConfigMap of a cluster holds, parsed at the first call.
     ///
-    /// Whoever may write one can write any name and namespace into it, so the release is in the namespace that holds it,
-    /// unless what declares it delivers it into another one.
+    /// Its author can write any name and namespace into it, so the release is placed in the namespace of its
+    /// storage, unless it names `delivered`, the namespace that its HelmRelease delivers into.
     pub(super) fn read(
         &mut self,
         cluster: usize,
         objects: &dyn Objects,
-        key: &ObjectKey,
+        key: ObjectKeyRef<'_>,
         delivered: Option<&str>,
     ) -> Result<Arc<Release>, Arc<ReleaseError>> {
         let known = self.known.entry(cluster).or_default();
-        if !known.contains_key(key) {
-            let left = self.left.entry((cluster, key.namespace.clone()));
+        if !known.contains_key(&key as &dyn AsObjectKey) {
+            let left = self.left.entry((cluster, key.namespace.to_owned()));
             let left = left.or_insert(Left { unpacked: UNPACKED, yaml: YAML });
             let written = read(objects, key, left).map_err(Arc::new);
             let written = written.map(|it| Known { written: Arc::new(it), placed: [None, None] });
-            known.insert(key.clone(), written);
+            known.insert(key.to_owned(), written);
         }
-        let Some(known) = known.get_mut(key) else { return Err(Arc::new(ReleaseError::Absent)) };
+        let Some(known) = known.get_mut(&key as &dyn AsObjectKey) else {
+            return Err(Arc::new(ReleaseError::Absent));
+        };
         let Known { written, placed } = known.as_mut().map_err(|error| error.clone())?;
         let own = written.namespace.as_deref().filter(|own| delivered == Some(own));
         let [here, there] = placed;
         let (place, namespace) = match own {
             Some(own) => (there, own),
-            None => (here, key.namespace.as_str()),
+            None => (here, key.namespace),
         };
         Ok(place.get_or_insert_with(|| Arc::new(Release::placed(objects, namespace, written))).clone())
     }
@@ -153,7 +155,7 @@ impl Release {
         let place = |key: &ObjectKey| {
             let mut key = key.clone();
             match objects.is_namespaced(&key.group, &key.kind) {
-                // Some charts give a namespace to what can have none; the API ignores it.
+                // Some charts set a namespace on cluster-scoped objects; the API ignores it.
                 Some(false) => key.namespace.clear(),
                 Some(true) if key.namespace.is_empty() => namespace.clone_into(&mut key.namespace),
                 Some(true) => {}
@@ -178,8 +180,8 @@ impl Release {
     }
 }
 
-fn read(objects: &dyn Objects, key: &ObjectKey, left: &mut Left) -> Result<Written, ReleaseError> {
-    let observed = match objects.get(key.as_ref()) {
+fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result<Written, ReleaseError> {
+    let observed = match objects.get(key) {
         Presence::Present(observed) if observed.projection == Projection::Full => observed,
         Presence::Present(_) => {
             return Err(why_unread(objects, key).map_or(ReleaseError::MetadataOnly, ReleaseError::Unobserved));
@@ -190,14 +192,14 @@ fn read(objects: &dyn Objects, key: &ObjectKey, left: &mut Left) -> Result<Writt
     let data = text(observed.object.root(), &["data", "release"]).ok_or(ReleaseError::NoRelease)?;
     let payload = decode(&data, is_secret(key))?;
     let stored = payload.len();
-    let too_much = |what: String| ReleaseError::TooMuch(key.namespace.clone(), what);
+    let too_much = |what: String| ReleaseError::TooMuch(key.namespace.to_owned(), what);
     let payload = unpack(payload, &mut left.unpacked, too_much)?;
     let mut parser = Parser::new();
     let document = parser.parse(&payload).map_err(ReleaseError::NotJson)?;
     let root = document.root();
     let field = |path: &[&str], name| text(root, path).ok_or(ReleaseError::Incomplete(name));
 
-    // A release may declare nothing, so an empty manifest is one.
+    // A release may declare nothing, so an empty manifest is valid.
     let manifest =
         root.get("manifest").and_then(Value::as_str).ok_or(ReleaseError::Incomplete("manifest"))?;
     if manifest.len() > LONGEST_MANIFEST {
@@ -206,7 +208,7 @@ fn read(objects: &dyn Objects, key: &ObjectKey, left: &mut Left) -> Result<Writt
     let mut yaml = left.yaml.saturating_add(stored);
     let mut read_manifest = |text: &str| {
         let read = manifest::read(text, &mut yaml);
-        // What is as much as was stored is not charged; what was begun is.
+        // As much as was stored is free; of the rest all that was begun counts.
         left.yaml = left.yaml.min(yaml);
         let why = || format!("their manifests are more than {} MiB of odd YAML", YAML >> 20);
         read.map_err(|manifest::TooMuch| too_much(why()))
@@ -224,7 +226,7 @@ fn read(objects: &dyn Objects, key: &ObjectKey, left: &mut Left) -> Result<Writt
         }
     }
     let malformed = |what: String| ScopeError {
-        scope: Scope::Object(key.clone()),
+        scope: Scope::Object(key.to_owned()),
         reason: "Malformed".to_owned(),
         message: format!("Helm release {}: {what}", key.path()),
     };
@@ -248,8 +250,8 @@ fn read(objects: &dyn Objects, key: &ObjectKey, left: &mut Left) -> Result<Writt
     })
 }
 
-/// What `release` holds: base64 of Helm around gzip, or plain JSON as Helm's first versions wrote; in a Secret base64
-/// of the API around it.
+/// Decodes the field `release`: Helm's base64 around gzip, or around plain JSON in Helm's first versions; in
+/// a Secret the API's base64 around that.
 fn decode(data: &str, is_secret: bool) -> Result<Vec<u8>, ReleaseError> {
     let decode = |text: &[u8]| {
         let packed: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
@@ -259,7 +261,8 @@ fn decode(data: &str, is_secret: bool) -> Result<Vec<u8>, ReleaseError> {
     decode(&packed)
 }
 
-/// Unpacks what was packed; `left` is how much it may be beyond what is honest.
+/// Unpacks gzip; `left` is the number of bytes allowed beyond [`HONEST`] times the packed size, and is
+/// reduced.
 fn unpack(
     payload: Vec<u8>,
     left: &mut usize,

@@ -1,4 +1,4 @@
-//! What controllers made of the declared objects.
+//! Reads of the dependents of declared objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::delivery::{Declaration, Declarations};
 use crate::kinds::KindCatalog;
 use crate::snapshot::Listed;
 
-/// What controllers of Kubernetes make: these are read to see what became of the declared objects.
+/// The kinds that the controllers of Kubernetes create as dependents of declared objects.
 const DEPENDENT: [(&str, &str); 5] = [
     ("", "PersistentVolumeClaim"),
     ("", "Pod"),
@@ -18,14 +18,15 @@ const DEPENDENT: [(&str, &str); 5] = [
     ("discovery.k8s.io", "EndpointSlice"),
 ];
 
-/// In how many namespaces a kind is listed one by one before it is listed in all at once.
+/// The maximum number of namespaces that are listed one by one; above it all are listed at once.
 const FEW_NAMESPACES: usize = 10;
 
-/// The same for who asks for one namespace, and may not be let into all.
+/// The same limit if one namespace was asked for: that user may not be allowed to list all.
 const MOST_NAMESPACES: usize = 200;
 
 impl Plan<'_> {
-    /// What controllers made in the namespaces of the apps whose dependents are wanted, and the events there.
+    /// Plans lists of dependents in the namespaces of the apps whose dependents are wanted, and of the events
+    /// there.
     pub(super) fn dependents(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let own = dependent_namespaces(&self.asked.dependents, &self.apps(found));
         let others = self.asked.dependents_in.iter().map(String::as_str);
@@ -58,7 +59,8 @@ impl Plan<'_> {
     }
 }
 
-/// The namespaces of the objects of the apps whose dependents are wanted, and of the apps that these deliver.
+/// Returns the namespaces of the objects of the apps whose dependents are wanted, and of the apps that these
+/// deliver.
 pub(super) fn dependent_namespaces<'a>(wanted: &Dependents, apps: &[&'a Declaration]) -> BTreeSet<&'a str> {
     let named = |app: &&'a Declaration| match wanted {
         Dependents::None => false,
@@ -75,7 +77,7 @@ pub(super) fn dependent_namespaces<'a>(wanted: &Dependents, apps: &[&'a Declarat
         if !seen.insert((app.delivery, &app.namespace, &app.name)) {
             continue;
         }
-        // Flux tells of its own work beside the declaring object.
+        // Flux reports its own work as events about the declaring object.
         let own = app.declaring.iter().map(|key| key.namespace.as_str());
         let objects = app.objects.iter().filter(|_| app.cluster().is_some());
         namespaces.extend(objects.clone().map(|key| key.namespace.as_str()).chain(own));

@@ -1,4 +1,4 @@
-//! Objects that apps of one cluster have in another.
+//! Objects in one cluster that apps of another cluster deliver.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -13,62 +13,65 @@ use crate::fleet::Fleet;
 use crate::freshness::FreshnessState;
 use crate::objects::{Objects, Scope, ScopeError};
 
-/// The most kinds of which the apps of one cluster have objects read in another. Each may cost the other cluster a list and
-/// a watch, asked for with its own credentials.
+/// The maximum number of kinds of which objects are read in a cluster for the apps of another one.
+///
+/// Each may cost the cluster a list and a watch, made with its own credentials.
 const MOST_KINDS: usize = 250;
 
-/// The most lists, of a kind in a namespace, that are made in a cluster for the apps of another one.
+/// The maximum number of lists, of a kind in a namespace, in a cluster for the apps of another one.
 const MOST_PLACES: usize = 1_500;
 
-/// The most objects, of kinds that cannot be listed, that are read one by one in a cluster for the apps of another one.
+/// The maximum number of objects of unlistable kinds that are read one by one in a cluster for the apps of
+/// another one.
 const MOST_SINGLES: usize = 200;
 
-/// The most namespaces of a cluster in each of which dependents are listed for the apps of another one.
+/// The maximum number of namespaces of a cluster in which dependents are listed for the apps of another one.
 const MOST_NAMESPACES: usize = 100;
 
-/// The most objects that are followed in a cluster for the apps of another one. Each is looked for whenever it is planned what to
-/// read there.
+/// The maximum number of objects that are followed in a cluster for the apps of another one.
+///
+/// Each is looked up whenever the reads of that cluster are planned.
 const MOST_FOLLOWED: usize = 10_000;
 
-/// How clusters are read for apps of others.
+/// The way in which clusters are read for the apps of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadMode {
     /// Once; each kind by one list.
     Once,
-    /// Once; each namespace of a kind by a list of its own.
+    /// Once; each kind by one list per namespace.
     OnceByNamespace,
-    /// They are followed; kinds of which apps have many objects as a whole.
+    /// Clusters are followed; kinds of which apps have many objects are followed in all namespaces.
     Followed,
 }
 
-/// The objects that apps of all clusters have in others.
+/// The objects that the apps of each cluster have in other clusters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Elsewhere {
     /// The objects that they declare, found or not, by the name of the cluster that they are in.
     pub objects: BTreeMap<String, BTreeSet<ObjectKey>>,
-    /// The pairs of clusters where that is too much.
+    /// The pairs of clusters for which a limit is exceeded.
     pub left_out: Vec<LeftOut>,
-    /// The names of the clusters whose apps want each of those, by cluster.
+    /// The names of the clusters whose apps declare each object, by the cluster that the object is in.
     pub homes: BTreeMap<String, BTreeMap<ObjectKey, Vec<String>>>,
-    /// The namespaces in which dependents are wanted because such apps deliver there, with the names of the clusters whose apps
-    /// these are, by cluster; they go into [`crate::Asked::dependents_in`].
+    /// The namespaces in which dependents are wanted because apps of other clusters deliver there, with the
+    /// names of these clusters, by cluster; for [`crate::Asked::dependents_in`].
     pub dependents_in: BTreeMap<String, BTreeMap<String, Vec<String>>>,
 }
 
-/// A part of what the apps of one cluster want of another, which is not read there.
+/// A limit that the apps of one cluster exceed in another, so that some of their objects are not read there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// The name of the cluster that declares the apps.
     pub home: String,
-    /// The name of the cluster that would be asked.
+    /// The name of the cluster that is not read in full.
     pub target: String,
-    /// What there is too much of.
+    /// The limit that is exceeded.
     pub excess: Excess,
-    /// How many of that they name in all.
+    /// Total number that they name.
     pub count: usize,
 }
 
-/// A measure of what the apps of one cluster want of another.
+/// A limit on what the apps of one cluster may cause to be read in another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excess {
     /// The kinds of their objects.
@@ -84,7 +87,8 @@ pub enum Excess {
 }
 
 impl LeftOut {
-    /// Returns what is reported of the home: it asks for too much, and the other cluster can do nothing for it.
+    /// Returns the error that is reported for the home cluster: it asks for too much, and the target cluster
+    /// cannot change that.
     pub fn error(&self) -> ScopeError {
         let LeftOut { target, count, .. } = self;
         let message = match self.excess {
@@ -112,7 +116,7 @@ impl LeftOut {
     }
 }
 
-/// A count of what is wanted, and what of it is granted.
+/// The items that are wanted under one limit, and those that are granted.
 struct Share<T> {
     wanted: HashSet<T>,
     granted: HashSet<T>,
@@ -124,19 +128,21 @@ impl<T: std::hash::Hash + Eq + Copy> Share<T> {
         Share { wanted: HashSet::new(), granted: HashSet::new(), most }
     }
 
-    /// Returns true if there is room for one more, or it is granted already.
+    /// Counts an item as wanted, and returns true if it is granted already or the limit leaves room.
     fn has_room(&mut self, one: T) -> bool {
         self.wanted.insert(one);
         self.granted.len() < self.most || self.granted.contains(&one)
     }
 }
 
-/// Collects what apps have in other clusters than their own, up to so much for each pair of clusters: their namespaces take turns, and
-/// in each of them who names little is served before who names much.
+/// Collects the objects that apps have in other clusters than their own, within limits for each pair of
+/// clusters.
+///
+/// The namespaces of a home take turns, and in each of them apps with few objects are served first.
 pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadMode) -> Elsewhere {
     let by_namespace = mode == ReadMode::OnceByNamespace;
     let fleet = Fleet::new(clusters);
-    // What labels hold together is in one cluster.
+    // The objects of a label group are all in one cluster.
     let found = Declarations::of(&fleet, &AppLabels::default(), Trust::NONE, Timestamp::UNIX_EPOCH);
     let mut pairs: BTreeMap<(usize, usize), Vec<&Declaration>> = BTreeMap::new();
     for app in &found.apps {
@@ -148,7 +154,7 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadM
         in_turns(&mut apps);
         let there = fleet.objects(target);
         let (home, target) = (fleet.objects(home).name(), there.name());
-        // Whether a kind is served, and cannot be listed.
+        // For each kind: true if it is served, and true if it cannot be listed.
         let mut known: HashMap<(&str, &str), (bool, bool)> = HashMap::new();
         let mut kinds = Share::of(MOST_KINDS);
         let mut places = Share::of(MOST_PLACES);
@@ -213,8 +219,10 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadM
     all
 }
 
-/// Sorts apps so that each namespace in which some are declared has named about as many objects as every other when its next one has
-/// its turn: whoever writes in one has no more than one share.
+/// Sorts apps so that the namespaces that declare them take turns by the number of objects that they have
+/// named so far.
+///
+/// So an author in one namespace gets no more than one share.
 fn in_turns(apps: &mut [&Declaration]) {
     apps.sort_by_key(|app| app.objects.len());
     let mut named: HashMap<&str, usize> = HashMap::new();
@@ -227,12 +235,12 @@ fn in_turns(apps: &mut [&Declaration]) {
     apps.sort_by_key(|app| turns.get(&std::ptr::from_ref(*app)).copied());
 }
 
-/// The namespaces in which dependents of these apps are wanted, which have their objects in another cluster.
+/// Returns the namespaces in which dependents of these apps, which deliver into another cluster, are wanted.
 fn namespaces<'a>(dependents: &Dependents, apps: &[&'a Declaration], most: usize) -> Share<&'a str> {
     let mut share = Share::of(most);
     for app in apps.iter().filter(|_| *dependents != Dependents::None) {
         let mut there = dependent_namespaces(dependents, &[*app]);
-        // What declares it is where it is declared.
+        // The declaring object is in the home cluster.
         if let Some(own) = app.declaring.as_ref()
             && !app.objects.iter().any(|key| key.namespace == own.namespace)
         {
@@ -247,15 +255,15 @@ fn namespaces<'a>(dependents: &Dependents, apps: &[&'a Declaration], most: usize
     share
 }
 
-/// What is wanted in a cluster because apps of another one deliver into it, by cluster.
+/// Returns the objects to read in each cluster because apps of another one deliver into it, by cluster name.
 ///
-/// When all clusters were read, these go into [`crate::Asked::objects`], and the plan of each cluster that is named
-/// goes on.
+/// Once all clusters were read, these go into [`crate::Asked::objects`], and the plan of each named cluster
+/// continues.
 pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<ObjectKey>> {
     still_wanted(clusters, elsewhere(clusters, &Dependents::None, ReadMode::Once).objects)
 }
 
-/// Narrows what is [`elsewhere`] to what [`wanted_elsewhere`] returns.
+/// Narrows the objects of [`elsewhere`] to those that [`wanted_elsewhere`] returns: all but the absent ones.
 pub fn still_wanted(
     clusters: &[&dyn Objects],
     elsewhere: BTreeMap<String, BTreeSet<ObjectKey>>,
@@ -263,7 +271,7 @@ pub fn still_wanted(
     let wanted = elsewhere.into_iter().filter_map(|(name, keys)| {
         let objects = clusters.iter().find(|objects| objects.name() == name)?;
         let lacking = |key: &ObjectKey| match objects.get(key.as_ref()) {
-            // One that is there and not well has something behind it that is still to be read.
+            // A present object that is not well may still have evidence to be read.
             Presence::Present(_) => true,
             Presence::Absent => false,
             Presence::Unobserved(_) => objects.freshness().state != FreshnessState::Lost,

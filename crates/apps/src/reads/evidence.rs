@@ -1,8 +1,9 @@
-//! The evidence that is still to be read: whatever `assess` asks for and nobody has looked at.
+//! Reads of the evidence that `assess` asks for and that is not known yet.
 //!
-//! There is no second list of what matters for which kind. The objects are assessed with what is known, and what
-//! they were asked for in vain is read; what will be asked for next is read along with it, so that a Deployment,
-//! its ReplicaSets and their Pods cost one round. Objects that are well ask for nothing.
+//! There is no second list of the evidence that matters for each kind. The objects are assessed with what is
+//! known, and what the assessment looked up in vain is read; what it will look up next is read along with it,
+//! so that a Deployment, its ReplicaSets and their Pods cost one round. Objects that are well ask for
+//! nothing.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,34 +22,34 @@ use crate::kinds::{KindCatalog, ServedKind};
 use crate::objects::{Objects, suffices};
 use crate::snapshot::Listed;
 
-/// In how many namespaces a kind is listed one by one before it is listed in all at once.
+/// The maximum number of namespaces that are listed one by one; above it all are listed at once.
 const MANY: usize = 16;
 
-/// How many kinds of its own group an object is taken to be the controller of.
+/// The maximum number of kinds of its own group that a custom resource is assumed to control.
 const FAMILY: usize = 12;
 
-/// Nearly all events are of the other type.
+/// The field selector for warnings; nearly all events are of the other type.
 const WARNINGS: &str = "type=Warning";
 
-/// What an autoscaler says of a Pod is not a warning. Everything else that is none is left out as far as a
-/// selector can.
+/// The field selector for other events about Pods: what an autoscaler reports is not a warning. The usual
+/// events that are not warnings are left out as far as a selector can.
 const OF_AUTOSCALERS: &str = "involvedObject.kind=Pod,type!=Warning,reason!=Scheduled,reason!=Pulling,\
                               reason!=Pulled,reason!=Created,reason!=Started,reason!=Killing";
 
-/// What was asked for in vain.
+/// The evidence that was looked up in vain.
 #[derive(Default)]
 struct Demand {
     objects: BTreeSet<ObjectKey>,
     lists: BTreeSet<(GroupKind, Option<String>)>,
-    /// UIDs of objects that were asked for what they control.
+    /// UIDs of objects whose dependents were looked up.
     owners: BTreeSet<String>,
     /// Namespaces of events.
     events: BTreeSet<String>,
-    /// Namespaces that were asked for all that is left in them.
+    /// Namespaces whose remaining contents were looked up.
     contents: BTreeSet<String>,
 }
 
-/// Notes what is asked for.
+/// A cluster state that records the lookups that it cannot answer.
 struct Recorder<'e> {
     state: &'e dyn ClusterState,
     demand: RefCell<Demand>,
@@ -116,7 +117,7 @@ impl ClusterState for Recorder<'_> {
     }
 
     fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
-        // Events about what is in no namespace are in this one.
+        // Events about cluster-scoped objects are in this namespace.
         let namespace = Some(about.namespace()).filter(|it| !it.is_empty()).unwrap_or("default".into());
         self.demand.borrow_mut().events.insert(namespace.into_owned());
         self.state.events(about)
@@ -141,7 +142,7 @@ impl ClusterState for Recorder<'_> {
 }
 
 impl Plan<'_> {
-    /// What stands behind the objects that are not well.
+    /// Plans the reads of evidence about the objects that are not well.
     pub(super) fn evidence(
         &self,
         catalog: &KindCatalog,
@@ -151,7 +152,7 @@ impl Plan<'_> {
         let (mut demand, of_changes) = self.demand(catalog, found, rules);
         demand.owners.extend(of_changes.owners);
         self.resolve(catalog, &mut demand);
-        // What the kubelet is content with is no evidence, and may have changed all the same.
+        // Objects that the kubelet does not complain about are not evidence, but they may have changed.
         demand.objects.extend(of_changes.objects);
         let mut reads = Vec::new();
         self.lists(catalog, &demand, &mut reads);
@@ -160,7 +161,8 @@ impl Plan<'_> {
         reads
     }
 
-    /// Assesses all objects with what is known, and then asks what changed.
+    /// Assesses all objects with what is known, and returns the evidence that is missing, then that about
+    /// changes.
     fn demand(
         &self,
         catalog: &KindCatalog,
@@ -200,7 +202,7 @@ impl Plan<'_> {
         (recorder.demand.into_inner(), of_changes.demand.into_inner())
     }
 
-    /// The objects of which it is wanted what changed.
+    /// Returns the objects for which evidence of changes is wanted.
     fn changing<'f>(&'f self, found: &'f Declarations) -> BTreeSet<&'f ObjectKey> {
         let is_meant = |app: &&Declaration| match &self.asked.changes {
             Changes::None => false,
@@ -218,7 +220,7 @@ impl Plan<'_> {
         of_apps.chain(named).collect()
     }
 
-    /// Turns owners and namespaces into the kinds that are to be listed, and leaves out what tells nothing new.
+    /// Turns owners and namespaces into the kinds to list, and drops objects that would tell nothing new.
     fn resolve(&self, catalog: &KindCatalog, demand: &mut Demand) {
         if !demand.owners.is_empty() {
             for owner in self.snapshot.all() {
@@ -227,7 +229,7 @@ impl Plan<'_> {
                     continue;
                 }
                 for kind in made_by(catalog, &owner.key.group_kind()) {
-                    let namespace = Some(owner.key.namespace.clone()).filter(|it| !it.is_empty());
+                    let namespace = Some(owner.key.namespace.to_owned()).filter(|it| !it.is_empty());
                     demand.lists.insert((kind, namespace));
                 }
             }
@@ -240,7 +242,7 @@ impl Plan<'_> {
                 demand.lists.insert((kind, Some(namespace.clone())));
             }
         }
-        // Whose Pods are looked at wants to know what is said of them.
+        // Events about Pods are read wherever Pods are.
         let pods = demand.lists.iter().filter(|(kind, _)| kind.group.is_empty() && kind.kind == "Pod");
         demand.events.extend(pods.filter_map(|(_, namespace)| namespace.clone()));
 
@@ -250,8 +252,10 @@ impl Plan<'_> {
             .retain(|key| !IS_NAMED_BY_PODS.contains(&(&*key.group, &*key.kind)) || wanted.contains(key));
     }
 
-    /// The objects that Pods refer to about which the kubelet says nothing: where it complains of an image or of
-    /// a crash, it has been heard, and has told what was missing.
+    /// Returns the objects that Pods refer to, of those Pods that are not ready and for which the kubelet
+    /// gives no reason.
+    ///
+    /// Where the kubelet reports an image error or a crash, it has found all objects that the Pod refers to.
     fn named_by_silent_pods(&self, demand: &Demand) -> BTreeSet<ObjectKey> {
         let mut named = BTreeSet::new();
         if !demand.objects.iter().any(|key| IS_NAMED_BY_PODS.contains(&(&*key.group, &*key.kind))) {
@@ -273,7 +277,7 @@ impl Plan<'_> {
         for (kind, namespace) in &demand.lists {
             let Some(served) = catalog.get(kind).filter(|served| served.is_listable()) else { continue };
             let namespace = namespace.as_deref().filter(|_| served.namespaced);
-            // That its metadata was read, because somebody names one of them, leaves all of it to be read.
+            // Lists of metadata do not count: the evidence may need whole objects.
             let projection = evidence_projection(&kind.group, &kind.kind);
             if self.snapshot.listed(kind, namespace, projection) != Listed::Done {
                 scopes.entry(kind).or_default().insert(namespace);
@@ -288,7 +292,7 @@ impl Plan<'_> {
         }
     }
 
-    /// All namespaces at once, where there are many and whoever asks wants to see them all.
+    /// Replaces many namespaces by one list of all, unless one namespace was asked for.
     fn together<'n>(&self, namespaces: BTreeSet<Option<&'n str>>) -> BTreeSet<Option<&'n str>> {
         let is_all = self.namespace.is_none() && namespaces.len() > MANY;
         if is_all || namespaces.contains(&None) { BTreeSet::from([None]) } else { namespaces }
@@ -310,7 +314,7 @@ impl Plan<'_> {
                     && (read.namespace.is_none() || read.namespace == namespace)
             });
             let key = ObjectKey { namespace: namespace.clone().unwrap_or_default(), ..key.clone() };
-            // What could not be listed cannot be read one by one either.
+            // An object that a list could not return cannot be read by name either.
             let is_known = matches!(self.snapshot.get(key.as_ref()), Presence::Present(_));
             let is_listed = self.snapshot.listed(&kind, namespace.as_deref(), projection) == Listed::Done;
             let is_lost = is_listed && !is_known;
@@ -337,7 +341,7 @@ impl Plan<'_> {
             .snapshot
             .of_kind("", "Pod", None)
             .filter(|pod| pod.projection == Projection::Full && is_unschedulable(&pod.object))
-            .map(|pod| pod.key.namespace.as_str())
+            .map(|pod| pod.key.namespace)
             .collect();
         for (fields, only) in [(WARNINGS, None), (OF_AUTOSCALERS, Some(unschedulable))] {
             let target = Target::List { labels: None, fields: Some(fields.to_owned()) };
@@ -361,8 +365,9 @@ impl Plan<'_> {
 const IS_NAMED_BY_PODS: [(&str, &str); 4] =
     [("", "ConfigMap"), ("", "Node"), ("", "Secret"), ("", "ServiceAccount")];
 
-/// Whether a CronJob says itself that the last Job that it made has succeeded. Where Jobs overlap, the one that
-/// ended last need not be the last one.
+/// Returns true if the status of a CronJob shows that its last Job has succeeded.
+///
+/// Where Jobs may overlap, the one that ended last need not be the last one, so the answer is false.
 fn is_done(object: &Object<'_>) -> bool {
     let at = |path: &[&str]| time(object.at(path));
     object.kind() == "CronJob"
@@ -371,7 +376,7 @@ fn is_done(object: &Object<'_>) -> bool {
             .is_some_and(|success| at(&["status", "lastScheduleTime"]).is_some_and(|last| success >= last))
 }
 
-/// The kinds of what objects of a kind control.
+/// Returns the kinds that objects of a kind may control.
 fn made_by(catalog: &KindCatalog, kind: &GroupKind) -> Vec<GroupKind> {
     let pod = || GroupKind::new("", "Pod");
     let set = || GroupKind::new("apps", "ReplicaSet");
@@ -401,7 +406,7 @@ fn made_by(catalog: &KindCatalog, kind: &GroupKind) -> Vec<GroupKind> {
     }
 }
 
-/// The kinds of what is left in a namespace that is being deleted, as its controller writes them down:
+/// Returns the kinds of the objects that remain in a terminating namespace, by the message of its controller:
 /// `pods. has 2 resource instances, orders.acme.cert-manager.io has 1 resource instances`.
 fn remaining<'c>(catalog: &'c KindCatalog, namespace: &Object<'_>) -> Vec<&'c ServedKind> {
     let message = namespace.condition("NamespaceContentRemaining").and_then(|it| it.get("message")?.as_str());
@@ -427,7 +432,7 @@ fn is_unschedulable(pod: &Object<'_>) -> bool {
     is_condition(pod, "PodScheduled", "False")
 }
 
-/// Whether a container waits for more than its turn.
+/// Returns true if a container waits for another reason than that it is being started.
 fn is_complained_of(pod: &Object<'_>) -> bool {
     let lists = ["initContainerStatuses", "containerStatuses"].into_iter();
     let lists = lists.filter_map(|key| pod.at(&["status", key])?.items());

@@ -1,5 +1,5 @@
-//! What tells whether nodes and controllers live, and what a custom resource could say: read only for who asks
-//! where green may be wrong.
+//! Reads of objects that show if nodes and controllers are alive, and of definitions of custom resources:
+//! only for `trust`.
 
 use std::collections::BTreeSet;
 
@@ -22,11 +22,12 @@ const UNLABELLED: [(&str, &str); 2] = [
     ("resource-group-system", "resource-group-controller-manager"),
 ];
 
-/// How many kinds are asked whether they have a status.
+/// The maximum number of kinds whose definition is read to learn if they have a status.
 const MOST: usize = 20;
 
 impl Plan<'_> {
-    /// Leases, the workloads of those who deliver, and the definitions of kinds that say nothing.
+    /// Plans reads of Leases, of the workloads of delivery tools, and of the definitions of kinds without a
+    /// status.
     pub(super) fn liveness(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         if !self.asked.liveness {
             return Vec::new();
@@ -42,7 +43,7 @@ impl Plan<'_> {
             let kind = GroupKind::new("apps", kind);
             let Some(served) = catalog.get(&kind).filter(|served| served.is_listable()) else { continue };
             let all = format!("{PART_OF} in (flux,argocd)");
-            // What belongs to a group of labels has been listed as that.
+            // Objects of a label group were listed by another selector already.
             let others = self.asked.app_labels.beside(PART_OF, &all);
             let lists: Vec<Read> = [Some(all), others]
                 .into_iter()
@@ -73,7 +74,7 @@ impl Plan<'_> {
         reads
     }
 
-    /// The definitions of the custom resources that have no status.
+    /// Plans reads of the definitions of custom resources whose objects have no status.
     fn definitions(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let objects = found.apps.iter().filter(|app| app.cluster().is_some()).flat_map(|app| &app.objects);
         let mute = objects.filter(|key| {
@@ -90,7 +91,7 @@ impl Plan<'_> {
         kinds.into_iter().take(MOST).filter_map(definition).collect()
     }
 
-    /// What controls the objects that are asked for by name, up to what nobody controls.
+    /// Plans reads of the controllers of the objects that are asked for by name, up to the topmost.
     pub(super) fn owners(&self, catalog: &KindCatalog) -> Vec<Read> {
         if !self.asked.owners {
             return Vec::new();

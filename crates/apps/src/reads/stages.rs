@@ -1,4 +1,4 @@
-//! The stages of the plan, and how long each may hold up those after it.
+//! The stages of the read plan, and the rounds for which each may hold up those after it.
 
 use std::collections::BTreeSet;
 
@@ -12,24 +12,27 @@ use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::snapshot::Snapshot;
 
-/// How many rounds of reads each stage may hold up the stages after it, until all is read that others need.
+/// The maximum number of rounds of reads for which each stage may hold up the stages after it.
 ///
-/// Two or three are enough where nothing changes meanwhile. Whoever goes on to make objects that a stage then wants would else
-/// keep all that comes after it from ever being read.
+/// Two or three are enough where nothing changes meanwhile. Without a maximum, an author who keeps creating
+/// objects that a stage wants could keep all later stages from ever being read.
 const MOST_ROUNDS: [u8; 4] = [3, 3, 6, 3];
 
-/// The rounds in which each stage of the plan held up those after it. A reader that follows a cluster keeps them from one plan to
-/// the next, and forgets them once nothing that it waits for is left to read.
+/// The rounds for which each stage of the plan has held up those after it.
+///
+/// A reader that follows a cluster keeps them from one plan to the next, and resets them once all awaited
+/// reads are done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rounds([u8; MOST_ROUNDS.len()]);
 
 impl Rounds {
-    /// Returns those of a reader for whom no stage holds up another, which has all stages planned at once.
+    /// Returns the counts of a reader for which no stage holds up another, so that all stages are planned at
+    /// once.
     pub fn spent() -> Rounds {
         Rounds(MOST_ROUNDS)
     }
 
-    /// Returns true if a stage may hold up those after it once more, and counts that.
+    /// Returns true if a stage may hold up those after it once more, and counts that round.
     fn may_hold_up(&mut self, stage: usize) -> bool {
         let (Some(rounds), Some(most)) = (self.0.get_mut(stage), MOST_ROUNDS.get(stage)) else {
             return false;
@@ -43,16 +46,17 @@ impl Rounds {
 /// The reads to make next.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadPlan {
-    /// What has to be answered before the plan goes on.
+    /// Reads that must be answered before the plan continues.
     pub awaited: Vec<Read>,
-    /// What nothing waits for: more than is read at first for the apps of one namespace, and what goes on to come.
+    /// Reads that the plan does not wait for: the excess of one namespace's apps, and stages that used up
+    /// their rounds.
     pub loose: Vec<Read>,
 }
 
-/// Plans what to read next of all that `is_new`, which says of a read that it was not begun yet.
+/// Plans what to read next; `is_new` returns true for a read that was not begun yet.
 ///
-/// Each stage waits for those before it, so that no list is made twice, but for no more than so many `rounds`. What
-/// `rules` call well needs no evidence.
+/// Each stage waits for those before it, so that no list is made twice, but only as long as `rounds` allows.
+/// Objects that `rules` call well need no evidence.
 pub fn plan_reads(
     snapshot: &Snapshot,
     asked: &Asked,
@@ -92,14 +96,14 @@ pub fn plan_reads(
     let (mut first, mut rest) =
         lacking.parted(|key| !is_coming(key) && !snapshot.was_read(key, Projection::Full));
     if asked.namespace.is_some() {
-        // There are no others whose reads could wait.
+        // With one namespace there are no others whose reads could wait.
         first.append(&mut rest);
         first.sort();
     }
     let read = |key: &&ObjectKey| plan.object(catalog, key, Projection::Full);
     let rest: Vec<Read> = rest.iter().filter_map(read).filter(is_new).collect();
     let first: Vec<Read> = first.iter().filter_map(read).filter(is_new).collect();
-    // No tenant decides how many kinds declare apps: they are waited for however often.
+    // The number of declaring kinds is not up to tenants, so these reads are awaited without a limit.
     next.awaited = declaring.into_iter().filter(is_new).collect();
     if next.awaited.is_empty() {
         next.add(0, first, rounds);
@@ -137,7 +141,7 @@ pub fn plan_reads(
         next.add(stage, reads, rounds);
         stage += 1;
     }
-    // What the apps of one namespace need in great number waits for what all others need.
+    // The excess of one namespace's apps is read after what all others need.
     if next.awaited.is_empty() {
         next.loose.extend(rest);
     }
@@ -147,7 +151,7 @@ pub fn plan_reads(
 }
 
 impl ReadPlan {
-    /// Takes in what a stage wants.
+    /// Adds the reads of a stage: awaited if it may hold up the later stages, otherwise loose.
     fn add(&mut self, stage: usize, reads: Vec<Read>, rounds: &mut Rounds) {
         match !reads.is_empty() && rounds.may_hold_up(stage) {
             true => self.awaited = reads,
@@ -156,7 +160,7 @@ impl ReadPlan {
     }
 }
 
-/// Plans what to read next, all of it at once, for a reader that waits for every answer; nothing when all is known that can be.
+/// Plans all reads to make next, for a reader that waits for every answer; empty once the plan is complete.
 pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &ActiveRules<'_>) -> Vec<Read> {
     let ReadPlan { awaited, loose } = plan_reads(snapshot, asked, rules, &mut Rounds::default(), &|_| true);
     if awaited.is_empty() { loose } else { awaited }

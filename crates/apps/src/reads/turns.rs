@@ -1,4 +1,4 @@
-//! The order in which a cluster is asked for what apps of several clusters want of it.
+//! The order of the reads that apps of several clusters cause in one cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,11 +6,12 @@ use taffrail_object::{GroupKind, ObjectKey};
 
 use super::{Elsewhere, Read, Target};
 
-/// The homes that want something, by their numbers.
+/// The home clusters that want something, by their numbers.
 type Homes = BTreeSet<usize>;
 
-/// The clusters whose apps want something of one cluster, and what each of them wants: of what one names in excess neither that
-/// cluster's own reads nor those of another home have to wait.
+/// The objects that each home cluster wants of one cluster, to interleave their reads.
+///
+/// The excess of one home holds up neither the cluster's own reads nor those of another home.
 #[derive(Debug, Clone, Default)]
 pub struct Turns {
     objects: BTreeMap<ObjectKey, Homes>,
@@ -20,7 +21,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Returns those of a cluster.
+    /// Returns the wishes of all homes for `cluster`.
     pub fn of(elsewhere: &Elsewhere, cluster: &str) -> Turns {
         let objects = || elsewhere.homes.get(cluster).into_iter().flatten();
         let dependents = || elsewhere.dependents_in.get(cluster).into_iter().flatten();
@@ -44,20 +45,19 @@ impl Turns {
         turns
     }
 
-    /// Returns true if no app of another cluster wants anything.
+    /// Returns true if apps of other clusters want nothing.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.namespaces.is_empty()
     }
 
-    /// Puts reads into the order in which they are to be made: first those that are the cluster's `own`, and then of each home one
-    /// after the other.
+    /// Sorts reads: first those that are the cluster's `own`, then those of each home in turn.
     pub fn order(&self, own: &BTreeSet<Read>, reads: &mut [Read]) {
         let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
         reads.sort_by_cached_key(|read| {
             if own.contains(read) {
                 return 0;
             }
-            // What several want is charged to the one that has had the least.
+            // A read for several homes is charged to the one that has had the fewest.
             let first = self.homes(read).min_by_key(|home| counts.get(home).copied().unwrap_or_default());
             let Some(home) = first else { return 1 };
             let count = counts.entry(home).or_default();
@@ -66,7 +66,8 @@ impl Turns {
         });
     }
 
-    /// The homes that want what a read brings; where none names it, those that have something in its namespace.
+    /// Returns the homes that want the result of a read; if none names it, those that want something in its
+    /// namespace.
     fn homes(&self, read: &Read) -> impl Iterator<Item = usize> {
         let kind = GroupKind::new(&*read.group, &*read.kind);
         let namespace = read.namespace.clone().unwrap_or_default();

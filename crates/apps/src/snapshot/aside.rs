@@ -32,19 +32,22 @@ impl Snapshot {
     ) -> Aside {
         let mut aside = Aside { keys: keys.into_iter().collect(), ..Aside::default() };
         for key in &aside.keys {
-            if let Some((key, stored)) = self.objects.remove_entry(key) {
-                self.size = self.size.saturating_sub(stored.size());
+            if let Some((key, stored)) = self.take(key) {
+                if let Some(changes) = &mut self.changes {
+                    changes.note(&key, Some(stored.clone()));
+                }
                 if is_listed(&key)
                     && let Some(metadata) = stored.metadata()
                 {
-                    self.size += metadata.size();
-                    self.objects.insert(key.clone(), metadata);
+                    self.store(key.clone(), metadata);
                 }
                 aside.objects.insert(key, stored);
             }
-            aside.unread.extend(self.unread.remove_entry(key));
+            if let Some(read) = self.unread.remove_entry(key) {
+                self.note_sought(key);
+                aside.unread.extend([read]);
+            }
         }
-        self.indexes = super::state::Indexes::default();
         aside
     }
 
@@ -56,13 +59,13 @@ impl Snapshot {
         let back: Vec<ObjectKey> = back;
         for key in &back {
             if let Some((key, stored)) = objects.remove_entry(key) {
-                self.size += stored.size();
-                let metadata = self.objects.insert(key, stored);
-                self.size = self.size.saturating_sub(metadata.map_or(0, |it| it.size()));
+                self.store(key, stored);
             }
-            self.unread.extend(unread.remove_entry(key));
+            if let Some(read) = unread.remove_entry(key) {
+                self.note_sought(key);
+                self.unread.extend([read]);
+            }
         }
-        self.indexes = super::state::Indexes::default();
         !back.is_empty()
     }
 }

@@ -37,14 +37,17 @@ impl Errors {
         self.list.retain(is_kept);
     }
 
-    /// Takes away those of a scope, but those with the message `kept`; where there are none that costs nothing.
-    pub(super) fn retract(&mut self, scope: &Scope, kept: Option<&str>) {
-        if self.scopes.contains(scope) {
+    /// Takes away those of a scope, but those with the message `kept`, and returns true if there may have been one; where there are
+    /// none that costs nothing.
+    pub(super) fn retract(&mut self, scope: &Scope, kept: Option<&str>) -> bool {
+        let may_be = self.scopes.contains(scope);
+        if may_be {
             self.list.retain(|error| error.scope != *scope || Some(&*error.message) == kept);
             if kept.is_none() {
                 self.scopes.remove(scope);
             }
         }
+        may_be
     }
 }
 

@@ -34,14 +34,12 @@ impl Snapshot {
 
     /// Keeps of an object no more than its metadata: the rest is no longer told.
     pub fn forget_body(&mut self, key: &ObjectKey) {
-        let Some(stored) = self.objects.get_mut(key).filter(|stored| stored.projection == Projection::Full)
-        else {
-            return;
-        };
-        let Some(metadata) = stored.metadata() else { return };
-        self.size = self.size.saturating_sub(stored.size()) + metadata.size();
-        *stored = metadata;
-        self.indexes = super::state::Indexes::default();
+        let known = self.objects.get_key_value(key);
+        let known = known.filter(|(_, stored)| stored.projection == Projection::Full);
+        let metadata = known.and_then(|(key, stored)| Some((key.clone(), stored.metadata()?)));
+        if let Some((key, metadata)) = metadata {
+            self.store(key, metadata);
+        }
     }
 }
 

@@ -1,101 +1,15 @@
 //! The state of a cluster, as a snapshot holds it.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::OnceLock;
 
 use taffrail_object::json::Value;
-use taffrail_object::selector::Operator;
-use taffrail_object::{AsObjectKey, GroupKind, LabelSelector, Object, ObjectKey, ObjectKeyRef, Projection};
-use taffrail_status::assess::{self, Event, evidence_projection};
+use taffrail_object::{AsObjectKey, GroupKind, Object, ObjectKey, ObjectKeyRef, Projection};
+use taffrail_status::assess::{Event, evidence_projection};
 use taffrail_status::{ClusterState, Listing, Observed, Presence};
 
 use super::marks::Mark;
 use super::{Rest, Snapshot, Stored};
 use crate::objects::Objects;
-use crate::owners::Pointers;
-
-/// Indexes of the objects of a snapshot. Each is made when the first question needs it: a cluster in which all is well costs
-/// nothing.
-#[derive(Debug, Default)]
-pub(super) struct Indexes {
-    pointers: OnceLock<Pointers>,
-    /// Pods by namespace and name of the claims they use.
-    users: OnceLock<HashMap<(String, String), Vec<ObjectKey>>>,
-    /// Pods that are being deleted, by node.
-    terminating: OnceLock<HashMap<String, Vec<ObjectKey>>>,
-    /// CustomResourceDefinitions by the group and kind they define.
-    definitions: OnceLock<HashMap<(String, String), ObjectKey>>,
-    budgets: OnceLock<Budgets>,
-    /// The objects of each namespace, by its name.
-    contents: OnceLock<HashMap<String, Vec<ObjectKey>>>,
-    /// The namespaces of which it is known that their Pods were left out.
-    without_pods: OnceLock<HashSet<String>>,
-}
-
-/// A label, and its value.
-type Label = (String, String);
-
-/// PodDisruptionBudgets by namespace and by one label that they want; those that want none by nothing.
-#[derive(Debug)]
-struct Budgets(HashMap<String, HashMap<Option<Label>, Vec<ObjectKey>>>);
-
-impl Budgets {
-    fn of<'a>(budgets: impl Iterator<Item = Observed<'a>>) -> Budgets {
-        let read = |budget: Observed<'a>| {
-            let selector = LabelSelector::of_object(budget.object.at(&["spec", "selector"]));
-            let equal = selector.requirements().filter(|wanted| wanted.operator == Operator::Equals);
-            let wanted: Vec<Label> =
-                equal.map(|wanted| (wanted.key.clone(), wanted.values.concat())).collect();
-            (wanted, budget.key.clone())
-        };
-        let budgets: Vec<_> = budgets.map(read).collect();
-        let mut frequency: HashMap<Label, usize> = HashMap::new();
-        for label in budgets.iter().flat_map(|(wanted, _)| wanted) {
-            *frequency.entry(label.clone()).or_default() += 1;
-        }
-        let mut index: HashMap<String, HashMap<_, Vec<_>>> = HashMap::new();
-        for (wanted, budget) in budgets {
-            // What all have in common tells none of them apart.
-            let rarest = wanted.into_iter().min_by_key(|label| frequency.get(label).copied());
-            index.entry(budget.namespace.clone()).or_default().entry(rarest).or_default().push(budget);
-        }
-        Budgets(index)
-    }
-
-    fn of_labels(&self, namespace: &str, own: Option<Value<'_>>) -> Vec<&ObjectKey> {
-        let Some(budgets) = self.0.get(namespace) else { return Vec::new() };
-        let keys = labels(own).into_iter().map(Some).chain([None]);
-        keys.filter_map(|key| budgets.get(&key)).flatten().collect()
-    }
-}
-
-/// Labels, each key once.
-fn labels(value: Option<Value<'_>>) -> Vec<Label> {
-    let members = value.and_then(Value::members).into_iter().flatten();
-    let texts = members.filter_map(|(key, value)| Some((key.into_owned(), value.as_str()?.into_owned())));
-    texts.collect::<BTreeMap<_, _>>().into_iter().collect()
-}
-
-/// Returns the namespaces without Pods in which a controller says that it has some: the author of the dump left the Pods out.
-fn without_pods(objects: &Snapshot) -> HashSet<String> {
-    const HAVE_PODS: [(&str, &str); 4] = [
-        ("ReplicaSet", "replicas"),
-        ("StatefulSet", "replicas"),
-        ("Deployment", "replicas"),
-        ("DaemonSet", "currentNumberScheduled"),
-    ];
-
-    let of_kind = |(kind, count): (&'static str, &'static str)| {
-        let has_pods = move |controller: &Observed<'_>| {
-            controller.object.at(&["status", count]).and_then(Value::as_i64).is_some_and(|count| count > 0)
-        };
-        objects.of_kind("apps", kind, None).filter(has_pods).map(|controller| &*controller.key.namespace)
-    };
-    let namespaces: HashSet<&str> = HAVE_PODS.into_iter().flat_map(of_kind).collect();
-    let lacks_pods = |namespace: &&str| objects.of_kind("", "Pod", Some(namespace)).next().is_none();
-    namespaces.into_iter().filter(lacks_pods).map(str::to_owned).collect()
-}
 
 impl Snapshot {
     fn missing(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
@@ -137,17 +51,21 @@ impl Snapshot {
         }
     }
 
-    fn pointers(&self) -> &Pointers {
-        self.indexes.pointers.get_or_init(|| Pointers::of(self.all()))
-    }
-
     fn each<'a>(&'a self, keys: impl IntoIterator<Item = &'a ObjectKey> + 'a) -> Listing<'a> {
         Box::new(keys.into_iter().filter_map(|key| self.objects.get(key)?.observed(key)))
     }
 
     /// Returns the events about objects of this kind and name in a namespace, or in none, each once.
     pub fn events_about(&self, kind: &str, namespace: &str, name: &str) -> Listing<'_> {
-        self.each(self.pointers().events(kind, namespace, name))
+        let events = self.pointers().events(kind, namespace, name);
+        self.each(events.filter(|event| !self.is_twin(event)))
+    }
+
+    /// Returns true for an event that stands in the core group as well: one event is served by two API groups.
+    fn is_twin(&self, event: &ObjectKey) -> bool {
+        let twin = ObjectKeyRef { group: "", ..event.as_ref() };
+        !event.group.is_empty()
+            && self.get(twin).present().is_some_and(|twin| Event::read(&twin.object).is_some())
     }
 }
 
@@ -183,48 +101,23 @@ impl ClusterState for Snapshot {
     }
 
     fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
-        let users = self.indexes.users.get_or_init(|| {
-            let mut users: HashMap<_, Vec<_>> = HashMap::new();
-            for pod in self.of_kind("", "Pod", None) {
-                for claim in assess::claims(&pod.object) {
-                    users.entry((claim.namespace, claim.name)).or_default().push(pod.key.clone());
-                }
-            }
-            users
-        });
-        self.each(users.get(&(namespace.to_owned(), claim.to_owned())).into_iter().flatten())
+        self.each(self.users_of(namespace, claim))
     }
 
     fn knows_users(&self, namespace: &str) -> bool {
-        self.is_observed("", "Pod", Some(namespace))
-            && !self.indexes.without_pods.get_or_init(|| without_pods(self)).contains(namespace)
+        self.is_observed("", "Pod", Some(namespace)) && !self.lacks_pods(namespace)
     }
 
     fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Listing<'_> {
-        let all = || Budgets::of(self.of_kind("policy", "PodDisruptionBudget", None));
-        self.each(self.indexes.budgets.get_or_init(all).of_labels(namespace, labels))
+        self.each(self.budgets_of(namespace, labels))
     }
 
     fn terminating_on(&self, node: &str) -> Listing<'_> {
-        let terminating = self.indexes.terminating.get_or_init(|| {
-            let mut terminating: HashMap<_, Vec<_>> = HashMap::new();
-            for pod in self.of_kind("", "Pod", None) {
-                if !pod.object.text(&["metadata", "deletionTimestamp"]).is_empty() {
-                    let node = pod.object.text(&["spec", "nodeName"]).into_owned();
-                    terminating.entry(node).or_default().push(pod.key.clone());
-                }
-            }
-            terminating
-        });
-        self.each(terminating.get(node).into_iter().flatten())
+        self.each(self.leaving(node))
     }
 
     fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
-        let definitions = self.indexes.definitions.get_or_init(|| {
-            let all = self.of_kind("apiextensions.k8s.io", "CustomResourceDefinition", None);
-            all.map(|observed| (assess::defined(&observed.object), observed.key.clone())).collect()
-        });
-        let key = definitions.get(&(group.to_owned(), kind.to_owned()))?;
+        let key = self.defining(group, kind)?;
         self.objects.get(key)?.observed(key)
     }
 
@@ -234,17 +127,7 @@ impl ClusterState for Snapshot {
     }
 
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {
-        let contents = self.indexes.contents.get_or_init(|| {
-            let mut contents: HashMap<String, Vec<_>> = HashMap::new();
-            for observed in self.all() {
-                match contents.get_mut(&observed.key.namespace) {
-                    Some(keys) => keys.push(observed.key.clone()),
-                    None => drop(contents.insert(observed.key.namespace.clone(), vec![observed.key.clone()])),
-                }
-            }
-            contents
-        });
-        self.each(contents.get(namespace).into_iter().flatten())
+        self.each(self.contents(namespace))
     }
 
     fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {

@@ -1,4 +1,5 @@
-//! Argo CD: a refresh is an annotation and a sync a field, which its controller takes away when it is done.
+//! Argo CD: a refresh is an annotation and a sync a field; its controller removes each of them when it is
+//! done.
 
 use serde_json::json;
 use taffrail_object::Object;
@@ -15,8 +16,8 @@ const ENABLED: [&str; 4] = ["spec", "syncPolicy", "automated", "enabled"];
 
 pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Plan, Refusal> {
     let object = &observed.object;
-    let step = |patch, otherwise, until| {
-        Ok(Plan::of(vec![Step { object: observed.key.clone(), patch, otherwise, until }]))
+    let step = |patch, alternative, until| {
+        Ok(Plan::of(vec![Step { object: observed.key.to_owned(), patch, alternative, until }]))
     };
     let is_skipped = object.text(&["metadata", "annotations", SKIP]) == "true";
     match verb {
@@ -30,7 +31,8 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
                 ));
             };
             let patch = Patch::new(object, vec![(ENABLED.to_vec(), Some(json!(false)))]);
-            // Before Argo CD 3.1 the field does not exist: then the policy goes away as a whole and waits beside it.
+            // Before Argo CD 3.1 the field does not exist: then the policy is removed as a whole and kept in
+            // an annotation.
             let kept = (annotation(SUSPENDED), Some(json!(automated.to_string())));
             let without = Patch::new(object, vec![(AUTOMATED.to_vec(), None), kept]).based_on(object);
             step(patch, Some(without), Until::Written)
@@ -57,7 +59,7 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
                 fields.push((annotation(SUSPENDED), None));
             }
             if object.at(&ENABLED).and_then(Value::as_bool) == Some(false) {
-                // What is not said is enabled, so it is as it was before.
+                // Without the field automated sync is enabled, so this restores the former state.
                 fields.push((ENABLED.to_vec(), None));
             }
             if fields.is_empty() {
@@ -93,7 +95,7 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
                 ));
             }
             fields.extend(operation(object));
-            // An operation that somebody else asks for meanwhile is not overwritten.
+            // An operation that another client requests meanwhile is not overwritten.
             step(Patch::new(object, fields).based_on(object), None, Until::Argo { syncs: true })
         }
     }
@@ -103,7 +105,7 @@ fn annotation(name: &str) -> Vec<&str> {
     vec!["metadata", "annotations", name]
 }
 
-/// What is being done with an Application now.
+/// Returns the phase and message of an Application's running or requested operation, if there is one.
 fn running(object: &Object<'_>) -> Option<String> {
     let phase = object.text(&["status", "operationState", "phase"]);
     if matches!(&*phase, "Running" | "Terminating") {
@@ -112,8 +114,10 @@ fn running(object: &Object<'_>) -> Option<String> {
     tree(object, &["operation"]).map(|_| "requested".to_owned())
 }
 
-/// A sync as the Application itself wants it: of its own revision, with its own options; what is no longer declared is
-/// deleted only where its policy says so.
+/// Returns the fields of a sync as the Application itself defines it: of its own revision, with its own
+/// options.
+///
+/// Objects that are no longer declared are deleted only if its policy says so.
 fn operation(object: &Object<'_>) -> Vec<(Vec<&'static str>, Option<serde_json::Value>)> {
     let sync = |name| vec!["operation", "sync", name];
     let mut fields = vec![
@@ -138,7 +142,7 @@ fn prunes(object: &Object<'_>) -> bool {
     flag("prune") == Some(true) && flag("enabled") != Some(false)
 }
 
-/// How far Argo CD is with what was asked of an Application.
+/// Returns Argo CD's progress with a refresh of an Application, or with a sync if `syncs`.
 pub(super) fn progress(object: &Object<'_>, name: &str, syncs: bool) -> Progress {
     if !object.text(&["metadata", "annotations", REFRESH]).is_empty() {
         return Progress::Waiting(format!("Argo CD has not refreshed {name} yet"));
@@ -146,7 +150,7 @@ pub(super) fn progress(object: &Object<'_>, name: &str, syncs: bool) -> Progress
     if !syncs {
         return Progress::Done;
     }
-    // The request goes away together with the last word about it.
+    // Argo CD removes the request together with its last report on it.
     if let Some(running) = running(object) {
         return Progress::Waiting(format!("the sync of {name}: {running}"));
     }

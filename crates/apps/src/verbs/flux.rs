@@ -1,4 +1,4 @@
-//! Flux: a request is an annotation, which its controllers repeat in the status when they have handled it.
+//! Flux: a request is an annotation; its controllers copy its value to the status when they have handled it.
 
 use serde_json::json;
 use taffrail_object::json::Value;
@@ -71,10 +71,10 @@ fn until(requested: &str) -> Until {
 }
 
 fn step(observed: &Observed<'_>, patch: Patch, until: Until) -> Step {
-    Step { object: observed.key.clone(), patch, otherwise: None, until }
+    Step { object: observed.key.to_owned(), patch, alternative: None, until }
 }
 
-/// The step that fetches a source; `None` for one that nobody fetches.
+/// Returns the step that makes Flux fetch a source; `None` for a source that is not fetched.
 fn source(
     app: &App,
     home: &dyn Objects,
@@ -98,7 +98,7 @@ fn source(
         Presence::Unobserved(why) => return Err(fault(format!("cannot be read: {why}"))),
     };
     let object = &observed.object;
-    // Registries are asked chart by chart, and what others make is fetched by nobody.
+    // OCI registries are read chart by chart, and external artifacts are not fetched by Flux.
     let is_static = key.kind == "ExternalArtifact"
         || key.kind == "HelmRepository" && object.at(&["spec", "type"]).is_some_and(|it| it.is_str("oci"));
     if is_static {
@@ -111,14 +111,14 @@ fn source(
     Ok(Some(step(&observed, patch, until(requested))))
 }
 
-/// How far Flux is with what was requested of an object.
+/// Returns Flux's progress with the request `requested` to an object.
 pub(super) fn progress(object: &Object<'_>, name: &str, requested: &str) -> Progress {
     if object.text(&["status", "lastHandledReconcileAt"]) != requested {
         return Progress::Waiting(format!("Flux has not handled the request to {name} yet"));
     }
     let ready = object.condition("Ready");
     let field = |key| ready.and_then(|it| it.get(key)).and_then(Value::as_str).unwrap_or_default();
-    // A controller that has begun says so before it says how it ended.
+    // A controller that has begun reports that before it reports the result.
     match (&*field("status"), &*field("reason")) {
         ("True", _) => Progress::Done,
         ("False", "Progressing" | "DependencyNotReady") => {

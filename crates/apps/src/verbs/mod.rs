@@ -1,8 +1,9 @@
-//! What it means to reconcile, suspend or resume an app: which objects to patch, how, and how to tell that the tool has
-//! taken note.
+//! Plans for reconciling, suspending or resuming apps: the objects to patch, the patches, and the signs that
+//! the tool has handled them.
 //!
-//! Nothing is done here. [`plan`] says what to write, [`Step::progress`] reads from the objects how far the tool is, and
-//! [`settled`] whether the app has arrived. What a tool cannot do is a [`Refusal`], which says what to do instead.
+//! This module writes nothing. [`plan`] computes the patches, [`Step::progress`] reads the tool's progress
+//! from the objects, and [`settled`] tells if the app has reached its state. For a verb that a tool does not
+//! support there is a [`Refusal`] with a hint.
 
 mod argo;
 mod flux;
@@ -11,7 +12,7 @@ mod without;
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, Projection};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Presence, Status};
 
 use crate::apps::{App, AppList};
@@ -22,21 +23,21 @@ use crate::sync::SyncState;
 use crate::view::quoted;
 use crate::{delivery, identity};
 
-pub use patch::{Change, Line, Patch};
+pub use patch::{Change, DiffLine, Patch};
 
-/// What shall be done with an app.
+/// An action on an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// Its tool shall look at it now.
+    /// Make its tool reconcile it now.
     Reconcile(Reconcile),
-    /// Its tool shall leave it alone.
+    /// Make its tool stop reconciling it.
     Suspend,
-    /// Its tool shall take care of it again.
+    /// Make its tool reconcile it again.
     Resume,
 }
 
 impl Verb {
-    /// The word for it.
+    /// Returns the name of the command.
     pub fn as_str(self) -> &'static str {
         match self {
             Verb::Reconcile(_) => "reconcile",
@@ -46,23 +47,23 @@ impl Verb {
     }
 }
 
-/// How a reconciliation is meant; what a tool does not know is refused.
+/// Options of a reconciliation; those that a tool does not support are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reconcile {
-    /// Flux: first what it is made from.
+    /// Flux: true to fetch its sources first.
     pub with_source: bool,
-    /// Flux HelmRelease: install or upgrade even if nothing changed.
+    /// Flux HelmRelease: true to install or upgrade even if nothing changed.
     pub force: bool,
-    /// Flux HelmRelease: forget the failures so far.
+    /// Flux HelmRelease: true to reset the count of failures.
     pub reset: bool,
-    /// Argo CD: render the manifests anew too.
+    /// Argo CD: true to render the manifests again, without the cache.
     pub hard: bool,
-    /// Argo CD: sync, also where nobody syncs by himself.
+    /// Argo CD: true to sync, even if automatic sync is off.
     pub sync: bool,
 }
 
 impl Reconcile {
-    /// The first of the options given that are none of `known`.
+    /// Returns the first of the given options that is not among `known`.
     fn beyond(self, known: &[&str]) -> Option<&'static str> {
         let given = [
             (self.with_source, "--with-source"),
@@ -75,19 +76,19 @@ impl Reconcile {
     }
 }
 
-/// What is to be written, and what to say of it.
+/// The patches to write, and the messages about them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// One after the other: each waits until the tool has handled the one before.
+    /// The steps in order: each waits until the tool has handled the one before.
     pub steps: Vec<Step>,
-    /// What people should know besides: who may undo it.
+    /// Warnings for the user, such as that another tool may revert the change.
     pub warnings: Vec<String>,
-    /// Why there is nothing to do, where there are no steps.
+    /// The reason why there is nothing to do; set if there are no steps.
     pub nothing: Option<String>,
 }
 
 impl Plan {
-    /// Returns the sources of other namespaces than that of `app` that are patched: apps of others may come from them too.
+    /// Returns the patched sources in other namespaces than that of `app`: apps of others may use them too.
     pub fn sources_elsewhere<'p>(&'p self, app: &'p AppRef) -> impl Iterator<Item = &'p ObjectKey> {
         self.steps.iter().map(|step| &step.object).filter(|key| key.namespace != app.namespace)
     }
@@ -104,39 +105,40 @@ impl Plan {
 /// One object to patch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// Which, in the app's home.
+    /// The object, in the app's home cluster.
     pub object: ObjectKey,
-    /// What to change of it.
+    /// The patch.
     pub patch: Patch,
-    /// What to change instead where the kind has no such field.
-    pub otherwise: Option<Patch>,
+    /// The patch to use if the kind lacks a field of the first one.
+    pub alternative: Option<Patch>,
     until: Until,
 }
 
-/// How it is seen that the tool has taken note.
+/// The sign that the tool has handled a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Until {
-    /// There is nothing to see.
+    /// No sign: writing is enough.
     Written,
-    /// Flux repeats what was requested.
+    /// Flux has copied this request to the status.
     Flux(String),
-    /// Argo CD takes the request away; whether that is one for a sync.
+    /// Argo CD has removed the request; `syncs` is true for a sync.
     Argo { syncs: bool },
 }
 
-/// How far something is.
+/// Progress of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// Not yet; for what it waits, for people.
+    /// Not done yet; the state, for people.
     Waiting(String),
-    /// There.
+    /// Done.
     Done,
-    /// It will not get there by itself; why.
+    /// It failed, and will not succeed by itself; the reason.
     Failed(String),
 }
 
 impl Step {
-    /// How far the tool is, by what `home` holds now; `version` is the resource version that the patch made.
+    /// Returns the tool's progress by the present state of `home`; `version` is the resource version that the
+    /// patch made.
     pub fn progress(&self, home: &dyn Objects, version: &str) -> Progress {
         let ObjectKey { kind, .. } = &self.object;
         let name = format!("{kind} {}", self.object.path());
@@ -156,7 +158,8 @@ impl Step {
     }
 }
 
-/// Whether an object is as new as what was written, so that what is not there was taken away.
+/// Returns true if an object is at least as new as the write, so that a missing request means that the tool
+/// removed it.
 fn is_as_new(object: &Object<'_>, version: &str) -> bool {
     let own = object.text(&["metadata", "resourceVersion"]);
     match (own.parse::<u64>(), version.parse::<u64>()) {
@@ -165,13 +168,13 @@ fn is_as_new(object: &Object<'_>, version: &str) -> bool {
     }
 }
 
-/// A verb that means nothing to the tool of an app.
+/// An error for a verb that the tool of an app does not support, or that its state does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
-    /// Why.
+    /// The reason.
     pub message: String,
-    /// What to do instead.
+    /// The alternative for the user.
     pub hint: String,
 }
 
@@ -181,11 +184,11 @@ impl Refusal {
     }
 }
 
-/// What is to be written so that `verb` happens to `app`, which is one of `list`; `home` is the cluster of the object
-/// that declares it.
+/// Plans the patches by which `verb` happens to `app`, an app of `list`; `home` is the cluster of its
+/// declaring object.
 ///
 /// # Errors
-/// When the tool has no such thing, or the object is in no state for it.
+/// When the tool does not support the verb, or the state of the object does not allow it.
 pub fn plan(
     app: &App,
     verb: Verb,
@@ -241,7 +244,8 @@ pub fn plan(
     Ok(plan)
 }
 
-/// Who may set back what was written to `fields` of the object that declares `app`.
+/// Returns a warning if another tool may revert what is written to `fields` of the object that declares
+/// `app`.
 fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList) -> Option<String> {
     let field = fields.first()?;
     let path = field.join(".");
@@ -258,7 +262,7 @@ fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList)
             && other.in_reach
             && !other.suspended
             && other.app.target == app.app.home
-            // Anybody may list it.
+            // Any author can list it.
             && other.resources.iter().any(|resource| {
                 Some(&resource.key) == app.declaring.as_ref() && !resource.unconfirmed
             })
@@ -277,15 +281,15 @@ fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList)
     })
 }
 
-/// Who wrote a field, by the API server's notes.
+/// A writer of a field, from `managedFields`.
 struct Writer {
     manager: String,
-    /// By server-side apply: whoever does goes on doing so.
+    /// True for server-side apply: such a writer will apply the field again.
     applies: bool,
     at: Option<Timestamp>,
 }
 
-/// Who wrote a field, the last first.
+/// Returns the writers of a field, the latest first.
 fn writers(object: &Object<'_>, path: &[String]) -> Vec<Writer> {
     let fields: Vec<String> = path.iter().map(|key| format!("f:{key}")).collect();
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
@@ -302,7 +306,7 @@ fn writers(object: &Object<'_>, path: &[String]) -> Vec<Writer> {
     writers
 }
 
-/// ` by kubectl-edit since 2026-03-01T12:00:00Z`, as far as it is known.
+/// Returns ` by kubectl-edit since 2026-03-01T12:00:00Z`, or as much of it as is known.
 fn by_whom(object: &Object<'_>, path: &[&str]) -> String {
     let path: Vec<String> = path.iter().map(|key| (*key).to_owned()).collect();
     let Some(writer) = writers(object, &path).into_iter().next() else { return String::new() };
@@ -310,8 +314,11 @@ fn by_whom(object: &Object<'_>, path: &[&str]) -> String {
     format!(" by {}{since}", writer.manager)
 }
 
-/// Whether an app has arrived, after its tool has handled what was asked.
+/// Returns the progress of an app after its tool has handled the request.
 pub fn settled(app: &App) -> Progress {
+    if !app.home_freshness.is_live() {
+        return Progress::Waiting(format!("its home cluster {} does not answer", app.app.home));
+    }
     match (app.effective(), app.sync.state) {
         (_, SyncState::Failed) => Progress::Failed(app.said.clone()),
         (Status::Failed, _) => Progress::Failed(app.message.to_string()),
@@ -322,8 +329,8 @@ pub fn settled(app: &App) -> Progress {
     }
 }
 
-/// The objects from which the Flux apps that one of `names` may mean take what they apply, as far as `objects` tell;
-/// with no names, of all.
+/// Returns the sources of the Flux apps that one of `names` matches, or of all without names, as far as
+/// `objects` show them.
 pub fn sources(objects: &dyn Objects, names: &[AppQuery]) -> Vec<ObjectKey> {
     let kinds = [
         (delivery::flux::KUSTOMIZE, "Kustomization", Delivery::FluxKustomization),
@@ -332,7 +339,7 @@ pub fn sources(objects: &dyn Objects, names: &[AppQuery]) -> Vec<ObjectKey> {
     let mut found = Vec::new();
     for (group, kind, delivery) in kinds {
         for observed in objects.of_kind(group, kind, None) {
-            let ObjectKey { namespace, name, .. } = observed.key;
+            let ObjectKeyRef { namespace, name, .. } = observed.key;
             let key = AppKey::of(delivery, namespace, name, Some(&observed.object));
             if names.is_empty() || names.iter().any(|query| query.means(&key, delivery, namespace, name)) {
                 let sources = delivery::flux::sources(objects, &observed);
@@ -343,12 +350,12 @@ pub fn sources(objects: &dyn Objects, names: &[AppQuery]) -> Vec<ObjectKey> {
     found
 }
 
-/// The command that does `verb` to an app.
+/// Returns the command line that applies `verb` to an app.
 fn command(verb: &str, app: &AppRef) -> String {
     format!("taffrail {verb} {}", quoted(&full_name(app)))
 }
 
-/// The value at a path of an object, as a tree; too deep is as if it were not there.
+/// Returns the value at a path of an object as a tree; `None` if it is missing, null or nested too deeply.
 fn tree(object: &Object<'_>, path: &[&str]) -> Option<serde_json::Value> {
     object.at(path).filter(|value| !value.is_null()).and_then(|value| value.to_tree().ok())
 }

@@ -1,4 +1,4 @@
-//! What to change of an object: as a body for the API server, and as lines for people.
+//! Patches of an object: as a body for the API server, and as lines for people.
 
 use serde_json::{Map, Value, json};
 use taffrail_object::Object;
@@ -11,9 +11,9 @@ use super::tree;
 pub struct Change {
     /// The keys that lead to it.
     pub path: Vec<String>,
-    /// What is there; `None` for nothing.
+    /// The present value; `None` if there is none.
     pub before: Option<Value>,
-    /// What shall be there; `None` takes it away.
+    /// The new value; `None` removes the field.
     pub after: Option<Value>,
 }
 
@@ -21,23 +21,23 @@ pub struct Change {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Patch {
     changes: Vec<Change>,
-    /// The resource version that it holds for only.
+    /// The only resource version that the patch may be applied to; `None` for any.
     based_on: Option<String>,
 }
 
 /// One line of a patch as people read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Line {
-    /// A parent, which stays.
-    Same(String),
-    /// Taken away.
-    Less(String),
-    /// Added.
-    More(String),
+pub enum DiffLine {
+    /// An unchanged parent of changed fields.
+    Context(String),
+    /// A removed value.
+    Removed(String),
+    /// An added value.
+    Added(String),
 }
 
 impl Patch {
-    /// Sets these fields of an object.
+    /// Makes a patch that sets these fields of an object; fields that have the value already are left out.
     pub(super) fn new(object: &Object<'_>, fields: Vec<(Vec<&str>, Option<Value>)>) -> Patch {
         let change = |(path, after): (Vec<&str>, Option<Value>)| Change {
             before: tree(object, &path),
@@ -50,9 +50,10 @@ impl Patch {
         Patch { changes, based_on: None }
     }
 
-    /// Makes an object be as `after` says: what is not there any more is taken away, and a list is replaced as a whole.
+    /// Makes the patch that turns an object into `after`: missing fields are removed, and a changed list is
+    /// replaced as a whole.
     ///
-    /// A number is the same however it is written, and `null` is as nothing.
+    /// Numbers are equal however they are written, and `null` equals a missing field.
     ///
     /// # Errors
     /// When the object is nested too deeply.
@@ -64,7 +65,8 @@ impl Patch {
         Ok(Patch { changes, based_on: None })
     }
 
-    /// What it changes of the status, or of all else. An API server takes the status of many kinds apart from the rest.
+    /// Returns the changes of the status, or all others. An API server takes the status of many kinds in a
+    /// request of its own.
     pub fn part(&self, of_status: bool) -> Patch {
         let is_wanted =
             |change: &&Change| change.path.first().is_some_and(|key| key == "status") == of_status;
@@ -74,33 +76,33 @@ impl Patch {
         }
     }
 
-    /// The same, which holds only while nobody else writes to the object.
+    /// Returns the patch with a precondition: it fails if another client has written to the object since.
     pub fn based_on(self, object: &Object<'_>) -> Patch {
         let version = object.text(&["metadata", "resourceVersion"]).into_owned();
         Patch { based_on: (!version.is_empty()).then_some(version), ..self }
     }
 
-    /// Whether it changes nothing.
+    /// Returns true if it changes nothing.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// What it changes, by path.
+    /// Returns the changes, by path.
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }
 
-    /// Whether both change the same, whatever they were based on.
+    /// Returns true if both make the same changes, whatever version they are based on.
     pub fn is_same(&self, other: &Patch) -> bool {
         self.changes == other.changes
     }
 
-    /// A JSON merge patch, as the API server is sent it.
+    /// Returns the JSON merge patch to send to the API server.
     pub fn body(&self) -> Vec<u8> {
         self.tree().to_string().into_bytes()
     }
 
-    /// The same, as a tree.
+    /// Returns the JSON merge patch as a tree.
     pub fn tree(&self) -> Value {
         let mut body = Map::new();
         for change in &self.changes {
@@ -112,7 +114,8 @@ impl Patch {
         Value::Object(body)
     }
 
-    /// The fields that the server did not take over into `object`, joined by dots: it drops what it does not know.
+    /// Returns the paths, joined by dots, of the fields that the server did not store in `object`: it drops
+    /// unknown fields.
     pub fn dropped(&self, object: &Object<'_>) -> Vec<String> {
         let kept = |change: &&Change| {
             let path: Vec<&str> = change.path.iter().map(String::as_str).collect();
@@ -124,35 +127,35 @@ impl Patch {
         self.changes.iter().filter(|change| !kept(change)).map(|change| change.path.join(".")).collect()
     }
 
-    /// The changed part of the object as YAML, line by line.
-    pub fn lines(&self) -> Vec<Line> {
+    /// Returns the changed part of the object as YAML, line by line.
+    pub fn lines(&self) -> Vec<DiffLine> {
         let mut lines = Vec::new();
         let mut open: &[String] = &[];
         for change in &self.changes {
             let Some((key, parents)) = change.path.split_last() else { continue };
             let shared = open.iter().zip(parents).take_while(|(one, other)| one == other).count();
             for (depth, parent) in parents.iter().enumerate().skip(shared) {
-                lines.push(Line::Same(format!("{}{parent}:", "  ".repeat(depth))));
+                lines.push(DiffLine::Context(format!("{}{parent}:", "  ".repeat(depth))));
             }
             open = parents;
-            // JSON is YAML, and leaves no doubt about what is a text.
+            // JSON is YAML, and shows clearly which values are texts.
             let line = |value: &Value| format!("{}{key}: {value}", "  ".repeat(parents.len()));
             if let (Some(Value::Array(before)), Some(Value::Array(after))) = (&change.before, &change.after) {
-                let (less, more) = differing(before, after);
-                lines.push(Line::Same(format!("{}{key}:", "  ".repeat(parents.len()))));
+                let (removed, added) = differing(before, after);
+                lines.push(DiffLine::Context(format!("{}{key}:", "  ".repeat(parents.len()))));
                 let line = |value: &Value| format!("{}- {value}", "  ".repeat(parents.len() + 1));
-                lines.extend(less.iter().map(|value| Line::Less(line(value))));
-                lines.extend(more.iter().map(|value| Line::More(line(value))));
+                lines.extend(removed.iter().map(|value| DiffLine::Removed(line(value))));
+                lines.extend(added.iter().map(|value| DiffLine::Added(line(value))));
                 continue;
             }
-            lines.extend(change.before.as_ref().map(|value| Line::Less(line(value))));
-            lines.extend(change.after.as_ref().map(|value| Line::More(line(value))));
+            lines.extend(change.before.as_ref().map(|value| DiffLine::Removed(line(value))));
+            lines.extend(change.after.as_ref().map(|value| DiffLine::Added(line(value))));
         }
         lines
     }
 }
 
-/// Notes what differs below a path.
+/// Appends the changes between two values at a path to `changes`.
 fn compare(path: &mut Vec<String>, before: &Value, after: &Value, changes: &mut Vec<Change>) {
     let (Value::Object(old), Value::Object(new)) = (before, after) else {
         if !is_same(before, after) {
@@ -170,7 +173,7 @@ fn compare(path: &mut Vec<String>, before: &Value, after: &Value, changes: &mut 
     }
 }
 
-/// What lies between the ends that two lists share.
+/// Returns the parts of two lists between the start and the end that they share.
 fn differing<'v>(before: &'v [Value], after: &'v [Value]) -> (&'v [Value], &'v [Value]) {
     let begin = before.iter().zip(after).take_while(|(one, other)| is_same(one, other)).count();
     let (before, after) = (before.get(begin..).unwrap_or_default(), after.get(begin..).unwrap_or_default());
@@ -180,7 +183,7 @@ fn differing<'v>(before: &'v [Value], after: &'v [Value]) -> (&'v [Value], &'v [
     (cut(before), cut(after))
 }
 
-/// Whether two values mean the same to an API server.
+/// Returns true if two values mean the same to an API server.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),

@@ -1,11 +1,11 @@
-//! What has nobody who could be asked.
+//! Refusals for apps whose tool accepts no requests.
 
 use super::{Refusal, Verb, command};
 use crate::apps::App;
 use crate::identity::Delivery;
 use crate::view::quoted;
 
-/// Why a verb means nothing to an app that neither Flux nor Argo CD delivers, and what to do instead.
+/// Returns the refusal of a verb for an app that neither Flux nor Argo CD delivers, with the alternative.
 pub(super) fn refusal(app: &App, verb: Verb) -> Refusal {
     let name = &app.app.name;
     let namespace = &app.app.namespace;
@@ -66,7 +66,7 @@ pub(super) fn refusal(app: &App, verb: Verb) -> Refusal {
     Refusal::new(format!("{} cannot be told to {word}: {why}", app.app), hint)
 }
 
-/// The Deployment that syncs a RootSync or RepoSync, as reconciler-manager names it.
+/// Returns the Deployment that syncs a RootSync or RepoSync, as reconciler-manager names it.
 fn reconciler(app: &App) -> String {
     let (namespace, name) = (&app.app.namespace, &app.app.name);
     let is_root = app.declaring.as_ref().is_some_and(|key| key.kind == "RootSync");

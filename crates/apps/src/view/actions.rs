@@ -1,4 +1,4 @@
-//! `reconcile`, `suspend` and `resume`: what was written, and what came of it.
+//! Rows of `reconcile`, `suspend` and `resume`: the patches written, and their results.
 
 use serde::Serialize;
 use taffrail_object::ObjectKey;
@@ -7,7 +7,7 @@ use super::API_VERSION;
 use crate::identity::AppRef;
 use crate::verbs::{Patch, Verb};
 
-/// What was done with apps.
+/// The results of a verb for apps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionList {
@@ -17,54 +17,54 @@ pub struct ActionList {
     pub kind: &'static str,
     /// `reconcile`, `suspend` or `resume`.
     pub verb: &'static str,
-    /// Whether nothing was to change: `none` where it was, `server` or `client`.
+    /// The dry run: `none`, `server` or `client`.
     pub dry_run: &'static str,
-    /// A row for each app that was meant, in each cluster that holds its declaring object.
+    /// A row for each matching app, in each cluster that holds its declaring object.
     pub items: Vec<ActionRow>,
 }
 
 impl ActionList {
-    /// What `verb` came to.
+    /// Makes the list of the results of `verb`.
     pub fn new(verb: Verb, dry_run: &'static str, items: Vec<ActionRow>) -> ActionList {
         ActionList { api_version: API_VERSION, kind: "ActionList", verb: verb.as_str(), dry_run, items }
     }
 }
 
-/// What was done with one app.
+/// The result of a verb for one app.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionRow {
     /// The cluster that its objects land in.
     pub cluster: String,
-    /// The cluster that holds the declaring object, which is the one that was written.
+    /// The cluster that holds the declaring object, which is the one written to.
     pub home: String,
-    /// How it is delivered.
+    /// The way in which it is delivered.
     pub delivery: &'static str,
-    /// Of the declaring object.
+    /// Namespace of the declaring object.
     pub namespace: String,
-    /// Of the declaring object.
+    /// Name of the declaring object.
     pub name: String,
-    /// One word: `Ready`, `Failed`, `Timeout`; `Requested`, `Suspended`, `Resumed` where that was all that was asked;
-    /// `Unchanged`, `Refused`, `Error`; of dry runs `Planned` and `Accepted`.
+    /// One word: `Ready`, `Failed`, `Timeout`; `Requested`, `Suspended`, `Resumed` if nothing was waited for;
+    /// `Unchanged`, `Refused`, `Error`; for dry runs `Planned` and `Accepted`.
     pub result: &'static str,
-    /// Why, or what its tool says.
+    /// The reason, or the message of its tool.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// What to do about it.
+    /// The next step for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// How long it took until that was known, where it was waited for.
+    /// Seconds until the result was known, if it was waited for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
-    /// What was written, or would be, one after the other.
+    /// The patches that were or would be written, in order.
     pub patches: Vec<PatchRow>,
-    /// What people should know besides: who may undo it.
+    /// Warnings for the user, such as that another tool may revert the change.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 impl ActionRow {
-    /// A row about `app` in which nothing was written.
+    /// Makes a row about `app` without patches.
     pub fn new(app: &AppRef, result: &'static str, message: impl Into<String>) -> ActionRow {
         ActionRow {
             cluster: app.target.clone(),
@@ -82,20 +82,20 @@ impl ActionRow {
     }
 }
 
-/// A change of one object.
+/// A patch of one object.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PatchRow {
-    /// Of which.
+    /// The object.
     pub object: ObjectKey,
-    /// A JSON merge patch.
+    /// The JSON merge patch.
     pub patch: serde_json::Value,
-    /// Whether the server has taken it and kept it.
+    /// True if the server has accepted and stored it.
     pub written: bool,
 }
 
 impl PatchRow {
-    /// A patch of `object` that was not written yet.
+    /// Makes a row for a patch of `object` that was not written yet.
     pub fn new(object: &ObjectKey, patch: &Patch) -> PatchRow {
         PatchRow { object: object.clone(), patch: patch.tree(), written: false }
     }

@@ -73,7 +73,7 @@ pub struct AppRow {
     pub sync: SyncView,
     /// Whether its tool was told to leave it alone.
     pub suspended: bool,
-    /// How fresh the row is.
+    /// The freshness of what was observed in the target cluster.
     pub freshness: FreshnessView,
     /// Where it comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ impl From<&App> for AppRow {
             counts: app.counts.into(),
             objects: app.counts.total(),
             unconfirmed: app.unconfirmed(),
-            sync: SyncView::from(&app.sync),
+            sync: SyncView::from(app),
             suspended: app.suspended,
             freshness: app.freshness.into(),
             source: app.source.as_ref().map(SourceView::from),
@@ -167,8 +167,10 @@ impl From<&ObjectSync> for UnsyncedView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SyncView {
-    /// `Synced`, `OutOfSync`, `Syncing`, `Failed`, `Suspended` or `Unknown`.
+    /// The last observed state: `Synced`, `OutOfSync`, `Syncing`, `Failed`, `Suspended` or `Unknown`.
     pub state: &'static str,
+    /// The state that is known now: `Unknown` where the home cluster is not live.
+    pub effective: &'static str,
     /// What the source holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired: Option<String>,
@@ -181,12 +183,22 @@ pub struct SyncView {
     /// When something was last applied with success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success: Option<String>,
+    /// The freshness of what the home cluster declares.
+    pub freshness: FreshnessView,
 }
 
-impl From<&Sync> for SyncView {
-    fn from(sync: &Sync) -> SyncView {
-        let Sync { state, desired, attempted, applied, last_success } = sync.clone();
-        SyncView { state: state.as_str(), desired, attempted, applied, last_success: last_success.map(time) }
+impl From<&App> for SyncView {
+    fn from(app: &App) -> SyncView {
+        let Sync { state, desired, attempted, applied, last_success } = app.sync.clone();
+        SyncView {
+            state: state.as_str(),
+            effective: app.effective_sync().as_str(),
+            desired,
+            attempted,
+            applied,
+            last_success: last_success.map(time),
+            freshness: app.home_freshness.into(),
+        }
     }
 }
 

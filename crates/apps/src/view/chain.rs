@@ -1,4 +1,4 @@
-//! The way from an object to its cause: told in full in few places of an answer, however many lead there.
+//! Cause chains of an answer: a chain that many rows share is shown in full only in some of them.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -12,7 +12,7 @@ use taffrail_status::assess::Link;
 use super::{Explanation, WaitChange, time};
 use crate::words::Place;
 
-/// An object on the way to the cause, as it is known: rows of one cause share it.
+/// A link of a cause chain; rows with the same cause share it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LinkRow(pub(super) Arc<Link>);
 
@@ -30,25 +30,25 @@ impl Serialize for LinkRow {
     }
 }
 
-/// The fields of a link.
+/// The JSON fields of a link.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Fields<'l> {
-    /// Which object.
+    /// The object.
     object: &'l ObjectKey,
-    /// How it is; `Current` for one that is well, but in the way of another.
+    /// Its status; `Current` for one that is well, but in the way of another.
     status: &'static str,
-    /// One word in CamelCase; may be empty.
+    /// The reason in one CamelCase word; may be empty.
     reason: &'l str,
-    /// Its own words.
+    /// The message about it.
     message: &'l str,
-    /// Since when it is not well.
+    /// The time since when it is not well.
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<String>,
     /// The rule that decided.
     #[serde(skip_serializing_if = "str::is_empty")]
     rule: &'l str,
-    /// What else is known: containers, events, missing objects.
+    /// Further facts: containers, events, missing objects.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     facts: &'l [String],
 }
@@ -61,28 +61,32 @@ impl<'l> Fields<'l> {
     }
 }
 
-/// In so many places of an answer a link is told in full: more rarely share a cause, and who reads the last of a thousand has
-/// seen it.
+/// The maximum number of rows in which a link is shown in full.
+///
+/// Causes are rarely shared by more, and in a thousand rows a reader has seen it by then.
 const MOST_TOLD: usize = 10;
 
-/// How much of its own words is told of a link in each further place.
+/// The length to which the message of a link is cut in further rows, in bytes.
 const SHORT: usize = 200;
 
-/// How often each link was told so far, for apps of each namespace: who lists objects of others in one of them takes no words from
-/// apps of those.
+/// The number of times that each link was shown so far, by the namespace of the app.
+///
+/// The count is per namespace so that an author who lists the objects of others does not shorten the chains
+/// of their apps.
 #[derive(Default)]
 struct Told(HashMap<(Place<Link>, Rc<str>), Times>);
 
-/// How often a link was told.
+/// The number of times that a link was shown.
 struct Times {
     count: usize,
-    /// What told it first.
+    /// The name of the row that showed it first.
     first: Rc<str>,
 }
 
 impl Told {
-    /// Tells a chain of what is called `whose`. Of what was told often enough, only where it begins and where it ends are told
-    /// once more, in short.
+    /// Shortens the chain of the row called `whose`, if its links were shown often enough.
+    ///
+    /// Of such links only the first and the last stay, in short.
     fn tell(&mut self, chain: &mut Vec<LinkRow>, namespace: &str, whose: &str) {
         let namespace: Rc<str> = namespace.into();
         let mut left_out: Option<Rc<str>> = None;
@@ -133,8 +137,8 @@ fn short(link: &Link) -> LinkRow {
     }))
 }
 
-/// Lets explanations of one answer tell what they share in full in few of them: of a cause of thousands of apps the answer
-/// would be too long for anything.
+/// Shows cause chains that many explanations share in full in a few of them only, so that the answer stays
+/// short even for a cause of thousands of apps.
 pub fn told_in_few(explanations: &mut [Explanation]) {
     let mut told = Told::default();
     for explanation in explanations {
@@ -153,7 +157,7 @@ pub fn told_in_few(explanations: &mut [Explanation]) {
     }
 }
 
-/// The same of what is waited for.
+/// Shortens shared cause chains in the answer of `wait`, like [`told_in_few`].
 pub(super) fn awaited_in_few(items: &mut [WaitChange]) {
     let mut told = Told::default();
     for item in items {

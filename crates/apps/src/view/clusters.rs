@@ -14,7 +14,7 @@ use crate::problem;
 use crate::reading::{NotLive, Reading};
 use crate::reads;
 
-/// The clusters that were asked.
+/// The clusters that were queried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterList {
@@ -22,9 +22,9 @@ pub struct ClusterList {
     pub api_version: &'static str,
     /// `ClusterList`.
     pub kind: &'static str,
-    /// A row for each cluster, under the first name by which it was asked for.
+    /// A row for each cluster, under the first name by which it was given.
     pub items: Vec<ClusterRow>,
-    /// What could not be read, cannot be right, or is claimed twice.
+    /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<ErrorRow>,
 }
 
@@ -37,14 +37,14 @@ impl ClusterRow {
         format!("{}{}", status.word(), besides.unwrap_or_default())
     }
 
-    /// Returns how many of its apps are Ready without a problem that is more than a notice.
+    /// Returns the number of its apps that are Ready without a problem that is more than a notice.
     pub fn ready(&self) -> usize {
         self.apps.saturating_sub(self.problems)
     }
 }
 
 impl ClusterList {
-    /// The rows of `clusters`, whose apps are in `list`.
+    /// Makes the rows of `clusters`, whose apps are in `list`.
     pub fn new(clusters: &[&dyn Objects], list: &AppList) -> ClusterList {
         let fleet = Fleet::new(clusters);
         let mut of_cluster: HashMap<&str, (Vec<&App>, usize)> = HashMap::new();
@@ -71,68 +71,68 @@ impl ClusterList {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterRow {
-    /// The name by which it was asked for.
+    /// The name by which it was given.
     pub name: String,
-    /// Further names by which it was asked for.
+    /// Further names by which it was given.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// The name of another cluster that gives the same identity, though it is not this one.
+    /// The name of another cluster that has the same identity but is not proved to be the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub twin_of: Option<String>,
-    /// Whether its server proved who it is; said only where it did not.
+    /// False if the TLS certificate of its server was not verified; left out otherwise.
     #[serde(skip_serializing_if = "is_true")]
     pub verified: bool,
-    /// The UID of its `kube-system` namespace; with its address where another cluster gives the same.
+    /// The UID of its `kube-system` namespace; with its address if another cluster has the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The version of its API server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The worst of what may be said of its apps now; `Unknown` where apps may be missing from the count.
+    /// The worst status of its apps now; `Unknown` if apps may be missing from the count.
     pub status: &'static str,
-    /// What the worst app says, or what could not be read.
+    /// The message of the worst app, or the failure to read.
     pub message: String,
-    /// The app that speaks.
+    /// The worst app.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<AppName>,
     /// The problem of that app.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<ProblemView>,
-    /// How many apps there are.
+    /// Number of apps.
     pub apps: usize,
-    /// How many of them have a problem that is more than a notice.
+    /// Number of apps with a problem that is more than a notice.
     pub problems: usize,
-    /// How many of them have each status now.
+    /// Number of apps by their present status.
     pub counts: Counts,
-    /// How many failures concern this cluster.
+    /// Number of failures in this cluster.
     pub errors: usize,
-    /// How fresh the row is.
+    /// The freshness of the row.
     pub freshness: FreshnessView,
-    /// How it is read, where it is a live cluster that answered.
+    /// Statistics of reading, for a live cluster that answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<ReadingView>,
 }
 
-/// How a cluster is read.
+/// Statistics of reading a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadingView {
-    /// How lists are: `streams`, `gzip pages` or `pages`.
+    /// The form of lists: `streams`, `gzip pages` or `pages`.
     pub lists: &'static str,
     /// The version of HTTP.
     pub protocol: &'static str,
-    /// How long a journey to the server and back takes, in microseconds.
+    /// The network round trip to the server, in microseconds.
     pub round_trip_micros: u64,
-    /// How many requests there were.
+    /// Number of requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-    /// How many bytes came, after decompression.
+    /// Number of bytes received, after decompression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// Since when all that is wanted has been known without a gap.
+    /// The time since when all wanted scopes have been known without a gap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_since: Option<String>,
-    /// How many scopes are followed.
+    /// Number of scopes that are followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scopes: Option<usize>,
     /// The followed scopes that are not live.
@@ -140,18 +140,18 @@ pub struct ReadingView {
     pub not_live: Vec<NotLiveRow>,
 }
 
-/// A scope that is followed and not live.
+/// A scope that is followed but not live.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotLiveRow {
-    /// Which one.
+    /// The scope.
     pub scope: String,
     /// `CatchingUp`, `Forbidden`, `Broken` or `Absent`.
     pub state: &'static str,
-    /// Why, for people.
+    /// The reason, for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// Since when.
+    /// The time since when it is not live.
     pub since: String,
 }
 
@@ -177,11 +177,11 @@ impl From<&Reading> for ReadingView {
     }
 }
 
-/// The row of a cluster with these apps, which so many failures concern.
+/// Makes the row of a cluster with these apps and this number of failures.
 fn row(member: &Member<'_>, apps: &[&App], errors: usize) -> ClusterRow {
     let objects = member.objects;
     let counts: rollup::Counts = apps.iter().map(|app| app.effective()).collect();
-    // Of those that are Ready one speaks whose problem is on another axis.
+    // Of apps that are Ready, one with a problem on another axis counts as worst.
     let pressing = apps.iter().filter_map(|app| Some((app, app.pressing()?)));
     let problems = pressing.clone().count();
     let worst = pressing.min_by_key(|(app, problem)| (app.effective(), problem.severity));
@@ -220,7 +220,7 @@ fn row(member: &Member<'_>, apps: &[&App], errors: usize) -> ClusterRow {
         status = Status::Unknown;
         message = format!("last seen {}, with {well} of {} apps Ready{why}", time(at), apps.len());
     }
-    // What other clusters say of its apps is the second thing to know.
+    // The apps that other clusters declare for it come second in the message.
     let lost = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
     if let (FreshnessState::Lost, None, Some(error)) = (freshness.state, freshness.observed_at, lost) {
         let homes: BTreeSet<&str> = apps.iter().map(|app| &*app.app.home).collect();
@@ -268,7 +268,7 @@ fn is_true(is_it: &bool) -> bool {
     *is_it
 }
 
-/// Whether apps may be there that nobody was let see.
+/// Returns true if a failure may hide apps of the cluster.
 fn hides_apps(error: &ScopeError) -> bool {
     match &error.scope {
         Scope::Cluster | Scope::Input(_) => true,

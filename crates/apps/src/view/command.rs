@@ -1,13 +1,13 @@
-//! Commands that a person can copy.
+//! Command lines that a user can copy.
 //!
-//! There is none where a word from outside would be taken for an option.
+//! No command is built if a word from outside would be taken for an option.
 
 use taffrail_status::is_unseen;
 
 use crate::find::full_name;
 use crate::identity::AppRef;
 
-/// The options that commands are given here. Another word that begins with a dash is a name from outside.
+/// The options that are used here. Any other word that begins with a dash is a name from outside.
 const OPTIONS: &[&str] = &[
     "-A",
     "-c",
@@ -25,25 +25,25 @@ const OPTIONS: &[&str] = &[
     "--tail=50",
 ];
 
-/// `kubectl …`, in a namespace (if any) of the cluster of a context (if it must be named).
+/// Returns `kubectl …` for a namespace (if not empty) and a context (if it must be named).
 pub(super) fn kubectl(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
     placed("kubectl", words, namespace, context)
 }
 
-/// `helm …`, in a namespace of the cluster of a context (if it must be named).
+/// Returns `helm …` for a namespace and a context (if it must be named).
 pub(super) fn helm(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
     let mut words = words.to_vec();
-    // Helm has a name of its own for it.
+    // Helm's option for the context has another name.
     words.extend(context.iter().flat_map(|context| ["--kube-context", context]));
     placed("helm", &words, namespace, None)
 }
 
-/// `taffrail …`, in a namespace (if any) of the cluster of a context (if it must be named).
+/// Returns `taffrail …` for a namespace (if not empty) and a context (if it must be named).
 pub(super) fn taffrail(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
     placed("taffrail", words, namespace, context)
 }
 
-/// `taffrail explain …` about an app, in the clusters that tell of it, where these must be named.
+/// Returns `taffrail explain …` for an app, with its home and target clusters if these must be named.
 pub(super) fn explain(app: &AppRef, must_name: bool) -> Option<String> {
     let contexts = match app.home == app.target {
         true => app.home.clone(),
@@ -69,18 +69,21 @@ fn placed(program: &str, words: &[&str], namespace: &str, context: Option<&str>)
     Some(line.into_iter().map(quoted).collect::<Vec<_>>().join(" "))
 }
 
-/// A kind as kubectl takes it: `pod`, `deployment.apps`.
+/// Returns a kind as kubectl accepts it: `pod`, `deployment.apps`.
 pub(super) fn resource(group: &str, kind: &str) -> String {
     let dot = if group.is_empty() { "" } else { "." };
     format!("{}{dot}{group}", kind.to_lowercase())
 }
 
-/// Returns true for a word that means the same to every shell, and to whoever puts it into a line that a shell runs.
+/// Returns true for a word that needs no quotes in any shell, even if it is inserted into a line that a shell
+/// runs.
 pub fn is_plain(word: &[u8]) -> bool {
     word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/@-".contains(byte))
 }
 
-/// A word as a POSIX shell takes it. Names come from outside: a copied command must do what it seems to do.
+/// Quotes a word for a POSIX shell, and drops invisible characters.
+///
+/// Names come from outside: a copied command must do what it seems to do.
 pub fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./:@=,".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {

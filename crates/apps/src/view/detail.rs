@@ -1,4 +1,4 @@
-//! `app`: what an app is, how its delivery stands, and how each of its objects is.
+//! `app`: the source of an app, the state of its delivery, and each of its objects.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub struct AppDetailList {
     pub kind: &'static str,
     /// The app, once for each cluster that it is in.
     pub items: Vec<AppDetail>,
-    /// What could not be read, cannot be right, or is claimed twice.
+    /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<ErrorRow>,
 }
 
@@ -37,28 +37,28 @@ pub struct AppDetailList {
 pub struct AppDetail {
     /// Its row in the list of apps.
     pub app: AppRow,
-    /// Where it comes from.
+    /// Its source.
     pub application: ApplicationDetails,
-    /// How far it got.
+    /// The state of its delivery.
     pub reconciliation: ReconciliationDetails,
-    /// The objects that are not synced by the word of the delivery tool.
+    /// The objects that the delivery tool reports as not synced.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unsynced: Vec<UnsyncedView>,
-    /// Its objects: those that it declares, each with what controllers made of it.
+    /// Its objects: those that it declares, each with its dependents.
     pub deployment: Vec<TreeNode>,
 }
 
-/// Where an app comes from. What its tool does not know is left out.
+/// The source of an app. Fields that its tool does not provide are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationDetails {
     /// The branch, tag, version or range that is followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Where the declaring object itself comes from, if another app delivers it.
+    /// The URL of the source of the declaring object itself, if another app delivers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_url: Option<String>,
-    /// What makes objects of the source: `kustomize`, `helm`, `kpt`, …
+    /// The type of the source's content: `kustomize`, `helm`, `kpt`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment_type: Option<String>,
     /// The part of the source that is delivered: a folder, a chart.
@@ -67,50 +67,61 @@ pub struct ApplicationDetails {
     /// `git`, `oci`, `helm`, `bucket`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_type: Option<String>,
-    /// Where the source is.
+    /// The URL of the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
 
-/// How far an app got.
+/// The state of an app's delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReconciliationDetails {
-    /// When something was last applied with success.
+    /// The time of the last successful sync.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success: Option<String>,
-    /// Where it is fetched from, the farthest first.
+    /// Its sources, the farthest first.
     pub sources: Vec<ReconciledRow>,
-    /// What applies it; nothing where nobody does.
+    /// The objects that deliver it; empty if there are none.
     pub delivery: Vec<ReconciledRow>,
 }
 
-/// A source or a delivery: does it do its work?
+impl ReconciliationDetails {
+    /// Returns the same, where nothing is Ready that a home says no longer.
+    fn known_now(mut self, app: &App) -> ReconciliationDetails {
+        if !app.home_freshness.is_live() {
+            let rows = self.sources.iter_mut().chain(&mut self.delivery);
+            rows.filter_map(|row| row.ready.as_mut()).for_each(|ready| "Unknown".clone_into(ready));
+        }
+        self
+    }
+}
+
+/// A source or a delivery, with its readiness.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReconciledRow {
-    /// Kind of the object, or of the source where no object describes it.
+    /// Kind of the object, or of the source if no object describes it.
     pub kind: String,
     /// Namespace of the object; empty where there is none.
     pub namespace: String,
     /// Name of the object, or of the repository.
     pub name: String,
-    /// `True`, `False` or `Unknown`; nothing where its tool does not say.
+    /// `True`, `False` or `Unknown`; left out if its tool does not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
-    /// What it says, in one line.
+    /// The message that it reports, in one line.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// What it holds, or has applied.
+    /// The revision that it holds or has applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Whether it was told to do nothing; nothing where it cannot be told.
+    /// True if it is suspended; left out if it cannot be suspended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended: Option<bool>,
 }
 
 impl AppDetailList {
-    /// The details of `asked`, which are apps of `list`, which are those of `clusters`.
+    /// Makes the details of `asked`, apps of `list`, which are the apps of `clusters`.
     pub fn new<'a>(
         asked: &[&'a App],
         list: &'a apps::AppList,
@@ -129,7 +140,7 @@ impl AppDetailList {
         let detail = |app: &&'a App| {
             let home_of = |app: &App| forest.cluster(&app.app.home);
             let home = home_of(app);
-            // Where another app delivers, its source and its work are what counts.
+            // If another app delivers the objects, its source and its state count.
             let via = app.via.as_ref().and_then(|via| carriers.get(via).copied());
             let parent = app.declaring.as_ref().and_then(|key| *parents.get(&(&*app.app.home, key))?);
             let carried = via.map(|via| delivery(via, home_of(via))).unwrap_or_default();
@@ -140,7 +151,8 @@ impl AppDetailList {
                     last_success: app.sync.last_success.map(time),
                     sources: via.map_or_else(|| sources(app, home), |via| sources(via, home_of(via))),
                     delivery: [delivery(app, home), carried].concat(),
-                },
+                }
+                .known_now(app),
                 unsynced: app.unsynced.iter().map(UnsyncedView::from).collect(),
                 deployment: forest.tree(app).children,
             }
@@ -155,8 +167,8 @@ impl AppDetailList {
 }
 
 impl AppDetail {
-    /// The objects line by line, as a table shows them: what controllers made of an object comes after it, and
-    /// equal ones share a line.
+    /// Returns the objects line by line, as a table shows them: dependents come after their owner, and equal
+    /// ones share a line.
     pub fn lines(&self) -> Vec<TreeNode> {
         fn flatten(nodes: Vec<TreeNode>, lines: &mut Vec<TreeNode>) {
             for mut node in nodes {
@@ -181,7 +193,7 @@ fn found<'a>(home: Option<&'a dyn Objects>, key: Option<&ObjectKey>) -> Option<O
     }
 }
 
-/// The apps that declare the declaring objects of `asked`, by these objects and their clusters.
+/// Returns the apps that declare the declaring objects of `asked`, by cluster and object.
 fn parents<'a>(
     asked: &[&'a App],
     list: &'a apps::AppList,
@@ -245,7 +257,7 @@ fn sources(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
         let Some((objects, declaring)) = home.zip(declaring) else { return Vec::new() };
         return flux::sources(objects, &declaring).iter().map(|key| flux_row(objects, key, None)).collect();
     }
-    // Several sources have a revision each, in the same order.
+    // An Application with several sources has a revision for each, in the same order.
     let several = declaring.as_ref().filter(|_| app.app.delivery == Delivery::ArgoApplication);
     let several = several.map(|declaring| argo::sources(&declaring.object)).unwrap_or_default();
     let sources = if several.is_empty() { app.source.iter().cloned().collect() } else { several };
@@ -258,7 +270,7 @@ fn sources(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
     };
     let ready = match (&error, desired) {
         (Some(_), _) => Some("False"),
-        // Porch has written there; whether anybody can read it is not known.
+        // Porch has written there; it is not known if the source can be read.
         _ if app.app.delivery == Delivery::Porch => None,
         (None, Some(_)) => Some("True"),
         (None, None) => None,
@@ -318,7 +330,9 @@ fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
     }]
 }
 
-/// What an object of Flux says of itself. Of a delivery the revision is known; a source has that of its artifact.
+/// Makes the row of an object of Flux from its conditions.
+///
+/// For a delivery `revision` is given; a source has that of its artifact.
 fn flux_row(objects: &dyn Objects, key: &ObjectKey, revision: Option<Option<String>>) -> ReconciledRow {
     let row = ReconciledRow {
         kind: key.kind.clone(),
@@ -345,7 +359,7 @@ fn flux_row(objects: &dyn Objects, key: &ObjectKey, revision: Option<Option<Stri
     let revision = revision.unwrap_or_else(|| text(&["status", "artifact", "revision"]));
     let row = ReconciledRow { revision, suspended: Some(suspended), ..row };
     let Some(ready) = object.condition("Ready") else {
-        // A repository of OCI charts is never fetched as a whole, so nobody looks at it.
+        // A repository of OCI charts is never fetched as a whole, so it has no conditions.
         if key.kind == "HelmRepository" && object.text(&["spec", "type"]) == "oci" {
             let message = "a registry: each chart is fetched by itself".to_owned();
             return ReconciledRow { message, ..row };

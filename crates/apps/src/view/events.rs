@@ -27,45 +27,45 @@ pub struct EventList {
     pub api_version: &'static str,
     /// `EventList`.
     pub kind: &'static str,
-    /// Each warning once; the one that was seen last comes last.
+    /// Each warning once; the one seen last comes last.
     pub items: Vec<EventRow>,
-    /// What could not be read, cannot be right, or is claimed twice.
+    /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<ErrorRow>,
 }
 
-/// A warning, however often it was given.
+/// A warning, with the number of times that it occurred.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventRow {
-    /// The cluster of the object, or several where it is the same.
+    /// The cluster of the object, or several with the same warning.
     #[serde(flatten)]
     pub place: InClusters,
     /// The app that the object belongs to.
     pub app: AppName,
     /// The object that it is about.
     pub object: ObjectKey,
-    /// One word in CamelCase.
+    /// The reason in one CamelCase word.
     pub reason: String,
-    /// For people.
+    /// The message, for people.
     pub message: String,
-    /// How often it was given.
+    /// Number of times that it occurred.
     pub count: i64,
-    /// When it was first given.
+    /// The time of its first occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_seen: Option<String>,
-    /// When it was last given.
+    /// The time of its last occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_seen: Option<String>,
-    /// What made the object, where that is a Pod: several that it made share an entry.
+    /// Name of the workload of a Pod: several Pods of one workload share a row.
     #[serde(skip)]
     pub made_by: Option<String>,
-    /// Of how many objects it is told.
+    /// Number of objects in the row.
     #[serde(skip)]
     pub objects: usize,
 }
 
 impl EventList {
-    /// The warnings about the objects of `asked` and what controllers made of them.
+    /// Makes the list of warnings about the objects of `asked` and their dependents.
     pub fn new(
         asked: &[&App],
         list: &apps::AppList,
@@ -76,7 +76,7 @@ impl EventList {
         let forest = Forest::new(list, clusters, rules, now, TreeShape::default());
         let mut owners: HashMap<(&str, ObjectKey), &App> = HashMap::new();
         let mut walked = Walked::default();
-        // What was read of the sources of each cluster.
+        // A cache of the sources of each cluster.
         let mut known: HashMap<&str, flux::Sources> = HashMap::new();
         for app in asked {
             let home = forest.cluster(&app.app.home);
@@ -96,7 +96,7 @@ impl EventList {
             if let Some(declaring) = &app.declaring {
                 owners.insert((&*app.app.home, declaring.clone()), *app);
             }
-            // Who comes first keeps what several of them list, and what is below it.
+            // If several apps list an object, the first keeps it and its dependents.
             for place in forest.objects(app, &mut walked) {
                 owners.entry(place).or_insert(*app);
             }
@@ -112,7 +112,7 @@ impl EventList {
                     let event = &observed.object;
                     if event.text(&["type"]) != "Warning"
                         || Event::read(event).is_none()
-                        || !seen.insert((observed.key.namespace.as_str(), observed.key.name.as_str()))
+                        || !seen.insert((observed.key.namespace, observed.key.name))
                     {
                         continue;
                     }
@@ -146,8 +146,8 @@ impl EventList {
         }
     }
 
-    /// The same, with each warning once that several clusters give about the same object of the same app, or about several Pods of
-    /// one maker, of which the newest is told.
+    /// Joins equal warnings: those of several clusters about the same object of the same app, and those about
+    /// several Pods of one workload, with the message of the newest.
     #[must_use]
     pub fn together(self) -> EventList {
         let like = |row: &EventRow| {
@@ -157,7 +157,7 @@ impl EventList {
             let object = ObjectKey { name, ..object };
             (app, object, reason, message)
         };
-        // First those of one cluster, which else has an entry for each.
+        // First those within one cluster, which would have a row each otherwise.
         let of_each = grouped_in_one(self.items, |row| (row.place.first().to_owned(), like(row)));
         let of_each = of_each.into_iter().filter_map(EventRow::together).collect();
         let groups = grouped(of_each, |row: &EventRow| (row.place.first().to_owned(), like(row)));
@@ -172,7 +172,7 @@ impl EventRow {
         let mut names: Vec<String> = rows.iter().map(|row| row.place.first().to_owned()).collect();
         names.sort();
         names.dedup();
-        // The newest comes last, and its words are told.
+        // The newest comes last, and its message is shown.
         let told = rows.into_iter().reduce(|one, other| EventRow {
             count: one.count.saturating_add(other.count),
             first_seen: earlier(one.first_seen, other.first_seen),
@@ -184,8 +184,8 @@ impl EventRow {
     }
 }
 
-/// Returns what a message about the object `name` has in common with others: without numbers, spans and the names that controllers
-/// made of that name.
+/// Reduces a message about the object `name` to what it has in common with others: without numbers, durations
+/// and names of dependents.
 fn nameless(message: &str, name: &str) -> String {
     let made_of = |word: &str| {
         let bare =
@@ -196,7 +196,8 @@ fn nameless(message: &str, name: &str) -> String {
     likeness(&without_uids(&words.collect::<Vec<_>>().join(" ")))
 }
 
-/// Returns the name of what made a Pod, if its own name begins with it: of its Deployment, where that is known.
+/// Returns the name of the topmost controller of a Pod whose name the Pod's begins with: its Deployment, if
+/// that is known.
 fn maker(objects: &dyn Objects, pod: &ObjectKey) -> Option<String> {
     let key = ObjectKey::new(&*pod.group, &*pod.kind, &*pod.namespace, &*pod.name);
     if (&*key.group, &*key.kind) != ("", "Pod") {
@@ -207,7 +208,7 @@ fn maker(objects: &dyn Objects, pod: &ObjectKey) -> Option<String> {
     makers.take_while(|name| is_made_of(name)).last()
 }
 
-/// What makes two events one warning: cluster, object, reason, and what the messages have in common.
+/// The key by which events are one warning: cluster, object, reason, and the common part of the messages.
 type Place<'a> = (&'a str, ObjectKey, String, String);
 
 struct Warning {
@@ -231,7 +232,7 @@ impl Warning {
     }
 }
 
-/// What one event says.
+/// The contents of one event.
 struct Given {
     message: String,
     count: i64,
@@ -266,7 +267,7 @@ impl Given {
     }
 }
 
-/// The object that a reference names.
+/// Returns the object that a reference names.
 fn subject(reference: Value<'_>) -> Option<ObjectKey> {
     let field = |key| reference.get(key).and_then(Value::as_str).unwrap_or_default();
     let version = field("apiVersion");

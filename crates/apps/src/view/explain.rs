@@ -1,4 +1,4 @@
-//! `explain`: from the symptom to the cause, and where to look further.
+//! `explain`: from the symptom to the cause, with commands for a closer look.
 
 use serde::Serialize;
 use taffrail_object::ObjectKey;
@@ -8,8 +8,8 @@ use taffrail_status::assess::{Change, Link};
 use super::command::{helm, kubectl, resource, taffrail};
 use super::text::revision;
 use super::{
-    API_VERSION, AppName, Doubt, DoubtCategory, ErrorRow, InClusters, LinkRow, ProblemView, Severity,
-    TrustReport, UnsyncedView, time,
+    API_VERSION, AppName, ErrorRow, FindingCategory, InClusters, LinkRow, ProblemView, Severity,
+    TrustFinding, TrustReport, UnsyncedView, time,
 };
 use crate::apps::{App, OUT_OF_REACH, Resource, UNOBSERVED, UNREADABLE};
 use crate::belonging::Belonging;
@@ -20,72 +20,74 @@ use crate::problem::{Axis, CONTROLLER_STOPPED, Problem};
 use crate::sync::SyncState;
 use crate::words::Words;
 
-/// Why an app is as it is.
+/// The reason why an app, or an object, is in its state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// Which app; absent where the objects were named by whoever asks.
+    /// The app; left out if the user named objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
-    /// The cluster that its objects are in, or several where it is the same.
+    /// The cluster that its objects are in, or several with the same explanation.
     #[serde(flatten)]
     pub place: InClusters,
-    /// Of an object that was asked for: what controls it, the nearest first.
+    /// For a named object: its controllers, the nearest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub owners: Vec<ObjectKey>,
-    /// Of an object that was asked for: the apps that declare it, or what controls it.
+    /// For a named object: the apps that declare it or the nearest of its controllers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub belongs_to: Vec<AppName>,
-    /// Of an object that was asked for: the apps that list it, or what controls it, and whose marks it does not carry.
+    /// For a named object: the apps that list it or the nearest of its controllers, but whose marks it does
+    /// not carry.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub listed_by: Vec<AppName>,
-    /// Of an object that was asked for: the apps that its marks name and that do not declare it, each with why.
+    /// For a named object: the apps that its marks name but that do not declare it, each with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub marked_for: Vec<String>,
-    /// The worst declared object; where all is well the object that was asked for, or the one that declares the app.
+    /// The worst declared object; where all is well the named object, or the declaring one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
     /// The status when it was last observed.
     pub health: &'static str,
-    /// What may be said of its status now.
+    /// The status now: Unknown if the last observation is too old.
     pub effective: &'static str,
-    /// How its sync stands, where that keeps what is well from being new: `Failed` or `Unknown`.
+    /// The sync state if the objects are well but the sync is `Failed` or `Unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<&'static str>,
-    /// What there is to look at, the worst first; nothing where the app is well.
+    /// The problems, the worst first; left out where the app is well.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<ProblemView>,
-    /// The objects that are not synced by the word of the delivery tool.
+    /// The objects that the delivery tool reports as not synced.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unsynced: Vec<UnsyncedView>,
-    /// The declared objects of which something is switched off on purpose.
+    /// The declared objects with something switched off on purpose.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub flagged: Vec<Flagged>,
-    /// Why, in the words of the cause.
+    /// The message, in the words of the cause.
     pub message: Words,
-    /// From the object to the cause, which is the last; empty where all is well.
+    /// The cause chain, from the object to the cause; empty where all is well.
     pub chain: Vec<LinkRow>,
-    /// What changed shortly before the object turned red, the nearest first, as far as can be known; three at most.
+    /// The changes shortly before the object turned red, the nearest first, as far as they are known; at most
+    /// three.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<ChangeRow>,
-    /// Of an object that was asked for: who wrote last what is wanted of it or of what controls it, the newest first;
-    /// three at most.
+    /// For a named object: the last writers of its desired state, or of that of its controllers, the newest
+    /// first; at most three.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub last_changed: Vec<ChangeRow>,
-    /// Of an app that was asked for by its name and is green: the signs that this is wrong, as `trust` tells them.
+    /// For a green app that was named: the signs that green is wrong, as in `trust`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub doubts: Vec<Doubt>,
-    /// Commands that tell more of the cause.
+    pub doubts: Vec<TrustFinding>,
+    /// Commands that show more of the cause.
     pub next: Vec<String>,
 }
 
-/// An object of which something is switched off on purpose.
+/// An object with something switched off on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Flagged {
-    /// Which object.
+    /// The object.
     pub object: ObjectKey,
-    /// What of it: `suspended`, `paused`.
+    /// The switches: `suspended`, `paused`.
     pub flags: Vec<&'static str>,
 }
 
@@ -97,29 +99,29 @@ impl Flagged {
     }
 }
 
-/// Something that changed.
+/// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeRow {
-    /// When.
+    /// The time of the change.
     pub when: String,
-    /// What sort of thing: `config`, `created`, `image`, `node`, `quota`, `revision`, `spec`, `template`.
+    /// The kind of change: `config`, `created`, `image`, `node`, `quota`, `revision`, `spec`, `template`.
     pub what: &'static str,
-    /// Of which object.
+    /// The object that changed.
     pub object: ObjectKey,
-    /// Of an image: the container.
+    /// For an image: the container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// The names of what differs besides; never what stands there.
+    /// The names of other fields that differ; never their contents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
-    /// What it was.
+    /// The old value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// What it is.
+    /// The new value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Who wrote it, by the name of the field manager.
+    /// The writer, by the name of the field manager.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
@@ -133,9 +135,10 @@ impl From<&Change> for ChangeRow {
 }
 
 impl ChangeRow {
-    /// What changed, in words that follow the name of the object: `image of container web: web:1 → web:2`.
+    /// Returns the change in words that follow the name of the object: `image of container web: web:1 →
+    /// web:2`.
     pub fn words(&self) -> String {
-        // The one field that a manager wrote, with what it is now.
+        // The only field that a manager wrote, with its present value.
         let is_only = self.to.is_some() && self.from.is_none() && self.fields.len() == 1;
         let what = match (self.what, &self.container) {
             ("image", Some(container)) => &*format!("image of container {container}"),
@@ -161,7 +164,7 @@ impl ChangeRow {
 }
 
 impl Explanation {
-    /// Explains an app. Where `context` is given, it goes into the commands.
+    /// Explains an app. If `context` is given, the commands name it.
     pub fn new(app: &App, context: Option<&str>) -> Explanation {
         let speaker = app.speaker.as_ref();
         let chain = speaker.map(|speaker| &*speaker.chain).unwrap_or_default();
@@ -195,30 +198,32 @@ impl Explanation {
         }
     }
 
-    /// The same, with what changed before.
+    /// Adds the changes before the app turned red.
     #[must_use]
     pub fn after(self, changed: &[Change]) -> Explanation {
         Explanation { changed: changed.iter().map(ChangeRow::from).collect(), ..self }
     }
 
-    /// The same, with what in a report about this app alone is a sign that its green is wrong. What its problems say is said
-    /// already, and what only leases or other clusters could tell was not read.
+    /// Adds the findings of a report about this app alone that are signs that its green is wrong.
+    ///
+    /// Findings that its problems show already are left out. Findings that need Leases or other clusters are
+    /// missing, because those were not read.
     #[must_use]
     pub fn doubted(self, report: TrustReport) -> Explanation {
-        let is_said = |doubt: &Doubt| {
-            self.problems.iter().any(|problem| problem.message.lines().next() == Some(&*doubt.message))
+        let is_said = |finding: &TrustFinding| {
+            self.problems.iter().any(|problem| problem.message.lines().next() == Some(&*finding.message))
         };
-        let is_sign = |doubt: &Doubt| {
-            doubt.severity == Severity::High
-                && doubt.category == DoubtCategory::Disagreeing
-                && doubt.green > 0
-                && !is_said(doubt)
+        let is_sign = |finding: &TrustFinding| {
+            finding.severity == Severity::High
+                && finding.category == FindingCategory::Disagreeing
+                && finding.green > 0
+                && !is_said(finding)
         };
         let doubts = report.items.into_iter().filter(is_sign).collect();
         Explanation { doubts, ..self }
     }
 
-    /// The same, with who wrote last what is wanted of the object.
+    /// Adds the last writers of the object's desired state.
     #[must_use]
     pub fn written(self, last: &[Change]) -> Explanation {
         Explanation { last_changed: last.iter().map(ChangeRow::from).collect(), ..self }
@@ -226,7 +231,7 @@ impl Explanation {
 }
 
 impl Explanation {
-    /// The same of an object that was asked for by its name, well or not, with whose it is.
+    /// Turns the explanation into that of an object that the user named, with the apps that it belongs to.
     #[must_use]
     pub fn with(self, object: &ObjectKey, belonging: &Belonging<'_>) -> Explanation {
         Explanation {
@@ -248,10 +253,10 @@ pub struct Answer {
     pub api_version: &'static str,
     /// `Explanation`.
     pub kind: &'static str,
-    /// What is said of it.
+    /// The explanation.
     #[serde(flatten)]
     pub explanation: Explanation,
-    /// What could not be read, cannot be right, or is claimed twice.
+    /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<ErrorRow>,
 }
 
@@ -263,40 +268,41 @@ pub struct ExplanationList {
     pub api_version: &'static str,
     /// `ExplanationList`.
     pub kind: &'static str,
-    /// What is said of each.
+    /// The explanations.
     pub items: Vec<Explanation>,
-    /// What could not be read, cannot be right, or is claimed twice.
+    /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<ErrorRow>,
 }
 
 impl Answer {
-    /// The answer about one app.
+    /// Makes the answer about one app.
     pub fn new(explanation: Explanation, errors: Vec<ErrorRow>) -> Answer {
         Answer { api_version: API_VERSION, kind: "Explanation", explanation, errors }
     }
 }
 
 impl ExplanationList {
-    /// The answer about several apps.
+    /// Makes the answer about several apps.
     pub fn new(items: Vec<Explanation>, errors: Vec<ErrorRow>) -> ExplanationList {
         ExplanationList { api_version: API_VERSION, kind: "ExplanationList", items, errors }
     }
 }
 
-/// The state of a sync of which the tool complains while the objects are well.
+/// Returns the sync state if the objects are well but the tool reports a failed or unknown sync.
 fn trouble(app: &App) -> Option<SyncState> {
-    match app.sync.state {
+    match app.effective_sync() {
         _ if app.health != Status::Current => None,
+        SyncState::Unknown if app.sync.state != SyncState::Unknown => Some(SyncState::Unknown),
         SyncState::Failed => Some(SyncState::Failed),
         SyncState::Unknown if !app.said.is_empty() => Some(SyncState::Unknown),
         _ => None,
     }
 }
 
-/// The command that tells more of a problem of an app that is Ready.
+/// Returns the command that shows more about a problem of a Ready app.
 fn next_of_problem(app: &App, problem: &Problem, context: Option<&str>) -> Option<String> {
     match &problem.object {
-        // An object that could not be synced may not be there.
+        // An object that could not be synced may not exist.
         Some(key) if problem.axis == Axis::Source || problem.state == CONTROLLER_STOPPED => {
             let kind = resource(&key.group, &key.kind);
             let verb = if problem.state == "NotFound" { "get" } else { "describe" };
@@ -306,7 +312,7 @@ fn next_of_problem(app: &App, problem: &Problem, context: Option<&str>) -> Optio
     }
 }
 
-/// The command that tells more of what delivers an app.
+/// Returns the command that shows more about the declaring object or release of an app.
 fn delivered_by(app: &App, context: Option<&str>) -> Option<String> {
     if let Some(key) = &app.declaring {
         let kind = resource(&key.group, &key.kind);
@@ -316,18 +322,18 @@ fn delivered_by(app: &App, context: Option<&str>) -> Option<String> {
     is_helm.then(|| helm(&["history", &app.app.name], &app.app.namespace, context)).flatten()
 }
 
-/// The name of the release whose storage has this name: `sh.helm.release.v1.shop.v3`.
+/// Returns the name of the release whose storage has this name: `sh.helm.release.v1.shop.v3`.
 fn release(storage: &str) -> Option<&str> {
     Some(storage.strip_prefix("sh.helm.release.v1.")?.rsplit_once(".v")?.0)
 }
 
-/// The commands that tell more of a cause.
+/// Returns the commands that show more about a cause.
 fn next(app: &App, cause: &Link, context: Option<&str>) -> Vec<String> {
     match (cause.status, &*cause.reason) {
         (Status::Unknown, OUT_OF_REACH) => {
             taffrail(&["explain", &full_name(&app.app), "--all-contexts"], "", None).into_iter().collect()
         }
-        // Who cannot be asked cannot say what one may do either.
+        // A cluster that does not answer cannot check permissions either.
         (Status::Unknown, UNOBSERVED) if app.freshness.state == FreshnessState::Lost => {
             kubectl(&["get", "--raw", "/readyz"], "", context).into_iter().collect()
         }

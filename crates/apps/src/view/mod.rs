@@ -1,6 +1,6 @@
-//! What is shown: lists in the form of the JSON answers, and the texts of cells.
+//! View models: the lists of the JSON answers, and the texts of table cells.
 //!
-//! Command line, terminal UI and page read these and nothing else, so that they cannot drift apart.
+//! Command line, terminal UI and web page use only these, so that they always agree.
 
 mod actions;
 mod apps;
@@ -32,7 +32,9 @@ pub use explain::{Answer, ChangeRow, Explanation, ExplanationList, Flagged};
 pub use resources::{ResourceList, ResourceRow};
 pub use together::{InClusters, explained_together};
 pub use tree::{AppTree, Folded, Relation, TreeList, TreeNode, TreeShape};
-pub use trust::{CheckedCluster, Doubt, DoubtCategory, DoubtObject, Severity, TrustReport, TrustShape};
+pub use trust::{
+    CheckedCluster, FindingCategory, FindingObject, Severity, TrustFinding, TrustReport, TrustShape,
+};
 pub use wait::{WaitChange, WaitSummary};
 
 use crate::apps::AppError;
@@ -48,11 +50,11 @@ pub const API_VERSION: &str = "cli.taffrail.dev/v1alpha1";
 pub struct ErrorRow {
     /// Name of the cluster.
     pub cluster: String,
-    /// What could not be read, or is wrong.
+    /// The scope that could not be read, or that is wrong.
     pub scope: String,
-    /// One word in CamelCase.
+    /// The reason in one CamelCase word.
     pub reason: String,
-    /// For people.
+    /// The message, for people.
     pub message: String,
 }
 
@@ -67,11 +69,11 @@ impl From<&AppError> for ErrorRow {
     }
 }
 
-/// Names an app within a cluster.
+/// The name of an app within a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppName {
-    /// How it is delivered.
+    /// The way in which it is delivered.
     pub delivery: &'static str,
     /// Namespace of its declaring object.
     pub namespace: String,
@@ -85,21 +87,21 @@ impl From<&AppRef> for AppName {
     }
 }
 
-/// How many have each status.
+/// Number of items by status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Counts {
     /// The actual state is the desired one.
     pub current: usize,
-    /// On the way there.
+    /// The actual state is approaching the desired one.
     pub in_progress: usize,
-    /// An error, or too little progress.
+    /// An error, or no progress within the deadline.
     pub failed: usize,
     /// Being deleted.
     pub terminating: usize,
-    /// Not there.
+    /// The object does not exist.
     pub not_found: usize,
-    /// Not known.
+    /// The status is not known.
     pub unknown: usize,
 }
 
@@ -116,13 +118,13 @@ impl From<rollup::Counts> for Counts {
     }
 }
 
-/// How fresh a row is.
+/// The freshness of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FreshnessView {
     /// `live`, `stale` or `lost`.
     pub state: &'static str,
-    /// When it was observed.
+    /// The time at which it was observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<String>,
 }
@@ -133,7 +135,7 @@ impl From<Freshness> for FreshnessView {
     }
 }
 
-/// A point in time as the API writes it.
+/// Formats a time as the API does (RFC 3339).
 fn time(at: Timestamp) -> String {
     at.to_string()
 }

@@ -21,7 +21,7 @@ pub struct ResourceList {
     pub kind: &'static str,
     /// A row for each object of each app.
     pub items: Vec<ResourceRow>,
-    /// What could not be read, cannot be right, or is claimed twice.
+    /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<ErrorRow>,
 }
 
@@ -58,34 +58,36 @@ pub struct ResourceRow {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// What may be said of its status now.
+    /// The status now: Unknown if the last observation is too old.
     pub status: &'static str,
-    /// Why, in one line.
+    /// The message, in one line.
     pub message: Words,
     /// The rule that decided.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub rule: String,
-    /// What the delivery tool says of its sync, where it is not synced: `OutOfSync`, `SyncFailed`, …
+    /// The state that the delivery tool reports if it is not synced: `OutOfSync`, `SyncFailed`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<&'static str>,
-    /// The message of the last operation about it.
+    /// The message of the tool's last operation about it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub sync_message: String,
-    /// Whether it rests because somebody wants so.
+    /// True if it is suspended on purpose.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
-    /// Whether it is there and does not say that it is this app's.
+    /// True if it exists but carries no mark of the app that claims it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unconfirmed: bool,
-    /// Since when it is not well.
+    /// The time since when it is not well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// The app that declares it.
     pub app: AppName,
 }
 
-/// The apps by the objects that declare them: an app that is declared by another is as its own row says, while
-/// the roll-up of the other takes its object for what that says itself.
+/// The apps by their declaring objects.
+///
+/// The row of an object that declares an app shows the status of that app, while the roll-up of the outer app
+/// counts the object's own status.
 pub(super) struct Inner<'l>(HashMap<(&'l str, &'l ObjectKey), &'l App>);
 
 impl<'l> Inner<'l> {
@@ -95,13 +97,13 @@ impl<'l> Inner<'l> {
         Inner(declared.collect())
     }
 
-    /// The app that an object of `app` declares.
+    /// Returns the app that an object of `app` declares, if it declares one.
     pub(super) fn get(&self, app: &App, resource: &Resource) -> Option<&'l App> {
         let inner = self.0.get(&(&*app.app.target, &resource.key)).filter(|_| app.in_reach)?;
         (inner.app != app.app).then_some(*inner)
     }
 
-    /// What may be said of the objects of `app` now.
+    /// Counts the objects of `app` by status; those that declare an app have the health of that app.
     pub(super) fn counts(&self, app: &App) -> rollup::Counts {
         let status =
             |resource: &Resource| self.get(app, resource).map_or(resource.status, |inner| inner.health);

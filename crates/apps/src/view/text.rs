@@ -1,4 +1,4 @@
-//! The texts of cells.
+//! The texts of table cells.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use crate::identity::Delivery;
 use crate::problem::{self, Axis, Problem, SUSPENDED};
 use crate::sync::{SyncState, shorten};
 
-/// What is written where a tool has nothing to say.
+/// The text of a cell without a value.
 pub const NONE: &str = "-";
 
-/// Shortens the hashes in a revision to 8 digits, wherever they stand in it.
+/// Shortens the hashes in a revision to 8 digits, wherever they occur in it.
 ///
 /// ```
 /// use taffrail_apps::view::text;
@@ -26,12 +26,13 @@ pub fn revision(revision: &str) -> Cow<'_, str> {
     shorten(revision)
 }
 
-/// The health of an app, with what else makes it not well: `Ready`, `Ready, sync failed`, `Ready (suspended)`,
-/// `Failed, unconfirmed` where the object that speaks is not the app's by its marks, `Unknown (was Ready, 12 min ago)`.
+/// Returns the health of an app with its worst other problem: `Ready`, `Ready, sync failed`, `Ready
+/// (suspended)`, `Failed, unconfirmed` if the worst object carries no mark of the app, `Unknown (was Ready,
+/// 12 min ago)`.
 pub fn health(app: &App, now: Timestamp) -> String {
     let seen = status(app.health, app.freshness, now);
     let is_ready = app.effective() == Status::Current;
-    // That an app is suspended is said behind all else.
+    // A suspension is shown at the end.
     let is_said = |problem: &&Problem| problem.axis == Axis::Sync && problem.state == SUSPENDED;
     let besides = app.problem().filter(|problem| is_ready && !is_said(problem));
     let besides = besides.map(Problem::words).filter(|words| !words.is_empty());
@@ -42,7 +43,8 @@ pub fn health(app: &App, now: Timestamp) -> String {
     format!("{seen}{unconfirmed}{besides}{suspended}")
 }
 
-/// A status when it was last observed, and what may be said of it now: `Ready`, `Unknown (was Ready, 12 min ago)`.
+/// Returns the present status, with the last observed one if that is too old: `Ready`, `Unknown (was Ready,
+/// 12 min ago)`.
 pub fn status(last: Status, freshness: Freshness, now: Timestamp) -> String {
     match (freshness.state, freshness.observed_at) {
         (FreshnessState::Live, _) => last.word().to_owned(),
@@ -53,9 +55,18 @@ pub fn status(last: Status, freshness: Freshness, now: Timestamp) -> String {
     }
 }
 
-/// Returns the status of an object with what its delivery tool says of its sync: `Ready, OutOfSync`.
+/// Returns the sync of an app when it was last observed, and what is known of it now: `Synced`, `Unknown (was Synced)`.
+pub fn sync(app: &App) -> Cow<'static, str> {
+    let (last, now) = (app.sync.state.as_str(), app.effective_sync().as_str());
+    match app.home_freshness.observed_at {
+        Some(_) if now != last => Cow::Owned(format!("{now} (was {last})")),
+        _ => Cow::Borrowed(now),
+    }
+}
+
+/// Returns the status of an object with the sync state that its delivery tool reports: `Ready, OutOfSync`.
 ///
-/// An object that is not there cannot be in sync: that is not said of it.
+/// An object that does not exist cannot be in sync, so OutOfSync is left out for it.
 pub fn object_status(status: Status, sync: Option<&str>) -> String {
     match sync.filter(|sync| status != Status::NotFound || *sync != SyncState::OutOfSync.as_str()) {
         Some(sync) => format!("{}, {}", status.word(), problem::object_words(sync)),
@@ -63,7 +74,7 @@ pub fn object_status(status: Status, sync: Option<&str>) -> String {
     }
 }
 
-/// How long ago something was: `just now`, `40 s ago`, `12 min ago`, `3 h ago`, `5 d ago`.
+/// Returns the time since `at`: `just now`, `40 s ago`, `12 min ago`, `3 h ago`, `5 d ago`.
 pub fn ago(at: Timestamp, now: Timestamp) -> String {
     match now.as_second().saturating_sub(at.as_second()) {
         // Clocks of several machines differ.
@@ -72,7 +83,7 @@ pub fn ago(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// A span of time in its largest unit: `40 s`, `12 min`, `3 h`, `5 d`.
+/// Formats a number of seconds in its largest unit: `40 s`, `12 min`, `3 h`, `5 d`.
 pub fn span(seconds: i64) -> String {
     match seconds {
         ..60 => format!("{} s", seconds.max(0)),
@@ -82,7 +93,8 @@ pub fn span(seconds: i64) -> String {
     }
 }
 
-/// Returns a span of time in its largest unit without a space, as kubectl writes ages: `40s`, `12m`, `3h`, `5d`.
+/// Formats a number of seconds in its largest unit without a space, as kubectl writes ages: `40s`, `12m`,
+/// `3h`, `5d`.
 pub fn age(seconds: i64) -> String {
     match seconds {
         ..60 => format!("{}s", seconds.max(0)),
@@ -102,7 +114,7 @@ pub fn delivery(delivery: Delivery) -> &'static str {
     }
 }
 
-/// A message in one line: its first line that says something, white space folded.
+/// Returns the first line of a message that is not blank, with white space folded.
 pub fn line(message: &str) -> String {
     let first = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     first.split_whitespace().collect::<Vec<_>>().join(" ")

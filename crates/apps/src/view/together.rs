@@ -1,8 +1,8 @@
-//! The same in many clusters, told once.
+//! Joining of entries that are the same in many clusters.
 //!
-//! Entries share one only where all that they say is equal; what may differ is when it was, how often, generated names
-//! and UIDs. So no cluster can make what another one says vanish: all that say it are named, and who says something
-//! else has an entry of its own.
+//! Entries are joined only if all that they say is equal but for times, counts, generated names and UIDs. So
+//! no cluster can hide what another one reports: all clusters of a joined entry are named, and different
+//! entries stay apart.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,18 +19,18 @@ use super::{Explanation, LinkRow};
 use crate::apps::App;
 use crate::words::{Place, Words};
 
-/// The clusters that an entry is of.
+/// The clusters of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(untagged)]
 pub enum InClusters {
-    /// One.
+    /// One cluster.
     One {
         /// Its name.
         cluster: String,
     },
-    /// Several that have the same.
+    /// Several clusters with the same entry.
     Several {
-        /// Their names: first that of which all the details are.
+        /// Their names; the details are those of the first.
         clusters: Vec<String>,
     },
 }
@@ -47,7 +47,7 @@ impl InClusters {
         }
     }
 
-    /// All names.
+    /// Returns all names.
     pub fn names(&self) -> &[String] {
         match self {
             InClusters::One { cluster } => std::slice::from_ref(cluster),
@@ -55,17 +55,17 @@ impl InClusters {
         }
     }
 
-    /// The cluster that details are of, such as commands.
+    /// Returns the cluster that details such as commands refer to.
     pub fn first(&self) -> &str {
         self.names().first().map_or("", String::as_str)
     }
 
-    /// Whether it is the same in several clusters.
+    /// Returns true for several clusters.
     pub fn are_several(&self) -> bool {
         matches!(self, InClusters::Several { .. })
     }
 
-    /// How many they are.
+    /// Returns the number of clusters.
     pub fn count(&self) -> usize {
         self.names().len()
     }
@@ -89,7 +89,9 @@ impl InClusters {
     }
 }
 
-/// Groups entries that are alike, each group in the place of its first; entries of one cluster never share a group.
+/// Groups equal entries of different clusters, each group in the place of its first.
+///
+/// `like` returns the cluster and the key to compare. Two entries of one cluster are never in the same group.
 pub(super) fn grouped<T, K: Clone + Eq + Hash>(
     items: Vec<T>,
     like: impl Fn(&T) -> (String, K),
@@ -110,7 +112,9 @@ pub(super) fn grouped<T, K: Clone + Eq + Hash>(
     groups
 }
 
-/// Groups entries that are alike and of the same cluster, each group in the place of its first.
+/// Groups equal entries of the same cluster, each group in the place of its first.
+///
+/// `like` returns the cluster and the key to compare.
 pub(super) fn grouped_in_one<T, K: Eq + Hash>(
     items: Vec<T>,
     like: impl Fn(&T) -> (String, K),
@@ -127,12 +131,12 @@ pub(super) fn grouped_in_one<T, K: Eq + Hash>(
     groups
 }
 
-/// Returns the earlier of two points in time, where any is known.
+/// Returns the earlier of two times, or the one that is known.
 pub(super) fn earlier(one: Option<String>, other: Option<String>) -> Option<String> {
     earliest([one, other].into_iter().flatten())
 }
 
-/// Returns the later of two points in time, where any is known.
+/// Returns the later of two times, or the one that is known.
 pub(super) fn later(one: Option<String>, other: Option<String>) -> Option<String> {
     [one, other].into_iter().flatten().max_by_key(|at| instant(at))
 }
@@ -141,12 +145,12 @@ fn earliest(times: impl Iterator<Item = String>) -> Option<String> {
     times.min_by_key(|at| instant(at))
 }
 
-/// The texts of times have fractions of several lengths, so they are not compared as texts.
+/// Parses a time: texts of times have fractions of several lengths, so they cannot be compared as texts.
 fn instant(at: &str) -> Option<jiff::Timestamp> {
     at.parse().ok()
 }
 
-/// Returns a message without what differs each time: numbers, and spans such as `5m0s`.
+/// Returns a message without the parts that differ each time: numbers, and durations such as `5m0s`.
 pub(super) fn likeness(message: &str) -> String {
     let in_span = |character: char| character.is_ascii_digit() || "hmsnuµ.:,()".contains(character);
     let is_span =
@@ -155,8 +159,10 @@ pub(super) fn likeness(message: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// An explanation as far as it is the same in other clusters, and the objects besides that are not ready. What stands behind it
-/// is told by numbers, see [`Alikes`]: texts and links that are alike have the same.
+/// The parts of an explanation that must be equal to join it with others, and the other objects that are not
+/// ready.
+///
+/// Texts and links are given by the numbers that [`Alikes`] assigns: equal ones have the same number.
 #[derive(PartialEq, Eq, Hash)]
 struct Alike {
     own: Explanation,
@@ -166,9 +172,10 @@ struct Alike {
     others: Vec<(ObjectKey, Status, usize)>,
 }
 
-/// Lets explanations of the same cause of the same app share one, which is that of the cluster where it began first.
+/// Joins explanations of the same cause of the same app; the result is that of the cluster where it began
+/// first.
 ///
-/// Each comes with its place in `explained`.
+/// Each comes with its index in `explained`.
 pub fn explained_together(explained: Vec<(&App, Explanation)>) -> Vec<(usize, Explanation)> {
     let items: Vec<_> = explained.into_iter().enumerate().collect();
     let alikes = RefCell::new(Alikes::default());
@@ -187,28 +194,30 @@ pub fn explained_together(explained: Vec<(&App, Explanation)>) -> Vec<(usize, Ex
     told.collect()
 }
 
-/// When an app stopped being well.
+/// Returns the time at which an app stopped being well.
 fn began(own: &Explanation) -> Option<jiff::Timestamp> {
     let of_chain = own.chain.iter().filter_map(|link| link.since);
     let of_problems = own.problems.iter().filter_map(|problem| instant(problem.since.as_deref()?));
     of_chain.chain(of_problems).min()
 }
 
-/// What was found to be alike so far. What many explanations share is looked at once, and no copy of it is kept for each.
+/// A pool that assigns numbers to equal texts and links, so that shared ones are examined once and not
+/// copied.
 #[derive(Default)]
 struct Alikes {
-    /// A number for each text that differs.
+    /// A number for each different text.
     texts: HashMap<String, usize>,
-    /// A number for each link that differs, its texts by their numbers.
+    /// A number for each different link, with its texts by their numbers.
     links: HashMap<AlikeLink, usize>,
-    /// A number for the made-up names that a text is told without.
+    /// A number for each different set of generated names.
     names: HashMap<Generated, usize>,
-    /// The numbers of texts and links, by where they are kept and the names that they are told without.
+    /// The numbers of known texts, by their allocation and the number of the names that are replaced in them.
     known_texts: HashMap<(Place<str>, usize), usize>,
+    /// The numbers of known links, likewise.
     known_links: HashMap<(Place<Link>, usize), usize>,
 }
 
-/// A link as far as it is the same in other clusters.
+/// The parts of a link that must be equal to join explanations.
 #[derive(PartialEq, Eq, Hash)]
 struct AlikeLink {
     object: ObjectKey,
@@ -291,16 +300,16 @@ impl Alikes {
     }
 }
 
-/// Returns the number of something: that of its first equal.
+/// Returns the number of a value: that of an equal known one, or a new one.
 fn number<T: Eq + Hash>(known: &mut HashMap<T, usize>, own: T) -> usize {
     let next = known.len();
     *known.entry(own).or_insert(next)
 }
 
-/// The kinds whose names controllers make up.
+/// The kinds whose names controllers generate.
 const MADE_UP: [(&str, &str); 3] = [("", "Pod"), ("apps", "ReplicaSet"), ("batch", "Job")];
 
-/// The names on the way to a cause that controllers made up, each with what they are made of: `web-7d9f-x2k` with `web-*`.
+/// The generated names in a cause chain, each with its pattern: `web-7d9f-x2k` with `web-*`.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Generated {
     names: Vec<(ObjectKey, String)>,
@@ -321,7 +330,7 @@ impl Generated {
                 names.push((own.clone(), stem.unwrap_or_else(|| format!("{}-*", name.name))));
             }
         }
-        // The name of a Pod begins with that of what made it.
+        // The name of a Pod begins with that of its controller.
         names.sort_by_key(|(name, _)| std::cmp::Reverse(name.name.len()));
         Generated { names }
     }
@@ -334,7 +343,7 @@ impl Generated {
         }
     }
 
-    /// Returns a text without these names, UIDs and spans.
+    /// Returns a text without these names, UIDs and durations.
     fn without(&self, text: &str) -> String {
         let named =
             self.names.iter().fold(without_uids(text), |text, (name, stem)| text.replace(&*name.name, stem));
@@ -345,7 +354,7 @@ impl Generated {
 /// The lengths of the parts of a UID.
 const UID: [usize; 5] = [8, 4, 4, 4, 12];
 
-/// Replaces UIDs, such as those of the Pods that the kubelet speaks of.
+/// Replaces UIDs by `#`, such as those of Pods in messages of the kubelet.
 pub(super) fn without_uids(text: &str) -> String {
     let is_uid = |text: &str| {
         let mut parts = text.split('-');

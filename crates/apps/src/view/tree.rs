@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
-use taffrail_object::ObjectKey;
 use taffrail_object::kinds::plural;
+use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::{Costs, Evidence, assess_dependent};
 use taffrail_status::{ActiveRules, Observed, Presence, Status};
 
@@ -202,7 +202,7 @@ impl TreeNode {
 #[derive(Default)]
 struct Seen<'a> {
     apps: HashSet<*const App>,
-    objects: HashSet<(&'a str, &'a ObjectKey)>,
+    objects: HashSet<(&'a str, ObjectKeyRef<'a>)>,
     owners: Owners<'a>,
 }
 
@@ -210,7 +210,7 @@ struct Seen<'a> {
 #[derive(Default)]
 struct Told<'a> {
     apps: HashSet<*const App>,
-    objects: HashSet<(&'a str, &'a ObjectKey)>,
+    objects: HashSet<(&'a str, ObjectKeyRef<'a>)>,
     repeated: usize,
 }
 
@@ -226,7 +226,7 @@ impl<'a> Owners<'a> {
         owner: &Observed<'_>,
     ) -> impl Iterator<Item = Observed<'a>> + use<'a> {
         let uid = owner.object.text(&["metadata", "uid"]).into_owned();
-        let is_new = self.0.insert((objects.name(), uid, owner.key.namespace.clone()));
+        let is_new = self.0.insert((objects.name(), uid, owner.key.namespace.to_owned()));
         is_new.then(|| dependents(objects, owner)).into_iter().flatten()
     }
 }
@@ -300,7 +300,7 @@ impl<'a> Forest<'a> {
                 && let Some(observed) = self::found(ground.objects, &key)
             {
                 let below = walked.owners.dependents(ground.objects, &observed);
-                waiting.extend(below.map(|it| it.key.clone()));
+                waiting.extend(below.map(|it| it.key.to_owned()));
             }
             found.push((cluster, key));
         }
@@ -308,7 +308,7 @@ impl<'a> Forest<'a> {
     }
 
     /// Notes that an object stands in a tree. Returns false where it stood in others before and enough was told again.
-    fn tells(&self, cluster: &'a str, key: &'a ObjectKey) -> bool {
+    fn tells(&self, cluster: &'a str, key: ObjectKeyRef<'a>) -> bool {
         let mut told = self.told.borrow_mut();
         if told.objects.insert((cluster, key)) {
             return true;
@@ -366,7 +366,7 @@ impl<'a> Forest<'a> {
         }
         let cluster = &*app.app.target;
         let ground = self.clusters.get(cluster).filter(|_| app.in_reach);
-        let declared: HashSet<&ObjectKey> = app.resources.iter().map(|resource| &resource.key).collect();
+        let declared: HashSet<_> = app.resources.iter().map(|resource| resource.key.as_ref()).collect();
         let syncs = app.syncs();
         for resource in &app.resources {
             // Who is told to deliver itself is the root of the tree, no branch.
@@ -383,7 +383,7 @@ impl<'a> Forest<'a> {
                     let observed = found(ground.objects, &resource.key);
                     child.created = observed.as_ref().and_then(created_at).map(time);
                     if let Some(observed) = &observed
-                        && seen.objects.insert((cluster, &resource.key))
+                        && seen.objects.insert((cluster, resource.key.as_ref()))
                     {
                         let below = Below { forest: self, app, ground, declared: &declared };
                         below.add(&mut child, observed, seen, depth + 1);
@@ -405,7 +405,7 @@ struct Below<'b, 'a> {
     forest: &'b Forest<'a>,
     app: &'a App,
     ground: &'b Ground<'a>,
-    declared: &'b HashSet<&'a ObjectKey>,
+    declared: &'b HashSet<ObjectKeyRef<'a>>,
 }
 
 impl<'a> Below<'_, 'a> {
@@ -413,7 +413,7 @@ impl<'a> Below<'_, 'a> {
         let cluster = &*self.app.app.target;
         let below = seen.owners.dependents(self.ground.objects, owner);
         // What is declared as well has its own branch.
-        for observed in below.filter(|it| !self.declared.contains(it.key)) {
+        for observed in below.filter(|it| !self.declared.contains(&it.key)) {
             if depth == DEEPEST {
                 node.note = Some(TOO_DEEP.to_owned());
                 return;
@@ -451,7 +451,7 @@ impl<'a> Below<'_, 'a> {
         TreeNode {
             relation: Relation::Owned,
             app: None,
-            object: Some(key.clone()),
+            object: Some(key.to_owned()),
             status: self.app.freshness.effective(status).as_str(),
             message,
             problem: None,

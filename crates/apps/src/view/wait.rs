@@ -1,4 +1,4 @@
-//! `wait`: what is waited for and why, line by line.
+//! Rows of `wait`: the state of each target, and the result.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use taffrail_status::Status;
 use super::chain::awaited_in_few;
 use super::command::{explain, taffrail};
 use super::{API_VERSION, AppName, LinkRow, time};
-use crate::wait::{End, Row, Subject, Until, Verdict};
+use crate::wait::{End, Row, Subject, Until, WaitState};
 use crate::words::Words;
 
-/// What is said of one target since now.
+/// A change of one target's state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitChange {
@@ -22,42 +22,42 @@ pub struct WaitChange {
     pub api_version: &'static str,
     /// `WaitChange`.
     pub kind: &'static str,
-    /// When it was seen.
+    /// The time at which it was seen.
     pub time: String,
     /// Name of the cluster.
     pub cluster: String,
-    /// What it is, in short: `deployment/web`, `app/shop`.
+    /// The target in short: `deployment/web`, `app/shop`.
     pub target: String,
-    /// Which object, where it is one.
+    /// The object, if the target is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
-    /// Which app, where it is one.
+    /// The app, if the target is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
-    /// How it stands to what is waited for: `Met`, `Waiting`, `Hopeless` or `Unobserved`.
+    /// The state with respect to the condition: `Met`, `Waiting`, `Hopeless` or `Unobserved`.
     pub verdict: &'static str,
-    /// Its status, where it was observed.
+    /// Its status, if it was observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<&'static str>,
-    /// One word in CamelCase.
+    /// The reason in one CamelCase word.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Why, in the words of the cause.
+    /// The message, in the words of the cause.
     #[serde(skip_serializing_if = "Words::is_empty")]
     pub message: Words,
-    /// Since when it is not well, where that is known.
+    /// The time since when it is not well, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// From the object to the cause; left out where it is well.
+    /// The cause chain, from the object to the cause; left out where it is well.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<LinkRow>,
-    /// Commands that tell more.
+    /// Commands that show more.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
 }
 
 impl WaitChange {
-    /// What a row says at `now`. Where `context` is given, it goes into the commands.
+    /// Makes the row of a target at the time `now`. If `context` is given, the commands name it.
     pub fn new(row: &Row, now: Timestamp, context: Option<&str>) -> WaitChange {
         let judgement = &row.judgement;
         let (object, app) = match &judgement.subject {
@@ -84,14 +84,14 @@ impl WaitChange {
     }
 }
 
-/// The command that tells more of what is not met.
+/// Returns the command that shows more about a target that is not met.
 fn next(row: &Row, context: Option<&str>) -> Option<String> {
     let judgement = &row.judgement;
-    if judgement.verdict == Verdict::Met {
+    if judgement.verdict == WaitState::Met {
         return None;
     }
     match &judgement.subject {
-        // What is not there has nothing to explain.
+        // An object that does not exist has nothing to explain.
         Subject::Object(_) if judgement.status == Some(Status::NotFound) => None,
         Subject::Object(key) => {
             let name = format!("{}/{}", key.kind.to_lowercase(), key.name);
@@ -107,7 +107,7 @@ fn next(row: &Row, context: Option<&str>) -> Option<String> {
     }
 }
 
-/// How waiting ended.
+/// The result of waiting.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitSummary {
@@ -115,24 +115,24 @@ pub struct WaitSummary {
     pub api_version: &'static str,
     /// `WaitSummary`.
     pub kind: &'static str,
-    /// When it ended.
+    /// The time at which it ended.
     pub time: String,
-    /// What was waited for.
+    /// The condition.
     pub until: String,
     /// `Met`, `Failed`, `Timeout` or `Unobservable`.
     pub result: &'static str,
-    /// How long it took.
+    /// The duration in seconds.
     pub seconds: f64,
-    /// How many targets there were.
+    /// Number of targets.
     pub targets: usize,
-    /// How many of them were as they shall be.
+    /// Number of targets that met the condition.
     pub met: usize,
-    /// All of them, as they were at the end.
+    /// All targets, in their state at the end.
     pub items: Vec<WaitChange>,
 }
 
 impl WaitSummary {
-    /// How waiting until `until` for `items` ended after `took`.
+    /// Makes the result of waiting for `until` that ended after `took`, with `items` as the final states.
     pub fn new(
         until: &Until,
         end: End,
@@ -154,7 +154,7 @@ impl WaitSummary {
             },
             seconds: (took.as_secs_f64() * 1000.0).round() / 1000.0,
             targets: items.len(),
-            met: items.iter().filter(|item| item.verdict == Verdict::Met.as_str()).count(),
+            met: items.iter().filter(|item| item.verdict == WaitState::Met.as_str()).count(),
             items,
         }
     }

@@ -1,42 +1,43 @@
-//! The border to languages in which people ask about an object: evaluating takes time and may go wrong, so it is done
-//! elsewhere.
+//! The interface to expression languages such as CEL.
+//!
+//! Evaluation takes time and may fail, so it is implemented in another crate.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-/// An expression that is true or false of an object.
+/// An expression that is true or false for an object.
 pub trait Expression: fmt::Debug + Send + Sync {
-    /// Its text, as it was written.
+    /// Returns its text, as it was written.
     fn text(&self) -> &str;
 
-    /// Whether it asks for nothing but apiVersion, kind and metadata, so that the rest need not be known.
+    /// Returns true if it uses only apiVersion, kind and metadata, so that the rest need not be read.
     fn asks_for_metadata_only(&self) -> bool;
 
-    /// What it says of an object. It must answer in bounded time.
+    /// Evaluates the expression for an object. It must finish in bounded time.
     fn ask(&self, object: &Value) -> Answer;
 }
 
-/// What an expression says of an object.
+/// The result of an expression for an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It is so.
+    /// True.
     True,
-    /// It is not so.
+    /// False.
     False,
-    /// The object has not yet what it asks for; what that is, for people.
+    /// The object does not have a part that the expression needs yet; which one, for people.
     Missing(String),
-    /// It has no answer for this object, and will not have one later; why, for people.
+    /// The expression cannot be evaluated for this object, now or later; the reason, for people.
     Fault(String),
 }
 
-/// An expression, which is the same as another with the same text.
+/// An expression that equals every other one with the same text.
 #[derive(Debug, Clone)]
 pub struct Question(Arc<dyn Expression>);
 
 impl Question {
-    /// Asks by an expression.
+    /// Wraps an expression.
     pub fn new(expression: Arc<dyn Expression>) -> Question {
         Question(expression)
     }

@@ -1,4 +1,4 @@
-//! A field that is waited for: its JSONPath, and the value that it shall have.
+//! A field to wait for: its JSONPath, and the wanted value.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,8 +8,8 @@ use taffrail_object::{JsonPath, JsonPathError};
 
 use super::until::InvalidUntil;
 
-/// A field of an object and the value that it shall have: `{.status.phase}=Running`, or `{.status.loadBalancer.ingress}`
-/// where it shall only be there.
+/// A field of an object and its wanted value: `{.status.phase}=Running`, or `{.status.loadBalancer.ingress}`
+/// if it only has to exist.
 ///
 /// As with kubectl, braces and the first dot may be left out, and `\.` stands for a dot in a key.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,20 +18,20 @@ pub struct WantedField {
     value: Option<String>,
 }
 
-/// What an object says of a field.
+/// The state of a field in an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Field {
-    /// It is as it shall be.
+    /// It has the wanted value.
     Met,
-    /// It is not there.
+    /// It does not exist.
     Missing,
-    /// It is something else.
+    /// It has another value.
     Other(String),
-    /// It cannot be compared.
+    /// It cannot be compared; the reason.
     Unusable(String),
 }
 
-/// Why a list or an object equals no text.
+/// The reason why a list or an object equals no text.
 const COMPOUND: &str = "it is a list or an object, which has no single value";
 
 impl FromStr for WantedField {
@@ -59,17 +59,17 @@ impl fmt::Display for WantedField {
 }
 
 impl WantedField {
-    /// The path, as it was written.
+    /// Returns the path, as it was written.
     pub(super) fn path(&self) -> &str {
         self.path.text()
     }
 
-    /// The value that is wanted; nothing where the field only has to be there.
+    /// Returns the wanted value; `None` if the field only has to exist.
     pub(super) fn wanted(&self) -> Option<&str> {
         self.value.as_deref()
     }
 
-    /// Looks the field up. Where the path leads to several fields, all of them must have the value.
+    /// Looks the field up. If the path matches several fields, all of them must have the value.
     pub(super) fn look(&self, object: &Value) -> Field {
         let mut found = match self.path.find(object) {
             Ok(found) => found,
@@ -97,7 +97,7 @@ impl WantedField {
     }
 }
 
-/// The path, and what stands behind the `=` that follows it.
+/// Splits a text into the path and the value after the `=`; `None` if a bracket or quote is not closed.
 fn split(text: &str) -> Option<(&str, Option<&str>)> {
     let mut depth = 0_usize;
     let mut quote = None;

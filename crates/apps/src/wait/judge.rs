@@ -1,4 +1,4 @@
-//! How a target stands to what is waited for, at one moment.
+//! Judgement of a target at one moment: its state with respect to the condition that is waited for.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use taffrail_status::{ActiveRules, ClusterState as _, Observed, Presence, Status
 
 use super::expression::{Answer, Question};
 use super::field::{Field, WantedField};
-use super::{Judgement, Selection, Subject, Target, Until, Verdict};
+use super::{Judgement, Selection, Subject, Target, Until, WaitState};
 use crate::apps::{App, AppList, Resource, declared};
 use crate::delivery::labels::NOT_SHOWN;
 use crate::find::{AppQuery, FindError};
@@ -23,40 +23,40 @@ use crate::snapshot::{Listed, Snapshot};
 use crate::sync::{SyncState, shorten};
 use crate::words::Words;
 
-/// The reason of what is not there.
+/// The reason for a target that does not exist.
 const NOT_FOUND: &str = "NotFound";
 
-/// The reason of what an expression has no answer for, though the object is there: see [`Answer::Fault`].
+/// The reason for an expression that cannot be evaluated though the object exists: see [`Answer::Fault`].
 pub const EXPRESSION_FAULT: &str = "ExpressionFault";
 
-/// Why a field that is not known may be there nevertheless.
+/// The message for a field that is missing because it was not read.
 const LEFT_OUT: &str = "values of Secrets, and what was not let read, are not looked at";
 
-/// A verdict and why.
+/// A state, with its reason and message.
 struct Opinion {
-    verdict: Verdict,
-    /// One word, where there is one.
+    verdict: WaitState,
+    /// The reason in one word; may be empty.
     reason: String,
     why: Words,
-    /// Whether what stands behind the object says more.
+    /// True if the message of the cause is to be appended.
     with_cause: bool,
 }
 
 impl Opinion {
     fn met(why: impl Into<Words>) -> Opinion {
-        Opinion { verdict: Verdict::Met, reason: String::new(), why: why.into(), with_cause: false }
+        Opinion { verdict: WaitState::Met, reason: String::new(), why: why.into(), with_cause: false }
     }
 
     fn waiting(why: impl Into<Words>) -> Opinion {
-        Opinion { verdict: Verdict::Waiting, reason: String::new(), why: why.into(), with_cause: true }
+        Opinion { verdict: WaitState::Waiting, reason: String::new(), why: why.into(), with_cause: true }
     }
 
     fn hopeless(why: impl Into<Words>) -> Opinion {
-        Opinion { verdict: Verdict::Hopeless, ..Opinion::waiting(why) }
+        Opinion { verdict: WaitState::Hopeless, ..Opinion::waiting(why) }
     }
 
     fn unobserved(why: impl Into<Words>) -> Opinion {
-        Opinion { verdict: Verdict::Unobserved, with_cause: false, ..Opinion::waiting(why) }
+        Opinion { verdict: WaitState::Unobserved, with_cause: false, ..Opinion::waiting(why) }
     }
 
     fn because(self, reason: &str) -> Opinion {
@@ -64,7 +64,7 @@ impl Opinion {
     }
 }
 
-/// Why a cluster says nothing now, if so.
+/// Returns the reason why the state of a cluster is not known now; `None` if it is live.
 pub(super) fn silence(snapshot: &Snapshot) -> Option<String> {
     if snapshot.freshness().state == FreshnessState::Live {
         return None;
@@ -73,7 +73,7 @@ pub(super) fn silence(snapshot: &Snapshot) -> Option<String> {
     Some(own.map_or_else(|| "the cluster does not answer".to_owned(), |error| error.message.clone()))
 }
 
-/// The objects of a selection that are there.
+/// Returns the existing objects of a selection.
 pub(super) fn selected(snapshot: &Snapshot, selection: &Selection) -> Vec<ObjectKey> {
     let Selection { kind, namespace, labels } = selection;
     let labels: Option<LabelSelector> = labels.as_ref().and_then(|labels| labels.parse().ok());
@@ -84,10 +84,10 @@ pub(super) fn selected(snapshot: &Snapshot, selection: &Selection) -> Vec<Object
                 .is_none_or(|labels| labels.matches_labels(observed.object.at(&["metadata", "labels"])))
     };
     let all = snapshot.of_kind(&kind.group, &kind.kind, None).filter(is_chosen);
-    all.map(|observed| observed.key.clone()).collect()
+    all.map(|observed| observed.key.to_owned()).collect()
 }
 
-/// What an inventory remembers: a ResourceGroup, the ConfigMap of cli-utils, or what Flux keeps in its own objects.
+/// Returns the objects in an inventory: a ResourceGroup, the ConfigMap of cli-utils, or an object of Flux.
 pub(super) fn members(inventory: &Object<'_>) -> BTreeSet<ObjectKey> {
     let items = |path: &[&str]| inventory.at(path).and_then(Value::items).into_iter().flatten();
     let text = |entry: Value<'_>, key: &str| {
@@ -107,7 +107,7 @@ pub(super) fn members(inventory: &Object<'_>) -> BTreeSet<ObjectKey> {
     all.filter(|key| !key.kind.is_empty() && !key.name.is_empty()).collect()
 }
 
-/// Judges objects of one cluster.
+/// The state of one cluster with the condition, to judge its objects.
 pub(super) struct Bench<'b> {
     pub(super) snapshot: &'b Snapshot,
     pub(super) until: &'b Until,
@@ -116,7 +116,9 @@ pub(super) struct Bench<'b> {
 }
 
 impl Bench<'_> {
-    /// What is said of a target: of each of its objects, or of itself where it has none. `known` are its objects so far.
+    /// Judges a target: each of its objects, or the target itself if it has none.
+    ///
+    /// `known` are the objects recorded so far.
     pub(super) fn target(&self, target: &Target, known: &BTreeSet<ObjectKey>) -> Vec<Judgement> {
         if let Some(why) = silence(self.snapshot) {
             let own = match target {
@@ -139,7 +141,7 @@ impl Bench<'_> {
                 let subject = Subject::Named(named(word, name.as_deref()));
                 vec![match (why, self.until) {
                     (Some(why), _) => self.said(subject, None, Opinion::unobserved(why)),
-                    // Who mistypes a kind must not be told that it is gone.
+                    // A mistyped kind must not be reported as deleted.
                     (None, Until::Deleted) => {
                         let why = format!(
                             "the server has no kind called {word}; group/Kind/namespace/name counts as deleted then"
@@ -164,7 +166,7 @@ impl Bench<'_> {
         let namespace = namespace.as_deref();
         let served = self.snapshot.kinds().is_none_or(|kinds| kinds.may_serve(kind));
         let target = ReadTarget::List { labels: labels.clone(), fields: None };
-        // Of each object it is judged for itself if as much was read as the question needs.
+        // Each object is judged on its own, and may need more than metadata.
         let is_read = self.snapshot.was_selected(kind, namespace, &target, Projection::Metadata)
             || self.snapshot.listed(kind, namespace, Projection::Metadata) == Listed::Done;
         if served && !is_read {
@@ -241,7 +243,7 @@ impl Bench<'_> {
         };
         let opinion = self.of_object(resource, &observed);
         let mut judgement = self.said(subject, Some(resource.status), Opinion { ..opinion });
-        if judgement.verdict != Verdict::Met || resource.status != Status::Current {
+        if judgement.verdict != WaitState::Met || resource.status != Status::Current {
             judgement.chain.clone_from(&resource.chain);
             judgement.since = resource.since;
         }
@@ -263,13 +265,13 @@ impl Bench<'_> {
             };
             let opinion = look(&tree);
             match (opinion.verdict, finished(object)) {
-                (Verdict::Waiting, Some(Ended { how, .. })) => {
+                (WaitState::Waiting, Some(Ended { how, .. })) => {
                     Opinion::hopeless(format!("{}, and {how}", opinion.why))
                 }
                 _ => with_cause(opinion),
             }
         };
-        // The message is in the words of the cause.
+        // The message is that of the cause, so the reason must be too.
         let reason = resource.chain.last().map(|link| &*link.reason).unwrap_or_default();
         match self.until {
             Until::Exists => Opinion::met("it is there"),
@@ -296,11 +298,11 @@ impl Bench<'_> {
                 let opinion = of_condition(object, name, value);
                 let is_good = value.eq_ignore_ascii_case("true") && !tells_of_failure(name);
                 match (opinion.verdict, finished(object)) {
-                    (Verdict::Waiting, Some(Ended { how, .. })) => {
+                    (WaitState::Waiting, Some(Ended { how, .. })) => {
                         Opinion::hopeless(format!("{}, and {how}", opinion.why)).because(&opinion.reason)
                     }
-                    (Verdict::Waiting, None) if is_good && resource.status == Status::Failed => {
-                        with_cause(Opinion { verdict: Verdict::Hopeless, ..opinion })
+                    (WaitState::Waiting, None) if is_good && resource.status == Status::Failed => {
+                        with_cause(Opinion { verdict: WaitState::Hopeless, ..opinion })
                     }
                     _ => with_cause(opinion),
                 }
@@ -325,16 +327,19 @@ impl Bench<'_> {
         }
     }
 
-    /// How an app stands, whose declaring object is in this cluster.
+    /// Judges an app of this cluster; its declaring object is in `home`.
     fn app(&self, app: &App, home: &Bench<'_>) -> Judgement {
         let subject = Subject::App(app.app.clone());
         if let Some(why) = silence(self.snapshot) {
             return self.said(subject, None, Opinion::unobserved(why));
         }
         let opinion = match self.until {
+            // A live target alone says that objects are not well; all else is the word of the home.
+            Until::Current => of_health(app).or_else(|| of_dark_home(app)).unwrap_or_else(|| of_sync(app)),
+            Until::Failed if app.health == Status::Failed => Opinion::met(app.message.clone()),
+            _ if let Some(dark) = of_dark_home(app) => dark,
             Until::Exists => Opinion::met("it is there"),
             Until::Deleted => Opinion { with_cause: false, ..Opinion::waiting("it is there") },
-            Until::Current => of_health(app).unwrap_or_else(|| of_sync(app)),
             Until::Revision(wanted) => match &app.sync.applied {
                 Some(applied) if wanted.is(applied) => {
                     of_health(app).unwrap_or_else(|| Opinion::met(format!("{} is applied", shorten(applied))))
@@ -357,9 +362,8 @@ impl Bench<'_> {
                     }
                 }
             },
-            Until::Failed => match (app.health, app.sync.state) {
-                (Status::Failed, _) => Opinion::met(app.message.clone()),
-                (_, SyncState::Failed) => Opinion::met(&*app.said),
+            Until::Failed => match app.sync.state {
+                SyncState::Failed => Opinion::met(&*app.said),
                 _ => Opinion::waiting("it has not failed so far"),
             },
             Until::Condition { .. } | Until::JsonPath(_) | Until::Cel(_) => match &app.declaring {
@@ -378,7 +382,7 @@ impl Bench<'_> {
             judgement.chain.clone_from(&speaker.chain);
             judgement.since = speaker.since;
             if judgement.reason.is_empty()
-                && judgement.verdict != Verdict::Met
+                && judgement.verdict != WaitState::Met
                 && judgement.message == app.message
             {
                 judgement.reason = speaker.chain.last().map(|link| link.reason.clone()).unwrap_or_default();
@@ -392,10 +396,10 @@ fn named(word: &str, name: Option<&str>) -> String {
     name.map_or_else(|| word.to_owned(), |name| format!("{word}/{name}"))
 }
 
-/// What keeps the objects of an app from being well, if anything does.
+/// Returns the judgement of an app by its health; `None` if its objects are well.
 fn of_health(app: &App) -> Option<Opinion> {
     Some(match app.health {
-        // Nobody vouches for a green that is given without the rules that may take it away.
+        // Without the rules that may turn it red, a green status proves nothing.
         Status::Current => {
             let is_unread = |it: &&Problem| it.axis == Axis::Health && it.state == RULES_UNREAD;
             let problem = app.problems.iter().find(is_unread)?;
@@ -409,7 +413,16 @@ fn of_health(app: &App) -> Option<Opinion> {
     })
 }
 
-/// What keeps an app whose objects are well from being at the revision that its source wants, if anything does.
+/// Returns the opinion on an app whose home is not live: what the home declared may have changed since.
+fn of_dark_home(app: &App) -> Option<Opinion> {
+    if app.home_freshness.is_live() {
+        return None;
+    }
+    let problem = app.problems.iter().find(|problem| problem.axis == Axis::Freshness)?;
+    Some(Opinion::unobserved(problem.message.clone()).because(&problem.state))
+}
+
+/// Judges an app whose objects are well by its sync: it has to be at the revision that its source wants.
 fn of_sync(app: &App) -> Opinion {
     let wanted =
         app.sync.desired.as_deref().map(shorten).map(|it| format!("{it} is wanted")).unwrap_or_default();
@@ -422,7 +435,7 @@ fn of_sync(app: &App) -> Opinion {
             Opinion::hopeless(format!("its sync failed: {}", app.said)).because("SyncFailed")
         }
         SyncState::OutOfSync => {
-            // Of one revision that differs the problem says what differs.
+            // If the revision is right but objects differ, the problem names them.
             let told = app.problems.iter().find(|it| it.axis == Axis::Sync && !it.message.is_empty());
             let why = match told {
                 Some(problem) if app.sync.desired == app.sync.applied => problem.message.as_str(),
@@ -437,20 +450,21 @@ fn of_sync(app: &App) -> Opinion {
     }
 }
 
-/// Returns the opinion on an app that is at its revision, where something presses nevertheless: a source that cannot be fetched,
-/// a controller that is stopped.
+/// Returns the judgement of an app at its revision that has a pressing problem: a source that cannot be
+/// fetched, a stopped controller.
 fn of_problem(app: &App) -> Option<Opinion> {
     let problem = app.pressing()?;
     let opinion = match problem.axis {
-        // What its home does not say now may have changed.
+        // The home is not live: its declarations may have changed.
         Axis::Freshness => Opinion::unobserved(problem.message.clone()),
         Axis::Health | Axis::Sync | Axis::Source => Opinion::waiting(problem.message.clone()),
     };
     Some(opinion.because(&problem.state))
 }
 
-/// What is said of the apps that a query means, in each cluster that holds one; where none does, of the query.
-/// `is_settled` says of each cluster whether all was read that it may have to say.
+/// Judges the apps that a query matches, in each cluster that holds one; if none does, the query itself.
+///
+/// `is_settled` is true for each cluster of which all that is needed was read.
 pub(super) fn apps(
     query: &AppQuery,
     list: &AppList,
@@ -475,7 +489,7 @@ pub(super) fn apps(
     }
     for (bench, is_settled) in benches.iter().zip(is_settled) {
         let name = bench.snapshot.name();
-        // Other clusters have nothing to say of an app whose name says where it is.
+        // If the name includes a cluster, the other clusters do not matter.
         if query.cluster().is_some_and(|cluster| cluster != name) {
             continue;
         }
@@ -488,9 +502,9 @@ pub(super) fn apps(
                 judgements.push(bench.said(subject(), None, Opinion::unobserved("it was not read yet")));
             } else if *until == Until::Deleted
                 && found.is_empty()
-                && !matches!(&trouble, Some(it) if it.verdict == Verdict::Hopeless)
+                && !matches!(&trouble, Some(it) if it.verdict == WaitState::Hopeless)
             {
-                // Who may not see what declares apps cannot say that there is none.
+                // Without access to a declaring kind it is not known that the app is gone.
                 let hidden =
                     bench.snapshot.errors().iter().find(|error| matches!(error.scope, Scope::Kind { .. }));
                 let opinion = match hidden {
@@ -501,7 +515,7 @@ pub(super) fn apps(
             } else if let Some(trouble) = trouble.as_ref().filter(|it| it.reason == NOT_FOUND)
                 && let Some(error) = hidden(bench.snapshot, query)
             {
-                // Who may not see what declares apps cannot say that it does not exist yet.
+                // Without access to a declaring kind it is not known that the app does not exist yet.
                 let why = format!("{} in what could be read: {}", trouble.why, error.message);
                 judgements.push(bench.said(subject(), None, Opinion::unobserved(why).because(&error.reason)));
             }
@@ -509,10 +523,10 @@ pub(super) fn apps(
         for app in here {
             let home = benches.iter().find(|bench| bench.snapshot.name() == app.app.home).unwrap_or(bench);
             let judgement = bench.app(app, home);
-            // The objects of a label are part of an app that is not seen.
+            // The objects of a label group may be part of an app that is hidden.
             let is_part = app.app.delivery == Delivery::Label && app.said.contains(NOT_SHOWN);
-            let is_vouched = judgement.verdict != Verdict::Met || *until == Until::Exists;
-            // What could not be listed may have an app of this name too, whoever's this one is.
+            let is_vouched = judgement.verdict != WaitState::Met || *until == Until::Exists;
+            // A kind that could not be listed may hold another app of this name.
             let another = bench.snapshot.errors().iter().find(|error| query.may_be_hidden(error, None));
             let of_part = hidden(bench.snapshot, query).filter(|_| is_part);
             judgements.push(match another.or(of_part).filter(|_| !is_vouched) {
@@ -528,7 +542,7 @@ pub(super) fn apps(
             });
         }
     }
-    // Where it is nowhere, it may come anywhere.
+    // An app that is nowhere may appear in any cluster.
     if let Some(opinion) = trouble
         && judgements.is_empty()
     {
@@ -537,7 +551,7 @@ pub(super) fn apps(
     judgements
 }
 
-/// The failure to list what may declare the app that a query means, if there is one.
+/// Returns the failed list of a kind that may declare the app that a query matches, if there is one.
 fn hidden<'s>(snapshot: &'s Snapshot, query: &AppQuery) -> Option<&'s ScopeError> {
     snapshot.errors().iter().find(|error| match &error.scope {
         Scope::Kind { kind, .. } => may_declare(kind, query.delivery()),
@@ -545,7 +559,7 @@ fn hidden<'s>(snapshot: &'s Snapshot, query: &AppQuery) -> Option<&'s ScopeError
     })
 }
 
-/// How a field stands to the value that is wanted.
+/// Judges a field by its wanted value.
 fn of_field(path: &WantedField, tree: &serde_json::Value, projection: Projection) -> Opinion {
     let name = path.path();
     let wanted = path.wanted().map(|wanted| format!(", not {wanted}")).unwrap_or_default();
@@ -561,9 +575,9 @@ fn of_field(path: &WantedField, tree: &serde_json::Value, projection: Projection
     }
 }
 
-/// What an expression says of an object.
+/// Judges an object by an expression.
 fn of_expression(question: &Question, tree: &serde_json::Value, projection: Projection) -> Opinion {
-    // What was left out must not make `!has(object.data.key)` true.
+    // Parts that were not read must not make `!has(object.data.key)` true.
     if projection != Projection::Full && !question.asks_for_metadata_only() {
         return Opinion::unobserved(LEFT_OUT);
     }
@@ -579,7 +593,7 @@ fn of_expression(question: &Question, tree: &serde_json::Value, projection: Proj
     }
 }
 
-/// How a condition stands to the value that is wanted.
+/// Judges a condition in the status by its wanted value.
 fn of_condition(object: &Object<'_>, name: &str, value: &str) -> Opinion {
     let all = object.at(&["status", "conditions"]).and_then(Value::items).into_iter().flatten();
     let text = |condition: Value<'_>, key: &str| {
@@ -608,7 +622,7 @@ fn of_condition(object: &Object<'_>, name: &str, value: &str) -> Opinion {
     Opinion::waiting(format!("its condition {name} is {status}, not {value}{told}")).because(&reason)
 }
 
-/// Whether a condition that becomes true is bad news: it may well come after a failure.
+/// Returns true if a condition of this name means a failure when it is true, so that it may well follow one.
 fn tells_of_failure(name: &str) -> bool {
     const BAD: [&str; 6] = ["fail", "stalled", "error", "degraded", "pressure", "disruption"];
 
@@ -616,7 +630,7 @@ fn tells_of_failure(name: &str) -> bool {
     BAD.iter().any(|bad| name.contains(bad))
 }
 
-/// That something has ended, so that nothing about it changes any more.
+/// The end of a Job or Pod, after which nothing about it changes.
 struct Ended {
     well: bool,
     how: String,

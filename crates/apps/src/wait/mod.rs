@@ -1,13 +1,13 @@
-//! Waiting: whether what was asked for holds, and what it waits for where it does not.
+//! Waiting for a condition of objects or apps, with the reasons why it is not met yet.
 //!
-//! [`Wait`] is told again and again what is known ([`Wait::look`]), and says what changed, whether it has ended
-//! ([`Wait::end`]) and what has to be followed for it ([`Wait::learn`], [`Wait::keys`]). It neither reads nor looks at a clock: whoever
-//! keeps [`Snapshot`]s up to date, from watches say, drives it and has a stream of what is waited for and why.
+//! The caller passes each new state to [`Wait::look`], which returns the rows that changed. [`Wait::end`]
+//! tells if waiting has ended, [`Wait::learn`] and [`Wait::keys`] which objects to follow. A [`Wait`] does no
+//! I/O and reads no clock: a caller that keeps [`Snapshot`]s up to date, from watches for example, drives it.
 //!
-//! * All targets have to be as they shall *at the same time*, and to stay so for [`Options::stable_for`].
-//! * What cannot be seen is [`Verdict::Unobserved`]: neither met nor failed.
-//! * What has failed is [`Verdict::Hopeless`]: when only that and what is met are left, waiting longer is a waste of time
-//!   unless somebody repairs it ([`Options::fail_fast`]).
+//! * All targets have to meet the condition *at the same time*, and to keep it for [`Options::stable_for`].
+//! * A target that cannot be observed is [`WaitState::Unobserved`]: neither met nor failed.
+//! * A target that has failed is [`WaitState::Hopeless`]. When only such targets and met ones are left, waiting
+//!   longer is useless unless the failure is repaired ([`Options::fail_fast`]).
 
 mod expression;
 mod field;
@@ -42,15 +42,15 @@ pub use until::{InvalidUntil, Until};
 /// All objects of a kind, or those with certain labels.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Selection {
-    /// Which kind.
+    /// The kind.
     pub kind: GroupKind,
-    /// In which namespace; `None` for all, and for cluster-scoped kinds.
+    /// The namespace; `None` for all, and for cluster-scoped kinds.
     pub namespace: Option<String>,
     /// A label selector.
     pub labels: Option<String>,
 }
 
-/// Written `pod -l app=web`.
+/// Formats as `pod -l app=web`.
 impl fmt::Display for Selection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.kind.kind.to_lowercase())?;
@@ -58,40 +58,40 @@ impl fmt::Display for Selection {
     }
 }
 
-/// What is waited for in one cluster.
+/// A target to wait for in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
-    /// An object, which need not be there yet.
+    /// An object, which need not exist yet.
     Object(ObjectKey),
     /// The objects of a selection, at least one.
     Selection(Selection),
-    /// An inventory object and all that it remembers: a `ResourceGroup` of kpt, the ConfigMap of cli-utils, a
+    /// An inventory object and all objects in it: a `ResourceGroup` of kpt, the ConfigMap of cli-utils, a
     /// `Kustomization` of Flux.
     Inventory(ObjectKey),
-    /// An object of a kind that nobody knows yet.
+    /// An object of a kind that is not known yet.
     UnknownKind {
-        /// The kind as it was asked for.
+        /// The kind as it was given.
         word: String,
         /// The object's name.
         name: Option<String>,
-        /// Why the kind cannot be known, where that is not because it is not served.
+        /// The reason why the kind cannot be looked up; `None` if the server simply does not serve it.
         why: Option<String>,
     },
 }
 
-/// What is spoken of.
+/// The subject of a judgement.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// An object.
     Object(ObjectKey),
     /// An app.
     App(AppRef),
-    /// What was asked for, in those words, where nothing of it is there.
+    /// A target as it was given, if no object or app of it exists.
     Named(String),
 }
 
 impl Subject {
-    /// Its namespace, where it has one.
+    /// Returns its namespace; empty if it has none.
     pub fn namespace(&self) -> &str {
         match self {
             Subject::Object(key) => &key.namespace,
@@ -101,7 +101,7 @@ impl Subject {
     }
 }
 
-/// Written `deployment/web`, `app/shop`, or as it was asked for.
+/// Formats as `deployment/web`, `app/shop`, or the target as it was given.
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -112,110 +112,111 @@ impl fmt::Display for Subject {
     }
 }
 
-/// How a target stands to what is waited for.
+/// The state of a target with respect to the condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Verdict {
-    /// It is as it shall be.
+pub enum WaitState {
+    /// The condition is met.
     Met,
-    /// It is not yet.
+    /// The condition is not met yet.
     Waiting,
-    /// It has failed, and will not become so by itself.
+    /// The target has failed, and will not meet the condition by itself.
     Hopeless,
-    /// Nobody can say.
+    /// The state is not known.
     Unobserved,
 }
 
-impl Verdict {
-    /// The name used in JSON.
+impl WaitState {
+    /// Returns the name used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
-            Verdict::Met => "Met",
-            Verdict::Waiting => "Waiting",
-            Verdict::Hopeless => "Hopeless",
-            Verdict::Unobserved => "Unobserved",
+            WaitState::Met => "Met",
+            WaitState::Waiting => "Waiting",
+            WaitState::Hopeless => "Hopeless",
+            WaitState::Unobserved => "Unobserved",
         }
     }
 }
 
-/// What is said of one target in one cluster.
+/// The judgement of one target in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// Name of the cluster.
     pub cluster: String,
-    /// Of what.
+    /// The object, app or target.
     pub subject: Subject,
-    /// How it stands.
-    pub verdict: Verdict,
+    /// Its state.
+    pub verdict: WaitState,
     /// Its status, where it was observed.
     pub status: Option<Status>,
-    /// One word in CamelCase; may be empty.
+    /// The reason in one CamelCase word; may be empty.
     pub reason: String,
-    /// Why, in the words of the cause.
+    /// The message, in the words of the cause.
     pub message: Words,
-    /// Since when it is not well, where that is known.
+    /// The time since when it is not well, if known.
     pub since: Option<Timestamp>,
-    /// From the object to the cause; empty where it is well.
+    /// The cause chain, from the object to the cause; empty where it is well.
     pub chain: Vec<Arc<Link>>,
-    /// Which of the objects that had this name it is.
+    /// UID of the object, to tell it from others that had this name.
     pub(crate) uid: Option<String>,
 }
 
-/// When waiting ends.
+/// The rules by which waiting ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// For how long all must have been as they shall.
+    /// The time for which all targets must have met the condition.
     pub stable_for: Duration,
-    /// Whether it ends when only what has failed and what is met are left.
+    /// True to end when only failed and met targets are left.
     pub fail_fast: bool,
-    /// After how long it ends in any case.
+    /// The time after which waiting ends in any case.
     pub deadline: Duration,
 }
 
-/// How waiting ended.
+/// The reason why waiting ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// All is as it shall be.
+    /// All targets meet the condition.
     Met,
-    /// What is left has failed.
+    /// The remaining targets have failed.
     Failed,
     /// The deadline has passed.
     Deadline {
-        /// Whether all that is not met was observed at least once.
+        /// True if all targets that are not met were observed at least once.
         observed: bool,
     },
-    /// What is left can never be seen.
+    /// The remaining targets can never be observed.
     Unobservable,
 }
 
-/// One cluster, as far as it is known.
+/// The known state of one cluster.
 #[derive(Clone, Copy)]
 pub struct Seen<'s> {
-    /// What is known.
+    /// The state of its objects.
     pub snapshot: &'s Snapshot,
-    /// What is waited for there, besides apps.
+    /// The targets in this cluster, apart from apps.
     pub targets: &'s [Target],
-    /// Whether all that is needed was read: what stands behind the objects too.
+    /// True if all that is needed was read, including the evidence.
     pub is_settled: bool,
-    /// Whether it can never be reached.
+    /// True if it can never be reached.
     pub is_lost: bool,
 }
 
-/// A row: what is said of a target now, and since when.
+/// A row: the present judgement of a target, and its history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// What is said now.
+    /// The present judgement.
     pub judgement: Judgement,
-    /// For how long it has been met.
+    /// The time, counted from the start of waiting, since when it has been met.
     pub met_since: Option<Duration>,
-    /// Whether it was ever observed.
+    /// True if it was ever observed.
     pub was_observed: bool,
     is_lost: bool,
-    /// Of an object that shall go: which it was, and whether it went.
+    /// UID of the object that is to be deleted.
     uid: Option<String>,
+    /// True once that object was deleted.
     has_gone: bool,
 }
 
-/// Waits. Times are counted since it began.
+/// A running wait for a condition. All times are counted from its start.
 #[derive(Debug)]
 pub struct Wait {
     until: Until,
@@ -223,22 +224,23 @@ pub struct Wait {
     apps: Vec<AppQuery>,
     labels: AppLabels,
     rows: BTreeMap<(usize, Subject), Row>,
-    /// What selections and inventories hold and held, by cluster and target.
+    /// The present and past objects of selections and inventories, by cluster and target.
     known: BTreeMap<(usize, Target), BTreeSet<ObjectKey>>,
 }
 
 impl Wait {
-    /// Waits until `until` for the targets that each look names, and for `apps`, grouped by `labels`.
+    /// Starts to wait for `until`, for the targets that each look names and for `apps`, which are grouped by
+    /// `labels`.
     pub fn new(until: Until, options: Options, apps: Vec<AppQuery>, labels: AppLabels) -> Wait {
         Wait { until, options, apps, labels, rows: BTreeMap::new(), known: BTreeMap::new() }
     }
 
-    /// What is waited for.
+    /// Returns the condition.
     pub fn until(&self) -> &Until {
         &self.until
     }
 
-    /// Learns which objects the targets of a cluster have.
+    /// Records the objects that the targets of a cluster have now.
     pub fn learn(&mut self, cluster: usize, snapshot: &Snapshot, targets: &[Target]) {
         for target in targets {
             let known = self.known.entry((cluster, target.clone())).or_default();
@@ -246,7 +248,7 @@ impl Wait {
         }
     }
 
-    /// The objects that have to be followed in a cluster, as far as they are known by name.
+    /// Returns the objects to follow in a cluster, as far as their names are known.
     pub fn keys(&self, cluster: usize, targets: &[Target]) -> Vec<ObjectKey> {
         let named = targets.iter().filter_map(|target| match target {
             Target::Object(key) | Target::Inventory(key) => Some(key),
@@ -257,8 +259,9 @@ impl Wait {
         all.into_iter().cloned().collect()
     }
 
-    /// Takes in what is known at `now`, `at` after the beginning; the rows that say something else than before. What the
-    /// targets have must have been learnt.
+    /// Evaluates the state at the time `now`, `at` after the start, and returns the rows that changed.
+    ///
+    /// [`Wait::learn`] must have recorded the objects of the targets.
     pub fn look(
         &mut self,
         clusters: &[Seen<'_>],
@@ -302,16 +305,16 @@ impl Wait {
             let key = (place, judgement.subject.clone());
             let old = before.remove(&key);
             let is_settled = clusters.get(place).is_none_or(|seen| seen.is_settled);
-            // What stands behind it is being read: a moment later there is more to say.
+            // The evidence is being read: a moment later there is more to say.
             let holds_back = self.until.rests_on_evidence()
                 && !is_settled
-                && judgement.verdict != Verdict::Unobserved
+                && judgement.verdict != WaitState::Unobserved
                 && judgement.status != Some(Status::NotFound);
             if holds_back {
                 match &old {
                     Some(old) => judgement = old.judgement.clone(),
                     None => {
-                        judgement.verdict = Verdict::Unobserved;
+                        judgement.verdict = WaitState::Unobserved;
                         judgement.message = "what stands behind it is being read".into();
                         judgement.status = None;
                         judgement.chain.clear();
@@ -322,20 +325,20 @@ impl Wait {
             let mut has_gone = old.as_ref().is_some_and(|old| old.has_gone);
             if self.until == Until::Deleted {
                 let is_other = uid.is_some() && judgement.uid.is_some() && judgement.uid != uid;
-                has_gone |= is_other || judgement.verdict == Verdict::Met;
-                if has_gone && judgement.verdict == Verdict::Waiting {
-                    judgement.verdict = Verdict::Met;
+                has_gone |= is_other || judgement.verdict == WaitState::Met;
+                if has_gone && judgement.verdict == WaitState::Waiting {
+                    judgement.verdict = WaitState::Met;
                     judgement.message = "it was deleted, and there is another of its name".into();
                     judgement.chain.clear();
                 }
             }
             uid = uid.or_else(|| judgement.uid.clone());
             let met_since = match (judgement.verdict, old.as_ref().and_then(|old| old.met_since)) {
-                (Verdict::Met, since) => Some(since.unwrap_or(at)),
+                (WaitState::Met, since) => Some(since.unwrap_or(at)),
                 _ => None,
             };
-            let was_observed =
-                judgement.verdict != Verdict::Unobserved || old.as_ref().is_some_and(|old| old.was_observed);
+            let was_observed = judgement.verdict != WaitState::Unobserved
+                || old.as_ref().is_some_and(|old| old.was_observed);
             let is_lost = clusters.get(place).is_some_and(|seen| seen.is_lost);
             let row = Row { judgement, met_since, was_observed, is_lost, uid, has_gone };
             let is_new = old.is_none_or(|old| !says_the_same(&old.judgement, &row.judgement));
@@ -347,15 +350,15 @@ impl Wait {
         changed
     }
 
-    /// What is said now, cluster by cluster.
+    /// Returns the present rows, cluster by cluster.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.values()
     }
 
-    /// How it has ended `at` after the beginning, if it has.
+    /// Returns the reason for the end if waiting has ended `at` after the start.
     pub fn end(&self, at: Duration) -> Option<End> {
         let verdicts = || self.rows.values().map(|row| row.judgement.verdict);
-        let has = |verdict: Verdict| verdicts().any(|own| own == verdict);
+        let has = |verdict: WaitState| verdicts().any(|own| own == verdict);
         if !self.rows.is_empty() {
             let is_stable =
                 |row: &Row| row.met_since.is_some_and(|since| at >= since + self.options.stable_for);
@@ -363,31 +366,32 @@ impl Wait {
                 return Some(End::Met);
             }
             if self.options.fail_fast
-                && has(Verdict::Hopeless)
-                && verdicts().all(|it| matches!(it, Verdict::Met | Verdict::Hopeless))
+                && has(WaitState::Hopeless)
+                && verdicts().all(|it| matches!(it, WaitState::Met | WaitState::Hopeless))
             {
                 return Some(End::Failed);
             }
             let lost = self
                 .rows
                 .values()
-                .filter(|row| row.judgement.verdict == Verdict::Unobserved && row.is_lost)
+                .filter(|row| row.judgement.verdict == WaitState::Unobserved && row.is_lost)
                 .count();
             let open = verdicts()
-                .filter(|it| *it != Verdict::Met && !(self.options.fail_fast && *it == Verdict::Hopeless))
+                .filter(|it| *it != WaitState::Met && !(self.options.fail_fast && *it == WaitState::Hopeless))
                 .count();
             if lost > 0 && lost == open {
                 return Some(End::Unobservable);
             }
         }
         (at >= self.options.deadline).then(|| {
-            let open = self.rows.values().filter(|row| row.judgement.verdict != Verdict::Met);
+            let open = self.rows.values().filter(|row| row.judgement.verdict != WaitState::Met);
             let observed = !self.rows.is_empty() && open.into_iter().all(|row| row.was_observed);
             End::Deadline { observed }
         })
     }
 
-    /// How long after the beginning time alone may end it.
+    /// Returns the next time, counted from the start, at which waiting may end without a change in any
+    /// cluster.
     pub fn next_moment(&self) -> Duration {
         let stable = self.rows.values().map(|row| Some(row.met_since? + self.options.stable_for));
         let latest = stable.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max());
@@ -395,7 +399,7 @@ impl Wait {
     }
 }
 
-/// Whether two judgements say the same of a target: counts and pauses in words do not make it news.
+/// Returns true if two judgements of a target are equal but for details such as since when or the chain.
 fn says_the_same(one: &Judgement, other: &Judgement) -> bool {
     one.verdict == other.verdict
         && one.status == other.status
@@ -403,7 +407,7 @@ fn says_the_same(one: &Judgement, other: &Judgement) -> bool {
         && one.message == other.message
 }
 
-/// Notes the objects of a target that are there; those of an inventory stay known when it goes.
+/// Records the present objects of a target; when waiting for deletion, those seen before stay recorded.
 fn remember(known: &mut BTreeSet<ObjectKey>, target: &Target, snapshot: &Snapshot, until: &Until) {
     if judge::silence(snapshot).is_some() {
         return;

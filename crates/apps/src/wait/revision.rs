@@ -1,12 +1,12 @@
-//! Whether an app is at a revision: tools write the same commit in several ways, and people write the beginning of it.
+//! Comparison of revisions: tools write one commit in several ways, and users write the start of it.
 
 use std::fmt;
 
-/// Shorter beginnings of a commit are taken for names.
+/// The minimum length of an abbreviated commit; shorter texts count as names.
 const SHORTEST: usize = 4;
 
-/// A revision as a person writes it: a commit or its beginning (`1e64462`, `sha1:1e64462`), a branch or tag with it
-/// (`main@sha1:1e64462`), or a tag or version (`v1.2`).
+/// A revision as a user writes it: a commit or the start of it (`1e64462`, `sha1:1e64462`), a branch or tag
+/// with it (`main@sha1:1e64462`), or a tag or version (`v1.2`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision(String);
 
@@ -20,12 +20,12 @@ struct Parts<'t> {
 }
 
 impl Revision {
-    /// The revision that `text` names.
+    /// Makes a revision from a text, without checking it.
     pub fn new(text: &str) -> Revision {
         Revision(text.trim().to_owned())
     }
 
-    /// Whether `applied`, as a tool writes it, is this revision.
+    /// Returns true if `applied`, as a tool writes it, is this revision.
     ///
     /// ```
     /// use taffrail_apps::wait::Revision;
@@ -81,18 +81,18 @@ impl<'t> Parts<'t> {
     }
 }
 
-/// Digits that may be the beginning of a commit.
+/// Returns the text if it may be the start of a commit: 4 to 128 hexadecimal digits.
 fn hash(text: &str) -> Option<&str> {
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     (is_hex && (SHORTEST..=128).contains(&text.len())).then_some(text)
 }
 
-/// A branch or tag without what says that it is one.
+/// Removes `refs/heads/` or `refs/tags/` from a branch or tag.
 fn short(name: &str) -> &str {
     name.strip_prefix("refs/heads/").or_else(|| name.strip_prefix("refs/tags/")).unwrap_or(name)
 }
 
-/// A version without the `v` before it and the build behind it, which not everybody writes.
+/// Removes the `v` before a version and the build metadata after it, which are often left out.
 fn version(name: &str) -> &str {
     let begins_with_digit = |text: &&str| text.starts_with(|first: char| first.is_ascii_digit());
     let plain = name.strip_prefix('v').filter(begins_with_digit).unwrap_or(name);
@@ -122,7 +122,7 @@ mod tests {
             ("other", &flux, false),
             ("refs/heads/main@sha1:1e64462", &flux, true),
             ("other@sha1:1e64462", &flux, false),
-            // Argo CD says the commit alone: of the branch it says nothing.
+            // Argo CD reports the commit alone, without the branch.
             ("main@sha1:1e64462", COMMIT, false),
             ("v1.2", "refs/tags/v1.2", true),
             ("1.2.0", "v1.2.0", true),

@@ -1,4 +1,4 @@
-//! What is waited for, as people write it.
+//! The conditions to wait for, as users write them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,63 +7,64 @@ use super::expression::Question;
 use super::field::WantedField;
 use super::revision::Revision;
 
-/// What is waited for.
+/// A condition to wait for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Until {
-    /// It is as it was declared to be: status Current; of an app also its sync.
+    /// The status is Current; of an app the sync must be too.
     Current,
-    /// It is no longer there. What never was counts as deleted, and so does what was replaced by another of its name.
+    /// The object does not exist. True for one that never existed, and for one that another of its name
+    /// replaced.
     Deleted,
-    /// It is there.
+    /// The object exists.
     Exists,
-    /// It has failed.
+    /// The object has failed.
     Failed,
-    /// A condition of its status has a value. Both are compared as kubectl does, whatever their case.
+    /// A condition in the status has a value. Both are compared without regard to case, as kubectl does.
     Condition {
         /// The condition's type.
         name: String,
         /// The value: `True` unless another is named.
         value: String,
     },
-    /// A field has a value, or is there.
+    /// A field has a value, or exists.
     JsonPath(WantedField),
-    /// An expression in CEL is true of it.
+    /// A CEL expression is true for the object.
     Cel(Question),
-    /// The app has applied a revision, and its objects are well at that.
+    /// The app has applied a revision, and its objects are well at it.
     Revision(Revision),
 }
 
-/// A text that says not what to wait for.
+/// A text that is not a condition to wait for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidUntil {
-    /// None of the words.
+    /// The first word is not known.
     #[error(
         "'{0}' is nothing to wait for; write current, deleted, exists, failed, condition=NAME[=VALUE], \
          jsonpath='{{.status.field}}'[=VALUE], cel='EXPRESSION' or revision=REVISION"
     )]
     Unknown(String),
-    /// The part behind the word is missing.
+    /// The part after the word is missing.
     #[error("'{0}=' wants something behind it")]
     Empty(&'static str),
-    /// No path.
+    /// The path is not a JSONPath.
     #[error("'{path}' is no JSONPath: {why}")]
     JsonPath {
-        /// What was written.
+        /// The path as written.
         path: String,
-        /// What is wrong with it.
+        /// The error.
         why: String,
     },
-    /// No expression.
+    /// The expression is not valid CEL.
     #[error("'{expression}' is no expression in CEL: {why}")]
     Cel {
-        /// What was written.
+        /// The expression as written.
         expression: String,
-        /// What is wrong with it.
+        /// The error.
         why: String,
     },
 }
 
-/// Without CEL, which [`Until::read`] knows.
+/// Parses all conditions but CEL, for which [`Until::read`] needs a compiler.
 impl FromStr for Until {
     type Err = InvalidUntil;
 
@@ -73,10 +74,10 @@ impl FromStr for Until {
 }
 
 impl Until {
-    /// What `text` asks for; `cel` makes an expression of its text, or says why that is none.
+    /// Parses `text`; `cel` compiles an expression or returns the reason why it cannot.
     ///
     /// # Errors
-    /// When that is nothing to wait for.
+    /// When the text is not a condition to wait for.
     pub fn read(
         text: &str,
         cel: impl FnOnce(&str) -> Result<Question, String>,
@@ -130,12 +131,12 @@ impl fmt::Display for Until {
 }
 
 impl Until {
-    /// Whether what stands behind an object is part of the answer, and not only of the reason.
+    /// Returns true if the evidence about an object decides the state, and not only the message.
     pub(super) fn rests_on_evidence(&self) -> bool {
         matches!(self, Until::Current | Until::Failed | Until::Revision(_))
     }
 
-    /// Whether an object has to be read whole, of whatever kind it is.
+    /// Returns true if objects have to be read whole, whatever their kind.
     pub fn needs_bodies(&self) -> bool {
         matches!(self, Until::Condition { .. } | Until::JsonPath(_) | Until::Cel(_))
     }

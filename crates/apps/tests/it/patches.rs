@@ -1,7 +1,7 @@
 //! What makes an object be another.
 
 use serde_json::{Value, json};
-use taffrail_apps::verbs::{Line, Patch};
+use taffrail_apps::verbs::{DiffLine, Patch};
 use taffrail_object::Object;
 
 fn between(before: &Value, after: &Value) -> Patch {
@@ -46,15 +46,15 @@ fn of_a_list_only_what_differs_is_shown() {
     let before = object(json!({"list": ["a", {"b": 1}, "c"]}), json!({}));
     let patch = between(&before, &object(json!({"list": ["a", {"b": 2}, "x", "c"]}), json!({})));
     let expected = [
-        Line::Same("spec:".to_owned()),
-        Line::Same("  list:".to_owned()),
-        Line::Less("    - {\"b\":1}".to_owned()),
-        Line::More("    - {\"b\":2}".to_owned()),
-        Line::More("    - \"x\"".to_owned()),
+        DiffLine::Context("spec:".to_owned()),
+        DiffLine::Context("  list:".to_owned()),
+        DiffLine::Removed("    - {\"b\":1}".to_owned()),
+        DiffLine::Added("    - {\"b\":2}".to_owned()),
+        DiffLine::Added("    - \"x\"".to_owned()),
     ];
     assert_eq!(patch.lines(), expected);
     let patch = between(&before, &object(json!({"list": ["a", {"b": 1}, "c", "c"]}), json!({})));
-    assert_eq!(patch.lines()[2..], [Line::More("    - \"c\"".to_owned())]);
+    assert_eq!(patch.lines()[2..], [DiffLine::Added("    - \"c\"".to_owned())]);
     let patch = between(&before, &object(json!({"list": []}), json!({})));
     assert_eq!(patch.lines()[2..].len(), 3);
 }

@@ -111,7 +111,7 @@ pub(crate) fn in_every_view(cluster: &dyn Objects, words: &str) {
     let by_status = |text: &str| shown(Filter { status: Some(text.parse().unwrap()), ..Filter::default() });
     assert_eq!(shown(Filter { problems: true, ..Filter::default() }), 1, "{words}");
     assert_eq!(
-        shown(Filter { sync: Some(app.sync.state.as_str().parse().unwrap()), ..Filter::default() }),
+        shown(Filter { sync: Some(app.effective_sync().as_str().parse().unwrap()), ..Filter::default() }),
         1,
         "{words}"
     );

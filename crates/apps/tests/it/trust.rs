@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use taffrail_apps::view::{Doubt, TrustReport, TrustShape};
+use taffrail_apps::view::{TrustFinding, TrustReport, TrustShape};
 use taffrail_apps::{App, Asked, Objects, Scope, ScopeError, Snapshot, apps};
 use taffrail_object::GroupKind;
 use taffrail_status::ActiveRules;
@@ -18,14 +18,14 @@ fn report(clusters: &[&dyn Objects], now: Timestamp, shape: TrustShape) -> Trust
     TrustReport::new(&asked, &list, clusters, now, shape)
 }
 
-fn doubts(cluster: &Snapshot) -> Vec<Doubt> {
+fn findings(cluster: &Snapshot) -> Vec<TrustFinding> {
     report(&[cluster], NOW, TrustShape::default()).items
 }
 
 /// A finding in one line, as the cases have it.
-fn line(doubt: &Doubt) -> String {
-    let Doubt { category, severity, reason, scope, green, app_count, message, .. } = doubt;
-    let since = doubt.since.as_ref().map(|since| format!(" since {since}")).unwrap_or_default();
+fn line(finding: &TrustFinding) -> String {
+    let TrustFinding { category, severity, reason, scope, green, app_count, message, .. } = finding;
+    let since = finding.since.as_ref().map(|since| format!(" since {since}")).unwrap_or_default();
     format!(
         "{} {}/{reason} {scope} {green}/{app_count}{since} {message}",
         severity.as_str(),
@@ -54,7 +54,7 @@ fn every_case_has_its_findings_and_no_other() {
         for case in cases.as_array().unwrap() {
             seen += 1;
             let objects = case["objects"].as_array().unwrap();
-            let found: Vec<String> = doubts(&holding("cluster", objects)).iter().map(line).collect();
+            let found: Vec<String> = findings(&holding("cluster", objects)).iter().map(line).collect();
             let expected: Vec<&str> =
                 case["expect"].as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect();
             let missing = expected.iter().filter(|wanted| !found.iter().any(|line| is_like(line, wanted)));
@@ -79,12 +79,12 @@ fn a_dump_that_nobody_dated_is_judged_as_of_its_newest_time() {
     };
     let objects = [lease("one", "2026-02-01T12:00:00.000000Z"), lease("two", "2026-02-01T11:00:00.000000Z")];
     let mut dump = holding("cluster", &objects);
-    let scopes = |doubts: &[Doubt]| {
-        doubts.iter().map(|doubt| format!("{} {}", doubt.reason, doubt.scope)).collect::<Vec<_>>()
+    let scopes = |findings: &[TrustFinding]| {
+        findings.iter().map(|finding| format!("{} {}", finding.reason, finding.scope)).collect::<Vec<_>>()
     };
-    assert_eq!(scopes(&doubts(&dump)), ["Node /Node"]);
+    assert_eq!(scopes(&findings(&dump)), ["Node /Node"]);
     dump.set_undated();
-    let found = doubts(&dump);
+    let found = findings(&dump);
     assert_eq!(scopes(&found), ["Undated cluster", "Node /Node//two"]);
     assert_eq!(found[0].since.as_deref(), Some("2026-02-01T12:00:00Z"));
 }
@@ -103,7 +103,7 @@ fn clocks_that_differ_are_told_and_do_not_accuse_nodes() {
         if let Some(ahead) = ahead {
             cluster.set_clock_ahead(SignedDuration::from_secs(ahead));
         }
-        doubts(&cluster).iter().map(|doubt| doubt.reason).collect::<Vec<_>>()
+        findings(&cluster).iter().map(|finding| finding.reason).collect::<Vec<_>>()
     };
     assert_eq!(reasons("2026-03-01T12:00:10Z", None), [""; 0]);
     assert_eq!(reasons("2026-03-01T12:10:00Z", None), ["FutureTime"]);
@@ -138,7 +138,7 @@ fn scopes_that_could_not_be_read_are_told_with_the_apps_that_need_them() {
     }
     cluster.report(refused("", "Pod", None, "Timeout"));
     cluster.report(refused("argoproj.io", "Application", None, "Forbidden"));
-    let found: Vec<String> = doubts(&cluster).iter().map(line).collect();
+    let found: Vec<String> = findings(&cluster).iter().map(line).collect();
     assert_eq!(
         found,
         [
@@ -154,7 +154,7 @@ fn scopes_that_could_not_be_read_are_told_with_the_apps_that_need_them() {
     );
 
     let lost = Snapshot::lost("gone", "Timeout", "no answer within 5s");
-    let found = doubts(&lost);
+    let found = findings(&lost);
     assert_eq!(
         line(&found[0]),
         "medium unread/ClusterLost cluster 0/0 nothing of it is known: no answer within 5s"
@@ -190,8 +190,8 @@ fn equal_findings_share_one_with_their_number() {
             })
         })
         .collect();
-    let found = doubts(&holding("cluster", &settings));
-    let mute = found.iter().find(|doubt| doubt.reason == "NoStatus").unwrap();
+    let found = findings(&holding("cluster", &settings));
+    let mute = found.iter().find(|finding| finding.reason == "NoStatus").unwrap();
     assert_eq!((mute.object_count, mute.objects.len(), mute.app_count, mute.apps.len()), (30, 10, 15, 10));
     assert_eq!(mute.objects[0].key.name, "s00");
 }
@@ -206,7 +206,7 @@ fn what_is_said_alike_of_several_objects_is_said_once() {
         })
     };
     let leases = [lease("one", "2026-03-01T11:50:00Z"), lease("two", "2026-03-01T11:40:00Z")];
-    let found = doubts(&holding("cluster", &leases));
+    let found = findings(&holding("cluster", &leases));
     assert_eq!(
         found.iter().map(line).collect::<Vec<_>>(),
         [
@@ -238,7 +238,11 @@ fn one_app_hears_only_of_what_concerns_it() {
         let shape = TrustShape { only_apps: name.is_some(), ..TrustShape::default() };
         let report = TrustReport::new(&asked, &list, &[&cluster], NOW, shape);
         assert_eq!(report.checked[0].apps, asked.len());
-        report.items.iter().map(|doubt| format!("{} {}", doubt.scope, doubt.app_count)).collect::<Vec<_>>()
+        report
+            .items
+            .iter()
+            .map(|finding| format!("{} {}", finding.scope, finding.app_count))
+            .collect::<Vec<_>>()
     };
     assert_eq!(scopes(Some("one")), ["acme.dev/Gear 1", "label 1"]);
     assert_eq!(scopes(None), ["acme.dev/Gear 1", "acme.dev/Wheel 1", "group metrics.acme.dev 0", "label 2"]);
@@ -258,7 +262,7 @@ fn one_app_hears_only_of_its_own_objects_of_a_kind() {
     let shape = TrustShape { only_apps: true, ..TrustShape::default() };
     let reports = TrustReport::each(&each, &list, &[&cluster], NOW, shape);
     let told = |report: &TrustReport| {
-        let gears = report.items.iter().find(|doubt| doubt.reason == "NoRule").unwrap();
+        let gears = report.items.iter().find(|finding| finding.reason == "NoRule").unwrap();
         (gears.object_count, gears.objects.iter().map(|object| object.key.name.clone()).collect::<Vec<_>>())
     };
     assert_eq!(
@@ -291,7 +295,7 @@ fn an_app_in_a_cluster_that_does_not_answer_is_doubted() {
     let asked: Vec<&App> = list.apps.iter().filter(|app| app.app.name == "shop").collect();
     let shape = TrustShape { only_apps: true, contexts: true };
     let report = TrustReport::new(&asked, &list, &clusters, NOW, shape);
-    let lost = report.items.iter().find(|doubt| doubt.reason == "ClusterLost").map(line);
+    let lost = report.items.iter().find(|finding| finding.reason == "ClusterLost").map(line);
     assert_eq!(
         lost.as_deref(),
         Some("low unread/ClusterLost cluster 0/1 nothing of it is known: refused"),
@@ -353,7 +357,7 @@ fn leases_of_tenants_speak_for_no_controller() {
     let mut app = super::tree::kustomization("web", &[]);
     app["metadata"]["namespace"] = json!("flux-system");
     let said = |leases: &[Value]| -> Vec<String> {
-        let found = doubts(&holding("cluster", &[leases, std::slice::from_ref(&app)].concat()));
+        let found = findings(&holding("cluster", &[leases, std::slice::from_ref(&app)].concat()));
         found
             .iter()
             .filter(|it| matches!(it.reason, "Deliverer" | "FutureTime"))

@@ -4,7 +4,7 @@
 //! (`pkg/apis/application/v1alpha1/types.go`, Operation and SyncPolicyAutomated).
 
 use serde_json::{Value, json};
-use taffrail_apps::verbs::{Line, Plan, Progress, Reconcile, Refusal, Verb, plan, settled, sources};
+use taffrail_apps::verbs::{DiffLine, Plan, Progress, Reconcile, Refusal, Verb, plan, settled, sources};
 use taffrail_apps::{App, AppList, Snapshot};
 use taffrail_object::Projection;
 
@@ -75,11 +75,11 @@ fn shown(plan: &Plan) -> Vec<String> {
     plan.steps[0].patch.lines().into_iter().map(text).collect()
 }
 
-fn text(line: Line) -> String {
+fn text(line: DiffLine) -> String {
     match line {
-        Line::Same(text) => format!(" {text}"),
-        Line::Less(text) => format!("-{text}"),
-        Line::More(text) => format!("+{text}"),
+        DiffLine::Context(text) => format!(" {text}"),
+        DiffLine::Removed(text) => format!("-{text}"),
+        DiffLine::Added(text) => format!("+{text}"),
     }
 }
 
@@ -253,7 +253,7 @@ fn argo_is_suspended_by_its_policy_whatever_its_age() {
     assert_eq!(shown(&plan), [" spec:", "   syncPolicy:", "     automated:", "+      enabled: false"]);
     assert_eq!(body(&plan, 0), json!({"spec": {"syncPolicy": {"automated": {"enabled": false}}}}));
     // What does not know the field loses its policy, which is kept; and only if nobody changes it meanwhile.
-    let older: Value = serde_json::from_slice(&plan.steps[0].otherwise.as_ref().unwrap().body()).unwrap();
+    let older: Value = serde_json::from_slice(&plan.steps[0].alternative.as_ref().unwrap().body()).unwrap();
     assert_eq!(
         older,
         json!({"metadata": {"resourceVersion": "12", "annotations": {"taffrail.dev/suspended-automated": "{\"prune\":true}"}},

@@ -104,7 +104,10 @@ fn lists_have_the_form_of_the_design() {
                 "worst": {"group": "apps", "kind": "Deployment", "namespace": "data", "name": "pg"},
                 "counts": {"Current": 1, "InProgress": 0, "Failed": 0, "Terminating": 0, "NotFound": 1, "Unknown": 0},
                 "objects": 2,
-                "sync": {"state": "Synced", "desired": "pg-1.0.0", "attempted": "pg-1.0.0", "applied": "pg-1.0.0", "lastSuccess": "2026-03-01T11:20:00Z"},
+                "sync": {
+                    "state": "Synced", "effective": "Synced", "desired": "pg-1.0.0", "attempted": "pg-1.0.0", "applied": "pg-1.0.0",
+                    "lastSuccess": "2026-03-01T11:20:00Z", "freshness": {"state": "live", "observedAt": "2026-03-01T12:00:00Z"},
+                },
                 "suspended": false, "freshness": {"state": "live", "observedAt": "2026-03-01T12:00:00Z"},
                 "source": {"kind": "HelmChart", "path": "pg"},
             }],

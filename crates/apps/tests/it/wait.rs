@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use taffrail_apps::wait::{End, Judgement, Options, Seen, Subject, Target, Until, Verdict, Wait};
+use taffrail_apps::wait::{End, Judgement, Options, Seen, Subject, Target, Until, Wait, WaitState};
 use taffrail_apps::{AppLabels, Snapshot};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{ObjectKey, Projection};
@@ -55,34 +55,34 @@ fn each_thing_to_wait_for_is_judged_with_its_reason() {
         "{conditions: [{type: Failed, status: 'True', reason: BackoffLimitExceeded, message: too often}]}";
     let complete = "{startTime: x, conditions: [{type: Complete, status: 'True'}]}";
     for (object, until, verdict, why) in [
-        (pod(ready), "current", Verdict::Met, ""),
-        (pod("{phase: Pending}"), "current", Verdict::Waiting, "Pending"),
-        (pod(crashing), "current", Verdict::Hopeless, "back-off"),
-        (pod(crashing), "failed", Verdict::Met, "back-off"),
-        (pod(crashing), "condition=Ready", Verdict::Hopeless, "its condition Ready is False, not True"),
-        (pod(crashing), "condition=ready=false", Verdict::Met, "is False"),
+        (pod(ready), "current", WaitState::Met, ""),
+        (pod("{phase: Pending}"), "current", WaitState::Waiting, "Pending"),
+        (pod(crashing), "current", WaitState::Hopeless, "back-off"),
+        (pod(crashing), "failed", WaitState::Met, "back-off"),
+        (pod(crashing), "condition=Ready", WaitState::Hopeless, "its condition Ready is False, not True"),
+        (pod(crashing), "condition=ready=false", WaitState::Met, "is False"),
         (
             pod(crashing),
             "jsonpath={.status.phase}=Succeeded",
-            Verdict::Waiting,
+            WaitState::Waiting,
             "{.status.phase} is Running, not Succeeded",
         ),
         (
             pod("{phase: Failed}"),
             "jsonpath={.status.phase}=Succeeded",
-            Verdict::Hopeless,
+            WaitState::Hopeless,
             "ended without success",
         ),
-        (pod(ready), "condition=Sunny", Verdict::Waiting, "no condition Sunny yet"),
-        (pod(ready), "exists", Verdict::Met, "it is there"),
-        (pod(ready), "deleted", Verdict::Waiting, "nobody deletes it"),
-        (pod(ready), "failed", Verdict::Waiting, "it is well"),
-        (pod("{phase: Succeeded}"), "failed", Verdict::Hopeless, "has completed"),
+        (pod(ready), "condition=Sunny", WaitState::Waiting, "no condition Sunny yet"),
+        (pod(ready), "exists", WaitState::Met, "it is there"),
+        (pod(ready), "deleted", WaitState::Waiting, "nobody deletes it"),
+        (pod(ready), "failed", WaitState::Waiting, "it is well"),
+        (pod("{phase: Succeeded}"), "failed", WaitState::Hopeless, "has completed"),
         // Whoever waits with kubectl for a Job to complete that has failed waits for ever.
-        (job(failed), "condition=Complete", Verdict::Hopeless, "the Job has failed"),
-        (job(failed), "condition=Failed", Verdict::Met, "Failed is True"),
-        (job(complete), "condition=Complete", Verdict::Met, "Complete is True"),
-        (job(complete), "condition=Failed", Verdict::Hopeless, "the Job has completed"),
+        (job(failed), "condition=Complete", WaitState::Hopeless, "the Job has failed"),
+        (job(failed), "condition=Failed", WaitState::Met, "Failed is True"),
+        (job(complete), "condition=Complete", WaitState::Met, "Complete is True"),
+        (job(complete), "condition=Failed", WaitState::Hopeless, "the Job has completed"),
     ] {
         let held = cluster(&[&object]);
         let kind = if object.starts_with(JOB) { ("batch", "Job") } else { ("", "Pod") };
@@ -142,7 +142,7 @@ fn it_ends_with_what_failed_or_what_time_left() {
     let mut blind = wait("deleted", options(0, true));
     assert_eq!(look(&mut blind, &lost, &targets, 0), None, "what cannot be seen is not gone");
     assert_eq!(look(&mut blind, &lost, &targets, 300), Some(End::Deadline { observed: false }));
-    assert!(said(&blind).iter().all(|it| it.verdict == Verdict::Unobserved && it.message == "no answer"));
+    assert!(said(&blind).iter().all(|it| it.verdict == WaitState::Unobserved && it.message == "no answer"));
 }
 
 #[test]
@@ -156,8 +156,11 @@ fn what_was_replaced_is_gone_and_what_an_inventory_held_stays_known() {
     assert_eq!(look(&mut wait, &cluster(&[inventory, &pod]), &targets, 0), None);
     assert_eq!(wait.keys(0, &targets).len(), 3);
     assert_eq!(look(&mut wait, &cluster(&[&pod]), &targets, 1), None, "the inventory went first");
-    let open: Vec<String> =
-        said(&wait).iter().filter(|it| it.verdict != Verdict::Met).map(|it| it.subject.to_string()).collect();
+    let open: Vec<String> = said(&wait)
+        .iter()
+        .filter(|it| it.verdict != WaitState::Met)
+        .map(|it| it.subject.to_string())
+        .collect();
     assert_eq!(open, ["pod/a"]);
     assert_eq!(look(&mut wait, &cluster(&[other]), &targets, 2), Some(End::Met));
 }
@@ -252,12 +255,12 @@ fn a_short_name_is_not_ready_where_a_list_failed() {
         look(&mut wait, &snapshot, &[], 0);
         said(&wait)[0].clone()
     };
-    assert_eq!(judged("gear", true).verdict, Verdict::Met);
+    assert_eq!(judged("gear", true).verdict, WaitState::Met);
     let judgement = judged("gear", false);
-    assert_eq!(judgement.verdict, Verdict::Unobserved, "{}", judgement.message);
+    assert_eq!(judgement.verdict, WaitState::Unobserved, "{}", judgement.message);
     assert!(judgement.message.contains("another app of this name: no answer"), "{}", judgement.message);
     for name in ["team-b/gear", "argo/gear", "argo/team-b/gear"] {
-        assert_eq!(judged(name, false).verdict, Verdict::Met, "{name}");
+        assert_eq!(judged(name, false).verdict, WaitState::Met, "{name}");
     }
 }
 
@@ -314,9 +317,9 @@ fn an_app_is_not_ready_while_nothing_can_deliver_to_it() {
         (one.verdict, one.reason, one.message)
     };
     let fetched = source("True", "Succeeded");
-    assert_eq!(judged(&[&fetched, app, &controller(1)]).0, Verdict::Met);
+    assert_eq!(judged(&[&fetched, app, &controller(1)]).0, WaitState::Met);
     let (verdict, reason, message) = judged(&[&fetched, app, &controller(0)]);
-    assert_eq!((verdict, &*reason), (Verdict::Waiting, "ControllerStopped"), "{message}");
+    assert_eq!((verdict, &*reason), (WaitState::Waiting, "ControllerStopped"), "{message}");
     let (verdict, reason, message) = judged(&[&source("False", "GitOperationFailed"), app, &controller(1)]);
-    assert_eq!((verdict, &*reason), (Verdict::Waiting, "GitOperationFailed"), "{message}");
+    assert_eq!((verdict, &*reason), (WaitState::Waiting, "GitOperationFailed"), "{message}");
 }

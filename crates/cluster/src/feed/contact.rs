@@ -1,4 +1,4 @@
-//! Whether the server is there.
+//! Connectivity: probes of the server, and renewal of credentials.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -7,40 +7,41 @@ use std::time::Duration;
 use taffrail_object::{ApiResource, Projection};
 use tokio::time::Instant;
 
+use super::backoff::Backoff;
+use super::costs::Purpose;
 use super::decode::went_back;
-use super::pace::{Pause, Purpose};
 use super::{Connection, Delivery, Message, Shared};
 use crate::connect::Cluster;
 use crate::deadline::Deadline;
 use crate::error::{ReadError, Reason};
 use crate::read::ListRequest;
 
-/// Whether the API server proved, to us and lately, that it is there.
+/// The connectivity to the API server, proven by recent answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Contact {
-    /// It did.
+    /// The server answers.
     Live,
-    /// It does not answer.
+    /// The server does not answer.
     Lost {
-        /// How long ago it was heard of last.
+        /// Time since the last sign of life.
         silent: Duration,
-        /// One word in CamelCase.
+        /// The reason, one word in CamelCase.
         reason: &'static str,
-        /// For people.
+        /// Message for people.
         message: String,
     },
-    /// Its state went back in time, as after a restore from a backup: everything is listed again.
+    /// The server's state went back in time, as after a restore from a backup. Everything is listed again.
     WentBack {
-        /// The resource version seen before.
+        /// The earlier resource version.
         from: String,
-        /// The one seen now.
+        /// The resource version now, which is lower.
         to: String,
     },
 }
 
-/// Asks the server whether it is there whenever nothing else shows it, and tells when that changes.
+/// Probes the server when nothing else shows that it is alive, and reports changes of connectivity.
 pub(super) async fn keep(shared: Arc<Shared>) {
-    let mut pause = Pause::new(shared.settings.longest_pause);
+    let mut backoff = Backoff::new(shared.settings.longest_pause);
     let mut lost = false;
     let mut last_version: Option<String> = None;
     loop {
@@ -62,7 +63,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
             Ok(version) => {
                 shared.hear();
                 shared.accept(generation);
-                pause.reset();
+                backoff.reset();
                 let back = std::mem::take(&mut lost);
                 if back {
                     shared.returned.send_modify(|moved| *moved += 1);
@@ -91,18 +92,18 @@ pub(super) async fn keep(shared: Arc<Shared>) {
             return;
         }
         if refused {
-            // Told first: who gives credentials may take its time.
+            // The report comes first, because renewing credentials may take long.
             let _ = renew(&shared, generation).await;
         }
         if lost {
-            // Short at first: who was away for a second is not to be shown as lost for ten.
-            tokio::time::sleep(pause.next().min(shared.settings.probe_after)).await;
+            // Retries begin quickly: a server that was away for a second must not show as lost for ten.
+            tokio::time::sleep(backoff.next().min(shared.settings.probe_after)).await;
         }
     }
 }
 
-/// Asks for one namespace: no proxy can answer that for the server, the answer says at which version its state
-/// is, and it costs next to nothing. Who may not list namespaces is answered too.
+/// Lists one namespace. No proxy can answer that for the server, the response contains the server's resource version,
+/// and it is cheap. A user who may not list namespaces gets an answer too.
 async fn probe(shared: &Shared) -> Result<Option<String>, ReadError> {
     let namespaces = ApiResource {
         group: String::new(),
@@ -116,7 +117,7 @@ async fn probe(shared: &Shared) -> Result<Option<String>, ReadError> {
     let cluster = shared.connection().cluster.with_timeout(shared.settings.probe_timeout);
     match cluster.first_page(&request).await {
         Ok(version) => Ok(version),
-        // The server refuses, so it is there.
+        // A refusal proves that the server is there.
         Err(error)
             if matches!(error.reason(), Reason::Forbidden | Reason::NotFound | Reason::TooManyRequests) =>
         {
@@ -126,35 +127,35 @@ async fn probe(shared: &Shared) -> Result<Option<String>, ReadError> {
     }
 }
 
-/// How often credentials are got.
+/// The state of renewing credentials, with its backoff.
 #[derive(Debug)]
 pub(super) struct Renewals {
-    pause: Pause,
-    /// Until when they are not got again, and why.
+    backoff: Backoff,
+    /// The time until which credentials are not renewed, and why.
     refused: Option<(Instant, String)>,
 }
 
 impl Renewals {
     pub(super) fn new(longest_pause: Duration) -> Renewals {
-        Renewals { pause: Pause::new(longest_pause), refused: None }
+        Renewals { backoff: Backoff::new(longest_pause), refused: None }
     }
 
     fn rest(&mut self, why: &str) {
-        self.refused = Some((Instant::now() + self.pause.next(), why.to_owned()));
+        self.refused = Some((Instant::now() + self.backoff.next(), why.to_owned()));
     }
 }
 
-/// Gets new credentials and connects anew, unless somebody did since the connection `generation` was made. Those who ask at
-/// the same time share what comes of it, and credentials that the server never takes are got less and less often.
+/// Renews the credentials and reconnects, unless that was done since connection `generation` was made. Concurrent
+/// callers share the result. Credentials that the server keeps refusing are renewed with growing backoff.
 pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String> {
     let Some(context) = &shared.context else { return Err("its credentials cannot be renewed".to_owned()) };
     let mut renewals = shared.renewals.lock().await;
     if shared.connection().generation != generation {
         return Ok(());
     }
-    // That it took them since they were got shows that getting them helps.
+    // The server accepted renewed credentials since, so renewing them helps.
     if shared.accepted.swap(0, Ordering::Relaxed) > generation {
-        renewals.pause.reset();
+        renewals.backoff.reset();
         renewals.refused = None;
     }
     if let Some((until, why)) = &renewals.refused
@@ -166,7 +167,7 @@ pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String
         Ok(cluster) => {
             let before = shared.connection().cluster;
             let last = before.cost();
-            // It is the same cluster, which has one share.
+            // Both connections are to the same cluster, which has one memory share.
             let cluster = cluster.sharing(&before);
             *shared.before.lock().unwrap_or_else(PoisonError::into_inner) += last;
             shared.connection.send_replace(Connection { cluster, generation: generation + 1 });

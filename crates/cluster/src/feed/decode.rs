@@ -1,4 +1,4 @@
-//! From text to changes.
+//! Decodes text from lists and watches into changes.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
@@ -11,41 +11,41 @@ use super::{Followed, Scope, ScopeId};
 use crate::error::one_line;
 use crate::read::{ListRequest, MalformedItem, OTHER_KIND, WHOLE, is_of, name_of, too_malformed};
 
-/// What happened to an object, or to the scope.
+/// A change of an object or of the scope.
 #[derive(Debug)]
 pub enum Change<'a> {
-    /// It is there, and it is so: new, changed, or only listed again.
+    /// The object exists in this state: it is new, changed, or listed again.
     Upsert(Object<'a>),
-    /// It is no longer there; this is how it was in the end.
+    /// The object was deleted; holds its last state.
     Remove(Object<'a>),
-    /// What came is no object of Kubernetes. The others are good without it.
+    /// The item is not a Kubernetes object. The other items are unaffected.
     Malformed(MalformedItem),
-    /// All that is there has been delivered.
+    /// All existing objects have been delivered.
     Complete,
 }
 
-/// A part of what a scope brought.
+/// A part of the text that a scope received.
 pub struct Batch {
     pub(super) followed: Arc<Followed>,
     pub(super) text: Vec<u8>,
-    pub(super) form: Travelling,
+    pub(super) form: WireFormat,
     pub(super) epoch: u64,
 }
 
-/// How objects travel.
+/// The wire format of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Travelling {
+pub(super) enum WireFormat {
     /// Items of a page of a list.
     Items(Items),
-    /// The end of a page, all items of which came before.
+    /// The end of a page whose items came before.
     PageEnd(PageEnd),
-    /// Lines of a watch, all complete.
+    /// Complete lines of a watch.
     Lines,
-    /// Events of a watch in Protobuf, each with its length before it, all complete.
+    /// Complete events of a watch in Protobuf, each preceded by its length.
     Frames,
-    /// Nothing came of a line that was too long but this much of its beginning.
+    /// The beginning of a line that was too long and was skipped.
     TooLong {
-        /// How long it was at least.
+        /// The limit that it exceeded, in bytes.
         limit: usize,
     },
 }
@@ -83,37 +83,37 @@ impl EventType {
     }
 }
 
-/// With this annotation a bookmark says that a streamed list is complete.
+/// A bookmark with this annotation marks the end of a streamed list.
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl Batch {
-    /// Which scope it is of.
+    /// Returns the scope that the batch is of.
     pub fn scope(&self) -> ScopeId {
         self.followed.id
     }
 
-    /// What that scope is.
+    /// Returns the definition of that scope.
     pub fn followed(&self) -> &Scope {
         &self.followed.scope
     }
 
-    /// How many bytes it has.
+    /// Returns its size in bytes.
     pub fn size(&self) -> usize {
         self.text.len()
     }
 
-    /// Decodes the batch and visits what is in it, in order. `parser` may be used for all batches.
+    /// Decodes the batch and calls `visit` with each change in order. One `parser` can serve all batches.
     pub fn read(self, parser: &mut Parser, mut visit: impl FnMut(Change<'_>)) {
         match self.form {
-            Travelling::Items(ref items) => self.items(items, parser, &mut visit),
-            Travelling::PageEnd(ref end) => self.page_end(end, &mut visit),
-            Travelling::Lines => {
+            WireFormat::Items(ref items) => self.items(items, parser, &mut visit),
+            WireFormat::PageEnd(ref end) => self.page_end(end, &mut visit),
+            WireFormat::Lines => {
                 let mut lines = self.text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
-                // What follows damage is sent again.
+                // The server resends what follows a damaged line.
                 let _ = lines.all(|line| self.line(line, parser, &mut visit));
                 self.end_if_over();
             }
-            Travelling::Frames => {
+            WireFormat::Frames => {
                 let mut line = Vec::new();
                 let _ = frames(&self.text).all(|frame| {
                     line.clear();
@@ -128,7 +128,7 @@ impl Batch {
                 });
                 self.end_if_over();
             }
-            Travelling::TooLong { limit } => {
+            WireFormat::TooLong { limit } => {
                 let start = one_line(&String::from_utf8_lossy(&self.text), 120);
                 let reason = format!("a line of over {limit} bytes was skipped: {start}");
                 visit(Change::Malformed(MalformedItem { index: 0, name: None, reason }));
@@ -136,15 +136,14 @@ impl Batch {
         }
     }
 
-    /// Lets the watch end if it cannot go on.
+    /// Wakes the watch if it cannot continue.
     fn end_if_over(&self) {
         if self.followed.progress().is_over() {
             self.followed.ended.notify_one();
         }
     }
 
-    /// The object that `root` is. Where only metadata was asked for, nothing else gets in: a whole object may hold what
-    /// must not be seen.
+    /// Returns the object at `root`. A metadata scope rejects whole objects, because they may contain secrets.
     fn object<'a>(&'a self, root: Value<'a>, known_form: bool) -> Result<Object<'a>, String> {
         let scope = &self.followed.scope;
         if root.kind() != Kind::Object {
@@ -171,7 +170,7 @@ impl Batch {
         for (index, end) in (items.first..).zip(&items.ends) {
             let text = self.text.get(from..*end).unwrap_or_default();
             from = *end;
-            // It was read once to find its end.
+            // The item was parsed once to find its end.
             let Ok(document) = parser.parse(text) else { continue };
             match self.object(document.root(), items.is_cut) {
                 Ok(object) => visit(Change::Upsert(object)),
@@ -206,7 +205,7 @@ impl Batch {
         }
     }
 
-    /// Reads an event; false where it cannot be.
+    /// Parses an event; returns false if it is malformed.
     fn line(&self, line: &[u8], parser: &mut Parser, visit: &mut impl FnMut(Change<'_>)) -> bool {
         let mut event = None;
         let mut early = false;
@@ -215,7 +214,7 @@ impl Batch {
             Part::Member(b"type", value) => event = Some(EventType::of(value)),
             Part::Object(document) => match event {
                 Some(event) => complete |= self.event(event, document.root(), visit),
-                // Servers say the type first; who does not is read twice.
+                // Servers send the type first; any other event is parsed twice.
                 None => early = true,
             },
             _ => {}
@@ -239,7 +238,7 @@ impl Batch {
         false
     }
 
-    /// Takes in an event; true where it ends the list.
+    /// Processes an event; returns true if it completes the list.
     fn event(&self, event: EventType, root: Value<'_>, visit: &mut impl FnMut(Change<'_>)) -> bool {
         let metadata = root.get("metadata");
         let version = metadata.and_then(|metadata| metadata.get("resourceVersion")?.as_str());
@@ -275,11 +274,11 @@ impl Batch {
         }
     }
 
-    /// Takes note of where the watch has come to.
+    /// Records the position of the watch; returns true if that completes the list.
     fn move_on(&self, version: Option<&str>, end: bool) -> bool {
         let mut progress = self.followed.progress();
         let Some(version) = version.filter(|version| !version.is_empty()) else { return false };
-        // Streamed lists come in no order; afterwards versions only grow, unless the server's state went back.
+        // A streamed list comes in any order; later versions only grow, unless the server's state went back.
         if progress.complete && went_back(&progress.resource_version, version) {
             let before = &progress.resource_version;
             progress.expired =
@@ -298,30 +297,30 @@ impl Batch {
 /// Items of a page.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Items {
-    /// The place of the first in its page.
+    /// Index of the first item in its page.
     first: usize,
-    /// Where each ends in the text.
+    /// End offset of each item in the text.
     ends: Vec<usize>,
-    /// The page says that these are metadata alone.
+    /// True if the page says that its items are metadata only.
     is_cut: bool,
 }
 
-/// What a page says besides its items.
+/// The fields of a page besides its items.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PageEnd {
     resource_version: String,
     /// The token of the next page.
     continued: Option<String>,
-    /// Why the page cannot be read.
+    /// The reason why the page cannot be read.
     unreadable: Option<String>,
 }
 
-/// How much of a page is handed over at once: reading it is to take no longer than a reader has for one cluster before it is
-/// the turn of another.
-const ITEMS_BYTES: usize = 512 << 10;
-const ITEMS: usize = 2000;
+/// Maximum size of a batch of list items, in bytes and items, so that reading it takes no longer than a reader's turn
+/// for one cluster.
+const MAX_BATCH_BYTES: usize = 512 << 10;
+const MAX_BATCH_ITEMS: usize = 2000;
 
-/// Cuts a page where its items end; the reader reads some at a time.
+/// Splits a page into batches of items; each item is parsed later by the reader.
 pub(super) fn split(page: &[u8], projection: Projection) -> (Vec<(Vec<u8>, Items)>, PageEnd) {
     let mut parts: Vec<(Vec<u8>, Items)> = Vec::new();
     let (mut index, mut malformed) = (0, 0);
@@ -330,7 +329,9 @@ pub(super) fn split(page: &[u8], projection: Projection) -> (Vec<(Vec<u8>, Items
     let mut add = |item: Option<&[u8]>, is_cut: bool| {
         let item = item.unwrap_or_default();
         let is_full = parts.last().is_none_or(|(text, items)| {
-            items.ends.len() >= ITEMS || text.len() + item.len() > ITEMS_BYTES || items.is_cut != is_cut
+            items.ends.len() >= MAX_BATCH_ITEMS
+                || text.len() + item.len() > MAX_BATCH_BYTES
+                || items.is_cut != is_cut
         });
         if is_full {
             parts.push((Vec::new(), Items { first: index, is_cut, ..Items::default() }));
@@ -370,7 +371,7 @@ pub(super) fn split(page: &[u8], projection: Projection) -> (Vec<(Vec<u8>, Items
         Err(error) => Some(format!("the answer is malformed: {error}")),
         Ok(()) if malformed > ListRequest::MALFORMED => Some(too_malformed()),
         Ok(()) if projection == Projection::Metadata && !is_cut => Some(WHOLE.to_owned()),
-        // An empty list may come without items; anything else is no list.
+        // An empty list may lack items; any other answer without items is not a list.
         Ok(()) if !has_items && !is_list => {
             Some(format!("the answer is of kind \"{}\" and has no items", one_line(&kind, 60)))
         }
@@ -379,32 +380,33 @@ pub(super) fn split(page: &[u8], projection: Projection) -> (Vec<(Vec<u8>, Items
     (parts, end)
 }
 
-/// The length of a frame stands before it, in so many bytes.
-const LENGTH: usize = 4;
+/// Size of the length before each frame, in bytes.
+const LENGTH_BYTES: usize = 4;
 
-/// How long the frame is that `bytes` begin with, its length included; `None` where not even that has come.
+/// Returns the length of the first frame, including its length field; `None` if that is incomplete.
 pub(super) fn frame_length(bytes: &[u8]) -> Option<usize> {
-    let length = bytes.first_chunk::<LENGTH>()?;
-    Some((u32::from_be_bytes(*length) as usize).saturating_add(LENGTH))
+    let length = bytes.first_chunk::<LENGTH_BYTES>()?;
+    Some((u32::from_be_bytes(*length) as usize).saturating_add(LENGTH_BYTES))
 }
 
-/// The frames that `bytes` are.
+/// Iterates over the complete frames in `bytes`.
 fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let (frame, after) = rest.split_at_checked(frame_length(rest)?)?;
         rest = after;
-        frame.get(LENGTH..)
+        frame.get(LENGTH_BYTES..)
     })
 }
 
-/// Where the last complete frame of `bytes` ends.
+/// Returns the end of the last complete frame in `bytes`.
 pub(super) fn last_frame_ends(bytes: &[u8]) -> usize {
-    frames(bytes).map(|frame| frame.len() + LENGTH).sum()
+    frames(bytes).map(|frame| frame.len() + LENGTH_BYTES).sum()
 }
 
-/// Whether a resource version is of an earlier state than another. They are numbers (KEP-5504); what is not, is not compared.
-pub(crate) fn went_back(before: &str, now: &str) -> bool {
+/// Returns true if the second resource version is earlier than the first. They are numbers (KEP-5504); other values are
+/// not compared.
+pub fn went_back(before: &str, now: &str) -> bool {
     match (before.parse::<u64>(), now.parse::<u64>()) {
         (Ok(before), Ok(now)) => now < before,
         _ => false,
@@ -413,13 +415,13 @@ pub(crate) fn went_back(before: &str, now: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ITEMS, PageEnd, frame_length, frames, last_frame_ends, split};
+    use super::{MAX_BATCH_ITEMS, PageEnd, frame_length, frames, last_frame_ends, split};
     use taffrail_object::Projection;
 
     #[test]
     fn a_page_is_cut_into_what_is_read_at_once() {
         let item = |at: usize| format!(r#"{{"metadata":{{"name":"a{at}"}}}}"#);
-        let items: Vec<String> = (0..2 * ITEMS + 1).map(item).collect();
+        let items: Vec<String> = (0..2 * MAX_BATCH_ITEMS + 1).map(item).collect();
         let page = format!(
             r#"{{"kind":"ThingList","metadata":{{"resourceVersion":"7","continue":"c"}},"items":[{}]}}"#,
             items.join(" ,\n")
@@ -438,7 +440,10 @@ mod tests {
             })
             .collect();
         assert!(found == items, "all in their order");
-        assert_eq!(parts.iter().map(|(_, items)| items.first).collect::<Vec<_>>(), [0, ITEMS, 2 * ITEMS]);
+        assert_eq!(
+            parts.iter().map(|(_, items)| items.first).collect::<Vec<_>>(),
+            [0, MAX_BATCH_ITEMS, 2 * MAX_BATCH_ITEMS]
+        );
 
         let large = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, "x".repeat(300 << 10));
         let page = format!(r#"{{"kind":"ThingList","items":[{large},{large},{large}]}}"#);

@@ -1,23 +1,24 @@
-//! What is in a cluster and what becomes of it: lists, and watches that go on from them.
+//! Lists the objects of a cluster, and watches them from there.
 //!
-//! [`Feeds`] follows any number of [`Scope`]s, each with a task of its own, and hands what they bring to one reader, the
-//! [`Inbox`], as text: a page of a list or some lines of a watch. The reader decodes it where it uses it
-//! ([`Batch::read`]), so that a byte is touched once and nothing is copied between tasks.
+//! [`Feeds`] follows any number of [`Scope`]s, each in a task of its own, and passes their text to one reader, the
+//! [`Inbox`]: a page of a list or some lines of a watch. The reader decodes it in place ([`Batch::read`]), so that each
+//! byte is touched once and nothing is copied between tasks.
 //!
-//! What a reader may rely on:
+//! Guarantees for the reader:
 //!
-//! * Between [`Delivery::Began`] and [`Change::Complete`] comes everything that is there, perhaps mixed with changes; what
-//!   was not delivered by then is gone. Afterwards comes every change in the server's order, perhaps more than once.
-//! * A failure concerns its scope, as a [`ScopeState`]; the others go on. What ends is tried again, later and later.
-//! * A watch that is silent for too long is opened anew, for on a live server at least bookmarks come. Whether the server
-//!   is live is asked of the server itself ([`Contact`]): a socket that answers proves nothing.
-//! * At most so many lists run at once, and the text under way is bounded and charged to the cluster: a slow reader slows the
-//!   server down.
-//! * A delivery is short: what is read at once of one cluster keeps no other waiting.
+//! * Between [`Delivery::Began`] and [`Change::Complete`] come all existing objects, perhaps mixed with changes; objects
+//!   not delivered by then are gone. Afterwards every change comes in the server's order, perhaps more than once.
+//! * A failure concerns its scope, as a [`ScopeState`]; the others continue. A failed scope is retried with backoff.
+//! * A watch that is silent for too long is reopened, since a live server sends at least bookmarks. Probes of the server
+//!   itself tell if it is live ([`Contact`]): an open socket proves nothing.
+//! * The number of concurrent lists is bounded, and so is the text in transit, which is charged to the cluster: a slow
+//!   reader slows the server down.
+//! * A delivery is small, so that reading it does not delay other clusters.
 
+mod backoff;
 mod contact;
+mod costs;
 mod decode;
-mod pace;
 mod scope;
 mod stream;
 
@@ -35,110 +36,110 @@ use crate::connect::Cluster;
 use crate::kubeconfig::Context;
 
 pub use contact::Contact;
-pub(crate) use decode::went_back;
+pub use costs::{Cost, Costs, Purpose};
+pub use decode::went_back;
 pub use decode::{Batch, Change};
-pub use pace::{Cost, Costs, Purpose};
 
 /// A set of objects to follow.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Scope {
-    /// Their resource.
+    /// The objects' resource.
     pub resource: ApiResource,
-    /// Their namespace; none for all of them, or for objects that have none.
+    /// The objects' namespace; `None` for all namespaces, or for cluster-scoped objects.
     pub namespace: Option<String>,
-    /// The part of each that is followed. Secrets are followed as [`Projection::Metadata`] whatever stands here.
+    /// The part of each object that is followed. Secrets are always followed as [`Projection::Metadata`].
     pub projection: Projection,
-    /// A label selector, as the API takes it.
+    /// A label selector in the API's syntax.
     pub labels: Option<String>,
-    /// A field selector, as the API takes it.
+    /// A field selector in the API's syntax.
     pub fields: Option<String>,
 }
 
 impl Scope {
-    /// All whole objects of `resource`.
+    /// Creates a scope of all objects of `resource`, in full.
     pub fn all(resource: ApiResource) -> Scope {
         Scope { resource, namespace: None, projection: Projection::Full, labels: None, fields: None }
     }
 }
 
-/// Names a scope for as long as its [`Feeds`] live; not used again for another.
+/// The ID of a scope, unique within its [`Feeds`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ScopeId(u32);
 
-/// How well a scope is known.
+/// The state of a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScopeState {
     /// Its objects are being listed, for the first time or again.
     CatchingUp,
-    /// All its objects are known, and changes come as they happen.
+    /// All its objects are known, and changes arrive as they happen.
     Live,
-    /// The server does not let us.
+    /// The user may not read it.
     Forbidden {
-        /// What it said.
+        /// The server's message.
         message: String,
     },
-    /// The server has no such kind, in this version.
+    /// The server does not serve this kind in this version.
     Absent,
     /// It cannot be read for another reason.
     Broken {
-        /// One word in CamelCase.
+        /// The reason, one word in CamelCase.
         reason: &'static str,
-        /// For people.
+        /// Message for people.
         message: String,
     },
 }
 
-/// What an [`Inbox`] hands out.
+/// An item that an [`Inbox`] returns.
 #[derive(Debug)]
 pub enum Delivery {
     /// A full list begins.
     Began(ScopeId),
     /// Objects and changes, as text.
     Batch(Batch),
-    /// How well a scope is known from now on.
+    /// The new state of a scope.
     State(ScopeId, ScopeState),
-    /// Whether the server answers, when that changes.
+    /// A change of the connectivity to the server.
     Contact(Contact),
 }
 
-/// How lists are read.
+/// The way in which lists are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Lists {
-    /// As streams where the server is near, as pages where it is far.
+    /// Streams if the server is near, pages if it is far.
     #[default]
     Measured,
-    /// As streams, of which each object arrives on its own; not compressed. Pages where the server has no such streams.
+    /// Uncompressed streams, in which each object arrives separately; pages if the server has no streamed lists.
     Streams,
-    /// As pages, compressed.
+    /// Compressed pages.
     Pages,
 }
 
-/// What may be chosen about feeds.
+/// Settings of feeds.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct FeedSettings {
-    /// How lists are read.
+    /// The way in which lists are read.
     pub lists: Lists,
-    /// Whether objects of kinds whose fields are known travel as Protobuf where lists are streamed: without
-    /// `metadata.managedFields`, and at half the cost for the server.
+    /// True to receive objects of known kinds as Protobuf where lists are streamed: without `metadata.managedFields`,
+    /// and at half the cost for the server.
     pub protobuf: bool,
-    /// How many lists run at once.
+    /// Number of concurrent lists.
     pub concurrent_lists: usize,
-    /// After how much silence a watch is opened anew. Servers send bookmarks once a minute.
+    /// Time of silence after which a watch is reopened. Servers send bookmarks once a minute.
     pub silence: Duration,
-    /// After how much silence of all watches the server is asked whether it is there.
+    /// Time of silence of all watches after which the server is probed.
     pub probe_after: Duration,
-    /// How long it may take to say so.
+    /// Time limit for the answer to a probe.
     pub probe_timeout: Duration,
-    /// How long a server may take to begin the answer to a list; to a watch, a third of it.
+    /// Time limit for the start of the response to a list; a third of it for a watch.
     pub answer_timeout: Duration,
-    /// The longest pause between attempts.
+    /// Maximum pause between attempts.
     pub longest_pause: Duration,
-    /// After how long what was forbidden is tried again.
+    /// Time after which a forbidden scope is tried again.
     pub forbidden_pause: Duration,
-    /// How long getting new credentials may take: programs that give them ask other servers.
+    /// Time limit for renewing credentials: exec plugins contact other servers.
     pub credentials_timeout: Duration,
-    /// The longest line that is read, in bytes; a longer one is skipped and told.
+    /// Maximum length of a line in bytes; longer ones are skipped and reported.
     pub longest_line: usize,
 }
 
@@ -160,38 +161,38 @@ impl Default for FeedSettings {
     }
 }
 
-/// A connection, and how often it was replaced before.
+/// A connection, and the number of connections before it.
 #[derive(Clone)]
 struct Connection {
     cluster: Cluster,
     generation: u64,
 }
 
-/// What the tasks of one cluster share.
+/// The state that the tasks of one cluster share.
 struct Shared {
     settings: FeedSettings,
     connection: watch::Sender<Connection>,
     context: Option<Context>,
     outbox: mpsc::Sender<Message>,
     lists: Semaphore,
-    costs: pace::Counters,
-    /// What was asked over connections that were replaced.
+    costs: costs::Counters,
+    /// Cost of the requests over connections that were replaced.
     before: Mutex<Cost>,
-    /// When bytes last came, in milliseconds since `begun`.
+    /// Time at which bytes last arrived, in milliseconds since `begun`.
     heard: AtomicU64,
     begun: Instant,
-    /// Moves when what was watched so far is void: the server's state went back in time.
+    /// Incremented when all watches become void because the server's state went back in time.
     epoch: watch::Sender<u64>,
-    /// The newest version that a scope of the server's own store has brought.
+    /// The newest resource version that a scope of the server's own store has received.
     newest: Arc<Mutex<Newest>>,
-    /// Moves when the server is there again: who waits for a pause to pass tries at once.
+    /// Incremented when the server is back, so that scopes in backoff retry at once.
     returned: watch::Sender<u64>,
-    /// Asks for a probe now.
+    /// Triggers a probe.
     doubted: tokio::sync::Notify,
     renewals: tokio::sync::Mutex<contact::Renewals>,
-    /// One more than the newest connection whose credentials the server took.
+    /// One more than the newest connection whose credentials the server accepted.
     accepted: AtomicU64,
-    /// The server refused to stream lists.
+    /// True if the server refused to stream lists.
     no_streams: std::sync::atomic::AtomicBool,
 }
 
@@ -205,14 +206,14 @@ impl Shared {
         self.heard.store(now, Ordering::Relaxed);
     }
 
-    /// The server's state went back in time: everything is listed again.
+    /// Voids all watches because the server's state went back in time; everything is listed again.
     fn void(&self) {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         *newest = Newest { epoch: newest.epoch + 1, version: 0 };
         self.epoch.send_replace(newest.epoch);
     }
 
-    /// The server knows who we are on this connection.
+    /// Records that the server accepted the credentials of this connection.
     fn accept(&self, generation: u64) {
         self.accepted.fetch_max(generation + 1, Ordering::Relaxed);
     }
@@ -222,54 +223,54 @@ impl Shared {
     }
 }
 
-/// A scope and how far its reader has come.
+/// A scope and the progress of its reader.
 #[derive(Debug)]
 struct Followed {
     id: ScopeId,
     scope: Scope,
     api_version: String,
     progress: Mutex<Progress>,
-    /// The reader found that the watch cannot go on.
+    /// Notified when the reader finds that the watch cannot continue.
     ended: tokio::sync::Notify,
-    /// Where the newest version of all is noted, if this scope's are among them.
+    /// The record of the newest version of all, for scopes of the server's own store.
     newest: Option<Arc<Mutex<Newest>>>,
 }
 
-/// What the reader learnt from what it decoded.
+/// The state that the reader has learned from decoded text.
 #[derive(Debug, Default)]
 struct Progress {
-    /// From where the watch can go on.
+    /// The resource version from which the watch can continue.
     resource_version: String,
-    /// The list is complete.
+    /// True if the list is complete.
     complete: bool,
-    /// The rest of a list.
+    /// The token for the rest of a list.
     continued: Option<String>,
-    /// Why the scope has to be listed again.
+    /// The reason why the scope has to be listed again.
     expired: Option<String>,
-    /// What the server said when it ended a watch, with its code.
+    /// The code and message with which the server ended a watch.
     refused: Option<(u16, String)>,
-    /// Why what came cannot be read.
+    /// The reason why the received text cannot be read.
     unreadable: Option<String>,
-    /// How many items of a list that is read in pages were no objects.
+    /// Number of items of a paged list that were not objects.
     malformed: usize,
 }
 
 impl Progress {
-    /// Whether a watch that brought this cannot go on.
+    /// Returns true if the watch cannot continue.
     fn is_over(&self) -> bool {
         self.expired.is_some() || self.refused.is_some() || self.unreadable.is_some()
     }
 }
 
-/// The newest version of an epoch; what still comes of an earlier one says nothing of it.
+/// The newest resource version of an epoch; versions from earlier epochs do not count.
 #[derive(Debug, Default)]
 struct Newest {
     epoch: u64,
     version: u64,
 }
 
-/// Whether objects of a kind are, as a rule, in the same store as namespaces, and so counted with them. Events often are
-/// not, and what comes from a server behind the server is not.
+/// Returns true if objects of a kind are normally in the same store as namespaces, so that their resource versions are
+/// comparable. Events often are in another, and so are aggregated APIs.
 fn is_own(resource: &ApiResource) -> bool {
     let group = &*resource.group;
     resource.kind != "Event"
@@ -277,7 +278,7 @@ fn is_own(resource: &ApiResource) -> bool {
 }
 
 impl Followed {
-    /// Takes note of a version that came in this epoch.
+    /// Records a resource version received in this epoch.
     fn note(&self, epoch: u64, version: &str) {
         if let (Some(newest), Ok(version)) = (&self.newest, version.parse()) {
             let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -295,11 +296,11 @@ impl Followed {
 #[derive(Debug)]
 enum Message {
     Delivery(Delivery),
-    /// Answered when all that was sent before has been read.
+    /// Answered when everything sent before has been read.
     Barrier(oneshot::Sender<()>),
 }
 
-/// Follows scopes of one cluster; ends with its last handle.
+/// Follows scopes of one cluster; stops on drop.
 #[derive(Debug)]
 pub struct Feeds {
     shared: Arc<Shared>,
@@ -315,18 +316,18 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Feeds {
-    /// Follows what [`Feeds::follow`] names, over `cluster`. With its context, credentials that expire are got again.
+    /// Starts following scopes over `cluster`. With its context, expired credentials are renewed.
     ///
     /// Must be called within a tokio runtime.
     pub fn start(cluster: Cluster, context: Option<Context>, settings: FeedSettings) -> (Feeds, Inbox) {
-        // A list has a batch here and one in hand at most; the rest waits in the server.
+        // A list has at most one batch here and one in hand; the rest waits in the server.
         let (outbox, messages) = mpsc::channel(settings.concurrent_lists.max(1) * 2);
         let shared = Arc::new(Shared {
             lists: Semaphore::new(settings.concurrent_lists.max(1)),
             connection: watch::Sender::new(Connection { cluster, generation: 0 }),
             context,
             outbox,
-            costs: pace::Counters::default(),
+            costs: costs::Counters::default(),
             before: Mutex::default(),
             heard: AtomicU64::new(0),
             begun: Instant::now(),
@@ -349,13 +350,13 @@ impl Feeds {
         self.follow_with(scope, Progress::default())
     }
 
-    /// Follows a scope of which all is known as of a resource version: only what changed since comes, or, where the server
-    /// does not know any more what that is, a full list.
+    /// Follows a scope that is completely known as of a resource version: only later changes come, or a full list if
+    /// the server no longer keeps that version.
     pub fn follow_from(&mut self, scope: Scope, resource_version: String) -> ScopeId {
         self.follow_with(scope, Progress { resource_version, complete: true, ..Progress::default() })
     }
 
-    /// As of which resource version all of a scope has been read; `None` while it is being listed.
+    /// Returns the resource version as of which all of a scope has been read; `None` while it is being listed.
     pub fn position(&self, id: ScopeId) -> Option<String> {
         let progress = self.tasks.get(&id)?.0.progress();
         (progress.complete && !progress.resource_version.is_empty())
@@ -382,35 +383,35 @@ impl Feeds {
         id
     }
 
-    /// Stops following a scope. What it delivered before may still be in the inbox.
+    /// Stops following a scope. Its earlier deliveries may still be in the inbox.
     pub fn end(&mut self, id: ScopeId) {
         if let Some((_, task)) = self.tasks.remove(&id) {
             task.abort();
         }
     }
 
-    /// The connection in use now; it is another after credentials were renewed.
+    /// Returns the current connection, which changes when credentials are renewed.
     pub fn cluster(&self) -> Cluster {
         self.shared.connection().cluster
     }
 
-    /// What was asked so far, by purpose.
+    /// Returns the requests so far, by purpose.
     pub fn costs(&self) -> Costs {
         self.shared.costs.read()
     }
 
-    /// What was asked in all: by feeds, over every connection so far, and by others over [`Feeds::cluster`].
+    /// Returns the total cost: of feeds over all connections so far, and of others over [`Feeds::cluster`].
     pub fn cost(&self) -> Cost {
         let before = *self.shared.before.lock().unwrap_or_else(PoisonError::into_inner);
         self.cluster().cost() + before + self.shared.costs.streamed()
     }
 
-    /// Whether lists are read as streams; pages are compressed where [`Cluster::compresses`].
+    /// Returns true if lists are read as streams; pages are compressed if [`Cluster::compresses`].
     pub fn streams_lists(&self) -> bool {
         scope::streams(&self.shared)
     }
 
-    /// Lets what waits for a pause to pass try at once: somebody learnt that it may succeed.
+    /// Ends the backoff of all scopes, because an attempt may now succeed.
     pub fn try_now(&self) {
         self.shared.returned.send_modify(|moved| *moved += 1);
     }
@@ -425,27 +426,27 @@ impl Drop for Feeds {
     }
 }
 
-/// What feeds bring, for one reader.
+/// The deliveries of all feeds, for one reader.
 #[derive(Debug)]
 pub struct Inbox {
     messages: mpsc::Receiver<Message>,
 }
 
 impl Inbox {
-    /// The next delivery; `None` when its [`Feeds`] are gone.
+    /// Waits for the next delivery; returns `None` when its [`Feeds`] are gone.
     ///
-    /// A batch has to be read before the next call: its feed goes on from where the reader is.
+    /// The caller must read a batch before the next call: its feed continues from the reader's position.
     pub async fn next(&mut self) -> Option<Delivery> {
         loop {
             match self.messages.recv().await? {
                 Message::Delivery(delivery) => return Some(delivery),
-                // Who asked may be gone.
+                // The sender may be gone.
                 Message::Barrier(answer) => drop(answer.send(())),
             }
         }
     }
 
-    /// The next delivery, if there is one already.
+    /// Returns the next delivery if there is one.
     pub fn try_next(&mut self) -> Option<Delivery> {
         loop {
             match self.messages.try_recv().ok()? {

@@ -1,4 +1,4 @@
-//! The task of one scope: list, watch, and begin again where that ends.
+//! The task of one scope: lists, watches, and starts again when that ends.
 
 use std::fmt::Write;
 use std::pin::pin;
@@ -14,9 +14,10 @@ use taffrail_object::{ApiResource, Projection};
 use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
+use super::backoff::Backoff;
 use super::contact::renew;
-use super::decode::{Travelling, frame_length, last_frame_ends, split, went_back};
-use super::pace::{Pause, Purpose};
+use super::costs::Purpose;
+use super::decode::{WireFormat, frame_length, last_frame_ends, split, went_back};
 use super::stream::{Refusal, Stream, open};
 use super::{Batch, Delivery, Followed, Lists, Message, Scope, ScopeState, Shared};
 use crate::error::{ReadError, Reason};
@@ -24,54 +25,55 @@ use crate::memory::Held;
 use crate::read::{
     ESCAPED, ListRequest, METADATA, METADATA_LIST, METADATA_PROTOBUF, PROTOBUF, WHOLE, index_cost, path_of,
 };
-use crate::request::{Ask, JSON, LARGEST as LARGEST_PAGE, too_large};
+use crate::request::{Ask, JSON, MAX_RESPONSE as MAX_PAGE_BYTES, too_large};
 
-/// Objects in a page; eight times as many after each time that the pages came too late, up to the most.
-const PAGE: u32 = 500;
-const LARGER: u32 = 8;
-const LARGEST: u32 = 32_000;
+/// Number of objects per page. It grows by a factor after each list that was too slow for its pages' token, up to a
+/// maximum.
+const FIRST_PAGE: u32 = 500;
+const PAGE_GROWTH: u32 = 8;
+const MAX_PAGE: u32 = 32_000;
 
-/// A server nearer than this streams its lists: each further page would cost less than the compression of one.
-const NEAR: Duration = Duration::from_millis(15);
+/// Round-trip time below which lists are streamed: further pages then cost less than compressing one.
+const NEAR_ROUND_TRIP: Duration = Duration::from_millis(15);
 
-/// How much of a watch is handed over at once while more is there already.
-const CHUNK: usize = 512 << 10;
+/// Maximum size of a batch of a watch, in bytes, while more is already there.
+const MAX_CHUNK: usize = 512 << 10;
 
-/// How much of an answer is held before it is charged to the cluster.
-const UNCHARGED: usize = 16 << 10;
+/// Bytes of a response that are held without charging the cluster.
+const MAX_UNCHARGED: usize = 16 << 10;
 
-/// The most bytes of the answer to a question that wants one object.
-const LARGEST_ANSWER: usize = 8 << 20;
+/// Maximum size of a response about one object, in bytes.
+const MAX_ANSWER_BYTES: usize = 8 << 20;
 
-/// A watch that ends by so much before its time was ended by something else.
-const ON_TIME: Duration = Duration::from_secs(10);
+/// A watch that ends earlier than planned by this much was ended by something else.
+const END_TOLERANCE: Duration = Duration::from_secs(10);
 
-/// A watch that ends sooner than this was none, whatever it brought.
-const AT_ONCE: Duration = Duration::from_secs(1);
+/// A watch that ends sooner than this counts as failed, whatever it brought.
+const MIN_WATCH: Duration = Duration::from_secs(1);
 
-/// How many watches in a row may end at once before that is told: once is how a server says goodbye. One that brings news each
-/// time is watched, though badly.
-const GOODBYES: u32 = 1;
-const GOODBYES_WITH_NEWS: u32 = 4;
+/// Number of consecutive watches that may end at once before that is reported. A server that shuts down ends one; a
+/// watch that brings changes each time works, though badly.
+const MAX_EARLY_ENDS: u32 = 1;
+const MAX_EARLY_ENDS_WITH_CHANGES: u32 = 4;
 
-/// The reader is gone.
-pub(super) struct Unread;
+/// The error if the reader is gone.
+pub(super) struct ReaderGone;
 
-/// Why a list or watch ended.
+/// The reason why a list or watch ended.
 enum Ended {
-    /// As planned: the watch goes on from where it was.
+    /// As planned: the watch continues from its position.
     Closed,
-    /// Without a word, and long before it was asked to: perhaps the server ends, perhaps it ends every watch, perhaps it
-    /// did not get round to this one.
+    /// Without an error, and long before the planned end: the server may be shutting down, end every watch, or be
+    /// overloaded.
     Early {
-        /// As soon as it began.
+        /// True if it ended as soon as it began.
         at_once: bool,
-        /// After something came.
+        /// True if it had brought something.
         moved: bool,
     },
     /// It was silent for too long.
     Silent,
-    /// What was known is void.
+    /// Its resource version is void.
     Expired,
     /// It failed.
     Failed(Refusal),
@@ -83,24 +85,24 @@ impl From<ReadError> for Ended {
     }
 }
 
-/// Whether lists are read as streams.
+/// Returns true if lists are read as streams.
 pub(super) fn streams(shared: &Shared) -> bool {
     !shared.no_streams.load(Ordering::Relaxed)
         && match shared.settings.lists {
             Lists::Streams => true,
             Lists::Pages => false,
-            Lists::Measured => shared.connection().cluster.round_trip() < NEAR,
+            Lists::Measured => shared.connection().cluster.round_trip() < NEAR_ROUND_TRIP,
         }
 }
 
-/// Whether the server may be another one than it was.
+/// The suspicion that the server's state may have gone back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Doubt {
-    /// The last watch ended as planned, or there is nothing that could be doubted.
+    /// The last watch ended as planned, or there was none.
     None,
-    /// It ended early, but had worked.
+    /// The last watch ended early, but had worked.
     Slight,
-    /// It failed, or ended before it brought anything.
+    /// The last watch failed, or ended before it brought anything.
     Grave,
 }
 
@@ -109,21 +111,21 @@ struct Task<'a> {
     followed: &'a Arc<Followed>,
     what: String,
     state: Option<ScopeState>,
-    /// What the last watch left in doubt.
+    /// The doubt that the last watch left.
     doubt: Doubt,
-    /// How often the server's state had gone back when this began.
+    /// The epoch in which this round began.
     epoch: u64,
-    /// A list was at an earlier version than another scope before it: the two are in different stores.
+    /// True if a complete list was at an earlier version than another scope before it: the two are in different stores.
     is_foreign: bool,
-    /// Its objects come as Protobuf, since the last list at least: digests are of one form.
+    /// True if objects come as Protobuf, fixed at the last list because digests are of one form.
     protobuf: bool,
-    /// How often in a row a list was too old before its last page was read.
+    /// Number of consecutive lists whose token expired before their last page.
     outpaced: u32,
-    pause: Pause,
+    backoff: Backoff,
     returned: watch::Receiver<u64>,
 }
 
-pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<(), Unread> {
+pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<(), ReaderGone> {
     let mut task = Task {
         shared,
         followed,
@@ -134,25 +136,25 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
         is_foreign: followed.newest.is_none(),
         protobuf: shared.settings.protobuf && streams(shared),
         outpaced: 0,
-        pause: Pause::new(shared.settings.longest_pause),
+        backoff: Backoff::new(shared.settings.longest_pause),
         returned: shared.returned.subscribe(),
     };
     let mut epoch = shared.epoch.subscribe();
     let mut listed_before = false;
-    // How often each happened since all was well for a while.
+    // Counts since the last period without problems.
     let (mut unreadable, mut early, mut expired) = (0, 0, 0);
     loop {
         task.returned.mark_unchanged();
         task.epoch = *epoch.borrow();
         let begun = Instant::now();
         let ended = tokio::select! {
-            // What became void during a pause is void.
+            // A change of epoch during a pause counts first.
             biased;
             _ = epoch.changed() => Ended::Expired,
             ended = task.round(&mut listed_before) => ended?,
         };
         if begun.elapsed() > shared.settings.longest_pause {
-            task.pause.reset();
+            task.backoff.reset();
             (unreadable, early, expired) = (0, 0, 0);
         }
         task.doubt = match ended {
@@ -167,7 +169,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
                 early += 1;
                 let problem = "the server ends the watch as soon as it begins".to_owned();
                 let error = ReadError::Unexpected { what: task.what.clone(), problem };
-                if early > if moved { GOODBYES_WITH_NEWS } else { GOODBYES } {
+                if early > if moved { MAX_EARLY_ENDS_WITH_CHANGES } else { MAX_EARLY_ENDS } {
                     let (reason, message) = (error.reason().as_str(), error.to_string());
                     task.tell(ScopeState::Broken { reason, message }).await?;
                 }
@@ -189,7 +191,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
         let message = refusal.error.to_string();
         let mut forbidden = None;
         match reason {
-            // The version is no longer kept.
+            // The server no longer keeps the version.
             Reason::Gone => {
                 task.expire(&mut expired).await?;
                 continue;
@@ -211,7 +213,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
             }
             Reason::Unauthorized => {
                 let reason = reason.as_str();
-                // Told first: who gives credentials may take its time.
+                // The report comes first, because renewing credentials may take long.
                 task.tell(ScopeState::Broken { reason, message: message.clone() }).await?;
                 let generation = refusal.generation.unwrap_or_else(|| shared.connection().generation);
                 if let Err(why) = renew(shared, generation).await {
@@ -221,14 +223,14 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
             }
             Reason::UnexpectedAnswer | Reason::NotJson => {
                 unreadable += 1;
-                // A watch that brings what cannot be read may go on well after it; if it does not, the list may.
+                // The watch may continue well after an unreadable event; if not, a new list may help.
                 if unreadable > 1 {
                     task.forget();
                 }
                 task.tell(ScopeState::Broken { reason: reason.as_str(), message }).await?;
             }
             _ => {
-                // Whether it is this scope or the server is for the server to say.
+                // A probe tells whether this scope or the whole server fails.
                 shared.doubted.notify_one();
                 task.tell(ScopeState::Broken { reason: reason.as_str(), message }).await?;
             }
@@ -237,7 +239,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
     }
 }
 
-/// What is being done, in the words of an error message.
+/// Returns the operation for error messages.
 fn what(scope: &Scope) -> String {
     let mut what = format!("watch {}", scope.resource.full_name());
     if let Some(namespace) = &scope.namespace {
@@ -260,11 +262,11 @@ fn path(scope: &Scope, parameters: &[(&str, &str)]) -> String {
 }
 
 impl<'a> Task<'a> {
-    async fn send(&self, delivery: Delivery) -> Result<(), Unread> {
-        self.shared.outbox.send(Message::Delivery(delivery)).await.map_err(|_| Unread)
+    async fn send(&self, delivery: Delivery) -> Result<(), ReaderGone> {
+        self.shared.outbox.send(Message::Delivery(delivery)).await.map_err(|_| ReaderGone)
     }
 
-    async fn tell(&mut self, state: ScopeState) -> Result<(), Unread> {
+    async fn tell(&mut self, state: ScopeState) -> Result<(), ReaderGone> {
         if self.state.as_ref() == Some(&state) {
             return Ok(());
         }
@@ -272,39 +274,39 @@ impl<'a> Task<'a> {
         self.send(Delivery::State(self.followed.id, state)).await
     }
 
-    async fn batch(&self, text: Vec<u8>, form: Travelling) -> Result<(), Unread> {
+    async fn batch(&self, text: Vec<u8>, form: WireFormat) -> Result<(), ReaderGone> {
         let (followed, epoch) = (self.followed.clone(), self.epoch);
         self.send(Delivery::Batch(Batch { followed, text, form, epoch })).await
     }
 
-    /// Waits until everything that was sent has been read.
-    async fn read(&self) -> Result<(), Unread> {
+    /// Waits until the reader has read everything sent.
+    async fn read(&self) -> Result<(), ReaderGone> {
         let (answer, read) = oneshot::channel();
-        self.shared.outbox.send(Message::Barrier(answer)).await.map_err(|_| Unread)?;
-        read.await.map_err(|_| Unread)
+        self.shared.outbox.send(Message::Barrier(answer)).await.map_err(|_| ReaderGone)?;
+        read.await.map_err(|_| ReaderGone)
     }
 
-    /// From the beginning, the next time.
+    /// Forgets the progress, so that the next round begins with a list.
     fn forget(&self) {
         *self.followed.progress() = super::Progress::default();
     }
 
-    /// Waits before the next attempt: `least`, or for longer where it is not the first, or until the server is there again.
+    /// Waits before the next attempt: the backoff, at least `least`, but no longer than until the server is back.
     async fn rest(&mut self, least: Option<Duration>) {
-        let wait = self.pause.next().max(least.unwrap_or_default());
+        let wait = self.backoff.next().max(least.unwrap_or_default());
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
-            // Nobody sends the server's return without its handle.
+            // The sender lives as long as `shared`.
             _ = self.returned.changed() => {
-                // Those who return together do not ask together.
+                // A random delay keeps scopes from retrying at the same time.
                 tokio::time::sleep(Duration::from_millis(fastrand::u64(0..500))).await;
             }
         }
     }
 
-    /// What was known is void. A server that says so again and again is not asked without end.
-    async fn expire(&mut self, before: &mut u32) -> Result<(), Unread> {
-        // What is still under way is of the state that is void.
+    /// Starts over after the progress became void, with backoff if that happens again.
+    async fn expire(&mut self, before: &mut u32) -> Result<(), ReaderGone> {
+        // Deliveries under way belong to the void state.
         self.read().await?;
         self.forget();
         self.tell(ScopeState::CatchingUp).await?;
@@ -315,14 +317,14 @@ impl<'a> Task<'a> {
         Ok(())
     }
 
-    /// A list where there is none yet, and a watch.
-    async fn round(&mut self, listed_before: &mut bool) -> Result<Ended, Unread> {
+    /// Lists if nothing is known yet, then watches.
+    async fn round(&mut self, listed_before: &mut bool) -> Result<Ended, ReaderGone> {
         let complete = self.followed.progress().complete;
         if complete {
             return match self.doubt {
                 Doubt::None => self.watch(false, "").await,
                 Doubt::Slight => {
-                    // The watch need not wait for the answer: of a server that went back it brings nothing.
+                    // The watch starts in parallel: on a server that went back it brings nothing.
                     let mut question = pin!(self.question().ask());
                     let mut watch = pin!(self.watch(false, ""));
                     tokio::select! {
@@ -379,21 +381,22 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Finds out whether a list that is complete is of another store than what was `newest` before it began.
+    /// Compares a complete list with the `newest` version before it began, to find out if they are in different stores.
     fn compare(&mut self, newest: &str) {
         let behind = went_back(newest, &self.followed.progress().resource_version);
         self.is_foreign = behind || self.followed.newest.is_none();
     }
 
     /// Reads a list page by page.
-    async fn list(&mut self) -> Result<Ended, Unread> {
+    async fn list(&mut self) -> Result<Ended, ReaderGone> {
         // The semaphore is never closed.
-        let Ok(_place) = self.shared.lists.acquire().await else { return Err(Unread) };
+        let Ok(_place) = self.shared.lists.acquire().await else { return Err(ReaderGone) };
         self.tell(ScopeState::CatchingUp).await?;
         self.send(Delivery::Began(self.followed.id)).await?;
         let scope = &self.followed.scope;
         let accept = if scope.projection == Projection::Metadata { METADATA_LIST } else { JSON };
-        let limit = LARGER.saturating_pow(self.outpaced).saturating_mul(PAGE).min(LARGEST).to_string();
+        let limit =
+            PAGE_GROWTH.saturating_pow(self.outpaced).saturating_mul(FIRST_PAGE).min(MAX_PAGE).to_string();
         let mut continued: Option<String> = None;
         let mut pages = 0;
         self.followed.progress().malformed = 0;
@@ -417,7 +420,8 @@ impl<'a> Task<'a> {
                 }
             };
             let mut held = self.shared.connection().cluster.hold();
-            let page = match read_whole(self.shared, &self.what, &mut stream, LARGEST_PAGE, &mut held).await {
+            let page = match read_whole(self.shared, &self.what, &mut stream, MAX_PAGE_BYTES, &mut held).await
+            {
                 Ok(page) => page,
                 Err(ended) => return Ok(ended),
             };
@@ -438,7 +442,7 @@ impl<'a> Task<'a> {
             drop(progress);
             match next {
                 None => break,
-                // The same page again would be the same page for ever.
+                // A repeated token would repeat the same page for ever.
                 Some(token) if continued.as_ref() == Some(&token) => {
                     let problem = "the server repeats a page".to_owned();
                     return Ok(ReadError::Unexpected { what: ask.what, problem }.into());
@@ -451,31 +455,31 @@ impl<'a> Task<'a> {
         Ok(Ended::Closed)
     }
 
-    /// Hands over a page, some items at a time; why it ended, where it cannot be read.
-    async fn page(&self, page: Vec<u8>) -> Result<Option<Ended>, Unread> {
+    /// Delivers a page in batches; returns why the list ends if the page cannot be read.
+    async fn page(&self, page: Vec<u8>) -> Result<Option<Ended>, ReaderGone> {
         let projection = self.followed.scope.projection;
-        // A large page keeps no other task from its turn.
+        // Splitting a large page must not block other tasks.
         let split = tokio::task::spawn_blocking(move || split(&page, projection)).await;
         let Ok((parts, end)) = split else {
             let problem = "the page could not be read".to_owned();
             return Ok(Some(ReadError::Unexpected { what: self.what.clone(), problem }.into()));
         };
         for (text, items) in parts {
-            self.batch(text, Travelling::Items(items)).await?;
-            // The reader has a turn for each cluster.
+            self.batch(text, WireFormat::Items(items)).await?;
+            // The reader takes turns between clusters.
             self.read().await?;
             if let Some(problem) = self.followed.progress().unreadable.take() {
                 return Ok(Some(ReadError::Unexpected { what: self.what.clone(), problem }.into()));
             }
         }
-        self.batch(Vec::new(), Travelling::PageEnd(end)).await?;
+        self.batch(Vec::new(), WireFormat::PageEnd(end)).await?;
         self.read().await?;
         Ok(None)
     }
 
-    /// Watches until that ends; `initial` begins with everything that is there.
-    async fn watch(&mut self, initial: bool, newest: &str) -> Result<Ended, Unread> {
-        // So long that most end by other causes, and each a little different.
+    /// Watches until the watch ends; with `initial` it begins with a streamed list.
+    async fn watch(&mut self, initial: bool, newest: &str) -> Result<Ended, ReaderGone> {
+        // Long enough that most watches end by other causes, and randomised.
         let planned = 300 + fastrand::u32(0..300);
         let seconds = planned.to_string();
         let version = self.followed.progress().resource_version.clone();
@@ -484,7 +488,7 @@ impl<'a> Task<'a> {
         let place = if initial {
             parameters.extend([("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]);
             // The semaphore is never closed.
-            let Ok(place) = self.shared.lists.acquire().await else { return Err(Unread) };
+            let Ok(place) = self.shared.lists.acquire().await else { return Err(ReaderGone) };
             Some(place)
         } else {
             parameters.push(("resourceVersion", &version));
@@ -523,32 +527,33 @@ impl<'a> Task<'a> {
         }
         drop(progress);
         let lived = begun.elapsed();
-        if matches!(ended, Ended::Closed) && lived + ON_TIME < Duration::from_secs(planned.into()) {
+        if matches!(ended, Ended::Closed) && lived + END_TOLERANCE < Duration::from_secs(planned.into()) {
             let moved = self.followed.progress().resource_version != version;
-            return Ok(Ended::Early { at_once: lived < AT_ONCE, moved });
+            return Ok(Ended::Early { at_once: lived < MIN_WATCH, moved });
         }
         Ok(ended)
     }
 
-    /// Hands over the lines of a watch. `place` is kept until the list in it is complete.
+    /// Delivers the lines of a watch. `place` is the slot of its initial list, and is released when that is complete.
     async fn lines(
         &mut self,
         stream: &mut Stream,
         mut place: Option<tokio::sync::SemaphorePermit<'_>>,
         newest: &str,
-    ) -> Result<Ended, Unread> {
+    ) -> Result<Ended, ReaderGone> {
         let longest = self.shared.settings.longest_line;
         let mut held: Vec<u8> = Vec::new();
         let mut charged = self.shared.connection().cluster.hold();
-        // Of what is too long, only its end is looked for.
+        // A line that is too long is skipped up to its end.
         let mut skipping = Skipping::Nothing;
-        let form = if stream.is_protobuf { Travelling::Frames } else { Travelling::Lines };
-        // One timer for all lines: put off again and again it costs next to nothing, made anew it is entered and taken out.
+        let form = if stream.is_protobuf { WireFormat::Frames } else { WireFormat::Lines };
+        // One timer for all lines: resetting it costs next to nothing, while a new one is inserted and removed each
+        // time.
         let mut silent = pin!(tokio::time::sleep(self.shared.settings.silence));
         loop {
             let mut next = tokio::select! {
                 next = stream.next(self.shared) => next,
-                // Nothing may come after what ended it.
+                // Text after a fatal event is of no use.
                 () = self.followed.ended.notified() => {
                     if self.followed.progress().is_over() {
                         return Ok(Ended::Closed);
@@ -559,7 +564,7 @@ impl<'a> Task<'a> {
             };
             silent.as_mut().reset(Instant::now() + self.shared.settings.silence);
             let mut ended = None;
-            // What is here already goes in one batch.
+            // Data that has already arrived goes into one batch.
             loop {
                 match next {
                     None => ended = Some(Ended::Closed),
@@ -568,7 +573,7 @@ impl<'a> Task<'a> {
                         held.extend_from_slice(&skipping.rest(bytes));
                     }
                 }
-                if ended.is_some() || held.len() >= CHUNK {
+                if ended.is_some() || held.len() >= MAX_CHUNK {
                     break;
                 }
                 match stream.ready(self.shared) {
@@ -580,17 +585,17 @@ impl<'a> Task<'a> {
                 return Ok(over.into());
             }
             let complete = match form {
-                Travelling::Frames => last_frame_ends(&held),
+                WireFormat::Frames => last_frame_ends(&held),
                 _ => memchr::memrchr(b'\n', &held).map_or(0, |end| end + 1),
             };
             if complete > 0 {
                 let rest = held.split_off(complete);
                 let events = std::mem::replace(&mut held, rest);
                 self.batch(events, form.clone()).await?;
-                // It has become less, which is always taken.
+                // Charging less always succeeds.
                 let _ = charge(&mut charged, &self.what, held.len());
                 if place.is_some() {
-                    // The list is complete only for who has read it.
+                    // The list is complete once the reader has read it.
                     self.read().await?;
                     if self.followed.progress().complete {
                         place = None;
@@ -603,18 +608,18 @@ impl<'a> Task<'a> {
                 }
             } else {
                 let length = match form {
-                    Travelling::Frames => frame_length(&held).unwrap_or(0),
+                    WireFormat::Frames => frame_length(&held).unwrap_or(0),
                     _ => held.len(),
                 };
                 if length > longest {
                     skipping = match form {
-                        Travelling::Frames => Skipping::Bytes(length.saturating_sub(held.len())),
+                        WireFormat::Frames => Skipping::Bytes(length.saturating_sub(held.len())),
                         _ => Skipping::Line,
                     };
                     held.truncate(400);
-                    // Names stand in Protobuf as they are; what is between them is nothing to read.
+                    // Protobuf contains names as plain text, and other bytes between them.
                     held.iter_mut().filter(|byte| !byte.is_ascii_graphic()).for_each(|byte| *byte = b' ');
-                    self.batch(std::mem::take(&mut held), Travelling::TooLong { limit: longest }).await?;
+                    self.batch(std::mem::take(&mut held), WireFormat::TooLong { limit: longest }).await?;
                 }
             }
             if let Some(ended) = ended {
@@ -624,9 +629,9 @@ impl<'a> Task<'a> {
     }
 }
 
-/// Asks at which version the server is, where a watch goes on from a later one: a server that was restored from a backup
-/// does not say so, it is only silent until it has come as far again. What came before the question is kept: what comes
-/// meanwhile may be newer than the answer.
+/// A request for the server's resource version before a watch continues from a later one: a server restored from a
+/// backup does not report that, but is silent until its version has caught up. It captures the versions known before
+/// the request, because those that arrive meanwhile may be newer than the answer.
 struct Question<'a> {
     shared: &'a Shared,
     scope: &'a Scope,
@@ -637,18 +642,18 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Nothing if all may go on.
+    /// Sends the request; returns `None` if the watch may continue.
     async fn ask(self) -> Option<Ended> {
         let Question { shared, scope, what, newest, version, is_foreign } = self;
         let ask = Ask { what, path: path(scope, &[("limit", "1")]), accept: METADATA_LIST };
         let mut stream = match open(shared, &ask, Purpose::Probe, true).await {
             Ok(stream) => stream,
-            // Who may watch may perhaps not list.
+            // A user who may watch may not be allowed to list.
             Err(refusal) if refusal.error.reason() == Reason::Forbidden => return None,
             Err(refusal) => return Some(Ended::Failed(refusal)),
         };
         let mut held = shared.connection().cluster.hold();
-        let page = match read_whole(shared, &ask.what, &mut stream, LARGEST_ANSWER, &mut held).await {
+        let page = match read_whole(shared, &ask.what, &mut stream, MAX_ANSWER_BYTES, &mut held).await {
             Ok(page) => page,
             Err(ended) => return Some(ended),
         };
@@ -668,20 +673,20 @@ impl Question<'_> {
         }
         if went_back(&version, &found) || went_back(&newest, &found) {
             shared.void();
-            // With the epoch this round ends.
+            // The change of epoch ends this round.
             return std::future::pending().await;
         }
         None
     }
 }
 
-/// The newest version of all that came so far, empty if there is none.
+/// Returns the newest resource version received so far, empty if there is none.
 fn newest(shared: &Shared) -> String {
     let newest = shared.newest.lock().unwrap_or_else(PoisonError::into_inner);
     if newest.version > 0 { newest.version.to_string() } else { String::new() }
 }
 
-/// Reads an answer that ends, of so many bytes at most; `held` is charged for it.
+/// Reads a complete response of at most `largest` bytes, and charges `held` for it.
 async fn read_whole(
     shared: &Shared,
     what: &str,
@@ -704,21 +709,21 @@ async fn read_whole(
     }
 }
 
-/// Charges the cluster for so many bytes of an answer under way, where they are more than a few.
+/// Charges the cluster for `bytes` of a response in progress, if they exceed [`MAX_UNCHARGED`].
 fn charge(held: &mut Held, what: &str, bytes: usize) -> Result<(), ReadError> {
-    held.set(what, if bytes > UNCHARGED { bytes as u64 } else { 0 })
+    held.set(what, if bytes > MAX_UNCHARGED { bytes as u64 } else { 0 })
 }
 
-/// What is still to come of something that is too long.
+/// The rest of an item that is too long and is skipped.
 enum Skipping {
     Nothing,
-    /// Up to the end of a line.
+    /// Up to the end of the line.
     Line,
     Bytes(usize),
 }
 
 impl Skipping {
-    /// What of `bytes` is not skipped.
+    /// Returns the part of `bytes` that is not skipped.
     fn rest(&mut self, bytes: Bytes) -> Bytes {
         let skipped = match self {
             Skipping::Nothing => return bytes,
@@ -735,7 +740,7 @@ impl Skipping {
     }
 }
 
-/// In which forms the objects of a scope may come. Of kinds whose fields are not known here Protobuf could not be read.
+/// Returns the accepted forms of a scope's objects. Protobuf requires that the fields of the kind are known here.
 fn accepted(scope: &Scope, protobuf: bool) -> &'static str {
     let ApiResource { group, version, kind, .. } = &scope.resource;
     match scope.projection {
@@ -746,7 +751,7 @@ fn accepted(scope: &Scope, protobuf: bool) -> &'static str {
     }
 }
 
-/// Whether the server has no streamed lists: it says that the request is invalid.
+/// Returns true if the server has no streamed lists: it rejects the request as invalid.
 fn refuses_streams(refusal: &Refusal) -> bool {
     match &refusal.error {
         ReadError::Refused { code, .. } => matches!(code, 400 | 422),

@@ -1,4 +1,4 @@
-//! Answers that are read as they come.
+//! Responses that are read as they arrive.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use kube::client::Body;
 use taffrail_object::protobuf::{self, Extent};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::pace::Purpose;
+use super::costs::Purpose;
 use super::{Connection, Shared};
 use crate::error::{Fault, Phase, ReadError};
 use crate::request::{AGENT, Answer, Ask, refused, retry_after};
 
-/// How much of an answer of refusal is read, and for how long.
-const REFUSAL: usize = 64 << 10;
-const REFUSAL_WITHIN: Duration = Duration::from_secs(5);
+/// Limits for reading the body of an error response.
+const MAX_REFUSAL: usize = 64 << 10;
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A failure, and when the server wants to be asked again.
+/// A failure, and the time that the server asks to wait.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) error: ReadError,
     pub(super) retry_after: Option<Duration>,
-    /// Of which connection, where that is known: it may have been replaced meanwhile.
+    /// The generation of the connection, if known: it may have been replaced since.
     pub(super) generation: Option<u64>,
 }
 
@@ -35,17 +35,17 @@ impl From<ReadError> for Refusal {
     }
 }
 
-/// An answer under way, and its place on the connection.
+/// A response in progress, and its slot on the connection.
 pub(super) struct Stream {
     what: String,
     pub(super) purpose: Purpose,
-    /// It comes in Protobuf: events with their lengths before them in place of lines.
+    /// True if it is in Protobuf: events preceded by their lengths instead of lines.
     pub(super) is_protobuf: bool,
     body: Body,
     _place: OwnedSemaphorePermit,
 }
 
-/// Asks and returns the answer as soon as it begins, if it is one of success.
+/// Sends a request and returns the response as soon as it begins, if its status is a success.
 pub(super) async fn open(
     shared: &Shared,
     ask: &Ask,
@@ -67,13 +67,13 @@ async fn begin(
     compressed: bool,
 ) -> Result<Stream, Refusal> {
     let cluster = &connection.cluster;
-    let channels = &cluster.shared.channels;
+    let pool = &cluster.shared.pool;
     let lost = |error: &(dyn std::error::Error + 'static)| Fault::of(error);
     let (client, place) = match purpose {
         Purpose::Watch => {
-            // Files are few, and other clusters need theirs.
+            // Open files are scarce, and other clusters need theirs.
             let most = cluster.charge.connections();
-            let place = channels.lasting(most).map_err(|source| ReadError::Transport {
+            let place = pool.lasting(most).map_err(|source| ReadError::Transport {
                 what: ask.what.clone(),
                 fault: lost(source.as_ref()),
                 source: Some(source),
@@ -84,7 +84,7 @@ async fn begin(
             })?
         }
         _ => {
-            let first = &channels.first;
+            let first = &pool.first;
             // The semaphore is never closed.
             let place = first
                 .streams
@@ -108,7 +108,7 @@ async fn begin(
     let mut returned = shared.returned.subscribe();
     let answer = tokio::select! {
         answer = tokio::time::timeout(begins(shared, purpose), client.send(request)) => answer,
-        // What was asked while the server was away is asked again, not waited for.
+        // A request sent while the server was away is repeated, not waited for.
         _ = returned.changed() => return Err(Refusal::from(timed_out(shared, ask, Phase::Headers, purpose))),
     };
     let response = answer
@@ -130,7 +130,8 @@ async fn begin(
     Err(stream.refusal(shared, ask, head.status, head.headers).await)
 }
 
-/// How long a server may take to begin an answer: a list has to be read from its store first, a watch begins at once.
+/// Returns the time limit for the start of a response: lists are first read from the server's store, watches begin at
+/// once.
 fn begins(shared: &Shared, purpose: Purpose) -> Duration {
     let list = shared.settings.answer_timeout;
     if purpose == Purpose::Watch { list / 3 } else { list }
@@ -142,16 +143,16 @@ fn timed_out(shared: &Shared, ask: &Ask, phase: Phase, purpose: Purpose) -> Read
 
 fn transport(ask: &Ask, error: kube::Error) -> ReadError {
     let fault = Fault::of(&error);
-    // What comes from a token's issuer may quote the token.
+    // An error of a token's issuer may quote the token.
     let source = (fault != Fault::Credentials).then(|| error.into());
     ReadError::Transport { what: ask.what.clone(), fault, source }
 }
 
 impl Stream {
-    /// The next bytes; `None` at the end of the answer.
+    /// Returns the next bytes; `None` at the end of the response.
     pub(super) async fn next(&mut self, shared: &Shared) -> Option<Result<Bytes, ReadError>> {
         loop {
-            // What is unpacked is there at once, again and again: others have their turn.
+            // Decompressed data is ready at once, again and again: yield so that other tasks get a turn.
             tokio::task::consume_budget().await;
             let frame = self.body.frame().await?;
             match self.take(shared, frame) {
@@ -162,7 +163,7 @@ impl Stream {
         }
     }
 
-    /// The next bytes, if they are here already.
+    /// Returns the next bytes if they have already arrived.
     pub(super) fn ready(&mut self, shared: &Shared) -> Option<Result<Bytes, ReadError>> {
         self.next(shared).now_or_never().flatten()
     }
@@ -184,7 +185,7 @@ impl Stream {
         Ok(bytes)
     }
 
-    /// Reads an answer of refusal, or the start of it.
+    /// Reads an error response, or the start of it.
     async fn refusal(
         &mut self,
         shared: &Shared,
@@ -196,13 +197,13 @@ impl Stream {
         let read = async {
             while let Some(Ok(bytes)) = self.next(shared).await {
                 body.extend_from_slice(&bytes);
-                if body.len() > REFUSAL {
+                if body.len() > MAX_REFUSAL {
                     break;
                 }
             }
         };
-        // What it says is a courtesy; that it refuses stands in the head.
-        let _ = tokio::time::timeout(REFUSAL_WITHIN, read).await;
+        // The body is optional: the status already says that the server refused.
+        let _ = tokio::time::timeout(REFUSAL_TIMEOUT, read).await;
         let mut text = Vec::new();
         if self.is_protobuf && protobuf::write_json(&body, Extent::Whole, &mut text).is_ok() {
             body = text;

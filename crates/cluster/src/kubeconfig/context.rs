@@ -1,4 +1,4 @@
-//! One context: where its cluster is, and who we are there.
+//! A context: the address of its cluster and the credentials for it.
 
 use std::fmt::{self, Debug, Formatter};
 use std::path::Path;
@@ -21,23 +21,23 @@ use crate::error::{BoxError, one_line};
 use crate::exec_plugin::Plugins;
 use crate::memory::Memory;
 
-/// The name under which every cluster serves its API to its Pods; the server's certificate carries it.
+/// The name under which every cluster serves its API to its Pods; the server's certificate includes it.
 const IN_CLUSTER_SERVER: &str = "https://kubernetes.default.svc";
 
-/// Everything needed to connect to one cluster as one user.
+/// The settings for connecting to one cluster as one user.
 #[derive(Clone)]
 pub struct Context {
     pub(crate) name: String,
     pub(crate) namespace: String,
-    /// Settings for kube's layers; its `auth_info` never has an exec plugin, which kube would run on
-    /// the thread that asks, several times, and without end.
+    /// Settings for kube's layers. Its `auth_info` never has an exec plugin: kube would run that on the calling thread,
+    /// several times and without a limit.
     pub(crate) config: Config,
     pub(crate) exec: Option<ExecConfig>,
     pub(crate) memory: Memory,
     pub(crate) plugins: Plugins,
 }
 
-// The configuration holds credentials.
+// The configuration contains credentials.
 impl Debug for Context {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context")
@@ -48,17 +48,17 @@ impl Debug for Context {
 }
 
 impl Context {
-    /// The context's name.
+    /// Returns the context's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The namespace that commands use when none is named: the context's own, or `default`.
+    /// Returns the default namespace of commands: the context's own, or `default`.
     pub fn namespace(&self) -> &str {
         &self.namespace
     }
 
-    /// The server's address.
+    /// Returns the server's address.
     pub fn server(&self) -> String {
         let url = &self.config.cluster_url;
         let host = url.authority().map(|authority| authority.as_str().rsplit('@').next().unwrap_or_default());
@@ -66,12 +66,13 @@ impl Context {
         format!("{}://{}{path}", url.scheme_str().unwrap_or("https"), host.unwrap_or_default())
     }
 
-    /// Why anybody may answer for the server, in a few words; nothing where it is verified, or is this machine.
+    /// Returns in a few words why the server's identity is not verified; `None` if it is, or if the server is on this
+    /// machine.
     pub fn unverified(&self) -> Option<&'static str> {
         Some(self.warning()?.split(':').next().unwrap_or_default())
     }
 
-    /// What may be wrong with all that the server says, where its certificate is not verified or it has none.
+    /// Returns a warning if the server's certificate is not verified, or the connection is not encrypted.
     pub fn warning(&self) -> Option<&'static str> {
         match self.config.cluster_url.scheme_str() {
             Some("http") if is_open(&self.config) => Some(
@@ -84,28 +85,28 @@ impl Context {
         }
     }
 
-    /// Shares another budget of memory than that of the process.
+    /// Replaces the process' memory budget by another one.
     #[must_use]
     pub fn with_memory(self, memory: &Memory) -> Context {
         Context { memory: memory.clone(), ..self }
     }
 
-    /// Has its exec plugin ended with others than those of the process.
+    /// Replaces the process' registry of exec plugins by another one.
     #[must_use]
     pub fn with_plugins(self, plugins: &Plugins) -> Context {
         Context { plugins: plugins.clone(), ..self }
     }
 
-    /// Sends requests through the proxy that the environment names, as kubectl does, unless the context
-    /// has a `proxy-url` of its own. The three are the values of `HTTP_PROXY`, `HTTPS_PROXY` and
-    /// `NO_PROXY`; servers on this machine are never asked through a proxy.
+    /// Sends requests through the proxy that the environment names, as kubectl does, unless the context has a
+    /// `proxy-url`. The arguments are the values of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`; servers on this machine
+    /// are never reached through a proxy.
     #[must_use]
     pub fn with_environment_proxies(mut self, http: &str, https: &str, no_proxy: &str) -> Context {
         let url = &self.config.cluster_url;
         if self.config.proxy_url.is_none() && !is_loopback(url) {
             let matcher = Matcher::builder().http(http).https(https).no(no_proxy).build();
             self.config.proxy_url = matcher.intercept(url).map(|proxy| {
-                // The matcher takes the user's name out of the address.
+                // The matcher removes the user from the address.
                 let named = if url.scheme_str() == Some("http") { http } else { https };
                 proxy_uri(named).unwrap_or_else(|| proxy.uri().clone())
             });
@@ -114,26 +115,26 @@ impl Context {
     }
 }
 
-/// Whether a URL leads to this machine.
+/// Returns true if a URL points to this machine.
 fn is_loopback(url: &Uri) -> bool {
     let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether requests go over the network for everybody to read: no credentials are for that, as in client-go.
+/// Returns true if requests would cross the network unencrypted; then no credentials are sent, as in client-go.
 pub(super) fn is_open(config: &Config) -> bool {
     let url = &config.cluster_url;
     url.scheme_str() == Some("http") && !(is_loopback(url) && config.proxy_url.is_none())
 }
 
-/// A proxy's address; without a scheme it is an HTTP proxy.
+/// Parses a proxy's URL; without a scheme it is an HTTP proxy.
 fn proxy_uri(text: &str) -> Option<Uri> {
     let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let uri = text.parse::<Uri>().ok()?;
     (matches!(uri.scheme_str(), Some("http" | "https" | "socks5")) && uri.host().is_some()).then_some(uri)
 }
 
-/// An entry at which a context may fail.
+/// An entry of the kubeconfig and the context that uses it, for error messages.
 pub(super) struct Place<'a> {
     pub(super) context: &'a str,
     pub(super) entry: &'a Named,
@@ -158,7 +159,7 @@ impl Place<'_> {
         error
     }
 
-    /// Gives the entry its form.
+    /// Deserializes the entry's body.
     pub(super) fn form<T: for<'de> Deserialize<'de>>(&self, list: &str) -> Result<T, KubeconfigError> {
         let name = &self.entry.name;
         if self.entry.twice {
@@ -169,7 +170,7 @@ impl Place<'_> {
         })
     }
 
-    /// The folder that relative paths of this entry start from.
+    /// Returns the folder that relative paths in this entry start from.
     fn folder(&self) -> &Path {
         self.entry.file.parent().unwrap_or(Path::new(""))
     }
@@ -180,7 +181,7 @@ impl Place<'_> {
             .map_err(|error| self.caused(format!("cannot read {field} {}", file.display()), error))
     }
 
-    /// What `field`-data holds, or else the file that `field` names.
+    /// Returns the decoded `field`-data, or else the content of the file that `field` names.
     fn data(
         &self,
         field: &str,
@@ -191,7 +192,7 @@ impl Place<'_> {
             let text: String = data.split_ascii_whitespace().collect();
             return match STANDARD.decode(text) {
                 Ok(bytes) => Ok(Some(bytes)),
-                // The cause would show a byte of what may be a key.
+                // The decoder's error would show a byte of what may be a key.
                 Err(_) => {
                     Err(self.fails(format!("{field}-data of \"{}\" is not valid base64", self.entry.name)))
                 }
@@ -213,9 +214,9 @@ impl Place<'_> {
         )?;
         let insecure = cluster.insecure_skip_tls_verify.unwrap_or(false);
 
-        // A password has no place in a message.
+        // Messages must not contain a password.
         let shown = server.rsplit('@').next().unwrap_or_default();
-        // As in client-go, an address without a scheme is TLS when anything about TLS is set.
+        // As in client-go, an address without a scheme uses TLS if any TLS option is set.
         let url = match server.contains("://") {
             true => server.to_owned(),
             false if insecure || authorities.is_some() => format!("https://{server}"),
@@ -248,7 +249,7 @@ impl Place<'_> {
                 );
             }
             config.root_cert = Some(found);
-            // An exec plugin that is told about the cluster is told this.
+            // The exec plugin receives this as part of the cluster's description.
             cluster.certificate_authority_data = Some(STANDARD.encode(&pem));
         }
         if let Some(proxy) = cluster.proxy_url.as_deref().filter(|proxy| !proxy.is_empty()) {
@@ -259,7 +260,7 @@ impl Place<'_> {
         Ok(config)
     }
 
-    /// Checks the user's credentials and puts what files hold into the user itself.
+    /// Checks the user's credentials, and replaces file names by the content of the files.
     pub(super) fn credentials(&self, user: &mut AuthInfo) -> Result<(), KubeconfigError> {
         let name = &self.entry.name;
         if let Some(provider) = &user.auth_provider
@@ -308,7 +309,7 @@ impl Place<'_> {
             let Some(command) = exec.command.as_deref().filter(|command| !command.is_empty()) else {
                 return Err(self.fails(format!("exec of user \"{name}\" has no command")));
             };
-            // A bare name is looked for in PATH; anything else is relative to the kubeconfig.
+            // A bare name is found on PATH; anything else is relative to the kubeconfig.
             if command.contains(std::path::MAIN_SEPARATOR) {
                 exec.command = Some(self.folder().join(command).to_string_lossy().into_owned());
             }
@@ -317,7 +318,7 @@ impl Place<'_> {
     }
 }
 
-/// The context of the cluster whose Pod we run in; `folder` holds its service account's files.
+/// Returns the context of the cluster whose Pod this process runs in; `folder` contains the service account's files.
 pub(super) fn in_cluster(folder: &Path) -> Result<Context, KubeconfigError> {
     let token = folder.join("token");
     let namespace = std::fs::read_to_string(folder.join("namespace")).unwrap_or_default();
@@ -336,7 +337,7 @@ pub(super) fn in_cluster(folder: &Path) -> Result<Context, KubeconfigError> {
         ..Cluster::default()
     };
     let mut config = place.server(&mut cluster)?;
-    // kube reads both files again when they are rotated.
+    // kube rereads both files when they are rotated.
     config.root_cert_file = Some(folder.join("ca.crt"));
     config.auth_info.token_file = Some(token.to_string_lossy().into_owned());
     let namespace = if namespace.trim().is_empty() { "default" } else { namespace.trim() }.to_owned();

@@ -1,64 +1,64 @@
-//! Why a kubeconfig cannot be used.
+//! The errors of kubeconfig files.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::error::{BoxError, Reason};
 
-/// Why a kubeconfig, or a context of it, cannot be used.
+/// The reason why a kubeconfig, or one of its contexts, cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KubeconfigError {
-    /// Nothing says which clusters there are.
+    /// There is no kubeconfig.
     #[error("there is no kubeconfig{}", looked_for(.0))]
     NotConfigured(Option<PathBuf>),
-    /// None of the files that were named exists.
+    /// None of the named files exists.
     #[error("kubeconfig {} does not exist", file_list(.0))]
     Missing(Vec<PathBuf>),
-    /// The file exists and cannot be read.
+    /// The file exists but cannot be read.
     #[error("cannot read kubeconfig {}", file.display())]
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// The file is not text.
     #[error("kubeconfig {} is not text", .0.display())]
     NotText(PathBuf),
-    /// The file has nothing in it.
+    /// The file is empty.
     #[error("kubeconfig {} is empty", .0.display())]
     Empty(PathBuf),
-    /// The file is not YAML, or not of a kubeconfig's form.
+    /// The file is not YAML, or does not have the structure of a kubeconfig.
     #[error("kubeconfig {}:{line}: {what}", file.display())]
     Malformed {
         /// The file.
         file: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// What is wrong there.
+        /// Description of the defect.
         what: String,
     },
     /// The files have no contexts.
     #[error("kubeconfig {} has no contexts", file_list(.0))]
     NoContexts(Vec<PathBuf>),
-    /// No context was asked for, and none is the current one.
+    /// No context was selected, and the files set no current one.
     #[error("kubeconfig {} has no current context", file_list(.files))]
     NoCurrentContext {
         /// The files.
         files: Vec<PathBuf>,
-        /// The contexts there are.
+        /// The existing contexts.
         known: Vec<String>,
     },
-    /// A file that cannot be read may have set another current context.
+    /// An unreadable file may have set another current context.
     #[error("the current context is not known: kubeconfig {} cannot be read", .0.display())]
     CurrentContextUnknown(PathBuf),
     /// There is no such context.
     #[error("there is no context \"{name}\"")]
     UnknownContext {
-        /// The name that was asked for.
+        /// The given name.
         name: String,
-        /// The contexts there are, the most similar name first.
+        /// The existing contexts, most similar name first.
         known: Vec<String>,
     },
     /// The context cannot be used.
@@ -70,9 +70,9 @@ pub enum KubeconfigError {
         file: PathBuf,
         /// The line of the entry at fault, from 1.
         line: u64,
-        /// What is wrong.
+        /// Description of the defect.
         what: String,
-        /// Why, where something else failed.
+        /// The underlying error, if there is one.
         source: Option<BoxError>,
     },
 }
@@ -86,12 +86,12 @@ fn file_list(files: &[PathBuf]) -> String {
 }
 
 impl KubeconfigError {
-    /// The class of this failure: always [`Reason::BadKubeconfig`].
+    /// Returns the class of this failure: always [`Reason::BadKubeconfig`].
     pub fn reason(&self) -> Reason {
         Reason::BadKubeconfig
     }
 
-    /// What a person may do about it.
+    /// Returns a hint at what to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
             KubeconfigError::NotConfigured(_) => {
@@ -109,7 +109,7 @@ impl KubeconfigError {
     }
 }
 
-/// The first names of a list, and how many more there are.
+/// Joins the first names of a list, and says how many more there are.
 fn some_of(names: &[String]) -> String {
     const SHOWN: usize = 10;
     let mut text = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! One kubeconfig file as plain data.
+//! Parses one kubeconfig file into plain data.
 
 use std::fmt::{self, Debug, Formatter};
 use std::io;
@@ -13,26 +13,26 @@ use taffrail_object::yaml;
 use super::error::KubeconfigError;
 use crate::error::one_line;
 
-/// An entry of one of the three lists, not yet given its form.
+/// An entry of one of the three lists, its body still unparsed.
 #[derive(Clone)]
 pub(super) struct Named {
     pub(super) name: String,
     pub(super) file: Arc<Path>,
-    /// From 1.
+    /// The line of the entry, from 1.
     pub(super) line: u64,
     pub(super) body: Value,
-    /// The same file has another entry of this name; which one is meant cannot be known.
+    /// True if the file has another entry of this name, so that the name is ambiguous.
     pub(super) twice: bool,
 }
 
-// The bodies of users hold credentials.
+// The bodies of users contain credentials.
 impl Debug for Named {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_struct("Named").field("name", &self.name).field("file", &self.file).finish_non_exhaustive()
     }
 }
 
-/// What a kubeconfig file holds, as far as it concerns us.
+/// The parts of a kubeconfig file that are used.
 #[derive(Default)]
 pub(super) struct FileText {
     pub(super) contexts: Vec<Spanned<Value>>,
@@ -51,7 +51,7 @@ struct RawFile {
 }
 
 impl FileText {
-    /// Reads a file; `None` when there is none.
+    /// Reads a file; returns `None` if it does not exist.
     pub(super) fn read(file: &Path) -> Result<Option<FileText>, KubeconfigError> {
         let bytes = match std::fs::read(file) {
             Ok(bytes) => bytes,
@@ -70,7 +70,7 @@ impl FileText {
             line: error.line.unwrap_or(1),
             what: one_line(&without_values(&error.message), 200),
         })?;
-        // kubectl reads the first document of a file.
+        // kubectl reads only the first document of a file.
         let Some(raw) = documents.into_iter().next() else {
             return Err(KubeconfigError::Empty(file.to_owned()));
         };
@@ -85,7 +85,7 @@ impl FileText {
     }
 }
 
-/// The entries of one list of a file; what has no name is a problem of its own.
+/// Returns the entries of one list of a file. An entry without a name is added to `problems`.
 pub(super) fn named(
     file: &Arc<Path>,
     list: Vec<Spanned<Value>>,
@@ -119,7 +119,7 @@ pub(super) fn named(
     entries
 }
 
-/// A decoder's message without the values it quotes: in a kubeconfig they may be credentials.
+/// Removes the quoted values from a decoder's message: in a kubeconfig they may be credentials.
 pub(super) fn without_values(message: &str) -> String {
     let hide_ticks = message.contains("invalid type") || message.contains("invalid value");
     let mut text = String::new();

@@ -1,8 +1,8 @@
-//! Which clusters a person has: kubeconfig files, merged as kubectl merges them.
+//! Kubeconfig files, merged as kubectl merges them.
 //!
-//! Unlike kubectl, a defect spoils no more than it concerns: an entry that makes no sense spoils the
-//! contexts that use it, and a file that cannot be read leaves those of the other files. So the files
-//! are read as plain data first and each entry is given its form on its own.
+//! Unlike in kubectl, a defect affects only what depends on it: a malformed entry breaks the contexts that use it, and
+//! an unreadable file leaves those of the other files. So the files are read as plain data first, and each entry is
+//! parsed separately.
 
 mod context;
 mod error;
@@ -25,9 +25,9 @@ use file::{FileText, Named, named};
 use crate::exec_plugin::Plugins;
 use crate::memory::Memory;
 
-/// Where a Pod finds the credentials of its service account.
+/// Folder of the service account's credentials in a Pod.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// The name of the context that stands for the cluster we run in.
+/// Name of the context for the cluster in which this process runs.
 const IN_CLUSTER: &str = "in-cluster";
 
 /// The contexts of one or several kubeconfig files.
@@ -37,7 +37,7 @@ pub struct Kubeconfig {
     clusters: BTreeMap<String, Named>,
     users: BTreeMap<String, Named>,
     current: Option<String>,
-    /// A file that could not be read and comes before the one that sets the current context.
+    /// An unreadable file that precedes the one with the current context, and might have set it.
     current_shadowed: Option<PathBuf>,
     files: Vec<PathBuf>,
     problems: Vec<KubeconfigError>,
@@ -45,14 +45,15 @@ pub struct Kubeconfig {
 }
 
 impl Kubeconfig {
-    /// Reads the file `explicit`; or else the files that `env`, the value of `KUBECONFIG`, lists; or else
-    /// `.kube/config` in `home`; or else, in a Pod, what its service account gives.
+    /// Reads the file `explicit`; or else the files in `env`, the value of `KUBECONFIG`; or else `.kube/config` in
+    /// `home`; or else, in a Pod, its service account.
     ///
-    /// Of entries with one name, the first file's counts, as does the first current context. Files of a
-    /// list that do not exist are passed over; those that cannot be read are in [`Kubeconfig::problems`].
+    /// Of entries with the same name the first file's counts, and so does the first current context. Missing files of a
+    /// list are skipped; unreadable ones are in [`Kubeconfig::problems`].
     ///
     /// # Errors
-    /// When no context at all is found.
+    ///
+    /// Returns an error if no context is found.
     pub fn load(
         explicit: Option<&Path>,
         env: Option<&OsStr>,
@@ -102,7 +103,7 @@ impl Kubeconfig {
                 }
                 Ok(None) => missing.push(file),
                 Err(problem) => {
-                    // An empty file sets nothing; what another one would have set is not known.
+                    // An empty file sets nothing; the content of any other broken file is unknown.
                     if !matches!(problem, KubeconfigError::Empty(_)) {
                         spoilt.get_or_insert(file);
                     }
@@ -113,7 +114,7 @@ impl Kubeconfig {
         if !merged.contexts.is_empty() {
             return Ok(merged);
         }
-        // With nothing to show, the first thing that went wrong is the answer.
+        // Without any context, the first problem is the error.
         if !merged.problems.is_empty() {
             return Err(merged.problems.swap_remove(0));
         }
@@ -139,12 +140,17 @@ impl Kubeconfig {
         }
     }
 
-    /// What could not be read of the files; the contexts that are there are usable none the less.
+    /// Returns the defects of the files; the remaining contexts are usable.
     pub fn problems(&self) -> &[KubeconfigError] {
         &self.problems
     }
 
-    /// The names of all contexts, in the order of the files.
+    /// Takes out what [`Kubeconfig::problems`] returns.
+    pub fn take_problems(&mut self) -> Vec<KubeconfigError> {
+        std::mem::take(&mut self.problems)
+    }
+
+    /// Returns the names of all contexts, in the order of the files.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.in_cluster
             .iter()
@@ -152,10 +158,11 @@ impl Kubeconfig {
             .chain(self.contexts.iter().map(|context| context.name.as_str()))
     }
 
-    /// The current context.
+    /// Returns the current context.
     ///
     /// # Errors
-    /// When there is none, when it is not certain which one it is, or when it cannot be used.
+    ///
+    /// Returns an error if there is none, if an unreadable file may have set it, or if it cannot be used.
     pub fn current(&self) -> Result<Context, KubeconfigError> {
         if self.in_cluster.is_some() {
             return self.context(IN_CLUSTER);
@@ -172,10 +179,11 @@ impl Kubeconfig {
         }
     }
 
-    /// The context called `name`, with the files it refers to read and its certificates decoded.
+    /// Returns the context called `name`, with its files read and its certificates decoded.
     ///
     /// # Errors
-    /// When there is no such context, or when it or an entry or file that it refers to cannot be used.
+    ///
+    /// Returns an error if there is no such context, or if it or an entry or file that it refers to cannot be used.
     pub fn context(&self, name: &str) -> Result<Context, KubeconfigError> {
         if let Some(folder) = self.in_cluster.as_deref().filter(|_| name == IN_CLUSTER) {
             return in_cluster(folder);
@@ -192,7 +200,7 @@ impl Kubeconfig {
         let field = |key: &str| match entry.body.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(value)) => Ok(Some(value.as_str()).filter(|value| !value.is_empty())),
-            // YAML reads a bare `n` as false, and nobody is not who was meant.
+            // YAML reads a bare `n` as false; an empty value must not stand in for a name.
             Some(_) => Err(here.fails(format!("its {key} is not text: put it in quotes"))),
         };
 
@@ -206,7 +214,7 @@ impl Kubeconfig {
 
         let mut config = at_cluster.server(&mut cluster)?;
         let mut exec = None;
-        // kubectl takes a context without a user as nobody.
+        // As in kubectl, a context without a user is anonymous.
         if let Some(user_name) = field("user")? {
             let user_entry = self
                 .users
@@ -235,7 +243,7 @@ impl Kubeconfig {
     }
 }
 
-/// How many letters must change to make one name of the other.
+/// Returns the edit distance of two names.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

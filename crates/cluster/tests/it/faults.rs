@@ -6,14 +6,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taffrail_cluster::{Contact, Context, FeedSettings, Lists, Scope, ScopeState};
-use taffrail_index::ScopeState as Known;
 use taffrail_sim::{Fault, Fleet, Trouble};
-use taffrail_testkit::objects::{namespace, widgets};
+use taffrail_testkit::objects::namespace;
 use taffrail_testkit::server::{Reply, Request, Server, watch_event};
 
 use crate::contexts::{self, current};
 use crate::feeding::{Reader, config_map, config_maps, in_shop, settings, shop};
-use crate::living;
 
 /// A user whose token is what a file says; the runs of the plugin that reads it are counted in another.
 #[cfg(unix)]
@@ -167,45 +165,6 @@ async fn objects_of_more_than_a_mebibyte_are_known_however_they_come() {
         }
         assert!(reader.known.malformed.is_empty(), "{:?}", reader.known.malformed);
     }
-}
-
-#[tokio::test]
-async fn a_dead_conversion_webhook_breaks_one_kind() {
-    const SAID: &str = "conversion webhook for example.com/v1, Kind=Widget failed: Post \\\"https://webhook.shop.svc:443/convert?timeout=30s\\\": dial tcp 10.0.0.7:443: connect: connection refused";
-    let fleet = Fleet::builder().start().await.unwrap();
-    let cluster = shop(&fleet, 1).await;
-    cluster.apply(widgets()).unwrap();
-    cluster
-        .apply(json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "shop"}}))
-        .unwrap();
-    let live = living::live(&cluster).await;
-    living::until(&live, "live", living::is_live).await;
-    let mut contact = live.contact();
-    contact.mark_unchanged();
-
-    let said = SAID.replace('\\', "");
-    let dead = cluster.fault(Fault::new(Trouble::ServerError(said.clone())).resource("widgets.example.com"));
-    cluster.cut_connections();
-    let widgets = |snapshot: &taffrail_index::Snapshot| {
-        let kind = snapshot.find_kind("example.com", "Widget").unwrap();
-        snapshot.scope(kind, "shop")
-    };
-    let snapshot = living::until(&live, "broken", |snapshot| {
-        let others = snapshot.scopes().filter(|(.., scope)| scope.state != Known::Live).count();
-        let own = widgets(snapshot);
-        // A watch may be told that its connection broke before it is told of the webhook.
-        own.state == Known::Broken && own.reason.contains("webhook") && others == 1
-    })
-    .await;
-    assert!(widgets(&snapshot).reason.contains("connection refused"), "{}", widgets(&snapshot).reason);
-    assert!(snapshot.find("example.com", "Widget", "shop", "w").is_some(), "what was known stays");
-    cluster.apply(config_map("beside", "1")).unwrap();
-    living::until(&live, "told beside", |snapshot| {
-        snapshot.find("", "ConfigMap", "shop", "beside").is_some()
-    })
-    .await;
-    cluster.heal(dead);
-    living::until(&live, "live again", living::is_live).await;
 }
 
 fn item(name: &str, version: u64) -> Value {

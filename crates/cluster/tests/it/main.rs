@@ -10,6 +10,5 @@ mod discovering;
 mod faults;
 mod feeding;
 mod kubeconfigs;
-mod living;
 mod reading;
 mod writing;

@@ -2,7 +2,7 @@
 //! otherwise than Argo CD's Lua.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -18,8 +18,33 @@ const MAX_LOADED_BYTES: usize = 64 << 10;
 /// The maximum length of a date format, in bytes.
 const MAX_DATE_FORMAT_BYTES: usize = 4 << 10;
 
+/// The time of a run, in seconds.
+#[derive(Debug, Default)]
+pub(super) struct Clock {
+    seconds: AtomicI64,
+    was_read: AtomicBool,
+}
+
+impl Clock {
+    pub(super) fn set(&self, now: Timestamp) {
+        self.seconds.store(now.as_second(), Ordering::Relaxed);
+        self.was_read.store(false, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> i64 {
+        self.was_read.store(true, Ordering::Relaxed);
+        self.seconds.load(Ordering::Relaxed)
+    }
+
+    /// Returns the time at which a script that read the clock may read another one; nothing for one that did not.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        let next = self.seconds.load(Ordering::Relaxed).saturating_add(1);
+        Timestamp::from_second(next).ok().filter(|_| self.was_read.load(Ordering::Relaxed))
+    }
+}
+
 /// Returns the functions that the prelude builds upon; `clock` is the time in seconds.
-pub(super) fn native(lua: &Lua, clock: &Arc<AtomicI64>) -> mlua::Result<Table> {
+pub(super) fn native(lua: &Lua, clock: &Arc<Clock>) -> mlua::Result<Table> {
     let native = lua.create_table()?;
     native.set("os", os(lua, clock)?)?;
     native.set("number", lua.create_function(|_, value: f64| Ok(written(value)))?)?;
@@ -28,11 +53,11 @@ pub(super) fn native(lua: &Lua, clock: &Arc<AtomicI64>) -> mlua::Result<Table> {
     Ok(native)
 }
 
-fn os(lua: &Lua, clock: &Arc<AtomicI64>) -> mlua::Result<Table> {
+fn os(lua: &Lua, clock: &Arc<Clock>) -> mlua::Result<Table> {
     let os = lua.create_table()?;
     let now = clock.clone();
     let time = move |_: &Lua, of: Option<Table>| {
-        let Some(of) = of else { return Ok(now.load(Ordering::Relaxed)) };
+        let Some(of) = of else { return Ok(now.read()) };
         let field = |name: &str, default: i64| {
             Ok::<_, mlua::Error>(match of.raw_get::<LuaValue>(name)? {
                 LuaValue::Integer(value) => value,
@@ -52,7 +77,7 @@ fn os(lua: &Lua, clock: &Arc<AtomicI64>) -> mlua::Result<Table> {
         if form.len() > MAX_DATE_FORMAT_BYTES {
             return Err(mlua::Error::runtime("the form of the date is too long"));
         }
-        let at = at.map_or_else(|| now.load(Ordering::Relaxed), |at| at as i64);
+        let at = at.map_or_else(|| now.read(), |at| at as i64);
         let at = Timestamp::from_second(at).map_err(|_| mlua::Error::runtime("there is no such time"))?;
         let at = TimeZone::UTC.to_datetime(at);
         let form = form.trim_start_matches('!');

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
@@ -11,7 +11,9 @@ use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value as LuaVal
 use rustc_hash::FxHashMap;
 use serde_json::Value as Tree;
 use taffrail_object::json::Value;
+use taffrail_status::assess::Costs;
 
+use super::libraries::Clock;
 use super::values::{self, Unfit};
 use super::watch::Watch;
 use super::{Budget, LuaError, LuaProblem, libraries, syntax};
@@ -52,6 +54,8 @@ pub(super) struct Given<'g> {
     /// The objects whose owner reference names this object, if they are known.
     pub(super) children: Option<Value<'g>>,
     pub(super) parameters: &'g BTreeMap<String, String>,
+    /// Takes in when time alone changes what the script says.
+    pub(super) costs: Option<&'g Costs>,
 }
 
 impl fmt::Debug for Code {
@@ -164,7 +168,7 @@ impl Machine {
 struct State {
     lua: Lua,
     watch: Arc<Watch>,
-    clock: Arc<AtomicI64>,
+    clock: Arc<Clock>,
     /// The line of the script just before it was stopped; 0 if it is unknown.
     place: Arc<AtomicU32>,
     /// The function that creates the globals of one run.
@@ -179,7 +183,7 @@ impl State {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
         let watch = Arc::new(Watch::new());
-        let clock = Arc::new(AtomicI64::new(0));
+        let clock = Arc::new(Clock::default());
         let native = libraries::native(&lua, &clock)?;
         let prelude = lua.load(include_str!("prelude.luau")).set_name("=prelude").set_mode(ChunkMode::Text);
         let names = prelude.call(native)?;
@@ -206,7 +210,7 @@ impl State {
         now: Timestamp,
         budget: Budget,
     ) -> Result<Returned, LuaError> {
-        self.clock.store(now.as_second(), Ordering::Relaxed);
+        self.clock.set(now);
         let unfit = |unfit: Unfit| match unfit {
             Unfit::Size => code.fault(None, LuaProblem::Memory(budget.memory)),
             Unfit::Shape(words) => code.fault(None, LuaProblem::Returned(words.to_owned())),
@@ -232,6 +236,9 @@ impl State {
         self.place.store(0, Ordering::Relaxed);
         self.watch.start(budget.time);
         let returned = function.call::<MultiValue>(());
+        if let Some((costs, next)) = given.costs.zip(self.clock.next()) {
+            costs.changes_at(next);
+        }
         let is_over = self.watch.is_over();
         self.watch.stop();
         self.lua.set_memory_limit(0).map_err(machine)?;

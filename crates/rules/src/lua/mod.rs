@@ -208,7 +208,8 @@ impl Customizations {
         let children = context.children.filter(|_| code.asks_children);
         let children = children.map(|children| Tree::Array(children()));
         let children = children.as_ref().map(Into::into);
-        let given = Given { object: object.root(), children, parameters: &BTreeMap::new() };
+        let given =
+            Given { object: object.root(), children, parameters: &BTreeMap::new(), costs: context.costs };
         match self.machine.run(code, given, now)? {
             Returned::Nothing => Ok(None),
             Returned::Table(tree) => Ok(health::read(&tree)),
@@ -227,7 +228,7 @@ impl Customizations {
         parameters: &BTreeMap<String, String>,
         now: Timestamp,
     ) -> Result<Tree, LuaError> {
-        let given = Given { object: object.root(), children: None, parameters };
+        let given = Given { object: object.root(), children: None, parameters, costs: None };
         match self.machine.run(code, given, now)? {
             Returned::Table(tree) => Ok(tree),
             Returned::Nothing => Err(no_table(code, "nil")),

@@ -17,6 +17,7 @@ use jiff::{SignedDuration, Timestamp};
 use rustc_hash::FxHashMap;
 use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_status::assess::{Costs, elapsed};
 use taffrail_status::{Condition, ConditionType, Status, Verdict};
 
 pub use cases::{Case, Cases, read_cases};
@@ -141,10 +142,10 @@ impl KindRules {
     }
 
     /// Judges an object that is not being deleted. The verdict of a branch has an empty rule name.
-    pub(crate) fn judge(&self, object: &Object<'_>, now: Timestamp) -> Ruling {
+    pub(crate) fn judge(&self, object: &Object<'_>, now: Timestamp, costs: Option<&Costs>) -> Ruling {
         let root = object.root();
         if let Some(unseen) = self.unseen
-            && let Some(verdict) = first_status(object, now, unseen)
+            && let Some(verdict) = first_status(object, now, unseen, costs)
         {
             return Ruling::Early(verdict);
         }
@@ -188,8 +189,13 @@ impl Branch {
 
 /// Returns the verdict for an object without a status that is younger than `patience`, as its controller may still
 /// write one.
-pub(crate) fn first_status(object: &Object<'_>, now: Timestamp, patience: SignedDuration) -> Option<Verdict> {
-    if has_status(object) || age(object, now)? >= patience {
+pub(crate) fn first_status(
+    object: &Object<'_>,
+    now: Timestamp,
+    patience: SignedDuration,
+    costs: Option<&Costs>,
+) -> Option<Verdict> {
+    if has_status(object) || elapsed(created(object)?, patience, now, costs) >= patience {
         return None;
     }
     let message = "no controller has written a status yet".to_owned();
@@ -205,9 +211,8 @@ fn generation(object: &Object<'_>) -> Option<i64> {
     object.metadata()?.get("generation")?.as_i64()
 }
 
-fn age(object: &Object<'_>, now: Timestamp) -> Option<SignedDuration> {
-    let created = object.metadata()?.get("creationTimestamp")?.as_str()?;
-    Some(now.duration_since(created.parse().ok()?))
+fn created(object: &Object<'_>) -> Option<Timestamp> {
+    object.metadata()?.get("creationTimestamp")?.as_str()?.parse().ok()
 }
 
 /// Returns kstatus' verdict for an object whose controller has not seen its newest generation.

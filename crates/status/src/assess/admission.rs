@@ -1,4 +1,4 @@
-//! What decides about requests: bindings of admission policies, and requests for certificates.
+//! Bindings of admission policies, and certificate signing requests.
 
 use taffrail_object::Object;
 use taffrail_object::json::Value;
@@ -7,7 +7,7 @@ use crate::assess::case::{Case, Finding};
 use crate::assess::event::time;
 use crate::verdict::Status;
 
-/// A binding without its policy checks nothing.
+/// Examines a policy binding: without its policy it checks nothing.
 pub(super) fn binding(case: &Case<'_>, binding: &Object<'_>, finding: &mut Finding) {
     if !finding.is_current() {
         return;
@@ -19,7 +19,7 @@ pub(super) fn binding(case: &Case<'_>, binding: &Object<'_>, finding: &mut Findi
     }
 }
 
-/// A request for a certificate that was denied, or cannot be signed, is over.
+/// Examines a CertificateSigningRequest: a denied or failed one is final.
 pub(super) fn signing_request(request: &Object<'_>, finding: &mut Finding) {
     if !matches!(finding.status(), Status::Current | Status::InProgress) {
         return;

@@ -9,10 +9,10 @@ use crate::assess::edges::{Reference, references};
 use crate::assess::event::time;
 use crate::verdict::Status;
 
-/// Metrics of new Pods come late; the third minute is the first that tells.
+/// Time after which missing metrics count: those of new Pods arrive late.
 const GRACE: SignedDuration = SignedDuration::from_mins(2);
 
-/// Reasons that do not say `Failed`: the Pods to count cannot be told.
+/// Failure reasons without the prefix `Failed`: the Pods to count are ambiguous.
 const UNUSABLE: [&str; 2] = ["AmbiguousSelector", "InvalidSelector"];
 
 pub(super) fn examine(case: &Case<'_>, autoscaler: &Object<'_>, finding: &mut Finding) {
@@ -36,14 +36,14 @@ pub(super) fn examine(case: &Case<'_>, autoscaler: &Object<'_>, finding: &mut Fi
             let created = || time(autoscaler.at(&["metadata", "creationTimestamp"]));
             (time(condition.get("lastTransitionTime")).or_else(created), condition)
         })
-        .filter(|(since, _)| since.is_none_or(|since| case.now.duration_since(since) >= GRACE))
+        .filter(|(since, _)| since.is_none_or(|since| case.elapsed(since, GRACE) >= GRACE))
         .collect();
     failing.sort_by_key(|(since, _)| *since);
     let Some((since, condition)) = failing.into_iter().next() else { return };
     let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
     finding.turn(Status::Failed, &text("reason"), &*text("message"), "evidence/autoscaler");
     finding.since = since;
-    // A target that began to roll later is not why.
+    // A target that failed later is not the cause.
     let explains = |target: &Finding| {
         target.hard.is_some()
             || target.status() == Status::Failed
@@ -59,7 +59,8 @@ pub(super) fn examine(case: &Case<'_>, autoscaler: &Object<'_>, finding: &mut Fi
     finding.hard = None;
 }
 
-/// `autoscaling/v1` has no field for conditions; the API server puts them in an annotation, as JSON.
+/// Returns the conditions of `autoscaling/v1`, which has no field for them; the API server puts them into an annotation
+/// as JSON.
 fn annotated_conditions(autoscaler: &Object<'_>) -> Option<OwnedDocument> {
     let annotations = autoscaler.at(&["metadata", "annotations"])?;
     let text = annotations.get("autoscaling.alpha.kubernetes.io/conditions")?.as_str()?;

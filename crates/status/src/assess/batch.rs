@@ -12,7 +12,7 @@ use crate::verdict::Status;
 
 const POD: (&str, &str) = ("", "Pod");
 
-/// How a Job ended.
+/// The end of a Job.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Complete,
@@ -56,7 +56,7 @@ fn failed(case: &Case<'_>, job: &Object<'_>, finding: &mut Finding) {
     let pods = case.owned(job, Some(POD));
     let (ended, others): (Vec<_>, Vec<_>) =
         pods.iter().partition(|object| pod::is_in_phase(object, "Failed"));
-    // A failure policy names the Pod that made it fail.
+    // A failure policy names the Pod that made the Job fail.
     let named = |object: &&&Object<'_>| text("message").contains(&format!("/{} ", object.name()));
     let ended = match ended.iter().find(named) {
         Some(named) => vec![*named],
@@ -82,7 +82,7 @@ fn running(case: &Case<'_>, job: &Object<'_>, finding: &mut Finding) {
     let objects = case.owned(job, Some(POD));
     let has_ended =
         |object: &Object<'_>| pod::is_in_phase(object, "Failed") || pod::is_in_phase(object, "Succeeded");
-    // Others take the place of those that are being deleted, unless the Job waits until they have ended.
+    // New Pods replace those being deleted, unless the Job waits until they have ended.
     let waits = job.at(&["spec", "podReplacementPolicy"]).is_some_and(|policy| policy.is_str("Failed"));
     let counts = |object: &Object<'_>| (waits || !is_terminating(object)) && !has_ended(object);
     let active: Vec<_> = objects.into_iter().filter(counts).collect();
@@ -103,13 +103,13 @@ fn running(case: &Case<'_>, job: &Object<'_>, finding: &mut Finding) {
     unseen(case, job, finding);
 }
 
-/// Whether fewer Pods run than are still wanted.
+/// Returns true if fewer Pods run than are wanted.
 fn lacks_pods(job: &Object<'_>) -> bool {
     let number = |path: &[&str]| job.at(path).and_then(Value::as_i64);
     let succeeded = number(&["status", "succeeded"]).unwrap_or(0);
     let left = match number(&["spec", "completions"]) {
         Some(completions) => completions.saturating_sub(succeeded),
-        // A Job without a number is over when one Pod says so.
+        // A Job without a number is complete when one Pod succeeds.
         None if succeeded > 0 => 0,
         None => i64::MAX,
     };
@@ -117,8 +117,8 @@ fn lacks_pods(job: &Object<'_>) -> bool {
     number(&["status", "active"]).unwrap_or(0) < wanted
 }
 
-/// Whether the Job may fail once more. Restarts within Pods count where its Pods restart their containers; the
-/// controller compares them with the limit on their own.
+/// Returns true if the Job may fail once more. With restartPolicy OnFailure, restarts within Pods count too; the
+/// controller compares them with the limit separately.
 fn has_tries_left(job: &Object<'_>, pods: &[Object<'_>]) -> bool {
     let number = |path: &[&str]| job.at(path).and_then(Value::as_i64);
     let limit = number(&["spec", "backoffLimit"]).unwrap_or(6);
@@ -138,7 +138,8 @@ fn has_tries_left(job: &Object<'_>, pods: &[Object<'_>]) -> bool {
     failed <= limit && (restarts < limit || restarts == 0)
 }
 
-/// A CronJob is what its last run was: a Job that failed, one that cannot start, or one that was never seen.
+/// Derives the status of a CronJob from its last run: a Job that failed, one that cannot start, or one that was never
+/// seen.
 pub(super) fn cron_job(case: &Case<'_>, cron_job: &Object<'_>, finding: &mut Finding) {
     if Flags::of(cron_job).suspended || !finding.is_current() {
         return;
@@ -148,7 +149,7 @@ pub(super) fn cron_job(case: &Case<'_>, cron_job: &Object<'_>, finding: &mut Fin
     let (last_run, success) = (status("lastScheduleTime"), status("lastSuccessfulTime"));
     let finished = jobs.iter().filter(|job| end(job).is_some());
     let last = finished.max_by_key(|job| (scheduled(job), job.name()));
-    // A later run may have succeeded and be gone already.
+    // A later run may have succeeded and been removed already.
     let is_over = |job: &Object<'_>| {
         let ended = super::since::transition(job, "Failed", |status| status == "True");
         success.zip(ended).is_some_and(|(success, ended)| success > ended) && last_run > scheduled(job)
@@ -156,7 +157,7 @@ pub(super) fn cron_job(case: &Case<'_>, cron_job: &Object<'_>, finding: &mut Fin
     let failed = last.filter(|job| end(job) == Some(End::Failed) && !is_over(job));
     let active = jobs.iter().filter(|job| end(job).is_none() && !is_terminating(job));
     let active: Vec<_> = active.filter_map(|job| case.examine(job)).collect();
-    // One that says nothing of its Pods looks as if it ran.
+    // An active Job without information about its Pods looks as if it ran.
     let is_seen = |job: &Finding| job.is_current() || job.is_stale() || job.hard.is_some();
     if !active.iter().all(is_seen)
         && !case.evidence.state().is_observed("", "Pod", Some(&cron_job.namespace()))
@@ -184,13 +185,13 @@ pub(super) fn cron_job(case: &Case<'_>, cron_job: &Object<'_>, finding: &mut Fin
     finding.hard = None;
 }
 
-/// The last run of a CronJob whose success nobody can see: Jobs that succeed may be gone at once, and then none is written
-/// down. Where none of its Jobs is there, that proves nothing.
+/// Returns the last run of a CronJob whose success cannot be known: Jobs that succeed may be removed at once, and the
+/// controller then records none. A missing Job proves nothing there.
 pub fn unproven_run(cron_job: &Object<'_>) -> Option<Timestamp> {
     run_without_success(cron_job).filter(|_| forgets_success(cron_job) && !Flags::of(cron_job).suspended)
 }
 
-/// The last run of a CronJob if nothing of it is active and no success is written down.
+/// Returns the last run of a CronJob if none of its Jobs is active and no later success is recorded.
 fn run_without_success(cron_job: &Object<'_>) -> Option<Timestamp> {
     let status = |key| time(cron_job.at(&["status", key]));
     let (run, success) = (status("lastScheduleTime")?, status("lastSuccessfulTime"));
@@ -202,15 +203,15 @@ fn has_active(cron_job: &Object<'_>) -> bool {
     active.into_iter().flatten().any(|job| job.get("name").is_some_and(|name| !name.is_null()))
 }
 
-/// Whether Jobs that succeed may be gone before the controller has seen them, so that it does not write down when the
-/// last one did.
+/// Returns true if successful Jobs may be removed before the controller sees them, so that it does not record the last
+/// success.
 fn forgets_success(cron_job: &Object<'_>) -> bool {
     let number = |path: &[&str]| cron_job.at(path).and_then(Value::as_i64);
     number(&["spec", "successfulJobsHistoryLimit"]) == Some(0)
         || number(&["spec", "jobTemplate", "spec", "ttlSecondsAfterFinished"]).is_some_and(|ttl| ttl < 60)
 }
 
-/// When a CronJob was to make the Job.
+/// Returns the scheduled time of a Job.
 fn scheduled(job: &Object<'_>) -> Option<Timestamp> {
     let at = job.at(&["metadata", "annotations", "batch.kubernetes.io/cronjob-scheduled-timestamp"]);
     time(at).or_else(|| time(job.at(&["metadata", "creationTimestamp"])))

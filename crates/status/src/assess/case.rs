@@ -11,7 +11,7 @@ use taffrail_object::selector::selects;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 
 use crate::Presence;
-use crate::assess::costs::{Account, Bill, Costs};
+use crate::assess::costs::{Account, Bill, Costs, elapsed};
 use crate::assess::edges::references;
 use crate::assess::event::{Event, time};
 use crate::assess::evidence::{Evidence, can_own, speaks_for};
@@ -581,12 +581,17 @@ impl<'e> Case<'e> {
 
     /// Whether something happened within a while before now.
     pub(super) fn is_recent(&self, event: &Event<'_>, within: SignedDuration) -> bool {
-        event.last.is_some_and(|last| self.now.duration_since(last) <= within)
+        event.last.is_some_and(|last| self.elapsed(last, within) <= within)
     }
 
-    /// How old an object is.
-    pub(super) fn age(&self, object: &Object<'_>) -> Option<SignedDuration> {
-        time(object.at(&["metadata", "creationTimestamp"])).map(|created| self.now.duration_since(created))
+    /// Returns how long it is since `at`, to be compared with `limit`: see [`elapsed`].
+    pub(super) fn elapsed(&self, at: Timestamp, limit: SignedDuration) -> SignedDuration {
+        elapsed(at, limit, self.now, self.evidence.costs())
+    }
+
+    /// Returns the age of an object, to be compared with `limit`.
+    pub(super) fn age(&self, object: &Object<'_>, limit: SignedDuration) -> Option<SignedDuration> {
+        time(object.at(&["metadata", "creationTimestamp"])).map(|created| self.elapsed(created, limit))
     }
 }
 

@@ -1,6 +1,6 @@
-//! What changed before something was no longer well.
+//! The changes before an object failed.
 //!
-//! Only times, names and images are told: what stands in ConfigMaps, Secrets and environments is nobody's business here.
+//! They contain only times, names and images, never values from ConfigMaps, Secrets or environments.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -18,46 +18,45 @@ use crate::assess::event::time;
 use crate::assess::evidence::{Evidence, can_own, controller};
 use crate::assess::workloads::{is_replica_set, previous_and_current};
 
-/// How long before the turn something is still told: a rollout may take its progress deadline, and a container that reads
-/// a changed ConfigMap its time to restart.
-const SPAN: SignedDuration = SignedDuration::from_hours(1);
+/// Maximum time between a change and the failure: a rollout may take its progress deadline, and a container may restart
+/// late after a changed ConfigMap.
+const MAX_DISTANCE: SignedDuration = SignedDuration::from_hours(1);
 
-/// Times are in whole seconds, and written by several clocks.
+/// Tolerance for times, which are in whole seconds and from several clocks.
 const SLACK: SignedDuration = SignedDuration::from_secs(1);
 
-/// How many fields of a template are named.
-const MOST_FIELDS: usize = 10;
+/// Maximum number of template fields that are named.
+const MAX_FIELDS: usize = 10;
 
-/// How many of the objects that a Deployment made are looked at; Kubernetes keeps the ten newest ReplicaSets unless it is told
-/// otherwise.
-const MOST_SETS: usize = 1_000;
+/// Maximum number of a Deployment's ReplicaSets that are examined; Kubernetes keeps ten by default.
+const MAX_SETS: usize = 1_000;
 
-/// How far owners are followed: Pod, ReplicaSet, Deployment.
-const ABOVE: usize = 3;
+/// Maximum number of owners followed: Pod, ReplicaSet, Deployment.
+const MAX_OWNERS: usize = 3;
 
-/// What sort of thing changed.
+/// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ChangeKind {
     /// The image of a container.
     Image,
-    /// Something else of the Pods that a workload makes.
+    /// Another field of a workload's Pod template.
     Template,
-    /// A workload was made that was not there before.
+    /// A workload was created.
     Created,
-    /// What is wanted of an object, such as its replicas.
+    /// Another field of an object's spec, such as its replicas.
     Spec,
     /// A ConfigMap or Secret that the Pods use.
     Config,
-    /// A node that was well.
+    /// A node that became not ready.
     Node,
     /// A quota that is used up.
     Quota,
-    /// The revision that is delivered.
+    /// The delivered revision.
     Revision,
 }
 
 impl ChangeKind {
-    /// The name used in JSON.
+    /// Returns the name used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             ChangeKind::Image => "image",
@@ -72,63 +71,63 @@ impl ChangeKind {
     }
 }
 
-/// Something that changed.
+/// A change of an object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Change {
-    /// When.
+    /// The time of the change.
     pub when: Timestamp,
-    /// What sort of thing.
+    /// The kind of the change.
     pub what: ChangeKind,
-    /// Of which object.
+    /// The object that changed.
     pub object: ObjectKey,
-    /// Of an image: the container.
+    /// For an image, the container.
     pub container: Option<String>,
-    /// Of a template: the names of the fields that differ, never what stands in them.
+    /// For a template, the names of the fields that differ, never their values.
     pub fields: Vec<String>,
-    /// What it was.
+    /// The earlier value.
     pub from: Option<String>,
-    /// What it is.
+    /// The new value.
     pub to: Option<String>,
-    /// Who wrote it, by the name of the field manager.
+    /// The field manager that wrote it.
     pub by: Option<String>,
 }
 
 impl Change {
-    /// That something of `object` changed, with nothing more known.
+    /// Creates a change without details.
     pub fn new(when: Timestamp, what: ChangeKind, object: ObjectKey) -> Change {
         Change { when, what, object, container: None, fields: Vec::new(), from: None, to: None, by: None }
     }
 }
 
-/// Whether something that happened then may have to do with a turn to red.
+/// Returns true if a change at `when` may have caused a failure at `turn`.
 fn is_before(when: Timestamp, turn: Timestamp) -> bool {
-    !is_after(when, turn) && turn.duration_since(when) <= SPAN
+    !is_after(when, turn) && turn.duration_since(when) <= MAX_DISTANCE
 }
 
-/// Whether something happened too late to have to do with a turn to red.
+/// Returns true if a change came too late to have caused the failure.
 fn is_after(when: Timestamp, turn: Timestamp) -> bool {
     turn.duration_since(when) < -SLACK
 }
 
-/// What changed in the objects behind one piece of evidence: each object is looked at once, however many that turned red lead
+/// A cache of the changes in the objects of one cluster state: each object is examined once, however many failures lead
 /// to it.
 pub struct History<'e> {
     evidence: Evidence<'e>,
-    /// What is known of each object that was asked for; nothing of one that is not there.
+    /// The examined objects; `None` for one that does not exist.
     known: RefCell<HashMap<ObjectKey, Option<Rc<Known>>>>,
-    /// When these objects were written last, and who wrote them, by the parts of them that count.
+    /// The last writes of objects, by part.
     written: RefCell<HashMap<(ObjectKey, Part), Option<Written>>>,
 }
 
-/// When something was written, and by which field manager.
+/// The time of a write, and its field manager.
 type Written = (Timestamp, Option<String>);
 
-/// A part of an object that has to do with changes.
+/// A part of an object whose writes count as changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Part {
-    /// What a ConfigMap or Secret holds.
+    /// The data of a ConfigMap or Secret.
     Contents,
-    /// What is wanted of it.
+    /// The spec.
     Spec,
 }
 
@@ -141,31 +140,31 @@ impl Part {
     }
 }
 
-/// What of an object has to do with changes, whatever turned red because of it.
+/// The changes of an object, whatever failed because of them.
 struct Known {
     owner: Option<ObjectKey>,
     created: Option<Timestamp>,
     is_pod: bool,
-    /// The newest first, each once.
+    /// Newest first, without duplicates.
     changes: Vec<Change>,
 }
 
 impl<'e> History<'e> {
-    /// Nothing is looked at yet.
+    /// Creates an empty cache.
     pub fn new(evidence: impl Into<Evidence<'e>>) -> History<'e> {
         History { evidence: evidence.into(), known: RefCell::default(), written: RefCell::default() }
     }
 
-    /// Returns what changed before something turned red, the nearest first: `chain` leads from what turned at `turn` to the
-    /// cause. Of each object on the way at most `most` changes are told.
+    /// Returns the changes before a failure, nearest first. `chain` leads from the object that failed at `turn` to the
+    /// cause. Each object on the way contributes at most `most` changes.
     ///
-    /// Nothing is said that cannot be read off the objects themselves: revisions of ReplicaSets, the times of field managers, the
-    /// transitions of conditions.
+    /// The changes are read off the objects themselves: revisions of ReplicaSets, times of field managers, transitions
+    /// of conditions.
     pub fn before(&self, chain: &[Arc<Link>], turn: Timestamp, most: usize) -> Vec<Change> {
         let mut objects: Vec<Rc<Known>> = chain.iter().filter_map(|link| self.known(&link.object)).collect();
-        // Who asks about a Pod wants to hear of its Deployment's rollout.
+        // A failure of a Pod includes its Deployment's rollout.
         let mut above = objects.first().and_then(|first| first.owner.clone());
-        for _ in 0..ABOVE {
+        for _ in 0..MAX_OWNERS {
             let Some(object) = above.as_ref().and_then(|name| self.known(name)) else { break };
             above.clone_from(&object.owner);
             objects.insert(0, object);
@@ -175,7 +174,7 @@ impl<'e> History<'e> {
         for object in &objects {
             let later = object.changes.partition_point(|change| is_after(change.when, turn));
             let told = object.changes.iter().skip(later).take_while(|change| {
-                // What a Pod uses was there before what makes the Pod, unless it was written after.
+                // An object that a Pod uses existed before the workload, unless it was written after.
                 let is_new = !object.is_pod || installed.is_none_or(|installed| change.when > installed);
                 is_new && is_before(change.when, turn)
             });
@@ -216,11 +215,11 @@ impl<'e> History<'e> {
         Known { owner: owner(object), created: created_at(object), is_pod, changes }
     }
 
-    /// The ConfigMaps and Secrets that a Pod uses, by when they were written.
+    /// Adds the ConfigMaps and Secrets that a Pod uses, with the times at which they were written.
     fn config(&self, pod: &Object<'_>, found: &mut Vec<Change>) {
         let named = references(pod).into_iter().map(|reference| reference.to);
         for name in named.filter(|to| to.group.is_empty() && matches!(&*to.kind, "ConfigMap" | "Secret")) {
-            // Every namespace has this one, and nobody changes it.
+            // Every namespace has this one, and it never changes.
             if name.name == "kube-root-ca.crt" {
                 continue;
             }
@@ -230,7 +229,7 @@ impl<'e> History<'e> {
         }
     }
 
-    /// The quota that a refusal names: when it was changed last, else when it was found to be used up.
+    /// Returns the quota that a refusal names: its last change, else the time when it was found to be used up.
     fn quota(&self, cause: &Link, turn: Timestamp) -> Option<Change> {
         let (_, rest) = cause.message.split_once("exceeded quota: ")?;
         let (name, rest) = rest.split_once(',')?;
@@ -242,7 +241,7 @@ impl<'e> History<'e> {
         Some(Change { to, by, ..Change::new(when, ChangeKind::Quota, object) })
     }
 
-    /// Returns when a part of an object was written last, and who wrote it; nothing of one that is not there.
+    /// Returns the last write of a part of an object; `None` if the object does not exist.
     fn written(&self, name: &ObjectKey, part: Part) -> Option<Written> {
         let place = (name.clone(), part);
         if let Some(written) = self.written.borrow().get(&place) {
@@ -255,20 +254,20 @@ impl<'e> History<'e> {
     }
 }
 
-/// How many of the last changes are told.
-const MOST_LAST: usize = 3;
+/// Maximum number of last changes.
+const MAX_LAST: usize = 3;
 
-/// Returns who wrote last what is wanted of an object, or of what controls it, the newest first: at most three, and who
-/// wrote its replicas is among them where managed fields tell that.
+/// Returns the last writers of an object's spec, or of its top controller's: at most three, newest first. The writer of
+/// its replicas is among them if managed fields name it.
 ///
-/// It is said of any object, well or not, and only by its managed fields. The status has writers of its own.
+/// It works for any object, well or not, by its managed fields alone. Writers of the status do not count.
 pub fn last_changes<'e>(object: &Object<'_>, evidence: impl Into<Evidence<'e>>) -> Vec<Change> {
     let evidence = evidence.into();
     let there = |name: &ObjectKey| evidence.get(name.as_ref()).present();
-    // What controllers made is as what controls it wants it.
+    // Dependents have the spec that their controller wants.
     let mut top = None;
     let mut above = owner(object);
-    for _ in 0..ABOVE {
+    for _ in 0..MAX_OWNERS {
         let Some(found) = above.as_ref().and_then(there) else { break };
         above = owner(&found);
         top = Some(found);
@@ -276,8 +275,8 @@ pub fn last_changes<'e>(object: &Object<'_>, evidence: impl Into<Evidence<'e>>) 
     let object = top.as_ref().unwrap_or(object);
     let mut found = writes(object);
     found.sort_by(|one, other| other.when.cmp(&one.when).then_with(|| one.cmp(other)));
-    let scaled = found.iter().skip(MOST_LAST).find(|change| change.fields == ["replicas"]).cloned();
-    found.truncate(MOST_LAST);
+    let scaled = found.iter().skip(MAX_LAST).find(|change| change.fields == ["replicas"]).cloned();
+    found.truncate(MAX_LAST);
     if let Some((scaled, last)) = scaled.filter(|_| !is_scaled(&found)).zip(found.last_mut()) {
         *last = scaled;
     }
@@ -288,7 +287,7 @@ fn is_scaled(changes: &[Change]) -> bool {
     changes.iter().any(|change| change.fields == ["replicas"])
 }
 
-/// Returns a change for each field manager that wrote anything of an object besides its metadata and status.
+/// Returns a change for each field manager that wrote more of an object than metadata and status.
 fn writes(object: &Object<'_>) -> Vec<Change> {
     let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items).into_iter().flatten();
     let told = managers.filter_map(|entry| {
@@ -314,10 +313,10 @@ fn writes(object: &Object<'_>) -> Vec<Change> {
     told.collect()
 }
 
-/// The fields of a spec that are told by name and value where a manager wrote nothing else of it.
+/// The spec fields shown by name and value if a manager wrote nothing else.
 const TOLD_ALONE: [&str; 3] = ["replicas", "suspend", "paused"];
 
-/// Adds which field a manager wrote, where it wrote only one of the spec: so `kubectl scale` does.
+/// Adds the field to a change if the manager wrote only one of the spec, as `kubectl scale` does.
 fn only_field(change: Change, object: &Object<'_>, fields: Value<'_>) -> Change {
     let wrote = fields.get("f:spec").map(members).unwrap_or_default();
     let [only] = wrote.as_slice() else { return change };
@@ -340,20 +339,20 @@ fn manager(entry: Value<'_>) -> Option<String> {
     manager.map(Cow::into_owned)
 }
 
-/// Those that may have to do with the turn, the nearest first, each once.
+/// Keeps the changes that may have caused the failure at `turn`, nearest first, without duplicates.
 pub fn nearest(mut changes: Vec<Change>, turn: Timestamp) -> Vec<Change> {
     changes.retain(|change| is_before(change.when, turn));
     sort(&mut changes);
     changes
 }
 
-/// Sorts changes, the newest first, and leaves each once.
+/// Sorts changes, newest first, and removes duplicates.
 fn sort(changes: &mut Vec<Change>) {
     changes.sort_by(|one, other| other.when.cmp(&one.when).then_with(|| one.cmp(other)));
     changes.dedup();
 }
 
-/// The controller of an object, taken to be in its namespace.
+/// Returns the controller of an object, assumed to be in its namespace.
 fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     let owner = controller(object)?;
     let text = |key| owner.get(key).and_then(Value::as_str);
@@ -374,7 +373,7 @@ fn created(object: &Object<'_>, found: &mut Vec<Change>) {
     found.extend(created_at(object).map(change));
 }
 
-/// What the newest ReplicaSet of a Deployment has that the one before had not.
+/// Adds the differences between the newest ReplicaSet of a Deployment and the one before.
 fn rollout(deployment: &Object<'_>, evidence: Evidence<'_>, found: &mut Vec<Change>) {
     let uid = deployment.text(&["metadata", "uid"]);
     if uid.is_empty() {
@@ -382,14 +381,14 @@ fn rollout(deployment: &Object<'_>, evidence: Evidence<'_>, found: &mut Vec<Chan
     }
     let sets: Vec<Object<'_>> = evidence
         .owned(&uid, Some(&deployment.namespace()))
-        .take(MOST_SETS)
+        .take(MAX_SETS)
         .filter(|object| is_replica_set(object) && can_own(deployment, object))
         .collect();
     let (previous, current) = previous_and_current(deployment, &sets);
     let Some(current) = current else { return };
     let Some(previous) = previous else { return created(deployment, found) };
     let Some(created) = created_at(current) else { return };
-    // A ReplicaSet that is older than the one before it was taken up again: a rollback, or a template that came back.
+    // A ReplicaSet older than the one before it was reused: a rollback, or a template that came back.
     let is_reused = created_at(previous).is_some_and(|before| before > created);
     let (when, by) = match is_reused {
         false => (created, None),
@@ -409,8 +408,8 @@ fn rollout(deployment: &Object<'_>, evidence: Evidence<'_>, found: &mut Vec<Chan
     }
 }
 
-/// Returns when a Deployment took up an old ReplicaSet again, and who wrote the template, where that is known: by who wrote
-/// the Deployment's template, else by when the controller numbered the ReplicaSet.
+/// Returns the time at which a Deployment reused an old ReplicaSet, and the template's writer if known: by the write of
+/// the Deployment's template, else by the controller's update of the ReplicaSet's revision.
 fn taken_up(
     deployment: &Object<'_>,
     previous: &Object<'_>,
@@ -426,8 +425,7 @@ fn taken_up(
     numbered.filter(is_later)
 }
 
-/// Returns the newest time at which a field manager wrote what stands at a path, and the manager. The status has managers of
-/// its own.
+/// Returns the newest write at a path by a field manager, except in the status.
 fn written_at(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<String>)> {
     let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items)?;
     let entries = managers.filter_map(|entry| {
@@ -442,13 +440,13 @@ const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
 type Fields<'a> = BTreeMap<String, Value<'a>>;
 
-/// The containers of the Pods that a ReplicaSet makes, by name.
+/// Returns the containers of a ReplicaSet's Pod template, by name.
 fn containers<'a>(set: &Object<'a>) -> Fields<'a> {
     let lists = CONTAINERS.into_iter().filter_map(|key| set.at(&["spec", "template", "spec", key])?.items());
     lists.flatten().filter_map(|it| Some((it.get("name")?.as_str()?.into_owned(), it))).collect()
 }
 
-/// The containers whose images differ, with both images; one of them is missing where the container is new or gone.
+/// Returns the containers whose images differ, with both images; one is `None` if the container is new or removed.
 fn images(previous: &Object<'_>, current: &Object<'_>) -> Vec<(String, Option<String>, Option<String>)> {
     let (before, after) = (containers(previous), containers(current));
     let image = |containers: &Fields<'_>, name: &str| {
@@ -459,7 +457,7 @@ fn images(previous: &Object<'_>, current: &Object<'_>) -> Vec<(String, Option<St
     both.filter(|(_, from, to)| from != to).collect()
 }
 
-/// The names of the fields besides images that differ between the Pods that two ReplicaSets make.
+/// Returns the names of the fields, besides images, that differ between two Pod templates.
 fn differing(previous: &Object<'_>, current: &Object<'_>) -> Vec<String> {
     let mut fields = Vec::new();
     let before = containers(previous);
@@ -476,7 +474,7 @@ fn differing(previous: &Object<'_>, current: &Object<'_>) -> Vec<String> {
         let differ = keys_that_differ(pods[0], pods[1]).into_iter();
         fields.extend(differ.filter(|key| key != "pod-template-hash").map(|key| format!("{called} {key}")));
     }
-    fields.truncate(MOST_FIELDS);
+    fields.truncate(MAX_FIELDS);
     fields
 }
 
@@ -494,7 +492,7 @@ fn keys_that_differ(one: Option<Value<'_>>, other: Option<Value<'_>>) -> Vec<Str
     keys.into_iter().filter(differ).cloned().collect()
 }
 
-/// One server writes the same in the same way.
+/// Compares the raw text first: one server writes equal values equally.
 fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
     match (one.text(), other.text()) {
         (Some(one), Some(other)) => one == other,
@@ -502,8 +500,7 @@ fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
     }
 }
 
-/// The newest time at which a field manager wrote one of these parts of an object, and who it was, if it says so. The
-/// status has managers of its own.
+/// Returns the newest write of one of these parts by a field manager, except in the status.
 pub(super) fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp, Option<String>)> {
     let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items)?;
     let entries = managers.filter_map(|entry| {
@@ -515,15 +512,15 @@ pub(super) fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp,
     entries.max()
 }
 
-/// Who wrote last what is wanted of an object that was there before.
+/// Adds the last write of the spec of an object that existed before.
 fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     let Some((when, by)) = written(object, &["f:spec"]) else { return };
     let is_made = created_at(object).is_some_and(|created| when.duration_since(created) <= SLACK);
-    // What became of it in the ReplicaSets is told already, and better.
+    // The changes seen in the ReplicaSets are more precise.
     let is_told = found.iter().any(|change| {
         change.object == ObjectKey::of(object) && change.when.duration_since(when).abs() <= SLACK * 5
     });
-    // A new ReplicaSet does not say who wanted it.
+    // A new ReplicaSet does not name the writer of the template.
     if let Some((when, by)) = written_at(object, &["f:spec", "f:template"]) {
         for change in found.iter_mut().filter(|change| {
             change.object == ObjectKey::of(object)
@@ -541,7 +538,7 @@ fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     }
 }
 
-/// A node on the way to the cause.
+/// Returns the change of a node in the chain.
 fn node(link: &Link) -> Option<Change> {
     let is_node = link.object.group.is_empty() && link.object.kind == "Node";
     let change = Change::new(link.since.filter(|_| is_node)?, ChangeKind::Node, link.object.clone());

@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use taffrail_object::Object;
 
 use crate::teaching::{Look, Payer, Strikes, Teaching};
@@ -93,6 +94,44 @@ pub struct Costs {
     scripts: Look,
     /// Of each script of the user's own.
     strikes: RefCell<BTreeMap<usize, Arc<Strikes>>>,
+    /// The first moment at which time alone may change what was found.
+    next: Cell<Option<Timestamp>>,
+    /// By account, the steps that objects took beyond what each may take in any case.
+    excess: RefCell<BTreeMap<Account, u64>>,
+}
+
+/// What the objects of some namespaces took beyond the steps that each object may take in any case, by who pays.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Excess(BTreeMap<Account, u64>);
+
+impl Excess {
+    /// Returns true if all objects stayed below the steps that each may take.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds what others took.
+    pub fn add(&mut self, other: &Excess) {
+        for (account, steps) in &other.0 {
+            let own = self.0.entry(account.clone()).or_default();
+            *own = own.saturating_add(*steps);
+        }
+    }
+
+    /// Takes away what others took, which was added before.
+    pub fn subtract(&mut self, other: &Excess) {
+        for (account, steps) in &other.0 {
+            if let Some(own) = self.0.get_mut(account) {
+                *own = own.saturating_sub(*steps);
+            }
+        }
+        self.0.retain(|_, steps| *steps > 0);
+    }
+
+    /// Returns true if no account can come to its bound, in whichever order the objects are judged.
+    pub fn is_within_bounds(&self) -> bool {
+        self.0.values().all(|steps| *steps <= OF_NAMESPACE - EACH)
+    }
 }
 
 /// The objects of a namespace that were not judged.
@@ -108,6 +147,23 @@ impl Costs {
     /// Begins another look at the same cluster: what was spent is forgotten, but not which scripts were stopped.
     pub fn begin(&mut self) {
         *self = Costs { strikes: std::mem::take(&mut self.strikes), ..Costs::default() };
+    }
+
+    /// Takes in that what is found changes at that time, if nothing else changes it before.
+    pub fn changes_at(&self, at: Timestamp) {
+        if self.next.get().is_none_or(|next| at < next) {
+            self.next.set(Some(at));
+        }
+    }
+
+    /// Returns the first moment at which time alone may change what was found since this was asked last.
+    pub fn take_next(&self) -> Option<Timestamp> {
+        self.next.take()
+    }
+
+    /// Returns what was taken since this was asked last beyond what each object may take.
+    pub fn take_excess(&self) -> Excess {
+        Excess(self.excess.take())
     }
 
     /// Runs the script `number` of the user's own on an object, unless it was stopped too often in the namespace of the object or
@@ -155,6 +211,24 @@ impl Costs {
     pub fn unjudged(&self) -> BTreeMap<String, Unjudged> {
         self.unjudged.borrow().clone()
     }
+}
+
+/// Returns how long it is since `at`. Where it matters only if that is at least `limit`, or more than that, the moment at which it is
+/// so is noted in `costs`.
+pub fn elapsed(
+    at: Timestamp,
+    limit: SignedDuration,
+    now: Timestamp,
+    costs: Option<&Costs>,
+) -> SignedDuration {
+    let elapsed = now.duration_since(at);
+    if let Some(costs) = costs.filter(|_| elapsed <= limit)
+        && let Ok(at) = at.checked_add(limit)
+    {
+        let later = at.checked_add(SignedDuration::from_nanos(1)).unwrap_or(at);
+        costs.changes_at(if elapsed < limit { at } else { later });
+    }
+    elapsed
 }
 
 /// What one assessment costs.
@@ -297,6 +371,12 @@ impl Drop for Bill<'_> {
             let mut claimants = costs.claimants.borrow_mut();
             let all = claimants.entry(claimant.clone()).or_default();
             *all = all.saturating_add(time);
+        }
+        let excess = self.steps.get().saturating_sub(EACH);
+        if excess > 0 {
+            let mut all = costs.excess.borrow_mut();
+            let own = all.entry(account.clone()).or_default();
+            *own = own.saturating_add(excess);
         }
         let mut accounts = costs.accounts.borrow_mut();
         let spent = accounts.entry(account).or_default();

@@ -1,4 +1,4 @@
-//! Deletions that do not end: what still uses or holds the object.
+//! Deletions that do not complete: the objects that block them.
 
 use jiff::Timestamp;
 use taffrail_object::Object;
@@ -10,7 +10,7 @@ use crate::assess::workloads::is_terminating;
 use crate::assess::{extension, pod, storage};
 use crate::verdict::Status;
 
-/// The finalizer of a claim while a snapshot is taken of it.
+/// The finalizer of a claim while a snapshot of it is taken.
 const SNAPSHOT_PROTECTION: &str = "snapshot.storage.kubernetes.io/pvc-as-source-protection";
 
 pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
@@ -56,7 +56,7 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
         }
         (group, _) => {
             let mut objects = case.dependents(object);
-            // What other kinds refer to does not keep them from being deleted.
+            // References from other kinds do not block a deletion.
             if extension::is_custom(group) {
                 objects.extend(case.named(&case.references(object)));
             }
@@ -70,7 +70,7 @@ fn finalizers(object: &Object<'_>) -> Vec<String> {
     list.into_iter().flatten().filter_map(Value::as_str).map(|text| text.into_owned()).collect()
 }
 
-/// What the kubelet says that it cannot do, so that the Pod is still there.
+/// Adds the kubelet's error that keeps the Pod alive.
 fn say_why_it_lives(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
     const STUCK: [&str; 4] =
         ["FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod", "KillPodSandboxError"];
@@ -84,7 +84,7 @@ fn say_why_it_lives(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
     }
 }
 
-/// A Pod is gone when the kubelet of its node says so.
+/// Examines a terminating Pod on a lost node: only the kubelet can confirm its end.
 fn lost(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
     let node = pod::node(case, object);
     if node.as_ref().is_some_and(|node| node.hard == Some(HardCause::NodeLost)) {
@@ -93,7 +93,7 @@ fn lost(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
     }
 }
 
-/// What is left in a namespace; the namespace controller writes down what it finds.
+/// Examines a terminating namespace: the controller's conditions, and the remaining objects.
 fn namespace(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
     let is_true = |condition: &Value<'_>| condition.get("status").is_some_and(|status| status.is_str("True"));
     let said = [
@@ -110,7 +110,7 @@ fn namespace(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
     holders(case, finding, case.in_namespace(&object.name()));
 }
 
-/// Follows those of `objects` that are being deleted as well: first what has something to wait for.
+/// Follows the terminating object among `objects` that blocks the deletion, preferably one that waits for something.
 fn holders(case: &Case<'_>, finding: &mut Finding, objects: Vec<Object<'_>>) {
     let terminating = objects.iter().filter(|object| is_terminating(object));
     let examined = terminating.filter_map(|object| {

@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets: what they say of the workload whose Pods they protect.
+//! PodDisruptionBudgets, and the workloads whose Pods they protect.
 
 use taffrail_object::Object;
 use taffrail_object::json::Value;
@@ -8,7 +8,7 @@ use crate::assess::case::{Case, Finding};
 use crate::assess::event::time;
 use crate::verdict::Status;
 
-/// A budget whose controller cannot tell which Pods it protects guards nothing.
+/// Examines a budget: if its controller cannot determine its Pods, it protects none.
 pub(super) fn budget(budget: &Object<'_>, finding: &mut Finding) {
     let Some(condition) = budget.condition("DisruptionAllowed") else { return };
     let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -21,7 +21,7 @@ pub(super) fn budget(budget: &Object<'_>, finding: &mut Finding) {
     }
 }
 
-/// Names the budgets that a Deployment is below; with [`Budgets::Sufficient`], lets one that is kept suffice.
+/// Adds the budgets that a Deployment violates. With [`Budgets::Sufficient`], a kept budget makes it Current.
 pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut Finding) {
     let labels = deployment.at(&["spec", "template", "metadata", "labels"]);
     let count = |object: &Object<'_>, key| object.at(&["status", key]).and_then(Value::as_i64);

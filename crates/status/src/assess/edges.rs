@@ -1,58 +1,58 @@
-//! Which objects stand behind which: the one table of edges.
+//! The table of edges between objects.
 
 use std::collections::HashMap;
 
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
-/// How an edge is found.
+/// The way in which the targets of an edge are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// The target's controller owner reference has the UID of the object.
     Owner,
-    /// The member `name` of the values at `at` is the name of the target, in the namespace of the object; a
-    /// value marked `optional: true` need not exist.
+    /// The field `name` of the values at `at` is the name of the target, in the namespace of the object. A value with
+    /// `optional: true` need not exist.
     Field {
-        /// Where the values are; `[]` stands for each item of a list.
+        /// Path of the values; `[]` stands for each item of a list.
         at: &'static str,
-        /// The member that is the name.
+        /// The field with the name.
         name: &'static str,
     },
-    /// As [`By::Field`], but the target is cluster-scoped.
+    /// Like [`By::Field`], but the target is cluster-scoped.
     ClusterField {
-        /// Where the values are.
+        /// Path of the values.
         at: &'static str,
-        /// The member that is the name.
+        /// The field with the name.
         name: &'static str,
     },
     /// The values at `at` are references with `name` and, where they differ from the object's or the edge's,
     /// `namespace`, `kind` and `apiVersion`, `group` or `apiGroup`.
     Reference {
-        /// Where the references are.
+        /// Path of the references.
         at: &'static str,
     },
-    /// The values at `at` are texts `namespace/name`.
+    /// The values at `at` are strings `namespace/name`.
     Path {
-        /// Where the texts are.
+        /// Path of the strings.
         at: &'static str,
     },
-    /// The target has this label, and its value is the name of the object.
+    /// The target has this label with the name of the object as its value.
     Label {
         /// The label.
         key: &'static str,
     },
-    /// The object's selector matches the labels of the Pods that the target makes.
+    /// The object's selector matches the labels of the target's Pods.
     Selector,
 }
 
 /// A kind of edge between objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
-    /// Group and kind of the objects it starts from; both empty: of any.
+    /// Group and kind of the objects that it starts from; both empty for any.
     pub from: (&'static str, &'static str),
-    /// Group and kind of its targets; both empty: any.
+    /// Group and kind of its targets; both empty for any.
     pub to: (&'static str, &'static str),
-    /// How targets are found.
+    /// The way in which targets are found.
     pub by: By,
 }
 
@@ -69,7 +69,7 @@ const EXTERNAL_SECRET: (&str, &str) = ("external-secrets.io", "ExternalSecret");
 const SECRET_STORE: (&str, &str) = ("external-secrets.io", "SecretStore");
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// Where a Kustomization names the objects whose health it waits for.
+/// Path at which a Kustomization names the objects whose health it waits for.
 const HEALTH_CHECKS: &str = "spec.healthChecks[]";
 
 const fn edge(from: (&'static str, &'static str), to: (&'static str, &'static str), by: By) -> Edge {
@@ -80,7 +80,7 @@ const fn field(at: &'static str, name: &'static str) -> By {
     By::Field { at, name }
 }
 
-/// All edges along which evidence is looked for.
+/// All edges that evidence follows.
 pub const EDGES: &[Edge] = &[
     edge(ANY, ANY, By::Owner),
     edge(POD, ("", "Node"), By::ClusterField { at: "spec", name: "nodeName" }),
@@ -120,7 +120,7 @@ pub const EDGES: &[Edge] = &[
     edge(("discovery.k8s.io", "EndpointSlice"), POD, By::Reference { at: "endpoints[].targetRef" }),
     edge(("", "Endpoints"), POD, By::Reference { at: "subsets[].notReadyAddresses[].targetRef" }),
     edge(("policy", "PodDisruptionBudget"), ("apps", "Deployment"), By::Selector),
-    // Crossplane, cert-manager and Cluster API name what they are made of in fields.
+    // Crossplane, cert-manager and Cluster API reference their parts in fields.
     edge(ANY, ANY, By::Reference { at: "spec.resourceRef" }),
     edge(ANY, ANY, By::Reference { at: "spec.resourceRefs[]" }),
     edge(ANY, ANY, By::Reference { at: "spec.crossplane.resourceRefs[]" }),
@@ -151,28 +151,28 @@ pub const EDGES: &[Edge] = &[
     edge(HELM_CHART, FLUX_SOURCE, By::Reference { at: "spec.sourceRef" }),
 ];
 
-/// An object that another one names.
+/// An object named by another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     /// The object.
     pub to: ObjectKey,
-    /// Whether the one that names it does without it.
+    /// True if the other object works without it.
     pub optional: bool,
 }
 
-/// The objects that `object` names in its fields, each once.
+/// Returns the objects that `object` names in its fields, each once.
 ///
-/// Where a field does not say whether its target is cluster-scoped, the target has the namespace of `object`.
+/// If a field does not tell whether its target is cluster-scoped, the target gets the namespace of `object`.
 pub fn references(object: &Object<'_>) -> Vec<Reference> {
     references_along(object, |_| true)
 }
 
-/// The claims that a Pod names.
+/// Returns the claims that a Pod names.
 pub(super) fn claims(pod: &Object<'_>) -> Vec<Reference> {
     references_along(pod, |edge| edge.from == POD && edge.to == CLAIM)
 }
 
-/// The objects whose health a Kustomization says it waits for.
+/// Returns the objects whose health a Kustomization waits for.
 pub(super) fn health_checks(kustomization: &Object<'_>) -> Vec<Reference> {
     references_along(kustomization, |edge| matches!(edge.by, By::Reference { at: HEALTH_CHECKS }))
 }
@@ -244,14 +244,14 @@ fn references_along(object: &Object<'_>, is_wanted: impl Fn(&Edge) -> bool) -> V
     found
 }
 
-/// A walk through one object along several paths: what they have in common is gone once.
+/// A walk through one object along several paths; common prefixes are resolved once.
 struct Walk<'a> {
     root: Value<'a>,
     known: Vec<(&'static str, Vec<Value<'a>>)>,
 }
 
 impl<'a> Walk<'a> {
-    /// The values at a path of keys; `[]` after a key stands for each item.
+    /// Returns the values at a path of keys; `[]` after a key stands for each item.
     fn along(&mut self, path: &'static str) -> Vec<Value<'a>> {
         let mut values = self.read(path);
         values.retain(|value| !value.is_null());

@@ -1,4 +1,4 @@
-//! Events, and which objects they are about.
+//! Events, and the objects that they are about.
 
 use std::borrow::Cow;
 
@@ -13,9 +13,9 @@ use crate::verdict::cut;
 pub struct Event<'a> {
     /// True if its type is `Warning`.
     pub warning: bool,
-    /// One word in CamelCase.
+    /// The reason, one word in CamelCase.
     pub reason: Cow<'a, str>,
-    /// For people.
+    /// Message for people.
     pub message: Cow<'a, str>,
     /// The number of times that it happened, at least 1.
     pub count: i64,
@@ -28,20 +28,20 @@ pub struct Event<'a> {
 /// The object that an event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Regarding<'a> {
-    /// Kind.
+    /// The kind.
     pub kind: Cow<'a, str>,
-    /// Namespace, or empty.
+    /// The namespace, or empty.
     pub namespace: Cow<'a, str>,
-    /// Name.
+    /// The name.
     pub name: Cow<'a, str>,
-    /// UID, or empty.
+    /// The UID, or empty.
     pub uid: Cow<'a, str>,
 }
 
 impl Regarding<'_> {
-    /// Returns true if that is `object`: an event about an earlier object of the same name is not about this one.
+    /// Returns true if it is `object`. An event about an earlier object of the same name is not about this one.
     pub fn is(&self, object: &Object<'_>) -> bool {
-        // The kubelet writes the name of a Node where its UID belongs.
+        // The kubelet puts the name of a Node where its UID belongs.
         let uid = object.text(&["metadata", "uid"]);
         let same_uid = self.uid.is_empty() || uid.is_empty() || self.uid == uid || self.kind == "Node";
         self.kind == object.kind()
@@ -53,19 +53,19 @@ impl Regarding<'_> {
             && same_uid
     }
 
-    /// Returns true if an event that gives this namespace to its object may be about one of the cluster. The API keeps these
-    /// events where only administrators write.
+    /// Returns true if an event with this namespace may be about a cluster-scoped object. The API keeps such events
+    /// only where administrators write.
     pub fn is_of_cluster(namespace: &str) -> bool {
         Regarding::OF_CLUSTER.contains(&namespace)
     }
 
-    /// The namespaces that events about objects of the cluster give to these.
+    /// The namespaces in events about cluster-scoped objects.
     pub const OF_CLUSTER: [&'static str; 3] = ["", "default", "kube-system"];
 }
 
 impl<'a> Event<'a> {
-    /// Reads an event and what it is about; `None` if `object` is no event, or is not in the namespace of what it is
-    /// about: the API takes no such event, and else who may write in one namespace could speak of every other.
+    /// Reads an event and the object it is about. Returns `None` if `object` is not an event, or not in the namespace
+    /// of its object: the API rejects such events, and otherwise a writer in one namespace could affect every other.
     pub fn read(object: &Object<'a>) -> Option<(Event<'a>, Regarding<'a>)> {
         if object.kind() != "Event" || !matches!(object.group(), "" | "events.k8s.io") {
             return None;
@@ -99,7 +99,7 @@ impl<'a> Event<'a> {
             uid: text(Some(about), "uid"),
         };
         let is_beside = match (&*object.namespace(), &*regarding.namespace) {
-            // A fragment of a dump may leave it out; of the API every event has one.
+            // A fragment of a dump may lack the namespace; events from the API have one.
             ("", _) => true,
             (own, "") => Regarding::is_of_cluster(own),
             (own, about) => own == about,
@@ -108,7 +108,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// The time that stands at a place.
+/// Parses a time.
 pub(super) fn time(value: Option<Value<'_>>) -> Option<Timestamp> {
     value?.as_str()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! The part of the state of a cluster that is evidence; and a cluster in memory.
+//! Evidence from the state of a cluster, and a cluster state in memory.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -12,7 +12,7 @@ use crate::assess::edges;
 use crate::assess::event::{Event, Regarding};
 use crate::cluster_state::{ClusterState, Listing, Observed, Presence};
 
-/// Kinds of which evidence asks only whether an object is there.
+/// The kinds of which evidence needs only the existence.
 const EXISTENCE: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Secret"), ("", "ServiceAccount")];
 
 /// Returns how much of an object has to be read before it is evidence.
@@ -21,15 +21,15 @@ pub fn evidence_projection(group: &str, kind: &str) -> Projection {
     if EXISTENCE.contains(&(group, kind)) { Projection::Metadata } else { Projection::Full }
 }
 
-/// Returns true if enough was read of an object to be evidence: that a body is missing must not look as if its fields were empty.
+/// Returns true if enough of an object was read for evidence: a missing body must not look like empty fields.
 #[inline]
 pub fn is_evidence(observed: &Observed<'_>) -> bool {
     observed.projection == Projection::Full
-        || evidence_projection(&observed.key.group, &observed.key.kind) == Projection::Metadata
+        || evidence_projection(observed.key.group, observed.key.kind) == Projection::Metadata
         || !observed.object.text(&["metadata", "deletionTimestamp"]).is_empty()
 }
 
-/// The part of a cluster's state that may speak for or against an object, and what looking at it costs.
+/// A cluster state used as evidence, and the costs of using it.
 #[derive(Clone, Copy)]
 pub struct Evidence<'e> {
     state: &'e dyn ClusterState,
@@ -49,12 +49,12 @@ impl<'e> From<&'e (dyn ClusterState + 'e)> for Evidence<'e> {
 }
 
 impl<'e> Evidence<'e> {
-    /// Takes the state of a cluster as evidence.
+    /// Creates evidence from the state of a cluster.
     pub fn of(state: &'e dyn ClusterState) -> Evidence<'e> {
         Evidence { state, costs: None }
     }
 
-    /// Bounds what looking at it may cost by what it has cost so far.
+    /// Limits the cost of using the evidence by what `costs` has counted so far.
     pub fn at_cost(self, costs: &'e Costs) -> Evidence<'e> {
         Evidence { costs: Some(costs), ..self }
     }
@@ -63,7 +63,7 @@ impl<'e> Evidence<'e> {
         self.costs
     }
 
-    /// The state of the cluster, for questions of which metadata answers as much as a body.
+    /// Returns the cluster state, for questions that metadata can answer.
     pub(super) fn state(self) -> &'e dyn ClusterState {
         self.state
     }
@@ -131,7 +131,7 @@ impl<'e> Evidence<'e> {
     }
 
     pub(super) fn has_status_subresource(self, object: &Object<'_>) -> Option<bool> {
-        // The kinds of Kubernetes itself have one or have none, whatever a server says.
+        // The built-in kinds are known, whatever a server reports.
         match is_namespaced(object.group(), object.kind()) {
             Some(_) => None,
             None => self.state.has_status_subresource(object.group(), object.version(), object.kind()),
@@ -143,25 +143,25 @@ fn whole<'e>(listing: Listing<'e>) -> impl Iterator<Item = Object<'e>> + use<'e>
     listing.filter(is_evidence).map(|observed| observed.object)
 }
 
-/// Evidence in memory: what it does not hold is absent.
+/// A cluster state in memory; objects that it does not contain are absent.
 ///
-/// Of several objects with one name the last one counts.
+/// If several objects have the same key, the last one counts.
 #[derive(Debug, Default)]
 pub struct Dump<'a> {
     objects: Vec<(ObjectKey, Object<'a>)>,
     owned: HashMap<String, Vec<usize>>,
-    /// By the UIDs of owners that are no controllers.
+    /// Indices by the UIDs of owners that are not controllers.
     held: HashMap<String, Vec<usize>>,
     events: HashMap<(String, String), Vec<(Event<'a>, Regarding<'a>)>>,
-    /// Pods by the names of the claims they use.
+    /// Indices of Pods by the claims they use.
     users: HashMap<ObjectKey, Vec<usize>>,
-    /// CustomResourceDefinitions by group and kind.
+    /// Indices of CustomResourceDefinitions by group and kind.
     definitions: HashMap<(String, String), usize>,
     unobserved: BTreeSet<(String, String)>,
 }
 
 impl<'a> Dump<'a> {
-    /// Keeps `objects`, events among them.
+    /// Creates a state with `objects`, including events.
     pub fn new(objects: impl IntoIterator<Item = Object<'a>>) -> Dump<'a> {
         let mut named: Vec<_> = objects.into_iter().map(|object| (ObjectKey::of(&object), object)).collect();
         named.reverse();
@@ -187,7 +187,7 @@ impl<'a> Dump<'a> {
                 }
                 _ => {}
             }
-            // One event is served by two API groups.
+            // The same event is served by two API groups.
             if let Some((event, regarding)) = Event::read(object)
                 && read.insert((&name.namespace, &name.name))
             {
@@ -198,7 +198,7 @@ impl<'a> Dump<'a> {
         dump
     }
 
-    /// Says that the objects of a kind were not, or not all, read.
+    /// Marks a kind as not, or not completely, read.
     pub fn set_unobserved(&mut self, group: &str, kind: &str) {
         self.unobserved.insert((group.to_owned(), kind.to_owned()));
     }
@@ -225,23 +225,23 @@ impl<'a> Dump<'a> {
 }
 
 fn observed<'e>((key, object): &'e (ObjectKey, Object<'_>)) -> Observed<'e> {
-    Observed { key, object: object.clone(), projection: Projection::Full }
+    Observed { key: key.as_ref(), object: object.clone(), projection: Projection::Full }
 }
 
 /// Group and kind of CustomResourceDefinitions.
 pub(super) const DEFINITION: (&str, &str) = ("apiextensions.k8s.io", "CustomResourceDefinition");
 
-/// Group and kind that a CustomResourceDefinition defines.
+/// Returns the group and kind that a CustomResourceDefinition defines.
 pub fn defined(definition: &Object<'_>) -> (String, String) {
     let text = |path: &[&str]| definition.text(path).into_owned();
     (text(&["spec", "group"]), text(&["spec", "names", "kind"]))
 }
 
-/// The claims whose volumes a Pod mounts, each once.
+/// Returns the claims whose volumes a Pod mounts, each once.
 pub fn claims(pod: &Object<'_>) -> Vec<ObjectKey> {
     let mut claims: Vec<_> = edges::claims(pod).into_iter().map(|reference| reference.to).collect();
     let mut known: HashSet<ObjectKey> = claims.iter().cloned().collect();
-    // The claim of an ephemeral volume is named by a convention, not by a field.
+    // The claim of an ephemeral volume is named by convention, not by a field.
     for volume in pod.at(&["spec", "volumes"]).and_then(Value::items).into_iter().flatten() {
         if volume.get("ephemeral").is_some_and(|ephemeral| !ephemeral.is_null()) {
             let volume = volume.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -255,7 +255,7 @@ pub fn claims(pod: &Object<'_>) -> Vec<ObjectKey> {
     claims
 }
 
-/// The owner reference of an object's controller.
+/// Returns the owner reference of an object's controller.
 pub(super) fn controller<'a>(object: &Object<'a>) -> Option<Value<'a>> {
     let mut owners = object.at(&["metadata", "ownerReferences"])?.items()?;
     owners
@@ -263,7 +263,7 @@ pub(super) fn controller<'a>(object: &Object<'a>) -> Option<Value<'a>> {
         .filter(|owner| !uid_of(*owner).is_empty())
 }
 
-/// The UIDs of the owners of an object besides its controller.
+/// Returns the UIDs of an object's owners other than its controller.
 pub fn other_owners<'a>(object: &Object<'a>) -> impl Iterator<Item = Cow<'a, str>> + use<'a> {
     let controller = controller(object).map(uid_of);
     let owners = object.at(&["metadata", "ownerReferences"]).and_then(Value::items);
@@ -271,9 +271,9 @@ pub fn other_owners<'a>(object: &Object<'a>) -> impl Iterator<Item = Cow<'a, str
     uids.filter(move |uid| !uid.is_empty() && controller.as_ref() != Some(uid))
 }
 
-/// Whether `owner` can own `object`, which names its UID: a namespaced object owns only what is in its namespace, as the
-/// API's garbage collector has it, and a UID counts only beside the name of the object that has it. An index keeps no more
-/// of a reference than the UID.
+/// Returns true if `owner` can own `object`, which contains its UID. As in the API's garbage collector, a namespaced
+/// object owns only objects in its namespace, and the UID counts only together with the owner's name. An index keeps
+/// only the UID of a reference.
 pub(super) fn can_own(owner: &Object<'_>, object: &Object<'_>) -> bool {
     let namespace = owner.namespace();
     if !namespace.is_empty() && namespace != object.namespace() {
@@ -287,7 +287,7 @@ pub(super) fn can_own(owner: &Object<'_>, object: &Object<'_>) -> bool {
         };
         let version = reference.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
         let group = version.split_once('/').map_or("", |(group, _)| group);
-        // The built-in workloads are, or were, served in two groups, and a reference names either.
+        // Built-in workloads are, or were, served in two groups, and a reference may name either.
         let is_group =
             version.is_empty() || group == owner.group() || [group, owner.group()].contains(&"extensions");
         uid_of(reference) == uid && is("kind", owner.kind()) && is("name", &name) && is_group
@@ -296,8 +296,8 @@ pub(super) fn can_own(owner: &Object<'_>, object: &Object<'_>) -> bool {
     references.into_iter().flatten().any(names_it)
 }
 
-/// Whether what `object` says of itself tells how `owner` is: `owner` [can own](can_own) it, and whoever wrote the reference
-/// needed more than rights in some namespace. The API asks nobody before an object names an owner of the cluster.
+/// Returns true if the state of `object` may decide the status of `owner`: `owner` [can own](can_own) it, and writing
+/// the reference took more than rights in one namespace. The API does not check references to cluster-scoped owners.
 pub(super) fn speaks_for(owner: &Object<'_>, object: &Object<'_>) -> bool {
     can_own(owner, object) && (!owner.namespace().is_empty() || object.namespace().is_empty())
 }

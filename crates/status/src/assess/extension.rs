@@ -11,7 +11,7 @@ use crate::assess::event::time;
 use crate::assess::{flux, workloads};
 use crate::verdict::Status;
 
-/// How long a controller may take before it writes the first status.
+/// Time that a controller may take to write the first status.
 const FIRST_STATUS: SignedDuration = SignedDuration::from_mins(5);
 
 pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
@@ -29,7 +29,7 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
     follow(case, object, finding);
 }
 
-/// Follows what an object that is not well owns and names.
+/// Follows the owned and named objects of an object that is not well.
 pub(super) fn follow(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
     if finding.is_stale() {
         return;
@@ -42,7 +42,7 @@ pub(super) fn follow(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding
     let owned: Vec<_> = others.iter().filter_map(|owned| case.examine(owned)).collect();
     let references = case.references(object);
     let named = case.examine_named(&references).into_iter();
-    // What an object merely names may serve others; that it fails is a word, no hard cause.
+    // A referenced object may serve others, so its failure is a message and not a hard cause.
     let owned_names: HashSet<_> = owned.iter().map(|owned| owned.name.clone()).collect();
     let named = named.filter(|named| !owned_names.contains(&named.name));
     let strangers = case.unproven(object);
@@ -54,8 +54,8 @@ pub(super) fn follow(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding
     }
 }
 
-/// A custom resource of which nobody says how it is fails with the workload that it owns, or that a custom resource
-/// owns that it owns.
+/// Turns a custom resource without rules InProgress if its own workload fails, or that of a custom resource that it
+/// owns.
 fn fail_by_own_workload(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
     let failing_below = |owner: &Object<'_>| -> Vec<Finding> {
         let workloads = own_workloads(case, owner).into_iter().filter(|it| !is_custom(it.group()));
@@ -69,7 +69,7 @@ fn fail_by_own_workload(case: &Case<'_>, object: &Object<'_>, finding: &mut Find
         }
         let below = failing_below(&owned);
         if !below.is_empty() {
-            // The one between them may be well by its own words; then it is no link.
+            // The one between them may be well by its own conditions; then it is left out of the chain.
             match case.examine(&owned).and_then(hard) {
                 Some(between) => failing.push(between),
                 None => failing.extend(below),
@@ -86,7 +86,7 @@ fn fail_by_own_workload(case: &Case<'_>, object: &Object<'_>, finding: &mut Find
     finding.follow(failing);
 }
 
-/// What has failed by a hard cause; a Job that has failed has no tries left.
+/// Returns the workload if it has a hard cause; a failed Job always has one.
 fn hard(mut workload: Finding) -> Option<Finding> {
     if workload.name.kind == "Job" && workload.status() == Status::Failed {
         workload.hard = workload.hard.or(Some(HardCause::JobFailed));
@@ -94,7 +94,7 @@ fn hard(mut workload: Finding) -> Option<Finding> {
     workload.hard.is_some().then_some(workload)
 }
 
-/// The workloads and custom resources that an object controls; of its Jobs the newest alone.
+/// Returns the workloads and custom resources that an object controls; of its Jobs only the newest.
 fn own_workloads<'e>(case: &Case<'e>, object: &Object<'_>) -> Vec<Object<'e>> {
     let is_job = |owned: &Object<'_>| (owned.group(), owned.kind()) == ("batch", "Job");
     let (jobs, mut others): (Vec<_>, Vec<_>) = case.owned(object, None).into_iter().partition(is_job);
@@ -110,14 +110,14 @@ fn own_workloads<'e>(case: &Case<'e>, object: &Object<'_>) -> Vec<Object<'e>> {
     others
 }
 
-/// Whether what an object owns says how it is, where nothing else does.
+/// Returns true if the status of an object's own workloads may decide its status, for lack of other rules.
 ///
-/// What an Application of Argo CD delivers is not owned by it.
+/// An Argo CD Application does not own what it delivers.
 pub fn may_own_workload(object: &Object<'_>) -> bool {
     is_custom(object.group()) && (object.group(), object.kind()) != ("argoproj.io", "Application")
 }
 
-/// Whether a group is one of custom resources that have no rules of their own here.
+/// Returns true if a group contains custom resources without built-in rules.
 pub(super) fn is_custom(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io") && !flux::is_flux(group)
 }
@@ -129,10 +129,10 @@ fn is_new_without_status(case: &Case<'_>, object: &Object<'_>) -> bool {
         _ => false,
     };
     let has_no_status = object.at(&["status"]).is_none_or(is_empty);
-    // The groups of custom resources have a dot.
+    // The groups of custom resources contain a dot.
     has_no_status
         && object.group().contains('.')
-        && case.age(object).is_some_and(|age| age < FIRST_STATUS)
+        && case.age(object, FIRST_STATUS).is_some_and(|age| age < FIRST_STATUS)
         && case
             .evidence
             .definition(object.group(), object.kind())
@@ -145,6 +145,6 @@ fn has_status_subresource(definition: &Object<'_>, version: &str) -> bool {
     };
     let mut versions = definition.at(&["spec", "versions"]).and_then(Value::items).into_iter().flatten();
     let own = versions.find(|it| it.get("name").is_some_and(|name| name.is_str(version)));
-    // Before v1 the definition said it once for all versions.
+    // Before v1 the definition had it once for all versions.
     is_set(own) || is_set(definition.at(&["spec"]))
 }

@@ -1,4 +1,4 @@
-//! Flux' own objects: what they wait for.
+//! Flux' own objects, and the objects that they wait for.
 
 use taffrail_object::Object;
 use taffrail_object::json::Value;
@@ -23,7 +23,7 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
     let waits_for = |reference: &&Reference| match &*reason {
         "DependencyNotReady" => reference.to.kind == object.kind() && reference.to.group == object.group(),
         "ArtifactFailed" | "SourceNotReady" => reference.to.group == "source.toolkit.fluxcd.io",
-        // A chart that cannot be built for want of its repository.
+        // A chart that cannot be built because its repository fails.
         _ => object.kind() == "HelmChart" && reference.to.group == "source.toolkit.fluxcd.io",
     };
     let awaited: Vec<_> = match &*reason {
@@ -44,10 +44,11 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
     finding.says_what_it_awaits = true;
 }
 
-/// That what failed was taken back with success is why a HelmRelease is not ready, and no cause.
+/// Reasons of a successful remediation: they explain why a HelmRelease is not ready, but the failure before is the
+/// cause.
 const REMEDIES: [&str; 2] = ["RollbackSucceeded", "UninstallSucceeded"];
 
-/// What was taken back speaks, and that it was is a fact.
+/// Sets the failure before the remediation as the message, and the remediation as a detail.
 fn remedied(object: &Object<'_>, finding: &mut Finding) {
     let text =
         |value: Value<'_>, key| value.get(key).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
@@ -55,7 +56,7 @@ fn remedied(object: &Object<'_>, finding: &mut Finding) {
         let condition = object.condition(name)?;
         (text(condition, "status") == "False").then_some(condition)
     };
-    // Tests may fail of what was released well.
+    // Tests may fail after a successful release.
     let Some(condition) = failed("Released").or_else(|| failed("TestSuccess")) else { return };
     finding.fact(object.condition("Ready").map(ready_text).unwrap_or_default());
     finding.say(&text(condition, "reason"), text(condition, "message"));

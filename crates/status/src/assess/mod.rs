@@ -1,18 +1,17 @@
-//! How is this object, when one looks at what stands behind it?
+//! Assesses an object with evidence: the objects behind it, and events.
 //!
-//! [`Rules`](crate::Rules) judge an object alone. [`assess`] starts there and looks at evidence: objects that the object
-//! owns (by controller owner reference), objects that it names (see [`EDGES`]), recent Warning events. What
-//! evidence may change is a closed list:
+//! [`Rules`](crate::Rules) judge an object alone. [`assess`] starts there and adds evidence: objects that the object
+//! owns (by controller owner reference), objects that it names (see [`EDGES`]), and recent Warning events. Evidence
+//! changes a status only in these cases:
 //!
-//! * what is in progress has failed when a *hard cause* stands behind it: an image that cannot be pulled,
+//! * an object in progress has failed if there is a *hard cause* behind it: an image that cannot be pulled,
 //!   a container that crashes, a Pod that fits no node, a refusal by quota or admission, …;
-//! * a few kinds are worse than they say: a bare Pod that failed, a LoadBalancer without address, a custom resource
-//!   of which no rule knows more than that it is there while its own workload fails, …;
-//! * a few are better: a claim that waits for its first consumer, a suspended Job, a paused Deployment;
-//! * all else is noise.
+//! * a few kinds are worse than they report: a bare Pod that failed, a LoadBalancer without an address, a custom resource
+//!   without rules whose own workload fails, …;
+//! * a few are better: a claim that waits for its first consumer, a suspended Job, a paused Deployment.
 //!
-//! An [`Assessment`] of an object that is not well carries the chain from it to the deepest object in the
-//! cluster that is not well, and that object's own words.
+//! The [`Assessment`] of an object that is not well contains the chain from it to the deepest object that is not well,
+//! and that object's own message.
 
 mod admission;
 mod autoscaling;
@@ -52,28 +51,28 @@ use crate::verdict::{Status, Verdict};
 
 pub use batch::unproven_run;
 pub use changes::{Change, ChangeKind, History, last_changes, nearest};
-pub use costs::{Costs, Patience, UNJUDGED, Unjudged};
+pub use costs::{Costs, Excess, Patience, UNJUDGED, Unjudged, elapsed};
 pub use edges::{By, EDGES, Edge, Reference, references};
 pub use event::{Event, Regarding};
 pub use evidence::{Dump, Evidence, claims, defined, evidence_projection, is_evidence, other_owners};
 pub use extension::may_own_workload;
 
-/// What a PodDisruptionBudget means for the Deployment whose Pods it protects.
+/// The meaning of a PodDisruptionBudget for the Deployment whose Pods it protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Budgets {
-    /// Nothing: a Deployment wants all its replicas.
+    /// None: a Deployment wants all its replicas.
     #[default]
     Advisory,
     /// A Deployment with as many updated and available replicas as its budget wants healthy is Current.
     Sufficient,
 }
 
-/// Choices where people differ, and bounds on what an answer may cost.
+/// Choices of the user, and bounds on the cost of an answer.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The meaning of a PodDisruptionBudget.
     pub pdb: Budgets,
-    /// The time that judging the objects of a cluster may take; without a bound where there is none.
+    /// Time limit for judging the objects of a cluster; `None` for no limit.
     pub patience: Option<Patience>,
     /// The namespaces and clusters that the user trusts beyond what clusters prove.
     pub trust: Trust,
@@ -88,12 +87,12 @@ impl Options {
     };
 }
 
-/// What people have switched off on purpose.
+/// The ways in which an object is switched off on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flags {
-    /// `spec.suspend`, or what the rules of its kind know of it.
+    /// True if `spec.suspend` is set, or the rules of its kind say that it is suspended.
     pub suspended: bool,
-    /// `spec.paused`
+    /// True if `spec.paused` is set.
     pub paused: bool,
 }
 
@@ -107,42 +106,42 @@ impl Flags {
 /// An object on the way from a symptom to its cause.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Link {
-    /// Which object.
+    /// The object.
     pub object: ObjectKey,
-    /// How it is; `Current` for one that is well, but in the way of another.
+    /// Its status; `Current` for one that is well, but blocks another.
     pub status: Status,
-    /// One word in CamelCase; may be empty.
+    /// The reason, one word in CamelCase; may be empty.
     pub reason: String,
-    /// Its own words.
+    /// Its own message.
     pub message: String,
-    /// Since when it is not well.
+    /// The time since when it is not well.
     pub since: Option<Timestamp>,
-    /// Which rule decided.
+    /// The rule that decided.
     pub rule: String,
-    /// What else is known: containers, events, missing objects, a budget.
+    /// Further details: containers, events, missing objects, a budget.
     pub facts: Vec<String>,
 }
 
-/// How an object is, since when, and why.
+/// The status of an object with its evidence: since when, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment {
-    /// Which object.
+    /// The object.
     pub object: ObjectKey,
-    /// Its status; the message is what it says of itself.
+    /// Its verdict, with the object's own message.
     pub verdict: Verdict,
-    /// Since when it is not well: the transition of the condition that says so, else the time of the
-    /// evidence, else the creation.
+    /// The time since when it is not well: the transition of the deciding condition, else the time of the evidence,
+    /// else the creation.
     pub since: Option<Timestamp>,
-    /// What is switched off on purpose.
+    /// The ways in which it is switched off on purpose.
     pub flags: Flags,
-    /// From the object to the deepest one that is not well; empty for an object that is Current.
+    /// The chain from the object to the deepest one that is not well; empty if the object is Current.
     pub chain: Vec<Arc<Link>>,
-    /// The cause's own words; where the object names what it waits for, after its own.
+    /// The cause's own message; preceded by the object's message where that names what it waits for.
     pub message: String,
 }
 
 impl Assessment {
-    /// The object as a roll-up sees it.
+    /// Returns the object for a roll-up.
     pub fn subject(&self) -> Subject<'_> {
         Subject { status: self.verdict.status, since: self.since, key: self.object.as_ref() }
     }
@@ -191,9 +190,8 @@ pub fn assess<'e>(
     assess_for(None, object, evidence.into(), rules, now)
 }
 
-/// Assesses an object as [`assess`], at the expense of a namespace whose author asks for it unasked: one that lists objects
-/// which do not say that they are meant. Where the [`Costs`] of that namespace are too high, the object is Unknown in this
-/// answer and in no other.
+/// Assesses an object like [`assess`], and charges the namespace of a claimant whose claim the object does not confirm.
+/// If the [`Costs`] of that namespace are too high, the object is Unknown in this answer, and in no other.
 pub fn assess_for(
     claimant: Option<&str>,
     object: &Object<'_>,
@@ -210,10 +208,10 @@ pub fn assess_for(
     finding.unwrap_or_else(|| case.look(object)).into_assessment(Flags::of(object))
 }
 
-/// Assesses what a controller made, to be shown beside its owner: as [`assess`], but a Pod that ended badly has failed.
+/// Assesses a dependent for display beside its owner, like [`assess`], but a Pod that ended badly has failed.
 ///
-/// To the owner such a Pod may be noise, and alone it is `Current`, because nothing more will happen to it; who sees it in
-/// a list wants to know how it ended.
+/// To its owner such a Pod may be irrelevant, and alone it is `Current` because it is final; in a list its failure must
+/// show.
 pub fn assess_dependent<'e>(
     object: &Object<'_>,
     evidence: impl Into<Evidence<'e>>,
@@ -229,7 +227,7 @@ pub fn assess_dependent<'e>(
     assessment
 }
 
-/// Assesses an object by its name: one that is absent is NotFound, one that was not observed Unknown.
+/// Assesses an object by its key: an absent one is NotFound, an unobserved one Unknown.
 pub fn assess_named<'e>(
     name: &ObjectKey,
     evidence: impl Into<Evidence<'e>>,
@@ -250,12 +248,12 @@ pub fn assess_named<'e>(
     }
 }
 
-/// The one that speaks for many, by the order of the roll-up; `None` of none.
+/// Returns the worst assessment by the order of the roll-up; `None` if there is none.
 pub fn worst<'a>(assessments: impl IntoIterator<Item = &'a Assessment>) -> Option<&'a Assessment> {
     assessments.into_iter().min_by(|one, other| one.subject().speaks_before(&other.subject()))
 }
 
-/// What evidence says of an object of its kind.
+/// Applies the evidence rules of the object's kind.
 fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
     if finding.status() == Status::Terminating {
         return deletion::examine(case, object, finding);

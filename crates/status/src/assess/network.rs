@@ -1,4 +1,4 @@
-//! Services, and the APIs that stand behind some of them.
+//! Services, Ingresses, and aggregated APIs.
 
 use jiff::SignedDuration;
 use taffrail_object::json::Value;
@@ -10,7 +10,7 @@ use crate::assess::event::time;
 use crate::assess::workloads::is_terminating;
 use crate::verdict::Status;
 
-/// A LoadBalancer is not there before it has an address. That it has no endpoints is for its workload to say.
+/// Examines a Service: a LoadBalancer without an address is InProgress. Missing endpoints are reported by its workload.
 pub(super) fn service(case: &Case<'_>, service: &Object<'_>, finding: &mut Finding) {
     let is_balancer = service.at(&["spec", "type"]).is_some_and(|kind| kind.is_str("LoadBalancer"));
     if !is_balancer
@@ -38,13 +38,13 @@ fn has_address(service: &Object<'_>) -> bool {
         .any(|address| is_set(address.get("ip")) || is_set(address.get("hostname")))
 }
 
-/// How recent the last warning about an Ingress is that still has no address.
-const WARNED: SignedDuration = SignedDuration::from_mins(10);
+/// Maximum age of the last warning about an Ingress without an address.
+const MAX_WARNING_AGE: SignedDuration = SignedDuration::from_mins(10);
 
-/// How often its controller has warned by then: one that retries has had its chance.
-const WARNINGS: i64 = 3;
+/// Minimum number of warnings: by then the controller has retried.
+const MIN_WARNINGS: i64 = 3;
 
-/// An Ingress needs no address; that its controller goes on warning about one without is why it has none.
+/// Examines an Ingress. It may work without an address; but if its controller keeps warning, that is why it has none.
 pub(super) fn ingress(case: &Case<'_>, ingress: &Object<'_>, finding: &mut Finding) {
     if !finding.is_current() || has_address(ingress) {
         return;
@@ -52,14 +52,16 @@ pub(super) fn ingress(case: &Case<'_>, ingress: &Object<'_>, finding: &mut Findi
     let created = time(ingress.at(&["metadata", "creationTimestamp"]));
     let warnings = case.warnings(ingress, created);
     let count = warnings.iter().fold(0_i64, |sum, event| sum.saturating_add(event.count));
-    let Some(newest) = warnings.first().filter(|event| case.is_recent(event, WARNED)) else { return };
-    if count >= WARNINGS {
+    let Some(newest) = warnings.first().filter(|event| case.is_recent(event, MAX_WARNING_AGE)) else {
+        return;
+    };
+    if count >= MIN_WARNINGS {
         finding.turn(Status::InProgress, &newest.reason, &*newest.message, "evidence/ingress");
         finding.since = warnings.iter().filter_map(|event| event.first).min();
     }
 }
 
-/// An aggregated API says itself whether it can be reached.
+/// Examines an APIService by its condition Available.
 pub(super) fn api_service(case: &Case<'_>, api_service: &Object<'_>, finding: &mut Finding) {
     let Some(available) = api_service.condition("Available") else { return };
     let text = |key| available.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -78,7 +80,7 @@ pub(super) fn api_service(case: &Case<'_>, api_service: &Object<'_>, finding: &m
     finding.hard = None;
 }
 
-/// The Pods behind a Service that are not well.
+/// Returns the Pods behind a Service that are not well.
 fn behind(case: &Case<'_>, service: &Object<'_>) -> Vec<Finding> {
     let (namespace, name) = (service.namespace(), service.name());
     let is_slice = |slice: &Object<'_>| {

@@ -5,7 +5,7 @@ use taffrail_object::json::Value;
 
 use crate::assess::case::{Finding, HardCause};
 
-/// A node whose kubelet no longer reports is lost; one that reports that it is not ready still speaks, and may get well.
+/// Examines a node: without reports of its kubelet it is lost. One that reports that it is not ready may recover.
 pub(super) fn examine(node: &Object<'_>, finding: &mut Finding) {
     let is_silent = match node.condition("Ready").and_then(|ready| ready.get("status")) {
         Some(status) => status.is_str("Unknown"),

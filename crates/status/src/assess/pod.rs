@@ -11,28 +11,29 @@ use crate::assess::evidence::{claims, controller};
 use crate::assess::storage;
 use crate::verdict::{Status, cut};
 
-/// The kubelet reports a repeated event at least every five minutes; older ones tell of what is over.
+/// Maximum age of mount events that count. The kubelet repeats an event at least every five minutes, so older ones are
+/// resolved.
 const MOUNT_RECENT: SignedDuration = SignedDuration::from_mins(10);
 
-/// How often a volume may fail: the first failures are those of a volume that is still on its way.
-const MOUNT_FAILURES: i64 = 3;
+/// Minimum number of mount failures: the first ones occur while a volume is still being attached.
+const MIN_MOUNT_FAILURES: i64 = 3;
 
-/// How long a cluster autoscaler waits for a node before it tries another way.
+/// Time that a cluster autoscaler waits for a node before it tries another way.
 const NODE_COMING: SignedDuration = SignedDuration::from_mins(15);
 
-/// How often a container has restarted that is in a crash loop between two crashes.
-const CRASHES: i64 = 3;
+/// Minimum number of restarts of a crash loop.
+const MIN_RESTARTS: i64 = 3;
 
-/// After a run of this length the kubelet starts a container again at once.
+/// Length of a run after which the kubelet resets its back-off.
 const BACK_OFF_RESET: SignedDuration = SignedDuration::from_mins(10);
 
-/// The longest pause between two starts is five minutes, and a loop has short runs.
+/// Maximum age of the last crash in a loop: the longest back-off is five minutes, and runs are short.
 const CRASHED_RECENTLY: SignedDuration = SignedDuration::from_mins(10);
 
-/// kstatus' time for the scheduler.
+/// Time that kstatus allows for scheduling.
 const SCHEDULING: SignedDuration = SignedDuration::from_secs(15);
 
-/// An out-of-memory kill and the loss of readiness it causes are written by different clocks.
+/// Tolerance between an out-of-memory kill and the loss of readiness it causes, which different clocks record.
 const SAME_MOMENT: SignedDuration = SignedDuration::from_secs(60);
 
 pub(super) fn examine(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
@@ -82,7 +83,7 @@ pub(super) fn is_in_phase(pod: &Object<'_>, phase: &str) -> bool {
     pod.at(&["status", "phase"]).is_some_and(|value| value.is_str(phase))
 }
 
-/// A Pod in the phase Failed as its owner sees it.
+/// Returns the finding for a Pod in the phase Failed, as its owner sees it.
 pub(super) fn failed(case: &Case<'_>, pod: &Object<'_>) -> Finding {
     let mut finding = case.look(pod);
     let said = pod.text(&["status", "message"]);
@@ -101,7 +102,7 @@ pub(super) fn failed(case: &Case<'_>, pod: &Object<'_>) -> Finding {
     finding
 }
 
-/// The statuses of all containers that belong to the Pod's work: init containers and sidecars first.
+/// Iterates over the statuses of init containers (including sidecars) and containers.
 fn statuses<'a>(pod: &Object<'a>) -> impl Iterator<Item = Value<'a>> + use<'a> {
     let lists = ["initContainerStatuses", "containerStatuses"].map(|key| pod.at(&["status", key]));
     lists.into_iter().flatten().filter_map(Value::items).flatten()
@@ -111,19 +112,19 @@ fn text(value: Value<'_>, key: &str) -> String {
     value.get(key).and_then(Value::as_str).unwrap_or_default().into_owned()
 }
 
-/// How a container ended.
+/// The end of a container's run.
 struct Termination {
     container: String,
     code: i64,
     reason: String,
     message: String,
-    /// When it began.
+    /// Start of the run.
     from: Option<Timestamp>,
     at: Option<Timestamp>,
 }
 
 impl Termination {
-    /// The end in `state` or `lastState`.
+    /// Reads the end in `state` or `lastState`.
     fn of(status: Value<'_>, state: &str) -> Option<Termination> {
         let end = status.get(state)?.get("terminated").filter(|end| !end.is_null())?;
         Some(Termination {
@@ -158,7 +159,7 @@ struct Complaint {
     text: String,
 }
 
-/// The first container with a hard cause; the others become facts.
+/// Returns the first container with a hard cause; adds the others as details.
 fn container(
     case: &Case<'_>,
     pod: &Object<'_>,
@@ -212,9 +213,10 @@ fn waiting(status: Value<'_>) -> Option<Complaint> {
     Some(Complaint { cause, reason, text: words })
 }
 
-/// A crash loop between two crashes: the container runs, or has just ended, and will crash again.
+/// Detects a crash loop between two crashes: the container runs, or has just ended, and will crash again.
 ///
-/// A run of ten minutes resets the back-off of the kubelet; restarts count a whole life, so they alone prove nothing.
+/// A run of ten minutes resets the kubelet's back-off. The restart count covers the Pod's whole life, so it alone
+/// proves nothing.
 fn crash_loop(
     case: &Case<'_>,
     pod: &Object<'_>,
@@ -226,10 +228,10 @@ fn crash_loop(
     let restarts = status.get("restartCount").and_then(Value::as_i64).unwrap_or(0);
     let latest = ends.iter().flatten().next().filter(|end| end.is_failure())?;
     let run = latest.at?.duration_since(latest.from?);
-    if is_ready || restarts < CRASHES || run >= BACK_OFF_RESET {
+    if is_ready || restarts < MIN_RESTARTS || run >= BACK_OFF_RESET {
         return None;
     }
-    let is_recent = latest.at.is_some_and(|at| case.now.duration_since(at) <= CRASHED_RECENTLY);
+    let is_recent = latest.at.is_some_and(|at| case.elapsed(at, CRASHED_RECENTLY) <= CRASHED_RECENTLY);
     let backs_off = || {
         let says_so = |event: &Event<'_>| {
             event.reason == "BackOff"
@@ -245,7 +247,7 @@ fn crash_loop(
     Some(Complaint { cause: HardCause::Crash, reason: "CrashLoop".to_owned(), text })
 }
 
-/// A container whose last ends were out of memory, at least two of them, the latest since the Pod is not well.
+/// Detects at least two out-of-memory kills in a row, the latest since the Pod is not well.
 fn out_of_memory(
     status: Value<'_>,
     ends: &[Option<Termination>; 2],
@@ -270,7 +272,7 @@ fn out_of_memory(
     })
 }
 
-/// Whether a container runs or ran: volumes are mounted before the first one starts.
+/// Returns true if a container runs or ran: volumes are mounted before the first one starts.
 fn has_started(pod: &Object<'_>) -> bool {
     statuses(pod).any(|status| {
         let is_in = |state: &str, kind: &str| {
@@ -290,7 +292,7 @@ fn is_unschedulable(pod: &Object<'_>) -> bool {
 fn unschedulable(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since: Option<Timestamp>) {
     let said = pod.condition("PodScheduled").map(|condition| text(condition, "message")).unwrap_or_default();
     finding.say("Unschedulable", said);
-    let is_due = case.age(pod).is_none_or(|age| age >= SCHEDULING);
+    let is_due = case.age(pod, SCHEDULING).is_none_or(|age| age >= SCHEDULING);
     if is_due || finding.status() == Status::Failed {
         match coming(case, pod, since) {
             Some((reason, said)) => {
@@ -308,11 +310,11 @@ fn unschedulable(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since
     }
 }
 
-/// What makes room for a Pod that fits no node yet.
+/// Returns what will make room for a Pod that fits no node yet: a new node or a preemption.
 fn coming(case: &Case<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option<(&'static str, String)> {
     let events = case.events(pod, since);
     let is_recent = |event: &&Event<'_>| case.is_recent(event, NODE_COMING);
-    // Of the cluster autoscaler the latest word counts.
+    // The latest event of the cluster autoscaler counts.
     let word = events.iter().find(|event| {
         matches!(
             &*event.reason,
@@ -331,7 +333,7 @@ fn coming(case: &Case<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option
     }
     let is_leaving = |other: &Object<'_>| {
         let end = grace_ends(other);
-        end.is_some_and(|end| case.now <= end)
+        end.is_some_and(|end| case.elapsed(end, SignedDuration::ZERO) <= SignedDuration::ZERO)
             && other.text(&["spec", "nodeName"]) == node
             && is_preempted(other)
     };
@@ -341,19 +343,18 @@ fn coming(case: &Case<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option
     Some(("Preempting", text))
 }
 
-/// How long a Pod is waited for whose author gave it longer to end.
-const LONGEST_GRACE: SignedDuration = SignedDuration::from_mins(10);
+/// Maximum grace period of a preempted Pod for which others count as waiting.
+const MAX_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
-/// Returns when the grace of a Pod that is being deleted ends, or as much of it as others wait for.
+/// Returns the end of a terminating Pod's grace period, limited to [`MAX_GRACE`].
 fn grace_ends(pod: &Object<'_>) -> Option<Timestamp> {
     let end = time(pod.at(&["metadata", "deletionTimestamp"]))?;
     let grace = pod.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(0);
-    let longer = SignedDuration::from_secs(grace.max(0)).saturating_sub(LONGEST_GRACE);
+    let longer = SignedDuration::from_secs(grace.max(0)).saturating_sub(MAX_GRACE);
     end.checked_sub(longer.max(SignedDuration::ZERO)).ok()
 }
 
-/// Whether a Pod goes because the scheduler says that one of higher priority wants its place: else anybody's Pod on that node
-/// could be what another's waits for.
+/// Returns true if the scheduler preempts a Pod. Without this check any terminating Pod on the node could pass for it.
 fn is_preempted(pod: &Object<'_>) -> bool {
     pod.condition("DisruptionTarget").is_some_and(|condition| {
         condition.get("status").is_some_and(|status| status.is_str("True"))
@@ -361,7 +362,7 @@ fn is_preempted(pod: &Object<'_>) -> bool {
     })
 }
 
-/// Whether the scheduler, or who holds it back, says that a Pod has no node, and not because it fits none.
+/// Returns true if a Pod has no node for another reason than that it fits none, such as a scheduling gate.
 fn is_not_scheduled(pod: &Object<'_>) -> bool {
     pod.text(&["spec", "nodeName"]).is_empty()
         && pod
@@ -386,10 +387,10 @@ fn waiting_for_volumes(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding,
     failures.retain(|event| matches!(&*event.reason, "FailedMount" | "FailedAttachVolume"));
     let is_attached_elsewhere = |event: &Event<'_>| event.message.contains("Multi-Attach error");
     let claims = claims(pod);
-    // That a volume is attached elsewhere is said once, and what follows from it again and again.
+    // The attachment elsewhere is reported once, its consequences again and again.
     if let Some(said) = failures.iter().find(|event| is_attached_elsewhere(event)).or(failures.first()) {
         let recent = failures.iter().filter(|event| case.is_recent(event, MOUNT_RECENT));
-        if recent.fold(0_i64, |sum, event| sum.saturating_add(event.count)) >= MOUNT_FAILURES {
+        if recent.fold(0_i64, |sum, event| sum.saturating_add(event.count)) >= MIN_MOUNT_FAILURES {
             finding.harden(HardCause::Volume, &said.reason, &*said.message);
         } else {
             finding.say(&said.reason, &*said.message);
@@ -412,13 +413,13 @@ fn waiting_for_volumes(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding,
     finding.follow(obstacles(case, &claims));
 }
 
-/// The claims that cannot be bound; one that waits for this very Pod is no obstacle.
+/// Returns the claims that cannot be bound; one that waits for this very Pod is not an obstacle.
 fn obstacles(case: &Case<'_>, claims: &[ObjectKey]) -> impl Iterator<Item = Finding> + use<> {
     let claims = case.examine_named(&case.allowed(claims.to_vec())).into_iter();
     claims.filter(|claim| claim.reason != storage::WAITS_FOR_CONSUMER)
 }
 
-/// The Pod on another node that uses one of the claims.
+/// Returns the Pod on another node that uses one of the claims.
 fn holder(case: &Case<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) -> Option<Finding> {
     let node = pod.text(&["spec", "nodeName"]);
     let users = claims_of_pod.iter().flat_map(|claim| case.users(&claim.namespace, &claim.name));
@@ -430,7 +431,7 @@ fn holder(case: &Case<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) -> Opt
     findings.min_by_key(|other| (other.status(), other.since.unwrap_or(Timestamp::MAX), other.name.clone()))
 }
 
-/// The node of the Pod, if it is not well.
+/// Returns the node of the Pod, if it is not well.
 pub(super) fn node(case: &Case<'_>, pod: &Object<'_>) -> Option<Finding> {
     let name = pod.text(&["spec", "nodeName"]);
     if name.is_empty() {
@@ -440,7 +441,7 @@ pub(super) fn node(case: &Case<'_>, pod: &Object<'_>) -> Option<Finding> {
     case.examine(&node).filter(|node| !node.is_current())
 }
 
-/// The best words for a Pod without a hard cause: what probes or the kubelet complain of, else a condition.
+/// Sets the best message for a Pod without a hard cause: a warning of a probe or the kubelet, else a condition.
 fn speak(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since: Option<Timestamp>) {
     let warnings = case.warnings(pod, since);
     let probe = warnings.iter().find(|event| event.reason == "Unhealthy");
@@ -454,7 +455,7 @@ fn speak(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since: Option
     }
 }
 
-/// Names the objects that the Pod refers to and that do not exist.
+/// Adds the referenced objects that do not exist.
 fn name_missing(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
     for reference in references(pod).into_iter().filter(|reference| !reference.optional) {
         let ObjectKey { kind, name, .. } = &reference.to;
@@ -464,7 +465,7 @@ fn name_missing(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
         }
         if case.is_missing(&reference.to) {
             let missing = format!("{kind} {}/{name} does not exist", reference.to.namespace);
-            // A Pod is not even made without its account, and an image or a crash has other causes.
+            // Pods cannot be created without their account, and image errors and crashes have other causes.
             let is_else = matches!(
                 finding.hard,
                 Some(

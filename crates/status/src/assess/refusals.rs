@@ -1,4 +1,4 @@
-//! Pods and claims that quota or admission refuses to let be made.
+//! Pods and claims whose creation quota or admission refuses.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::Object;
@@ -7,10 +7,10 @@ use taffrail_object::json::Value;
 use crate::assess::case::{Case, Finding, HardCause};
 use crate::assess::event::{Event, time};
 
-/// Controllers try again after at most 1,000 s.
+/// Maximum age of a refusal: controllers retry after at most 1,000 s.
 const RECENT: SignedDuration = SignedDuration::from_mins(20);
 
-/// The condition by which a workload says that it may not make what it wants.
+/// Looks for a refusal in a condition of a workload, and returns true if there is one.
 pub(super) fn condition(object: &Object<'_>, finding: &mut Finding, name: &str, status: &str) -> bool {
     let Some(condition) = object.condition(name) else { return false };
     let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -22,7 +22,7 @@ pub(super) fn condition(object: &Object<'_>, finding: &mut Finding, name: &str, 
     is_refused
 }
 
-/// The events by which a controller says so that has no condition for it.
+/// Looks for a refusal in the events of a workload without such a condition, and returns true if there is one.
 pub(super) fn events(
     case: &Case<'_>,
     object: &Object<'_>,
@@ -30,7 +30,7 @@ pub(super) fn events(
     since: Option<Timestamp>,
 ) -> bool {
     let refusal = case.warnings(object, since).into_iter().find(|event| {
-        // The object of the same name that is still being deleted is a matter of seconds.
+        // An object of the same name that is still being deleted is gone within seconds.
         let is_in_the_way =
             event.message.contains("already exists") || event.message.contains("being deleted");
         event.reason == "FailedCreate" && !is_in_the_way && case.is_recent(event, RECENT)
@@ -41,9 +41,10 @@ pub(super) fn events(
     true
 }
 
-/// Whether the object has made a Pod since it was refused one.
+/// Returns true if the object has created a Pod since the refusal.
 ///
-/// Within one second both happen where a quota is used up, so that is not after it.
+/// If a quota is used up, a creation and a refusal happen within the same second, so a Pod of that second does not
+/// count.
 fn is_over(case: &Case<'_>, object: &Object<'_>, refusal: &Event<'_>) -> bool {
     let Some(last) = refusal.last else { return false };
     let is_after = |at: Option<Timestamp>| at.is_some_and(|at| at.as_second() > last.as_second());

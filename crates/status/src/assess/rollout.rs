@@ -8,7 +8,7 @@ use crate::assess::event::time;
 use crate::assess::{Flags, extension};
 use crate::verdict::Status;
 
-/// A rollout that somebody, or a step, paused between two revisions is half done.
+/// Examines a Rollout: one paused between two revisions, by a user or a step, is InProgress.
 pub(super) fn examine(case: &Case<'_>, rollout: &Object<'_>, finding: &mut Finding) {
     if finding.is_current() && is_paused(rollout) {
         if is_between_revisions(rollout) {
@@ -34,12 +34,12 @@ fn is_paused(rollout: &Object<'_>) -> bool {
         || pauses(rollout).next().is_some()
 }
 
-/// Whether the revision that is rolled out is not the stable one.
+/// Returns true if the current revision is not the stable one.
 fn is_between_revisions(rollout: &Object<'_>) -> bool {
     let [current, stable, canary] =
         [&["status", "currentPodHash"][..], &["status", "stableRS"], &["status", "canary", "stableRS"]]
             .map(|path| rollout.text(path));
-    // Before v1.0 the stable one stood elsewhere.
+    // Before v1.0 the stable one was in another field.
     let stable = if stable.is_empty() { canary } else { stable };
     !current.is_empty() && current != stable
 }

@@ -1,4 +1,4 @@
-//! Since when an object is not well, as far as it tells itself.
+//! The time since when an object is not well, as far as it tells itself.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::Object;
@@ -9,7 +9,7 @@ use crate::assess::changes;
 use crate::assess::event::time;
 use crate::verdict::{Status, Verdict};
 
-/// The transition of the condition that says that `object` is not well.
+/// Returns the last transition of the condition that makes `object` not well.
 pub(super) fn of(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
     match verdict.status {
         Status::Current => None,
@@ -25,19 +25,19 @@ pub(super) fn of(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
     }
 }
 
-/// Returns true where the controller has not seen the newest generation: all conditions tell of an older one.
+/// Returns true if the controller has not observed the newest generation: all conditions are about an older one.
 pub(super) fn is_unobserved(verdict: &Verdict) -> bool {
     verdict.conditions.first().is_some_and(|condition| condition.reason == "LatestGenerationNotObserved")
 }
 
-/// Returns when the spec got to be what it is: its newest write, and of the first generation the creation.
+/// Returns the time of the current spec: its newest write, or for the first generation the creation.
 fn specified(object: &Object<'_>) -> Option<Timestamp> {
     let is_first = object.at(&["metadata", "generation"]).and_then(Value::as_i64) == Some(1);
     let created = || time(object.at(&["metadata", "creationTimestamp"])).filter(|_| is_first);
     changes::written(object, &["f:spec"]).map(|(when, _)| when).or_else(created)
 }
 
-/// Returns when the rollout that a workload is in began: it was well before, however old it is.
+/// Returns the start of a workload's current rollout; it was well before, however old it is.
 pub(super) fn rolled_out(object: &Object<'_>) -> Option<Timestamp> {
     let is_workload = matches!(
         (object.group(), object.kind()),
@@ -46,14 +46,14 @@ pub(super) fn rolled_out(object: &Object<'_>) -> Option<Timestamp> {
     is_workload.then(|| specified(object)).flatten()
 }
 
-/// When somebody asked for the deletion: `deletionTimestamp` is when its grace ends.
+/// Returns the time of the deletion request; `deletionTimestamp` is the end of the grace period.
 fn deleted(object: &Object<'_>) -> Option<Timestamp> {
     let end = time(object.at(&["metadata", "deletionTimestamp"]))?;
     let grace = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(0);
     Some(end.checked_sub(SignedDuration::from_secs(grace.max(0))).unwrap_or(end))
 }
 
-/// When the condition of a type changed to a status that `is_bad`.
+/// Returns the last transition of a condition if its status `is_bad`.
 pub(super) fn transition(
     object: &Object<'_>,
     name: &str,
@@ -64,7 +64,7 @@ pub(super) fn transition(
     if is_bad(&status) { time(condition.get("lastTransitionTime")) } else { None }
 }
 
-/// The condition by which kstatus decided before it looked at the kind.
+/// Returns the transition of the condition by which kstatus decided before it looked at the kind.
 fn decisive(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
     let name = match verdict.status {
         Status::Failed => "Stalled",

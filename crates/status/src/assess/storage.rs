@@ -8,7 +8,7 @@ use crate::assess::case::{Case, Finding, has_ended};
 use crate::assess::event::time;
 use crate::verdict::Status;
 
-/// The reason of a claim that is bound when a Pod that uses it has a node.
+/// The reason of a claim that is bound once a Pod that uses it has a node.
 pub(super) const WAITS_FOR_CONSUMER: &str = "WaitForFirstConsumer";
 
 pub(super) fn claim(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding) {
@@ -46,7 +46,7 @@ pub(super) fn claim(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding) 
     match class(case, claim) {
         Class::WaitsForConsumer => waits_for_consumer(case, claim, finding, warning.is_some()),
         Class::Missing(name) => finding.lacks(&case.called(&name), &name.name),
-        // The controller says of the claim what it read of the class.
+        // The controller's event repeats what it read in the class.
         Class::Unknown
             if case.events(claim, created).iter().any(|event| event.reason == WAITS_FOR_CONSUMER) =>
         {
@@ -56,7 +56,7 @@ pub(super) fn claim(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding) 
     }
 }
 
-/// A volume that cannot be attached says why; what was attached before is gone from there.
+/// Examines a VolumeAttachment: an attach error counts until the volume is attached.
 pub(super) fn attachment(attachment: &Object<'_>, finding: &mut Finding) {
     let error = attachment.at(&["status", "attachError"]).filter(|error| !error.is_null());
     let is_attached = attachment.at(&["status", "attached"]).and_then(Value::as_bool) == Some(true);
@@ -79,7 +79,7 @@ fn class(case: &Case<'_>, claim: &Object<'_>) -> Class {
     let old = annotations.and_then(|all| all.get("volume.beta.kubernetes.io/storage-class"));
     let name = old.or_else(|| claim.at(&["spec", "storageClassName"])).and_then(Value::as_str);
     let class = match name.as_deref() {
-        // Such a claim is bound to a volume that somebody makes by hand.
+        // Such a claim is bound to a volume created by hand.
         Some("") => return Class::BindsAtOnce,
         Some(name) => {
             let name = ObjectKey::new("storage.k8s.io", "StorageClass", "", name);
@@ -101,7 +101,7 @@ fn class(case: &Case<'_>, claim: &Object<'_>) -> Class {
     }
 }
 
-/// Of several default classes the newest counts.
+/// Returns the default class; the newest of several counts.
 fn default_class<'e>(case: &Case<'e>) -> Option<Object<'e>> {
     let classes = case.of_kind("storage.k8s.io", "StorageClass", None).into_iter();
     let is_default = |class: &Object<'_>| {
@@ -129,7 +129,7 @@ fn waits_for_consumer(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding
         let users = case.users(&namespace, &claim.name());
         let waits = |user: &&Object<'_>| !has_ended(user) && user.text(&["spec", "nodeName"]).is_empty();
         let waiting = users.iter().filter(waits);
-        // Provisioning is no hard cause, and neither is what keeps a Pod from its node one for the claim.
+        // Neither provisioning nor the Pod's scheduling problem is a hard cause for the claim.
         let hard = finding.hard;
         let pods = waiting.filter_map(|user| case.examine(user)).map(|pod| Finding { hard: None, ..pod });
         finding.follow(pods.collect::<Vec<_>>());
@@ -137,16 +137,16 @@ fn waits_for_consumer(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding
     }
 }
 
-/// The user of a claim that keeps it from being deleted.
+/// Returns the Pod that keeps a claim from being deleted.
 pub(super) fn user_in_the_way(case: &Case<'_>, claim: &Object<'_>) -> Option<Finding> {
     let users = case.users(&claim.namespace(), &claim.name()).into_iter();
-    // Only a Pod that has a node counts for the protection of claims.
+    // The protection of claims considers only Pods with a node.
     let users = users.filter(|user| !user.text(&["spec", "nodeName"]).is_empty());
     let examined = users.filter_map(|user| case.examine(&user));
     examined.min_by_key(|user| (user.status(), user.since.unwrap_or(Timestamp::MAX), user.name.clone()))
 }
 
-/// The snapshot that is still taken of a claim, and what it complains of.
+/// Returns the snapshot that is being taken of a claim, and its error.
 pub(super) fn snapshot_in_the_way(case: &Case<'_>, claim: &Object<'_>) -> Option<(Finding, String)> {
     let snapshots = case.of_kind("snapshot.storage.k8s.io", "VolumeSnapshot", Some(&claim.namespace()));
     let is_taken = |snapshot: &&Object<'_>| {

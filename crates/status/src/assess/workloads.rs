@@ -14,7 +14,7 @@ use crate::verdict::Status;
 
 const POD: (&str, &str) = ("", "Pod");
 
-/// Annotations by which owners number the ReplicaSets they made.
+/// Annotations with the revision of a ReplicaSet.
 const REVISIONS: [&str; 2] = ["deployment.kubernetes.io/revision", "rollout.argoproj.io/revision"];
 
 fn count(object: &Object<'_>, path: &[&str], default: i64) -> i64 {
@@ -30,8 +30,7 @@ fn revision(object: &Object<'_>) -> Option<i64> {
     REVISIONS.iter().find_map(|key| annotations.get(key)?.as_str()?.parse().ok())
 }
 
-/// The ReplicaSet that an owner rolls out, or rolled out last: that of the owner's own revision, else the
-/// newest.
+/// Returns the current ReplicaSet of an owner: that with the owner's own revision, else the newest.
 pub(super) fn current<'o, 'e>(owner: &Object<'_>, sets: &'o [Object<'e>]) -> Option<&'o Object<'e>> {
     let own = revision(owner);
     sets.iter().max_by_key(|set| {
@@ -41,12 +40,12 @@ pub(super) fn current<'o, 'e>(owner: &Object<'_>, sets: &'o [Object<'e>]) -> Opt
     })
 }
 
-/// Whether an object is a ReplicaSet, in the group that all clusters serve.
+/// Returns true if an object is a ReplicaSet, in the group that all clusters serve.
 pub(super) fn is_replica_set(object: &Object<'_>) -> bool {
     object.group() == "apps" && object.kind() == "ReplicaSet"
 }
 
-/// The ReplicaSet that an owner rolls out, and the one that it rolled out before.
+/// Returns the current ReplicaSet of an owner, and the one before.
 pub(super) fn previous_and_current<'o, 'e>(
     owner: &Object<'_>,
     sets: &'o [Object<'e>],
@@ -57,7 +56,7 @@ pub(super) fn previous_and_current<'o, 'e>(
     (older.max_by_key(|set| order(set)), Some(current))
 }
 
-/// The ReplicaSets of an owner. Old clusters serve each also in the group `extensions`.
+/// Returns the ReplicaSets of an owner. Old clusters serve each also in the group `extensions`.
 pub(super) fn replica_sets<'e>(case: &Case<'e>, owner: &Object<'_>) -> Vec<Object<'e>> {
     let sets = case.owned(owner, Some(("apps", "ReplicaSet")));
     if sets.is_empty() { case.owned(owner, Some(("extensions", "ReplicaSet"))) } else { sets }
@@ -84,14 +83,14 @@ pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut
     let current = current(deployment, &sets);
     let mut dependents: Vec<_> = current.and_then(|set| case.examine(set)).into_iter().collect();
     if dependents.iter().all(Finding::is_current) && is_recreated(deployment) {
-        // New Pods are made when the last old one is gone.
+        // With the strategy Recreate, new Pods are created after the last old one is gone.
         let pods = sets.iter().flat_map(|set| case.owned(set, Some(POD)));
         let ended = |pod: &Object<'_>| pod::is_in_phase(pod, "Failed") || pod::is_in_phase(pod, "Succeeded");
         let leaving = pods.filter(|pod| is_terminating(pod) && !ended(pod));
         dependents.extend(leaving.filter_map(|pod| case.examine(&pod)));
     }
     finding.follow(dependents);
-    // What an older ReplicaSet may not make does not stand in the way.
+    // Refusals of an older ReplicaSet do not matter.
     if finding.hard.is_none()
         && !refusals::condition(deployment, finding, "Progressing", "False")
         && sets.is_empty()
@@ -109,7 +108,7 @@ fn is_paused(deployment: &Object<'_>) -> bool {
     deployment.at(&["spec", "paused"]).and_then(Value::as_bool) == Some(true)
 }
 
-/// Whether all replicas of a paused Deployment are available and of one ReplicaSet.
+/// Returns true if all replicas of a paused Deployment are available and belong to one ReplicaSet.
 fn rests(case: &Case<'_>, deployment: &Object<'_>, finding: &Finding, sets: &[Object<'_>]) -> bool {
     let wanted = count(deployment, &["spec", "replicas"], 1);
     let status = |key| count(deployment, &["status", key], 0);
@@ -175,7 +174,7 @@ pub(super) fn daemon_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Findin
     let lacks = count(set, &["status", "currentNumberScheduled"], 0) < wanted;
     let mut pods = pods(case, set, finding, Terminating::Counted);
     let is_lost = |pod: &&Finding| pod.hard == Some(HardCause::NodeLost);
-    // Its Pods stay on lost nodes: that is what it allows to be unavailable.
+    // Its Pods stay on lost nodes, which maxUnavailable permits.
     if pods.iter().filter(is_lost).count() as i64 <= may_be_unavailable(set, wanted) {
         for pod in pods.iter_mut().filter(|pod| pod.hard == Some(HardCause::NodeLost)) {
             pod.hard = None;
@@ -186,7 +185,7 @@ pub(super) fn daemon_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Findin
     unseen(case, set, finding);
 }
 
-/// A set that lacks Pods, and no Pod says why: its own events may say that they were refused.
+/// Looks for refusals in the events of a set that lacks Pods, if no Pod has a hard cause.
 fn refused(case: &Case<'_>, set: &Object<'_>, finding: &mut Finding, lacks: bool) {
     if finding.hard.is_none() && lacks && finding.status() == Status::InProgress {
         let since = finding.since;
@@ -196,7 +195,7 @@ fn refused(case: &Case<'_>, set: &Object<'_>, finding: &mut Finding, lacks: bool
     }
 }
 
-/// `maxUnavailable`: a number, or a share of the Pods, rounded up.
+/// Returns `maxUnavailable`: a number, or a percentage of the Pods, rounded up.
 fn may_be_unavailable(set: &Object<'_>, wanted: i64) -> i64 {
     let Some(value) = set.at(&["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"]) else {
         return 1;
@@ -213,8 +212,8 @@ fn is_on_delete(set: &Object<'_>) -> bool {
     set.at(&["spec", "updateStrategy", "type"]).is_some_and(|value| value.is_str("OnDelete"))
 }
 
-/// Follows the Pods of a set; one that is replaced by hand is Current whatever they do, so a hard cause speaks
-/// here.
+/// Follows the Pods of a set. With the strategy OnDelete the set is Current whatever they do, so a hard cause turns it
+/// InProgress.
 fn replace_by_hand(set: &Object<'_>, finding: &mut Finding, mut pods: Vec<Finding>) {
     if finding.is_current() {
         pods.retain(|pod| pod.hard.is_some());
@@ -226,20 +225,20 @@ fn replace_by_hand(set: &Object<'_>, finding: &mut Finding, mut pods: Vec<Findin
     finding.follow(pods);
 }
 
-/// What the Pods that are being deleted mean to their owner.
+/// The treatment of Pods that are being deleted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Terminating {
-    /// Others take their place.
+    /// Ignored, because other Pods replace them.
     Left,
-    /// Their place is taken until they are gone.
+    /// Counted, because they are replaced only when they are gone.
     Counted,
 }
 
-/// How long a Pod that failed tells of what is missing now: controllers try again after at most 1,000 s.
+/// Maximum age of a failed Pod that explains a missing one: controllers retry after at most 1,000 s.
 const FAILED_RECENTLY: SignedDuration = SignedDuration::from_mins(20);
 
-/// The Pods of a workload, examined. Of the failed ones the newest counts where nothing else explains what is
-/// missing: controllers replace them.
+/// Examines the Pods of a workload. A failed Pod counts only if no active one explains the problem, and then the
+/// newest, because controllers replace failed Pods.
 pub(super) fn pods(
     case: &Case<'_>,
     owner: &Object<'_>,
@@ -256,7 +255,7 @@ pub(super) fn pods(
     if !unwell.is_empty() || finding.is_current() {
         return unwell;
     }
-    let is_recent = |at: Timestamp| case.now.duration_since(at) <= FAILED_RECENTLY;
+    let is_recent = |at: Timestamp| case.elapsed(at, FAILED_RECENTLY) <= FAILED_RECENTLY;
     let created = |object: &Object<'_>| time(object.at(&["metadata", "creationTimestamp"]));
     let failed = failed.iter().map(|object| (created(object), pod::failed(case, object)));
     let recent = failed.filter(|(_, pod)| pod.since.is_some_and(is_recent) && pod.since >= finding.since);
@@ -264,7 +263,7 @@ pub(super) fn pods(
     newest.map(|(_, pod)| pod).into_iter().collect()
 }
 
-/// Says where nobody looked for the Pods that would explain what is not well.
+/// Adds a detail if the Pods, which could explain the problem, were not observed.
 pub(super) fn unseen(case: &Case<'_>, workload: &Object<'_>, finding: &mut Finding) {
     if !finding.is_current() && !case.evidence.state().is_observed("", "Pod", Some(&workload.namespace())) {
         finding.fact(Cow::Borrowed("its Pods were not observed"));

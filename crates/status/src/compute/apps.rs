@@ -6,10 +6,10 @@ use super::fields::{Metadata, ObjectStatus};
 use super::{ComputeError, Subject, fields};
 use crate::verdict::{Condition, ConditionType, Status, Verdict};
 
-/// `progressDeadlineSeconds` of this value means that there is no deadline.
+/// The value of `progressDeadlineSeconds` that means no deadline.
 const NO_DEADLINE: i64 = i32::MAX as i64;
 
-/// InProgress with `have` of `want` of something.
+/// Creates an InProgress verdict for `have` of `want` replicas.
 fn lacking(rule: &'static str, reason: &'static str, what: &str, have: i64, want: i64) -> Verdict {
     Verdict::in_progress(reason, format!("{what}: {have}/{want}"), rule)
 }
@@ -133,8 +133,7 @@ pub(super) fn stateful_set(subject: &Subject<'_, '_>) -> Result<Verdict, Compute
 pub(super) fn daemon_set(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeError> {
     const RULE: &str = "builtin/apps/DaemonSet";
 
-    // The generic rule lets an object pass that lacks one of the two; the DaemonSet controller always
-    // writes both.
+    // The generic rule accepts an object without one of the two, but the DaemonSet controller always writes both.
     let kind = subject.object.kind();
     if Metadata::of(subject.object)?.generation()?.is_none() {
         return Ok(Verdict::in_progress(

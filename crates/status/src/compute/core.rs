@@ -4,9 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::{Kind, Value};
 
 use super::{ComputeError, Subject, fields};
+use crate::assess::elapsed;
 use crate::verdict::Verdict;
 
-/// How long a Pod may wait for the scheduler before that is a failure.
+/// Time that a Pod may wait for the scheduler before that is a failure.
 const SCHEDULE_WINDOW: SignedDuration = SignedDuration::from_secs(15);
 
 pub(super) fn service(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeError> {
@@ -60,7 +61,7 @@ pub(super) fn pod(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeError> {
             if !scheduled.is_some_and(|condition| condition.has_reason("Unschedulable")) {
                 return Ok(Verdict::in_progress("PodPending", "Pod is in the Pending phase", RULE));
             }
-            let age = subject.now.duration_since(created(subject));
+            let age = elapsed(created(subject), SCHEDULE_WINDOW, subject.now, subject.costs);
             Ok(if age < SCHEDULE_WINDOW {
                 Verdict::in_progress("PodNotScheduled", "Pod has not been scheduled", RULE)
             } else {
@@ -72,13 +73,13 @@ pub(super) fn pod(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeError> {
     }
 }
 
-/// When the Pod was created; an unreadable time counts as long ago.
+/// Returns the creation time of the Pod; an unreadable one counts as long ago.
 fn created(subject: &Subject<'_, '_>) -> Timestamp {
     let text = subject.object.text(&["metadata", "creationTimestamp"]);
     text.parse().unwrap_or(Timestamp::MIN)
 }
 
-/// The names of the containers that wait in a crash loop, in the order of their statuses.
+/// Returns the names of the containers that wait in a crash loop, in the order of their statuses.
 fn crash_looping(subject: &Subject<'_, '_>) -> Result<Vec<String>, ComputeError> {
     let statuses = fields::container_statuses(subject.object)?;
     let mut names = Vec::new();

@@ -1,4 +1,4 @@
-//! Access to fields with the strictness, and the laxness, of kstatus.
+//! Access to fields, as strict and as lax as kstatus.
 
 use taffrail_object::Object;
 use taffrail_object::json::{Kind, Value};
@@ -8,10 +8,11 @@ use crate::compute::ComputeError;
 /// The keys of a section and of a field in it.
 type Path = &'static [&'static str; 2];
 
-/// The values called as `keys` say in a section; none where it is missing or `null`.
+/// Returns the values of `keys` in a section; all `None` if the section is missing or `null`.
 ///
 /// # Errors
-/// When the section is neither an object nor `null`.
+///
+/// Returns an error if the section is neither an object nor `null`.
 #[inline(always)]
 fn picked<'a, const N: usize>(
     object: &Object<'a>,
@@ -26,25 +27,29 @@ fn picked<'a, const N: usize>(
     }
 }
 
-/// The fields that decide for every kind; they are found in one pass over their section.
+/// The fields of `metadata` that decide for every kind, found in one pass.
 pub(super) struct Metadata<'a> {
     deletion: Option<Value<'a>>,
     generation: Option<Value<'a>>,
 }
 
 impl<'a> Metadata<'a> {
+    /// Reads the fields.
+    ///
     /// # Errors
-    /// When `metadata` is neither an object nor `null`.
+    ///
+    /// Returns an error if `metadata` is neither an object nor `null`.
     #[inline]
     pub(super) fn of(object: &Object<'a>) -> Result<Metadata<'a>, ComputeError> {
         let [deletion, generation] = picked(object, &["metadata"], ["deletionTimestamp", "generation"])?;
         Ok(Metadata { deletion, generation })
     }
 
-    /// Whether the object is being deleted.
+    /// Returns true if the object is being deleted.
     ///
     /// # Errors
-    /// When the time is no string.
+    ///
+    /// Returns an error if the time is not a string.
     #[inline]
     pub(super) fn is_deleted(&self) -> Result<bool, ComputeError> {
         const PATH: Path = &["metadata", "deletionTimestamp"];
@@ -56,25 +61,29 @@ impl<'a> Metadata<'a> {
         }
     }
 
-    /// `metadata.generation`.
+    /// Returns `metadata.generation`.
     ///
     /// # Errors
-    /// When it is no whole number.
+    ///
+    /// Returns an error if it is not a whole number.
     #[inline]
     pub(super) fn generation(&self) -> Result<Option<i64>, ComputeError> {
         integer(self.generation, &["metadata", "generation"])
     }
 }
 
-/// The fields of `status` that decide for every kind.
+/// The fields of `status` that decide for every kind, found in one pass.
 pub(super) struct ObjectStatus<'a> {
     observed_generation: Option<Value<'a>>,
     conditions: Option<Value<'a>>,
 }
 
 impl<'a> ObjectStatus<'a> {
+    /// Reads the fields.
+    ///
     /// # Errors
-    /// When `status` is neither an object nor `null`.
+    ///
+    /// Returns an error if `status` is neither an object nor `null`.
     #[inline]
     pub(super) fn of(object: &Object<'a>) -> Result<ObjectStatus<'a>, ComputeError> {
         let [observed_generation, conditions] =
@@ -82,20 +91,21 @@ impl<'a> ObjectStatus<'a> {
         Ok(ObjectStatus { observed_generation, conditions })
     }
 
-    /// `status.observedGeneration`.
+    /// Returns `status.observedGeneration`.
     ///
     /// # Errors
-    /// When it is no whole number.
+    ///
+    /// Returns an error if it is not a whole number.
     #[inline]
     pub(super) fn observed_generation(&self) -> Result<Option<i64>, ComputeError> {
         integer(self.observed_generation, &["status", "observedGeneration"])
     }
 
-    /// `status.conditions`.
+    /// Returns `status.conditions`.
     ///
     /// # Errors
-    /// When the list, a condition or one of its fields has another type than it should; `null` counts
-    /// as absent.
+    ///
+    /// Returns an error if the list, a condition or one of its fields has the wrong type; `null` counts as absent.
     #[inline]
     pub(super) fn conditions(&self) -> Result<Vec<ObjectCondition<'a>>, ComputeError> {
         match self.conditions {
@@ -105,8 +115,11 @@ impl<'a> ObjectStatus<'a> {
     }
 }
 
+/// Converts a value to a whole number.
+///
 /// # Errors
-/// When there is a value that is no whole number, `null` included.
+///
+/// Returns an error if the value, `null` included, is not a whole number.
 #[inline]
 fn integer(value: Option<Value<'_>>, path: Path) -> Result<Option<i64>, ComputeError> {
     let Some(value) = value else { return Ok(None) };
@@ -116,10 +129,11 @@ fn integer(value: Option<Value<'_>>, path: Path) -> Result<Option<i64>, ComputeE
     }
 }
 
-/// `status.containerStatuses`.
+/// Returns `status.containerStatuses`.
 ///
 /// # Errors
-/// When there is something else than an array, `null` included, or `status` is no object.
+///
+/// Returns an error if it is not an array, `null` included, or `status` is not an object.
 pub(super) fn container_statuses<'a>(object: &Object<'a>) -> Result<Option<Value<'a>>, ComputeError> {
     const PATH: Path = &["status", "containerStatuses"];
     let [list] = picked(object, &["status"], ["containerStatuses"])?;
@@ -131,13 +145,13 @@ pub(super) fn container_statuses<'a>(object: &Object<'a>) -> Result<Option<Value
     }
 }
 
-/// The whole number called `key` in `section`, or `default` when it is missing or something else.
+/// Returns the whole number `key` in `section`, or `default` if it is missing or of another type.
 #[inline(always)]
 pub(super) fn count(section: Option<Value<'_>>, key: &str, default: i64) -> i64 {
     section.and_then(|section| section.get(key)).and_then(Value::as_i64).unwrap_or(default)
 }
 
-/// A condition of an object with the four fields that kstatus reads.
+/// A condition of an object, with the four fields that kstatus reads.
 #[derive(Clone, Copy)]
 pub(super) struct ObjectCondition<'a> {
     kind: Option<Value<'a>>,
@@ -186,7 +200,7 @@ fn conditions(list: Value<'_>) -> Result<Vec<ObjectCondition<'_>>, ComputeError>
     let Some(rows) = list.rows(CONDITION) else {
         return Err(ComputeError::WrongType { path: CONDITIONS, expected: "an array", found: list.kind() });
     };
-    // Few objects have more; a larger block would leave the allocator's cache of small ones.
+    // Most objects have at most six; a larger block would not come from the allocator's cache of small ones.
     let mut conditions = Vec::with_capacity(6);
     for row in rows {
         let mut fields = match row {

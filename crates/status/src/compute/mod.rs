@@ -1,7 +1,7 @@
 //! kstatus: the status of an object from the object alone.
 //!
-//! The order of the rules, their reasons and messages are those of `Compute` in kstatus; the first
-//! rule that answers decides. Numbers wrap where Go's do.
+//! The order of the rules, their reasons and messages are those of `Compute` in kstatus; the first rule that applies
+//! decides. Numbers wrap where Go's do.
 
 mod apiextensions;
 mod apps;
@@ -16,9 +16,10 @@ use jiff::Timestamp;
 use taffrail_object::Object;
 use taffrail_object::json::Kind;
 
+use crate::assess::Costs;
 use crate::verdict::Verdict;
 
-/// Which of the two lines of kstatus to follow where they differ.
+/// The variant of kstatus to follow where the two differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fork {
     /// `github.com/fluxcd/cli-utils`
@@ -28,29 +29,29 @@ pub enum Fork {
     KubernetesSigs,
 }
 
-/// Why no status can be computed: the object is not shaped as its kind is.
+/// The error for an object that does not have the structure of its kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ComputeError {
-    /// A field has a type it cannot have.
+    /// A field has the wrong type.
     WrongType {
         /// Keys from the root to the field.
         path: &'static [&'static str],
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
-        /// What it is.
+        /// The actual type.
         found: Kind,
     },
-    /// A condition, or a field of one, has a type it cannot have.
+    /// A condition, or one of its fields, has the wrong type.
     BadCondition {
         /// The field, or `None` for the condition itself.
         field: Option<&'static str>,
-        /// What it is.
+        /// The actual type.
         found: Kind,
     },
-    /// A container status is not shaped like one.
+    /// A container status does not have the structure of one.
     BadContainerStatus,
-    /// A Pod is in a phase that does not exist.
+    /// A Pod is in an unknown phase.
     UnknownPhase(String),
 }
 
@@ -92,11 +93,13 @@ fn name_of(kind: Kind) -> &'static str {
     }
 }
 
-/// What the rule of a kind gets to see.
+/// The object and the context that the rule of a kind receives.
 struct Subject<'o, 'a> {
     object: &'o Object<'a>,
     conditions: Vec<ObjectCondition<'a>>,
     now: Timestamp,
+    /// Takes in when time alone changes the answer.
+    costs: Option<&'o Costs>,
     fork: Fork,
 }
 
@@ -115,7 +118,7 @@ impl Subject<'_, '_> {
 /// A rule for one kind.
 type KindRule = fn(&Subject<'_, '_>) -> Result<Verdict, ComputeError>;
 
-/// The kinds that kstatus has rules for, by group and kind.
+/// The kinds for which kstatus has rules, by group and kind.
 pub const BUILT_IN: [(&str, &str); 16] = [
     ("", "ConfigMap"),
     ("", "PersistentVolumeClaim"),
@@ -135,7 +138,7 @@ pub const BUILT_IN: [(&str, &str); 16] = [
     ("policy", "PodDisruptionBudget"),
 ];
 
-/// The rule for a kind, whatever its version.
+/// Returns the rule for a kind, whatever its version.
 fn rule_for(object: &Object<'_>) -> Option<KindRule> {
     Some(match (object.group(), object.kind()) {
         ("", "Service") => core::service,
@@ -164,15 +167,20 @@ fn always_ready(rule: &'static str) -> Verdict {
     Verdict::current("Resource is always ready", rule)
 }
 
-/// The status of `object` as kstatus computes it.
-pub(crate) fn compute(object: &Object<'_>, now: Timestamp, fork: Fork) -> Result<Verdict, ComputeError> {
+/// Computes the status of `object` as kstatus does.
+pub(crate) fn compute(
+    object: &Object<'_>,
+    now: Timestamp,
+    costs: Option<&Costs>,
+    fork: Fork,
+) -> Result<Verdict, ComputeError> {
     let metadata = Metadata::of(object)?;
     if metadata.is_deleted()? {
         return Ok(terminating());
     }
     let generation = metadata.generation()?;
     let status = ObjectStatus::of(object)?;
-    // InProgress while the controller has not seen the newest generation; both numbers must be there.
+    // InProgress while the controller has not observed the newest generation; both numbers must exist.
     if let Some(generation) = generation
         && let Some(observed) = status.observed_generation()?
         && generation != observed
@@ -189,7 +197,7 @@ pub(crate) fn compute(object: &Object<'_>, now: Timestamp, fork: Fork) -> Result
         }
     }
     if let Some(rule) = rule_for(object) {
-        return rule(&Subject { object, conditions, now, fork });
+        return rule(&Subject { object, conditions, now, costs, fork });
     }
     for condition in conditions.iter().filter(|condition| condition.is_type("Ready")) {
         if condition.has_status("True") {

@@ -1,4 +1,4 @@
-//! Parsers of the values that options take.
+//! Parsers for the values of options.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(crate) fn label_selector(text: &str) -> Result<LabelSelector, InvalidSelecto
     Ok(selector)
 }
 
-/// Parses a span of time: numbers with units, or seconds.
+/// Parses a duration: numbers with units, or a plain number of seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let unit = text.trim_start_matches(|character: char| character.is_ascii_digit() || character == '.');
     let read = match unit {

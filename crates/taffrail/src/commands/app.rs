@@ -51,10 +51,12 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
     let place = if several { format!(" in {}", app.app.target) } else { String::new() };
     let colour = app_style(app);
     let health = text::health(app, now);
-    // The problem is said beside the health already, and of labels nobody keeps revisions.
+    // `text::health` already states the problem, and apps known by labels have no revision.
     let is_said = app.effective() == Status::Current && app.problem().is_some_and(|it| it.axis == Axis::Sync);
     let sync = match app.sync.state {
-        SyncState::Unknown | SyncState::Suspended => String::new(),
+        SyncState::Unknown => String::new(),
+        _ if !app.home_freshness.is_live() => format!(", sync {}", text::sync(app)),
+        SyncState::Suspended => String::new(),
         _ if is_said => String::new(),
         state => format!(", {}", if state == SyncState::Failed { "sync failed" } else { state.as_str() }),
     };
@@ -173,7 +175,7 @@ fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()
             (None, note) => format!("({})", note.as_deref().unwrap_or_default()),
         };
         let status: Status = line.status.parse().unwrap_or(Status::Unknown);
-        // What is well needs no words; neither does a line for several, whose like are above it.
+        // Ready objects need no message; a line that stands for several objects has theirs above it.
         let message = match status {
             Status::Current => line.note.as_deref().filter(|_| line.object.is_some()).unwrap_or_default(),
             _ => &line.message,

@@ -1,4 +1,4 @@
-//! `taffrail completion`: what makes a shell complete.
+//! `taffrail completion`: prints shell completion scripts.
 
 use std::io::Write;
 

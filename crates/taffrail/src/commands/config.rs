@@ -1,4 +1,4 @@
-//! `taffrail config`: what is set, and where.
+//! `taffrail config`: prints the settings and their origins.
 
 use std::io::{self, Write};
 
@@ -100,7 +100,7 @@ fn table(arguments: &ViewArguments, config: &Config) -> io::Result<()> {
     table.finish()
 }
 
-/// The settings that have a value, as the file would have them.
+/// Prints the settings that have a value, in the form of the settings file.
 fn yaml(arguments: &ViewArguments, config: &Config) -> io::Result<()> {
     let mut out = answer::programs();
     let mut group = "";

@@ -1,4 +1,4 @@
-//! `taffrail events`: the warnings about the objects of apps.
+//! `taffrail events`: the warning events of the objects of apps.
 
 use std::io;
 

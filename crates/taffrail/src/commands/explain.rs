@@ -1,4 +1,4 @@
-//! `taffrail explain`: from the symptom to the cause, and the command to look further.
+//! `taffrail explain`: the cause chain of an app or object, and commands that show more.
 
 use std::cell::LazyCell;
 use std::collections::BTreeSet;
@@ -16,8 +16,9 @@ use taffrail_apps::{
     InvalidAppQuery, ObjectSync, Objects, Problem, Resource, Scope, Snapshot, aliases, changes_of_each,
     declared_each, last_changes,
 };
-use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
+use taffrail_object::{ObjectKey, ObjectKeyRef};
+use taffrail_observe::FleetSnapshot;
 use taffrail_status::assess::Change;
 use taffrail_status::{ClusterState as _, Presence, Status};
 use unicode_width::UnicodeWidthStr;
@@ -28,7 +29,7 @@ use crate::cli::{ExplainArguments, ExplainOutput, ListOutput};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::{answer, app_style, fitting, indented, printable, screen, style};
 use crate::program;
-use crate::source::{Fleet, Source, asked};
+use crate::source::{Source, asked};
 use crate::{phrase, say};
 
 mod doubts;
@@ -43,7 +44,7 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
     let mut asked = Asked {
         owners: !names.is_empty(),
         changes: of_interest(&names),
-        // What is named may be anywhere; what is not, is looked for where that was asked.
+        // A named object may be in any namespace; without names the selected namespace bounds the search.
         ..asked(
             arguments.namespace.as_ref().filter(|_| names.is_empty()),
             &arguments.declared,
@@ -63,11 +64,11 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
         true => named::asked_for(&list, &shown, arguments.namespace.as_deref()),
         false => named::concerning(&list, &shown),
     };
-    // Commands are for the clusters that were asked, and name them where that is not the usual one.
+    // Suggested commands are for the clusters that were read; they name the context unless it is the current one.
     let from = &arguments.view.source;
     let is_named = from.from.is_empty() && (from.all_contexts || !from.context.is_empty());
     let context = |app: &App| {
-        // What declares an app may be in another cluster than its objects.
+        // The declaring object may be in another cluster than the app's objects.
         let is_there = app.resources.iter().any(|resource| Some(&resource.key) == app.worst.as_ref());
         is_named.then(|| if is_there { app.app.target.clone() } else { app.app.home.clone() })
     };
@@ -93,7 +94,7 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
     let all = subjects.iter().zip(both);
     let explanations: Vec<_> =
         all.map(|(subject, (changed, doubts))| explained(subject, changed, doubts)).collect();
-    // What was asked for by its name is told of each cluster.
+    // A named app or object is explained for each cluster.
     let is_all = names.is_empty() && arguments.declared.is_empty();
     let (subjects_told, mut explanations): (Vec<&Subject<'_>>, Vec<Explanation>) =
         match is_all && !arguments.per_cluster {
@@ -126,7 +127,8 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
         }
         exit = exit.max(complaint.exit);
     }
-    for complaint in fleet.complaints.iter().chain(&missing).chain(&undoubted) {
+    let problems: Vec<Complaint> = fleet.problems.iter().map(Complaint::from).collect();
+    for complaint in problems.iter().chain(&missing).chain(&undoubted) {
         complaint.print();
         exit = exit.max(complaint.exit);
     }
@@ -136,7 +138,7 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
     Ok(exit)
 }
 
-/// The apps of which it is of interest what changed.
+/// Returns the apps whose changes must be read.
 fn of_interest(names: &[Name<'_>]) -> Changes {
     if names.is_empty() {
         return Changes::All;
@@ -144,17 +146,17 @@ fn of_interest(names: &[Name<'_>]) -> Changes {
     Changes::Of(names.iter().filter_map(|name| name.query().cloned()).collect())
 }
 
-/// What was asked for by name.
+/// A name given on the command line.
 enum Name<'t> {
     /// `[CLUSTER/]group/Kind/namespace/name`
     Key { cluster: Option<&'t str>, key: ObjectKey },
-    /// An app, or a kind and a name: which of them depends on what there is.
+    /// An app, or a kind and a name; the objects read decide which.
     Words { text: &'t str, query: AppQuery },
 }
 
 impl<'t> Name<'t> {
     fn parse(text: &'t str) -> Result<Name<'t>, Complaint> {
-        // A name in full has as many parts as that of an object.
+        // The full name of an app has as many parts as that of an object.
         let query = text.parse::<AppQuery>().ok().filter(|query| query.cluster().is_some());
         if let Some(query) = query {
             return Ok(Name::Words { text, query });
@@ -189,7 +191,7 @@ impl<'t> Name<'t> {
         }
     }
 
-    /// Returns the cluster of the object that it names in full.
+    /// Returns the cluster, if the name includes one.
     fn cluster(&self) -> Option<&'t str> {
         match self {
             Name::Key { cluster, .. } => *cluster,
@@ -197,7 +199,7 @@ impl<'t> Name<'t> {
         }
     }
 
-    /// A kind and a name, if that may be meant.
+    /// Splits the name into kind and name, if it has that form.
     fn kind_and_name(&self) -> Option<(&'t str, &'t str)> {
         match self {
             Name::Key { .. } => None,
@@ -205,8 +207,9 @@ impl<'t> Name<'t> {
         }
     }
 
-    /// The keys that it may stand for in a cluster of which not all was read: in the namespace that is usual there, and, of
-    /// what is known already, in the one that was `chosen`, or else in any.
+    /// Returns the keys that the name may stand for in a partly read cluster. Kinds not yet read are looked up in
+    /// `namespace`, the context's; objects already known count in the `chosen` namespace, or in any where none was
+    /// chosen.
     fn keys(&self, snapshot: &Snapshot, namespace: &str, chosen: Option<&str>) -> Vec<ObjectKey> {
         let Some(((kind, name), catalog)) = self.kind_and_name().zip(snapshot.kinds()) else {
             return Vec::new();
@@ -221,26 +224,26 @@ impl<'t> Name<'t> {
         let unread = keys
             .map(|(key, _)| key)
             .filter(|key| matches!(snapshot.get(key.as_ref()), Presence::Unobserved(_)));
-        // Of those that are known the rest is wanted too, and what stands behind them: their kind may have been listed for
-        // apps of other namespaces, where alone the evidence was then read.
+        // Known objects need more reads too: their kind may have been listed for apps of other namespaces, and evidence
+        // was then read only there.
         let known = snapshot.all().filter(|it| self.is_object(it.key, chosen));
-        unread.chain(known.map(|it| it.key.clone())).collect()
+        unread.chain(known.map(|it| it.key.to_owned())).collect()
     }
 
-    fn is_object(&self, key: &ObjectKey, namespace: Option<&str>) -> bool {
+    fn is_object(&self, key: ObjectKeyRef<'_>, namespace: Option<&str>) -> bool {
         match (self, self.kind_and_name()) {
-            (Name::Key { key: own, .. }, _) => own == key,
+            (Name::Key { key: own, .. }, _) => own.as_ref() == key,
             (_, Some((kind, name))) => {
                 name == key.name
                     && (key.namespace.is_empty() || namespace.is_none_or(|it| it == key.namespace))
-                    && names_kind(kind, &key.group, &key.kind)
+                    && names_kind(kind, key.group, key.kind)
             }
             _ => false,
         }
     }
 }
 
-/// An app to explain, or an object with whose it is.
+/// An app to explain, or an object with its owning apps.
 struct Subject<'l> {
     app: App,
     belonging: Option<Belonging<'l>>,
@@ -251,15 +254,16 @@ impl<'l> Subject<'l> {
         Subject { app: app.clone(), belonging: None }
     }
 
-    /// Of an object that was asked for, the apps that deliver it.
+    /// Returns the apps that deliver the object; none for an app.
     fn via(&self) -> &[&'l App] {
         self.belonging.as_ref().map_or(&[], |belonging| &belonging.apps)
     }
 }
 
-/// What is to be explained: what was asked for, or what is not ready; and what was not found.
+/// Returns the subjects to explain (the named ones, or everything that is not ready), and an error for each name that
+/// was not found.
 fn choose<'l>(
-    fleet: &'l Fleet,
+    fleet: &'l FleetSnapshot,
     list: &'l AppList,
     names: &[Name<'_>],
     arguments: &ExplainArguments,
@@ -311,8 +315,13 @@ fn choose<'l>(
     (chosen, missing)
 }
 
-/// That there is neither an app nor an object of that name.
-fn not_found(fleet: &Fleet, list: &AppList, name: &Name<'_>, refusal: Option<&FindError>) -> Complaint {
+/// Describes that neither an app nor an object of that name exists.
+fn not_found(
+    fleet: &FleetSnapshot,
+    list: &AppList,
+    name: &Name<'_>,
+    refusal: Option<&FindError>,
+) -> Complaint {
     let of_kind = name.kind_and_name().filter(|(kind, _)| is_known(fleet, kind));
     let Some((kind, wanted)) = of_kind else {
         return match refusal {
@@ -327,8 +336,8 @@ fn not_found(fleet: &Fleet, list: &AppList, name: &Name<'_>, refusal: Option<&Fi
     }
     let all = fleet.snapshots.iter().flat_map(Objects::all).map(|observed| observed.key);
     let mut others: Vec<String> = all
-        .filter(|key| names_kind(kind, &key.group, &key.kind) && key.name == wanted)
-        .map(|key| key.namespace.clone())
+        .filter(|key| names_kind(kind, key.group, key.kind) && key.name == wanted)
+        .map(|key| key.namespace.to_owned())
         .collect();
     others.sort();
     others.dedup();
@@ -338,26 +347,26 @@ fn not_found(fleet: &Fleet, list: &AppList, name: &Name<'_>, refusal: Option<&Fi
     })
 }
 
-/// Whether a word names a kind of which anything is known.
-fn is_known(fleet: &Fleet, kind: &str) -> bool {
+/// Returns true if a word names a kind that some cluster serves or has objects of.
+fn is_known(fleet: &FleetSnapshot, kind: &str) -> bool {
     fleet.snapshots.iter().any(|snapshot| {
         let served = snapshot.kinds().is_some_and(|catalog| {
             catalog.iter().any(|served| names_kind(kind, &served.group, &served.kind))
         });
-        served || snapshot.all().any(|observed| names_kind(kind, &observed.key.group, &observed.key.kind))
+        served || snapshot.all().any(|observed| names_kind(kind, observed.key.group, observed.key.kind))
     })
 }
 
-/// What is known of the clusters for all names.
+/// Facts about all clusters, computed once for all names.
 struct Grounds<'l> {
     belongings: Belongings<'l>,
-    /// Whether each cluster is there already under another name.
+    /// For each cluster, true if an earlier one is the same cluster under another name.
     aliases: Vec<bool>,
 }
 
-/// The objects of that name, each as an app of its own, with whose it is.
+/// Returns the objects of that name, each as an app of its own with its ownership.
 fn objects<'l>(
-    fleet: &Fleet,
+    fleet: &FleetSnapshot,
     list: &'l AppList,
     grounds: &Grounds<'l>,
     name: &Name<'_>,
@@ -370,13 +379,13 @@ fn objects<'l>(
             continue;
         }
         let here = list.apps.iter().filter(|app| app.app.target == snapshot.name());
-        let declared_here = here.flat_map(|app| app.resources.iter().map(|resource| &resource.key));
+        let declared_here = here.flat_map(|app| app.resources.iter().map(|resource| resource.key.as_ref()));
         let there = snapshot.all().map(|observed| observed.key);
-        let named = declared_here.chain(there).chain(name.key());
-        let mut keys: Vec<&ObjectKey> = named.filter(|key| name.is_object(key, namespace)).collect();
+        let named = declared_here.chain(there).chain(name.key().map(ObjectKey::as_ref));
+        let mut keys: Vec<ObjectKeyRef<'_>> = named.filter(|key| name.is_object(*key, namespace)).collect();
         keys.sort();
         keys.dedup();
-        let keys: Vec<ObjectKey> = keys.into_iter().cloned().collect();
+        let keys: Vec<ObjectKey> = keys.into_iter().map(ObjectKeyRef::to_owned).collect();
         let own = declared_each(snapshot, &keys, &fleet.rules.active(), fleet.now);
         found.extend(
             keys.iter()
@@ -394,7 +403,7 @@ fn document(
     names: &[Name<'_>],
     arguments: &ExplainArguments,
 ) -> io::Result<()> {
-    // Who asks for one thing gets it as it is, unless there are several of it.
+    // A single name yields a single document, unless it matches several objects.
     let is_single = names.len() == 1 || !arguments.declared.is_empty();
     let form = if form == ExplainOutput::Yaml { ListOutput::Yaml } else { ListOutput::Json };
     match (explanations.pop(), explanations.is_empty() && is_single) {
@@ -406,8 +415,8 @@ fn document(
     }
 }
 
-/// The most clusters that one line names.
-const MOST_LOST: usize = 5;
+/// Maximum number of lost clusters that one line names.
+const MAX_LOST: usize = 5;
 
 /// Returns the clusters among those asked for that could not be read, each once.
 fn lost<'l>(list: &'l AppList, asked: &'l [String]) -> impl Iterator<Item = &'l str> {
@@ -416,10 +425,10 @@ fn lost<'l>(list: &'l AppList, asked: &'l [String]) -> impl Iterator<Item = &'l 
     names.into_iter().filter(|name| asked.is_empty() || asked.iter().any(|it| it == name))
 }
 
-/// Says what is not known where nothing was found: of a cluster that could not be read, everything.
+/// Adds to a "nothing found" message which clusters could not be read.
 fn unread(found: &str, lost: &[&str]) -> String {
-    let named = lost.iter().take(MOST_LOST).copied().collect::<Vec<_>>().join(", ");
-    let more = match lost.len().saturating_sub(MOST_LOST) {
+    let named = lost.iter().take(MAX_LOST).copied().collect::<Vec<_>>().join(", ");
+    let more = match lost.len().saturating_sub(MAX_LOST) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
@@ -430,7 +439,7 @@ fn unread(found: &str, lost: &[&str]) -> String {
 fn people(
     subjects: &[&Subject<'_>],
     explanations: &[Explanation],
-    fleet: &Fleet,
+    fleet: &FleetSnapshot,
     lost: &[&str],
     is_hidden: bool,
     is_all: bool,
@@ -443,7 +452,7 @@ fn people(
                 answer::tell(phrase!("{}\n", printable(&unread(found, lost))));
                 return Ok(());
             }
-            // Where there are no apps, none was found to be well.
+            // Without apps there is no ready app to report.
             answer::tell(match is_empty {
                 true if is_hidden => {
                     phrase!("No apps found in what could be read: what is in the rest is not known.\n")
@@ -521,7 +530,7 @@ fn explain(
     for fact in cause.facts.iter().filter(|fact| **fact != explanation.message) {
         indented(out, "  - ", fact)?;
     }
-    // Who knows Kubernetes knows what its own kinds mean; what others say can be looked up.
+    // The meaning of built-in kinds is known; other rules are named so that they can be looked up.
     if taffrail_rules::origin_of(&cause.rule).is_some() {
         indented(out, "  - ", &format!("by the rule {}", cause.rule))?;
     }
@@ -540,15 +549,15 @@ fn explain(
     if !others.is_empty() {
         say!(out)?;
         say!(out, "{}Not ready as well{:#}", bold, bold)?;
-        for other in others.iter().take(NAMED) {
+        for other in others.iter().take(MAX_NAMED) {
             let name = format!("{} {}", other.key.kind, other.key.path());
             line(out, "", &name, other.status, &other.message)?;
         }
-        if others.len() > NAMED {
+        if others.len() > MAX_NAMED {
             say!(
                 out,
                 "  … and {} more: taffrail app {}",
-                others.len() - NAMED,
+                others.len() - MAX_NAMED,
                 printable(&quoted(&app.app.name))
             )?;
         }
@@ -561,7 +570,7 @@ fn explain(
     further(out, explanation)
 }
 
-/// What there is to look at besides the health.
+/// Prints the problems on the axes other than health.
 fn problems(out: &mut impl Write, app: &App, now: Timestamp) -> io::Result<()> {
     let bold = Style::new().bold();
     let besides: Vec<_> = app.problems.iter().filter(|problem| problem.is_beside_health()).collect();
@@ -587,10 +596,10 @@ fn problems(out: &mut impl Write, app: &App, now: Timestamp) -> io::Result<()> {
     Ok(())
 }
 
-/// The objects that are not synced by the word of the delivery tool.
+/// Prints the objects that the delivery tool reports as not synced.
 fn unsynced(out: &mut impl Write, app: &App) -> io::Result<()> {
     let bold = Style::new().bold();
-    // What the problem says is said already.
+    // The problem already says this.
     let is_said = |own: &&ObjectSync| {
         let ends = |problem: &Problem| !own.message.is_empty() && problem.message.ends_with(&own.message);
         app.problems.iter().any(|problem| problem.object.as_ref() == Some(&own.key) && ends(problem))
@@ -601,12 +610,12 @@ fn unsynced(out: &mut impl Write, app: &App) -> io::Result<()> {
     }
     say!(out)?;
     say!(out, "{}Not synced{:#}", bold, bold)?;
-    for own in unsynced.iter().take(NAMED) {
+    for own in unsynced.iter().take(MAX_NAMED) {
         let colon = if own.message.is_empty() { "" } else { ": " };
         let name = object(&own.key);
         indented(out, "  ", &format!("{name}  {}{colon}{}", own.state, own.message))?;
     }
-    match unsynced.len().saturating_sub(NAMED) {
+    match unsynced.len().saturating_sub(MAX_NAMED) {
         0 => Ok(()),
         more => {
             let command = program::typed(&format!("taffrail app {}", quoted(&app.app.name)));
@@ -615,7 +624,7 @@ fn unsynced(out: &mut impl Write, app: &App) -> io::Result<()> {
     }
 }
 
-/// What changed before, each with how long before the object turned red.
+/// Prints the changes before the failure, each with its distance from it.
 fn changed(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     let bold = Style::new().bold();
     if explanation.changed.is_empty() {
@@ -636,7 +645,7 @@ fn changed(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     Ok(())
 }
 
-/// The signs that what is shown as green is not.
+/// Prints the signs that a green status is wrong.
 fn doubted(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     if explanation.doubts.is_empty() {
         return Ok(());
@@ -644,7 +653,7 @@ fn doubted(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     let bold = Style::new().bold();
     say!(out)?;
     say!(out, "{}Signs that this is wrong{:#}", bold, bold)?;
-    for doubt in explanation.doubts.iter().take(NAMED) {
+    for doubt in explanation.doubts.iter().take(MAX_NAMED) {
         let about = match doubt.objects.as_slice() {
             [only] => format!("{} {}", only.key.kind, only.key.name),
             _ => doubt.scope.clone(),
@@ -652,13 +661,13 @@ fn doubted(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
         indented(out, "  ", &format!("{about}: {}", doubt.message))?;
         doubt.next.iter().try_for_each(|command| say!(out, "  > {}", printable(command)))?;
     }
-    match explanation.doubts.len().saturating_sub(NAMED) {
+    match explanation.doubts.len().saturating_sub(MAX_NAMED) {
         0 => Ok(()),
         more => say!(out, "  … and {} more", more),
     }
 }
 
-/// Who wrote last what is wanted of an object, as far as that is not told already.
+/// Prints the last writers of the object's desired state, unless [`changed`] has printed them.
 fn last_changed(out: &mut impl Write, explanation: &Explanation, now: Timestamp) -> io::Result<()> {
     let is_told = |last: &ChangeRow| {
         let same = |told: &ChangeRow| told.object == last.object && told.by == last.by;
@@ -679,7 +688,7 @@ fn last_changed(out: &mut impl Write, explanation: &Explanation, now: Timestamp)
     Ok(())
 }
 
-/// An object in one line, cut where the screen ends.
+/// Prints an object in one line, cut at the screen's width.
 fn line(out: &mut impl Write, lead: &str, name: &str, status: Status, message: &str) -> io::Result<()> {
     let colour = style(status);
     let dash = if message.is_empty() { "" } else { ": " };
@@ -700,21 +709,21 @@ fn further(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     explanation.next.iter().try_for_each(|command| say!(out, "  {}", printable(command)))
 }
 
-/// How many objects are named one by one.
-const NAMED: usize = 5;
+/// Maximum number of objects that a section lists one by one.
+const MAX_NAMED: usize = 5;
 
-/// What is switched off on purpose.
+/// Prints the objects that are suspended or paused.
 fn flagged(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
-    for Flagged { object: name, flags } in explanation.flagged.iter().take(NAMED) {
+    for Flagged { object: name, flags } in explanation.flagged.iter().take(MAX_NAMED) {
         indented(out, "  ", &format!("{} is {}", object(name), flags.join(" and ")))?;
     }
-    match explanation.flagged.len().saturating_sub(NAMED) {
+    match explanation.flagged.len().saturating_sub(MAX_NAMED) {
         0 => Ok(()),
         more => say!(out, "  and {} more are suspended or paused", more),
     }
 }
 
-/// Whose an object is.
+/// Prints the ownership of an object: its controllers, its apps, unconfirmed claims and marks.
 fn belongs(out: &mut impl Write, belonging: &Belonging<'_>, object: &App) -> io::Result<()> {
     let owners: Vec<String> =
         belonging.owners.iter().map(|key| format!("{} {}", key.kind, key.path())).collect();
@@ -749,7 +758,7 @@ fn belongs(out: &mut impl Write, belonging: &Belonging<'_>, object: &App) -> io:
     Ok(())
 }
 
-/// The other declared objects that are not ready, the worst first.
+/// Returns the other declared objects that are not ready, worst first.
 fn others(app: &App) -> Vec<&Resource> {
     let is_other = |resource: &&Resource| {
         Some(&resource.key) != app.worst.as_ref() && resource.status != Status::Current

@@ -1,4 +1,4 @@
-//! `taffrail get`: the lists of apps, clusters and objects.
+//! `taffrail get`: lists of apps, clusters and objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
@@ -11,6 +11,7 @@ use taffrail_apps::view::{self, quoted, text};
 use taffrail_apps::{App, AppError, AppList, Axis, Delivery, FreshnessState, Scope, ScopeState, full_name};
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
+use taffrail_observe::{FleetSnapshot, NOTHING_MORE};
 use taffrail_status::Status;
 
 use super::named;
@@ -22,11 +23,11 @@ use crate::output::{answer, app_style, object_style, printable, screen, style, s
 use crate::phrase;
 use crate::program;
 use crate::reasons;
-use crate::source::{Fleet, NOTHING_MORE, Source, asked};
+use crate::source::{self, Source, asked};
 
 pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
     let mut filter = filter(&arguments.filters);
-    // A row that left the list because its state changed is shown once more, as it is now.
+    // While watching, a row that leaves the list because its state changed is printed once more.
     if source.shows_all() {
         filter = Filter { status: None, problems: false, sync: None, ..filter };
     }
@@ -63,7 +64,7 @@ pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<E
         advise(&hint);
     }
 
-    // In a table each error has its line below; answers for programs hold them themselves.
+    // Tables print errors below; documents contain them.
     let for_people = matches!(arguments.output, ListOutput::Table | ListOutput::Wide | ListOutput::Name);
     let mut exit = tell(fleet, &list.errors, for_people);
     if arguments.exit_status && !shown.is_well() {
@@ -72,11 +73,11 @@ pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<E
     Ok(exit)
 }
 
-/// How many apps a hint names.
+/// Maximum number of apps that a hint names.
 const MAX_NAMED: usize = 3;
 
-/// Returns which apps have objects in a namespace in which none is declared, and how to list them; nothing where there are none,
-/// and to programs.
+/// Returns a hint at apps that have objects in the namespace, for a namespace in which no app is declared. Returns
+/// `None` if there are none, or if the output is for programs.
 fn elsewhere(
     arguments: &GetArguments,
     namespace: &String,
@@ -88,9 +89,9 @@ fn elsewhere(
     }
     let mut list = read;
     if arguments.view.source.from.is_empty() {
-        // Of clusters only what is declared in that namespace was read.
+        // Live reads covered only the declarations in that namespace.
         let asked = asked(None, &arguments.declared, &arguments.grouping);
-        list = Fleet::read(&arguments.view, &asked)?.apps(&arguments.declared);
+        list = source::read(&arguments.view, &asked)?.apps(&arguments.declared);
     }
     let filter = Filter { namespaces: vec![namespace.clone()], ..Filter::default() };
     filter.apps(&mut list, &[]);
@@ -112,10 +113,11 @@ fn elsewhere(
     )))
 }
 
-/// Tells of what could not be read; answers for programs hold the errors of clusters themselves.
-pub(super) fn tell(fleet: &Fleet, errors: &[AppError], for_people: bool) -> Exit {
+/// Prints the errors below an answer and returns the exit code. Documents for programs contain the errors of clusters,
+/// so these are printed only `for_people`.
+pub(super) fn tell(fleet: &FleetSnapshot, errors: &[AppError], for_people: bool) -> Exit {
     let mut exit = Exit::Yes;
-    for complaint in &fleet.complaints {
+    for complaint in fleet.problems.iter().map(Complaint::from) {
         complaint.print();
         exit = exit.max(complaint.exit);
     }
@@ -143,7 +145,7 @@ fn filter(arguments: &FilterArguments) -> Filter {
     }
 }
 
-/// What the parser of the command line cannot know: which options go with which list.
+/// Checks the combinations of options that the argument parser does not know.
 fn check(arguments: &GetArguments) -> Result<(), Complaint> {
     let GetArguments { what, filters, .. } = arguments;
     if *what != What::Resources {
@@ -174,14 +176,14 @@ fn check(arguments: &GetArguments) -> Result<(), Complaint> {
     chosen_columns(arguments).map(drop)
 }
 
-/// The names of clusters that were asked for must be names of clusters.
-pub(super) fn check_clusters(wanted: &[String], fleet: &Fleet) -> Result<(), Complaint> {
+/// Checks that the given cluster names exist.
+pub(super) fn check_clusters(wanted: &[String], fleet: &FleetSnapshot) -> Result<(), Complaint> {
     let names = filter::cluster_names(&fleet.clusters());
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     unknown_cluster(wanted.iter().map(String::as_str), &names).map_or(Ok(()), Err)
 }
 
-/// Complains of the first of the names that is not that of a cluster.
+/// Returns an error for the first name that is not a cluster's.
 pub(super) fn unknown_cluster<'w>(
     mut wanted: impl Iterator<Item = &'w str>,
     known: &[&str],
@@ -191,12 +193,12 @@ pub(super) fn unknown_cluster<'w>(
     Some(complaint.hint(format!("there are: {}", known.join(", "))))
 }
 
-/// A kind of which no app has an object may be a misspelled one.
+/// Checks that some app has an object of each given kind; a kind without objects may be misspelled.
 fn check_kinds(wanted: &[String], list: &AppList) -> Result<(), Complaint> {
     let keys = || list.apps.iter().flat_map(|app| &app.resources).map(|resource| &resource.key);
     let missing = |wanted: &&String| !keys().any(|key| names_kind(wanted, &key.group, &key.kind));
     match wanted.iter().find(missing) {
-        // What could not be read may be of that kind.
+        // The unread part may contain that kind.
         Some(wrong) if list.errors.is_empty() => {
             let kinds: BTreeSet<&str> = keys().map(|key| key.kind.as_str()).collect();
             let kinds: Vec<&str> = kinds.into_iter().collect();
@@ -207,7 +209,7 @@ fn check_kinds(wanted: &[String], list: &AppList) -> Result<(), Complaint> {
     }
 }
 
-/// The columns that were asked for by name, if any were.
+/// Returns the columns selected with `--columns`, or `None` without that option.
 fn chosen_columns(arguments: &GetArguments) -> Result<Option<Vec<&'static str>>, Complaint> {
     if arguments.columns.is_empty() {
         return Ok(None);
@@ -224,13 +226,13 @@ fn chosen_columns(arguments: &GetArguments) -> Result<Option<Vec<&'static str>>,
     arguments.columns.iter().map(chosen).collect::<Result<_, _>>().map(Some)
 }
 
-/// The column that people mean by a name.
+/// Returns the column of this name, in any case and with `-` or `_` for spaces.
 pub(crate) fn column(what: What, name: &str) -> Option<&'static str> {
     let plain = name.trim().to_uppercase().replace(['-', '_'], " ");
     all_columns(what).into_iter().find(|column| *column == plain)
 }
 
-/// The columns there are, by the names that people write.
+/// Returns the names of all columns, in the form that `--columns` takes.
 pub(crate) fn column_names(what: What) -> Vec<String> {
     all_columns(what).iter().map(|name| name.to_lowercase().replace(' ', "-")).collect()
 }
@@ -250,10 +252,10 @@ fn columns(what: What, wide: bool) -> Vec<&'static str> {
     }
 }
 
-/// What is shown, and how.
+/// The list to print, and the options for printing it.
 struct Shown<'s> {
     arguments: &'s GetArguments,
-    fleet: &'s Fleet,
+    fleet: &'s FleetSnapshot,
     filter: &'s Filter,
     list: &'s AppList,
 }
@@ -276,7 +278,7 @@ impl Shown<'_> {
         resources
     }
 
-    /// Whether all that is shown is as it should be.
+    /// Returns true if nothing in the list needs attention.
     fn is_well(&self) -> bool {
         let current = Status::Current.as_str();
         let Filter { status, kinds, images, namespaces, .. } = self.filter;
@@ -286,7 +288,7 @@ impl Shown<'_> {
             What::Clusters => {
                 self.clusters().items.iter().all(|row| row.status == current && row.problems == 0)
             }
-            // Who asks for some objects does not ask for what their app says.
+            // A filter for objects excludes what their app says.
             What::Resources if are_chosen => self.resources().items.iter().all(|row| row.status == current),
             What::Apps | What::Resources => self.list.apps.iter().all(|app| app.pressing().is_none()),
         }
@@ -307,7 +309,7 @@ impl Shown<'_> {
 
     fn names(&self) -> io::Result<()> {
         match self.arguments.what {
-            // Of one cluster it goes without saying.
+            // With one cluster the name is left out.
             What::Apps if self.fleet.snapshots.len() > 1 => Names::all(
                 self.list.apps.iter().map(|it| format!("{}/{}", it.app.target, full_name(&it.app))),
             ),
@@ -330,7 +332,7 @@ impl Shown<'_> {
         let is_chosen = chosen.is_some();
         let columns = chosen.unwrap_or_else(|| {
             let mut columns = columns(arguments.what, wide);
-            // Where an app is declared is told where its objects are in another cluster.
+            // The home cluster is shown only if it differs from an app's target cluster.
             if !list.apps.iter().any(|app| app.app.home != app.app.target) {
                 columns.retain(|column| *column != "HOME");
             }
@@ -381,8 +383,8 @@ impl Shown<'_> {
             (false, What::Apps) => table
                 .spare(SPARE_OF_APPS)
                 .folding(FOLDED, &["NAMESPACE", "NAME", "DELIVERY"])
-                .room(screen.map_or(MOST_ROOM, |screen| (screen / 5).min(MOST_ROOM))),
-            (false, What::Clusters) => table.spare(SPARE_OF_CLUSTERS).room(ROOM_OF_CLUSTERS),
+                .room(screen.map_or(MAX_APP_MESSAGE, |screen| (screen / 5).min(MAX_APP_MESSAGE))),
+            (false, What::Clusters) => table.spare(SPARE_OF_CLUSTERS).room(CLUSTER_MESSAGE),
             (false, What::Resources) => table.spare(SPARE_OF_RESOURCES),
         }
         .whole(wide);
@@ -394,9 +396,9 @@ impl Shown<'_> {
     }
 }
 
-/// The answer as a document for programs.
+/// Prints the answer as JSON or YAML.
 pub(super) fn document(form: ListOutput, list: &impl Serialize) -> io::Result<()> {
-    // The whole text may be many times as long as what it is made of.
+    // The text may be many times as long as the list in memory.
     let mut out = BufWriter::new(answer::programs());
     match form {
         ListOutput::Yaml => serde_saphyr::to_io_writer(&mut out, list).map_err(|error| match error {
@@ -419,11 +421,11 @@ fn noun(what: What) -> &'static str {
     }
 }
 
-/// The name that leads to an app, as short as it may be, where there is no room for the columns with its parts.
+/// The column with the short name of an app, shown where the separate columns for its parts do not fit.
 const FOLDED: &str = "APP";
 
-/// What a narrow screen lacks, in this order: a revision is worth more than three columns for a name. SYNC comes late, but before SINCE: of an app that is not well by its sync STATUS
-/// says so.
+/// The columns that a narrow screen leaves out, in this order. The applied revision is worth more than three columns
+/// for a name. SYNC goes late but before SINCE: STATUS states a sync problem.
 const SPARE_OF_APPS: &[&str] =
     &["LAST SUCCESS", "SOURCE", "WANTED", "WORST", "OBJECTS", FOLDED, "APPLIED", "HOME", "SYNC", "SINCE"];
 const SPARE_OF_CLUSTERS: &[&str] = &[
@@ -440,12 +442,12 @@ const SPARE_OF_CLUSTERS: &[&str] = &[
 ];
 const SPARE_OF_RESOURCES: &[&str] = &["RULE", "GROUP", "SYNC", "DELIVERY", "APP", "SINCE"];
 
-/// The room for messages of apps: a fifth of the screen, and no more than this.
-const MOST_ROOM: usize = 30;
-/// The same for clusters, of which there is little else to say.
-const ROOM_OF_CLUSTERS: usize = 60;
+/// Maximum number of columns kept for messages of apps; a fifth of the screen if that is less.
+const MAX_APP_MESSAGE: usize = 30;
+/// Columns kept for messages of clusters, whose rows are short.
+const CLUSTER_MESSAGE: usize = 60;
 
-/// Which apps of a list have names in common.
+/// The apps of a list grouped by delivery tool and name, to find those that share a name.
 struct Namesakes<'l> {
     namespaces: BTreeMap<(Delivery, &'l str), BTreeSet<&'l str>>,
 }
@@ -459,7 +461,7 @@ impl<'l> Namesakes<'l> {
         Namesakes { namespaces }
     }
 
-    /// Returns the shortest name that leads to an app: `ks/shop`, or with its namespace where another has one like it.
+    /// Returns the shortest unique name of an app: `ks/shop`, or with its namespace if another app has that name.
     fn short_name(&self, App { app, .. }: &App) -> String {
         let delivery = text::delivery(app.delivery);
         let namespaces = self.namespaces.get(&(app.delivery, &*app.name));
@@ -497,7 +499,8 @@ fn app_columns(wide: bool) -> Vec<&'static str> {
     }
 }
 
-/// The row of an app; a short one names the delivery in short, and leaves out a message that only repeats the revision.
+/// Builds the row of an app. A short row abbreviates the delivery tool and omits a message that only repeats the
+/// revision.
 fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
     let revision = |revision: &Option<String>| match revision {
         Some(revision) => Cell::new(text::revision(revision)),
@@ -528,12 +531,12 @@ fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
         ("SINCE", Cell::new(since.unwrap_or_default())),
         ("STATUS", Cell::styled(text::health(app, now), app_style(app))),
         ("OBJECTS", Cell::new(format!("{ready}/{}", app.counts.total()))),
-        // What is made of labels has no source that it could differ from.
+        // Apps known by labels have no source to differ from.
         (
             "SYNC",
             match app.app.delivery {
                 Delivery::Label => Cell::new("-"),
-                _ => Cell::styled(app.sync.state.as_str(), sync_style(app.sync.state)),
+                _ => Cell::styled(text::sync(app), sync_style(app)),
             },
         ),
         ("APPLIED", revision(&app.sync.applied)),
@@ -545,8 +548,8 @@ fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
     ])
 }
 
-/// The message of the column: of an app that is Ready with a problem, a notice among them, that of the problem; of one in a
-/// cluster that was never heard of, that of the cluster.
+/// Returns the text of the MESSAGE column: the problem of an app that is Ready but has one, the cluster's error for an
+/// app in a cluster that was never read, otherwise the app's message.
 fn message(app: &App) -> &str {
     let is_lost = app.freshness.state != FreshnessState::Live && app.freshness.observed_at.is_none();
     if let Some(problem) = app.problem().filter(|problem| is_lost && problem.axis == Axis::Freshness) {
@@ -557,7 +560,7 @@ fn message(app: &App) -> &str {
     said.unwrap_or(&app.message)
 }
 
-/// A row for each cluster that did not answer: what is missing must not look as if it were not there.
+/// Builds a row for each cluster that did not answer, so that its apps do not look deleted.
 fn lost_rows(errors: &[AppError]) -> impl Iterator<Item = Row> {
     let lost = errors.iter().filter(|error| error.error.scope == Scope::Cluster);
     lost.map(|error| {
@@ -573,7 +576,7 @@ fn cluster_style(cluster: &view::ClusterRow, status: Status) -> Style {
     if status == Status::Current && cluster.problems > 0 { style(Status::Failed) } else { style(status) }
 }
 
-/// How a cluster is read; of dumps there is nothing to say.
+/// Columns about the reading of a live cluster; they are empty for dumps.
 const OF_READING: [&str; 6] = ["READ", "ROUND TRIP", "REQUESTS", "RECEIVED", "LIVE SINCE", "NOT LIVE"];
 
 fn cluster_columns(wide: bool) -> Vec<&'static str> {
@@ -612,7 +615,7 @@ fn cluster_row(cluster: &view::ClusterRow, now: Timestamp) -> Row {
         ("REQUESTS", Cell::new(number(reading.requests, |requests| requests.to_string()))),
         ("RECEIVED", Cell::new(number(reading.bytes, |bytes| format!("{} KB", bytes.div_ceil(1000))))),
     ]);
-    // What is read once is not live.
+    // A cluster that is read once has no live scopes.
     if reading.scopes.is_some() {
         row.insert("LIVE SINCE", Cell::new(since.map(|since| text::ago(since, now)).unwrap_or_default()));
         row.insert("NOT LIVE", Cell::new(not_live(&reading.not_live)));
@@ -620,7 +623,7 @@ fn cluster_row(cluster: &view::ClusterRow, now: Timestamp) -> Row {
     row
 }
 
-/// The scopes that are not live, by their states. A kind that a server does not have lacks nothing.
+/// Summarises the scopes that are not live, grouped by state. Kinds that the server does not serve are left out.
 fn not_live(scopes: &[view::NotLiveRow]) -> String {
     const NAMED: usize = 2;
     let mut states: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -652,7 +655,7 @@ fn resource_row(row: &view::ResourceRow, now: Timestamp) -> Row {
     let suspended = if row.suspended { " (suspended)" } else { "" };
     let unconfirmed = if row.unconfirmed { ", unconfirmed" } else { "" };
     let words = text::object_status(status, row.sync);
-    // What is Ready and could not be synced says why in the words of its tool.
+    // For a Ready object whose sync failed, the tool's sync message is shown.
     let is_unsynced = status == Status::Current && !row.sync_message.is_empty();
     let message = if is_unsynced { &*row.sync_message } else { &*row.message };
     BTreeMap::from([
@@ -671,13 +674,13 @@ fn resource_row(row: &view::ResourceRow, now: Timestamp) -> Row {
     ])
 }
 
-/// How many kinds that could not be read are named in a line.
-const MOST_KINDS: usize = 10;
+/// Maximum number of unreadable kinds that one line names.
+const MAX_KINDS: usize = 10;
 
-/// How many lines are told of one cluster: it answers what it likes.
-const MOST_LINES: usize = 50;
+/// Maximum number of error lines of one cluster; its answers are not trusted to be few.
+const MAX_LINES: usize = 50;
 
-/// What is told below the table: kinds that failed for the same reason share a line.
+/// Returns the errors to print below the table; kinds that failed for the same reason share a line.
 pub(super) fn complaints(errors: &[AppError]) -> Vec<Complaint> {
     let mut kinds: BTreeMap<(&str, &str), (Vec<String>, &str)> = BTreeMap::new();
     let mut complaints = Vec::new();
@@ -694,8 +697,8 @@ pub(super) fn complaints(errors: &[AppError]) -> Vec<Complaint> {
         let message = match scopes.as_slice() {
             [_] => message.to_owned(),
             all => {
-                let named = all.get(..MOST_KINDS).unwrap_or(all).join(", ");
-                let more = all.len().saturating_sub(MOST_KINDS);
+                let named = all.get(..MAX_KINDS).unwrap_or(all).join(", ");
+                let more = all.len().saturating_sub(MAX_KINDS);
                 let more =
                     if more > 0 { format!(" and {more} more (-o json names all)") } else { String::new() };
                 format!("{} kinds could not be read ({reason}): {named}{more}", all.len())
@@ -706,7 +709,7 @@ pub(super) fn complaints(errors: &[AppError]) -> Vec<Complaint> {
     told_once(bounded(complaints))
 }
 
-/// Leaves out what is too much of one cluster, the least grave first, and says how much that is.
+/// Cuts the errors of each cluster to [`MAX_LINES`], dropping the least severe, and adds the number dropped.
 fn bounded(mut complaints: Vec<(&str, Complaint)>) -> Vec<Complaint> {
     complaints.sort_by_key(|(_, complaint)| std::cmp::Reverse(complaint.exit));
     let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
@@ -715,7 +718,7 @@ fn bounded(mut complaints: Vec<(&str, Complaint)>) -> Vec<Complaint> {
     for (cluster, complaint) in complaints {
         let count = lines.entry(cluster).or_default();
         *count += 1;
-        if *count <= MOST_LINES {
+        if *count <= MAX_LINES {
             kept.push(complaint);
             continue;
         }
@@ -732,7 +735,7 @@ fn bounded(mut complaints: Vec<(&str, Complaint)>) -> Vec<Complaint> {
     kept
 }
 
-/// What is to be done is said below the last of those of which it is true.
+/// Keeps each hint only on the last error that has it.
 fn told_once(mut complaints: Vec<Complaint>) -> Vec<Complaint> {
     let mut told = BTreeSet::new();
     for complaint in complaints.iter_mut().rev() {
@@ -745,7 +748,7 @@ fn complaint(cluster: &str, reason: &str, message: &str) -> Complaint {
     let complaint = Complaint::unreadable(format!("{cluster}: {message}"));
     let complaint = complaint.maybe_hint(reasons::hint(reason).map(str::to_owned));
     match reason {
-        // These were read well enough; that they are wrong is no failure to read.
+        // These objects were read; that they are wrong is not a failure to read.
         "Malformed" | "Overlap" => complaint.harmless(),
         _ => complaint,
     }
@@ -779,7 +782,7 @@ mod tests {
         let mut all: Vec<_> = (0..200).map(overlap).collect();
         all.extend((0..5).map(|at| error(kind(at), &format!("Reason{at}"))));
         let told = complaints(&all);
-        assert_eq!(told.len(), MOST_LINES + 1);
+        assert_eq!(told.len(), MAX_LINES + 1);
         assert_eq!(
             told.iter().filter(|it| it.exit != Exit::Yes).count(),
             5,

@@ -1,4 +1,4 @@
-//! The one question before writes that may mean more than somebody thinks.
+//! The question before a write that may affect more than the user expects.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -7,15 +7,16 @@ use crate::complaint::Complaint;
 use crate::output::{answer, printable};
 use crate::phrase;
 
-/// How many names are told.
-const TOLD: usize = 10;
+/// Maximum number of names in a question.
+const MAX_NAMED: usize = 10;
 
-/// Asks before something is done to several things that were not named one by one: `what` would be done to `names`, which are
-/// `of` a sort, such as `clusters`. Nothing is asked for one, with `--yes`, or where nothing is written. Whoever is asked at a terminal
-/// is shown first what `show` shows.
+/// Asks before writing to several things that the user did not name one by one. `what` is the verb, `names` the things,
+/// and `of` their noun, such as `clusters`. Asks nothing for a single name, with `yes`, or in a dry run. At a terminal it
+/// calls `show` before the question.
 ///
 /// # Errors
-/// When the answer is no, or when there is no terminal to ask at.
+///
+/// Returns an error if the user declines, or if there is no terminal to ask at.
 pub(crate) fn confirm(
     what: &str,
     of: &str,
@@ -27,19 +28,20 @@ pub(crate) fn confirm(
     if names.len() <= 1 || yes || dry_run != DryRun::None {
         return Ok(());
     }
-    let mut told: Vec<&str> = names.iter().map(String::as_str).take(TOLD).collect();
-    let rest = format!("and {} more", names.len().saturating_sub(TOLD));
-    if names.len() > TOLD {
+    let mut told: Vec<&str> = names.iter().map(String::as_str).take(MAX_NAMED).collect();
+    let rest = format!("and {} more", names.len().saturating_sub(MAX_NAMED));
+    if names.len() > MAX_NAMED {
         told.push(&rest);
     }
     let question = format!("this would {what} {} {of}: {}", names.len(), told.join(", "));
     ask(&question, "say --yes if all of them are meant, or look first with --dry-run=client", show)
 }
 
-/// Asks before an object is written to that an app names in another namespace than its own: others may live on it.
+/// Asks before writing to a source in another namespace than the app that names it: other apps may use that source.
 ///
 /// # Errors
-/// When the answer is no, or when there is no terminal to ask at.
+///
+/// Returns an error if the user declines, or if there is no terminal to ask at.
 pub(crate) fn confirm_elsewhere(
     what: &str,
     names: &[String],
@@ -50,9 +52,9 @@ pub(crate) fn confirm_elsewhere(
     if names.is_empty() || yes || dry_run != DryRun::None {
         return Ok(());
     }
-    let mut told = names.iter().take(TOLD).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > TOLD {
-        told.push_str(&format!(" and {} more", names.len() - TOLD));
+    let mut told = names.iter().take(MAX_NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > MAX_NAMED {
+        told.push_str(&format!(" and {} more", names.len() - MAX_NAMED));
     }
     let question =
         format!("this would {what} sources in other namespaces than the apps that name them: {told}");
@@ -71,7 +73,7 @@ fn ask(question: &str, hint: &str, show: impl FnOnce()) -> Result<(), Complaint>
     answer::tell(phrase!("{}\nGo on? [y/N] ", printable(question)));
     let _ = io::stderr().flush();
     let mut reply = String::new();
-    // Who cannot be heard has not agreed.
+    // An unreadable answer is not a yes.
     let _ = io::stdin().lock().read_line(&mut reply);
     if matches!(reply.trim(), "y" | "Y" | "yes") {
         return Ok(());

@@ -1,9 +1,9 @@
-//! The commands, a file each.
+//! The subcommands, one module each.
 
 #[cfg(feature = "lua")]
 pub(crate) mod actions;
 #[cfg(not(feature = "lua"))]
-#[path = "actions/without.rs"]
+#[path = "actions/unsupported.rs"]
 pub(crate) mod actions;
 pub(crate) mod app;
 pub(crate) mod completion;

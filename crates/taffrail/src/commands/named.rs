@@ -1,25 +1,26 @@
-//! What the commands about one app have in common: which app is meant, and what is told besides.
+//! Helpers of the commands about one app: finding the app by its name, and selecting the errors that concern it.
 
 use std::collections::{BTreeSet, HashSet};
 
 use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, Scope};
 use taffrail_object::ObjectKey;
+use taffrail_observe::{FleetSnapshot, NOTHING_MORE};
 use taffrail_status::assess::UNJUDGED;
 
 use super::get::check_clusters;
 use crate::cli::{NameArguments, ViewArguments};
 use crate::complaint::Complaint;
 use crate::program;
-use crate::source::{Fleet, NOTHING_MORE, Source};
+use crate::source::Source;
 
-/// Reads the apps, and what controllers made of the objects of the one that is meant, or of all.
+/// Reads the apps, and the dependents of the named app (of all apps where no name is given).
 pub(super) fn read<'s>(
     source: &'s mut dyn Source,
     view: &ViewArguments,
     which: &NameArguments,
     name: Option<&AppQuery>,
     events: bool,
-) -> Result<(&'s Fleet, AppList), Complaint> {
+) -> Result<(&'s FleetSnapshot, AppList), Complaint> {
     let query = name.map(|name| name.clone().within(which.namespace.as_deref()));
     let asked = Asked {
         namespace: which.namespace.clone(),
@@ -34,7 +35,7 @@ pub(super) fn read<'s>(
     Ok((fleet, list))
 }
 
-/// The app that is meant, in each cluster that it is in.
+/// Returns the app of this name, once for each target cluster.
 pub(super) fn find<'l>(
     command: &str,
     name: &AppQuery,
@@ -58,7 +59,7 @@ pub(super) fn find<'l>(
     Err(refused(command, &error, list))
 }
 
-/// Keeps the apps of a list that have one of these names, if any are given.
+/// Keeps in `list` the apps that one of the names matches; keeps all where no name is given.
 pub(super) fn keep(
     command: &str,
     names: &[AppQuery],
@@ -78,16 +79,16 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// Why a name leads to no app, and which one does.
+/// Describes why a name matches no app, or several, with a hint at the right name.
 pub(super) fn refused(command: &str, error: &FindError, list: &AppList) -> Complaint {
     match error {
         FindError::Ambiguous { .. } => {
-            // Which of them comes first is no advice: anybody may have made that one.
+            // No example name: the first of the matches may be anyone's.
             let hint = format!("say which: {} {command} with one of these names", program::name());
             Complaint::usage(error).hint(hint)
         }
         FindError::NotFound { nearest, .. } => {
-            // It may be where nobody was let look.
+            // The app may be in a part that could not be read.
             if let Some(hidden) = list.errors.iter().find(|error| hides_apps(error)) {
                 let hidden =
                     format!("{error} in what could be read; {}: {}", hidden.cluster, hidden.error.message);
@@ -102,7 +103,7 @@ pub(super) fn refused(command: &str, error: &FindError, list: &AppList) -> Compl
     }
 }
 
-/// All apps of the namespace and the clusters that were asked for.
+/// Returns all apps of the selected namespace and clusters.
 pub(super) fn inside<'l>(which: &NameArguments, list: &'l AppList) -> Vec<&'l App> {
     let here = |app: &&App| {
         which.namespace.as_ref().is_none_or(|namespace| *namespace == app.app.namespace)
@@ -115,14 +116,14 @@ pub(super) fn hides_apps(error: &AppError) -> bool {
     matches!(error.error.scope, Scope::Cluster | Scope::Input(_) | Scope::Kind { .. })
 }
 
-/// What went wrong that concerns these apps: nobody who asks for one app wants to hear of all others.
+/// Returns the errors that concern these apps, so that a view of one app does not list the errors of all others.
 pub(super) fn concerning(list: &AppList, shown: &[&App]) -> Vec<AppError> {
     let places = Places::of(shown);
     list.errors.iter().filter(|error| places.concerns(error)).cloned().collect()
 }
 
-/// Returns what went wrong where something was asked for: in a namespace, or anywhere. Of what is in other namespaces it counts
-/// what concerns the apps that are shown.
+/// Returns the errors in the selected namespace, or all errors where no namespace is selected. Errors in other
+/// namespaces count where they concern the apps in `shown`.
 pub(super) fn asked_for(list: &AppList, shown: &[&App], namespace: Option<&str>) -> Vec<AppError> {
     let Some(namespace) = namespace else { return list.errors.clone() };
     let places = Places::of(shown);
@@ -135,7 +136,7 @@ pub(super) fn asked_for(list: &AppList, shown: &[&App], namespace: Option<&str>)
     list.errors.iter().filter(is_asked).cloned().collect()
 }
 
-/// Where apps are: clusters, and in each the objects, and the namespaces of those that were not judged.
+/// The places of some apps: their clusters, their objects in each, and the namespaces of those without a verdict.
 struct Places<'l> {
     clusters: HashSet<&'l str>,
     objects: HashSet<(&'l str, &'l ObjectKey)>,

@@ -1,4 +1,4 @@
-//! `taffrail tree`: an app, what it declares, and what controllers made of that.
+//! `taffrail tree`: an app, its declared objects, and their dependents.
 
 use std::io::{self, Write};
 
@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &TreeArguments, source: &mut dyn Source) -> Result<
     let errors = named::concerning(&list, &found);
     let shape = TreeShape {
         compact: arguments.compact,
-        // A program counts by itself.
+        // Programs count for themselves.
         fold: !arguments.all && arguments.output != TreeOutput::Json,
         nest: true,
     };
@@ -51,7 +51,7 @@ fn text(trees: &[AppTree], several: bool, now: Timestamp) -> io::Result<()> {
             say!(out, "{}:", printable(&tree.cluster))?;
         }
         let header = vec!["OBJECT", "STATUS", "AGE", "MESSAGE"];
-        let mut table = Table::new(&mut out, header, screen()).spare(&["AGE"]).room(ROOM);
+        let mut table = Table::new(&mut out, header, screen()).spare(&["AGE"]).room(MIN_MESSAGE_WIDTH);
         let mut printer = Printer { table: &mut table, now };
         printer.node(&tree.root, "", "", None)?;
         table.finish()?;
@@ -59,8 +59,8 @@ fn text(trees: &[AppTree], several: bool, now: Timestamp) -> io::Result<()> {
     Ok(())
 }
 
-/// Most nodes are well and say nothing: their age is worth more than room for words.
-const ROOM: usize = 12;
+/// Minimum width of the MESSAGE column. It is small: most nodes are ready and have no message, so AGE is worth more.
+const MIN_MESSAGE_WIDTH: usize = 12;
 
 struct Printer<'t, W> {
     table: &'t mut Table<W>,
@@ -68,13 +68,13 @@ struct Printer<'t, W> {
 }
 
 impl<W: Write> Printer<'_, W> {
-    /// Prints a node and what is below it; the view has bounded its depth. `lead` comes before the node's own
-    /// line, `below` before the lines of its children.
+    /// Prints a node and its children; the view bounds the depth. `lead` precedes the node's own line, `below` the
+    /// lines of its children. `inside` is the namespace of the parent node.
     fn node(&mut self, node: &TreeNode, lead: &str, below: &str, inside: Option<&str>) -> io::Result<()> {
         let status: Status = node.status.parse().unwrap_or(Status::Unknown);
         let created: Option<Timestamp> = node.created.as_deref().and_then(|created| created.parse().ok());
         let age = created.map(|at| text::span(self.now.as_second().saturating_sub(at.as_second())));
-        // What is well needs no words, nor does a line for several, whose like are above it.
+        // Ready nodes need no message; a line that stands for several objects has theirs above it.
         let message = match node.besides() {
             Some(problem) => &*problem.message,
             None if status == Status::Current => "",
@@ -100,7 +100,7 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// Returns the colour of a node: one that is Ready with a problem is not green.
+/// Returns the colour of a node; a Ready node with a problem is not green.
 fn node_style(node: &TreeNode, status: Status) -> Style {
     match node.besides() {
         Some(problem) if problem.severity == ProblemSeverity::Error.as_str() => style(Status::Failed),
@@ -109,7 +109,7 @@ fn node_style(node: &TreeNode, status: Status) -> Style {
     }
 }
 
-/// The name of a node; its namespace only where that is not the one of the node above.
+/// Returns the name of a node, with its namespace unless that equals `inside`.
 fn label(node: &TreeNode, inside: Option<&str>) -> String {
     match (&node.object, &node.app, &node.note) {
         (Some(object), _, _) if inside == Some(&object.namespace) => {
@@ -129,7 +129,7 @@ fn path(object: &ObjectKey) -> String {
     }
 }
 
-/// The trees in the language of Graphviz.
+/// Prints the trees in Graphviz's DOT language.
 fn dot(trees: &[AppTree]) -> io::Result<()> {
     fn add(node: &TreeNode, inside: Option<&str>, next: &mut usize, out: &mut String) -> usize {
         let own = *next;
@@ -161,7 +161,7 @@ fn dot(trees: &[AppTree]) -> io::Result<()> {
     answer::programs().write_all(text.as_bytes())
 }
 
-/// A string of Graphviz.
+/// Quotes a string for DOT.
 fn quoted(text: &str) -> String {
     let lines: Vec<String> =
         text.lines().map(|line| printable(line).replace('\\', "\\\\").replace('"', "\\\"")).collect();

@@ -1,11 +1,12 @@
-//! `taffrail trust`: every place where green may be wrong.
+//! `taffrail trust`: lists the reasons to doubt a green status.
 
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
-use taffrail_apps::view::{CheckedCluster, Doubt, Severity, TrustReport, TrustShape, text};
+use taffrail_apps::view::{CheckedCluster, Severity, TrustFinding, TrustReport, TrustShape, text};
 use taffrail_apps::{App, Asked, Dependents};
+use taffrail_observe::{FleetSnapshot, NOTHING_MORE};
 
 use super::{get, named};
 use crate::cli::{ListOutput, TrustArguments, TrustOutput};
@@ -14,13 +15,13 @@ use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, indented, printable, screen};
 use crate::say;
-use crate::source::{Fleet, NOTHING_MORE, Source};
+use crate::source::Source;
 
 pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
     let TrustArguments { name, which, view, .. } = arguments;
     let asked = Asked {
         namespace: which.namespace.clone(),
-        // Who counts Pods must have seen them, whatever their workloads say.
+        // Counting Pods needs all of them, whatever their workloads report.
         dependents: Dependents::All,
         liveness: which.namespace.is_none(),
         ..Asked::default()
@@ -50,7 +51,7 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
         wanted(doubt.place.first())
             && (categories.is_empty() || categories.iter().any(|it| it.is(doubt.category)))
     });
-    // Who compares with an earlier run wants each line to stay what it is.
+    // Comparing with an earlier run needs one line per finding and cluster.
     if !arguments.per_cluster && arguments.output != TrustOutput::Name {
         report = report.together();
     }
@@ -62,18 +63,18 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
         TrustOutput::Wide => table(arguments, &report.items, fleet),
         TrustOutput::Table => people(arguments, &report, fleet),
     })?;
-    // What could not be read is among the findings.
+    // Unreadable scopes are findings here.
     let mut exit = get::tell(fleet, &errors, false);
-    let is_doubtful = |doubt: &Doubt| doubt.severity != Severity::Low && doubt.green > 0;
+    let is_doubtful = |doubt: &TrustFinding| doubt.severity != Severity::Low && doubt.green > 0;
     if arguments.exit_status && report.items.iter().any(is_doubtful) {
         exit = exit.max(Exit::No);
     }
     Ok(exit)
 }
 
-fn names(doubts: &[Doubt]) -> io::Result<()> {
+fn names(doubts: &[TrustFinding]) -> io::Result<()> {
     Names::all(doubts.iter().map(|doubt| {
-        let Doubt { category, reason, place, scope, .. } = doubt;
+        let TrustFinding { category, reason, place, scope, .. } = doubt;
         let cluster = place.first();
         format!("{}/{reason}/{cluster}/{scope}", category.as_str())
     }))
@@ -87,19 +88,19 @@ fn colour(severity: Severity) -> Style {
     }
 }
 
-fn since(doubt: &Doubt, now: Timestamp) -> Option<String> {
+fn since(doubt: &TrustFinding, now: Timestamp) -> Option<String> {
     let since: Timestamp = doubt.since.as_deref()?.parse().ok()?;
     Some(text::ago(since, now))
 }
 
-/// What a finding is about, as people call it.
-fn subject(doubt: &Doubt) -> String {
+/// Returns the object, kind or scope that a finding is about, in kubectl's spelling.
+fn subject(doubt: &TrustFinding) -> String {
     match doubt.objects.as_slice() {
         [only] if each(doubt, doubt.object_count) == 1 => {
             format!("{} {}", only.key.kind, only.key.path())
         }
         _ => match doubt.scope.split_once('/') {
-            // A kind of the core group has nothing before its slash.
+            // A kind of the core group has an empty group.
             Some(("", kind)) if !kind.contains('/') => kind.to_owned(),
             Some((group, kind)) if !kind.contains('/') && !group.contains(' ') => format!("{kind}.{group}"),
             _ => doubt.scope.clone(),
@@ -107,7 +108,7 @@ fn subject(doubt: &Doubt) -> String {
     }
 }
 
-fn table(arguments: &TrustArguments, doubts: &[Doubt], fleet: &Fleet) -> io::Result<()> {
+fn table(arguments: &TrustArguments, doubts: &[TrustFinding], fleet: &FleetSnapshot) -> io::Result<()> {
     let mut columns = vec![
         "SEVERITY", "CATEGORY", "REASON", "CLUSTER", "ABOUT", "GREEN", "APPS", "SINCE", "MESSAGE", "NEXT",
     ];
@@ -134,13 +135,13 @@ fn table(arguments: &TrustArguments, doubts: &[Doubt], fleet: &Fleet) -> io::Res
     table.finish()
 }
 
-fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &Fleet) -> io::Result<()> {
+fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &FleetSnapshot) -> io::Result<()> {
     let bold = Style::new().bold();
     let mut out = answer::people();
     let several = fleet.snapshots.len() > 1;
-    let is_idle = |doubt: &&Doubt| doubt.app_count > 0 && doubt.green == 0;
-    let of = |severity| move |doubt: &&Doubt| doubt.severity == severity && !is_idle(doubt);
-    let sections: [(&str, Vec<&Doubt>); 4] = [
+    let is_idle = |doubt: &&TrustFinding| doubt.app_count > 0 && doubt.green == 0;
+    let of = |severity| move |doubt: &&TrustFinding| doubt.severity == severity && !is_idle(doubt);
+    let sections: [(&str, Vec<&TrustFinding>); 4] = [
         ("Signs that green is wrong", report.items.iter().filter(of(Severity::High)).collect()),
         ("Nothing proves that green is right", report.items.iter().filter(of(Severity::Medium)).collect()),
         ("Green says less than it seems to", report.items.iter().filter(of(Severity::Low)).collect()),
@@ -162,10 +163,10 @@ fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &Fleet) -> io
     out.flush()
 }
 
-/// Where lines of a finding begin.
+/// Indentation of the lines of a finding.
 const INDENT: &str = "    ";
 
-fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io::Result<()> {
+fn one(out: &mut impl Write, doubt: &TrustFinding, several: bool, now: Timestamp) -> io::Result<()> {
     let bold = Style::new().bold();
     let style = colour(doubt.severity);
     let place = if several { format!("{}: ", doubt.place.words()) } else { String::new() };
@@ -196,7 +197,7 @@ fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io
     for line in lines {
         indented(out, INDENT, &line)?;
     }
-    // Who copies a command wants it in one piece.
+    // Commands stay on one line so that they can be copied.
     doubt.next.iter().try_for_each(|command| say!(out, "{}> {}", INDENT, printable(command)))?;
     match doubt.next_of_first {
         true => {
@@ -206,13 +207,13 @@ fn one(out: &mut impl Write, doubt: &Doubt, several: bool, now: Timestamp) -> io
     }
 }
 
-/// How many of a number are in each of the clusters that have the same.
-fn each(doubt: &Doubt, number: usize) -> usize {
+/// Divides a total evenly over the clusters that share a finding.
+fn each(doubt: &TrustFinding, number: usize) -> usize {
     number / doubt.place.count().max(1)
 }
 
-/// The apps that a finding concerns.
-fn hanging(doubt: &Doubt) -> Option<String> {
+/// Returns the line with the apps that a finding concerns; `None` if it concerns none.
+fn hanging(doubt: &TrustFinding) -> Option<String> {
     if doubt.app_count == 0 {
         return None;
     }
@@ -224,10 +225,10 @@ fn hanging(doubt: &Doubt) -> Option<String> {
     let names = match (doubt.place.are_several(), doubt.apps_differ) {
         (false, _) => listed(names, doubt.app_count),
         (true, false) => format!("{} in each", listed(names, each(doubt, doubt.app_count))),
-        // Which of them are in which cluster is told of each.
+        // --per-cluster lists the apps of each cluster.
         (true, true) => {
-            let more = if names.len() > NAMED { ", …" } else { "" };
-            let names = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = if names.len() > MAX_NAMED { ", …" } else { "" };
+            let names = names.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
             format!("{names}{more} (not the same in each)")
         }
     };
@@ -240,11 +241,11 @@ fn hanging(doubt: &Doubt) -> Option<String> {
     })
 }
 
-/// How many names a line holds.
-const NAMED: usize = 5;
+/// Maximum number of names on a line.
+const MAX_NAMED: usize = 5;
 
 fn listed(mut names: Vec<String>, all: usize) -> String {
-    names.truncate(NAMED);
+    names.truncate(MAX_NAMED);
     let more = all.saturating_sub(names.len());
     if more > 0 {
         names.push(format!("{more} more"));
@@ -252,8 +253,8 @@ fn listed(mut names: Vec<String>, all: usize) -> String {
     names.join(", ")
 }
 
-/// How many clusters are told of one by one.
-const CLUSTERS: usize = 10;
+/// Maximum number of clusters summarised one by one.
+const MAX_CLUSTERS: usize = 10;
 
 fn checked(out: &mut impl Write, checked: &[CheckedCluster], several: bool) -> io::Result<()> {
     let count =
@@ -268,7 +269,7 @@ fn checked(out: &mut impl Write, checked: &[CheckedCluster], several: bool) -> i
             count(of(|it| it.leases), "lease", "leases"),
         )
     };
-    let mut lines: Vec<String> = if checked.len() > CLUSTERS {
+    let mut lines: Vec<String> = if checked.len() > MAX_CLUSTERS {
         let all = words(&|field| checked.iter().map(field).sum());
         vec![format!("Checked {} clusters: {all}.", checked.len())]
     } else {

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use taffrail_apps::Asked;
+use taffrail_cluster::Lists;
+use taffrail_observe::{FleetSnapshot, Follow, More};
 
 use super::status::{StatusArguments, StatusOutput};
 use crate::cli::{
@@ -15,7 +17,8 @@ use crate::cli::{
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::screen::Screen;
 use crate::output::{answer, printable};
-use crate::source::{Fleet, Follow, More, Once, Source};
+use crate::runtime::block_on;
+use crate::source::{self, Once, Source};
 
 /// How often ages are drawn anew, and what time alone changes is looked at.
 const TICK: Duration = Duration::from_secs(1);
@@ -60,14 +63,14 @@ impl Source for Following {
         arguments: &ViewArguments,
         asked: &Asked,
         more: More<'_>,
-    ) -> Result<&Fleet, Complaint> {
+    ) -> Result<&FleetSnapshot, Complaint> {
         if self.follow.is_none() {
-            self.follow = Some(Follow::start(arguments, asked)?);
+            self.follow = Some(start(arguments, asked)?);
         }
         let Some(follow) = &mut self.follow else { return Err(Complaint::unreadable("nothing is followed")) };
         // What changed may want other evidence; without it the answer would be a doubt for a moment.
         if !self.held {
-            follow.settle(more);
+            block_on(follow.settle(more))?;
         }
         Ok(follow.fleet())
     }
@@ -78,11 +81,15 @@ impl Source for Following {
         asked: &Asked,
     ) -> Result<Option<(&mut Follow, bool)>, Complaint> {
         if self.follow.is_none() {
-            self.follow = Some(Follow::start(arguments, asked)?);
+            self.follow = Some(start(arguments, asked)?);
         }
         let held = self.held;
         Ok(self.follow.as_mut().map(|follow| (follow, held)))
     }
+}
+
+fn start(arguments: &ViewArguments, asked: &Asked) -> Result<Follow, Complaint> {
+    source::follow(&arguments.source, arguments.rules(), asked, Lists::Measured)
 }
 
 /// A view as it is asked for: once, or going on.
@@ -167,9 +174,9 @@ fn redraw(
             }
         };
         if let Some(follow) = &mut source.follow
-            && !follow.rest(took)
+            && !block_on(follow.rest(took))?
         {
-            follow.next(pause.saturating_sub(took));
+            block_on(follow.next(pause.saturating_sub(took)))?;
         }
     }
 }
@@ -226,9 +233,9 @@ fn append(
         let took = begun.elapsed();
         let pause = TICK.max(took * REST);
         if let Some(follow) = &mut source.follow
-            && !follow.rest(took)
+            && !block_on(follow.rest(took))?
         {
-            follow.next(pause.saturating_sub(took));
+            block_on(follow.next(pause.saturating_sub(took)))?;
         }
     }
 }

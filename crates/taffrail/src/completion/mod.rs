@@ -1,6 +1,6 @@
-//! Answers to shells that ask what may follow.
+//! Shell completion.
 //!
-//! Whatever goes wrong, a shell gets fewer words and nobody an error: the screen belongs to a half-typed line.
+//! Errors are never printed, because a half-typed line is on the screen; the shell gets fewer candidates.
 
 mod words;
 
@@ -17,18 +17,18 @@ use clap_complete::env::Shells;
 use crate::complaint::Complaint;
 use crate::output::progress;
 
-/// Which shell asks; set by the scripts.
+/// Environment variable with the name of the shell; set by the completion scripts.
 const VARIABLE: &str = "_TAFFRAIL_COMPLETE";
-/// The name under which kubectl asks for the words of its plugin.
+/// The name under which kubectl calls the completion of its plugin.
 const FOR_KUBECTL: &str = "kubectl_complete-taffrail";
 
-/// So long a shell waits at most, whatever the clusters that the line names have it do.
-const LONGEST: Duration = Duration::from_secs(5);
+/// Maximum time for an answer.
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// As much as the main thread has.
+/// Stack size of the thread, that of a main thread.
 const STACK: usize = 8 << 20;
 
-/// Answers if a shell or kubectl asks; false for every other run.
+/// Prints candidates if a shell or kubectl called for completion. Returns `false` for any other run.
 pub(crate) fn answer(root: impl Fn() -> Command + Send + 'static) -> bool {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let shell = std::env::var(VARIABLE).ok().filter(|shell| !shell.is_empty());
@@ -45,14 +45,14 @@ pub(crate) fn answer(root: impl Fn() -> Command + Send + 'static) -> bool {
     if std::thread::Builder::new().stack_size(STACK).spawn(find).is_err() {
         return true;
     }
-    // It ends with the process if it is not done by then.
-    let answer = answered.recv_timeout(LONGEST).ok().flatten().unwrap_or_default();
-    // A shell that went away needs no words.
+    // The thread ends with the process.
+    let answer = answered.recv_timeout(MAX_WAIT).ok().flatten().unwrap_or_default();
+    // A shell that has gone needs no answer.
     let _ = std::io::stdout().write_all(&answer);
     true
 }
 
-/// The answer to a shell, or to kubectl if no shell asks; nothing where there is no such shell.
+/// Returns the answer for a shell, or for kubectl if `shell` is `None`. Returns `None` for an unknown shell.
 fn words_for(
     shell: Option<String>,
     mut arguments: Vec<OsString>,
@@ -81,14 +81,14 @@ fn words_for(
                 let tab = if help.is_empty() { "" } else { "\t" };
                 answer.extend_from_slice(format!("{value}{tab}{help}\n").as_bytes());
             }
-            // What kubectl's own completion expects at the end: no file names.
+            // kubectl's own completion expects this last line: no file names.
             answer.extend_from_slice(b":4\n");
         }
     }
     Some(answer)
 }
 
-/// The command line that knows its words, for a line of which bash says where in it somebody types.
+/// Attaches the dynamic candidates to a command. Bash passes the position of the cursor in an environment variable.
 fn attached(root: Command, line: &[OsString]) -> Command {
     let place = std::env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|index| index.parse().ok());
     let place: usize = place.unwrap_or(line.len().saturating_sub(1)).min(line.len());
@@ -96,14 +96,14 @@ fn attached(root: Command, line: &[OsString]) -> Command {
     words::attach(root, &line[..place], &current)
 }
 
-/// The script that makes a shell ask.
+/// Returns the completion script of a shell.
 pub(crate) fn script(shell: &str) -> Result<String, Complaint> {
     let unknown = || Complaint::usage(format!("no completions for '{shell}'"));
     let shells = Shells::builtins();
     let completer = shells.completer(shell).ok_or_else(unknown)?;
     let own = std::env::args_os().next().unwrap_or_default();
     let own = Path::new(&own);
-    // By its name it is found wherever it will be; by a path only where it is.
+    // A plain name is found on any PATH; a path only where it is now.
     let program = if own.components().count() > 1 {
         std::path::absolute(own).unwrap_or_else(|_| own.to_owned()).to_string_lossy().into_owned()
     } else {
@@ -115,7 +115,7 @@ pub(crate) fn script(shell: &str) -> Result<String, Complaint> {
     String::from_utf8(text).map_err(|_| unknown())
 }
 
-/// How kubectl is told of its plugin, as a script.
+/// Returns the script that installs the kubectl plugin.
 pub(crate) fn for_kubectl() -> String {
     "\
 # Makes `kubectl taffrail` work, and its completion: two links in a folder of your PATH. Run it with

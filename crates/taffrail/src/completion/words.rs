@@ -13,6 +13,7 @@ use taffrail_cluster::{Cluster, Discovery, ListRequest, aside};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::kinds::names_kind;
 use taffrail_object::{Object, Projection};
+use taffrail_observe::{ClusterConnector, FleetMembers};
 #[cfg(feature = "lua")]
 use taffrail_rules::shipped_action_names;
 use taffrail_status::Status;
@@ -23,7 +24,7 @@ use crate::commands::wait::ClusterArguments;
 use crate::config::Config;
 use crate::output::printable;
 use crate::rule_source::RuleSource;
-use crate::source::{self, Fleet, Live, Members};
+use crate::source;
 
 /// Longer nobody waits for a word.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -193,8 +194,9 @@ impl Line {
             let members = source::members(&self.view.source).map(|it| it.members).unwrap_or_default();
             members.into_iter().map(|member| member.name).collect()
         } else {
-            let dumps = source::dumps(&self.view.source).map(|it| it.snapshots).unwrap_or_default();
-            dumps.iter().map(|snapshot| snapshot.name().to_owned()).collect()
+            let dumps = source::dumps(&self.view.source).ok();
+            let snapshots = dumps.iter().flat_map(|dumps| &dumps.snapshots);
+            snapshots.map(|snapshot| snapshot.name().to_owned()).collect()
         };
         names.into_iter().map(CompletionCandidate::new).collect()
     }
@@ -202,7 +204,7 @@ impl Line {
     fn namespaces(&self, current: &str) -> Vec<CompletionCandidate> {
         let names: BTreeSet<String> = self.ask(
             current,
-            |cluster| cluster.all().map(|object| object.key.namespace.clone()).collect(),
+            |cluster| cluster.all().map(|object| object.key.namespace.to_owned()).collect(),
             |cluster, discovery, current| async move {
                 names(&cluster, &discovery, "namespaces", None, &current).await.unwrap_or_default()
             },
@@ -245,9 +247,11 @@ impl Line {
             let Ok(fleet) = source::dumps(&self.view.source) else { return BTreeSet::new() };
             return fleet.snapshots.iter().flat_map(|cluster| few(dumped(cluster))).collect();
         }
-        let Ok(Members { members, .. }) = source::members(&self.view.source) else { return BTreeSet::new() };
+        let Ok(FleetMembers { members, .. }) = source::members(&self.view.source) else {
+            return BTreeSet::new();
+        };
         let wanted = current.clone();
-        let words = source::each(members, self.view.source.timeout, move |cluster: Live| {
+        let words = source::each(members, self.view.source.timeout, move |cluster: ClusterConnector| {
             let (live, wanted) = (live.clone(), wanted.clone());
             async move {
                 let Ok(cluster) = cluster.connect().await else { return BTreeSet::new() };
@@ -262,7 +266,7 @@ impl Line {
         let namespace = self.namespace();
         let app_labels = self.grouping.as_ref().map(GroupingArguments::labels).unwrap_or_default();
         let asked = Asked { namespace: namespace.clone(), app_labels, ..Asked::default() };
-        let Ok(fleet) = Fleet::read(&self.view, &asked) else { return Vec::new() };
+        let Ok(fleet) = source::read(&self.view, &asked) else { return Vec::new() };
         let AppList { apps, .. } = fleet.apps(&[]);
         let inside = |own: &str| namespace.as_deref().is_none_or(|namespace| namespace == own);
         let apps: Vec<_> = apps.iter().filter(|app| inside(&app.app.namespace)).collect();
@@ -344,11 +348,9 @@ impl Line {
             |cluster| {
                 let inside = |own: &str| own.is_empty() || namespace.as_deref().is_none_or(|it| it == own);
                 let all = cluster.all();
-                all.filter(|it| {
-                    names_kind(&of_dumps, &it.key.group, &it.key.kind) && inside(&it.key.namespace)
-                })
-                .map(|it| it.key.name.clone())
-                .collect()
+                all.filter(|it| names_kind(&of_dumps, it.key.group, it.key.kind) && inside(it.key.namespace))
+                    .map(|it| it.key.name.to_owned())
+                    .collect()
             },
             move |cluster, discovery, current| {
                 let (kind, wanted) = (of_clusters.clone(), wanted.clone());

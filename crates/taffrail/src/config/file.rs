@@ -1,4 +1,4 @@
-//! The file with what people set once, as plain entries that know their lines.
+//! Reads the settings file into flat entries with line numbers.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -11,24 +11,24 @@ use taffrail_object::yaml;
 
 use crate::complaint::Complaint;
 
-/// One value of the file: `output.apps` and what stands there.
+/// A setting of the file, such as `output.apps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The keys on the way to it, joined by dots.
+    /// Its keys joined by dots.
     pub(super) key: String,
-    /// One value, or those of a list.
+    /// Its value, or the items of a list.
     pub(super) values: Vec<String>,
-    /// Where its key stands, from 1.
+    /// The line of its key, from 1.
     pub(super) line: u64,
 }
 
-/// Where the file is looked for where nobody names one; `None` for somebody without a home.
+/// Returns the default path of the settings file; `None` without a home directory.
 pub(super) fn usual_place(xdg: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
     let folder = xdg.map(PathBuf::from).filter(|folder| folder.is_absolute());
     Some(folder.or_else(|| Some(home?.join(".config")))?.join("taffrail").join("config.yaml"))
 }
 
-/// Reads a file that must be there.
+/// Reads a file, which must exist.
 pub(super) fn read(file: &Path) -> Result<Vec<Entry>, Complaint> {
     let unreadable = || Complaint::usage(format!("cannot read the configuration {}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| unreadable().because(&error))?;
@@ -38,7 +38,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<Entry>, Complaint> {
     })
 }
 
-/// What is wrong, and on which line.
+/// The line of an error, if known, and its message.
 type Fault = (Option<u64>, String);
 
 fn entries(text: &str) -> Result<Vec<Entry>, Fault> {
@@ -94,7 +94,7 @@ fn flatten(
     Ok(())
 }
 
-/// YAML as it stands; numbers and truth values as their text.
+/// A YAML node; numbers and booleans are kept as text.
 #[derive(Debug)]
 enum Node {
     Nothing,

@@ -1,7 +1,7 @@
-//! What people set once: in a file or in the environment, and where each value comes from.
+//! Settings from the file and the environment, with the origin of each value.
 //!
-//! A setting stands in for a flag and is read as its value would be: it becomes the flag's default, so the flag wins.
-//! The environment wins over the file.
+//! A setting is parsed like the value of its flag and becomes the flag's default, so the flag wins. The environment
+//! wins over the file.
 
 mod file;
 
@@ -16,10 +16,10 @@ use crate::commands::get;
 use crate::complaint::Complaint;
 use crate::program;
 
-/// What may be set.
+/// A setting and the flag that it sets.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// Its name in the file; in the environment `TAFFRAIL_` and the same in capitals.
+    /// Its name in the file; the variable is `TAFFRAIL_` and the name in capitals.
     pub(crate) key: &'static str,
     pub(crate) about: &'static str,
     flag: Option<&'static str>,
@@ -27,14 +27,14 @@ pub(crate) struct Setting {
     is_list: bool,
 }
 
-/// Whose flag it stands in for.
+/// The commands whose flag a setting sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Of {
-    /// Every command that has it.
+    /// Every command with the flag.
     All,
-    /// This command.
+    /// The command of this name.
     Command(&'static str),
-    /// `get` with this word.
+    /// `get` with this kind of list.
     List(&'static str),
 }
 
@@ -99,16 +99,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
     list("columns.resources", "columns", Of::List("resources"), "The columns of `taffrail get resources`"),
 ];
 
-/// Before the name of a fleet.
+/// Prefix of fleet names.
 const FLEET: char = '@';
 
 impl Setting {
-    /// Its name in the environment.
+    /// Returns the name of its environment variable.
     pub(crate) fn variable(&self) -> String {
         format!("TAFFRAIL_{}", self.key.to_uppercase().replace(['.', '-'], "_"))
     }
 
-    /// The flag that it stands in for.
+    /// Finds the flag that it sets.
     fn argument<'c>(&self, root: &'c Command) -> Option<&'c Arg> {
         let find = |command: &'c Command| {
             command.get_arguments().find(|argument| Some(argument.get_id().as_str()) == self.flag)
@@ -121,7 +121,7 @@ impl Setting {
         find(root).or_else(|| root.get_subcommands().filter(has).find_map(find))
     }
 
-    /// What is wrong with a value of it.
+    /// Returns the error in a value, or `None` if the value is valid.
     fn fault(&self, root: &Command, value: &str) -> Option<String> {
         let argument = self.argument(root)?;
         let possible: Vec<_> = argument.get_possible_values();
@@ -141,7 +141,7 @@ impl Setting {
     }
 }
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Default,
@@ -159,30 +159,30 @@ impl Display for Origin {
     }
 }
 
-/// A value and where it comes from.
+/// The value of a setting and its origin.
 #[derive(Debug, Clone)]
 pub(crate) struct Value {
     pub(crate) key: String,
-    /// What it is good for.
+    /// Description for users.
     pub(crate) about: &'static str,
-    /// None where nothing is set and there is no default.
+    /// The values; empty if nothing is set and there is no default.
     pub(crate) values: Vec<String>,
     pub(crate) is_list: bool,
     pub(crate) origin: Origin,
 }
 
-/// All that is set.
+/// All settings.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
-    /// The file that was read.
+    /// The file that was read, if any.
     pub(crate) file: Option<PathBuf>,
-    /// In the order of [`SETTINGS`], then the fleets.
+    /// The settings in the order of [`SETTINGS`], then the fleets.
     pub(crate) values: Vec<Value>,
 }
 
 impl Config {
-    /// Reads the file `explicit`, or the one that `TAFFRAIL_CONFIG` names, or the usual one if it is there; and the
-    /// environment. `root` is the command line that it is for.
+    /// Reads the settings from the file `explicit`, else from the file in `TAFFRAIL_CONFIG`, else from the default file
+    /// if it exists; then from the environment. `root` is the command whose flags they set.
     pub(crate) fn load(
         root: &Command,
         explicit: Option<&Path>,
@@ -198,7 +198,7 @@ impl Config {
         let mut values: Vec<Value> = SETTINGS.iter().map(|setting| default(root, setting)).collect();
         let mut fleets = Vec::new();
         for entry in entries {
-            // Entries come of a file.
+            // Entries exist only if a file was read.
             let place = file.clone().unwrap_or_default();
             let origin = Origin::File { file: place, line: entry.line };
             let wrong = |what: String| Complaint::usage(format!("configuration {origin}: {what}"));
@@ -231,7 +231,7 @@ impl Config {
             check(root, setting, &value.values).map_err(|what| wrong(&what))?;
             value.origin = Origin::Environment(variable);
         }
-        // What everybody's pager is, is ours as well.
+        // $PAGER counts as a setting.
         for value in values.iter_mut().filter(|value| value.key == "pager" && value.origin == Origin::Default)
         {
             let pager = set("PAGER").and_then(|pager| pager.into_string().ok());
@@ -245,18 +245,18 @@ impl Config {
         Ok(Config { file, values })
     }
 
-    /// The one value of a setting, where it is set.
+    /// Returns the value of a setting, if it has one.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         let value = self.values.iter().find(|value| value.key == key)?;
         value.values.first().map(String::as_str)
     }
 
-    /// All values of a setting that is a list.
+    /// Returns all values of a list setting.
     pub(crate) fn list(&self, key: &str) -> &[String] {
         self.values.iter().find(|value| value.key == key).map_or(&[], |value| &value.values)
     }
 
-    /// Makes what is set the default of the flags, for `command` and the word behind it.
+    /// Sets the values as defaults of the flags of `command`, where `word` is the word after it.
     pub(crate) fn apply(&self, mut root: Command, command: &str, word: Option<&str>) -> Command {
         for (value, setting) in self.values.iter().zip(SETTINGS) {
             let concerned = match setting.of {
@@ -280,14 +280,14 @@ impl Config {
         root
     }
 
-    /// The names of the fleets, with their `@`.
+    /// Returns the fleets, with their `@` prefix, and their contexts.
     pub(crate) fn fleets(&self) -> impl Iterator<Item = (String, &[String])> {
         self.values.iter().filter_map(|value| {
             Some((format!("{FLEET}{}", value.key.strip_prefix("fleets.")?), value.values.as_slice()))
         })
     }
 
-    /// Contexts, with those of the fleets in place of their names.
+    /// Expands the fleets among some context names.
     pub(crate) fn contexts(&self, names: &[String]) -> Result<Vec<String>, Complaint> {
         let mut contexts = Vec::new();
         for name in names {
@@ -339,7 +339,7 @@ fn check(root: &Command, setting: &Setting, values: &[String]) -> Result<(), Str
     values.iter().try_for_each(|value| setting.fault(root, value).map_or(Ok(()), Err))
 }
 
-/// What somebody who wrote `key` may have meant.
+/// Returns a hint for the unknown setting `key`.
 fn known(key: &str) -> String {
     let inside: Vec<&str> = SETTINGS
         .iter()
@@ -356,7 +356,7 @@ fn known(key: &str) -> String {
     }
 }
 
-/// The most similar word, where one is similar.
+/// Returns the most similar word, if one is similar enough.
 fn nearest<'w>(wrong: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     const SIMILAR: f64 = 0.7;
 

@@ -1,4 +1,4 @@
-//! Where the answer goes: stdout, or a pager once it is longer than the screen.
+//! The destination of the answer: stdout, or a pager once it is longer than the screen.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -13,36 +13,36 @@ use super::{Phrase, Sieve};
 
 static SINK: Mutex<Sink> = Mutex::new(Sink { place: Place::Stdout, later: Vec::new() });
 
-/// Apart from the sink, which is held while the pager is waited for.
+/// Separate from the sink, whose lock is held while the pager runs.
 static PAGING: AtomicBool = AtomicBool::new(false);
 
 struct Sink {
     place: Place,
-    /// What is told on stderr when the answer has ended: it would stand in the middle of the pager's screen.
+    /// Messages for stderr, printed when the answer has ended so that they do not disturb the pager.
     later: Vec<String>,
 }
 
 enum Place {
     Stdout,
-    /// Not yet longer than the screen.
+    /// Held until it is longer than the screen.
     Held(Held),
     Pager(Child),
-    /// To be shown by who asked for it.
+    /// Kept for the caller to print.
     Kept(Vec<u8>),
 }
 
 struct Held {
     pager: String,
     text: Vec<u8>,
-    /// Of the screen.
+    /// Columns of the screen.
     columns: usize,
     rows: usize,
-    /// Rows that the whole lines of `text` take, and where the last of them ends.
+    /// Rows that the complete lines of `text` take, and the end of the last of them.
     used: usize,
     counted: usize,
 }
 
-/// Whether a pager is one and is there; `never` and `cat` are none.
+/// Returns true if `pager` is an installed program; `never` and `cat` are not pagers.
 fn is_pager(pager: &str) -> bool {
     match pager.split_whitespace().next() {
         None | Some("never" | "false" | "no" | "off" | "cat") => false,
@@ -58,8 +58,8 @@ fn is_on_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// From now on, shows what is longer than the screen with `pager`, a line for a shell; nothing changes where stdout
-/// is no terminal or there is no such pager.
+/// Sends answers longer than the screen to `pager`, a shell command, from now on. Does nothing if stdout is not a
+/// terminal or the pager does not exist.
 pub(crate) fn page_with(pager: &str) {
     let Some((columns, rows)) = terminal_size::terminal_size_of(io::stdout()) else { return };
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
@@ -76,12 +76,12 @@ pub(crate) fn page_with(pager: &str) {
     });
 }
 
-/// From now on, keeps the answer for [`kept`].
+/// Keeps the answer in memory for [`kept`] from now on.
 pub(crate) fn keep() {
     sink().place = Place::Kept(Vec::new());
 }
 
-/// The answer since [`keep`], and what was told besides, line by line.
+/// Returns the answer since [`keep`], and the messages for stderr.
 pub(crate) fn kept() -> (Vec<u8>, Vec<String>) {
     let mut sink = sink();
     let text = match std::mem::replace(&mut sink.place, Place::Stdout) {
@@ -91,23 +91,23 @@ pub(crate) fn kept() -> (Vec<u8>, Vec<String>) {
     (text, std::mem::take(&mut sink.later))
 }
 
-/// Whether somebody is reading in a pager.
+/// Returns true while a pager runs.
 pub(crate) fn is_paging() -> bool {
     PAGING.load(Ordering::Acquire)
 }
 
-/// Ends the answer: the pager, if there is one, when its reader has had enough.
+/// Ends the answer; if there is a pager, waits until its reader quits.
 pub(crate) fn finish() {
     let mut sink = sink();
     match std::mem::replace(&mut sink.place, Place::Stdout) {
         Place::Stdout | Place::Kept(_) => {}
         Place::Held(held) => {
-            // As below: whoever went away misses nothing.
+            // A closed stdout is not an error.
             let _ = io::stdout().write_all(&held.text).and_then(|()| io::stdout().flush());
         }
         Place::Pager(mut child) => {
             drop(child.stdin.take());
-            // How the pager ended is its reader's business.
+            // The pager's exit code does not matter.
             let _ = child.wait();
             PAGING.store(false, Ordering::Release);
         }
@@ -117,17 +117,17 @@ pub(crate) fn finish() {
     }
 }
 
-/// Tells a line on stderr, after the answer where that goes to a pager.
+/// Prints to stderr, after the answer if a pager shows it.
 pub(crate) fn tell(line: Phrase) {
     retell(line.as_str());
 }
 
-/// Tells again what was [kept].
+/// Prints text again that was [kept].
 pub(crate) fn retell(line: &str) {
     let line = Sieve::clean(line, true);
     let mut sink = sink();
     match sink.place {
-        // Nobody is left to be told that stderr is closed.
+        // A closed stderr cannot be reported.
         Place::Stdout => drop(anstream::stderr().write_all(line.as_bytes())),
         _ => sink.later.push(line),
     }
@@ -137,18 +137,18 @@ fn sink() -> MutexGuard<'static, Sink> {
     SINK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The answer, for people: with colours where they are seen.
+/// Returns a writer for people, with colours if enabled.
 pub(crate) fn people() -> Answer {
     let colours = anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never;
     Answer { sieve: Some(Sieve::of_people(colours)) }
 }
 
-/// The answer, for programs: as it is, unless it goes to a terminal.
+/// Returns a writer for programs, unfiltered unless stdout is a terminal.
 pub(crate) fn programs() -> Answer {
     Answer { sieve: io::stdout().is_terminal().then(Sieve::of_programs) }
 }
 
-/// What [`people`] were answered before, and was [kept].
+/// Returns a writer for text that [`people`] produced and that was [kept].
 pub(crate) fn again() -> Answer {
     Answer { sieve: io::stdout().is_terminal().then(|| Sieve::of_people(true)) }
 }
@@ -187,7 +187,7 @@ impl Place {
             },
             Place::Held(held) => {
                 held.text.extend_from_slice(text);
-                // The shell's prompt wants a row as well.
+                // The shell's prompt needs a row too.
                 if held.rows() < held.rows {
                     return Ok(());
                 }
@@ -215,7 +215,7 @@ impl Held {
     fn start(&self) -> io::Result<Child> {
         let mut command = Command::new("sh");
         command.arg("-c").arg(&self.pager).stdin(Stdio::piped());
-        // As git: colours pass, short answers stay on the screen. Whoever has options of their own keeps them.
+        // Like git: colours pass, and short answers stay on the screen. Options set by the user win.
         for (name, value) in [("LESS", "FRX"), ("LV", "-c")] {
             if std::env::var_os(name).is_none() {
                 command.env(name, value);

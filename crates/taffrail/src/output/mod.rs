@@ -1,4 +1,4 @@
-//! How answers look.
+//! Output to the terminal, to pipes and to pagers.
 
 pub(crate) mod answer;
 pub(crate) mod names;
@@ -18,7 +18,7 @@ use crate::cli::Color;
 
 pub(crate) use text::{Phrase, Printable, Sieve, printable};
 
-/// Decides about colours, for stdout and stderr: what is set here comes before `NO_COLOR` and its like.
+/// Enables or disables colours on stdout and stderr; takes precedence over `NO_COLOR` and similar variables.
 pub(crate) fn colour(when: Color) {
     match when {
         Color::Auto => anstream::ColorChoice::Auto,
@@ -28,7 +28,7 @@ pub(crate) fn colour(when: Color) {
     .write_global();
 }
 
-/// The colour of a status: it supports the word, it never replaces it.
+/// Returns the colour of a status. It supports the word, and never replaces it.
 pub(crate) fn style(status: Status) -> Style {
     match status {
         Status::Failed | Status::NotFound => AnsiColor::Red.on_default(),
@@ -38,7 +38,7 @@ pub(crate) fn style(status: Status) -> Style {
     }
 }
 
-/// Returns the colour of the status of an app: one that is Ready with a problem is not green.
+/// Returns the colour of an app's status; a Ready app with a problem is not green.
 pub(crate) fn app_style(app: &App) -> Style {
     let is_ready = app.effective() == Status::Current;
     match app.problem().map(|problem| problem.severity) {
@@ -48,7 +48,7 @@ pub(crate) fn app_style(app: &App) -> Style {
     }
 }
 
-/// Returns the colour of the status of an object: one that is Ready and not synced is not green.
+/// Returns the colour of an object's status; a Ready object that is not synced is not green.
 pub(crate) fn object_style(status: Status, sync: Option<&str>) -> Style {
     match sync.filter(|_| status == Status::Current) {
         Some("SyncFailed" | "HookFailed") => style(Status::Failed),
@@ -57,9 +57,10 @@ pub(crate) fn object_style(status: Status, sync: Option<&str>) -> Style {
     }
 }
 
-/// Returns the colour of the state of a sync.
-pub(crate) fn sync_style(state: SyncState) -> Style {
-    match state {
+/// Returns the colour of a sync state.
+pub(crate) fn sync_style(app: &App) -> Style {
+    match app.effective_sync() {
+        _ if !app.home_freshness.is_live() => style(Status::Unknown),
         SyncState::Synced => style(Status::Current),
         SyncState::Failed => style(Status::Failed),
         SyncState::OutOfSync | SyncState::Syncing | SyncState::Suspended => style(Status::InProgress),
@@ -67,18 +68,18 @@ pub(crate) fn sync_style(state: SyncState) -> Style {
     }
 }
 
-/// The width that the answer has to fit: that of the terminal that it goes to, or `COLUMNS` where that is exported,
-/// as by `watch`; `None` where it has none.
+/// Returns the width that the answer must fit: that of the terminal, or `COLUMNS` if exported, as `watch` does; `None`
+/// if there is neither.
 pub(crate) fn screen() -> Option<usize> {
     let exported = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
     let terminal = terminal_size::terminal_size_of(std::io::stdout());
     terminal.map(|(width, _)| usize::from(width.0)).or_else(exported)
 }
 
-/// Fewer columns than this are no use to a text that is wrapped.
-const NARROWEST: usize = 20;
+/// Minimum width for wrapped text, in columns.
+const MIN_WIDTH: usize = 20;
 
-/// Writes text in lines that fit the screen: the first begins with `lead`, the others under what follows it.
+/// Writes text in lines that fit the screen: the first begins with `lead`, the others are indented to its width.
 pub(crate) fn indented(out: &mut impl Write, lead: &str, text: &str) -> io::Result<()> {
     let lead = printable(lead);
     let below = " ".repeat(lead.width());
@@ -89,15 +90,15 @@ pub(crate) fn indented(out: &mut impl Write, lead: &str, text: &str) -> io::Resu
     Ok(())
 }
 
-/// Text cut to a number of columns, if there is such a bound; what is cut ends with an ellipsis.
+/// Cuts text to a number of columns, if given, with an ellipsis at the end.
 pub(crate) fn fitting(text: &str, columns: Option<usize>) -> String {
     columns.map_or_else(|| text.to_owned(), |columns| table::cut(text, columns).into_owned())
 }
 
-/// Text in lines that fit a screen when each begins `indent` columns from the left; words are never cut. Where there is
-/// no screen there is one line, as it is.
+/// Wraps text into lines for a screen, each `indent` columns from the left, without breaking words. Without a screen
+/// there is one line.
 fn wrapped(text: &str, screen: Option<usize>, indent: usize) -> Vec<String> {
-    let Some(width) = screen.map(|screen| screen.saturating_sub(indent).max(NARROWEST)) else {
+    let Some(width) = screen.map(|screen| screen.saturating_sub(indent).max(MIN_WIDTH)) else {
         return vec![text.to_owned()];
     };
     let mut lines = Vec::new();

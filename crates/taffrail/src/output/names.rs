@@ -1,6 +1,6 @@
-//! Names that a shell may take in: what completion offers, and what `-o name` prints for other commands.
+//! Names that are safe in a shell: for completion, and for `-o name`.
 //!
-//! Names from outside may hold spaces, quotes and `$(…)`: what is written into a command line must mean the same there.
+//! Names from outside may contain spaces, quotes and `$(…)`, which a command line would interpret.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use super::answer;
 use super::printable;
 use crate::{phrase, say};
 
-/// Writes names for other commands, one in a line.
+/// Writes names for other commands, one per line.
 pub(crate) struct Names {
     out: Box<dyn Write>,
     left_out: usize,
@@ -22,7 +22,7 @@ impl Names {
         Names { out, left_out: 0, first: String::new() }
     }
 
-    /// Writes a name, unless it could be more than one word, or an option, to whoever takes it in.
+    /// Writes a name, unless a shell could take it for several words or an option.
     pub(crate) fn write(&mut self, name: &str) -> io::Result<()> {
         if is_plain(name.as_bytes()) && !name.starts_with('-') {
             return say!(self.out, "{}", printable(name));
@@ -34,7 +34,7 @@ impl Names {
         Ok(())
     }
 
-    /// Tells how many were left out.
+    /// Prints a warning with the number of names left out.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         let why = "left out: with characters that shells take for more than a name";
         let first: String = self.first.chars().take(100).collect();
@@ -53,7 +53,7 @@ impl Names {
         self.out.flush()
     }
 
-    /// Writes all of these names.
+    /// Writes all names and the warning.
     pub(crate) fn all<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> io::Result<()> {
         let mut out = Names::new(Box::new(answer::programs()));
         names.into_iter().try_for_each(|name| out.write(name.as_ref()))?;

@@ -1,4 +1,4 @@
-//! What is waited for, told on the terminal once it takes longer than a moment.
+//! A progress line on the terminal, shown if waiting takes longer than a moment.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,33 +8,33 @@ use std::time::Duration;
 
 use super::table::cut;
 
-/// What takes less is not worth a line.
+/// Delay before the line appears.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
-/// How often the line is written anew at most.
+/// Minimum interval between updates of the line.
 const PACE: Duration = Duration::from_millis(100);
 
-/// Whether a line stands on the terminal that must go before anything else is written.
+/// True while a line is on the terminal, which must be cleared before other output.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// Whether no line shall be shown at all.
+/// True if no line may be shown.
 static SILENT: AtomicBool = AtomicBool::new(false);
 
-/// From now on, shows nothing.
+/// Disables the progress line for the rest of the process.
 pub(crate) fn silence() {
     SILENT.store(true, Ordering::Release);
 }
 
-/// Takes the line away, if one is there.
+/// Clears the line if one is shown.
 pub(crate) fn clear() {
     if SHOWN.swap(false, Ordering::AcqRel) {
-        // Nobody is left to be told that stderr is closed.
+        // A closed stderr cannot be reported.
         let _ = std::io::stderr().write_all(b"\r\x1b[K");
     }
 }
 
-/// A line on stderr while several things are waited for; it goes when this is dropped.
+/// A line on stderr while waiting for several things; dropping it clears the line.
 ///
-/// It does nothing where stderr is not a terminal.
+/// Does nothing if stderr is not a terminal.
 #[derive(Clone)]
 pub(crate) struct Progress(Option<Arc<Line>>);
 
@@ -55,22 +55,22 @@ struct Waiting {
     ended: bool,
 }
 
-/// Whether a line can stand on stderr, and go again.
+/// Returns true if stderr is a terminal on which a line can be cleared.
 fn can_stand() -> bool {
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     !dumb && std::io::stderr().is_terminal()
 }
 
-/// Tells what is waited for on a line that stays, where none can stand and go again.
+/// Prints a permanent line if stderr is not such a terminal.
 pub(crate) fn tell(text: &str) {
     if !SILENT.load(Ordering::Acquire) && !can_stand() {
-        // Nobody is left to be told that stderr is closed.
+        // A closed stderr cannot be reported.
         let _ = writeln!(std::io::stderr(), "{}", super::printable(text));
     }
 }
 
 impl Progress {
-    /// Begins to wait for `names`; `text` says for what, such as `asking 20 clusters`.
+    /// Starts waiting for `names`; `text` describes it, such as `reading 20 clusters`.
     pub(crate) fn start(text: String, names: Vec<String>) -> Progress {
         if names.is_empty() || SILENT.load(Ordering::Acquire) || !can_stand() {
             return Progress(None);
@@ -83,7 +83,7 @@ impl Progress {
         Progress(Some(Arc::new(Line { shared, thread: Mutex::new(thread) })))
     }
 
-    /// One of them is there.
+    /// Marks one of the names as done.
     pub(crate) fn done(&self, name: &str) {
         let Some(line) = &self.0 else { return };
         let mut waiting = line.shared.lock();
@@ -139,7 +139,7 @@ impl Waiting {
             names if self.total == 1 => format!("{} {}", self.text, names.join(", ")),
             names => format!("{}: {done} answered, waiting for {}", self.text, names.join(", ")),
         };
-        // The last column stays free: some terminals break the line there.
+        // The last column stays free, because some terminals wrap there.
         cut(&super::printable(&line), width.saturating_sub(1)).into_owned()
     }
 }

@@ -1,11 +1,11 @@
-//! A frame on the terminal that is drawn again and again in its place.
+//! A frame on the terminal that is redrawn in place.
 //!
-//! It uses the alternate screen: what stood on the terminal is there again when it ends, frames of any height replace each
-//! other cleanly, and nothing piles up in what can be scrolled back. Only lines that changed are written, and all of
-//! them as one update (mode 2026) where the terminal knows that, so nothing flickers.
+//! It uses the alternate screen: the old content returns at the end, frames of any height replace each other cleanly,
+//! and nothing accumulates in the scrollback. Only changed lines are written, and all of them as one update (mode 2026)
+//! if the terminal supports that, so nothing flickers.
 //!
-//! However the process ends, as long as it ends by itself, [`restore`] takes everything back: it is called when a
-//! [`Screen`] is dropped, before a panic is told, and on interrupts.
+//! [`restore`] undoes everything however the process ends by itself: it is called when a [`Screen`] is dropped, before
+//! a panic is reported, and on interrupts.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, Once, PoisonError};
@@ -16,30 +16,30 @@ use unicode_width::UnicodeWidthChar;
 
 use super::Sieve;
 
-/// What the terminal was like; there while a screen is open.
+/// The terminal's earlier state, while a screen is open.
 static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
 
 struct Before {
-    /// How stdin took what was typed; nothing where it is no terminal.
+    /// The settings of stdin; `None` if it is not a terminal.
     input: Option<Termios>,
 }
 
-/// Alternate screen, no cursor, lines that are too long are cut.
+/// Alternate screen, no cursor, long lines are cut.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
 const BEGIN_UPDATE: &str = "\x1b[?2026h";
 const END_UPDATE: &str = "\x1b[?2026l";
 
-/// The screen of the terminal that stdout is.
+/// The screen of the terminal on stdout.
 pub(crate) struct Screen {
-    /// What stands there.
+    /// The lines on the screen.
     shown: Vec<String>,
     size: (usize, usize),
     coloured: bool,
 }
 
 impl Screen {
-    /// Takes the screen; `None` where stdout is no terminal, or one that cannot do this.
+    /// Opens the screen. Returns `None` if stdout is not a terminal, or not a capable one.
     pub(crate) fn open() -> io::Result<Option<Screen>> {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         if dumb || !io::stdout().is_terminal() || measured().is_none() {
@@ -58,17 +58,17 @@ impl Screen {
         Ok(Some(Screen { shown: Vec::new(), size: (0, 0), coloured }))
     }
 
-    /// How many columns and rows there are now.
+    /// Returns the current number of columns and rows.
     pub(crate) fn size(&self) -> (usize, usize) {
         measured().unwrap_or((80, 24))
     }
 
-    /// Shows these lines, which may have colours, from the top; the rest is blank. What does not fit is cut.
+    /// Draws these lines, which may have colours, from the top and blanks the rest. Lines that do not fit are cut.
     pub(crate) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
         let (columns, rows) = self.size();
         let mut out = String::new();
         if (columns, rows) != self.size {
-            // The terminal may have moved anything.
+            // The terminal may have reflowed its content.
             self.size = (columns, rows);
             self.shown.clear();
             out.push_str("\x1b[0m\x1b[2J");
@@ -77,7 +77,7 @@ impl Screen {
         for row in 0..fresh.len().max(self.shown.len()).min(rows) {
             let line = fresh.get(row).map_or("", String::as_str);
             if self.shown.get(row).map_or("", String::as_str) != line {
-                // First erased, then written: behind a full line the cursor still stands on its last column.
+                // Erase before writing: after a full line the cursor still stands on the last column.
                 out.push_str(&format!("\x1b[{};1H\x1b[0m\x1b[K{line}", row + 1));
             }
         }
@@ -91,11 +91,11 @@ impl Screen {
     }
 
     fn line(&self, line: &str, columns: usize) -> String {
-        // A line here is one line there.
+        // A line may not contain line breaks.
         cut(&Sieve::clean(line, self.coloured).replace('\n', " "), columns)
     }
 
-    /// Gives the screen back for as long as the process is stopped, as by Ctrl-Z, and takes it again afterwards.
+    /// Restores the terminal while the process is stopped, as by Ctrl-Z, and reopens the screen afterwards.
     #[cfg(feature = "demo")]
     pub(crate) fn stop(&mut self) -> io::Result<()> {
         restore();
@@ -120,7 +120,7 @@ fn enter() -> io::Result<()> {
     let stdin = io::stdin();
     let input = termios::tcgetattr(&stdin).ok();
     if let Some(input) = &input {
-        // What is typed would stand in the middle of the frame. Ctrl-C and Ctrl-Z work as ever.
+        // Echoed input would appear inside the frame. Ctrl-C and Ctrl-Z still work.
         let mut silent = input.clone();
         silent.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
         termios::tcsetattr(&stdin, OptionalActions::Now, &silent)?;
@@ -131,28 +131,28 @@ fn enter() -> io::Result<()> {
     stdout.flush()
 }
 
-/// Gives the terminal back as it was found, if a screen is open.
+/// Restores the terminal if a screen is open.
 pub(crate) fn restore() {
     let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-    // Whoever panics or is interrupted may hold the lock of stdout; and nobody is left to be told that it is closed.
+    // A panicking or interrupted thread may hold the lock of stdout; and a closed stdout cannot be reported.
     if let Ok(terminal) = rustix::io::dup(io::stdout()) {
         let _ = std::fs::File::from(terminal).write_all(LEAVE);
     }
     if let Some(input) = before.input {
-        // What was typed meanwhile was not meant for the shell.
+        // Input typed meanwhile was not meant for the shell.
         let _ = termios::tcsetattr(io::stdin(), OptionalActions::Flush, &input);
     }
 }
 
-/// Cuts a line that may have colours to so many columns; what is cut ends with an ellipsis.
+/// Cuts a line that may have colours to this many columns, with an ellipsis at the end.
 fn cut(line: &str, columns: usize) -> String {
-    // The place of what may stand left of the ellipsis, once the line is known to be full.
+    // The position of the ellipsis, once the line is known to be full.
     let mut kept = None;
     let mut width = 0;
     let mut characters = line.char_indices();
     while let Some((at, character)) = characters.next() {
         if character == '\x1b' {
-            // Colours end with a letter and take no room.
+            // Colour sequences end with a letter and take no columns.
             for (_, character) in characters.by_ref() {
                 if character.is_ascii_alphabetic() {
                     break;

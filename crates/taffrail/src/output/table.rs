@@ -1,4 +1,4 @@
-//! Columns, as kubectl prints them.
+//! Tables in columns, as kubectl prints them.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -8,37 +8,36 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Printable, printable, wrapped};
 
-/// Rows that decide the widths of the columns; later rows are printed as they come.
-const MEASURED: usize = 1000;
+/// Number of rows that decide the column widths; later rows are printed as they come.
+const MAX_MEASURED_ROWS: usize = 1000;
 
 const GAP: usize = 3;
 
-/// The gap on a screen with fewer columns than [`NARROW`], where something would have to be left out.
+/// The gap on screens narrower than [`NARROW_SCREEN`], if columns would have to be left out.
 const TIGHT_GAP: usize = 2;
 
-/// Screens with fewer columns are narrow.
-const NARROW: usize = 100;
+/// Width below which a screen is narrow.
+const NARROW_SCREEN: usize = 100;
 
-/// The room for a few words that the last column gets, if it has so many.
-const ROOM: usize = 30;
+/// Minimum width of the last column, if its text is that long.
+const MIN_LAST_WIDTH: usize = 30;
 
-/// Fewer columns than this are no use to a text that is cut.
-const USELESS: usize = 10;
+/// Minimum width of a cut column.
+const MIN_CUT_WIDTH: usize = 10;
 
-/// No cell but the last is wider: so long are the longest names of Kubernetes. A name that a server made up would else be
-/// as many spaces in every other row.
-const WIDEST: usize = 253;
+/// Maximum width of cells other than the last: the longest Kubernetes name. A longer one would widen every other row.
+const MAX_CELL_WIDTH: usize = 253;
 
-/// The gap where there is no room for that of other tables.
-const NARROW_GAP: usize = 1;
+/// The gap if even [`TIGHT_GAP`] leaves too little room.
+const MIN_GAP: usize = 1;
 
-/// How far what stands below a row is indented.
+/// Indentation of the lines below a row.
 const INDENT: usize = 4;
 
-/// Fewer columns than this say nothing of a cell.
-const SPECK: usize = 3;
+/// Minimum width of a column.
+const MIN_COLUMN_WIDTH: usize = 3;
 
-/// One field of a row.
+/// One cell of a row.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     text: Printable<'static>,
@@ -46,12 +45,12 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// Text in its column; `-` stands for nothing.
+    /// Creates a cell; empty text is shown as `-`.
     pub(crate) fn new(text: impl AsRef<str>) -> Cell {
         Cell::styled(text, Style::new())
     }
 
-    /// Nothing at all, where a dash would say too much.
+    /// Creates an empty cell, for a place where `-` would be misleading.
     pub(crate) fn blank() -> Cell {
         Cell { text: printable("").into_owned(), style: Style::new() }
     }
@@ -63,7 +62,7 @@ impl Cell {
     }
 }
 
-/// A table that is printed while it is filled, in bounded memory.
+/// A table printed while it is filled, in bounded memory.
 pub(crate) struct Table<W> {
     out: W,
     titles: Vec<&'static str>,
@@ -71,20 +70,20 @@ pub(crate) struct Table<W> {
     waiting: Vec<Vec<Cell>>,
     widths: Option<Vec<usize>>,
     gap: usize,
-    /// Columns of the terminal, which no line exceeds. `None` cuts only what is too wide for any.
+    /// Width of the terminal, which no line exceeds. If `None`, only cells wider than [`MAX_CELL_WIDTH`] are cut.
     screen: Option<usize>,
-    /// Columns to leave out, in this order, while the last one has too little room.
+    /// The columns to leave out, in this order, while the last one has too little room.
     spare: &'static [&'static str],
-    /// A column that is there only where it stands for others, which are then left out.
+    /// A column shown only instead of others, and those others.
     fold: Option<(&'static str, &'static [&'static str])>,
-    /// How much room the last column gets before others are left out.
+    /// Minimum width of the last column.
     room: usize,
-    /// Whether what is left out stands below its row.
+    /// True if columns that are left out are printed below their row.
     is_whole: bool,
     left_out: Vec<usize>,
-    /// What stands below its row.
+    /// The columns printed below the row.
     below: Vec<usize>,
-    /// The column that is cut where the last one is not, and its place.
+    /// The column that is cut instead of the last one, and its index.
     cut: Option<&'static str>,
     cut_at: Option<usize>,
 }
@@ -101,7 +100,7 @@ impl<W: Write> Table<W> {
             screen,
             spare: &[],
             fold: None,
-            room: ROOM,
+            room: MIN_LAST_WIDTH,
             is_whole: false,
             left_out: Vec::new(),
             below: Vec::new(),
@@ -110,33 +109,33 @@ impl<W: Write> Table<W> {
         }
     }
 
-    /// Names the columns that a narrow screen may lack.
+    /// Sets the columns that may be left out on a narrow screen.
     pub(crate) fn spare(self, spare: &'static [&'static str]) -> Table<W> {
         Table { spare, ..self }
     }
 
-    /// Has the column `into` stand for the columns `from` when its turn comes among those that a narrow screen may lack. It
-    /// is not shown before.
+    /// Makes the column `into` replace the columns `from` when its turn among the spare columns comes. It is hidden
+    /// before.
     pub(crate) fn folding(self, into: &'static str, from: &'static [&'static str]) -> Table<W> {
         Table { fold: Some((into, from)), ..self }
     }
 
-    /// Sets how much room the last column gets before others are left out.
+    /// Sets the minimum width of the last column.
     pub(crate) fn room(self, room: usize) -> Table<W> {
         Table { room, ..self }
     }
 
-    /// Names the column that is cut to fit the screen, instead of the last one.
+    /// Sets the column that is cut to fit the screen, instead of the last one.
     pub(crate) fn cutting(self, title: &'static str) -> Table<W> {
         Table { cut: Some(title), ..self }
     }
 
-    /// Prints the rows alone where `is_bare`.
+    /// Omits the header if `is_bare`.
     pub(crate) fn without_header(self, is_bare: bool) -> Table<W> {
         Table { has_header: !is_bare, ..self }
     }
 
-    /// Prints what a narrow screen lacks below its row, where `is_whole`.
+    /// Prints columns that are left out below their row if `is_whole`.
     pub(crate) fn whole(self, is_whole: bool) -> Table<W> {
         Table { is_whole, ..self }
     }
@@ -146,15 +145,15 @@ impl<W: Write> Table<W> {
             return self.print_whole(&row);
         }
         self.waiting.push(row);
-        if self.waiting.len() == MEASURED { self.start() } else { Ok(()) }
+        if self.waiting.len() == MAX_MEASURED_ROWS { self.start() } else { Ok(()) }
     }
 
-    /// Whether no row has come.
+    /// Returns true if no row was added.
     pub(crate) fn is_empty(&self) -> bool {
         self.widths.is_none() && self.waiting.is_empty()
     }
 
-    /// Prints what still waits; a table without rows prints nothing.
+    /// Prints the rows still held; prints nothing without rows.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         if self.widths.is_none() && !self.waiting.is_empty() {
             self.start()?;
@@ -173,12 +172,15 @@ impl<W: Write> Table<W> {
             }
         }
         if let Some((_, before)) = widths.split_last_mut() {
-            before.iter_mut().for_each(|width| *width = (*width).min(WIDEST));
+            before.iter_mut().for_each(|width| *width = (*width).min(MAX_CELL_WIDTH));
         }
         self.left_out.extend(self.fold.and_then(|(into, _)| self.place(into)));
-        // To a person a title over nothing says nothing; a program wants its columns.
+        // On a terminal a column without content is useless; programs expect all columns.
         let is_blank = |row: &Vec<Cell>| row.last().is_some_and(|cell| cell.text.is_empty());
-        if self.screen.is_some() && self.waiting.len() < MEASURED && self.waiting.iter().all(is_blank) {
+        if self.screen.is_some()
+            && self.waiting.len() < MAX_MEASURED_ROWS
+            && self.waiting.iter().all(is_blank)
+        {
             self.left_out.push(columns.saturating_sub(1));
         }
         self.leave_out(&widths);
@@ -207,16 +209,16 @@ impl<W: Write> Table<W> {
         (0..columns).filter(|at| !self.left_out.contains(at)).collect()
     }
 
-    /// Leaves columns out until the last one has room for a few words: first those that say nothing. Of the others those come back for
-    /// which wider ones that went after them left room.
+    /// Leaves columns out until the last one has enough room, beginning with empty ones. Then restores those for which
+    /// wider ones, left out later, made room.
     fn leave_out(&mut self, widths: &[usize]) {
         let Some(screen) = self.screen else { return };
-        if self.lacks_room(widths, screen) && screen < NARROW {
+        if self.lacks_room(widths, screen) && screen < NARROW_SCREEN {
             self.gap = TIGHT_GAP;
         }
         let says_nothing = |at: usize| {
             let mut cells = self.waiting.iter().filter_map(|row| row.get(at));
-            self.waiting.len() < MEASURED && cells.all(|cell| matches!(&*cell.text, "" | "-"))
+            self.waiting.len() < MAX_MEASURED_ROWS && cells.all(|cell| matches!(&*cell.text, "" | "-"))
         };
         let empty: Vec<&'static str> =
             self.spare.iter().copied().filter(|title| self.place(title).is_some_and(says_nothing)).collect();
@@ -232,7 +234,7 @@ impl<W: Write> Table<W> {
                     self.left_out.retain(|other| *other != at);
                     self.left_out.extend(from);
                 }
-                // What stands last is cut, not left out, unless it stands below.
+                // The last column is cut and not left out, unless it is printed below.
                 None if self.shown(widths.len()).last() == Some(&at) && !self.is_whole => continue,
                 None if self.left_out.contains(&at) => continue,
                 None => {
@@ -268,22 +270,22 @@ impl<W: Write> Table<W> {
         let shown = self.shown(widths.len());
         let Some((last, before)) = shown.split_last() else { return false };
         let used: usize = before.iter().map(|at| widths[*at] + self.gap).sum();
-        // What is said in words may be cut, and what stands below a row is whole there.
+        // Text may be cut, and what is printed below the row is complete there.
         let is_of_words = *last + 1 == widths.len() || self.is_whole;
         let wanted = if is_of_words { widths[*last].min(self.room) } else { widths[*last] };
         used + wanted > screen
     }
 
-    /// Narrows columns until a row fits the screen: first the one that is cut, then the widest ones, then the gaps; in the end
-    /// columns at the right are left out.
+    /// Narrows columns until a row fits the screen: first the one to cut, then the widest, then the gaps; last it
+    /// leaves out columns at the right.
     fn fit(&mut self, widths: &mut [usize], screen: usize) {
         let mut columns = self.shown(widths.len());
         let least = |widths: &[usize], columns: &[usize], gap: usize| -> usize {
-            let cells: usize = columns.iter().map(|at| widths[*at].min(SPECK)).sum();
+            let cells: usize = columns.iter().map(|at| widths[*at].min(MIN_COLUMN_WIDTH)).sum();
             cells + gap * columns.len().saturating_sub(1)
         };
         if least(widths, &columns, self.gap) > screen {
-            self.gap = NARROW_GAP;
+            self.gap = MIN_GAP;
         }
         while columns.len() > 1 && least(widths, &columns, self.gap) > screen {
             let last = columns.pop();
@@ -295,7 +297,7 @@ impl<W: Write> Table<W> {
             |widths: &[usize]| columns.iter().map(|at| widths[*at]).sum::<usize>().saturating_sub(room);
         if let Some(at) = self.cut_at.or(columns.last().copied()).filter(|at| columns.contains(at)) {
             let title = self.titles.get(at).map_or(0, |title| title.width());
-            let least = USELESS.max(title).min(widths[at]);
+            let least = MIN_CUT_WIDTH.max(title).min(widths[at]);
             widths[at] = widths[at].saturating_sub(over(widths)).max(least);
         }
         while over(widths) > 0 {
@@ -305,7 +307,7 @@ impl<W: Write> Table<W> {
         }
     }
 
-    /// Prints a row, and below it what there is no room for in it.
+    /// Prints a row, and below it the columns left out.
     fn print_whole(&mut self, row: &[Cell]) -> io::Result<()> {
         self.print(row)?;
         let Some(screen) = self.screen.filter(|_| self.is_whole) else { return Ok(()) };
@@ -356,11 +358,11 @@ impl<W: Write> Table<W> {
         for (at, cell) in row.iter().enumerate().filter(|(at, _)| !self.left_out.contains(at)) {
             let width = widths.get(at).copied().unwrap_or_default();
             let text = match self.screen {
-                // Rows that were not measured may have what is longer.
+                // Rows beyond the measured ones may be wider.
                 Some(screen) if Some(at) == last => cut(&cell.text, screen.saturating_sub(used)),
                 Some(_) => cut(&cell.text, width),
                 None if Some(at) == last => cell.text.as_ref().into(),
-                None => cut(&cell.text, WIDEST),
+                None => cut(&cell.text, MAX_CELL_WIDTH),
             };
             let style = cell.style;
             line.push_str(&format!("{style}{text}{style:#}"));
@@ -375,17 +377,18 @@ impl<W: Write> Table<W> {
     }
 }
 
-/// Cuts `text` to a number of columns; what is cut shows an ellipsis, if there is room for that.
+/// Cuts `text` to this many columns, with an ellipsis if there is room for one.
 pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
-    /// Marks above and below letters take no room, but all of them together take time.
-    const MARKS: usize = 4;
+    /// Maximum number of characters examined per column: combining marks take no width, but reading them takes time.
+    const MAX_CHARACTERS_PER_COLUMN: usize = 4;
 
-    if text.len() <= columns || (text.len() <= columns * MARKS && text.width() <= columns) {
+    if text.len() <= columns || (text.len() <= columns * MAX_CHARACTERS_PER_COLUMN && text.width() <= columns)
+    {
         return Cow::Borrowed(text);
     }
     let mut out = String::new();
     let (mut width, mut end) = (0, 0);
-    for character in text.chars().take(columns * MARKS) {
+    for character in text.chars().take(columns * MAX_CHARACTERS_PER_COLUMN) {
         width += character.width().unwrap_or(0);
         if width > columns {
             break;
@@ -399,7 +402,7 @@ pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     out.truncate(end);
-    // Some characters are wider together than each alone.
+    // Some characters are wider together than separately.
     while out.width() >= columns.max(1) {
         out.pop();
     }
@@ -619,7 +622,7 @@ mod tests {
         for round in 0..600 {
             let screen = [40, 80, 120, 20, 3, 200][round % 6];
             let header: Vec<&str> = TITLES[..=numbers.below(TITLES.len())].to_vec();
-            let rows = [1, 3, 20, MEASURED + 5][if round % 50 == 0 { 3 } else { numbers.below(3) }];
+            let rows = [1, 3, 20, MAX_MEASURED_ROWS + 5][if round % 50 == 0 { 3 } else { numbers.below(3) }];
             let mut out = Vec::new();
             let mut table = Table::new(&mut out, header.clone(), Some(screen));
             if numbers.below(2) == 0 {

@@ -1,8 +1,8 @@
-//! Text that may be printed.
+//! Text that is safe to print.
 //!
-//! Whatever comes from outside, from clusters, dumps, kubeconfigs and the network, may hold what moves the cursor, ends a line or
-//! turns the order of letters. It is printed as [`Printable`] only, and [`say!`](crate::say) takes nothing else but words of
-//! ours, numbers and colours: the compiler asks. `cargo xtask tidy` sees to it that no other macro prints.
+//! Text from clusters, dumps, kubeconfigs and the network may contain characters that move the cursor, end a line or
+//! reverse the order of letters. It is printed only as [`Printable`]: [`say!`](crate::say) accepts nothing else but
+//! literals, numbers and colours, which the compiler checks. `cargo xtask tidy` checks that no other macro prints.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Formatter};
@@ -11,7 +11,7 @@ use std::ops::Deref;
 use anstyle::Style;
 use taffrail_status::is_unseen;
 
-/// Text on one line, without characters that do something instead of being seen.
+/// Text on one line without control or invisible characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Printable<'a>(Cow<'a, str>);
 
@@ -41,12 +41,12 @@ impl Display for Printable<'_> {
     }
 }
 
-/// Makes text from outside printable: on one line, with a sign in the place of each character that is not seen.
+/// Makes text printable: joins its lines, and replaces invisible characters by U+FFFD.
 pub(crate) fn printable(text: &str) -> Printable<'_> {
     if !text.contains(is_unseen) {
         return Printable(Cow::Borrowed(text));
     }
-    // How far a line is indented is the printer's, as is the space before what follows.
+    // Leading spaces are the printer's indentation, and trailing ones its separators.
     let body = text.trim_start_matches(' ');
     let (indent, body) = (&text[..text.len() - body.len()], body.trim_end_matches(' '));
     let mut out = String::with_capacity(text.len());
@@ -65,17 +65,17 @@ pub(crate) fn printable(text: &str) -> Printable<'_> {
     Printable(Cow::Owned(out))
 }
 
-/// Lines made by [`phrase!`](crate::phrase): nothing in them is raw, and they may have colours.
+/// Text made by [`phrase!`](crate::phrase) from safe parts; it may have colours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Phrase(String);
 
 impl Phrase {
-    /// Takes the text of a macro that has checked its arguments.
+    /// Creates a phrase from a macro that has checked its arguments.
     pub(crate) fn checked(text: fmt::Arguments<'_>) -> Phrase {
         Phrase(text.to_string())
     }
 
-    /// Takes lines that were made of checked parts, as by a table, and have colours: nothing but those gets through.
+    /// Creates a phrase from text made of checked parts, such as a table. Only its colours pass.
     pub(crate) fn drawn(text: &str) -> Phrase {
         Phrase(Sieve::clean(text, true))
     }
@@ -91,7 +91,7 @@ impl Display for Phrase {
     }
 }
 
-/// What may be printed as it is. Of plain text those are words of this program alone: what lives for ever.
+/// Values that may be printed as they are. The only plain strings are those of this program: `&'static str`.
 pub(crate) trait Shown: Display {}
 
 impl Shown for Printable<'_> {}
@@ -105,12 +105,13 @@ impl Shown for u64 {}
 impl Shown for u128 {}
 impl Shown for usize {}
 
-/// Lets through what may be printed.
+/// Checks at compile time that a value is [`Shown`].
 pub(crate) fn shown<T: Shown>(value: &T) -> &T {
     value
 }
 
-/// Formats words, numbers, colours and [`Printable`] text. Names cannot stand inside the braces: they would not be asked for.
+/// Formats literals, numbers, colours and [`Printable`] text. Arguments inside the braces would escape the check, so
+/// they are not accepted.
 #[macro_export]
 macro_rules! phrase {
     ($format:literal $(, $argument:expr)* $(,)?) => {
@@ -118,7 +119,7 @@ macro_rules! phrase {
     };
 }
 
-/// Writes a line for people; the arguments are those of [`phrase!`].
+/// Writes a line for people; takes the arguments of [`phrase!`].
 #[macro_export]
 macro_rules! say {
     ($out:expr) => {
@@ -129,7 +130,7 @@ macro_rules! say {
     };
 }
 
-/// Writes a line for programs, which is JSON, YAML or another form with quotes of its own: nothing in it is cut or replaced.
+/// Writes a line for programs, in JSON, YAML or another form that quotes by itself: nothing in it is cut or replaced.
 #[macro_export]
 macro_rules! emit {
     ($out:expr, $($argument:tt)*) => {
@@ -137,37 +138,37 @@ macro_rules! emit {
     };
 }
 
-/// Lets through to a terminal what is seen, ends of lines and colours. It is the last that text meets: what should have been
-/// made [`Printable`] and was not does no harm.
+/// The last filter before a terminal: passes visible characters, line ends and colours. It makes text harmless that
+/// should have been [`Printable`] and was not.
 #[derive(Debug)]
 pub(crate) struct Sieve {
     colours: bool,
     tabs: bool,
-    /// The beginning of a character or of a colour whose end has not come.
+    /// The incomplete character or colour at the end of the last input.
     rest: Vec<u8>,
 }
 
-/// No colour is longer.
-const LONGEST_COLOUR: usize = 32;
+/// Maximum length of a colour sequence, in bytes.
+const MAX_COLOUR: usize = 32;
 
 impl Sieve {
-    /// For people, perhaps with colours.
+    /// Creates a filter for text for people, with or without colours.
     pub(crate) fn of_people(colours: bool) -> Sieve {
         Sieve { colours, tabs: false, rest: Vec::new() }
     }
 
-    /// For what is meant for programs and goes to a terminal.
+    /// Creates a filter for text for programs that goes to a terminal.
     pub(crate) fn of_programs() -> Sieve {
         Sieve { colours: false, tabs: true, rest: Vec::new() }
     }
 
-    /// Cleans a whole text.
+    /// Filters a complete text.
     pub(crate) fn clean(text: &str, colours: bool) -> String {
         let cleaned = Sieve::of_people(colours).pass(text.as_bytes());
         String::from_utf8_lossy(&cleaned).into_owned()
     }
 
-    /// Passes on what may be shown of the next bytes.
+    /// Filters the next bytes.
     pub(crate) fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
         const SIGN: &[u8] = "\u{fffd}".as_bytes();
 
@@ -222,15 +223,15 @@ impl Sieve {
     }
 }
 
-/// What bytes begin with.
+/// The start of a byte sequence.
 enum Found {
     Whole(usize),
-    /// Its end has not come.
+    /// Incomplete.
     Begun,
     Nothing,
 }
 
-/// A colour: `ESC [ numbers m`.
+/// Recognises a colour: `ESC [ numbers m`.
 fn colour(bytes: &[u8]) -> Found {
     match bytes.get(1) {
         None => return Found::Begun,
@@ -239,14 +240,14 @@ fn colour(bytes: &[u8]) -> Found {
     }
     let numbers = bytes[2..].iter().take_while(|byte| matches!(byte, b'0'..=b'9' | b';' | b':')).count();
     match bytes.get(2 + numbers) {
-        _ if numbers > LONGEST_COLOUR => Found::Nothing,
+        _ if numbers > MAX_COLOUR => Found::Nothing,
         None => Found::Begun,
         Some(b'm') => Found::Whole(3 + numbers),
         Some(_) => Found::Nothing,
     }
 }
 
-/// A character that is seen.
+/// Recognises a visible character.
 fn character(bytes: &[u8]) -> Found {
     let some = &bytes[..bytes.len().min(4)];
     let valid = match std::str::from_utf8(some) {

@@ -1,39 +1,29 @@
-//! Where the objects come from: dumps, or live clusters.
-//!
-//! Every view works on either; both end as [`Snapshot`]s.
+//! The command line's way to [`taffrail_observe`]: arguments in, and what it needs to be told on the terminal.
 
-mod dump;
-mod ending;
-mod follow;
-#[cfg(feature = "demo")]
-mod held;
-mod live;
-mod reading;
-pub(crate) mod recording;
 mod requests;
-mod sameness;
 mod stopwatch;
-mod timing;
 
+use std::future::Future;
+use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use taffrail_apps::{App, AppLabels, AppList, Asked, Objects, Snapshot, apps_by, declared};
+use taffrail_apps::{AppLabels, Asked, Snapshot};
+use taffrail_cluster::Lists;
 use taffrail_object::ObjectKey;
+use taffrail_observe::{
+    ClusterConnector, ClusterSelection, DumpRequest, FleetMembers, FleetSnapshot, Follow, FollowRequest,
+    LookRequest, Member, More, NOTHING_MORE,
+};
 use taffrail_status::assess::Budgets;
-use taffrail_status::{ClusterState as _, Status};
 
 use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
 use crate::complaint::Complaint;
+use crate::output::progress::Progress;
 use crate::rule_source::{RuleSource, RulesWithOptions};
+use crate::runtime::block_on;
 
-pub(crate) use follow::{Follow, Wanted};
-#[cfg(feature = "demo")]
-pub(crate) use held::Held;
-#[cfg(feature = "lua")]
-pub(crate) use live::Asking;
-pub(crate) use live::{Failure, Live, Members, More, begun, catalog, contexts, each, go_on, members};
 pub(crate) use requests::print_requests;
 
 use stopwatch::Stopwatch;
@@ -41,8 +31,12 @@ use stopwatch::Stopwatch;
 /// Where a view reads: once, or what is followed, as often as it changes.
 pub(crate) trait Source {
     /// What `asked` needs from where `arguments` say; of live clusters also what `more` wants when it sees what there is.
-    fn read(&mut self, arguments: &ViewArguments, asked: &Asked, more: More<'_>)
-    -> Result<&Fleet, Complaint>;
+    fn read(
+        &mut self,
+        arguments: &ViewArguments,
+        asked: &Asked,
+        more: More<'_>,
+    ) -> Result<&FleetSnapshot, Complaint>;
 
     /// Whether rows are wanted whatever their state, to tell what left a filtered list from what is gone.
     fn shows_all(&self) -> bool {
@@ -61,12 +55,9 @@ pub(crate) trait Source {
     }
 }
 
-/// Wants nothing more.
-pub(crate) const NOTHING_MORE: More<'static> = &|_, _| Vec::new();
-
 /// Reads once.
 #[derive(Default)]
-pub(crate) struct Once(Option<Fleet>);
+pub(crate) struct Once(Option<TimedFleet>);
 
 impl Source for Once {
     fn read(
@@ -74,105 +65,79 @@ impl Source for Once {
         arguments: &ViewArguments,
         asked: &Asked,
         more: More<'_>,
-    ) -> Result<&Fleet, Complaint> {
-        Ok(self.0.insert(Fleet::read_with(arguments, asked, more)?))
+    ) -> Result<&FleetSnapshot, Complaint> {
+        Ok(self.0.insert(read_with(arguments, asked, more)?))
     }
 }
 
-/// What was read.
-pub(crate) struct Fleet {
+/// A fleet that was read, and the time since.
+pub(crate) struct TimedFleet {
     /// Ended first, so that it does not count how long it takes to forget the rest.
     _answering: Option<Stopwatch>,
-    pub(crate) snapshots: Vec<Snapshot>,
-    /// The time at which it is judged.
-    pub(crate) now: Timestamp,
-    /// The time from which ages are told: another one only where answers of different times are compared.
-    pub(crate) aged: Timestamp,
-    /// Who judges it.
-    pub(crate) rules: RulesWithOptions,
-    /// What went wrong outside of any cluster, such as in one of several kubeconfigs.
-    pub(crate) complaints: Vec<Complaint>,
-    /// The labels that name apps.
-    labels: AppLabels,
+    fleet: FleetSnapshot,
 }
 
-impl Fleet {
-    /// Reads what `asked` needs from where `arguments` say.
-    pub(crate) fn read(arguments: &ViewArguments, asked: &Asked) -> Result<Fleet, Complaint> {
-        Fleet::read_with(arguments, asked, NOTHING_MORE)
-    }
-
-    /// As [`Fleet::read`]; of live clusters then also what `more` wants when it sees what there is.
-    fn read_with(arguments: &ViewArguments, asked: &Asked, more: More<'_>) -> Result<Fleet, Complaint> {
-        let rules = arguments.rules();
-        let arguments = &arguments.source;
-        if !arguments.from.is_empty() {
-            let fleet = dumps_for(arguments, asked, &rules)?;
-            return Ok(Fleet { rules, labels: asked.app_labels.clone(), ..fleet });
-        }
-        let now = arguments.now.unwrap_or_else(Timestamp::now);
-        let Members { members, complaints } = members(arguments)?;
-        let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked.clone() };
-        let labels = asked.app_labels.clone();
-        let lives = live::fleet(members, arguments.timeout, asked, now, rules.clone(), more)?;
-        print_requests(arguments.verbose, lives.iter().filter_map(|(_, cluster)| cluster.as_ref()));
-        let snapshots = lives.into_iter().map(|(snapshot, _)| snapshot).collect();
-        Ok(Fleet {
-            snapshots,
-            now,
-            aged: now,
-            rules,
-            complaints,
-            labels,
-            _answering: Stopwatch::start(arguments.verbose),
-        })
-    }
-
-    /// Its apps; where objects are declared on the command line, the app that they make instead.
-    pub(crate) fn apps(&self, objects: &[ObjectKey]) -> AppList {
-        let mut list = if objects.is_empty() {
-            apps_by(&self.labels, &self.clusters(), &self.rules.active(), self.now)
-        } else {
-            declared(&self.clusters(), objects, &self.rules.active(), self.now)
-        };
-        for app in &mut list.apps {
-            let target = self.snapshots.iter().find(|snapshot| snapshot.name() == app.app.target);
-            if let Some(dump) = target.filter(|snapshot| snapshot.is_dump()) {
-                doubt_absence(app, dump);
-            }
-        }
-        list
-    }
-
-    /// The clusters, as views take them.
-    pub(crate) fn clusters(&self) -> Vec<&dyn Objects> {
-        self.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect()
+impl TimedFleet {
+    fn new(fleet: FleetSnapshot, verbose: u8) -> TimedFleet {
+        TimedFleet { _answering: Stopwatch::start(verbose), fleet }
     }
 }
 
-/// What is said of an object that is not in a dump which has none of its kind.
-pub(crate) const LEFT_OUT: &str = " (the kind may be left out of the dump)";
+impl Deref for TimedFleet {
+    type Target = FleetSnapshot;
 
-/// Adds to what is said of missing objects that a dump, which has none of their kind, may have left them out.
-fn doubt_absence(app: &mut App, dump: &Snapshot) {
-    let App { resources, speaker, message, worst, .. } = app;
-    let missing = resources.iter_mut().chain(speaker).filter(|it| it.status == Status::NotFound);
-    for resource in missing {
-        let ObjectKey { group, kind, .. } = &resource.key;
-        if dump.of_kind(group, kind, None).next().is_some() {
-            continue;
-        }
-        if worst.as_ref() == Some(&resource.key) && *message == resource.message {
-            *message = format!("{message}{LEFT_OUT}").into();
-        }
-        if let Some(last) = resource.chain.last_mut() {
-            Arc::make_mut(last).message.push_str(LEFT_OUT);
-        }
-        resource.message = format!("{}{LEFT_OUT}", resource.message).into();
+    fn deref(&self) -> &FleetSnapshot {
+        &self.fleet
     }
 }
 
-/// What is to be read for the apps, or for the objects that are declared on the command line.
+/// Reads what `asked` needs from where `arguments` say.
+pub(crate) fn read(arguments: &ViewArguments, asked: &Asked) -> Result<TimedFleet, Complaint> {
+    read_with(arguments, asked, NOTHING_MORE)
+}
+
+/// Reads as [`read`]; of live clusters then also what `more` wants when it sees what there is.
+fn read_with(arguments: &ViewArguments, asked: &Asked, more: More<'_>) -> Result<TimedFleet, Complaint> {
+    let rules = arguments.rules();
+    let arguments = &arguments.source;
+    if !arguments.from.is_empty() {
+        return dumps_by(arguments, &|_| asked.clone(), rules, asked.app_labels.clone());
+    }
+    let now = arguments.now.unwrap_or_else(Timestamp::now);
+    let members = members(arguments)?;
+    let progress = waiting(&members.members);
+    let answered = Arc::new(move |name: &str| progress.done(name));
+    let request = LookRequest {
+        members,
+        timeout: arguments.timeout,
+        asked: asked.clone(),
+        now,
+        rules: Arc::new(rules),
+        answered,
+    };
+    let (fleet, clusters) = block_on(taffrail_observe::look(request, more))??;
+    print_requests(arguments.verbose, clusters.iter());
+    Ok(TimedFleet::new(fleet, arguments.verbose))
+}
+
+/// Begins to follow what `asked` needs of the clusters that `source` names, judged by `rules`; nothing is known yet.
+pub(crate) fn follow(
+    source: &SourceArguments,
+    rules: RulesWithOptions,
+    asked: &Asked,
+    lists: Lists,
+) -> Result<Follow, Complaint> {
+    let request = FollowRequest {
+        members: members(source)?,
+        timeout: source.timeout,
+        asked: asked.clone(),
+        rules: Arc::new(rules),
+        lists,
+    };
+    block_on(Follow::start(request))
+}
+
+/// Returns what is to be read for the apps, or for the objects that are declared on the command line.
 pub(crate) fn asked(
     namespace: Option<&String>,
     objects: &[ObjectKey],
@@ -186,9 +151,8 @@ pub(crate) fn asked(
 }
 
 /// Reads the dumps that the arguments name.
-pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
-    let rules = RuleSource::default().with_options(Budgets::default(), arguments.timeout, &arguments.trust);
-    dumps_for(arguments, &Asked::default(), &rules)
+pub(crate) fn dumps(arguments: &SourceArguments) -> Result<TimedFleet, Complaint> {
+    dumps_of(arguments, &|_| Asked::default())
 }
 
 /// Reads the dumps that the arguments name, of each what `asked` says when it sees what there is: what could not be read when
@@ -196,37 +160,75 @@ pub(crate) fn dumps(arguments: &SourceArguments) -> Result<Fleet, Complaint> {
 pub(crate) fn dumps_of(
     arguments: &SourceArguments,
     asked: &dyn Fn(&Snapshot) -> Asked,
-) -> Result<Fleet, Complaint> {
-    dumps_by(
-        arguments,
-        asked,
-        &RuleSource::default().with_options(Budgets::default(), arguments.timeout, &arguments.trust),
-    )
-}
-
-/// As [`dumps`]; a failure is reported where `asked` wants what could not be read when a dump was written.
-fn dumps_for(
-    arguments: &SourceArguments,
-    asked: &Asked,
-    rules: &RulesWithOptions,
-) -> Result<Fleet, Complaint> {
-    dumps_by(arguments, &|_| asked.clone(), rules)
+) -> Result<TimedFleet, Complaint> {
+    let rules = RuleSource::default().with_options(Budgets::default(), arguments.timeout, &arguments.trust);
+    dumps_by(arguments, asked, rules, AppLabels::default())
 }
 
 fn dumps_by(
     arguments: &SourceArguments,
     asked: &dyn Fn(&Snapshot) -> Asked,
-    rules: &RulesWithOptions,
-) -> Result<Fleet, Complaint> {
+    rules: RulesWithOptions,
+    labels: AppLabels,
+) -> Result<TimedFleet, Complaint> {
     let started = Instant::now();
-    let dump::Dumps { snapshots, complaints, now } =
-        dump::read(&arguments.from, arguments.now, asked, &rules.active())?;
+    let (paths, now) = (&*arguments.from, arguments.now);
+    let request = DumpRequest { paths, now, rules: Arc::new(rules), labels };
+    let fleet = taffrail_observe::read_dumps(request, asked)?;
     if arguments.verbose > 0 {
-        stopwatch::tell_read(&snapshots, started.elapsed());
+        stopwatch::tell_read(&fleet.snapshots, started.elapsed());
     }
-    let rules = rules.clone();
-    let labels = AppLabels::default();
-    let aged = now;
-    let _answering = Stopwatch::start(arguments.verbose);
-    Ok(Fleet { snapshots, now, aged, rules, complaints, labels, _answering })
+    Ok(TimedFleet::new(fleet, arguments.verbose))
+}
+
+/// Returns the clusters that the arguments choose.
+fn selection(arguments: &SourceArguments) -> ClusterSelection {
+    ClusterSelection {
+        contexts: arguments.context.clone(),
+        all_contexts: arguments.all_contexts,
+        kubeconfig: arguments.kubeconfig.clone(),
+    }
+}
+
+/// Returns the contexts that the arguments name, or the current one.
+pub(crate) fn members(arguments: &SourceArguments) -> Result<FleetMembers, Complaint> {
+    Ok(taffrail_observe::members(&selection(arguments))?)
+}
+
+/// Returns the names of all contexts there are.
+pub(crate) fn contexts(arguments: &SourceArguments) -> Result<Vec<String>, Complaint> {
+    Ok(taffrail_observe::contexts(&selection(arguments))?)
+}
+
+/// Does the same with each member, all at once; the results come in the order of the members.
+pub(crate) fn each<T, F>(
+    members: Vec<Member>,
+    timeout: Duration,
+    work: impl Fn(ClusterConnector) -> F,
+) -> Result<Vec<T>, Complaint>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let progress = waiting(&members);
+    let work = |live: ClusterConnector| {
+        let (name, progress) = (live.member.name.clone(), progress.clone());
+        let working = work(live);
+        async move {
+            let result = working.await;
+            progress.done(&name);
+            result
+        }
+    };
+    Ok(block_on(taffrail_observe::for_each_cluster(members, timeout, work))??)
+}
+
+/// Tells the patient of whom is waited for.
+fn waiting(members: &[Member]) -> Progress {
+    let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
+    let text = match names.len() {
+        1 => "asking".to_owned(),
+        several => format!("asking {several} clusters"),
+    };
+    Progress::start(text, names)
 }

@@ -1,8 +1,8 @@
 //! `-v`, `-vv` and `-vvv`: what was asked of the clusters.
 
 use taffrail_cluster::Cluster;
+use taffrail_observe::protocol;
 
-use super::reading::protocol;
 use crate::output::{answer, printable};
 use crate::phrase;
 

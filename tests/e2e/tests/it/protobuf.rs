@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use taffrail_cluster::{
-    Cluster, Deadline, FeedSettings, KindSettings, Kubeconfig, ListRequest, Lists, Live, LiveSettings,
-};
+use taffrail_cluster::{Cluster, Deadline, FeedSettings, Kubeconfig, ListRequest, Lists};
 use taffrail_index::{IndexSettings, ScopeState};
+use taffrail_observe::{KindSettings, Live, LiveSettings};
 
 use crate::harness::{CLUSTER, plane};
 

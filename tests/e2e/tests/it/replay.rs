@@ -130,7 +130,7 @@ impl Replay {
             let played = normal(played, &servers);
             let is_same =
                 match (serde_json::from_str::<Value>(recorded), serde_json::from_str::<Value>(&played)) {
-                    (Ok(recorded), Ok(played)) => recorded == played,
+                    (Ok(recorded), Ok(played)) => recorded == without_newer_fields(played, &recorded),
                     _ => recorded == played,
                 };
             assert!(
@@ -162,6 +162,22 @@ impl Replay {
             self.name
         )
     }
+}
+
+/// Removes the fields of `sync` that came after an answer was recorded, where all of its rows are without them.
+fn without_newer_fields(mut played: Value, recorded: &Value) -> Value {
+    for field in ["effective", "freshness"] {
+        let has = |row: &Value| row["sync"].get(field).is_some();
+        if recorded["items"].as_array().is_some_and(|rows| rows.iter().any(has)) {
+            continue;
+        }
+        for row in played.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(sync) = row.get_mut("sync").and_then(Value::as_object_mut) {
+                sync.remove(field);
+            }
+        }
+    }
+    played
 }
 
 /// Lists the lines of two answers that the other lacks: `-` on Kubernetes, `+` here.

@@ -1,4 +1,4 @@
-//! A cluster followed through trouble: the bench `soak` of `taffrail-cluster`, and what it wants done to the server.
+//! A cluster followed through trouble: the bench `soak` of `taffrail-observe`, and what it wants done to the server.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -28,7 +28,7 @@ const CONTEXT: &str = "kube-1";
 
 impl Soak {
     pub(super) fn run(self) -> Result<()> {
-        let program = binary::build_bench("taffrail-cluster", "soak")?;
+        let program = binary::build_bench("taffrail-observe", "soak")?;
         let kubectl = Programs::ensure()?.path("kubectl");
         let mut command = Command::new(program);
         command.arg("--kubectl").arg(kubectl);

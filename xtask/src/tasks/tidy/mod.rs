@@ -29,7 +29,7 @@ struct Border {
 
 const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", "axum", "sqlx"];
 
-const BORDERS: [Border; 9] = [
+const BORDERS: [Border; 10] = [
     Border { name: "taffrail-object", uses: &[], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-status", uses: &["taffrail-object"], never: &RUNTIMES, pure: true },
     Border {
@@ -52,8 +52,14 @@ const BORDERS: [Border; 9] = [
     },
     Border {
         name: "taffrail-cluster",
-        uses: &["taffrail-index", "taffrail-object", "taffrail-status"],
+        uses: &["taffrail-object", "taffrail-status"],
         never: &["taffrail-apps", "axum", "sqlx", "clap"],
+        pure: false,
+    },
+    Border {
+        name: "taffrail-observe",
+        uses: &["taffrail-object", "taffrail-status", "taffrail-index", "taffrail-apps", "taffrail-cluster"],
+        never: &["clap", "axum", "sqlx", "anstream", "openssl-sys", "ring"],
         pure: false,
     },
     Border {
@@ -62,6 +68,7 @@ const BORDERS: [Border; 9] = [
             "taffrail-object",
             "taffrail-apps",
             "taffrail-cluster",
+            "taffrail-observe",
             "taffrail-rules",
             "taffrail-sim",
             "taffrail-status",

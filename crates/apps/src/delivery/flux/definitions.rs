@@ -7,15 +7,15 @@ use taffrail_object::ObjectKey;
 use super::super::labels;
 use crate::objects::Objects;
 
-/// The CustomResourceDefinitions of one cluster, by namespace and name of the HelmRelease that labels name.
+/// The CustomResourceDefinitions of one cluster, by namespace and name of the HelmRelease in their labels.
 type ByRelease = HashMap<(String, String), Vec<ObjectKey>>;
 
-/// The CustomResourceDefinitions of each cluster that were looked through; a cluster is known by its place.
+/// A cache of the CustomResourceDefinitions of each cluster, by the index of the cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Definitions(HashMap<usize, ByRelease>);
 
 impl Definitions {
-    /// Returns those of a cluster that helm-controller labelled for a HelmRelease.
+    /// Returns the definitions in a cluster that helm-controller labelled for a HelmRelease.
     pub(super) fn of(
         &mut self,
         objects: &dyn Objects,
@@ -31,7 +31,7 @@ impl Definitions {
                 if !name.is_empty() {
                     let namespace = label("helm.toolkit.fluxcd.io/namespace");
                     let own = known.entry((namespace.into_owned(), name.into_owned())).or_default();
-                    own.push(found.key.clone());
+                    own.push(found.key.to_owned());
                 }
             }
             known

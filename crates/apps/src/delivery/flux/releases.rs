@@ -8,11 +8,12 @@ use super::super::{helm, text};
 use super::Definitions;
 use crate::agreement::Mark;
 
-/// The name of a release in Helm's storage, as far as a HelmRelease tells it.
+/// The name of a release in Helm's storage, as far as its HelmRelease determines it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum ReleaseName {
     Exact(String),
-    /// helm-controller cuts what Helm would refuse: the first characters stay, a dash and 12 hex digits follow.
+    /// The start of a name that helm-controller shortened because Helm would refuse it: 40 characters and a
+    /// dash stay, 12 hex digits follow.
     Shortened(String),
 }
 
@@ -34,7 +35,7 @@ impl ReleaseName {
         }
     }
 
-    /// What Helm writes on the objects of the release.
+    /// Returns the mark that Helm writes on the objects of the release.
     pub(super) fn mark(&self, namespace: &str) -> Mark {
         match self {
             ReleaseName::Exact(name) => Mark::of_release(namespace, name),
@@ -53,16 +54,17 @@ impl ReleaseName {
     }
 }
 
-/// The releases in Helm's storage that HelmReleases declare: they are no apps of their own.
+/// The releases in Helm's storage that HelmReleases declare: they are not apps of their own.
 #[derive(Debug, Default)]
 pub(crate) struct Releases {
     declared: HashMap<(usize, String), HashMap<ReleaseName, Declared>>,
-    /// The newest version of those of which the start of the name is known, by cluster, namespace and that.
+    /// The newest version of each release of which only the start of the name is known, by cluster, namespace
+    /// and that start.
     cut: HashMap<(usize, String, String), Option<ObjectKey>>,
     pub(super) definitions: Definitions,
 }
 
-/// What is needed of HelmReleases in other namespaces than that of the release, by their marks.
+/// The conditions on HelmReleases in other namespaces than that of the release, by their marks.
 pub(crate) type Elsewhere = HashMap<Mark, Vec<helm::Needed>>;
 
 /// The HelmReleases that declare a release of one name.
@@ -73,8 +75,8 @@ struct Declared {
 }
 
 impl Releases {
-    /// Takes in a release that is stored in a namespace of a cluster, with what is needed where the HelmRelease is in
-    /// another one.
+    /// Adds a release that is stored in a namespace of a cluster; `needed` is the condition if its
+    /// HelmRelease is in another one.
     pub(super) fn add(
         &mut self,
         cluster: usize,
@@ -90,7 +92,8 @@ impl Releases {
         }
     }
 
-    /// Returns what holds the newest version of a release of which the start of the name is known; it is looked for once.
+    /// Returns the object with the newest version of a release of which only the start of the name is known;
+    /// the search runs once.
     pub(super) fn newest_cut(
         &mut self,
         cluster: usize,
@@ -102,8 +105,11 @@ impl Releases {
         self.cut.entry(place).or_insert_with(newest).clone()
     }
 
-    /// Nothing where no HelmRelease claims the release that is stored in a namespace of a cluster; else one of these
-    /// is met if that is true, and nothing is needed where there is none.
+    /// Returns the conditions under which the release that is stored in a namespace of a cluster belongs to a
+    /// HelmRelease.
+    ///
+    /// `None` if no HelmRelease declares it; an empty list if one in the same namespace does, which needs no
+    /// proof; otherwise one of the conditions must be met.
     pub(crate) fn of(&self, cluster: usize, namespace: &str, name: &str) -> Option<Vec<&Elsewhere>> {
         let names = self.declared.get(&(cluster, namespace.to_owned()))?;
         let cut = name.get(..=ReleaseName::KEPT).map(|kept| ReleaseName::Shortened(kept.to_owned()));

@@ -1,8 +1,6 @@
-//! What the sources of Flux say: each is read once, however many apps name it, and only short texts of it are kept, because each
-//! of those apps gets a copy.
+//! The sources of Flux: each is parsed once, however many apps name it. Only short texts of it are kept,
+//! because each of those apps gets a copy.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,21 +10,23 @@ use taffrail_status::Presence;
 
 use super::super::{flux_source, short, text, time};
 use super::{is_source, reference, undescribed};
+use crate::memo::Memo;
 use crate::names;
 use crate::objects::Objects;
 use crate::problem::Problem;
 use crate::sync::Source;
 
-/// The longest revision that is compared. Those of Flux have a name that Git, OCI or SemVer limits, and a digest.
+/// The maximum length of a revision that is compared, in bytes. Flux's own have a name that Git, OCI or
+/// SemVer limits, and a digest.
 const LONGEST_REVISION: usize = 1024;
 
 /// The content of a source.
 #[derive(Debug, Clone)]
 pub(in crate::delivery) enum Artifact {
     Revision(String),
-    /// The source is there and has nothing yet.
+    /// The source exists but has no artifact yet.
     Nothing,
-    /// There is no such source, or it could not be read; in words.
+    /// The source does not exist, or could not be read; the reason in words.
     Unknown(String),
 }
 
@@ -39,7 +39,7 @@ impl Artifact {
     }
 }
 
-/// What a HelmChart is made of: the object that it comes from, the name of the chart and its version.
+/// The origin of a HelmChart: the source object, the name of the chart and its version.
 #[derive(Debug)]
 pub(super) struct Origin {
     pub(super) key: ObjectKey,
@@ -47,17 +47,17 @@ pub(super) struct Origin {
     pub(super) version: Option<String>,
 }
 
-/// What apps need of one source.
+/// The parts of one source that apps need.
 #[derive(Debug)]
 pub(in crate::delivery) struct KnownSource {
     pub(super) artifact: Artifact,
     pub(super) is_unobserved: bool,
-    /// When the artifact was fetched.
+    /// The time when the artifact was fetched.
     pub(super) fetched: Option<Timestamp>,
     pub(super) origin: Option<Origin>,
     pub(in crate::delivery) url: Option<String>,
     reference: Option<String>,
-    /// The branch that it follows; nothing where it is pinned to a commit or a tag.
+    /// The branch that it follows; `None` if it is pinned to a commit or a tag.
     pub(in crate::delivery) branch: Option<String>,
 }
 
@@ -133,33 +133,25 @@ impl KnownSource {
     }
 }
 
-/// The problems of the sources of each cluster at one moment.
-type Problems = HashMap<usize, HashMap<ObjectKey, Option<Problem>>>;
-
-/// The sources of the clusters of a fleet that were read; a cluster is known by its place.
+/// A cache of the sources of a fleet, by the index of the cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    known: RefCell<HashMap<usize, HashMap<ObjectKey, Arc<KnownSource>>>>,
-    problems: RefCell<Option<(Timestamp, Problems)>>,
+    known: Memo<(usize, ObjectKey), Arc<KnownSource>>,
+    problems: Memo<(Timestamp, usize, ObjectKey), Option<Problem>>,
 }
 
 impl Sources {
-    /// Reads a source, unless it was read before.
+    /// Returns a source, parsed at the first call.
     pub(in crate::delivery) fn read(
         &self,
         objects: &dyn Objects,
         home: usize,
         key: &ObjectKey,
     ) -> Arc<KnownSource> {
-        if let Some(known) = self.known.borrow().get(&home).and_then(|known| known.get(key)) {
-            return known.clone();
-        }
-        let known = Arc::new(KnownSource::read(objects, key));
-        self.known.borrow_mut().entry(home).or_default().insert(key.clone(), known.clone());
-        known
+        self.known.get(objects, (home, key.clone()), || Arc::new(KnownSource::read(objects, key)))
     }
 
-    /// Returns what keeps a source from being fetched or verified at the time `now`.
+    /// Returns the reason why a source cannot be fetched or verified at the time `now`.
     pub(super) fn problem(
         &self,
         objects: &dyn Objects,
@@ -167,17 +159,6 @@ impl Sources {
         key: &ObjectKey,
         now: Timestamp,
     ) -> Option<Problem> {
-        let mut problems = self.problems.borrow_mut();
-        if problems.as_ref().is_none_or(|(at, _)| *at != now) {
-            *problems = None;
-        }
-        let (_, problems) = problems.get_or_insert_with(|| (now, HashMap::new()));
-        let known = problems.entry(home).or_default();
-        if let Some(problem) = known.get(key) {
-            return problem.clone();
-        }
-        let problem = flux_source::problem(objects, key, now);
-        known.insert(key.clone(), problem.clone());
-        problem
+        self.problems.get(objects, (now, home, key.clone()), || flux_source::problem(objects, key, now))
     }
 }

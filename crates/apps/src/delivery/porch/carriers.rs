@@ -1,7 +1,7 @@
-//! What delivers the folders of repositories in Git.
+//! The apps that deliver the folders of repositories in Git.
 //!
-//! Anybody may make many packages and many objects that deliver, so both are found by address and folder, and a list that is
-//! delivered is parted once for all packages in it.
+//! Authors may make many packages and many such apps, so both are found by address and folder, and the
+//! objects of an app are divided among packages once.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -16,10 +16,10 @@ use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::objects::Objects;
 
-/// The file of the repository that declares an object of Config Sync.
+/// The annotation with the file in the repository that declares an object of Config Sync.
 const SOURCE_PATH: &str = "configmanagement.gke.io/source-path";
 
-/// Folders of repositories, known by numbers.
+/// Folders of repositories, identified by numbers.
 #[derive(Default)]
 struct Folders<'p> {
     roots: HashMap<&'p str, usize>,
@@ -28,7 +28,7 @@ struct Folders<'p> {
 }
 
 impl<'p> Folders<'p> {
-    /// Takes in a folder and all above it. Returns their numbers, the root first.
+    /// Adds a folder and all its parents. Returns their numbers, the root first.
     fn insert(&mut self, address: &'p str, directory: &'p str) -> Vec<usize> {
         let Folders { roots, steps, count } = self;
         let mut next = || {
@@ -44,7 +44,7 @@ impl<'p> Folders<'p> {
         way
     }
 
-    /// Returns the numbers of those folders on the way to a path that are known, the root first.
+    /// Returns the numbers of the known folders on the way to a path, the root first.
     fn above(&self, address: &str, path: &str) -> Vec<usize> {
         let Some(&root) = self.roots.get(address) else { return Vec::new() };
         let step = |at: &mut usize, part: &str| {
@@ -55,7 +55,7 @@ impl<'p> Folders<'p> {
     }
 }
 
-/// The parts of a path, as [`folder`] gives it.
+/// Splits a path, in the form of [`folder`], into its parts.
 fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|_| !path.is_empty())
 }
@@ -72,7 +72,7 @@ pub(super) fn is_in(path: &str, directory: &str) -> bool {
 pub(super) struct PackageFolders<'p> {
     folders: Folders<'p>,
     own: HashSet<usize>,
-    /// Those with other packages inside.
+    /// The folders that contain other packages.
     outer: HashSet<usize>,
 }
 
@@ -90,43 +90,43 @@ impl<'p> PackageFolders<'p> {
         all
     }
 
-    /// Returns the folder of the package that has a path: the innermost one.
+    /// Returns the folder of the package that contains a path: the innermost one.
     fn owner(&self, address: &str, path: &str) -> Option<usize> {
         self.folders.above(address, path).into_iter().rev().find(|folder| self.own.contains(folder))
     }
 }
 
-/// Why it is believed that something delivers a package, from weak to strong.
+/// The evidence that an app delivers a package, from weak to strong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Ground {
-    /// It says so.
+    /// Only the app itself says so.
     Said,
-    /// Objects of other namespaces than its own are marked for it.
+    /// Objects in other namespaces than its own carry its mark.
     Marked,
-    /// It is where only who administers Config Sync writes.
+    /// It is in a namespace that only administrators of Config Sync may write into.
     Admin,
-    /// It is beside the package.
+    /// It is in the namespace of the package.
     Beside,
 }
 
-/// What delivers a folder of a repository in Git.
+/// An app that delivers a folder of a repository in Git.
 pub(super) struct Carrier {
-    /// Its place among the apps.
+    /// Its index among the apps.
     pub(super) app: usize,
     cluster: Option<usize>,
     url: String,
-    /// Nothing where it follows no branch, but a commit or tag.
+    /// The branch; `None` if it follows a commit or tag instead.
     branch: Option<String>,
     pub(super) directory: String,
-    /// Of Config Sync: its objects with the files that declare them, or why that is not known.
+    /// For Config Sync: its objects with the files that declare them, or the reason why a file is not known.
     files: OnceCell<Vec<(ObjectKey, Result<String, String>)>>,
     ground: OnceCell<Ground>,
 }
 
-/// What is known of a list of objects: the objects, and what keeps it from being known whether these are all.
+/// A list of objects, and the reason why it may be incomplete.
 pub(super) type Known = (ObjectKeys, Option<(ObjectKey, String)>);
 
-/// The objects of a carrier by the folders of packages, and the first of which the file is not known.
+/// The objects of a carrier by the folders of packages, and the first one whose file is not known.
 pub(super) struct Parted {
     by_folder: HashMap<usize, ObjectKeys>,
     doubt: Option<(ObjectKey, String)>,
@@ -157,7 +157,7 @@ impl Carrier {
         apps.iter().enumerate().filter_map(carrier).collect()
     }
 
-    /// Why packages of other namespaces believe `app`, which this is.
+    /// Returns the evidence by which packages of other namespaces believe `app`, the app of this carrier.
     pub(super) fn ground(&self, fleet: &Fleet<'_>, app: &Declaration) -> Ground {
         *self.ground.get_or_init(|| {
             let is_root = app.declaring.as_ref().is_some_and(|key| key.kind == "RootSync");
@@ -167,17 +167,16 @@ impl Carrier {
             let Some(cluster) = app.cluster() else { return Ground::Said };
             let objects = fleet.objects(cluster);
             let is_marked = |key: &&ObjectKey| {
-                !app.claimant.owns_place_of(cluster, key)
-                    && objects
-                        .get(key.as_ref())
-                        .present()
-                        .is_some_and(|observed| app.claimant.is_named(&Mark::all(key, &observed.object, &[])))
+                !app.claimant.owns_place_of(cluster, key.as_ref())
+                    && objects.get(key.as_ref()).present().is_some_and(|observed| {
+                        app.claimant.is_named(&Mark::all(key.as_ref(), &observed.object, &[]))
+                    })
             };
             if app.objects.iter().any(|key| is_marked(&key)) { Ground::Marked } else { Ground::Said }
         })
     }
 
-    /// Those objects of `app`, which this is, that are of a package.
+    /// Returns those objects of `app`, the app of this carrier, that belong to a package.
     pub(super) fn objects(
         &self,
         fleet: &Fleet<'_>,
@@ -237,7 +236,7 @@ fn part(
     Parted { by_folder, doubt }
 }
 
-/// Carriers by what they deliver.
+/// Carriers by the folder and branch that they deliver.
 pub(super) struct Carriers<'c> {
     all: &'c [Carrier],
     folders: Folders<'c>,
@@ -255,7 +254,7 @@ impl<'c> Carriers<'c> {
         carriers
     }
 
-    /// Returns what says to deliver a folder of a repository, in each cluster in the order of the apps.
+    /// Returns the carriers of a folder of a repository, by cluster, each in the order of the apps.
     pub(super) fn of_folder(&self, repository: &Repository, directory: &str) -> Vec<Vec<&'c Carrier>> {
         let mut places: Vec<usize> = Vec::new();
         for folder in self.folders.above(&repository.address, directory) {
@@ -272,7 +271,7 @@ impl<'c> Carriers<'c> {
     }
 }
 
-/// The file that declares each of the objects, as Config Sync writes it on them.
+/// Returns the file that declares each of the objects, from the annotation that Config Sync writes.
 fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<String, String>)> {
     let file = |key: &ObjectKey| match objects.get(key.as_ref()) {
         Presence::Present(observed) => {
@@ -286,8 +285,8 @@ fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<St
 
 type Followed = (String, Option<String>, String);
 
-/// The repository, branch and folder of a RootSync or RepoSync (`v1beta1`, where `master` and the root are what is
-/// meant when nothing is said).
+/// Returns the repository, branch and folder of a RootSync or RepoSync (`v1beta1`, which defaults to `master`
+/// and the root).
 fn of_config_sync(sync: &Observed<'_>) -> Option<Followed> {
     let git = |field| text(sync.object.root(), &["spec", "git", field]);
     let is_pinned = git("revision").is_some_and(|revision| revision != "HEAD");
@@ -295,7 +294,7 @@ fn of_config_sync(sync: &Observed<'_>) -> Option<Followed> {
     Some((git("repo")?, branch, git("dir").unwrap_or_default()))
 }
 
-/// The same of a Kustomization and its GitRepository.
+/// Returns the repository, branch and folder of a Kustomization and its GitRepository.
 fn of_flux(fleet: &Fleet<'_>, home: usize, kustomization: &Observed<'_>) -> Option<Followed> {
     let objects = fleet.objects(home);
     let source = flux::sources(objects, kustomization).into_iter().find(|key| key.kind == "GitRepository")?;

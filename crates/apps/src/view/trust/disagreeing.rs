@@ -1,4 +1,4 @@
-//! Who says something else.
+//! Disagreement between tools, objects and reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,36 +8,36 @@ use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{GroupKind, Object, ObjectKey};
 use taffrail_status::{Status, assess};
 
-use super::ground::{Ground, found, is_well, number};
-use super::{Concerned, DoubtCategory, Finding, Severity, count, is_green};
+use super::cluster_context::{ClusterContext, found, is_well, number};
+use super::{Concerned, FindingCategory, NewFinding, Severity, count, is_green};
 use crate::apps::App;
 use crate::delivery;
 
 use crate::identity::Delivery;
 use crate::objects::Scope;
 
-/// A Pod that was lost this short ago may not have been counted yet.
+/// The age up to which a lost Pod may not have been counted by its workload yet.
 const FRESH: SignedDuration = SignedDuration::from_mins(1);
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
-    let mut findings = pods(ground);
-    findings.extend(words(ground));
-    findings.extend(tools(ground));
-    findings.extend(groups(ground));
-    findings.extend(claims(ground));
-    findings.extend(renewals(ground));
-    findings.extend(runs(ground));
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let mut findings = pods(cluster);
+    findings.extend(words(cluster));
+    findings.extend(tools(cluster));
+    findings.extend(groups(cluster));
+    findings.extend(claims(cluster));
+    findings.extend(renewals(cluster));
+    findings.extend(runs(cluster));
     findings
 }
 
-fn finding(severity: Severity, reason: &'static str) -> Finding {
-    Finding::new(DoubtCategory::Disagreeing, severity, reason)
+fn finding(severity: Severity, reason: &'static str) -> NewFinding {
+    NewFinding::new(FindingCategory::Disagreeing, severity, reason)
 }
 
-/// Workloads that count more ready Pods than there are.
-fn pods(ground: &Ground<'_>) -> Vec<Finding> {
+/// Finds workloads that count more ready Pods than exist.
+fn pods(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
-    for (resource, observed, apps) in ground.resources() {
+    for (resource, observed, apps) in cluster.resources() {
         let key = match &*resource.key.kind {
             "Deployment" | "ReplicaSet" | "StatefulSet" => "readyReplicas",
             "DaemonSet" => "numberReady",
@@ -47,15 +47,15 @@ fn pods(ground: &Ground<'_>) -> Vec<Finding> {
         if resource.key.group != "apps"
             || !is_well(resource)
             || claimed <= 0
-            || !ground.has_pods(&resource.key.namespace)
+            || !cluster.has_pods(&resource.key.namespace)
         {
             continue;
         }
-        let Some(pods) = ground.pods(&observed) else { continue };
+        let Some(pods) = cluster.pods(&observed) else { continue };
         let (ready, others): (Vec<_>, Vec<_>) = pods.iter().partition(|pod| is_ready(&pod.object));
         let since =
             |object: &Object<'_>| delivery::time(object.condition("Ready")?.get("lastTransitionTime"));
-        let is_fresh = others.iter().filter_map(|pod| since(&pod.object)).any(|at| ground.age(at) < FRESH);
+        let is_fresh = others.iter().filter_map(|pod| since(&pod.object)).any(|at| cluster.age(at) < FRESH);
         let counted = i64::try_from(ready.len()).unwrap_or(i64::MAX);
         if counted >= claimed || is_fresh {
             continue;
@@ -70,7 +70,7 @@ fn pods(ground: &Ground<'_>) -> Vec<Finding> {
             }
         );
         let since: Option<Timestamp> = others.iter().filter_map(|pod| since(&pod.object)).min();
-        let next = ground.kubectl(&["get", "pods", "-o", "wide"], &resource.key.namespace);
+        let next = cluster.kubectl(&["get", "pods", "-o", "wide"], &resource.key.namespace);
         let finding = finding(Severity::High, "PodsDiffer").object(&resource.key, since);
         findings.push(finding.says(message).of(apps).next(next));
     }
@@ -81,7 +81,7 @@ fn is_ready(pod: &Object<'_>) -> bool {
     pod.condition("Ready").is_some_and(|it| it.get("status").is_some_and(|it| it.is_str("True")))
 }
 
-/// Fields in which kinds say how they are, and the words that mean no good.
+/// Fields under `status` in which kinds report their state.
 const FIELDS: [&[&str]; 6] =
     [&["phase"], &["state"], &["health"], &["health", "status"], &["status"], &["result"]];
 
@@ -102,7 +102,7 @@ const BAD_WORDS: [&str; 14] = [
     "unhealthy",
 ];
 
-/// Conditions that are bad when true, and those that are bad when false.
+/// Conditions that are bad when true; those that are bad when false follow.
 const BAD_WHEN_TRUE: [&str; 7] =
     ["Degraded", "Error", "Errored", "Failed", "Failing", "Failure", "ReconcileError"];
 const BAD_WHEN_FALSE: [&str; 9] = [
@@ -117,12 +117,13 @@ const BAD_WHEN_FALSE: [&str; 9] = [
     "Valid",
 ];
 
-/// Objects that are called Ready by a rule that does not read the place in which they say otherwise.
-fn words(ground: &Ground<'_>) -> Vec<Finding> {
+/// Finds objects that are Ready by a rule that does not read the field or condition in which they report
+/// otherwise.
+fn words(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
-    for (resource, observed, apps) in ground.resources() {
+    for (resource, observed, apps) in cluster.resources() {
         let is_generic = !resource.rule.starts_with("builtin");
-        // Of the API's own kinds it is known what their words mean, but for these.
+        // For the API's own kinds the meaning of these words is known, except for this one.
         let is_own = is_namespaced(&resource.key.group, &resource.key.kind).is_some();
         let is_judged = is_own && resource.key.kind != "PersistentVolume";
         if !is_well(resource) || !is_generic || is_judged {
@@ -135,7 +136,7 @@ fn words(ground: &Ground<'_>) -> Vec<Finding> {
         let rule = &resource.rule;
         let message = format!("is Ready by rule {rule}, which does not look at what it says: {says}");
         let finding = finding(Severity::High, "SaysOtherwise").object(&resource.key, since);
-        findings.push(finding.says(message).of(apps).next(ground.describe(&resource.key)));
+        findings.push(finding.says(message).of(apps).next(cluster.describe(&resource.key)));
     }
     findings
 }
@@ -167,10 +168,10 @@ fn bad_condition(object: &Object<'_>) -> Option<(String, Option<Timestamp>)> {
     })
 }
 
-/// Certificates that are still valid, and will not be for long.
-fn renewals(ground: &Ground<'_>) -> Vec<Finding> {
+/// Finds certificates that are still valid but whose renewal failed.
+fn renewals(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
-    for (resource, observed, apps) in ground.resources() {
+    for (resource, observed, apps) in cluster.resources() {
         let is_certificate =
             (&*resource.key.group, &*resource.key.kind) == ("cert-manager.io", "Certificate");
         let Some(issuing) = observed.object.condition("Issuing").filter(|_| is_certificate) else { continue };
@@ -182,15 +183,15 @@ fn renewals(ground: &Ground<'_>) -> Vec<Finding> {
         let message = format!("is valid, but its renewal failed: {said}");
         let since = delivery::time(issuing.get("lastTransitionTime"));
         let finding = finding(Severity::Medium, "RenewalFailed").object(&resource.key, since);
-        findings.push(finding.says(message).of(apps).next(ground.describe(&resource.key)));
+        findings.push(finding.says(message).of(apps).next(cluster.describe(&resource.key)));
     }
     findings
 }
 
-/// CronJobs that keep no Job that succeeded, so that nobody sees whether one did.
-fn runs(ground: &Ground<'_>) -> Vec<Finding> {
+/// Finds CronJobs that keep no successful Job, so that success cannot be seen.
+fn runs(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
-    for (resource, observed, apps) in ground.resources() {
+    for (resource, observed, apps) in cluster.resources() {
         let is_cron_job = (&*resource.key.group, &*resource.key.kind) == ("batch", "CronJob");
         let run = assess::unproven_run(&observed.object).filter(|_| is_cron_job && is_well(resource));
         let Some(run) = run else { continue };
@@ -199,15 +200,15 @@ fn runs(ground: &Ground<'_>) -> Vec<Finding> {
              (spec.successfulJobsHistoryLimit), for a minute at least"
         );
         let finding = finding(Severity::Low, "SuccessUnseen").object(&resource.key, Some(run));
-        findings.push(finding.says(message).of(apps).next(ground.describe(&resource.key)));
+        findings.push(finding.says(message).of(apps).next(cluster.describe(&resource.key)));
     }
     findings
 }
 
-/// Tools that call an app well that is not, or the other way round.
-fn tools(ground: &Ground<'_>) -> Vec<Finding> {
+/// Finds apps whose tool reports them as well while they are not, or the other way round.
+fn tools(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
-    for (place, app, observed) in ground.declared() {
+    for (place, app, observed) in cluster.declared() {
         let object = &observed.object;
         let Some((tool, says, says_well)) = verdict(app, object) else { continue };
         let own = app.effective();
@@ -226,14 +227,15 @@ fn tools(ground: &Ground<'_>) -> Vec<Finding> {
             }
             _ => continue,
         };
-        let next = ground.explain(app);
+        let next = cluster.explain(app);
         findings
             .push(finding(severity, reason).object(observed.key, None).says(message).of([place]).next(next));
     }
     findings
 }
 
-/// What a tool says of the health of its app: its name, its word, whether that means well.
+/// Returns the health that a tool reports for its app: the tool's name, its word, and true if that word means
+/// well.
 fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool)> {
     match app.app.delivery {
         Delivery::ArgoApplication => {
@@ -254,15 +256,15 @@ fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool
     }
 }
 
-/// Objects that a ResourceGroup calls something else than what is found.
-fn groups(ground: &Ground<'_>) -> Vec<Finding> {
+/// Finds objects for which a ResourceGroup reports another status than was found.
+fn groups(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
-    for (place, app) in ground.apps() {
+    for (place, app) in cluster.apps() {
         if !matches!(app.app.delivery, Delivery::ConfigSync | Delivery::Kpt) || !is_green(app) {
             continue;
         }
         let key = ObjectKey::new("kpt.dev", "ResourceGroup", &*app.app.namespace, &*app.app.name);
-        let Some(group) = found(ground.objects, &key) else { continue };
+        let Some(group) = found(cluster.objects, &key) else { continue };
         let statuses =
             group.object.at(&["status", "resourceStatuses"]).and_then(Value::items).into_iter().flatten();
         let bad: Vec<(ObjectKey, String)> = statuses
@@ -283,23 +285,24 @@ fn groups(ground: &Ground<'_>) -> Vec<Finding> {
             first.kind,
             first.path()
         );
-        let next = ground.describe(&key);
+        let next = cluster.describe(&key);
         let objects = bad.iter().map(|(key, _)| (key.clone(), None)).collect();
-        let finding = Finding { objects, ..finding(Severity::High, "ToolSaysUnwell").about(&key) };
+        let finding = NewFinding { objects, ..finding(Severity::High, "ToolSaysUnwell").about(&key) };
         findings.push(finding.says(message).of([place]).next(next));
     }
     findings
 }
 
-/// Objects that several apps claim, and inventories that cannot be read.
-fn claims(ground: &Ground<'_>) -> Vec<Finding> {
-    let errors = ground.list.errors.iter().filter(|error| error.cluster == ground.name()).map(|it| &it.error);
+/// Finds objects that several apps claim, and inventories that cannot be read.
+fn claims(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let errors =
+        cluster.list.errors.iter().filter(|error| error.cluster == cluster.name()).map(|it| &it.error);
     let mut overlaps: BTreeMap<(Vec<usize>, GroupKind), Concerned> = BTreeMap::new();
     let mut malformed: BTreeMap<&ObjectKey, Vec<&str>> = BTreeMap::new();
     for error in errors {
         match (&*error.reason, &error.scope) {
             ("Overlap", Scope::Object(key)) => {
-                let place = (ground.claimants(key), key.group_kind());
+                let place = (cluster.claimants(key), key.group_kind());
                 overlaps.entry(place).or_default().push((key.clone(), None));
             }
             ("Malformed", Scope::Object(key)) => malformed.entry(key).or_default().push(&error.message),
@@ -309,7 +312,7 @@ fn claims(ground: &Ground<'_>) -> Vec<Finding> {
     let overlaps = overlaps.into_iter().map(|((apps, kind), objects)| {
         let names: BTreeSet<String> = apps
             .iter()
-            .filter_map(|&place| ground.list.apps.get(place))
+            .filter_map(|&place| cluster.list.apps.get(place))
             .map(|app| app.app.to_string())
             .collect();
         let names: Vec<String> = names.into_iter().collect();
@@ -321,17 +324,17 @@ fn claims(ground: &Ground<'_>) -> Vec<Finding> {
             format!("{who} claimed by {}: what is Ready is what was written last", names.join(" and by "));
         let next = objects.first().map(|(key, _)| {
             let resource = crate::view::command::resource(&key.group, &key.kind);
-            ground.kubectl(
+            cluster.kubectl(
                 &["get", &resource, &key.name, "--show-managed-fields", "-o", "yaml"],
                 &key.namespace,
             )
         });
         let finding =
-            Finding { next: next.into_iter().flatten().collect(), ..finding(Severity::Medium, "Overlap") };
+            NewFinding { next: next.into_iter().flatten().collect(), ..finding(Severity::Medium, "Overlap") };
         finding.about(kind).objects(objects).says(message).of(apps)
     });
     let malformed = malformed.into_iter().map(|(key, messages)| {
-        let apps = ground.declared_by(key);
+        let apps = cluster.declared_by(key);
         let others = match messages.len() - 1 {
             0 => String::new(),
             others => format!(" (and {others} more)"),
@@ -343,7 +346,7 @@ fn claims(ground: &Ground<'_>) -> Vec<Finding> {
             .object(key, None)
             .says(message)
             .of(apps)
-            .next(ground.describe(key))
+            .next(cluster.describe(key))
     });
     overlaps.chain(malformed).collect()
 }

@@ -1,4 +1,4 @@
-//! Kinds that no rule knows, and apps of which nobody says what belongs to them.
+//! Kinds that no rule knows, and apps whose set of objects is not declared.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,23 @@ use taffrail_object::Object;
 use taffrail_object::json::{Kind, Value};
 use taffrail_object::kinds::is_namespaced;
 
-use super::ground::{ByKind, Ground, is_well};
-use super::{Concerned, DoubtCategory, Finding, Severity, count, is_green};
+use super::cluster_context::{ByKind, ClusterContext, is_well};
+use super::{Concerned, FindingCategory, NewFinding, Severity, count, is_green};
 use crate::identity::Delivery;
 use crate::reads;
 use crate::view::command;
 
-/// The rule of what no rule knows.
+/// The name of the rule for objects that no other rule knows.
 pub(super) const FALLBACK: &str = "fallback";
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
-    let mut findings = kinds(ground);
-    findings.extend(empty(ground));
-    findings.extend(without_inventory(ground));
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let mut findings = kinds(cluster);
+    findings.extend(empty(cluster));
+    findings.extend(without_inventory(cluster));
     findings
 }
 
-/// Whether an object says anything of how it is.
+/// Returns true if an object has a status that is not empty.
 pub(super) fn has_status(object: &Object<'_>) -> bool {
     let says = |status: Value<'_>| match status.kind() {
         Kind::Null => false,
@@ -32,18 +32,18 @@ pub(super) fn has_status(object: &Object<'_>) -> bool {
     object.at(&["status"]).is_some_and(says)
 }
 
-/// Whether there is a status of a custom resource to be written, as the server or its definition say; `None` where neither was
-/// read.
-pub(super) fn status_is_served(ground: &Ground<'_>, object: &Object<'_>) -> Option<bool> {
-    let served = ground.objects.has_status_subresource(object.group(), object.version(), object.kind());
-    served.or_else(|| ground.is_defined_with_status(object))
+/// Returns true if a custom resource has a status subresource, by discovery or its definition; `None` if
+/// neither was read.
+pub(super) fn status_is_served(cluster: &ClusterContext<'_>, object: &Object<'_>) -> Option<bool> {
+    let served = cluster.objects.has_status_subresource(object.group(), object.version(), object.kind());
+    served.or_else(|| cluster.is_defined_with_status(object))
 }
 
-/// Custom resources whose verdict is only that they are there.
-fn kinds(ground: &Ground<'_>) -> Vec<Finding> {
+/// Finds custom resources that are Ready only because they exist.
+fn kinds(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut mute: ByKind = BTreeMap::new();
     let mut unread: ByKind = BTreeMap::new();
-    for (resource, observed, apps) in ground.resources() {
+    for (resource, observed, apps) in cluster.resources() {
         let key = &resource.key;
         let is_custom = is_namespaced(&key.group, &key.kind).is_none();
         if resource.rule != FALLBACK
@@ -54,8 +54,8 @@ fn kinds(ground: &Ground<'_>) -> Vec<Finding> {
             continue;
         }
         let says = has_status(&observed.object);
-        // Who should say something and does not is told of as silent.
-        if !says && status_is_served(ground, &observed.object) == Some(true) {
+        // A missing status that a controller should have written is reported as silent.
+        if !says && status_is_served(cluster, &observed.object) == Some(true) {
             continue;
         }
         let (objects, all) = if says { &mut unread } else { &mut mute }.entry(key.group_kind()).or_default();
@@ -65,16 +65,16 @@ fn kinds(ground: &Ground<'_>) -> Vec<Finding> {
     let unread = unread.into_iter().map(|(kind, (objects, apps))| {
         let resource = command::resource(&kind.group, &kind.kind);
         let next = match objects.as_slice() {
-            [(key, _)] => ground.kubectl(&["get", &resource, &key.name, "-o", "yaml"], &key.namespace),
-            _ => ground.kubectl(&["get", &resource, "-A", "-o", "yaml"], ""),
+            [(key, _)] => cluster.kubectl(&["get", &resource, &key.name, "-o", "yaml"], &key.namespace),
+            _ => cluster.kubectl(&["get", &resource, "-A", "-o", "yaml"], ""),
         };
         let message = format!(
             "{}: no rule reads the status of this kind, and it has no Ready condition; Ready means that {} there",
             count(objects.len(), "object", "objects"),
             they_are(&objects),
         );
-        let finding = Finding::new(DoubtCategory::Fallback, Severity::Medium, "NoRule").about(&kind);
-        Finding { objects, ..finding }.says(message).of(apps).next(next)
+        let finding = NewFinding::new(FindingCategory::Fallback, Severity::Medium, "NoRule").about(&kind);
+        NewFinding { objects, ..finding }.says(message).of(apps).next(next)
     });
     let mute = mute.into_iter().map(|(kind, (objects, apps))| {
         let message = format!(
@@ -82,8 +82,8 @@ fn kinds(ground: &Ground<'_>) -> Vec<Finding> {
             count(objects.len(), "object", "objects"),
             they_are(&objects),
         );
-        let finding = Finding::new(DoubtCategory::Fallback, Severity::Low, "NoStatus").about(&kind);
-        Finding { objects, ..finding }.says(message).of(apps)
+        let finding = NewFinding::new(FindingCategory::Fallback, Severity::Low, "NoStatus").about(&kind);
+        NewFinding { objects, ..finding }.says(message).of(apps)
     });
     unread.chain(mute).collect()
 }
@@ -92,15 +92,17 @@ pub(super) fn they_are(objects: &Concerned) -> &'static str {
     if objects.len() == 1 { "it is" } else { "they are" }
 }
 
-/// Apps that are green because nothing belongs to them.
-fn empty(ground: &Ground<'_>) -> Option<Finding> {
+/// Finds apps that are green because they have no objects.
+fn empty(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
     let is_empty = |place: &usize| {
-        let app = &ground.list.apps[*place];
+        let app = &cluster.list.apps[*place];
         app.in_reach && app.resources.is_empty() && is_green(app)
     };
-    let places: Vec<usize> = ground.delivered_by(|_| true).into_iter().filter(is_empty).collect();
-    let objects: Vec<_> =
-        places.iter().filter_map(|&place| Some((ground.list.apps[place].declaring.clone()?, None))).collect();
+    let places: Vec<usize> = cluster.delivered_by(|_| true).into_iter().filter(is_empty).collect();
+    let objects: Vec<_> = places
+        .iter()
+        .filter_map(|&place| Some((cluster.list.apps[place].declaring.clone()?, None)))
+        .collect();
     if places.is_empty() {
         return None;
     }
@@ -108,14 +110,14 @@ fn empty(ground: &Ground<'_>) -> Option<Finding> {
         1 => "declares no objects: Ready says nothing of what should run".to_owned(),
         number => format!("{number} apps declare no objects: Ready says nothing of what should run"),
     };
-    let finding = Finding::new(DoubtCategory::Fallback, Severity::Medium, "Empty").about("apps");
-    let next = ground.taffrail(&["get", "apps", "-o", "wide"], "");
+    let finding = NewFinding::new(FindingCategory::Fallback, Severity::Medium, "Empty").about("apps");
+    let next = cluster.taffrail(&["get", "apps", "-o", "wide"], "");
     Some(finding.objects(objects).says(message).of(places).next(next))
 }
 
-/// Apps that are known by labels alone.
-fn without_inventory(ground: &Ground<'_>) -> Option<Finding> {
-    let apps = ground.apps().filter(|(_, app)| app.app.delivery == Delivery::Label);
+/// Finds apps that are known by labels alone.
+fn without_inventory(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
+    let apps = cluster.apps().filter(|(_, app)| app.app.delivery == Delivery::Label);
     let apps: Vec<usize> = apps.map(|(place, _)| place).collect();
     if apps.is_empty() {
         return None;
@@ -127,6 +129,6 @@ fn without_inventory(ground: &Ground<'_>) -> Option<Finding> {
             number => format!("{number} apps are"),
         }
     );
-    let finding = Finding::new(DoubtCategory::Fallback, Severity::Low, "NoInventory").about("label");
+    let finding = NewFinding::new(FindingCategory::Fallback, Severity::Low, "NoInventory").about("label");
     Some(finding.says(message).of(apps))
 }

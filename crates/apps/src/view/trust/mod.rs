@@ -1,12 +1,12 @@
-//! `trust`: every place where green may be wrong.
+//! `trust`: the findings that speak against a green status.
 //!
-//! A list of apps says what is known. This one says how well it is known: which verdicts fell back, what could not
-//! be read, who should speak and is silent, who says something else, what is switched off, and which clocks differ.
-//! Each finding tells how much green hangs on it and what to do next.
+//! A list of apps shows what is known. This report shows how well it is known: verdicts by the fallback rule,
+//! scopes that could not be read, controllers and nodes that stopped reporting, disagreements, suspensions,
+//! and clock skew. Each finding says how many green apps depend on it, and what to do next.
 
+mod cluster_context;
 mod disagreeing;
 mod fallback;
-mod ground;
 mod problems;
 mod silent;
 mod skewed;
@@ -17,10 +17,10 @@ mod unread;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use ground::Ground;
+use cluster_context::ClusterContext;
 use jiff::Timestamp;
 use serde::Serialize;
-use taffrail_object::{GroupKind, ObjectKey};
+use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
 use taffrail_status::Status;
 
 use super::together::{earlier, grouped};
@@ -29,10 +29,10 @@ use crate::apps::{self, App};
 use crate::fleet::Fleet;
 use crate::objects::Objects;
 
-/// How many objects and apps a finding names; the others are counted.
+/// The maximum number of objects and apps that a finding names; the others are counted.
 const NAMED: usize = 10;
 
-/// Where green may be wrong.
+/// The findings that speak against a green status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustReport {
@@ -40,57 +40,57 @@ pub struct TrustReport {
     pub api_version: &'static str,
     /// `TrustReport`.
     pub kind: &'static str,
-    /// What was found: the worst first, then that on which most green hangs.
-    pub items: Vec<Doubt>,
-    /// What was looked at, cluster by cluster.
+    /// The findings: the worst first, then those with most green apps.
+    pub items: Vec<TrustFinding>,
+    /// The extent of the check, cluster by cluster.
     pub checked: Vec<CheckedCluster>,
-    /// What could not be read, cannot be right, or is claimed twice.
+    /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<ErrorRow>,
 }
 
-/// Why green may be wrong.
+/// The kind of reason to doubt a green status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum DoubtCategory {
-    /// Somebody else says something else.
+pub enum FindingCategory {
+    /// The tool and the objects disagree, or other reports do.
     Disagreeing,
-    /// Who should speak does not.
+    /// A controller or node stopped reporting.
     Silent,
-    /// It could not be looked at.
+    /// A scope could not be read.
     Unread,
-    /// Clocks differ, or nobody knows when it was looked at.
+    /// Clocks differ, or the time of observation is not known.
     Skewed,
-    /// People switched it off.
+    /// A user switched it off.
     Suspended,
     /// No rule knows the kind.
     Fallback,
 }
 
-impl DoubtCategory {
-    /// All of them, in the order in which they are told.
-    pub const ALL: [DoubtCategory; 6] = [
-        DoubtCategory::Disagreeing,
-        DoubtCategory::Silent,
-        DoubtCategory::Unread,
-        DoubtCategory::Skewed,
-        DoubtCategory::Suspended,
-        DoubtCategory::Fallback,
+impl FindingCategory {
+    /// All categories, in the order in which they are shown.
+    pub const ALL: [FindingCategory; 6] = [
+        FindingCategory::Disagreeing,
+        FindingCategory::Silent,
+        FindingCategory::Unread,
+        FindingCategory::Skewed,
+        FindingCategory::Suspended,
+        FindingCategory::Fallback,
     ];
 
-    /// The name used in JSON and in tables.
+    /// Returns the name used in JSON and in tables.
     pub fn as_str(self) -> &'static str {
         match self {
-            DoubtCategory::Disagreeing => "disagreeing",
-            DoubtCategory::Silent => "silent",
-            DoubtCategory::Unread => "unread",
-            DoubtCategory::Skewed => "skewed",
-            DoubtCategory::Suspended => "suspended",
-            DoubtCategory::Fallback => "fallback",
+            FindingCategory::Disagreeing => "disagreeing",
+            FindingCategory::Silent => "silent",
+            FindingCategory::Unread => "unread",
+            FindingCategory::Skewed => "skewed",
+            FindingCategory::Suspended => "suspended",
+            FindingCategory::Fallback => "fallback",
         }
     }
 }
 
-/// How much a finding says against green.
+/// The weight of a finding against a green status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
@@ -98,12 +98,12 @@ pub enum Severity {
     High,
     /// Nothing proves that green is right.
     Medium,
-    /// Green says less than it seems to: by somebody's choice, or by the nature of things.
+    /// Green means less than it seems to, by choice or by the nature of the kind.
     Low,
 }
 
 impl Severity {
-    /// The name used in JSON and in tables.
+    /// Returns the name used in JSON and in tables.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::High => "high",
@@ -113,58 +113,59 @@ impl Severity {
     }
 }
 
-/// One place where green may be wrong.
+/// A reason to doubt a green status.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Doubt {
-    /// What sort of doubt it is.
-    pub category: DoubtCategory,
-    /// How much it says against green.
+pub struct TrustFinding {
+    /// The category.
+    pub category: FindingCategory,
+    /// The weight.
     pub severity: Severity,
-    /// One word in CamelCase.
+    /// The reason in one CamelCase word.
     pub reason: &'static str,
-    /// The cluster, or several where it is the same.
+    /// The cluster, or several with the same finding.
     #[serde(flatten)]
     pub place: InClusters,
-    /// What it is about: `cluster`, a kind, or the key of an object.
+    /// The subject: `cluster`, a kind, or the key of an object.
     pub scope: String,
-    /// What is not known or may be wrong, for people.
+    /// The message, for people.
     pub message: String,
-    /// Since when, where that is known; of several objects the longest.
+    /// The time since when it holds, if known; of several objects the earliest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// The objects that it concerns: the first ten by name.
+    /// The objects concerned: the first ten by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub objects: Vec<DoubtObject>,
-    /// How many objects it concerns.
+    pub objects: Vec<FindingObject>,
+    /// Number of objects concerned.
     pub object_count: usize,
-    /// The apps that it concerns: the first ten, those that show green before the others.
+    /// The apps concerned: the first ten, green ones before the others.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<AppName>,
-    /// How many apps it concerns.
+    /// Number of apps concerned.
     pub app_count: usize,
-    /// How many of these show green.
+    /// Number of green apps among them.
     pub green: usize,
-    /// Commands that tell more, or mend it.
+    /// Commands that show more, or repair it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
-    /// Whether several clusters have other apps that it concerns.
+    /// True if it concerns different apps in several clusters.
     #[serde(skip)]
     pub apps_differ: bool,
-    /// Whether the commands are for the first of several clusters only.
+    /// True if the commands are only for the first of several clusters.
     #[serde(skip)]
     pub next_of_first: bool,
 }
 
-impl Doubt {
-    /// What is the same in other clusters that say the same. What is about no object is about its apps.
-    fn alike(&self) -> Doubt {
+impl TrustFinding {
+    /// Returns the parts that must be equal to join findings of several clusters. A finding without objects
+    /// is about its apps.
+    fn alike(&self) -> TrustFinding {
         let (apps, app_count) = match self.objects.is_empty() {
             true => (self.apps.clone(), self.app_count),
             false => (Vec::new(), 0),
         };
-        let objects = self.objects.iter().map(|object| DoubtObject { since: None, ..object.clone() });
-        Doubt {
+        let objects = self.objects.iter().map(|object| FindingObject { since: None, ..object.clone() });
+        TrustFinding {
             place: InClusters::one(""),
             since: None,
             objects: objects.collect(),
@@ -176,20 +177,20 @@ impl Doubt {
         }
     }
 
-    /// One finding for several clusters: counts are summed, and what began earliest is told.
-    fn together(mut doubts: Vec<Doubt>) -> Option<Doubt> {
-        doubts.sort_by(|one, other| one.place.first().cmp(other.place.first()));
-        let names = doubts.iter().map(|doubt| doubt.place.first().to_owned()).collect();
-        let first = doubts.first().map(|first| (first.apps.clone(), first.app_count))?;
-        let told = doubts.into_iter().reduce(|mut one, other| {
+    /// Joins equal findings of several clusters: counts are summed, and the earliest times are kept.
+    fn together(mut findings: Vec<TrustFinding>) -> Option<TrustFinding> {
+        findings.sort_by(|one, other| one.place.first().cmp(other.place.first()));
+        let names = findings.iter().map(|finding| finding.place.first().to_owned()).collect();
+        let first = findings.first().map(|first| (first.apps.clone(), first.app_count))?;
+        let told = findings.into_iter().reduce(|mut one, other| {
             let apps_differ = one.apps_differ || first != (other.apps.clone(), other.app_count);
             let new = other.apps.into_iter().filter(|app| !one.apps.contains(app)).collect::<Vec<_>>();
             one.apps.extend(new);
             one.apps.truncate(NAMED);
             let objects = one.objects.into_iter().zip(other.objects);
             let objects = objects
-                .map(|(object, other)| DoubtObject { since: earlier(object.since, other.since), ..object });
-            Doubt {
+                .map(|(object, other)| FindingObject { since: earlier(object.since, other.since), ..object });
+            TrustFinding {
                 since: earlier(one.since, other.since),
                 objects: objects.collect(),
                 object_count: one.object_count.saturating_add(other.object_count),
@@ -200,72 +201,72 @@ impl Doubt {
                 ..one
             }
         })?;
-        Some(Doubt { place: InClusters::new(names), ..told })
+        Some(TrustFinding { place: InClusters::new(names), ..told })
     }
 }
 
-/// An object that a doubt concerns.
+/// An object that a finding concerns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DoubtObject {
+pub struct FindingObject {
     /// Its key.
     #[serde(flatten)]
     pub key: ObjectKey,
-    /// Since when.
+    /// The time since when it concerns the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
 }
 
-/// What was looked at in a cluster.
+/// The extent of the check in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckedCluster {
     /// Its name.
     pub cluster: String,
-    /// Its apps.
+    /// Number of its apps.
     pub apps: usize,
-    /// Those that show green.
+    /// Number of green apps.
     pub green: usize,
-    /// The objects that they declare.
+    /// Number of objects that they declare.
     pub objects: usize,
-    /// The Pods that were read.
+    /// Number of Pods that were read.
     pub pods: usize,
-    /// The leases that were read, by which nodes and controllers say that they live.
+    /// Number of Leases that were read, which nodes and controllers renew while they are alive.
     pub leases: usize,
-    /// The time as of which it was judged.
+    /// The time for which the state was judged.
     pub as_of: String,
 }
 
-/// Which of the findings are wanted, and how commands name the clusters.
+/// The selection of findings, and the form of commands.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TrustShape {
-    /// Whether what concerns none of the apps that were asked for is left out.
+    /// True to leave out findings that concern none of the selected apps.
     pub only_apps: bool,
-    /// Whether commands must name the context of the cluster.
+    /// True if commands must name the context of the cluster.
     pub contexts: bool,
 }
 
-/// Objects that a finding concerns, each since when, where that is known.
+/// Objects that a finding concerns, each with the time since when, if known.
 type Concerned = Vec<(ObjectKey, Option<Timestamp>)>;
 
-/// A finding while it is made.
+/// A finding of one cluster that is being built.
 #[derive(Debug)]
-struct Finding {
-    category: DoubtCategory,
+struct NewFinding {
+    category: FindingCategory,
     severity: Severity,
     reason: &'static str,
     scope: String,
     message: String,
     since: Option<Timestamp>,
     objects: Concerned,
-    /// Places in the list of apps.
+    /// Indices into the list of apps.
     apps: BTreeSet<usize>,
     next: Vec<String>,
 }
 
-impl Finding {
-    fn new(category: DoubtCategory, severity: Severity, reason: &'static str) -> Finding {
-        Finding {
+impl NewFinding {
+    fn new(category: FindingCategory, severity: Severity, reason: &'static str) -> NewFinding {
+        NewFinding {
             category,
             severity,
             reason,
@@ -278,50 +279,51 @@ impl Finding {
         }
     }
 
-    fn about(self, scope: impl ToString) -> Finding {
-        Finding { scope: scope.to_string(), ..self }
+    fn about(self, scope: impl ToString) -> NewFinding {
+        NewFinding { scope: scope.to_string(), ..self }
     }
 
-    fn object(mut self, key: &ObjectKey, since: Option<Timestamp>) -> Finding {
-        self.objects.push((key.clone(), since));
-        Finding { scope: key.to_string(), ..self }
+    fn object<'k>(mut self, key: impl Into<ObjectKeyRef<'k>>, since: Option<Timestamp>) -> NewFinding {
+        let key = key.into();
+        self.objects.push((key.to_owned(), since));
+        NewFinding { scope: key.to_string(), ..self }
     }
 
-    fn objects(self, objects: Concerned) -> Finding {
+    fn objects(self, objects: Concerned) -> NewFinding {
         let scope = match objects.as_slice() {
             [(only, _)] => only.to_string(),
             _ => self.scope.clone(),
         };
-        Finding { objects, scope, ..self }
+        NewFinding { objects, scope, ..self }
     }
 
-    fn says(self, message: impl Into<String>) -> Finding {
-        Finding { message: message.into(), ..self }
+    fn says(self, message: impl Into<String>) -> NewFinding {
+        NewFinding { message: message.into(), ..self }
     }
 
-    fn since(self, since: Option<Timestamp>) -> Finding {
-        Finding { since, ..self }
+    fn since(self, since: Option<Timestamp>) -> NewFinding {
+        NewFinding { since, ..self }
     }
 
-    fn of(self, apps: impl IntoIterator<Item = usize>) -> Finding {
-        Finding { apps: apps.into_iter().collect(), ..self }
+    fn of(self, apps: impl IntoIterator<Item = usize>) -> NewFinding {
+        NewFinding { apps: apps.into_iter().collect(), ..self }
     }
 
-    fn next(mut self, command: Option<String>) -> Finding {
+    fn next(mut self, command: Option<String>) -> NewFinding {
         self.next.extend(command);
         self
     }
 
-    /// The finding as far as it concerns these apps; what concerns no app at all concerns everybody, unless only
-    /// these apps are of interest.
-    fn within(mut self, asked: &BTreeSet<usize>, only_apps: bool) -> Option<Finding> {
+    /// Narrows the finding to these apps. One that concerns no app concerns all, and is dropped only if
+    /// `only_apps`.
+    fn within(mut self, asked: &BTreeSet<usize>, only_apps: bool) -> Option<NewFinding> {
         let concerns_all = self.apps.is_empty() && !only_apps;
         self.apps.retain(|place| asked.contains(place));
         (concerns_all || !self.apps.is_empty()).then_some(self)
     }
 
-    /// The finding as it is shown. What no green hangs on is worth less.
-    fn shown(mut self, cluster: &str, list: &apps::AppList) -> Doubt {
+    /// Converts the finding for display. Its severity is low if it concerns apps but no green one.
+    fn shown(mut self, cluster: &str, list: &apps::AppList) -> TrustFinding {
         self.objects.sort();
         self.objects.dedup();
         let mut apps: Vec<&App> = self.apps.iter().filter_map(|&place| list.apps.get(place)).collect();
@@ -329,7 +331,7 @@ impl Finding {
         let green = apps.iter().filter(|app| is_green(app)).count();
         let since = self.since.or_else(|| self.objects.iter().filter_map(|(_, since)| *since).min());
         let is_harmless = green == 0 && !apps.is_empty();
-        Doubt {
+        TrustFinding {
             category: self.category,
             severity: if is_harmless { Severity::Low } else { self.severity },
             reason: self.reason,
@@ -349,16 +351,16 @@ impl Finding {
     }
 }
 
-fn object((key, since): (ObjectKey, Option<Timestamp>)) -> DoubtObject {
-    DoubtObject { key, since: since.map(time) }
+fn object((key, since): (ObjectKey, Option<Timestamp>)) -> FindingObject {
+    FindingObject { key, since: since.map(time) }
 }
 
 fn is_green(app: &App) -> bool {
     app.effective() == Status::Current
 }
 
-/// The places where doubts are looked for.
-const LOOKS: [fn(&Ground<'_>) -> Vec<Finding>; 9] = [
+/// The functions that look for findings.
+const LOOKS: [fn(&ClusterContext<'_>) -> Vec<NewFinding>; 9] = [
     disagreeing::look,
     unconfirmed::look,
     problems::look,
@@ -371,8 +373,7 @@ const LOOKS: [fn(&Ground<'_>) -> Vec<Finding>; 9] = [
 ];
 
 impl TrustReport {
-    /// Where the green of `asked`, which are apps of `list`, which are those of `clusters`, may be wrong at the
-    /// time `now`.
+    /// Makes the report about `asked`, apps of `list`, which are the apps of `clusters`, for the time `now`.
     pub fn new(
         asked: &[&App],
         list: &apps::AppList,
@@ -384,8 +385,8 @@ impl TrustReport {
         each.into_iter().next().unwrap_or_else(|| TrustReport::of(Vec::new(), Vec::new(), list))
     }
 
-    /// Makes a report for each of several selections, as [`TrustReport::new`] does for one. What the reports share is looked at
-    /// once.
+    /// Makes a report for each of several selections, like [`TrustReport::new`]; the work that they share is
+    /// done once.
     pub fn each(
         selections: &[Vec<&App>],
         list: &apps::AppList,
@@ -396,30 +397,30 @@ impl TrustReport {
         let places: HashMap<*const App, usize> =
             list.apps.iter().enumerate().map(|(place, app)| (std::ptr::from_ref(app), place)).collect();
         let members = Fleet::new(clusters).members;
-        let mut grounds: Vec<Ground<'_>> =
-            members.iter().map(|member| Ground::new(member.objects, list, now, shape)).collect();
+        let mut contexts: Vec<ClusterContext<'_>> =
+            members.iter().map(|member| ClusterContext::new(member.objects, list, now, shape)).collect();
         let mut reports = Vec::with_capacity(selections.len());
         for selection in selections {
             let asked: BTreeSet<usize> =
                 selection.iter().filter_map(|app| places.get(&std::ptr::from_ref(*app)).copied()).collect();
             let mut items = Vec::new();
             let mut checked = Vec::new();
-            for (member, ground) in members.iter().zip(&mut grounds) {
-                ground.look_at(shape.only_apps.then_some(&asked));
+            for (member, cluster) in members.iter().zip(&mut contexts) {
+                cluster.look_at(shape.only_apps.then_some(&asked));
                 let twin = member.twin_of.as_deref().map(unconfirmed::twin);
                 let unverified = member.objects.unverified().map(unconfirmed::unverified);
-                let findings = LOOKS.into_iter().flat_map(|look| look(ground));
+                let findings = LOOKS.into_iter().flat_map(|look| look(cluster));
                 let findings = folded(findings.chain(twin).chain(unverified));
                 let findings = findings.into_iter().filter_map(|it| it.within(&asked, shape.only_apps));
-                items.extend(findings.map(|finding| finding.shown(ground.name(), list)));
-                checked.push(ground.checked(&asked));
+                items.extend(findings.map(|finding| finding.shown(cluster.name(), list)));
+                checked.push(cluster.checked(&asked));
             }
             reports.push(TrustReport::of(items, checked, list));
         }
         reports
     }
 
-    fn of(mut items: Vec<Doubt>, checked: Vec<CheckedCluster>, list: &apps::AppList) -> TrustReport {
+    fn of(mut items: Vec<TrustFinding>, checked: Vec<CheckedCluster>, list: &apps::AppList) -> TrustReport {
         sort(&mut items);
         TrustReport {
             api_version: API_VERSION,
@@ -430,30 +431,30 @@ impl TrustReport {
         }
     }
 
-    /// The same, with each finding once that is the same in several clusters.
+    /// Joins findings that are the same in several clusters.
     #[must_use]
     pub fn together(self) -> TrustReport {
-        let groups = grouped(self.items, |doubt| (doubt.place.first().to_owned(), doubt.alike()));
-        let mut items: Vec<Doubt> = groups.into_iter().filter_map(Doubt::together).collect();
+        let groups = grouped(self.items, |finding| (finding.place.first().to_owned(), finding.alike()));
+        let mut items: Vec<TrustFinding> = groups.into_iter().filter_map(TrustFinding::together).collect();
         sort(&mut items);
         TrustReport { items, ..self }
     }
 }
 
-/// Sorts the worst first, then that on which most green hangs.
-fn sort(doubts: &mut [Doubt]) {
-    doubts.sort_by_cached_key(|doubt| {
-        let Doubt { severity, category, green, app_count, place, reason, scope, .. } = doubt;
+/// Sorts the worst first, then those with most green apps.
+fn sort(findings: &mut [TrustFinding]) {
+    findings.sort_by_cached_key(|finding| {
+        let TrustFinding { severity, category, green, app_count, place, reason, scope, .. } = finding;
         let most_green = std::cmp::Reverse((*green, *app_count));
         (*severity, most_green, *category, place.first().to_owned(), *reason, scope.clone())
     });
 }
 
-/// Lets findings that say the same of several objects of a kind share one.
-fn folded(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
-    type Place = (DoubtCategory, Severity, &'static str, String, GroupKind);
+/// Joins findings that say the same about several objects of a kind.
+fn folded(findings: impl Iterator<Item = NewFinding>) -> Vec<NewFinding> {
+    type Place = (FindingCategory, Severity, &'static str, String, GroupKind);
 
-    let mut folded: Vec<Finding> = Vec::new();
+    let mut folded: Vec<NewFinding> = Vec::new();
     let mut places: HashMap<Place, usize> = HashMap::new();
     let mut several: BTreeMap<usize, GroupKind> = BTreeMap::new();
     for finding in findings {
@@ -464,7 +465,7 @@ fn folded(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
                 continue;
             }
         };
-        let Finding { category, severity, reason, .. } = finding;
+        let NewFinding { category, severity, reason, .. } = finding;
         let place = (category, severity, reason, finding.message.clone(), kind.clone());
         match places.get(&place) {
             Some(&at) => {
@@ -486,7 +487,7 @@ fn folded(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
     folded
 }
 
-/// `3 Pods`, `1 Pod`.
+/// Formats a number with its noun: `3 Pods`, `1 Pod`.
 fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }

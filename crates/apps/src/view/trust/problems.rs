@@ -1,36 +1,38 @@
-//! Apps whose objects are Ready, and that have a problem on another axis.
+//! Apps whose objects are Ready but that have a problem on another axis.
 
 use taffrail_object::ObjectKey;
 
-use super::ground::Ground;
-use super::{DoubtCategory, Finding, Severity, is_green};
+use super::cluster_context::ClusterContext;
+use super::{FindingCategory, NewFinding, Severity, is_green};
 use crate::apps::App;
 use crate::delivery::argo;
 use crate::identity::Delivery;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED};
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
-    let apps = ground.list.apps.iter().enumerate();
-    let here = apps.filter(|(_, app)| app.app.home == ground.name() && is_green(app));
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let apps = cluster.list.apps.iter().enumerate();
+    let here = apps.filter(|(_, app)| app.app.home == cluster.name() && is_green(app));
     here.flat_map(|(place, app)| {
-        let problems = app.problems.iter().filter(|problem| !is_told(ground, app, problem));
-        problems.filter_map(move |problem| finding(ground, place, app, problem)).collect::<Vec<_>>()
+        let problems = app.problems.iter().filter(|problem| !is_told(cluster, app, problem));
+        problems.filter_map(move |problem| finding(cluster, place, app, problem)).collect::<Vec<_>>()
     })
     .collect()
 }
 
-/// Returns true where another finding says the same, and more.
-fn is_told(ground: &Ground<'_>, app: &App, problem: &Problem) -> bool {
+/// Returns true if another finding reports the same with more detail.
+fn is_told(cluster: &ClusterContext<'_>, app: &App, problem: &Problem) -> bool {
     match &*problem.state {
         SUSPENDED | CONTROLLER_STOPPED => true,
-        // The controller that left the revision untried is told as silent.
+        // A controller that left the revision untried is reported as silent.
         "OutOfSync" if app.app.delivery == Delivery::ArgoApplication => {
-            let declaring = app.declaring.as_ref().and_then(|key| super::ground::found(ground.objects, key));
+            let declaring =
+                app.declaring.as_ref().and_then(|key| super::cluster_context::found(cluster.objects, key));
             declaring.is_some_and(|declaring| argo::is_manual(&declaring.object))
         }
-        // Sources that say that they are not Ready are told with all the apps that they keep back.
+        // Sources that are not Ready are reported with all the apps that they hold up.
         _ if problem.axis == Axis::Source => {
-            let source = problem.object.as_ref().and_then(|key| super::ground::found(ground.objects, key));
+            let source =
+                problem.object.as_ref().and_then(|key| super::cluster_context::found(cluster.objects, key));
             let ready = source.and_then(|source| source.object.condition("Ready"));
             ready.is_some_and(|ready| ready.get("status").is_some_and(|it| it.is_str("False")))
         }
@@ -39,15 +41,15 @@ fn is_told(ground: &Ground<'_>, app: &App, problem: &Problem) -> bool {
     }
 }
 
-fn finding(ground: &Ground<'_>, place: usize, app: &App, problem: &Problem) -> Option<Finding> {
+fn finding(cluster: &ClusterContext<'_>, place: usize, app: &App, problem: &Problem) -> Option<NewFinding> {
     let (category, reason) = match (problem.axis, &*problem.state) {
         (Axis::Health, _) => return None,
-        (Axis::Freshness, _) => (DoubtCategory::Unread, "HomeNotLive"),
-        (Axis::Sync, "Failed") => (DoubtCategory::Disagreeing, "SyncFailed"),
-        (Axis::Sync, "Unknown") => (DoubtCategory::Disagreeing, "SyncUnknown"),
-        (Axis::Sync, "Syncing") => (DoubtCategory::Silent, "StillSyncing"),
-        (Axis::Sync, _) => (DoubtCategory::Disagreeing, "OutOfSync"),
-        (Axis::Source, _) => (DoubtCategory::Silent, "SourceFailed"),
+        (Axis::Freshness, _) => (FindingCategory::Unread, "HomeNotLive"),
+        (Axis::Sync, "Failed") => (FindingCategory::Disagreeing, "SyncFailed"),
+        (Axis::Sync, "Unknown") => (FindingCategory::Disagreeing, "SyncUnknown"),
+        (Axis::Sync, "Syncing") => (FindingCategory::Silent, "StillSyncing"),
+        (Axis::Sync, _) => (FindingCategory::Disagreeing, "OutOfSync"),
+        (Axis::Source, _) => (FindingCategory::Silent, "SourceFailed"),
     };
     let severity = match problem.severity {
         ProblemSeverity::Error => Severity::High,
@@ -56,7 +58,7 @@ fn finding(ground: &Ground<'_>, place: usize, app: &App, problem: &Problem) -> O
     };
     let own = ObjectKey::new("", "App", &*app.app.namespace, &*app.app.name);
     let key = problem.object.as_ref().or(app.declaring.as_ref()).unwrap_or(&own);
-    let next = ground.explain(app);
-    let finding = Finding::new(category, severity, reason).object(key, problem.since);
+    let next = cluster.explain(app);
+    let finding = NewFinding::new(category, severity, reason).object(key, problem.since);
     Some(finding.says(problem.message.lines().next().unwrap_or_default()).of([place]).next(next))
 }

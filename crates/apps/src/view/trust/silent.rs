@@ -1,15 +1,15 @@
-//! Who should speak and does not: nodes, controllers, and those who deliver.
+//! Nodes, controllers and delivery tools that stopped reporting.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
-use taffrail_object::{GroupKind, Object, ObjectKey};
+use taffrail_object::{GroupKind, Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::{Observed, Trust};
 
+use super::cluster_context::{ClusterContext, changed, is_set, is_well, moment, number};
 use super::fallback::{FALLBACK, has_status, status_is_served, they_are};
-use super::ground::{Ground, changed, is_set, is_well, moment, number};
-use super::{Concerned, DoubtCategory, Finding, Severity};
+use super::{Concerned, FindingCategory, NewFinding, Severity};
 use crate::apps::App;
 use crate::delivery::controllers::{CONTROLLERS, Stops};
 use crate::delivery::{self, flux, span};
@@ -18,38 +18,39 @@ use crate::sync::{SyncState, shorten};
 use crate::teachers::{Standing, argo_standing};
 use crate::view::command;
 
-/// A lease is renewed several times before it expires; that one or two renewals came late is no news.
+/// The tolerance for a late Lease: it is renewed several times before it expires, so one or two late renewals
+/// mean nothing.
 const LATE: SignedDuration = SignedDuration::from_secs(60);
 
-/// How long a controller may take to look at a change, or at something new.
+/// The time that a controller may take to observe a change.
 const SLOW: SignedDuration = SignedDuration::from_mins(5);
 
-/// Argo CD compares each Application every two to three minutes, unless it is told otherwise.
+/// The tolerance for comparisons: Argo CD compares each Application every two to three minutes by default.
 const ARGO: SignedDuration = SignedDuration::from_mins(30);
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
-    let mut findings = control_plane(ground);
-    findings.extend(nodes(ground));
-    findings.extend(deliverers(ground));
-    findings.extend(generations(ground));
-    findings.extend(without_status(ground));
-    findings.extend(flux_apps(ground));
-    findings.extend(argo_apps(ground));
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let mut findings = control_plane(cluster);
+    findings.extend(nodes(cluster));
+    findings.extend(deliverers(cluster));
+    findings.extend(generations(cluster));
+    findings.extend(without_status(cluster));
+    findings.extend(flux_apps(cluster));
+    findings.extend(argo_apps(cluster));
     findings
 }
 
-fn finding(reason: &'static str) -> Finding {
-    Finding::new(DoubtCategory::Silent, Severity::High, reason)
+fn finding(reason: &'static str) -> NewFinding {
+    NewFinding::new(FindingCategory::Silent, Severity::High, reason)
 }
 
-/// When a lease was last renewed, if that is too long ago.
-fn expired(ground: &Ground<'_>, lease: &Observed<'_>) -> Option<Timestamp> {
+/// Returns the time at which a Lease was last renewed, if that is too long ago.
+fn expired(cluster: &ClusterContext<'_>, lease: &Observed<'_>) -> Option<Timestamp> {
     let renewed = moment(&lease.object, &["spec", "renewTime"])?;
     let lasts = number(&lease.object, &["spec", "leaseDurationSeconds"]).unwrap_or(15).clamp(1, 86_400);
-    (ground.age(renewed) > SignedDuration::from_secs(lasts) + LATE).then_some(renewed)
+    (cluster.age(renewed) > SignedDuration::from_secs(lasts) + LATE).then_some(renewed)
 }
 
-/// What stands still when a controller of Kubernetes does.
+/// The controllers of Kubernetes, with the consequence if one stops.
 const CONTROL_PLANE: [(&str, &str); 2] = [
     (
         "kube-controller-manager",
@@ -58,31 +59,30 @@ const CONTROL_PLANE: [(&str, &str); 2] = [
     ("kube-scheduler", "a Pod that is lost gets no node: what is Ready now does not come back by itself"),
 ];
 
-fn control_plane(ground: &Ground<'_>) -> Vec<Finding> {
-    let leases = ground.leases().filter(|lease| lease.key.namespace == "kube-system");
+fn control_plane(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let leases = cluster.leases().filter(|lease| lease.key.namespace == "kube-system");
     let dead = leases.filter_map(|lease| {
         let (name, means) = CONTROL_PLANE.iter().find(|(name, _)| lease.key.name == *name)?;
-        let since = expired(ground, &lease)?;
+        let since = expired(cluster, &lease)?;
         let message = format!("{name} does not renew its lease: {means}");
-        let next = ground.kubectl(&["get", "pods", "-l", &format!("component={name}")], "kube-system");
-        let apps = ground.apps().map(|(place, _)| place);
+        let next = cluster.kubectl(&["get", "pods", "-l", &format!("component={name}")], "kube-system");
+        let apps = cluster.apps().map(|(place, _)| place);
         Some(finding("ControlPlane").object(lease.key, Some(since)).says(message).of(apps).next(next))
     });
     dead.collect()
 }
 
-/// Nodes whose kubelet says nothing, while nobody has marked their Pods yet.
-fn nodes(ground: &Ground<'_>) -> Vec<Finding> {
-    let leases = ground.leases().filter(|lease| lease.key.namespace == "kube-node-lease");
-    let lost: BTreeMap<&str, (&ObjectKey, Timestamp)> = leases
-        .filter_map(|lease| Some((lease.key.name.as_str(), (lease.key, expired(ground, &lease)?))))
-        .collect();
+/// Finds nodes whose kubelet does not renew its Lease while their Pods still count as ready.
+fn nodes(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let leases = cluster.leases().filter(|lease| lease.key.namespace == "kube-node-lease");
+    let lost: BTreeMap<&str, (ObjectKeyRef<'_>, Timestamp)> =
+        leases.filter_map(|lease| Some((lease.key.name, (lease.key, expired(cluster, &lease)?)))).collect();
     if lost.is_empty() {
         return Vec::new();
     }
     let mut ready: BTreeMap<&str, (usize, BTreeSet<usize>)> = BTreeMap::new();
     let mut seen = BTreeSet::new();
-    for pod in ground.objects.of_kind("", "Pod", None) {
+    for pod in cluster.objects.of_kind("", "Pod", None) {
         let node = pod.object.text(&["spec", "nodeName"]);
         let Some((&node, _)) = lost.get_key_value(&*node) else { continue };
         let is_ready = pod
@@ -93,14 +93,15 @@ fn nodes(ground: &Ground<'_>) -> Vec<Finding> {
             let (pods, apps) = ready.entry(node).or_default();
             *pods += 1;
             // Many Pods of one maker belong to the same apps.
-            let claimed = ground.claimed(pod.key).filter(|(claimed, _)| seen.insert((node, *claimed)));
+            let claimed =
+                cluster.claimed(&pod.key.to_owned()).filter(|(claimed, _)| seen.insert((node, *claimed)));
             apps.extend(claimed.into_iter().flat_map(|(_, apps)| apps));
         }
     }
-    let made = |(node, (_, since)): (&str, (&ObjectKey, Timestamp))| {
+    let made = |(node, (_, since)): (&str, (ObjectKeyRef<'_>, Timestamp))| {
         let (pods, apps) = ready.remove(node).unwrap_or_default();
         let key = ObjectKey::new("", "Node", "", node);
-        let next = ground.describe(&key);
+        let next = cluster.describe(&key);
         let still = match pods {
             0 => "no Pod on it is called ready".to_owned(),
             1 => "1 Pod on it is still called ready".to_owned(),
@@ -108,49 +109,50 @@ fn nodes(ground: &Ground<'_>) -> Vec<Finding> {
         };
         let message = format!("its kubelet does not renew its lease; {still}");
         let severity = if pods == 0 { Severity::Low } else { Severity::High };
-        let finding = Finding { severity, ..finding("Node") };
+        let finding = NewFinding { severity, ..finding("Node") };
         finding.object(&key, Some(since)).says(message).of(apps).next(next)
     };
     lost.into_iter().map(made).collect()
 }
 
-/// Controllers that deliver apps and do not run, by their workloads and by their leases.
-fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
+/// Finds stopped controllers of delivery tools, by their workloads and by their Leases.
+fn deliverers(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
     for deliverer in &CONTROLLERS {
-        let apps = ground.delivered_by(|app| deliverer.of.contains(&app.app.delivery));
+        let apps = cluster.delivered_by(|app| deliverer.of.contains(&app.app.delivery));
         if apps.is_empty() {
             continue;
         }
         let stopped =
-            deliverer.stopped(ground.objects, None, &Stops::default()).map(|it| (it.key, it.since, it.how));
-        // Anyone may give a Lease of their own such a name.
+            deliverer.stopped(cluster.objects, None, &Stops::default()).map(|it| (it.key, it.since, it.how));
+        // Any author can give a Lease such a name.
         let mut known: BTreeMap<String, bool> = BTreeMap::new();
         let mut is_of_one = |namespace: &str| {
             namespace == deliverer.namespace
                 || deliverer.of.contains(&Delivery::ArgoApplication)
                     && *known.entry(namespace.to_owned()).or_insert_with(|| {
-                        argo_standing(ground.objects, namespace, Trust::NONE) == Standing::Known
+                        argo_standing(cluster.objects, namespace, Trust::NONE) == Standing::Known
                     })
         };
         let lease = || {
-            let leases = ground.leases().filter(|lease| {
+            let leases = cluster.leases().filter(|lease| {
                 lease.key.name.starts_with(deliverer.name)
                     && lease.key.name.ends_with("leader-election")
-                    && is_of_one(&lease.key.namespace)
+                    && is_of_one(lease.key.namespace)
             });
-            // One of several that share the work may have been taken away for good.
+            // One of several replicas may have been removed for good.
             let leases: Vec<_> = leases.collect();
-            let renewed: Option<Vec<Timestamp>> = leases.iter().map(|lease| expired(ground, lease)).collect();
+            let renewed: Option<Vec<Timestamp>> =
+                leases.iter().map(|lease| expired(cluster, lease)).collect();
             let newest = renewed?.into_iter().max()?;
-            let key = leases.first().map(|lease| lease.key.clone())?;
+            let key = leases.first().map(|lease| lease.key.to_owned())?;
             Some((key, Some(newest), "does not renew its lease".to_owned()))
         };
         if let Some((key, since, how)) = stopped.or_else(lease) {
             let message = format!("{} {how}: {}", deliverer.name, deliverer.means);
             let next = match &*key.kind {
-                "Lease" => ground.kubectl(&["get", "pods"], &key.namespace),
-                _ => ground.describe(&key),
+                "Lease" => cluster.kubectl(&["get", "pods"], &key.namespace),
+                _ => cluster.describe(&key),
             };
             findings.push(finding("Deliverer").object(&key, since).says(message).of(apps).next(next));
         }
@@ -158,15 +160,15 @@ fn deliverers(ground: &Ground<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Objects whose controller has not looked at them since they were changed.
-fn generations(ground: &Ground<'_>) -> Vec<Finding> {
+/// Finds objects whose newest generation their controller has not observed.
+fn generations(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     type Found = (BTreeSet<usize>, Concerned, bool);
 
     let mut behind: BTreeMap<GroupKind, Found> = BTreeMap::new();
-    let declaring = ground.declared().filter(|(_, app, _)| !app.suspended);
+    let declaring = cluster.declared().filter(|(_, app, _)| !app.suspended);
     let declaring =
         declaring.map(|(place, app, observed)| (observed, vec![place], super::is_green(app), "builtin"));
-    let declared = ground.resources().map(|(resource, observed, apps)| {
+    let declared = cluster.resources().map(|(resource, observed, apps)| {
         (observed, apps, is_well(resource), if resource.rule.starts_with("builtin") { "builtin" } else { "" })
     });
     let mut seen = BTreeSet::new();
@@ -179,8 +181,8 @@ fn generations(ground: &Ground<'_>) -> Vec<Finding> {
             continue;
         }
         let Some(generation) = number(object, &["metadata", "generation"]) else { continue };
-        // Flux counts for the object as a whole what succeeded only. Where nothing is said of the whole, conditions
-        // may say it.
+        // Flux's `observedGeneration` covers only successful reconciliations. Without one for the whole
+        // object, those of the conditions count.
         let is_flux = observed.key.group.ends_with(".toolkit.fluxcd.io");
         let looked = number(object, &["status", "observedGeneration"]).filter(|_| !is_flux);
         let is_known = rule == "builtin" && !is_flux;
@@ -189,12 +191,12 @@ fn generations(ground: &Ground<'_>) -> Vec<Finding> {
             continue;
         }
         let since = changed(object);
-        if since.is_some_and(|since| ground.age(since) < SLOW) {
+        if since.is_some_and(|since| cluster.age(since) < SLOW) {
             continue;
         }
         let (all, objects, any_green) = behind.entry(observed.key.group_kind()).or_default();
         all.extend(apps);
-        objects.push((observed.key.clone(), since));
+        objects.push((observed.key.to_owned(), since));
         *any_green |= is_green;
     }
     let made = |(kind, (apps, objects, is_green)): (GroupKind, Found)| {
@@ -205,32 +207,32 @@ fn generations(ground: &Ground<'_>) -> Vec<Finding> {
             }
         };
         let message = if is_green { format!("{who}: Ready is said of what was there before") } else { who };
-        let next = objects.first().map(|(key, _)| ground.describe(key));
+        let next = objects.first().map(|(key, _)| cluster.describe(key));
         let severity = if is_green { Severity::High } else { Severity::Low };
         let finding =
-            Finding { severity, next: next.into_iter().flatten().collect(), ..finding("NotObserved") };
+            NewFinding { severity, next: next.into_iter().flatten().collect(), ..finding("NotObserved") };
         finding.about(kind).objects(objects).says(message).of(apps)
     };
     behind.into_iter().map(made).collect()
 }
 
-/// The newest generation that any condition of an object is of, if they say that.
+/// Returns the newest `observedGeneration` of an object's conditions, if they have one.
 fn newest_of_conditions(object: &Object<'_>) -> Option<i64> {
     let conditions = object.at(&["status", "conditions"]).and_then(Value::items)?;
     conditions.filter_map(|condition| condition.get("observedGeneration")?.as_i64()).max()
 }
 
-/// Custom resources of which nobody ever said anything, though their definition has a place for it.
-fn without_status(ground: &Ground<'_>) -> Vec<Finding> {
-    let mut mute: super::ground::ByKind = BTreeMap::new();
-    for (resource, observed, apps) in ground.resources() {
+/// Finds custom resources that never got a status though their definition has one.
+fn without_status(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let mut mute: super::cluster_context::ByKind = BTreeMap::new();
+    for (resource, observed, apps) in cluster.resources() {
         let object = &observed.object;
         if resource.rule != FALLBACK || !is_well(resource) || has_status(object) {
             continue;
         }
         let created = moment(object, &["metadata", "creationTimestamp"]);
-        let is_old = created.is_none_or(|created| ground.age(created) >= SLOW);
-        if is_old && status_is_served(ground, object) == Some(true) {
+        let is_old = created.is_none_or(|created| cluster.age(created) >= SLOW);
+        if is_old && status_is_served(cluster, object) == Some(true) {
             let (objects, all) = mute.entry(resource.key.group_kind()).or_default();
             objects.push((resource.key.clone(), created));
             all.extend(apps);
@@ -246,56 +248,56 @@ fn without_status(ground: &Ground<'_>) -> Vec<Finding> {
             they_are(&objects)
         );
         let resource = command::resource(&kind.group, &kind.kind);
-        let next = ground.kubectl(&["get", &resource, "-A"], "");
-        let finding = Finding { severity: Severity::Medium, ..finding("NoFirstStatus") };
+        let next = cluster.kubectl(&["get", &resource, "-A"], "");
+        let finding = NewFinding { severity: Severity::Medium, ..finding("NoFirstStatus") };
         finding.about(kind).objects(objects).says(message).of(apps).next(next)
     };
     mute.into_iter().map(made).collect()
 }
 
-/// Why an object of Flux looks as if its controller had forgotten it.
+/// A sign that the controller of an object of Flux does not handle it.
 struct Forgotten {
     reason: &'static str,
     since: Timestamp,
     message: String,
 }
 
-fn flux_apps(ground: &Ground<'_>) -> Vec<Finding> {
+fn flux_apps(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let is_flux =
         |app: &App| matches!(app.app.delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease);
-    let apps = ground.declared().filter(|(_, app, _)| is_flux(app) && !app.suspended);
+    let apps = cluster.declared().filter(|(_, app, _)| is_flux(app) && !app.suspended);
     let forgotten = apps.filter_map(|(place, app, observed)| {
-        let forgotten = unheard(ground, &observed)
-            .or_else(|| overdue(ground, &observed))
-            .or_else(|| untried(ground, app, &observed))?;
-        let kind = command::resource(&observed.key.group, &observed.key.kind);
-        let next = ground.kubectl(&["get", &kind, &observed.key.name, "-o", "yaml"], &observed.key.namespace);
+        let forgotten = unheard(cluster, &observed)
+            .or_else(|| overdue(cluster, &observed))
+            .or_else(|| untried(cluster, app, &observed))?;
+        let kind = command::resource(observed.key.group, observed.key.kind);
+        let next = cluster.kubectl(&["get", &kind, observed.key.name, "-o", "yaml"], observed.key.namespace);
         let finding = finding(forgotten.reason).object(observed.key, Some(forgotten.since));
         Some(finding.says(forgotten.message).of([place]).next(next))
     });
     forgotten.collect()
 }
 
-/// Somebody asked for a reconciliation, and nobody heard it.
-fn unheard(ground: &Ground<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
+/// Returns the sign that a requested reconciliation was not handled.
+fn unheard(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     let asked = observed.object.text(&["metadata", "annotations", "reconcile.fluxcd.io/requestedAt"]);
     let since: Timestamp = asked.parse().ok()?;
     let is_handled = observed.object.text(&["status", "lastHandledReconcileAt"]) == asked;
-    (!is_handled && ground.age(since) > SLOW).then(|| Forgotten {
+    (!is_handled && cluster.age(since) > SLOW).then(|| Forgotten {
         reason: "RequestUnheard",
         since,
         message: "somebody asked for a reconciliation, and its controller has not answered".to_owned(),
     })
 }
 
-/// The last reconciliation is longer ago than the interval allows.
-fn overdue(ground: &Ground<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
+/// Returns the sign that the last reconciliation is longer ago than the interval allows.
+fn overdue(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     let object = &observed.object;
     let history = object.at(&["status", "history"]).and_then(Value::items)?;
     let last = history.filter_map(|entry| delivery::time(entry.get("lastReconciled"))).max()?;
     let interval = span(&object.text(&["spec", "interval"]))?;
     let allowed = interval.saturating_mul(2).saturating_add(SLOW);
-    (ground.age(last) > allowed).then(|| Forgotten {
+    (cluster.age(last) > allowed).then(|| Forgotten {
         reason: "Overdue",
         since: last,
         message: format!(
@@ -305,8 +307,8 @@ fn overdue(ground: &Ground<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     })
 }
 
-/// The source has something new, and nobody has tried it.
-fn untried<'a>(ground: &Ground<'a>, app: &App, observed: &Observed<'a>) -> Option<Forgotten> {
+/// Returns the sign that the source has a new revision that was not tried.
+fn untried<'a>(cluster: &ClusterContext<'a>, app: &App, observed: &Observed<'a>) -> Option<Forgotten> {
     let is_ready = observed
         .object
         .condition("Ready")
@@ -315,9 +317,9 @@ fn untried<'a>(ground: &Ground<'a>, app: &App, observed: &Observed<'a>) -> Optio
     if app.sync.state != SyncState::OutOfSync || !is_ready || flux::is_unseen(observed, &app.sync) {
         return None;
     }
-    let source = ground.sources(observed).pop()?;
-    let since = ground.fetched(&source)?;
-    (ground.age(since) > SLOW * 2).then(|| Forgotten {
+    let source = cluster.sources(observed).pop()?;
+    let since = cluster.fetched(&source)?;
+    (cluster.age(since) > SLOW * 2).then(|| Forgotten {
         reason: "RevisionUntried",
         since,
         message: format!(
@@ -329,13 +331,13 @@ fn untried<'a>(ground: &Ground<'a>, app: &App, observed: &Observed<'a>) -> Optio
     })
 }
 
-fn argo_apps(ground: &Ground<'_>) -> Vec<Finding> {
-    let apps = ground
+fn argo_apps(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let apps = cluster
         .declared()
         .filter(|(_, app, _)| app.app.delivery == Delivery::ArgoApplication && !app.suspended);
     let old = apps.filter_map(|(place, _, observed)| {
         let at = moment(&observed.object, &["status", "reconciledAt"])?;
-        (ground.age(at) > ARGO).then(|| (place, observed.key.clone(), at))
+        (cluster.age(at) > ARGO).then(|| (place, observed.key.to_owned(), at))
     });
     let old: Vec<_> = old.collect();
     let Some((_, first, _)) = old.first() else { return Vec::new() };
@@ -343,7 +345,7 @@ fn argo_apps(ground: &Ground<'_>) -> Vec<Finding> {
         1 => "Argo CD has not compared it with its source since".to_owned(),
         number => format!("Argo CD has not compared {number} Applications with their sources since"),
     };
-    let next = ground.kubectl(&["get", "pods"], &first.namespace);
+    let next = cluster.kubectl(&["get", "pods"], &first.namespace);
     let apps: Vec<usize> = old.iter().map(|(place, _, _)| *place).collect();
     let objects = old.into_iter().map(|(_, key, at)| (key, Some(at))).collect();
     vec![

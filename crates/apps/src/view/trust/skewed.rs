@@ -1,43 +1,43 @@
-//! Clocks that differ, and times that nobody knows.
+//! Clock skew, and times of observation that are not known.
 
 use jiff::SignedDuration;
 
-use super::ground::{Ground, TOLERANCE};
-use super::{DoubtCategory, Finding, Severity, count};
+use super::cluster_context::{ClusterContext, TOLERANCE};
+use super::{FindingCategory, NewFinding, Severity, count};
 use crate::freshness::FreshnessState;
 use crate::view::text;
 
-/// A dump that is not older than this may as well be of now.
+/// The maximum age of a dump that can still be taken as current.
 const OLD: SignedDuration = SignedDuration::from_mins(10);
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
-    let found = [undated(ground), server(ground), future(ground), stale(ground)];
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let found = [undated(cluster), server(cluster), future(cluster), stale(cluster)];
     found.into_iter().flatten().collect()
 }
 
-fn finding(severity: Severity, reason: &'static str) -> Finding {
-    Finding::new(DoubtCategory::Skewed, severity, reason)
+fn finding(severity: Severity, reason: &'static str) -> NewFinding {
+    NewFinding::new(FindingCategory::Skewed, severity, reason)
 }
 
-/// A dump that is judged as if it were of now.
-fn undated(ground: &Ground<'_>) -> Option<Finding> {
-    let newest = ground.newest.filter(|_| !ground.objects.is_dated())?;
-    let age = ground.asked_at.duration_since(newest);
+/// Finds a dump without a date that is judged as if it were current.
+fn undated(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
+    let newest = cluster.newest.filter(|_| !cluster.objects.is_dated())?;
+    let age = cluster.asked_at.duration_since(newest);
     if age <= OLD {
         return None;
     }
     let message = format!(
         "nobody says when the dump was made, and the newest time in it is {}: all of it may be as old as that; silence is \
          judged as of then (--now sets the time)",
-        text::ago(newest, ground.asked_at)
+        text::ago(newest, cluster.asked_at)
     );
-    let apps = ground.apps().map(|(place, _)| place);
+    let apps = cluster.apps().map(|(place, _)| place);
     Some(finding(Severity::Medium, "Undated").says(message).since(Some(newest)).of(apps))
 }
 
-/// An API server whose clock is not the reader's.
-fn server(ground: &Ground<'_>) -> Option<Finding> {
-    let ahead = ground.objects.clock_ahead()?;
+/// Finds an API server whose clock differs from the reader's.
+fn server(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
+    let ahead = cluster.objects.clock_ahead()?;
     if ahead.abs() <= TOLERANCE {
         return None;
     }
@@ -47,14 +47,14 @@ fn server(ground: &Ground<'_>) -> Option<Finding> {
          much",
         text::span(ahead.abs().as_secs())
     );
-    let apps = ground.apps().map(|(place, _)| place);
+    let apps = cluster.apps().map(|(place, _)| place);
     Some(finding(Severity::Medium, "ServerClock").says(message).of(apps))
 }
 
-/// Objects that name times that are yet to come.
-fn future(ground: &Ground<'_>) -> Option<Finding> {
-    let (at, key, objects) = ground.future.as_ref()?;
-    let far = text::span(at.duration_since(ground.asked_at).as_secs());
+/// Finds objects with times in the future.
+fn future(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
+    let (at, key, objects) = cluster.future.as_ref()?;
+    let far = text::span(at.duration_since(cluster.asked_at).as_secs());
     let others = objects.saturating_sub(1);
     let others = match others {
         0 => String::new(),
@@ -63,21 +63,21 @@ fn future(ground: &Ground<'_>) -> Option<Finding> {
     let message = format!(
         "names a time that is {far} ahead of now{others}: a clock is wrong, there or here, and ages and deadlines with it"
     );
-    let apps = ground.apps().map(|(place, _)| place);
+    let apps = cluster.apps().map(|(place, _)| place);
     Some(
         finding(Severity::Medium, "FutureTime")
             .object(key, None)
             .says(message)
             .of(apps)
-            .next(ground.describe(key)),
+            .next(cluster.describe(key)),
     )
 }
 
-/// What was seen some time ago and is no longer watched.
-fn stale(ground: &Ground<'_>) -> Option<Finding> {
-    let freshness = ground.objects.freshness();
+/// Finds a cluster that was seen some time ago and is no longer watched.
+fn stale(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
+    let freshness = cluster.objects.freshness();
     let at = freshness.observed_at.filter(|_| freshness.state != FreshnessState::Live)?;
-    let message = format!("was last seen {}: what is shown is of then", text::ago(at, ground.asked_at));
-    let apps = ground.apps().map(|(place, _)| place);
+    let message = format!("was last seen {}: what is shown is of then", text::ago(at, cluster.asked_at));
+    let apps = cluster.apps().map(|(place, _)| place);
     Some(finding(Severity::Medium, "Stale").says(message).since(Some(at)).of(apps))
 }

@@ -1,44 +1,44 @@
-//! What people switched off.
+//! Suspensions and other switches that users set.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
 
-use super::ground::{Ground, found, is_set, is_well};
-use super::{Concerned, DoubtCategory, Finding, Severity, is_green};
+use super::cluster_context::{ClusterContext, found, is_set, is_well};
+use super::{Concerned, FindingCategory, NewFinding, Severity, is_green};
 use crate::delivery::{by, written};
 use crate::identity::Delivery;
 use crate::sync::SyncState;
 use crate::view::command;
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
-    let mut findings = apps(ground);
-    findings.extend(sources(ground));
-    findings.extend(objects(ground));
-    findings.extend(argo(ground));
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let mut findings = apps(cluster);
+    findings.extend(sources(cluster));
+    findings.extend(objects(cluster));
+    findings.extend(argo(cluster));
     findings
 }
 
-fn finding(severity: Severity, reason: &'static str) -> Finding {
-    Finding::new(DoubtCategory::Suspended, severity, reason)
+fn finding(severity: Severity, reason: &'static str) -> NewFinding {
+    NewFinding::new(FindingCategory::Suspended, severity, reason)
 }
 
-/// Apps that their tool was told to leave alone.
-fn apps(ground: &Ground<'_>) -> Vec<Finding> {
+/// Finds apps that are suspended.
+fn apps(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut suspended: BTreeMap<Delivery, (Vec<usize>, Concerned, BTreeSet<String>)> = BTreeMap::new();
-    for (place, app, observed) in ground.declared().filter(|(_, app, _)| app.suspended) {
+    for (place, app, observed) in cluster.declared().filter(|(_, app, _)| app.suspended) {
         let since = written(&observed.object, &["spec", "suspend"]);
         let (places, objects, authors) = suspended.entry(app.app.delivery).or_default();
         authors.insert(by(&observed.object, &["spec", "suspend"]));
         places.push(place);
-        objects.push((observed.key.clone(), since));
+        objects.push((observed.key.to_owned(), since));
     }
     let made = |(delivery, (places, objects, mut authors)): (
         Delivery,
         (Vec<usize>, Concerned, BTreeSet<String>),
     )| {
-        // Several authors would be a list that says less than the apps themselves.
+        // A list of several authors would say less than the apps themselves.
         let by = authors.pop_first().filter(|_| authors.is_empty()).unwrap_or_default();
         let message = match places.len() {
             1 => format!(
@@ -48,7 +48,7 @@ fn apps(ground: &Ground<'_>) -> Vec<Finding> {
                 "{number} apps are suspended{by}: what changes at their sources, or by hand in the cluster, is not put right"
             ),
         };
-        let next = ground.taffrail(&["get", "apps", "--suspended", "--delivery", delivery.as_str()], "");
+        let next = cluster.taffrail(&["get", "apps", "--suspended", "--delivery", delivery.as_str()], "");
         finding(Severity::Low, "Suspended")
             .about(delivery)
             .objects(objects)
@@ -59,15 +59,15 @@ fn apps(ground: &Ground<'_>) -> Vec<Finding> {
     suspended.into_iter().map(made).collect()
 }
 
-/// Sources that do not fetch: no list of apps shows that.
-fn sources(ground: &Ground<'_>) -> Vec<Finding> {
-    let mut suspended = ground.sources_of(|app| !app.suspended);
+/// Finds suspended sources, which no list of apps shows.
+fn sources(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let mut suspended = cluster.sources_of(|app| !app.suspended);
     suspended.retain(|key, _| {
-        let source = found(ground.objects, key);
+        let source = found(cluster.objects, key);
         source.is_some_and(|source| is_set(&source.object, &["spec", "suspend"]))
     });
     let made = |(key, apps): (ObjectKey, BTreeSet<usize>)| {
-        let source = found(ground.objects, &key);
+        let source = found(cluster.objects, &key);
         let since = source.and_then(|source| written(&source.object, &["spec", "suspend"]));
         let message = format!(
             "is suspended: nobody fetches it, so {} Synced whatever was pushed",
@@ -78,13 +78,13 @@ fn sources(ground: &Ground<'_>) -> Vec<Finding> {
             }
         );
         let kind = command::resource(&key.group, &key.kind);
-        let next = ground.kubectl(&["get", &kind, &key.name], &key.namespace);
+        let next = cluster.kubectl(&["get", &kind, &key.name], &key.namespace);
         finding(Severity::Medium, "SourceSuspended").object(&key, since).says(message).of(apps).next(next)
     };
     suspended.into_iter().map(made).collect()
 }
 
-/// What is switched off in a declared object: why it is called well nevertheless.
+/// A switch in a declared object that keeps it well while it does nothing.
 struct Switch {
     reason: &'static str,
     kind: &'static str,
@@ -113,7 +113,7 @@ const SWITCHES: [Switch; 3] = [
     },
 ];
 
-/// Annotations and labels by which people keep a tool away from one object.
+/// Annotations and labels by which users keep a tool away from one object.
 const KEPT_AWAY: [(&str, &str, &str); 5] = [
     ("kustomize.toolkit.fluxcd.io/reconcile", "disabled", "Flux does not apply it any more"),
     ("kustomize.toolkit.fluxcd.io/ssa", "Ignore", "Flux does not apply it any more"),
@@ -126,11 +126,11 @@ const KEPT_AWAY: [(&str, &str, &str); 5] = [
     ("configmanagement.gke.io/managed", "disabled", "Config Sync does not apply it any more"),
 ];
 
-fn objects(ground: &Ground<'_>) -> Vec<Finding> {
+fn objects(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     type Found = (BTreeSet<usize>, Concerned, String);
 
     let mut off: BTreeMap<(&'static str, String), Found> = BTreeMap::new();
-    for (resource, observed, apps) in ground.resources() {
+    for (resource, observed, apps) in cluster.resources() {
         let object = &observed.object;
         let is_well = is_well(resource);
         let switched = SWITCHES
@@ -162,11 +162,11 @@ fn objects(ground: &Ground<'_>) -> Vec<Finding> {
         let next = match objects.as_slice() {
             [(key, _)] => {
                 let kind = command::resource(&key.group, &key.kind);
-                ground.kubectl(&["get", &kind, &key.name, "-o", "yaml"], &key.namespace)
+                cluster.kubectl(&["get", &kind, &key.name, "-o", "yaml"], &key.namespace)
             }
             _ => {
                 let kind = kind.as_ref().map(|kind| command::resource(&kind.group, &kind.kind));
-                ground.kubectl(&["get", &kind.unwrap_or_default(), "-A"], "")
+                cluster.kubectl(&["get", &kind.unwrap_or_default(), "-A"], "")
             }
         };
         let scope = kind.map(|kind| kind.to_string()).unwrap_or_default();
@@ -175,7 +175,7 @@ fn objects(ground: &Ground<'_>) -> Vec<Finding> {
     off.into_iter().map(made).collect()
 }
 
-/// Whether an autoscaler rests because its target has no Pods.
+/// Returns true if an autoscaler is inactive because its target is scaled to 0.
 fn is_idle(object: &taffrail_object::Object<'_>) -> bool {
     object.kind() == "HorizontalPodAutoscaler"
         && object.condition("ScalingActive").is_some_and(|it| {
@@ -184,10 +184,10 @@ fn is_idle(object: &taffrail_object::Object<'_>) -> bool {
         })
 }
 
-/// What Argo CD was told not to do.
-fn argo(ground: &Ground<'_>) -> Vec<Finding> {
+/// Finds Applications with automatic sync off that are OutOfSync, and those that ignore differences.
+fn argo(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = Vec::new();
-    for (place, app, observed) in ground.declared() {
+    for (place, app, observed) in cluster.declared() {
         if app.app.delivery != Delivery::ArgoApplication || app.suspended {
             continue;
         }
@@ -196,7 +196,7 @@ fn argo(ground: &Ground<'_>) -> Vec<Finding> {
         let is_off = automated.is_none_or(|it| it.get("enabled").and_then(Value::as_bool) == Some(false));
         if is_off && app.sync.state == SyncState::OutOfSync && is_green(app) {
             let message = "is OutOfSync and not synced by itself: what is Ready is not what is wanted";
-            let next = ground.taffrail(&["app", &app.app.name], &app.app.namespace);
+            let next = cluster.taffrail(&["app", &app.app.name], &app.app.namespace);
             findings.push(
                 finding(Severity::Medium, "ManualSync")
                     .object(observed.key, None)
@@ -220,7 +220,7 @@ fn argo(ground: &Ground<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The fields that a rule of `ignoreDifferences` names.
+/// Returns the fields that a rule of `ignoreDifferences` names.
 fn ignored_fields(rule: Value<'_>) -> String {
     let text = |key| rule.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();
     let lists = ["jsonPointers", "jqPathExpressions", "managedFieldsManagers"];

@@ -1,15 +1,15 @@
-//! Whose word nobody confirms: claims to which the objects do not agree.
+//! Unconfirmed claims: the objects do not carry the marks of the apps that list them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ground::Ground;
-use super::{Concerned, DoubtCategory, Finding, Severity};
+use super::cluster_context::ClusterContext;
+use super::{Concerned, FindingCategory, NewFinding, Severity};
 use crate::identity::Delivery;
 
-/// Apps that list objects of other namespaces or clusters which do not say that they are theirs.
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+/// Finds apps that list objects of other namespaces or clusters that do not carry their marks.
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut unconfirmed: BTreeMap<Delivery, (BTreeSet<usize>, Concerned)> = BTreeMap::new();
-    for (place, app) in ground.apps() {
+    for (place, app) in cluster.apps() {
         for resource in app.resources.iter().filter(|resource| resource.unconfirmed) {
             let (places, objects) = unconfirmed.entry(app.app.delivery).or_default();
             places.insert(place);
@@ -25,8 +25,8 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
                 "{number} objects are unconfirmed: apps list them, and the marks of the objects do not name those apps"
             ),
         };
-        let next = ground.taffrail(&["get", "resources", "-o", "json", "--delivery", delivery.as_str()], "");
-        Finding::new(DoubtCategory::Disagreeing, Severity::Medium, "Unconfirmed")
+        let next = cluster.taffrail(&["get", "resources", "-o", "json", "--delivery", delivery.as_str()], "");
+        NewFinding::new(FindingCategory::Disagreeing, Severity::Medium, "Unconfirmed")
             .about(delivery)
             .objects(objects)
             .says(message)
@@ -36,15 +36,15 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
     unconfirmed.into_iter().map(made).collect()
 }
 
-/// A cluster whose server did not prove who it is.
-pub(super) fn unverified(why: &str) -> Finding {
+/// Makes the finding for a cluster whose server was not verified.
+pub(super) fn unverified(why: &str) -> NewFinding {
     let message = format!("{why}: what is said of the cluster may come from anybody");
-    Finding::new(DoubtCategory::Unread, Severity::Medium, "NotVerified").says(message)
+    NewFinding::new(FindingCategory::Unread, Severity::Medium, "NotVerified").says(message)
 }
 
-/// A cluster that gives the identity of another one.
-pub(super) fn twin(twin: &str) -> Finding {
-    Finding::new(DoubtCategory::Disagreeing, Severity::Medium, "SameIdentity").says(format!(
+/// Makes the finding for a cluster that has the identity of another one.
+pub(super) fn twin(twin: &str) -> NewFinding {
+    NewFinding::new(FindingCategory::Disagreeing, Severity::Medium, "SameIdentity").says(format!(
         "gives the identity of {twin} and is not proved to be it: one of them may be a copy of the other, or say what is \
          not true"
     ))

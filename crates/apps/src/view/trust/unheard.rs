@@ -1,19 +1,20 @@
-//! Scripts and expressions that say what health means, and are not heard in full.
+//! Health scripts and expressions that are not trusted in full.
 
 use std::collections::BTreeMap;
 
-use super::ground::Ground;
-use super::{DoubtCategory, Finding, Severity};
+use super::cluster_context::ClusterContext;
+use super::{FindingCategory, NewFinding, Severity};
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut found: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-    for (place, app) in ground.list.apps.iter().enumerate().filter(|(_, app)| app.app.home == ground.name()) {
+    for (place, app) in cluster.list.apps.iter().enumerate().filter(|(_, app)| app.app.home == cluster.name())
+    {
         if let Some(unheard) = &app.unheard {
             found.entry((&unheard.object, &unheard.setting, unheard.voice)).or_default().push(place);
         }
     }
     let finding = |((object, setting, voice), apps): ((_, &String, Option<_>), _)| {
-        // What is heard for the worse makes no wrong green.
+        // Rules that can only make objects look worse cannot cause a wrong green.
         let (severity, how) = match voice {
             Some(_) => (Severity::Low, "makes objects worse and never better"),
             None => (Severity::Medium, "is not heard"),
@@ -25,7 +26,7 @@ pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
             "the objects are in another cluster"
         };
         let message = format!("what it says of health {how}: {why}; the setting {setting} has it heard");
-        Finding::new(DoubtCategory::Fallback, severity, "RulesUnheard")
+        NewFinding::new(FindingCategory::Fallback, severity, "RulesUnheard")
             .object(object, None)
             .says(message)
             .of(apps)

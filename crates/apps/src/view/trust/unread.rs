@@ -1,4 +1,4 @@
-//! What could not be looked at.
+//! Scopes that could not be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,31 +7,31 @@ use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::Status;
 use taffrail_status::assess::UNJUDGED;
 
-use super::ground::{Ground, found, is_well, number};
-use super::{Concerned, DoubtCategory, Finding, Severity, count};
+use super::cluster_context::{ClusterContext, found, is_well, number};
+use super::{Concerned, FindingCategory, NewFinding, Severity, count};
 use crate::delivery;
 
 use crate::objects::{Scope, ScopeError};
 use crate::reads;
 use crate::view::command;
 
-/// How many kinds a finding names.
+/// The maximum number of kinds that a finding names.
 const NAMED: usize = 6;
 
-pub(super) fn look(ground: &Ground<'_>) -> Vec<Finding> {
-    let mut findings = scopes(ground);
-    findings.extend(not_served(ground));
-    findings.extend(without_evidence(ground));
-    findings.extend(sources(ground));
-    findings.extend(out_of_reach(ground));
-    findings.extend(repeated(ground));
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let mut findings = scopes(cluster);
+    findings.extend(not_served(cluster));
+    findings.extend(without_evidence(cluster));
+    findings.extend(sources(cluster));
+    findings.extend(out_of_reach(cluster));
+    findings.extend(repeated(cluster));
     findings
 }
 
-/// Apps that are declared here and whose objects nobody looked at: only their tool speaks for them.
-fn out_of_reach(ground: &Ground<'_>) -> Vec<Finding> {
+/// Finds apps that are declared here but whose objects were not read: only their tool reports on them.
+fn out_of_reach(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut apps: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (place, app, _) in ground.declared().filter(|(_, app, _)| !app.in_reach) {
+    for (place, app, _) in cluster.declared().filter(|(_, app, _)| !app.in_reach) {
         apps.entry(&app.message).or_default().push(place);
     }
     let finding = |(message, places): (&str, Vec<usize>)| {
@@ -41,9 +41,9 @@ fn out_of_reach(ground: &Ground<'_>) -> Vec<Finding> {
     apps.into_iter().map(finding).collect()
 }
 
-/// Objects that a dump holds more than once: it may be of several moments, or of several clusters.
-fn repeated(ground: &Ground<'_>) -> Option<Finding> {
-    let repeated = ground.objects.repeated();
+/// Finds objects that a dump holds more than once: it may be of several moments, or of several clusters.
+fn repeated(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
+    let repeated = cluster.objects.repeated();
     let first = repeated.first()?;
     let message = format!(
         "{} in the dump more than once, and differently, such as {} {}: the last of each counts",
@@ -58,22 +58,22 @@ fn repeated(ground: &Ground<'_>) -> Option<Finding> {
     let mut apps: BTreeSet<usize> = BTreeSet::new();
     let mut seen = BTreeSet::new();
     for key in repeated {
-        let claimed = ground.claimed(key).filter(|(claimed, _)| seen.insert(*claimed));
+        let claimed = cluster.claimed(key).filter(|(claimed, _)| seen.insert(*claimed));
         apps.extend(claimed.into_iter().flat_map(|(_, apps)| apps));
-        apps.extend(ground.declared_by(key));
+        apps.extend(cluster.declared_by(key));
     }
     let found = repeated.iter().fold(finding(Severity::High, "Repeated"), |it, key| it.object(key, None));
     Some(found.says(message).of(apps))
 }
 
-fn finding(severity: Severity, reason: &'static str) -> Finding {
-    Finding::new(DoubtCategory::Unread, severity, reason)
+fn finding(severity: Severity, reason: &'static str) -> NewFinding {
+    NewFinding::new(FindingCategory::Unread, severity, reason)
 }
 
-/// Reasons of errors that are told of as something else.
+/// Reasons of errors that another finding reports.
 const NOT_UNREAD: [&str; 2] = ["Overlap", "Malformed"];
 
-/// Kinds that are evidence: without them an object is what it says of itself.
+/// Kinds that are evidence: without them an object is judged by its own status alone.
 const EVIDENCE: [(&str, &str); 6] = [
     ("", "Event"),
     ("", "Node"),
@@ -83,11 +83,12 @@ const EVIDENCE: [(&str, &str); 6] = [
     ("coordination.k8s.io", "Lease"),
 ];
 
-/// What the reader was refused, or could not get.
-fn scopes(ground: &Ground<'_>) -> Vec<Finding> {
+/// Finds scopes to which access was denied, or that could not be read.
+fn scopes(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     type Kinds<'e> = Vec<(&'e GroupKind, Option<&'e str>, &'e ScopeError)>;
 
-    let errors = ground.list.errors.iter().filter(|error| error.cluster == ground.name()).map(|it| &it.error);
+    let errors =
+        cluster.list.errors.iter().filter(|error| error.cluster == cluster.name()).map(|it| &it.error);
     let errors = errors
         .filter(|error| !(NOT_UNREAD.contains(&&*error.reason) && matches!(error.scope, Scope::Object(_))));
     let mut kinds: BTreeMap<(&str, bool, Vec<usize>), Kinds<'_>> = BTreeMap::new();
@@ -97,27 +98,27 @@ fn scopes(ground: &Ground<'_>) -> Vec<Finding> {
         match &error.scope {
             Scope::Kind { kind, namespace } => {
                 let hides = reads::declares_apps(kind);
-                let index = index.get_or_insert_with(|| Index::of(ground));
+                let index = index.get_or_insert_with(|| Index::of(cluster));
                 let apps = index.concerned(kind, namespace.as_deref());
                 let place = (&*error.reason, hides, if hides { Vec::new() } else { apps });
                 kinds.entry(place).or_default().push((kind, namespace.as_deref(), error));
             }
             Scope::Cluster => {
                 let message = format!("nothing of it is known: {}", error.message);
-                let next = ground.kubectl(&["get", "--raw", "/readyz"], "");
-                // Who asks for some apps hears of the clusters in which these are.
-                let apps = match ground.is_narrowed() {
+                let next = cluster.kubectl(&["get", "--raw", "/readyz"], "");
+                // If apps are selected, only the clusters with these apps matter.
+                let apps = match cluster.is_narrowed() {
                     true => {
-                        ground.apps().map(|(place, _)| place).chain(ground.delivered_by(|_| true)).collect()
+                        cluster.apps().map(|(place, _)| place).chain(cluster.delivered_by(|_| true)).collect()
                     }
                     false => Vec::new(),
                 };
                 findings.push(finding(Severity::Medium, "ClusterLost").says(message).of(apps).next(next));
             }
             Scope::Group(group) => {
-                let index = index.get_or_insert_with(|| Index::of(ground));
+                let index = index.get_or_insert_with(|| Index::of(cluster));
                 let apps = index.groups.get(&**group).into_iter().flatten().copied();
-                let next = ground.kubectl(&["get", "apiservices"], "");
+                let next = cluster.kubectl(&["get", "apiservices"], "");
                 let finding =
                     finding(Severity::Medium, "GroupBroken").about(&error.scope).says(&error.message);
                 findings.push(finding.of(apps).next(next));
@@ -126,16 +127,16 @@ fn scopes(ground: &Ground<'_>) -> Vec<Finding> {
                 let inside = |app: &crate::apps::App| {
                     app.resources.iter().any(|it| it.key.namespace == *namespace && it.rule == UNJUDGED)
                 };
-                let apps = ground.apps().filter(|(_, app)| inside(app)).map(|(place, _)| place);
+                let apps = cluster.apps().filter(|(_, app)| inside(app)).map(|(place, _)| place);
                 let finding = finding(Severity::High, "NotJudged").about(&error.scope).says(&error.message);
                 findings.push(finding.of(apps));
             }
             Scope::Object(key) => {
-                let speaks = ground.declared_by(key).chain(ground.spoken_for_by(key));
-                let apps = ground.claimants(key).into_iter().chain(speaks);
+                let speaks = cluster.declared_by(key).chain(cluster.spoken_for_by(key));
+                let apps = cluster.claimants(key).into_iter().chain(speaks);
                 let next = match &*error.reason {
-                    "Forbidden" => can_i(ground, "get", &key.group_kind(), Some(&key.namespace)),
-                    _ => ground.describe(key),
+                    "Forbidden" => can_i(cluster, "get", &key.group_kind(), Some(&key.namespace)),
+                    _ => cluster.describe(key),
                 };
                 let finding =
                     finding(Severity::Medium, "ObjectUnread").object(key, None).says(&error.message);
@@ -143,7 +144,7 @@ fn scopes(ground: &Ground<'_>) -> Vec<Finding> {
             }
             Scope::Input(_) => {
                 let message = format!("{}: what is missing may have been there", error.message);
-                let apps = ground.apps().map(|(place, _)| place);
+                let apps = cluster.apps().map(|(place, _)| place);
                 findings.push(
                     finding(Severity::Medium, "InputUnread").about(&error.scope).says(message).of(apps),
                 );
@@ -151,18 +152,18 @@ fn scopes(ground: &Ground<'_>) -> Vec<Finding> {
         }
     }
     for ((reason, hides, apps), of) in kinds {
-        findings.push(kinds_unread(ground, reason, hides, apps, &of));
+        findings.push(kinds_unread(cluster, reason, hides, apps, &of));
     }
     findings
 }
 
 fn kinds_unread(
-    ground: &Ground<'_>,
+    cluster: &ClusterContext<'_>,
     reason: &str,
     hides: bool,
     apps: Vec<usize>,
     of: &[(&GroupKind, Option<&str>, &ScopeError)],
-) -> Finding {
+) -> NewFinding {
     let mut names: Vec<String> = of.iter().map(|(kind, namespace, _)| named(kind, *namespace)).collect();
     names.sort();
     names.dedup();
@@ -194,9 +195,9 @@ fn kinds_unread(
         _ => count(of.len(), "kind", "kinds"),
     };
     let finding = finding(Severity::Medium, if reason == "Forbidden" { "Forbidden" } else { "KindUnread" });
-    let next = of.first().map(|(kind, namespace, _)| can_i(ground, "list", kind, *namespace));
-    let finding = Finding { next: next.into_iter().flatten().collect(), ..finding };
-    // Who may not see what declares apps cannot say which apps that concerns.
+    let next = of.first().map(|(kind, namespace, _)| can_i(cluster, "list", kind, *namespace));
+    let finding = NewFinding { next: next.into_iter().flatten().collect(), ..finding };
+    // If a declaring kind cannot be read, it is not known which apps are missing.
     finding.about(scope).says(message).of(apps)
 }
 
@@ -205,32 +206,37 @@ fn named(kind: &GroupKind, namespace: Option<&str>) -> String {
     format!("{}{place}", plural(&kind.kind))
 }
 
-fn can_i(ground: &Ground<'_>, verb: &str, kind: &GroupKind, namespace: Option<&str>) -> Option<String> {
+fn can_i(
+    cluster: &ClusterContext<'_>,
+    verb: &str,
+    kind: &GroupKind,
+    namespace: Option<&str>,
+) -> Option<String> {
     let resource = command::resource(&kind.group, &kind.kind);
     let mut words = vec!["auth", "can-i", verb, &*resource];
     let namespace = namespace.unwrap_or_default();
     if namespace.is_empty() && verb == "list" {
         words.push("-A");
     }
-    ground.kubectl(&words, namespace)
+    cluster.kubectl(&words, namespace)
 }
 
-/// The places of apps, by the namespaces of their objects.
+/// Indices of apps, by the namespaces of their objects.
 type ByNamespace<'a> = BTreeMap<&'a str, BTreeSet<usize>>;
 
-/// The apps by the kinds of their objects: one pass, however many kinds could not be read.
+/// The apps by the kinds of their objects, in one pass for all kinds that could not be read.
 #[derive(Default)]
 struct Index<'a> {
     kinds: BTreeMap<(&'a str, &'a str), ByNamespace<'a>>,
-    /// Of workloads, whose verdict other kinds are evidence of.
+    /// Apps with workloads, for whose verdict other kinds are evidence.
     workloads: ByNamespace<'a>,
     groups: BTreeMap<&'a str, BTreeSet<usize>>,
 }
 
 impl<'a> Index<'a> {
-    fn of(ground: &Ground<'a>) -> Index<'a> {
+    fn of(cluster: &ClusterContext<'a>) -> Index<'a> {
         let mut index = Index::default();
-        for (place, app) in ground.apps() {
+        for (place, app) in cluster.apps() {
             for ObjectKey { group, kind, namespace, .. } in app.resources.iter().map(|it| &it.key) {
                 index.kinds.entry((group, kind)).or_default().entry(namespace).or_default().insert(place);
                 index.groups.entry(group).or_default().insert(place);
@@ -242,7 +248,7 @@ impl<'a> Index<'a> {
         index
     }
 
-    /// The apps whose verdict would be better founded if a kind could be read.
+    /// Returns the apps whose verdict would be better founded if a kind could be read.
     fn concerned(&self, kind: &GroupKind, namespace: Option<&str>) -> Vec<usize> {
         let is_evidence = EVIDENCE.contains(&(&*kind.group, &*kind.kind));
         let own = self.kinds.get(&(&*kind.group, &*kind.kind));
@@ -263,13 +269,13 @@ fn is_workload(group: &str, kind: &str) -> bool {
     (group == "apps" && of_apps.contains(&kind)) || (group == "batch" && matches!(kind, "CronJob" | "Job"))
 }
 
-/// Declared objects of kinds that nothing in the cluster knows.
-fn not_served(ground: &Ground<'_>) -> Vec<Finding> {
+/// Finds declared objects of kinds that the cluster does not know.
+fn not_served(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut unknown: BTreeMap<GroupKind, (BTreeSet<usize>, Concerned)> = BTreeMap::new();
-    for (place, app) in ground.apps() {
+    for (place, app) in cluster.apps() {
         for resource in app.resources.iter().filter(|resource| resource.status == Status::NotFound) {
             let key = &resource.key;
-            let is_known = ground.objects.is_namespaced(&key.group, &key.kind).is_some();
+            let is_known = cluster.objects.is_namespaced(&key.group, &key.kind).is_some();
             if !is_known && is_namespaced(&key.group, &key.kind).is_none() {
                 let (apps, objects) = unknown.entry(key.group_kind()).or_default();
                 apps.insert(place);
@@ -281,30 +287,30 @@ fn not_served(ground: &Ground<'_>) -> Vec<Finding> {
         let number = count(objects.len(), "object is", "objects are");
         let message =
             format!("{number} declared of a kind that the cluster does not serve: its definition is missing");
-        let next = ground.kubectl(&["api-resources", "--api-group", &kind.group], "");
+        let next = cluster.kubectl(&["api-resources", "--api-group", &kind.group], "");
         let finding = finding(Severity::Low, "NotServed").about(kind);
-        Finding { objects, ..finding }.says(message).of(apps).next(next)
+        NewFinding { objects, ..finding }.says(message).of(apps).next(next)
     };
     unknown.into_iter().map(made).collect()
 }
 
-/// Workloads that say that they have Pods, in namespaces of which no Pods were read.
-fn without_evidence(ground: &Ground<'_>) -> Option<Finding> {
-    // Who was refused them is told so by the scope.
+/// Finds workloads that report ready Pods in namespaces whose Pods were not read.
+fn without_evidence(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
+    // If the user may not list Pods, the scope is reported.
     let is_pod = |kind: &GroupKind| kind.group.is_empty() && kind.kind == "Pod";
     let is_told = |error: &ScopeError| matches!(&error.scope, Scope::Kind { kind, .. } if is_pod(kind));
-    if ground.objects.errors().iter().any(is_told) {
+    if cluster.objects.errors().iter().any(is_told) {
         return None;
     }
     let mut objects = Vec::new();
     let mut apps = BTreeSet::new();
-    for (resource, observed, of) in ground.resources() {
+    for (resource, observed, of) in cluster.resources() {
         let says = |key| number(&observed.object, &["status", key]) > Some(0);
         let says = says("readyReplicas") || says("numberReady");
         if says
             && is_well(resource)
             && is_workload(&resource.key.group, &resource.key.kind)
-            && !ground.has_pods(&resource.key.namespace)
+            && !cluster.has_pods(&resource.key.namespace)
         {
             objects.push((resource.key.clone(), None));
             apps.extend(of);
@@ -318,25 +324,25 @@ fn without_evidence(ground: &Ground<'_>) -> Option<Finding> {
         count(objects.len(), "workload speaks", "workloads speak")
     );
     let finding = finding(Severity::Medium, "NoPods").about("/Pod");
-    Some(Finding { objects, ..finding }.says(message).of(apps))
+    Some(NewFinding { objects, ..finding }.says(message).of(apps))
 }
 
-/// Sources that cannot be fetched, of apps that are Synced with what was fetched before.
-fn sources(ground: &Ground<'_>) -> Vec<Finding> {
-    let mut failed = ground.sources_of(super::is_green);
+/// Finds sources that cannot be fetched, of apps that are Synced to an older revision.
+fn sources(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+    let mut failed = cluster.sources_of(super::is_green);
     failed.retain(|key, _| {
-        let ready = found(ground.objects, key).and_then(|source| source.object.condition("Ready"));
+        let ready = found(cluster.objects, key).and_then(|source| source.object.condition("Ready"));
         ready.is_some_and(|ready| ready.get("status").is_some_and(|it| it.is_str("False")))
     });
     let made = |(key, apps): (ObjectKey, BTreeSet<usize>)| {
-        let source = found(ground.objects, &key);
+        let source = found(cluster.objects, &key);
         let ready = source.as_ref().and_then(|source| source.object.condition("Ready"));
         let since = ready.and_then(|ready| delivery::time(ready.get("lastTransitionTime")));
         let why = ready.and_then(|ready| ready.get("message")?.as_str()).unwrap_or_default();
         let why = crate::view::text::line(&why);
         let message = format!("cannot be fetched, so what is wanted may be newer than what is Ready: {why}");
         let finding = finding(Severity::Medium, "SourceFailed").object(&key, since).says(message);
-        finding.of(apps).next(ground.describe(&key))
+        finding.of(apps).next(cluster.describe(&key))
     };
     failed.into_iter().map(made).collect()
 }

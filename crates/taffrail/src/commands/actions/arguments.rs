@@ -1,4 +1,4 @@
-//! The words of the commands about actions.
+//! Arguments of `taffrail actions` and `taffrail action`.
 
 use std::path::{Path, PathBuf};
 
@@ -82,7 +82,7 @@ pub(crate) struct ActionArguments {
     pub(crate) output: ActionOutput,
 }
 
-/// Which object, and whose actions.
+/// The object, and the scripts to use.
 #[derive(Debug, Args)]
 pub(crate) struct WhichArguments {
     /// The object: KIND/NAME or [CLUSTER/]group/Kind/namespace/name, as `get resources -o name` prints it
@@ -122,12 +122,12 @@ pub(crate) enum ActionOutput {
     Json,
 }
 
-/// Whose actions there are beside the cluster's and Taffrail's.
+/// The folder of the user's own actions, if `--rules` names one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Whose(pub(crate) Option<PathBuf>);
 
 impl Whose {
-    /// Reads what `--rules` may say elsewhere too: it is one setting.
+    /// Parses `--rules`. It accepts `kstatus` too, because other commands share the setting.
     fn read(text: &str) -> Result<Whose, String> {
         match text {
             "taffrail" | "kstatus" => Ok(Whose(None)),
@@ -137,12 +137,12 @@ impl Whose {
     }
 }
 
-/// An object as people name it.
+/// An object as named on the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Word {
     /// `[CLUSTER/]group/Kind/namespace/name`
     Key { cluster: Option<String>, key: ObjectKey },
-    /// `KIND/NAME`, the kind as kubectl understands it.
+    /// `KIND/NAME`, with the kind in any form that kubectl takes.
     Named { kind: String, name: String },
 }
 
@@ -164,7 +164,7 @@ impl Word {
 }
 
 impl Word {
-    /// Returns the only cluster that it is about, where it names one.
+    /// Returns the cluster, if the name includes one.
     pub(super) fn cluster(&self) -> Option<&str> {
         match self {
             Word::Key { cluster, .. } => cluster.as_deref(),

@@ -1,25 +1,26 @@
-//! What the action of a cluster may make.
+//! The objects that an action script of a cluster may create.
 //!
-//! It runs with the rights of whoever asks, and is written by whoever may write into one namespace.
+//! Such a script runs with the rights of the user, but anyone who may write to one namespace may have written it.
 
 use serde_json::Value;
 use taffrail_object::ObjectKey;
 
-/// The kinds that a script may make unasked, by group. What others bring about, only their controllers know.
+/// The kinds, by group, that a script may create without `--allow-create`. The effects of other kinds depend on their
+/// controllers.
 const HARMLESS: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Event"), ("events.k8s.io", "Event")];
 
-/// The start of the names of ConfigMaps that an Argo CD obeys.
+/// Prefix of the names of ConfigMaps that configure an Argo CD.
 const OF_ARGO: &str = "argocd-";
 
-/// Returns if an object may run code or grant rights, so that it is made only where the user allows its kind by name.
+/// Returns true if an object may run code or grant rights, so that it needs `--allow-create` with its kind.
 pub(super) fn is_risky(key: &ObjectKey, object: &Value) -> bool {
     let is_harmless = HARMLESS.contains(&(key.group.as_str(), key.kind.as_str()));
-    // Tools choose by labels which ConfigMaps they obey: releases of Helm, inventories, dashboards.
+    // Tools select ConfigMaps by label: Helm releases, inventories, dashboards.
     let labels = object.pointer("/metadata/labels").is_some_and(|labels| !labels.is_null());
     !is_harmless || labels || key.name.starts_with(OF_ARGO)
 }
 
-/// Whether one of these words, `Kind` or `Kind.group`, means the kind.
+/// Returns true if one of the words, `Kind` or `Kind.group`, names the kind.
 pub(super) fn is_allowed(key: &ObjectKey, words: &[String]) -> bool {
     words.iter().any(|word| match word.split_once('.') {
         Some((kind, group)) => kind.eq_ignore_ascii_case(&key.kind) && group.eq_ignore_ascii_case(&key.group),
@@ -48,7 +49,7 @@ mod tests {
             ("batch", "Job"),
             ("argoproj.io", "Application"),
             ("kustomize.toolkit.fluxcd.io", "Kustomization"),
-            // Of these it is not known what their controllers do for whoever makes one.
+            // The effects of these kinds depend on controllers that Taffrail does not know.
             ("serving.knative.dev", "Service"),
             ("external-secrets.io", "ExternalSecret"),
             ("networking.k8s.io", "NetworkPolicy"),

@@ -1,4 +1,4 @@
-//! `taffrail actions`: what can be done with an object.
+//! `taffrail actions`: lists the actions of an object.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -45,7 +45,7 @@ struct Item {
     parameters: Vec<Told>,
 }
 
-/// What an action wants to be told.
+/// A parameter of an action.
 #[derive(Serialize)]
 struct Told {
     name: String,
@@ -67,7 +67,7 @@ impl From<Parameter> for Told {
 pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
     let which = &arguments.which;
     let scripts = Scripts::read(which.rules.0.as_deref())?;
-    let Sites { sites, asking: _asking, mut complaints } = Sites::read(which)?;
+    let Sites { sites, mut complaints } = Sites::read(which)?;
     let now = which.source.now.unwrap_or_else(Timestamp::now);
     let mut items = Vec::new();
     let mut out = answer::people();
@@ -133,7 +133,7 @@ fn print(offers: &[Offer]) -> io::Result<()> {
     for offer in offers {
         let Offer { origin, action, .. } = offer;
         let told = |parameter: &Parameter| {
-            // What it is now says more than what it would be by default.
+            // The current value is more useful than the default.
             let value = if parameter.value.is_empty() { &parameter.default } else { &parameter.value };
             format!("{}={value}", parameter.name)
         };

@@ -1,11 +1,11 @@
-//! `taffrail actions` and `taffrail action`: what can be done with an object, and doing it.
+//! `taffrail actions` and `taffrail action`: lists the actions of an object, and runs one.
 //!
-//! What an action changes is said by its script; here it is found, shown and written.
+//! The script of an action decides what changes; this module finds the script, shows the changes and writes them.
 
 mod arguments;
 mod creating;
-mod doing;
 mod list;
+mod run;
 mod sites;
 mod writing;
 
@@ -20,19 +20,19 @@ use crate::complaint::{Complaint, chain};
 use crate::rule_source;
 
 pub(crate) use arguments::{ActionArguments, ActionsArguments};
-pub(crate) use doing::run;
 pub(crate) use list::list;
+pub(crate) use run::run;
 
-/// An action, and whose it is.
+/// An action and the origin of its script.
 struct Offer {
     origin: Origin,
-    /// Which of the scripts of this origin offer it.
+    /// Index of its script among those of the origin.
     place: usize,
     action: Action,
 }
 
 impl Offer {
-    /// How it is asked for: what a cluster offers is chosen as such, so it never takes the place of another.
+    /// Returns the name on the command line: an action of a cluster has a prefix, so that it cannot replace another.
     fn called(&self) -> String {
         match self.origin {
             Origin::Cluster => format!("{OF_CLUSTER}{}", self.action.name),
@@ -41,13 +41,13 @@ impl Offer {
     }
 }
 
-/// Before the name of an action that a cluster offers.
+/// Prefix of the names of a cluster's actions.
 const OF_CLUSTER: &str = "cluster/";
 
-/// So many actions of one object are offered by the scripts of one origin.
-const OFFERED: usize = 100;
+/// Maximum number of actions that one origin's scripts may offer for an object.
+const MAX_OFFERS: usize = 100;
 
-/// The scripts of a known Argo CD, and what people call the object that has them.
+/// The scripts of a trusted Argo CD, and the name of the ConfigMap that holds them.
 struct OfCluster {
     scripts: Customizations,
     called: String,
@@ -60,14 +60,14 @@ struct Scripts {
 }
 
 impl Scripts {
-    /// With those below a folder before those that are shipped.
+    /// Loads the scripts in `folder`, if given, and the built-in ones.
     fn read(folder: Option<&Path>) -> Result<Scripts, Complaint> {
         let own = folder.map(rule_source::scripts_in_lua).transpose();
         let own = own.map_err(|error| Complaint::unreadable("cannot read actions").because(&error))?;
         Ok(Scripts { own, shipped: shipped_actions() })
     }
 
-    /// All scripts of an origin in their order, where the cluster has these.
+    /// Returns all scripts of an origin in their order; `of_cluster` are those of the cluster.
     fn of<'s>(&'s self, origin: Origin, of_cluster: &'s [OfCluster]) -> Vec<&'s Customizations> {
         match origin {
             Origin::User => self.own.iter().collect(),
@@ -76,7 +76,7 @@ impl Scripts {
         }
     }
 
-    /// What can be done with an object, by name, and what goes wrong with scripts that should say so.
+    /// Returns the actions of an object, sorted by name with the cluster's last, and the errors of scripts that failed.
     fn offers(
         &self,
         of_cluster: &[OfCluster],
@@ -89,7 +89,7 @@ impl Scripts {
             for (place, scripts) in self.of(origin, of_cluster).into_iter().enumerate() {
                 match scripts.discover(object, now) {
                     Ok(actions) => {
-                        for action in actions.into_iter().take(OFFERED) {
+                        for action in actions.into_iter().take(MAX_OFFERS) {
                             let offer = Offer { origin, place, action };
                             if !offers.iter().any(|other| other.called() == offer.called()) {
                                 offers.push(offer);
@@ -105,7 +105,7 @@ impl Scripts {
     }
 }
 
-/// That a script fails.
+/// Describes the failure of a script.
 fn failing(cluster: &str, error: &LuaError) -> Complaint {
     Complaint::unreadable(format!("{cluster}: {}", chain(error)))
 }

@@ -8,7 +8,8 @@ use taffrail_apps::{Objects, Snapshot, Standing, argo_delivers, argo_names, argo
 use taffrail_cluster::{ApiResource, Cluster, Discovery, ListRequest, ReadError};
 use taffrail_object::json::{OwnedDocument, Value};
 use taffrail_object::kinds::names_kind;
-use taffrail_object::{Object, ObjectError, ObjectKey, Projection};
+use taffrail_object::{Object, ObjectError, ObjectKey, ObjectKeyRef, Projection};
+use taffrail_observe::{ClusterConnector, Failure, FleetMembers};
 use taffrail_rules::Origin;
 use taffrail_rules::lua::Customizations;
 use taffrail_status::{ClusterState as _, Presence, Trust};
@@ -18,7 +19,7 @@ use super::arguments::{WhichArguments, Word};
 use crate::commands::get::unknown_cluster;
 use crate::complaint::{Complaint, chain};
 use crate::reasons;
-use crate::source::{self, Asking, Failure, Live, Members};
+use crate::source;
 
 /// The ConfigMap with the scripts of an Argo CD; nothing else is heard, whatever its labels say.
 const CONFIG_MAP: &str = "argocd-cm";
@@ -70,8 +71,6 @@ impl Site {
 /// All that were found.
 pub(super) struct Sites {
     pub(super) sites: Vec<Site>,
-    /// Connections end with it; there is none where dumps were read.
-    pub(super) asking: Option<Asking>,
     /// What could not be read.
     pub(super) complaints: Vec<Complaint>,
 }
@@ -103,7 +102,8 @@ pub(super) fn clusters(sites: &[Site]) -> impl Iterator<Item = &Cluster> {
 }
 
 fn of_clusters(arguments: &WhichArguments) -> Result<Sites, Complaint> {
-    let Members { mut members, mut complaints } = source::members(&arguments.source)?;
+    let FleetMembers { mut members, problems } = source::members(&arguments.source)?;
+    let mut complaints: Vec<Complaint> = problems.iter().map(Complaint::from).collect();
     if let Some(cluster) = arguments.object.cluster() {
         let known: Vec<&str> = members.iter().map(|member| &*member.name).collect();
         unknown_cluster(std::iter::once(cluster), &known).map_or(Ok(()), Err)?;
@@ -112,8 +112,7 @@ fn of_clusters(arguments: &WhichArguments) -> Result<Sites, Complaint> {
     let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
     let everywhere = arguments.all_namespaces;
     let word = Arc::new((arguments.object.clone(), arguments.namespace.clone()));
-    let asking = Asking::start()?;
-    let answers = asking.each(members, arguments.source.timeout, |live| {
+    let answers = source::each(members, arguments.source.timeout, |live| {
         let (word, trust) = (word.clone(), arguments.source.trust.clone());
         async move { of_cluster(live, &word.0, word.1.as_deref(), everywhere, &trust).await }
     })?;
@@ -131,12 +130,12 @@ fn of_clusters(arguments: &WhichArguments) -> Result<Sites, Complaint> {
             }
         }
     }
-    Ok(Sites { sites, asking: Some(asking), complaints })
+    Ok(Sites { sites, complaints })
 }
 
 /// What one cluster has, and what cannot be said of it; `everywhere` stands for all namespaces.
 async fn of_cluster(
-    live: Live,
+    live: ClusterConnector,
     word: &Word,
     namespace: Option<&str>,
     everywhere: bool,
@@ -322,7 +321,7 @@ fn with_actions(snapshot: &Snapshot) -> Vec<String> {
     };
     let maps =
         snapshot.of_kind("", "ConfigMap", None).filter(|it| it.key.name == CONFIG_MAP && has_any(&it.object));
-    maps.map(|it| it.key.namespace.clone()).collect()
+    maps.map(|it| it.key.namespace.to_owned()).collect()
 }
 
 /// What the Argo CDs of a cluster have for an object.
@@ -382,15 +381,15 @@ fn of_read(error: &ReadError) -> Failure {
 fn of_dumps(arguments: &WhichArguments) -> Result<Sites, Complaint> {
     let fleet = source::dumps(&arguments.source)?;
     let mut sites = Vec::new();
-    let mut complaints = fleet.complaints;
-    let is_meant = |key: &ObjectKey| match &arguments.object {
-        Word::Key { key: own, .. } => own == key,
+    let mut complaints: Vec<Complaint> = fleet.problems.iter().map(Complaint::from).collect();
+    let is_meant = |key: ObjectKeyRef<'_>| match &arguments.object {
+        Word::Key { key: own, .. } => own.as_ref() == key,
         Word::Named { kind, name } => {
             let is_there = arguments
                 .namespace
                 .as_ref()
                 .is_none_or(|it| key.namespace.is_empty() || *it == key.namespace);
-            *name == key.name && is_there && names_kind(kind, &key.group, &key.kind)
+            *name == key.name && is_there && names_kind(kind, key.group, key.kind)
         }
     };
     let wanted = arguments.object.cluster();
@@ -408,5 +407,5 @@ fn of_dumps(arguments: &WhichArguments) -> Result<Sites, Complaint> {
             sites.push(Site { cluster, object, scripts, not_for_it, live: None });
         }
     }
-    Ok(Sites { sites, asking: None, complaints })
+    Ok(Sites { sites, complaints })
 }

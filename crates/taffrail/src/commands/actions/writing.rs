@@ -1,4 +1,4 @@
-//! One request after the other: parts of an object that are changed, and objects that are made.
+//! Sends the writes of an action one after the other: patches to parts of an object, and new objects.
 
 use serde_json::Value;
 use taffrail_apps::verbs::Patch;
@@ -9,7 +9,7 @@ use taffrail_object::{Object, ObjectKey};
 use super::sites::{Reach, Site};
 use crate::complaint::Complaint;
 
-/// A name that the server makes is known by its beginning.
+/// Returns the name of an object, or the prefix and `…` if the server generates it.
 pub(super) fn named(key: &ObjectKey, object: &Value) -> String {
     match object.pointer("/metadata/generateName").and_then(Value::as_str) {
         Some(begin) if key.name.is_empty() => {
@@ -19,13 +19,13 @@ pub(super) fn named(key: &ObjectKey, object: &Value) -> String {
     }
 }
 
-/// Writing may take as long as reading might.
+/// Returns a client whose write timeout is 30 s, as long as reads may take.
 pub(super) fn in_time(cluster: &Cluster) -> Cluster {
     cluster.with_timeout(std::time::Duration::from_secs(30))
 }
 
-/// Writes the status for itself where the server takes it apart, then the rest; which fields the server did not keep. That a part
-/// was written is said in `is_written`, whatever becomes of the other.
+/// Patches the status subresource if the kind has one, then the rest, and returns the fields that the server dropped.
+/// Sets `is_written` once a part was written, even if the other then fails.
 pub(super) async fn write_parts(
     reach: &Reach,
     key: &ObjectKey,
@@ -56,11 +56,11 @@ pub(super) async fn write_parts(
                 *is_written = !dry_run;
                 if let Ok(object) = Object::new(document.root()) {
                     dropped.extend(status.dropped(&object));
-                    // A dry run makes no version that something could be based on.
+                    // A dry run yields no resourceVersion for the second patch.
                     rest = if dry_run { rest } else { rest.based_on(&object) };
                 }
             }
-            // The kind's status is a field as any other.
+            // The kind has no status subresource.
             Err(WriteError::NotFound { .. }) => rest = patch.clone(),
             Err(error) => return Err(error),
         }
@@ -82,7 +82,7 @@ fn parsed(text: Box<[u8]>, key: &ObjectKey) -> Result<OwnedDocument, WriteError>
     })
 }
 
-/// Makes an object; the name that it got.
+/// Creates an object and returns its name, which the server may have generated.
 pub(super) async fn create(
     site: &Site,
     reach: &Reach,

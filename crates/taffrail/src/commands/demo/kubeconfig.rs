@@ -1,4 +1,4 @@
-//! The file with the kubeconfig of the demo: nobody else's is touched, and it goes when the demo ends.
+//! The kubeconfig file of the demo. It replaces no other file, and is removed when the demo ends.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -9,23 +9,23 @@ use rustix::process::{Pid, getpid, test_kill_process};
 
 use crate::complaint::Complaint;
 
-/// How a file of ours begins; the number of its process follows.
+/// First line of the demo's files; the process id follows.
 const MARK: &str = "# Written by taffrail demo, process ";
 
-/// A file that only its owner can read. It is removed when this is dropped.
+/// A file that only its owner can read. It is removed on drop.
 pub(super) struct PrivateFile {
     path: PathBuf,
-    /// The folder that was made for it.
+    /// The folder created for it, if any.
     folder: Option<PathBuf>,
 }
 
 impl PrivateFile {
-    /// The file at `path`, or one in a folder of its own.
+    /// Creates the file at `path`, or in a new folder of its own.
     pub(super) fn create(path: Option<&Path>) -> Result<PrivateFile, Complaint> {
         let file = match path {
             Some(path) => {
                 may_be_written(path)?;
-                // A relative path means another file elsewhere.
+                // The path must stay valid in another working directory.
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
                 PrivateFile { path, folder: None }
             }
@@ -42,10 +42,10 @@ impl PrivateFile {
         &self.path
     }
 
-    /// Replaces what it says.
+    /// Replaces the content.
     pub(super) fn write(&self, text: &str) -> Result<(), Complaint> {
         let write = || {
-            // Whoever reads it meanwhile shall see all of it: it is written beside and moved to its place.
+            // Readers must see either the old or the new content, so it is written beside and renamed.
             let beside = self.path.with_extension(format!("{}.part", getpid().as_raw_nonzero()));
             let mut file = create_new(&beside)?;
             let marked = format!("{MARK}{}; it goes when that ends.\n{text}", getpid().as_raw_nonzero());
@@ -61,7 +61,7 @@ impl PrivateFile {
 
 impl Drop for PrivateFile {
     fn drop(&mut self) {
-        // Whoever removed it already, or wrote something of their own there, has had their reasons.
+        // The file may have been removed or replaced since; a file of other origin stays.
         if owner(&self.path).is_ok_and(|owner| owner == Some(getpid())) {
             let _ = fs::remove_file(&self.path);
         }
@@ -72,12 +72,12 @@ impl Drop for PrivateFile {
 }
 
 fn create_new(path: &Path) -> io::Result<File> {
-    // One that was left by a process of the same number.
+    // A process of the same id may have left one.
     let _ = fs::remove_file(path);
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// A new folder that only its owner can enter.
+/// Creates a new folder that only its owner can enter.
 fn folder() -> Result<PathBuf, Complaint> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
     let base = runtime.unwrap_or_else(std::env::temp_dir);
@@ -103,7 +103,7 @@ fn folder() -> Result<PathBuf, Complaint> {
     })
 }
 
-/// The process that wrote a file of ours; `None` where it is somebody's own.
+/// Returns the process that wrote a file of the demo; `None` for any other file.
 fn owner(path: &Path) -> io::Result<Option<Pid>> {
     let mut head = Vec::new();
     File::open(path)?.take(200).read_to_end(&mut head)?;
@@ -112,7 +112,7 @@ fn owner(path: &Path) -> io::Result<Option<Pid>> {
     Ok(number.and_then(|number| Pid::from_raw(number.parse().ok()?)))
 }
 
-/// Refuses a file that is not ours, or another demo's.
+/// Refuses to replace a file that is not the demo's, or that a running demo owns.
 fn may_be_written(path: &Path) -> Result<(), Complaint> {
     let shown = path.display();
     let owner = match owner(path) {
@@ -126,7 +126,7 @@ fn may_be_written(path: &Path) -> Result<(), Complaint> {
         None => Err(Complaint::usage(format!("{shown} is there already, and not from a demo")).hint(
             "--kubeconfig takes a file that is not there yet; without it the demo finds a place itself",
         )),
-        // It may belong to somebody else: then it lives, too.
+        // EPERM means another user's process: it runs, too.
         Some(process) if test_kill_process(process) != Err(rustix::io::Errno::SRCH) => {
             let what =
                 format!("{shown} belongs to a demo that still runs, process {}", process.as_raw_nonzero());

@@ -9,22 +9,26 @@ mod world;
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use futures::future::select_all;
 use jiff::Timestamp;
-use taffrail_apps::{AppLabels, Asked};
+use taffrail_apps::Asked;
+use taffrail_cluster::Lists;
+use taffrail_observe::{Follow, FollowRequest, NOTHING_MORE};
 use taffrail_status::Trust;
 use taffrail_status::assess::Budgets;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use crate::cli::{self, SourceArguments};
 use crate::complaint::{Complaint, Exit};
 use crate::output::screen::Screen;
 use crate::rule_source::RuleSource;
-use crate::source::{Held, members};
+use crate::runtime::block_on;
+use crate::source::members;
 use kubeconfig::PrivateFile;
 use news::News;
 use overview::Overview;
@@ -35,7 +39,7 @@ use world::World;
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Changes come in swarms: so long after the first one they are looked at together.
 const SWARM: Duration = Duration::from_millis(150);
-/// How often the same is looked at anew at most.
+/// The shortest time between two looks.
 const PACE: Duration = Duration::from_millis(500);
 /// How often what is shown is judged anew though nothing has changed: some verdicts are a matter of time.
 const JUDGE: Duration = Duration::from_secs(5);
@@ -81,14 +85,7 @@ pub(crate) struct DemoArguments {
 }
 
 pub(crate) fn run(arguments: &DemoArguments) -> Result<Exit, Complaint> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Complaint::unreadable("cannot start").because(&error))?;
-    let done = runtime.block_on(show(arguments));
-    runtime.shutdown_background();
-    done?;
+    block_on(show(arguments))??;
     // To be ended is how it ends well: an error would only worry whoever ran it through cargo.
     Ok(Exit::Yes)
 }
@@ -151,66 +148,53 @@ async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
     let world = world.map_err(|error| Complaint::unreadable("the demo cannot be started").because(&error))?;
     file.write(&world.kubeconfig())?;
 
-    let mut changes: Vec<_> = world.clusters.iter().map(taffrail_sim::Cluster::changes).collect();
-    let mut held = held(file, &arguments.trust)?;
-    if signals.during(held.read(|_| true, Timestamp::now())).await.is_none() {
+    let mut follow = follow(file, &arguments.trust).await?;
+    if signals.during(follow.settle(NOTHING_MORE)).await.is_none() {
         return Ok(());
     }
     let mut news = News::new(&world.regions);
-    news.look(&held, Timestamp::now());
+    news.look(follow.fleet());
     if let Err(error) = view.show(&news) {
         return ended(error);
     }
 
-    let mut judged = Instant::now();
+    let (mut judged, mut changed) = (Instant::now(), false);
     loop {
-        let changed = select_all(changes.iter_mut().map(|changes| Box::pin(changes.changed())));
         // What is shown as seconds moves each second.
         let second = Instant::now() + Duration::from_secs(1);
         let due = if view.is_live() { second.min(judged + JUDGE) } else { judged + JUDGE };
-        let mut read = None;
-        tokio::select! {
-            (_, place, _) = changed => read = Some(place),
-            () = sleep_until(due) => {}
-            heard = signals.next() => match heard {
-                Heard::End => return Ok(()),
-                Heard::Resized => {}
-                Heard::Stopped => view.stop().map_err(cannot_show)?,
-            },
+        if !changed {
+            tokio::select! {
+                came = follow.next(due.saturating_duration_since(Instant::now())) => changed = came,
+                heard = signals.next() => match heard {
+                    Heard::End => return Ok(()),
+                    Heard::Resized => {}
+                    Heard::Stopped => view.stop().map_err(cannot_show)?,
+                },
+            }
         }
-        if let Some(first) = read {
-            let begun = Instant::now();
-            if signals.during(tokio::time::sleep(SWARM)).await.is_none() {
+        let begun = Instant::now();
+        if changed {
+            let gathered = async {
+                follow.rest(SWARM).await;
+                follow.settle(NOTHING_MORE).await;
+            };
+            if signals.during(gathered).await.is_none() {
                 return Ok(());
             }
-            let mut fresh: Vec<bool> =
-                changes.iter_mut().map(|changes| changes.has_changed().unwrap_or(false)).collect();
-            // It has been seen to change, and that is not told twice.
-            if let Some(first) = fresh.get_mut(first) {
-                *first = true;
-            }
-            changes.iter_mut().for_each(|changes| drop(changes.borrow_and_update()));
-            let now = Timestamp::now();
-            let reading = held.read(|place| fresh.get(place).copied().unwrap_or(false), now);
-            if signals.during(reading).await.is_none() {
-                return Ok(());
-            }
-            news.look(&held, Timestamp::now());
-            judged = Instant::now();
-            if let Err(error) = view.show(&news) {
-                return ended(error);
-            }
-            if signals.during(sleep_until(begun + PACE)).await.is_none() {
-                return Ok(());
-            }
-            continue;
         }
-        if judged.elapsed() >= JUDGE {
-            news.look(&held, Timestamp::now());
+        if changed || judged.elapsed() >= JUDGE {
+            news.look(follow.fleet());
             judged = Instant::now();
         }
         if let Err(error) = view.show(&news) {
             return ended(error);
+        }
+        if std::mem::take(&mut changed) {
+            match signals.during(follow.rest(PACE.saturating_sub(begun.elapsed()))).await {
+                Some(more) => changed = more,
+                None => return Ok(()),
+            }
         }
     }
 }
@@ -227,18 +211,18 @@ fn cannot_show(error: io::Error) -> Complaint {
     Complaint::unreadable("the demo cannot be shown").because(&error)
 }
 
-/// The clusters, as any other command would find them with the kubeconfig.
-fn held(file: &PrivateFile, trust: &Trust) -> Result<Held, Complaint> {
+/// Begins to follow the clusters, as any other command would find them with the kubeconfig.
+async fn follow(file: &PrivateFile, trust: &Trust) -> Result<Follow, Complaint> {
     let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
-    let source = SourceArguments { trust: trust.clone(), ..source };
-    let members = members(&source)?.members;
-    let asked = Asked { app_labels: AppLabels::default(), ..Asked::default() };
-    Ok(Held::new(
-        members,
-        PATIENCE,
-        asked,
-        RuleSource::default().with_options(Budgets::default(), source.timeout, &source.trust),
-    ))
+    let rules = RuleSource::default().with_options(Budgets::default(), PATIENCE, trust);
+    let request = FollowRequest {
+        members: members(&source)?,
+        timeout: PATIENCE,
+        asked: Asked::default(),
+        rules: Arc::new(rules),
+        lists: Lists::Measured,
+    };
+    Ok(Follow::start(request).await)
 }
 
 /// Where it is shown.

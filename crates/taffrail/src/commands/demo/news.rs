@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use jiff::Timestamp;
 use taffrail_apps::view::{ClusterList, text};
 use taffrail_apps::{App, AppList, AppRef, FreshnessState, Scope, SyncState};
+use taffrail_observe::FleetSnapshot;
 use taffrail_status::{Status, rollup};
-
-use crate::source::Held;
 
 /// How many changes are remembered.
 const REMEMBERED: usize = 50;
@@ -129,9 +128,9 @@ impl News {
     }
 
     /// Takes in what was read, and compares it with the last time.
-    pub(super) fn look(&mut self, held: &Held, now: Timestamp) {
-        let list = held.apps(now);
-        let rows = ClusterList::new(&held.clusters(), &list);
+    pub(super) fn look(&mut self, fleet: &FleetSnapshot) {
+        let (list, now) = (fleet.apps(&[]), fleet.now);
+        let rows = ClusterList::new(&fleet.clusters(), &list);
         let counts = |apps: &mut dyn Iterator<Item = &App>| -> Counts {
             let (besides, others): (Vec<&App>, Vec<&App>) =
                 apps.partition(|app| app.effective() == Status::Current && app.pressing().is_some());
@@ -344,7 +343,7 @@ fn message(app: &App) -> String {
     let revisions = |applied: &str, desired: &str| {
         format!("runs {}, wanted is {}", text::revision(applied), text::revision(desired))
     };
-    let message = match (app.health, app.sync.state, &app.sync.applied, &app.sync.desired) {
+    let message = match (app.health, app.effective_sync(), &app.sync.applied, &app.sync.desired) {
         (Status::Current, SyncState::OutOfSync | SyncState::Suspended, Some(applied), Some(desired))
             if applied != desired =>
         {

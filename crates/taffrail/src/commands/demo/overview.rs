@@ -1,4 +1,4 @@
-//! The demo on a terminal: the clusters, what is not well, what changed lately, and what to try.
+//! The demo on a terminal: the clusters, the problems, the latest changes, and commands to try.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +12,12 @@ use super::news::{Change, ClusterNews, Concern, Counts, Kind, News, Tally};
 use crate::output::{fitting, printable, style};
 use crate::program;
 
-/// From this width on there is room for the names of several apps or clusters.
+/// Minimum width for the names of several apps or clusters.
 const WIDE: usize = 110;
-/// How long a command to try stands there.
+/// Time for which a suggested command is shown, in seconds.
 const TURN: i64 = 20;
 
-/// What to try, one after the other, whatever is wrong.
+/// Suggested commands that read, in turn.
 const LOOKS: [&str; 4] = [
     "taffrail trust --all-contexts",
     "taffrail get apps --all-contexts --status '!Ready'",
@@ -32,7 +32,7 @@ const DEEDS: [&str; 5] = [
     "kubectl --context ap-3 annotate node node-1 taffrail.dev/simulate-",
 ];
 
-/// What is shown on the terminal.
+/// The screen of the demo.
 pub(super) struct Overview {
     exports: Vec<String>,
     begun: Timestamp,
@@ -43,12 +43,12 @@ impl Overview {
         Overview { exports: exports(kubeconfig), begun: Timestamp::now() }
     }
 
-    /// What is shown before there is anything to see.
+    /// Returns the lines shown before the fleet has started.
     pub(super) fn beginning(&self) -> Vec<String> {
         vec![format!("{}  starting twelve clusters, with the past of three days …", title("Taffrail demo"))]
     }
 
-    /// The lines of a screen of this size.
+    /// Returns the lines for a screen of this size.
     pub(super) fn lines(&self, news: &News, now: Timestamp, columns: usize, rows: usize) -> Vec<String> {
         let mut lines = vec![summary(news, Some(columns)), String::new()];
         lines.extend(clusters(&news.clusters, columns));
@@ -59,7 +59,7 @@ impl Overview {
         tries.extend(self.commands(news, now).iter().map(|command| format!("  {}", program::typed(command))));
         tries.push(dim("Ctrl-C ends the demo and removes its kubeconfig."));
 
-        // What is left is for what is not well; what changed gets at least a line.
+        // The rest is for problems; recent changes get at least one line.
         let room = rows.saturating_sub(lines.len() + tries.len() + 1);
         let least = if room >= 6 { 3 } else { 0 };
         let concerns = concerns(&news.concerns, now, columns, room.saturating_sub(least));
@@ -73,14 +73,14 @@ impl Overview {
             }
             lines.extend(news.changes.iter().take(left - 2).map(|it| change(it, now, columns)));
         }
-        // What to try stands at the foot.
+        // Suggested commands stand at the bottom.
         let blank = rows.saturating_sub(lines.len() + tries.len());
         lines.extend(std::iter::repeat_n(String::new(), blank));
         lines.extend(tries);
         lines
     }
 
-    /// A command about what is wrong, one that looks and one that does something.
+    /// Returns three suggested commands: one about a problem, one that reads and one that writes.
     fn commands(&self, news: &News, now: Timestamp) -> [String; 3] {
         let turn =
             usize::try_from(now.as_second().saturating_sub(self.begun.as_second()) / TURN).unwrap_or(0);
@@ -104,7 +104,7 @@ impl Overview {
     }
 }
 
-/// What must be said in another terminal before anything else.
+/// Returns the shell commands that another terminal needs first.
 pub(super) fn exports(kubeconfig: &Path) -> Vec<String> {
     let mut exports = vec![format!("export KUBECONFIG={}", quoted(kubeconfig))];
     let own: Option<PathBuf> = std::env::current_exe().ok().and_then(|own| own.parent().map(Path::to_owned));
@@ -116,12 +116,12 @@ pub(super) fn exports(kubeconfig: &Path) -> Vec<String> {
     exports
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
     view::quoted(&path.to_string_lossy())
 }
 
-/// A line that is to be copied as a whole: it is broken, never cut.
+/// Breaks a line that is meant to be copied, so that it is never cut.
 fn broken(line: &str, columns: usize) -> Vec<String> {
     let width = columns.max(20);
     let indented = format!("  {line}");
@@ -140,7 +140,7 @@ fn dim(text: &str) -> String {
     format!("{dim}{text}{dim:#}")
 }
 
-/// A shape that tells a status without its colour.
+/// Returns a symbol that identifies a status without colour.
 fn shape(status: Status) -> &'static str {
     match status {
         Status::Current => "✓",
@@ -152,7 +152,7 @@ fn shape(status: Status) -> &'static str {
     }
 }
 
-/// Numbers of apps by status, with words or without.
+/// Formats numbers of apps by status, with or without words.
 fn counted(counts: &Counts, words: bool) -> String {
     let one = |(tally, count): &(Tally, usize)| {
         let (colour, shape, word) = match tally {
@@ -165,7 +165,7 @@ fn counted(counts: &Counts, words: bool) -> String {
     counts.iter().map(one).collect::<Vec<_>>().join("  ")
 }
 
-/// The fleet in one line that fits, if any does.
+/// Summarises the fleet in the longest form that fits into `columns`.
 pub(super) fn summary(news: &News, columns: Option<usize>) -> String {
     let bold = Style::new().bold();
     let apps: usize = news.counts.iter().map(|(_, count)| count).sum();
@@ -177,17 +177,17 @@ pub(super) fn summary(news: &News, columns: Option<usize>) -> String {
     lines.into_iter().find(fits).unwrap_or_else(|| format!("{fleet}  {without}"))
 }
 
-/// How many columns a text takes that may have colours.
+/// Returns the display width of a text, without its colours.
 fn width(text: &str) -> usize {
     anstream::adapter::strip_str(text).to_string().width()
 }
 
-/// Text in so many columns, whatever its colours.
+/// Pads a text with spaces to this many columns.
 fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// The clusters, side by side by region.
+/// Lays out the clusters side by side, by region.
 fn clusters(all: &[ClusterNews], columns: usize) -> Vec<String> {
     let mut regions: Vec<(&str, Vec<&ClusterNews>)> = Vec::new();
     for cluster in all {
@@ -222,13 +222,13 @@ fn cell(cluster: &ClusterNews, name: usize, width: usize) -> String {
     format!("{head}{}", if fits { with_words } else { without })
 }
 
-/// Names, as many as fit into so many columns.
+/// Joins the names, or returns their number if they do not fit into `columns`.
 fn named(names: &[String], columns: usize, what: &str) -> String {
     let all = names.join(" ");
     if all.width() <= columns { all } else { format!("{} {what}", names.len()) }
 }
 
-/// What is not well, in at most `room` lines.
+/// Lists the problems in at most `room` lines.
 fn concerns(all: &[Concern], now: Timestamp, columns: usize, room: usize) -> Vec<String> {
     let mut lines = vec![title("Needs attention")];
     if all.is_empty() {
@@ -245,7 +245,7 @@ fn concerns(all: &[Concern], now: Timestamp, columns: usize, room: usize) -> Vec
     let apps = widest(&|it| named(&it.apps, most_apps, "apps").width(), most_apps);
     let clusters = widest(&|it| named(&it.clusters, most_clusters, "clusters").width(), most_clusters);
     let used = 2 + 2 + state + 2 + apps + 2 + clusters + 2 + 6 + 2;
-    // Messages stand below where they are cut otherwise and there is room for all of them.
+    // Messages move below their line if they would be cut and there is room for all of them.
     let is_long = |it: &Concern| printable(&it.message).width() + used > columns;
     let below = all.len() * 2 < room && all.iter().any(is_long);
     for concern in all.iter().take(shown) {
@@ -276,7 +276,7 @@ fn concerns(all: &[Concern], now: Timestamp, columns: usize, room: usize) -> Vec
     lines
 }
 
-/// A change in one line.
+/// Describes a change in one line.
 fn change(change: &Change, now: Timestamp, columns: usize) -> String {
     let colour = style(change.status);
     let ago = text::ago(change.at, now);

@@ -1,4 +1,4 @@
-//! The demo where there is no terminal: a line for each thing that changes.
+//! The demo without a terminal: a line for each change.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use super::overview::{exports, summary};
 use crate::output::{answer, printable};
 use crate::say;
 
-/// Lines that are added as things happen.
+/// Output of one line per change.
 pub(super) struct Lines {
     kubeconfig: PathBuf,
-    /// How many changes were told; nothing before the first look.
+    /// Number of changes printed; `None` before the first call.
     told: Option<usize>,
 }
 
@@ -20,7 +20,7 @@ impl Lines {
         Lines { kubeconfig: kubeconfig.to_owned(), told: None }
     }
 
-    /// Tells what was not told yet.
+    /// Prints the changes since the last call.
     pub(super) fn show(&mut self, news: &News) -> io::Result<()> {
         let mut out = answer::people();
         if self.told.is_none() {

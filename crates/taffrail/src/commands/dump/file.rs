@@ -1,4 +1,4 @@
-//! Where a dump is written.
+//! The target file of a dump.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -10,30 +10,30 @@ use rustix::process::getpid;
 
 use crate::output::answer;
 
-/// The place of a dump.
+/// The target of a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     Stdout,
     File {
         path: PathBuf,
-        /// It is one of the files of a folder, which together are the dump of all clusters that were asked.
+        /// True if the file is one of a folder's, which together are the dump of all clusters.
         in_folder: bool,
     },
 }
 
-/// Makes a folder that only its owner can enter, unless it is there.
+/// Creates a folder that only its owner can enter, unless it exists.
 pub(super) fn folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// The files beside the dumps that are being written now.
+/// The partial files of the dumps in progress.
 static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
     PARTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes what was written of dumps that are not complete, as the process ends. Until the guard is dropped, none is begun.
+/// Removes all partial files at the end of the process. No new one is created until the guard is dropped.
 pub(super) fn abandon() -> MutexGuard<'static, Vec<PathBuf>> {
     let mut parts = parts();
     for part in parts.drain(..) {
@@ -42,9 +42,9 @@ pub(super) fn abandon() -> MutexGuard<'static, Vec<PathBuf>> {
     parts
 }
 
-/// A dump that is being written. A file has its name only when it is complete; before, it is beside it.
+/// An open dump. A file is written under a temporary name beside its place and renamed when it is complete.
 pub(super) enum Output {
-    /// Stdout, a pipe or a device: what is there already and is not replaced.
+    /// Stdout, a pipe or a device, which is not replaced by a rename.
     Stream(Box<dyn Write>),
     File {
         file: BufWriter<File>,
@@ -64,11 +64,11 @@ impl Output {
                     let stream = OpenOptions::new().write(true).open(path)?;
                     return Ok(Output::Stream(Box::new(BufWriter::new(stream))));
                 }
-                // A link stays, and what it leads to is replaced.
+                // A symbolic link stays; its target is replaced.
                 let path = &there.and_then(|_| fs::canonicalize(path)).unwrap_or_else(|_| path.clone());
                 let name = path.file_name().unwrap_or_default().to_string_lossy();
                 let beside = path.with_file_name(format!(".{name}.{}.part", getpid().as_raw_nonzero()));
-                // One that was left by a process of the same number.
+                // A process of the same id may have left one.
                 let _ = fs::remove_file(&beside);
                 let mut parts = parts();
                 let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
@@ -85,7 +85,7 @@ impl Output {
         }
     }
 
-    /// Gives the file its name.
+    /// Completes the dump: flushes it and renames the file to its final name.
     pub(super) fn finish(mut self) -> io::Result<()> {
         match &mut self {
             Output::Stream(out) => out.flush(),

@@ -1,4 +1,4 @@
-//! `taffrail dump`: writes down what clusters hold, for later and for others.
+//! `taffrail dump`: writes the objects of clusters to files.
 
 mod file;
 mod objects;
@@ -16,8 +16,9 @@ use crate::cli::duration;
 use crate::commands::wait::ClusterArguments;
 use crate::complaint::{Complaint, Exit};
 use crate::reasons;
-use crate::source::recording::{RecordedScope, State};
-use crate::source::{self, Members};
+use crate::source;
+use taffrail_observe::FleetMembers;
+use taffrail_observe::recording::{RecordedScope, State};
 
 /// Write the objects of clusters to files that --from reads.
 #[derive(Debug, Args)]
@@ -62,26 +63,27 @@ pub(crate) struct DumpArguments {
     pub(crate) clusters: ClusterArguments,
 }
 
-/// Removes what was written of dumps that are not complete. What it returns is held until the process has ended.
+/// Removes the files of incomplete dumps. The caller holds the returned guard until the process ends, so that none is
+/// begun.
 pub(crate) fn abandon() -> impl Sized {
     file::abandon()
 }
 
-/// The end of the name of a file that is written.
+/// Extension of dump files.
 const EXTENSION: &str = "jsonl";
 
-/// Failed scopes that are told one by one; the dump names all.
+/// Maximum number of failed scopes printed one by one; the dump names all.
 const MAX_TOLD: usize = 5;
 
 pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, Complaint> {
     let source = arguments.clusters.source(arguments.timeout);
-    let Members { members, complaints } = source::members(&source)?;
+    let FleetMembers { members, problems } = source::members(&source)?;
     let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
     let targets = targets(arguments.output.as_deref(), &names)?;
     let mut waiting = targets.iter().cloned();
     let namespace = arguments.namespace.clone();
     let limits = Limits { bytes: arguments.max_size.saturating_mul(1 << 20), ..Limits::default() };
-    // Tasks are made in the order of the members, each with its own target.
+    // Tasks are created in the order of the members, each with its own target.
     let waiting = std::sync::Mutex::new(&mut waiting);
     let results = source::each(members, arguments.timeout, |live| {
         let target = waiting.lock().ok().and_then(|mut targets| targets.next());
@@ -96,7 +98,7 @@ pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, Complaint> {
         results.iter().filter_map(|(_, cluster)| cluster.as_ref()),
     );
     let mut exit = Exit::Yes;
-    for complaint in complaints {
+    for complaint in problems.iter().map(Complaint::from) {
         complaint.print();
         exit = exit.max(complaint.exit);
     }
@@ -114,7 +116,7 @@ pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, Complaint> {
     Ok(exit)
 }
 
-/// Tells what a dump lacks.
+/// Prints the failed scopes of a dump, and returns the exit code.
 fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize) -> Exit {
     let failed: Vec<&RecordedScope> =
         scopes.iter().filter(|scope| matches!(scope.state, State::Forbidden | State::Failed)).collect();
@@ -133,7 +135,7 @@ fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize) -> Exit {
     if failed.is_empty() && unread == 0 { Exit::Yes } else { Exit::Incomplete }
 }
 
-/// The place of each cluster's dump.
+/// Returns the target of each cluster's dump.
 fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Complaint> {
     let several = names.len() > 1;
     let Some(output) = output.filter(|output| output.as_os_str() != "-") else {
@@ -165,7 +167,7 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Compl
     Ok(names.iter().map(place).collect())
 }
 
-/// The name of a file for a cluster: contexts may have names that lead out of a folder.
+/// Returns a file name for a cluster; context names may contain path separators.
 fn file_name(context: &str) -> String {
     let plain = |character: char| match character {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.' | '@' => character,

@@ -1,4 +1,4 @@
-//! Reads a cluster for its dump: page after page, each written before the next ones are read.
+//! Reads a cluster for its dump, writing each page before it reads the next ones.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,23 +11,23 @@ use taffrail_apps::KindCatalog;
 use taffrail_cluster::{ApiResource, Cluster, ListRequest, ReadError, Reason};
 use taffrail_object::json::Parser;
 use taffrail_object::{Object, Projection};
+use taffrail_observe::recording::{
+    Broken, CLOSING, Closing, GROUP, Lost, Name, OPENING, Opening, RecordedKind, RecordedScope, State,
+    Unread, VERSION,
+};
+use taffrail_observe::{ClusterConnector, Failure, catalog};
 use tokio::sync::mpsc;
 
 use super::file::{Output, Target};
 use super::secrets::{self, Kept, Wanted};
 use crate::complaint::chain;
-use crate::source::recording::{
-    Broken, CLOSING, Closing, GROUP, Kind, Lost, Name, OPENING, Opening, RecordedScope, State, Unread,
-    VERSION,
-};
-use crate::source::{Failure, Live, catalog};
 
 /// Bounds of a dump.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub(super) bytes: u64,
     pub(super) kinds: usize,
-    /// Secrets that are read one by one.
+    /// Maximum number of Secrets read one by one.
     pub(super) secrets: usize,
 }
 
@@ -37,29 +37,29 @@ impl Default for Limits {
     }
 }
 
-/// How many lists, and single objects, are read at the same time.
+/// Number of concurrent requests.
 const MAX_PARALLEL: usize = 4;
 
-/// How many pages wait to be written.
+/// Maximum number of pages that wait to be written.
 const MAX_WAITING: usize = 4;
 
-/// The most that the answers of one list may take all together, in times of what one of them may.
+/// Maximum time of all pages of one list, as a multiple of the timeout of one request.
 const MAX_ANSWERS: u32 = 40;
 
-/// The length of a message that is written down, in characters.
+/// Maximum length of a recorded message, in characters.
 const MAX_MESSAGE: usize = 4 << 10;
 
-/// What was written.
+/// The result of a dump.
 pub(super) struct Written {
     pub(super) scopes: Vec<RecordedScope>,
-    /// Objects that could not be read whole.
+    /// Number of objects that could not be read in full.
     pub(super) unread: usize,
 }
 
-/// One cluster that is being written down.
+/// The state of one cluster's dump.
 struct Dump<'d> {
     cluster: &'d Cluster,
-    live: &'d Live,
+    live: &'d ClusterConnector,
     namespace: Option<&'d str>,
     limits: Limits,
     lines: mpsc::Sender<Vec<u8>>,
@@ -70,7 +70,7 @@ struct Dump<'d> {
 
 /// Writes the dump of a cluster.
 pub(super) async fn write(
-    live: &Live,
+    live: &ClusterConnector,
     target: Target,
     namespace: Option<String>,
     limits: Limits,
@@ -84,9 +84,9 @@ pub(super) async fn write(
     }
 }
 
-/// Writes the dump of a cluster that did not answer, beside those that did: without it `--from` would not know of the
-/// cluster, and not why apps that others deliver there are Unknown.
-fn lost(live: &Live, target: &Target, namespace: Option<String>, failure: Failure) -> Failure {
+/// Writes the dump of a cluster that did not answer into the folder, so that `--from` knows the cluster and why its
+/// apps are Unknown. Returns the failure, extended if that write fails too.
+fn lost(live: &ClusterConnector, target: &Target, namespace: Option<String>, failure: Failure) -> Failure {
     if !matches!(target, Target::File { in_folder: true, .. }) {
         return failure;
     }
@@ -143,7 +143,7 @@ fn json_line(line: &impl Serialize) -> Vec<u8> {
 }
 
 async fn written(
-    live: &Live,
+    live: &ClusterConnector,
     cluster: &Cluster,
     target: Target,
     namespace: Option<String>,
@@ -166,7 +166,7 @@ async fn written(
         observed_at: observed_at.to_string(),
         clock_ahead_seconds: cluster.clock_ahead().map(|ahead| ahead.as_secs()),
         namespace: namespace.clone(),
-        kinds: kinds.iter().filter(|kind| is_kept(&kind.group)).map(Kind::from).collect(),
+        kinds: kinds.iter().filter(|kind| is_kept(&kind.group)).map(RecordedKind::from).collect(),
         broken: kinds
             .broken_groups()
             .map(|(group, reason)| Broken { group: group.to_owned(), reason: cut(reason) })
@@ -182,7 +182,7 @@ async fn written(
             last = text.is_empty();
             output.write(&text)?;
         }
-        // A dump of which the last line was not sent is none.
+        // Without the final empty line the dump is incomplete.
         match last {
             true => output.finish(),
             false => Err(std::io::Error::other("it was not read to its end")),
@@ -205,7 +205,7 @@ async fn written(
     Ok(Written { unread: closing.unread.len(), scopes: closing.scopes })
 }
 
-/// Whether a dump holds objects of a group: what is measured at every moment, and events a second time, are left out.
+/// Returns true if a dump includes a group. Metrics are left out, and events' second copy in `events.k8s.io`.
 fn is_kept(group: &str) -> bool {
     group != GROUP
         && group != "events.k8s.io"
@@ -214,7 +214,7 @@ fn is_kept(group: &str) -> bool {
 }
 
 impl Dump<'_> {
-    /// Reads and sends everything.
+    /// Reads everything and sends it to the writer.
     async fn all(&self, opening: &Opening, kinds: &KindCatalog) -> Closing {
         self.line(opening).await;
         let listable = kinds.iter().filter(|kind| kind.is_listable() && is_kept(&kind.group));
@@ -244,19 +244,19 @@ impl Dump<'_> {
             lost: None,
         };
         self.line(&closing).await;
-        // Nothing follows: only what was sent to here is a dump.
+        // Marks the end: a dump without it is incomplete.
         let _ = self.lines.send(Vec::new()).await;
         closing
     }
 
     async fn line(&self, line: &impl Serialize) {
-        // Who cannot write says so itself.
+        // The writer reports its own errors.
         let _ = self.lines.send(json_line(line)).await;
     }
 
-    /// The cluster, with the time that one answer may take.
+    /// Returns the client with the timeout of one request.
     fn asked(&self) -> Cluster {
-        self.cluster.with_timeout(self.live.timeout())
+        self.cluster.with_timeout(self.live.timeout)
     }
 
     fn scope(&self, resource: &ApiResource) -> RecordedScope {
@@ -278,7 +278,7 @@ impl Dump<'_> {
         RecordedScope { state: State::Failed, reason: reason.to_owned(), message, ..self.scope(resource) }
     }
 
-    /// Lists kinds until none is left; each takes the next one.
+    /// Lists kinds until none is left; each worker takes the next one.
     async fn lists(&self, resources: &[ApiResource], next: &AtomicUsize) -> Vec<(usize, RecordedScope)> {
         let mut scopes = Vec::new();
         loop {
@@ -294,7 +294,7 @@ impl Dump<'_> {
         }
     }
 
-    /// Lists a kind, and sends each page.
+    /// Lists a kind, and sends each page to the writer.
     async fn list(&self, resource: &ApiResource) -> RecordedScope {
         let request = ListRequest { namespace: self.namespace, ..ListRequest::all(resource) };
         let mut scope = self.scope(resource);
@@ -305,7 +305,7 @@ impl Dump<'_> {
                 let left = self.left_out(resource, "TooLarge", "the dump has reached its --max-size");
                 return RecordedScope { objects: scope.objects, ..left };
             }
-            if let Err(error) = goes_on(&request, pages, asked, self.live.timeout()) {
+            if let Err(error) = goes_on(&request, pages, asked, self.live.timeout) {
                 return of_error(scope, &error);
             }
             pages += 1;
@@ -336,16 +336,16 @@ impl Dump<'_> {
         }
     }
 
-    /// Sends objects to be written; returns how many.
+    /// Sends objects to the writer, and returns their number.
     async fn send<B: AsRef<[u8]>>(&self, objects: &[B]) -> u64 {
         let mut sent = 0;
         let mut parser = Parser::new();
         let mut text = Vec::with_capacity(objects.iter().map(|object| object.as_ref().len() + 1).sum());
         for object in objects {
-            // What cannot be looked into may hold anything.
+            // Invalid JSON cannot be searched for secrets.
             let Ok(document) = parser.parse(object.as_ref()) else { continue };
             let Ok(object) = Object::new(document.root()) else { continue };
-            // In valid JSON the end of a line is a space between two words.
+            // In valid JSON a line break stands only between tokens.
             text.extend(secrets::without_copies(&object).iter().map(|&byte| match byte {
                 b'\n' | b'\r' => b' ',
                 byte => byte,
@@ -360,7 +360,7 @@ impl Dump<'_> {
         sent
     }
 
-    /// Reads the Namespace whose UID is the cluster's where Namespaces cannot be listed.
+    /// Reads the Namespace kube-system, whose UID identifies the cluster, if Namespaces cannot be listed.
     async fn identity(&self, scopes: &[RecordedScope]) -> Option<Unread> {
         let scope = scopes.iter().find(|scope| scope.group.is_empty() && scope.kind == "Namespace")?;
         if scope.state == State::Read {
@@ -398,7 +398,7 @@ impl Dump<'_> {
         read.into_iter().flatten().chain(left).collect()
     }
 
-    /// Reads Secrets until none is left; each takes the next one.
+    /// Reads Secrets until none is left; each worker takes the next one.
     async fn each_secret(&self, wanted: &[(String, String, Kept)], next: &AtomicUsize) -> Vec<Unread> {
         let resource = ApiResource {
             group: String::new(),
@@ -439,7 +439,7 @@ impl Dump<'_> {
     }
 }
 
-/// Returns an error where a list has had as many pages, or as much time, as one may have.
+/// Returns an error once a list has used up its pages or its time.
 fn goes_on(
     request: &ListRequest<'_>,
     pages: usize,
@@ -479,7 +479,7 @@ fn failure(error: &ReadError) -> Failure {
     Failure { reason: error.reason().as_str().to_owned(), message: chain(error) }
 }
 
-/// Cuts a message of a server to the bound of messages.
+/// Cuts a server's message to [`MAX_MESSAGE`] characters.
 fn cut(message: &str) -> String {
     match message.char_indices().nth(MAX_MESSAGE) {
         Some((end, _)) => format!("{}…", &message[..end]),

@@ -1,4 +1,5 @@
-//! What a dump keeps of Secrets: Helm's releases, and addresses of clusters. Nothing else of a Secret's values is asked for.
+//! Selects the parts of Secrets that a dump keeps: Helm releases and cluster addresses. No other values of Secrets are
+//! read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,24 +11,24 @@ use taffrail_cluster::copy_members;
 use taffrail_object::json::{self, Kind};
 use taffrail_object::{Object, yaml};
 
-/// The start of the name of a Secret in which Helm keeps a release.
+/// Prefix of the names of Secrets that contain a Helm release.
 const HELM: &str = "sh.helm.release.v1.";
 
-/// How many revisions of a release are kept: the newest, and the one before while that one is being installed.
-const REVISIONS: usize = 2;
+/// Number of revisions kept per release: the newest, and the previous one while an upgrade runs.
+const MAX_REVISIONS: usize = 2;
 
-/// Annotations in which tools keep a copy of the whole object, and with it what a generator of Secrets may have put there.
+/// Annotations with which tools keep a copy of the whole object, including Secret values.
 const COPIES: [&str; 2] = ["kubectl.kubernetes.io/last-applied-configuration", "kapp.k14s.io/original"];
 
-/// Annotations of Secrets that are kept: they say whose a Secret is. Any other may hold a value.
+/// Annotations of Secrets that are kept because they name the owner. Any other may contain a value.
 const KEPT: [&str; 3] =
     ["argocd.argoproj.io/tracking-id", "config.k8s.io/owning-inventory", "configsync.gke.io/manager"];
 
-/// The starts of more annotations of Secrets that are kept.
+/// Prefixes of further annotations of Secrets that are kept.
 const KEPT_STARTS: [&str; 3] = ["meta.helm.sh/", "taffrail.dev/", "kustomize.toolkit.fluxcd.io/"];
 
-/// Returns the text of an object as a dump holds it: without copies of it, and of a Secret without all annotations that are
-/// not known to hold no value.
+/// Returns the JSON of an object for a dump: without embedded copies, and for a Secret without managedFields and
+/// without annotations that may contain a value.
 pub(super) fn without_copies(object: &Object<'_>) -> Vec<u8> {
     let is_secret = object.group().is_empty() && object.kind() == "Secret";
     let is_kept = |name: &str| match is_secret {
@@ -61,14 +62,14 @@ pub(super) fn without_copies(object: &Object<'_>) -> Vec<u8> {
     text
 }
 
-/// Cuts user and password out of an address.
+/// Removes user and password from a URL.
 fn without_user(address: &str) -> String {
     let (scheme, rest) = match address.split_once("://") {
         Some((scheme, rest)) if !scheme.contains('@') => (scheme, rest),
         _ => ("", address),
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    // A password that has a slash in it ends not at that.
+    // A slash in a password does not end the authority.
     let has_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let is_host =
         !authority.contains('@') && authority.rsplit_once(':').is_none_or(|(_, port)| has_port(port));
@@ -79,18 +80,18 @@ fn without_user(address: &str) -> String {
     }
 }
 
-/// Secrets whose bodies are wanted.
+/// The Secrets that are read in full.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    /// By namespace and release, the revisions that are stored.
+    /// Stored revisions by namespace and release.
     releases: BTreeMap<(String, String), BTreeSet<u64>>,
-    /// Argo CD's Secrets of clusters, by namespace and name.
+    /// Argo CD's cluster Secrets, by namespace and name.
     clusters: BTreeSet<(String, String)>,
-    /// Kubeconfigs that apps of Flux name, by namespace and name, with the keys in which they are.
+    /// Kubeconfig Secrets that Flux objects name, by namespace and name, with their data keys.
     kubeconfigs: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
-/// What is kept of a Secret's values.
+/// The kind of value that is kept of a Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kept {
     Release,
@@ -99,7 +100,7 @@ pub(super) enum Kept {
 }
 
 impl Wanted {
-    /// Looks at an object that is written down.
+    /// Records the Secrets that an object of the dump is, or names.
     pub(super) fn see(&mut self, object: &Object<'_>) {
         let namespace = || object.namespace().into_owned();
         match (object.group(), object.kind()) {
@@ -113,7 +114,7 @@ impl Wanted {
                 {
                     let stored = self.releases.entry((namespace(), release.to_owned())).or_default();
                     stored.insert(revision);
-                    if stored.len() > REVISIONS {
+                    if stored.len() > MAX_REVISIONS {
                         stored.pop_first();
                     }
                 } else if label("argocd.argoproj.io/secret-type") == "cluster" {
@@ -136,7 +137,7 @@ impl Wanted {
         }
     }
 
-    /// Returns what is wanted: namespace, name, and what is kept of it.
+    /// Returns the Secrets to read: namespace, name, and the kind of value to keep.
     pub(super) fn list(self) -> Vec<(String, String, Kept)> {
         let releases = self.releases.into_iter().flat_map(|((namespace, release), revisions)| {
             let name = move |revision| format!("{HELM}{release}.v{revision}");
@@ -151,7 +152,7 @@ impl Wanted {
     }
 }
 
-/// Returns a Secret with those of its values that are kept, perhaps none.
+/// Returns a Secret reduced to the values that are kept, perhaps none.
 pub(super) fn masked(object: &Object<'_>, kept: &Kept) -> Option<Value> {
     let secret = object.root().to_tree().ok()?;
     let value = |key: &str| secret["data"][key].as_str().map(str::to_owned);
@@ -188,7 +189,7 @@ struct Kubeconfig {
     current_context: String,
 }
 
-/// Returns a kubeconfig that has nothing but the address of the current context; both in base64.
+/// Reduces a kubeconfig to the address of its current context; input and output are base64.
 fn address(config: &str) -> Option<String> {
     let config = BASE64.decode(config.trim()).ok()?;
     let config: Kubeconfig = yaml::read(std::str::from_utf8(&config).ok()?).ok()?;

@@ -1,23 +1,23 @@
-//! What speaks against the green of apps that were asked for by their names.
+//! Reasons to doubt the green status of apps that were named on the command line.
 
 use std::collections::HashMap;
 
 use taffrail_apps::view::{TrustReport, TrustShape};
 use taffrail_apps::{App, AppKey, AppList, AppRef};
+use taffrail_observe::FleetSnapshot;
 
 use super::Subject;
 use crate::complaint::Complaint;
-use crate::source::Fleet;
 
-/// How many apps of one name in a cluster get a report. Each takes a look at all of the cluster, and a tenant may give any number
-/// of apps one name.
-const MOST: usize = 100;
+/// Maximum number of apps of one name in a cluster that get a report. Each report scans the whole cluster, and a tenant
+/// may give any number of apps the same name.
+const MAX_REPORTS: usize = 100;
 
-/// Makes a report of what there is against the green of each subject, and says of how many none was made.
+/// Returns the trust report of each subject, and a note with the number of subjects beyond [`MAX_REPORTS`].
 pub(super) fn each(
     subjects: &[Subject<'_>],
     list: &AppList,
-    fleet: &Fleet,
+    fleet: &FleetSnapshot,
     contexts: bool,
 ) -> (Vec<Option<TrustReport>>, Option<Complaint>) {
     let mut rows: HashMap<&AppRef, Vec<&App>> = HashMap::new();
@@ -29,11 +29,11 @@ pub(super) fn each(
     let mut selections: Vec<Vec<&App>> = Vec::new();
     let mut places: Vec<bool> = Vec::with_capacity(subjects.len());
     for subject in subjects {
-        // What was asked for as an object has no green of an app.
+        // An object has no green status of an app.
         let rows = rows.get(&subject.app.app).filter(|_| subject.belonging.is_none());
         let count = counts.entry((&subject.app.app.target, &subject.app.key)).or_default();
         *count += usize::from(rows.is_some());
-        let told = rows.filter(|_| *count <= MOST);
+        let told = rows.filter(|_| *count <= MAX_REPORTS);
         left += usize::from(rows.is_some() && told.is_none());
         places.push(told.is_some());
         selections.extend(told.cloned());

@@ -24,15 +24,15 @@ struct Document {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Item {
-    /// The group; with `*.` before the end that groups share.
+    /// The group; `*.` stands for any prefix.
     group: String,
-    /// The kind; `*` for all others of the group.
+    /// The kind; `*` stands for all other kinds of the group.
     kind: String,
     /// `user`, `shipped` or `builtin`.
     origin: &'static str,
-    /// How many branches there are; 0 for what is no form.
+    /// Number of branches; 0 for rules that are not YAML.
     branches: usize,
-    /// Where the meaning of the fields is documented; the language of what is no form.
+    /// The documentation of the kind's fields; for a script, its language.
     source: String,
 }
 

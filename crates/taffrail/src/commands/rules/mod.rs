@@ -1,4 +1,4 @@
-//! `taffrail rules`: who says how an object is, and why so.
+//! `taffrail rules`: shows, tests and lints the rules that judge objects.
 
 mod list;
 mod show;
@@ -179,7 +179,7 @@ pub(crate) enum TestOutput {
 }
 
 impl RulesArguments {
-    /// Returns the contexts of the clusters that it asks, and the user's trust in what those say.
+    /// Returns the contexts and the trust settings of the subcommand that reads clusters.
     pub(crate) fn clusters_mut(&mut self) -> Option<(&mut Vec<String>, &mut Trust)> {
         match &mut self.command {
             RulesCommand::Why(arguments) => {

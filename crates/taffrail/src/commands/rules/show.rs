@@ -1,4 +1,4 @@
-//! `taffrail rules show`: the rules of a kind as they are written.
+//! `taffrail rules show`: prints the rules of a kind as written.
 
 use std::io::{self, Write};
 
@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
         if found.is_empty()
             && let Some((kind, group)) = word.split_once('.')
         {
-            // Of no such name, but of others that stand for it.
+            // A wildcard rule may cover the kind.
             found.extend(set.find(group, kind));
         }
         let built_in = taffrail_status::BUILT_IN.iter().find(|(group, kind)| names_kind(word, group, kind));

@@ -1,4 +1,4 @@
-//! `taffrail rules test` and `rules lint`: rules tried by their cases, and looked through.
+//! `taffrail rules test` and `rules lint`: runs the cases of rules, and lints them.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -23,7 +23,7 @@ struct Report {
     kind: &'static str,
     passed: usize,
     failed: usize,
-    /// What fails, or is to be put right.
+    /// The failures, or the lint findings.
     items: Vec<Item>,
 }
 

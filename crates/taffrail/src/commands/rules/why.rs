@@ -1,4 +1,4 @@
-//! `taffrail rules why`: which rules are asked about an object, and which one decides.
+//! `taffrail rules why`: the rules that apply to an object, and the one that decides.
 
 use serde::Serialize;
 use taffrail_object::Object;
@@ -50,7 +50,7 @@ struct Item<'o> {
     message: &'o str,
     /// The rule that decided.
     rule: &'o str,
-    /// The rules for the kind, in the order in which they are asked.
+    /// The rules for the kind, in order of evaluation.
     asked: Vec<Asked<'o>>,
 }
 
@@ -66,13 +66,13 @@ struct Branch {
     number: usize,
     status: &'static str,
     suspended: bool,
-    /// Whether its tests hold.
+    /// True if its tests hold.
     holds: bool,
     decides: bool,
 }
 
-/// Tells which rules were asked about an object that has this verdict, and where views have seen more: they look at
-/// evidence beside the object too.
+/// Appends the rules that apply to an object with this verdict. `seen` is the verdict of the views, which also use
+/// evidence beside the object.
 pub(crate) fn tell(
     form: Why,
     set: &RuleSet,
@@ -116,7 +116,7 @@ pub(crate) fn tell(
     out.push(b'\n');
 }
 
-/// Whose rules views of apps ask beside these, and which setting has them heard in full.
+/// Returns a note about rules that only views of apps use for this object, and the setting that trusts them.
 fn elsewhere(object: &Object<'_>) -> Option<&'static str> {
     let is_marked = |kind: &str, key: &str| !object.text(&["metadata", kind, key]).is_empty();
     if is_marked("annotations", "argocd.argoproj.io/tracking-id") {
@@ -175,7 +175,7 @@ fn text(item: &Item<'_>, verdict: &Verdict, seen: Option<&Verdict>) -> Phrase {
                 (false, false) => "does not hold",
             };
             is_decided |= branch.decides;
-            // What was decided before the branches were asked.
+            // This branch was not evaluated: an earlier rule decided.
             let what = if branch.holds && !branch.decides && !is_decided { "holds" } else { what };
             let status = if branch.status == "Current" { "Ready" } else { branch.status };
             let status = format!("{status}{suspended}");

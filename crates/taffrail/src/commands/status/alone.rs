@@ -1,4 +1,4 @@
-//! An object of which nothing else is known: a manifest.
+//! An object without any evidence: a manifest.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use taffrail_object::{Object, ObjectKeyRef};
 use taffrail_status::assess::Event;
 use taffrail_status::{ClusterState, Listing, Observed, Presence, Status, Verdict};
 
-/// No evidence: nothing is known to be there, and nothing to be absent.
+/// An empty cluster state: no object is known to exist or to be absent.
 pub(super) struct Alone;
 
 impl ClusterState for Alone {
@@ -51,8 +51,8 @@ impl ClusterState for Alone {
     }
 }
 
-/// Whether what an object says of itself may make it another status than its rules do. Most objects of a manifest are of
-/// kinds that nothing can, and are not looked at twice.
+/// Returns true if an object's own fields may lead to another status than its rules say. Most kinds in manifests
+/// cannot, and skip the second evaluation.
 pub(super) fn may_change(object: &Object<'_>, verdict: &Verdict) -> bool {
     if verdict.status != Status::Current {
         return verdict.status == Status::InProgress;

@@ -1,9 +1,10 @@
-//! The words of `taffrail status`.
+//! Arguments of `taffrail status`.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use taffrail_observe::input::InputShape;
 
 use crate::cli::SourceArguments;
 use crate::rule_source::RuleSource;
@@ -81,12 +82,12 @@ pub(crate) struct StatusArguments {
     #[command(flatten)]
     pub(crate) source: SourceArguments,
 
-    /// Tell which rules were asked, in place of the statuses.
+    /// Prints the rules that were evaluated instead of the statuses.
     #[arg(skip)]
     pub(crate) why: Option<Why>,
 }
 
-/// How it is told which rules were asked.
+/// The output form of `rules why`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {
     Text,
@@ -103,6 +104,18 @@ pub(crate) enum InputFormat {
     Json,
     /// One JSON object a line; each line gets one answer
     Jsonl,
+}
+
+impl InputFormat {
+    /// Returns the shape this stands for; `None` where the input itself must tell.
+    pub(super) fn shape(self) -> Option<InputShape> {
+        match self {
+            InputFormat::Auto => None,
+            InputFormat::Yaml => Some(InputShape::Yaml),
+            InputFormat::Json => Some(InputShape::Json),
+            InputFormat::Jsonl => Some(InputShape::Lines { exact: true }),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

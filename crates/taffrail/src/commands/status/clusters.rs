@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
-use taffrail_apps::{KindCatalog, Objects, Scope, Snapshot};
+use taffrail_apps::{Objects, Snapshot};
 use taffrail_cluster::{ApiResource, Cluster, Discovery};
-use taffrail_object::{GroupKind, ObjectKey};
+use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
+use taffrail_observe::{ClusterConnector, FleetMembers, LEFT_OUT, ObjectLook};
 use taffrail_status::assess::{Budgets, Costs, Evidence};
 use taffrail_status::{ClusterState as _, Presence, Status, Verdict};
 
@@ -15,10 +16,10 @@ use super::judge::{Answers, Judge, Row};
 use super::kinds;
 use super::print::Printer;
 use crate::commands::get::unknown_cluster;
-use crate::complaint::{Complaint, Exit, chain};
+use crate::complaint::{Complaint, Exit};
 use crate::reasons;
 use crate::rule_source::RulesWithOptions;
-use crate::source::{self, Failure, Live, Members};
+use crate::source;
 
 /// What one word of the command line names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,7 +197,9 @@ pub(super) fn keys(
     namespace: Option<&String>,
 ) -> Vec<ObjectKey> {
     let all = snapshot.of_kind(&resource.group, &resource.kind, None).map(|observed| observed.key);
-    all.filter(|key| namespace.is_none_or(|place| *place == key.namespace)).cloned().collect()
+    all.filter(|key| namespace.is_none_or(|place| *place == key.namespace))
+        .map(ObjectKeyRef::to_owned)
+        .collect()
 }
 
 pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Complaint> {
@@ -205,7 +208,7 @@ pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Co
         return of_dumps(arguments, judge, &asked);
     }
 
-    let Members { members, complaints } = source::members(&arguments.source)?;
+    let FleetMembers { members, problems } = source::members(&arguments.source)?;
     asked.check_clusters(&members.iter().map(|member| &*member.name).collect::<Vec<_>>())?;
     let asked = Arc::new(asked);
     let now = super::now(arguments.source.now);
@@ -227,8 +230,8 @@ pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Co
         return Err(complaint);
     }
     let mut printer = Printer::new(arguments, found.len() > 1);
-    for complaint in complaints {
-        printer.complain(complaint);
+    for problem in &problems {
+        printer.complain(problem.into());
     }
     for Found { snapshot, meant, .. } in &found {
         if !print(&mut printer, judge, snapshot, meant)? {
@@ -301,7 +304,7 @@ pub(super) fn of_key(
         Presence::Absent => {
             let lacks_kind =
                 snapshot.is_dump() && snapshot.of_kind(&key.group, &key.kind, None).next().is_none();
-            let doubt = if lacks_kind { source::LEFT_OUT } else { "" };
+            let doubt = if lacks_kind { LEFT_OUT } else { "" };
             let message = format!("Resource not found{doubt}");
             judge.absent(absent(Status::NotFound, message, "reader"))
         }
@@ -349,50 +352,22 @@ fn in_words(word: &str) -> Option<Wanted> {
 }
 
 async fn of_cluster(
-    live: &Live,
+    live: &ClusterConnector,
     asked: &Asked,
     plan: taffrail_apps::Asked,
     now: Timestamp,
     rules: RulesWithOptions,
 ) -> Found {
-    let name = &*live.member.name;
-    let lost = |failure: Failure, cluster| Found {
-        snapshot: Snapshot::lost(name, failure.reason, failure.message),
-        meant: Vec::new(),
-        kinds: Vec::new(),
-        cluster,
+    let (name, mut meant) = (&*live.member.name, Vec::new());
+    let choose = |cluster: &Cluster, discovery: &Discovery| {
+        meant = asked.meant(name, discovery, cluster.namespace());
+        asked.reads(&meant)
     };
-    let cluster = match live.connect().await {
-        Ok(cluster) => cluster,
-        Err(failure) => return lost(failure, None),
-    };
-    let discovery = match cluster.discover().await {
-        Ok(discovery) => discovery,
-        Err(error) => {
-            let failure = Failure { reason: error.reason().as_str().to_owned(), message: chain(&error) };
-            return lost(failure, Some(cluster));
-        }
-    };
-    let mut snapshot = source::begun(name, &cluster, now);
-    snapshot.set_kinds(source::catalog(&discovery));
-    // That a group cannot be discovered is of concern where a kind of it was asked for.
-    for group in discovery.broken().iter().filter_map(|group| group.group()) {
-        snapshot.retract(&Scope::Group(group.to_owned()));
-    }
-    snapshot.retract(&Scope::Group(KindCatalog::ALL_GROUPS.to_owned()));
-    let meant = asked.meant(name, &discovery, cluster.namespace());
-    let (mut objects, selections) = asked.reads(&meant);
-    let first = taffrail_apps::Asked { objects: objects.clone(), selections, ..plan };
-    source::go_on(&mut snapshot, &cluster, &first, &rules.active()).await;
-    for meant in &meant {
-        if let Meant::All(resource, namespace) = meant {
-            objects.extend(keys(&snapshot, resource, namespace.as_ref()));
-        }
-    }
-    let second = taffrail_apps::Asked { objects, ..first };
-    source::go_on(&mut snapshot, &cluster, &second, &rules.active()).await;
-    let kinds = discovery.resources().iter().map(|served| served.kind.clone()).collect();
-    Found { snapshot, meant, kinds, cluster: Some(cluster) }
+    let ObjectLook { snapshot, discovery, cluster } =
+        live.read_objects(plan, now, &rules.active(), choose).await;
+    let served = discovery.iter().flat_map(|discovery| discovery.resources());
+    let kinds = served.map(|served| served.kind.clone()).collect();
+    Found { snapshot, meant, kinds, cluster }
 }
 
 /// The same on dumps, whose kinds are known by the objects in them.
@@ -414,13 +389,13 @@ fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &Asked) -> Result
     asked.check_clusters(&fleet.snapshots.iter().map(Objects::name).collect::<Vec<_>>())?;
     let judge = &Judge { now: Some(fleet.now), ..judge.clone() };
     let meant: Vec<Vec<Meant>> = fleet.snapshots.iter().map(|snapshot| in_dump(snapshot, asked)).collect();
-    let known = fleet.snapshots.iter().flat_map(|snapshot| snapshot.all().map(|it| it.key.kind.clone()));
+    let known = fleet.snapshots.iter().flat_map(|snapshot| snapshot.all().map(|it| it.key.kind.to_owned()));
     if let Some(complaint) = Asked::wrong_kind(meant.iter().map(Vec::as_slice), known) {
         return Err(complaint);
     }
     let mut printer = Printer::new(arguments, fleet.snapshots.len() > 1);
-    for complaint in fleet.complaints {
-        printer.complain(complaint);
+    for problem in &fleet.problems {
+        printer.complain(problem.into());
     }
     for (snapshot, meant) in fleet.snapshots.iter().zip(&meant) {
         let known: Vec<Meant> = meant.iter().filter(|it| !matches!(it, Meant::NoKind(_))).cloned().collect();

@@ -1,4 +1,4 @@
-//! `status -w`: objects of clusters, as they change.
+//! `status -w`: the statuses of objects in clusters, updated as they change.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use taffrail_apps::{FreshnessState, Objects, Scope, Snapshot};
 use taffrail_cluster::ApiResource;
 use taffrail_object::{GroupKind, ObjectKey};
+use taffrail_observe::{Follow, NOTHING_MORE, Wanted};
 use taffrail_status::assess::Costs;
 use taffrail_status::{Status, Verdict};
 
@@ -16,13 +17,14 @@ use super::{StatusArguments, StatusOutput};
 use crate::cli::ViewArguments;
 use crate::complaint::{Complaint, Exit};
 use crate::reasons;
-use crate::source::{Follow, NOTHING_MORE, Source, Wanted};
+use crate::runtime::block_on;
+use crate::source::Source;
 
-/// Objects that were seen, in which version of their kind; programs that read lines are told of each that it is gone.
+/// The objects seen so far, with the version of their kind, so that JSON lines can report their deletion.
 #[derive(Default)]
 pub(super) struct Seen(BTreeMap<(usize, ObjectKey), ApiResource>);
 
-/// The statuses now.
+/// Prints the current statuses.
 pub(super) fn look(
     arguments: &StatusArguments,
     view: &ViewArguments,
@@ -39,7 +41,7 @@ pub(super) fn look(
     asked.check_clusters(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
     let members = names.len();
     if !is_held {
-        connect(follow, members, arguments.source.timeout);
+        connect(follow, members, arguments.source.timeout)?;
     }
     let meant: Vec<Vec<Meant>> = (0..members)
         .map(|at| match follow.discovery(at) {
@@ -57,8 +59,8 @@ pub(super) fn look(
             let (objects, selections) = asked.reads(meant);
             follow.want(at, Wanted { objects, selections, kinds: false });
         }
-        follow.settle(NOTHING_MORE);
-        // What stands behind those that a list brought is known only when they are.
+        block_on(follow.settle(NOTHING_MORE))?;
+        // Evidence for listed objects can be requested only once the list has arrived.
         for (at, meant) in meant.iter().enumerate() {
             let Some(snapshot) = follow.fleet().snapshots.get(at) else { continue };
             let listed = meant.iter().flat_map(|meant| match meant {
@@ -68,11 +70,11 @@ pub(super) fn look(
             let objects = listed.collect();
             follow.want(at, Wanted { objects, ..Wanted::default() });
         }
-        follow.settle(NOTHING_MORE);
+        block_on(follow.settle(NOTHING_MORE))?;
     }
     let fleet = follow.fleet();
     let mut printer = Printer::new(arguments, members > 1);
-    for complaint in &fleet.complaints {
+    for complaint in fleet.problems.iter().map(Complaint::from) {
         complaint.print();
     }
     for (at, (snapshot, meant)) in fleet.snapshots.iter().zip(&meant).enumerate() {
@@ -82,17 +84,17 @@ pub(super) fn look(
     printer.finish(false)
 }
 
-/// Waits until each cluster has said which kinds it has, or that it does not answer.
-fn connect(follow: &mut Follow, members: usize, patience: Duration) {
+/// Waits until discovery of each cluster has succeeded or failed.
+fn connect(follow: &mut Follow, members: usize, patience: Duration) -> Result<(), Complaint> {
     let until = Instant::now() + patience;
     loop {
-        follow.ask();
+        block_on(follow.ask())?;
         let left = until.saturating_duration_since(Instant::now());
         let waits = (0..members).any(|at| follow.discovery(at).is_none() && follow.is_connecting(at));
         if !waits || left.is_zero() {
-            return;
+            return Ok(());
         }
-        follow.soon(left);
+        block_on(follow.soon(left))?;
     }
 }
 

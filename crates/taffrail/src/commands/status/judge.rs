@@ -1,4 +1,4 @@
-//! Chunks in, answers out.
+//! Judges the objects of a chunk.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use super::arguments::{StatusArguments, StatusOutput, Why};
 use super::line::write_line;
 use super::now;
 use crate::commands::rules::why;
-use crate::input::{self, Chunk, Parsed, Shape};
 use crate::rule_source::RulesWithOptions;
+use taffrail_observe::input::{self, Chunk, InputShape, Parsed};
 
-/// What the answers to a chunk consist of.
+/// The form of the answers to a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// JSON lines, ready to be written.
     Lines,
-    /// Rows, for whoever lays them out.
+    /// Rows for the printer.
     Rows,
     /// Objects with the standard conditions added.
     Augmented,
@@ -63,7 +63,7 @@ pub(super) struct Answers {
     pub(super) lines: Vec<u8>,
     pub(super) rows: Vec<Row>,
     pub(super) misses: Vec<Miss>,
-    /// The misses stand in `lines` too.
+    /// True if `lines` contain the misses too.
     pub(super) told: bool,
     pub(super) all_current: bool,
 }
@@ -71,28 +71,28 @@ pub(super) struct Answers {
 #[derive(Clone)]
 pub(super) struct Judge {
     pub(super) rules: RulesWithOptions,
-    /// The form in which to tell which of these rules were asked, where that is the question.
+    /// The output form of `rules why`, if that is the command.
     pub(super) why: Option<Why>,
     pub(super) now: Option<Timestamp>,
     pub(super) form: Form,
-    /// Whether these rules alone decide, and no evidence is looked at: kstatus to the letter.
+    /// True if only the rules decide and evidence is ignored, as in kstatus.
     pub(super) is_pure: bool,
 }
 
-/// What is known beside an object.
+/// The evidence for an object.
 #[derive(Clone, Copy)]
 struct Known<'e> {
     evidence: Evidence<'e>,
-    /// Nothing.
+    /// True without any evidence.
     is_alone: bool,
 }
 
-/// Alone, as manifests are judged.
+/// Returns the evidence for an object of a manifest: none.
 fn alone() -> Known<'static> {
     Known { evidence: Evidence::from(&Alone), is_alone: true }
 }
 
-/// A verdict, as rules that have it.
+/// Rules that always return this verdict.
 struct Fixed(Verdict);
 
 impl Rules for Fixed {
@@ -115,7 +115,7 @@ impl Answers {
 }
 
 impl Judge {
-    /// The answer for an object of a cluster, in view of what else is known of that.
+    /// Judges an object of a cluster with the evidence in that cluster.
     pub(super) fn object(&self, cluster: &str, object: Object<'_>, evidence: Evidence<'_>) -> Answers {
         let mut answers = Answers::new(cluster.into());
         let known = Known { evidence, is_alone: false };
@@ -126,7 +126,7 @@ impl Judge {
         answers
     }
 
-    /// The answer for an object that is not there.
+    /// Returns the answer for an object that does not exist.
     pub(super) fn absent(&self, row: Row) -> Answers {
         let mut answers = Answers::new(row.cluster.as_str().into());
         answers.all_current = false;
@@ -153,13 +153,13 @@ impl Judge {
         }
         let now = now(self.now);
         // Each line must have an answer; of other shapes what is no object is told beside the answers.
-        let exact = matches!(chunk.shape, Shape::Lines { .. });
+        let exact = matches!(chunk.shape, InputShape::Lines { .. });
         answers.told = exact && self.form == Form::Lines;
         input::each(chunk, parser, |parsed| self.one(parsed, now, exact, alone(), &mut answers));
         answers
     }
 
-    /// Judges an object as all views do: by its rules, and by what is known beside it.
+    /// Judges an object as all views do: by its rules and its evidence.
     fn verdict(
         &self,
         object: &Object<'_>,
@@ -170,7 +170,7 @@ impl Judge {
         self.seen(object, verdict, now, known)
     }
 
-    /// What views make of a verdict of the rules.
+    /// Returns the verdict of the views, which add evidence to that of the rules.
     fn seen(
         &self,
         object: &Object<'_>,
@@ -264,14 +264,14 @@ impl Judge {
     }
 }
 
-/// How people write an object: `Kind namespace/name`.
+/// Returns an object's name for messages: `Kind namespace/name`.
 fn reference(object: &Object<'_>) -> String {
     let (namespace, name) = (object.namespace(), object.name());
     let slash = if namespace.is_empty() { "" } else { "/" };
     format!("{} {namespace}{slash}{name}", object.kind())
 }
 
-/// Appends the JSON line for an object that is not there.
+/// Appends the JSON line of an object that does not exist.
 fn write_row(row: &Row, out: &mut Vec<u8>) {
     let object = serde_json::json!({
         "apiVersion": if row.group.is_empty() { row.version.clone() } else { format!("{}/{}", row.group, row.version) },

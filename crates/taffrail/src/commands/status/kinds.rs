@@ -1,4 +1,4 @@
-//! The kinds that people may ask for where no server says which there are.
+//! Resolves kinds without a server.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use taffrail_status::ClusterState as _;
 
 use crate::complaint::Complaint;
 
-/// How many kinds a hint names.
+/// Maximum number of kinds that a hint names.
 const MAX_NAMED: usize = 12;
 
-/// Returns the kinds that a word stands for in a dump: those of its objects, of its definitions, and of what the server
-/// served when it was written; of what is built in only where these know none.
+/// Returns the kinds that a word names in a dump: of its objects, its CustomResourceDefinitions and its recorded
+/// discovery. Built-in kinds are used only if these have no match.
 pub(super) fn called(snapshot: &Snapshot, word: &str) -> Vec<GroupKind> {
     let mut kinds: BTreeSet<GroupKind> = snapshot.all().map(|observed| observed.key.group_kind()).collect();
     kinds.extend(
@@ -35,7 +35,7 @@ pub(super) fn called(snapshot: &Snapshot, word: &str) -> Vec<GroupKind> {
     }
 }
 
-/// Complains of a word that stands for no kind.
+/// Returns the error for a word that names no kind, with a suggestion.
 pub(super) fn unknown(word: &str, known: impl IntoIterator<Item = String>) -> Complaint {
     let known: BTreeSet<String> = known.into_iter().map(|kind| kind.to_lowercase()).collect();
     let complaint = Complaint::usage(format!("there is no kind called '{word}'"));

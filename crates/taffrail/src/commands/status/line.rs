@@ -1,10 +1,10 @@
-//! The JSON line that answers for an object.
+//! The JSON line of one object.
 
 use taffrail_object::Object;
 use taffrail_object::json::{Value, write_escaped};
 use taffrail_status::Verdict;
 
-/// Appends the JSON line for an object, or for something that is none.
+/// Appends the JSON line of an object, or of an input that is not an object.
 ///
 /// Written by hand: this is most of the work on small objects.
 pub(super) fn write_line(object: Option<&Object<'_>>, verdict: Result<&Verdict, &str>, out: &mut Vec<u8>) {

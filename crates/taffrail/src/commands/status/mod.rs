@@ -1,8 +1,7 @@
-//! `taffrail status`: objects' statuses from manifests and clusters.
+//! `taffrail status`: the statuses of objects in manifests and clusters.
 //!
-//! Manifests stream: the input is cut into chunks that are judged on their own, by as many threads as there are jobs;
-//! the answers come in the order of the input. However long the input is, only a few chunks are in
-//! memory at a time.
+//! Manifests are streamed: the input is cut into chunks, `--jobs` threads judge them independently, and the answers are
+//! printed in the order of the input. Only a few chunks are in memory at a time, however long the input is.
 
 mod alone;
 mod arguments;
@@ -23,8 +22,8 @@ use taffrail_status::assess::Budgets;
 use super::watch;
 use crate::cli::{Pdb, ViewArguments};
 use crate::complaint::{Complaint, Exit};
-use crate::input::{self, Chunk, Chunks, Source};
 use crate::rule_source::RulesWithOptions;
+use taffrail_observe::input::{self, Chunk, Chunks, InputSource};
 
 pub(crate) use arguments::{InputFormat, KstatusFork, StatusArguments, StatusOutput, Why};
 use judge::{Answers, Judge};
@@ -60,10 +59,10 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, Complaint> {
     if !arguments.objects.is_empty() {
         return clusters::run(arguments, &judge);
     }
-    let (sources, complaints) = input::sources(&arguments.files, arguments.recursive);
+    let (sources, problems) = input::sources(&arguments.files, arguments.recursive);
     let mut printer = Printer::new(arguments, false);
-    for complaint in complaints {
-        printer.complain(complaint);
+    for problem in problems {
+        printer.complain(problem.into());
     }
     let jobs = arguments.jobs.map_or_else(processors, NonZeroUsize::get);
     if jobs == 1 {
@@ -87,23 +86,24 @@ fn rules(arguments: &StatusArguments) -> RulesWithOptions {
     arguments.rules.with_options(Budgets::default(), source.timeout, &source.trust).with_fork(fork)
 }
 
-/// Calls `consume` with each chunk of the sources, until it has had enough; what cannot be read is complained of.
+/// Calls `consume` with each chunk of the sources, or with an error for a source that cannot be read, until `consume`
+/// returns [`Enough`].
 fn chunks(
     arguments: &StatusArguments,
-    sources: &[Source],
+    sources: &[InputSource],
     mut consume: impl FnMut(Result<Chunk, Complaint>) -> Result<(), Enough>,
 ) -> Result<(), Enough> {
     for source in sources {
         let name = source.name();
         let mut chunks = match source.open() {
             Ok(reader) => Chunks::new(reader, &name, arguments.input.shape()),
-            Err(complaint) => {
-                consume(Err(complaint))?;
+            Err(error) => {
+                consume(Err(error.into()))?;
                 continue;
             }
         };
         loop {
-            match chunks.next() {
+            match chunks.next_chunk() {
                 Ok(Some(chunk)) => consume(Ok(chunk))?,
                 Ok(None) => break,
                 Err(error) => {
@@ -116,12 +116,12 @@ fn chunks(
     Ok(())
 }
 
-/// Nobody wants more: the reader of the answer is gone, or writing failed.
+/// The signal to stop: stdout is closed, or writing failed.
 struct Enough;
 
 fn in_turn(
     arguments: &StatusArguments,
-    sources: &[Source],
+    sources: &[InputSource],
     judge: &Judge,
     printer: &mut Printer,
 ) -> Result<(), Complaint> {
@@ -147,24 +147,24 @@ fn in_turn(
     result
 }
 
-/// Chunk `n` goes to thread `n % jobs`, and the answers are taken in the same turn.
+/// Judges chunks in parallel. Chunk `n` goes to thread `n % jobs`, and answers are taken in the same order.
 fn side_by_side(
     arguments: &StatusArguments,
-    sources: &[Source],
+    sources: &[InputSource],
     judge: &Judge,
     printer: &mut Printer,
     jobs: usize,
 ) -> Result<(), Complaint> {
     type Work = Result<Chunk, Complaint>;
     type Done = Result<Answers, Complaint>;
-    const AHEAD: usize = 2;
+    const MAX_QUEUED_CHUNKS: usize = 2;
 
     std::thread::scope(|scope| {
         let mut inputs: Vec<SyncSender<Work>> = Vec::new();
         let mut outputs: Vec<Receiver<Done>> = Vec::new();
         for _ in 0..jobs {
-            let (input, work) = sync_channel::<Work>(AHEAD);
-            let (done, output) = sync_channel::<Done>(AHEAD);
+            let (input, work) = sync_channel::<Work>(MAX_QUEUED_CHUNKS);
+            let (done, output) = sync_channel::<Done>(MAX_QUEUED_CHUNKS);
             inputs.push(input);
             outputs.push(output);
             scope.spawn(move || {
@@ -192,17 +192,17 @@ fn side_by_side(
                     }
                 }
                 Ok(Err(complaint)) => printer.complain(complaint),
-                // This thread got no chunk in its turn: there are no more.
+                // This thread got no chunk in its turn, so there are no more.
                 Err(_) => break,
             }
         }
-        // Threads that wait to hand over what nobody wants any more end here.
+        // Ends the threads that wait to send an answer.
         drop(outputs);
         Ok(())
     })
 }
 
-/// The time objects are judged at.
+/// Returns the time at which objects are judged.
 fn now(fixed: Option<Timestamp>) -> Timestamp {
     fixed.unwrap_or_else(Timestamp::now)
 }

@@ -1,4 +1,4 @@
-//! Answers in the form that was asked for.
+//! Prints the answers in the selected output form.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -12,25 +12,25 @@ use crate::output::table::{Cell, Table};
 use crate::output::{answer, style};
 use crate::{emit, phrase};
 
-/// How many misses are told one by one; the rest is counted.
-const TOLD: usize = 20;
+/// Maximum number of misses printed one by one; the rest is counted.
+const MAX_MISSES: usize = 20;
 
 type Out = Box<dyn Write>;
 
-/// Writes answers as they come and remembers how the command ends.
+/// Writes answers as they arrive, and tracks the exit code.
 pub(super) struct Printer {
     form: Form,
     exit: Exit,
     all_current: bool,
-    /// The reader of the answer is gone.
+    /// True once stdout is closed.
     closed: bool,
     misses: usize,
 }
 
 enum Form {
-    /// Whether it is wide, and whether it names the cluster.
+    /// The table, whether it is wide, and whether it has a CLUSTER column.
     Table(Box<Table<Out>>, bool, bool),
-    /// Whether it names the cluster.
+    /// The names, and whether they begin with the cluster.
     Names(Names, bool),
     Lines(Out),
     Items(Out, ItemStyle, usize),
@@ -82,20 +82,20 @@ impl Printer {
         Printer { form, exit: Exit::Yes, all_current: true, closed: false, misses: 0 }
     }
 
-    /// Tells of something that could not be read.
+    /// Prints an error about unreadable input.
     pub(super) fn complain(&mut self, complaint: Complaint) {
         self.exit = self.exit.max(complaint.exit);
         self.all_current = false;
         complaint.print();
     }
 
-    /// Writes the answers to one chunk; false when nobody reads them any more.
+    /// Writes the answers of one chunk. Returns `false` once stdout is closed.
     pub(super) fn print(&mut self, answers: Answers) -> Result<bool, Complaint> {
         self.all_current &= answers.all_current;
         if !answers.misses.is_empty() {
             self.exit = self.exit.max(Exit::Incomplete);
         }
-        // Machines that asked for lines have them in the answer.
+        // JSON lines contain the misses.
         let told = answers.told && matches!(self.form, Form::Lines(_));
         if !told {
             for miss in &answers.misses {
@@ -114,15 +114,15 @@ impl Printer {
 
     fn miss(&mut self, source: &str, miss: &Miss) {
         self.misses += 1;
-        if self.misses <= TOLD {
+        if self.misses <= MAX_MISSES {
             let place = if miss.line == 0 { source.to_owned() } else { format!("{source}:{}", miss.line) };
             Complaint::unreadable(format!("{place}: {}", miss.text)).print();
         }
     }
 
     pub(super) fn finish(mut self, exit_status: bool) -> Result<Exit, Complaint> {
-        if self.misses > TOLD {
-            Complaint::unreadable(format!("… and {} more", self.misses - TOLD)).print();
+        if self.misses > MAX_MISSES {
+            Complaint::unreadable(format!("… and {} more", self.misses - MAX_MISSES)).print();
         }
         let empty = match &self.form {
             Form::Table(table, ..) => table.is_empty(),

@@ -1,4 +1,4 @@
-//! The words of the commands that write.
+//! Arguments of `taffrail reconcile`, `suspend` and `resume`.
 
 use std::time::Duration;
 
@@ -102,12 +102,12 @@ pub(crate) struct ResumeArguments {
     pub(crate) acting: ActingArguments,
 }
 
-/// Here --timeout is about the app.
+/// Renames the shared `--timeout` to `--request-timeout`; these commands use `--timeout` for the wait.
 fn request_timeout(argument: clap::Arg) -> clap::Arg {
     argument.long("request-timeout")
 }
 
-/// As [`request_timeout`]; and there is nothing to wait for.
+/// Applies [`request_timeout`] and hides `--wait` and `--timeout`, since suspending does not wait.
 fn suspending(argument: clap::Arg) -> clap::Arg {
     match argument.get_id().as_str() {
         "timeout" => request_timeout(argument),
@@ -116,7 +116,7 @@ fn suspending(argument: clap::Arg) -> clap::Arg {
     }
 }
 
-/// On which apps, and how.
+/// The apps to act on, and the options for it.
 #[derive(Debug, Args)]
 pub(crate) struct ActingArguments {
     /// The apps: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME

@@ -1,14 +1,16 @@
-//! `taffrail reconcile`, `suspend` and `resume`: what an app's own tool is told to do.
+//! `taffrail reconcile`, `suspend` and `resume`: requests to an app's delivery tool.
 //!
-//! The only commands that write to clusters. What to write is said by [`taffrail_apps::verbs`]; here the apps are found,
-//! and what happens is told.
+//! With `action`, the only commands that write to clusters. [`taffrail_apps::verbs`] plans the writes; this module
+//! finds the apps, sends the writes and reports the progress.
 
 mod arguments;
-mod doing;
+mod run;
 
 use taffrail_apps::filter::Filter;
 use taffrail_apps::verbs::{self, Verb};
 use taffrail_apps::{App, AppList, AppQuery, Asked, Delivery, Dependents, Objects, ScopeError, full_name};
+use taffrail_cluster::Lists;
+use taffrail_observe::FleetSnapshot;
 
 use super::get::{check_clusters, tell};
 use super::{guard, named};
@@ -16,14 +18,15 @@ use crate::cli::Pdb;
 use crate::complaint::{Complaint, Exit};
 use crate::program;
 use crate::rule_source::RuleSource;
-use crate::source::{self, Fleet, Follow};
+use crate::runtime::block_on;
+use crate::source::{self, print_requests};
 
 pub(crate) use arguments::{ActingArguments, DryRun, ReconcileArguments, ResumeArguments, SuspendArguments};
 
 #[cfg(feature = "lua")]
-pub(crate) use doing::lines;
+pub(crate) use run::lines;
 
-use doing::Doing;
+use run::VerbRun;
 
 pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Complaint> {
     if !arguments.source.from.is_empty() {
@@ -33,8 +36,8 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
         }
         let fleet = source::dumps(&arguments.source)?;
         let list = fleet.apps(&[]);
-        let doing = chosen(verb, arguments, &fleet, &list)?;
-        return doing.show().map(|exit| exit.max(tell(&fleet, &[], true)));
+        let run = chosen(verb, arguments, &fleet, &list)?;
+        return run.show().map(|exit| exit.max(tell(&fleet, &[], true)));
     }
     let names = names(arguments);
     let asked = Asked {
@@ -50,48 +53,48 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
     let source = &arguments.source;
     let rules = RuleSource::default().with_options(Pdb::Advisory.into(), source.timeout, &source.trust);
     let rules = rules.with_patience("--request-timeout", timeout);
-    let mut follow = Follow::with_rules(&arguments.source, rules, &asked)?;
+    let mut follow = source::follow(&arguments.source, rules, &asked, Lists::Measured)?;
     let with_source = matches!(verb, Verb::Reconcile(how) if how.with_source);
     let more = |snapshot: &taffrail_apps::Snapshot, _: &str| match with_source {
         true => verbs::sources(snapshot, &names),
         false => Vec::new(),
     };
-    follow.settle(&more);
+    block_on(follow.settle(&more))?;
     let fleet = follow.fleet();
     let list = fleet.apps(&[]);
-    let doing = chosen(verb, arguments, fleet, &list)?;
-    let shown: Vec<&App> = doing.apps(&list);
+    let run = chosen(verb, arguments, fleet, &list)?;
+    let shown: Vec<&App> = run.apps(&list);
     let errors = named::concerning(&list, &shown);
     let mut exit = tell(fleet, &errors, true);
     exit = exit.max(match arguments.dry_run {
-        DryRun::Client => doing.show()?,
-        DryRun::None | DryRun::Server => doing.run(&mut follow, &more)?,
+        DryRun::Client => run.show()?,
+        DryRun::None | DryRun::Server => run.run(&mut follow, &more)?,
     });
-    follow.tell_requests(arguments.source.verbose);
+    print_requests(arguments.source.verbose, follow.clusters().iter());
     Ok(exit)
 }
 
-/// The names that were given, with the namespace that was.
+/// Returns the given names, each within the given namespace.
 fn names(arguments: &ActingArguments) -> Vec<AppQuery> {
     let within = |name: &AppQuery| name.clone().within(arguments.which.namespace.as_deref());
     arguments.name.iter().map(within).collect()
 }
 
-/// Returns true if a failure may hide an app of this name that can be written to.
+/// Returns true if an error may hide a writable app of this name.
 fn may_hide(error: &ScopeError, name: &AppQuery) -> bool {
     let deliveries = [Delivery::FluxKustomization, Delivery::FluxHelmRelease, Delivery::ArgoApplication];
     deliveries.into_iter().any(|delivery| name.may_be_hidden(error, Some(delivery)))
 }
 
-/// What is to be done with the apps that are meant.
+/// Plans the verb for the selected apps, and asks before it affects more than the user named.
 fn chosen<'a>(
     verb: Verb,
     arguments: &'a ActingArguments,
-    fleet: &Fleet,
+    fleet: &FleetSnapshot,
     list: &AppList,
-) -> Result<Doing<'a>, Complaint> {
+) -> Result<VerbRun<'a>, Complaint> {
     check_clusters(&arguments.which.cluster, fleet)?;
-    let mut doing = Doing::new(verb, arguments);
+    let mut run = VerbRun::new(verb, arguments);
     for name in &names(arguments) {
         if let Some(error) = list.errors.iter().find(|error| may_hide(&error.error, name)) {
             let what =
@@ -99,12 +102,12 @@ fn chosen<'a>(
             return Err(Complaint::unreadable(what).hint("write its name in full: DELIVERY/NAMESPACE/NAME"));
         }
         for app in named::find(verb.as_str(), name, &arguments.which, list)? {
-            doing.add(app, fleet, list);
+            run.add(app, fleet, list);
         }
     }
     if !arguments.name.is_empty() {
-        confirm_clusters(&mut doing, verb, arguments)?;
-        return Ok(doing);
+        confirm_clusters(&mut run, verb, arguments)?;
+        return Ok(run);
     }
     let filter = Filter { labels: arguments.selector.clone(), ..Filter::default() };
     let mut admitted = AppList { apps: list.apps.clone(), errors: Vec::new() };
@@ -125,34 +128,34 @@ fn chosen<'a>(
     }
     let names: Vec<String> = names.into_iter().collect();
     for app in apps {
-        doing.add(app, fleet, list);
+        run.add(app, fleet, list);
     }
     if names.len() <= 1 {
-        confirm_clusters(&mut doing, verb, arguments)?;
-        return Ok(doing);
+        confirm_clusters(&mut run, verb, arguments)?;
+        return Ok(run);
     }
     let ActingArguments { yes, dry_run, .. } = *arguments;
-    guard::confirm(verb.as_str(), "apps", &names, yes, dry_run, || doing.preview())?;
-    confirm_elsewhere(&mut doing, verb, arguments)?;
-    Ok(doing)
+    guard::confirm(verb.as_str(), "apps", &names, yes, dry_run, || run.preview())?;
+    confirm_elsewhere(&mut run, verb, arguments)?;
+    Ok(run)
 }
 
-/// Asks before apps that were named are written to in several clusters.
-fn confirm_clusters(doing: &mut Doing<'_>, verb: Verb, arguments: &ActingArguments) -> Result<(), Complaint> {
-    let what = format!("{} {} in", verb.as_str(), doing.called());
-    let clusters = doing.clusters();
+/// Asks before named apps are written to in several clusters.
+fn confirm_clusters(run: &mut VerbRun<'_>, verb: Verb, arguments: &ActingArguments) -> Result<(), Complaint> {
+    let what = format!("{} {} in", verb.as_str(), run.called());
+    let clusters = run.clusters();
     let ActingArguments { yes, dry_run, .. } = *arguments;
-    guard::confirm(&what, "clusters", &clusters, yes, dry_run, || doing.preview())?;
-    confirm_elsewhere(doing, verb, arguments)
+    guard::confirm(&what, "clusters", &clusters, yes, dry_run, || run.preview())?;
+    confirm_elsewhere(run, verb, arguments)
 }
 
-/// Asks before sources are written to that others may live on.
+/// Asks before writing to sources that other apps may use.
 fn confirm_elsewhere(
-    doing: &mut Doing<'_>,
+    run: &mut VerbRun<'_>,
     verb: Verb,
     arguments: &ActingArguments,
 ) -> Result<(), Complaint> {
-    let sources = doing.elsewhere();
+    let sources = run.elsewhere();
     let ActingArguments { yes, dry_run, .. } = *arguments;
-    guard::confirm_elsewhere(verb.as_str(), &sources, yes, dry_run, || doing.preview())
+    guard::confirm_elsewhere(verb.as_str(), &sources, yes, dry_run, || run.preview())
 }

@@ -1,4 +1,4 @@
-//! The words of `taffrail wait`.
+//! Arguments of `taffrail wait`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ pub(crate) struct WaitArguments {
     pub(crate) clusters: ClusterArguments,
 }
 
-/// What is waited for, with expressions in CEL.
+/// Parses `--for`, with CEL expressions.
 fn until(text: &str) -> Result<Until, InvalidUntil> {
     let interpreter = Interpreter::default();
     Until::read(text, |text| match interpreter.read(text, Names::Object) {
@@ -108,7 +108,7 @@ fn until(text: &str) -> Result<Until, InvalidUntil> {
     })
 }
 
-/// Which clusters are asked.
+/// The clusters to read.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Where from")]
 pub(crate) struct ClusterArguments {
@@ -146,7 +146,7 @@ pub(crate) enum WaitOutput {
 }
 
 impl ClusterArguments {
-    /// The same as every command has it, with how long a cluster may take to answer.
+    /// Returns the arguments that all commands share, with the timeout of one request.
     pub(crate) fn source(&self, timeout: Duration) -> SourceArguments {
         SourceArguments {
             context: self.context.clone(),
@@ -162,7 +162,7 @@ impl ClusterArguments {
 }
 
 impl WaitArguments {
-    /// How the clusters are read.
+    /// Returns the options for reading the clusters.
     pub(crate) fn view(&self) -> ViewArguments {
         let source = self.clusters.source(super::PATIENCE);
         ViewArguments { pdb: self.pdb, rules: self.rules.clone(), watch: true, source }

@@ -1,13 +1,13 @@
-//! A report as CI systems read it: JUnit's XML, a case for each target.
+//! The JUnit XML report for CI systems, with a test case for each target.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
 
 use taffrail_apps::view::{WaitChange, WaitSummary};
-use taffrail_apps::wait::{Row, Verdict};
+use taffrail_apps::wait::{Row, WaitState};
 
-/// Writes the report; of each target with how long it took.
+/// Writes the report; each row comes with the time it took.
 pub(super) fn report<'r>(
     out: &mut impl Write,
     summary: &WaitSummary,
@@ -25,16 +25,16 @@ pub(super) fn report<'r>(
         let begin =
             format!("    <testcase classname=\"{class}\" name=\"{name}\" time=\"{:.3}\"", took.as_secs_f64());
         let element = match judgement.verdict {
-            Verdict::Met => {
+            WaitState::Met => {
                 cases.push_str(&format!("{begin}/>\n"));
                 continue;
             }
-            // That it could not be seen says nothing of it.
-            Verdict::Unobserved => {
+            // An unobserved target is an error, not a failure.
+            WaitState::Unobserved => {
                 errors += 1;
                 "error"
             }
-            Verdict::Waiting | Verdict::Hopeless => {
+            WaitState::Waiting | WaitState::Hopeless => {
                 failures += 1;
                 "failure"
             }
@@ -46,7 +46,7 @@ pub(super) fn report<'r>(
             let place =
                 if object.namespace.is_empty() { String::new() } else { format!("{}/", object.namespace) };
             let reason = if link.reason.is_empty() { String::new() } else { format!(" {}", link.reason) };
-            // Strings take all that is written.
+            // Writing to a String cannot fail.
             let _ = writeln!(
                 text,
                 "{} {place}{} is {}{reason}: {}",
@@ -75,7 +75,7 @@ pub(super) fn report<'r>(
     )
 }
 
-/// Text in XML, without what XML cannot hold.
+/// Escapes a text for XML, and drops the characters that XML cannot contain.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

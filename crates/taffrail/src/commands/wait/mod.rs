@@ -1,6 +1,6 @@
-//! `taffrail wait`: until it is so, and what stands in the way while it is not.
+//! `taffrail wait`: waits for a condition, and shows what blocks it.
 //!
-//! What decides is [`taffrail_apps::wait`]; here it is driven by what watches bring. Nothing is asked again and again.
+//! [`taffrail_apps::wait`] decides; this module feeds it with watch events. It does not poll.
 
 mod arguments;
 mod junit;
@@ -11,25 +11,28 @@ use std::time::{Duration, Instant};
 
 use taffrail_apps::wait::{EXPRESSION_FAULT, End, Options, Seen, Target, Until, Wait};
 use taffrail_apps::{AppLabels, AppQuery, Delivery, Objects};
+use taffrail_cluster::Lists;
 use taffrail_object::ObjectKey;
+use taffrail_observe::{Follow, Wanted};
 
 use super::get::check_clusters;
 use crate::cli::ViewArguments;
 use crate::complaint::{Complaint, Exit, advise};
 use crate::output::printable;
-use crate::source::{Follow, Wanted};
+use crate::runtime::block_on;
+use crate::source::{self, print_requests};
 
 pub(crate) use arguments::{ClusterArguments, WaitArguments, WaitOutput};
 use output::Output;
 use targets::Asked;
 
-/// How long a cluster may take to answer before it counts as silent. It is tried again.
+/// Time in which a cluster must answer before it counts as silent. Taffrail keeps retrying.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often is looked at what time alone changes.
+/// Interval between evaluations when only time has passed.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How often it is looked while a server is about to say that it has a new kind.
+/// Interval between evaluations while a new kind is about to be served.
 const RESTLESS: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &WaitArguments) -> Result<Exit, Complaint> {
@@ -50,10 +53,10 @@ pub(crate) fn run(arguments: &WaitArguments) -> Result<Exit, Complaint> {
     question.answer(&arguments.view())
 }
 
-/// Waits until apps are ready, at a revision if one is given, and says on the way what stands in it; for commands that
-/// have just asked for that.
+/// Waits until apps are ready, at `revision` if given, and prints the progress. For commands that have just requested
+/// that.
 ///
-/// It ends early when what is left has failed, and in any case after `deadline`.
+/// Ends early when only failed apps are left, and at the latest after `deadline`.
 #[expect(dead_code, reason = "`reconcile` and its like will ask for it")]
 pub(crate) fn for_apps(
     view: &ViewArguments,
@@ -75,7 +78,7 @@ pub(crate) fn for_apps(
     question.answer(view)
 }
 
-/// What is waited for.
+/// The targets and options of one run of `wait`.
 struct Question {
     asked: Asked,
     until: Until,
@@ -86,7 +89,7 @@ struct Question {
 }
 
 impl Question {
-    /// What has to be read for it.
+    /// Returns the objects to read.
     fn reads(&self) -> taffrail_apps::Asked {
         let apps = &self.asked.apps;
         let may_be_labels =
@@ -109,8 +112,8 @@ impl Question {
             advise(&format!("'{word}' is taken for a kind of objects; the app of that name is app/{word}"));
         }
         let begun = Instant::now();
-        let mut follow = Follow::start(view, &self.reads())?.by_watches();
-        for complaint in &follow.fleet().complaints {
+        let mut follow = source::follow(&view.source, view.rules(), &self.reads(), Lists::Streams)?;
+        for complaint in follow.fleet().problems.iter().map(Complaint::from) {
             complaint.print();
         }
         check_clusters(&self.asked.clusters(), follow.fleet())?;
@@ -128,7 +131,7 @@ impl Question {
             };
             let targets: Vec<Vec<Target>> = names.iter().enumerate().map(target).collect();
             want(&mut follow, &mut wait, &targets);
-            follow.ask();
+            block_on(follow.ask())?;
             let settled: Vec<(bool, bool)> =
                 (0..members).map(|at| (follow.is_settled(at), follow.is_lost(at))).collect();
             output.note(follow.notes());
@@ -154,7 +157,7 @@ impl Question {
             }
             if let Some(end) = end {
                 output.finish(&wait, end, fleet.now, at)?;
-                follow.tell_requests(source.verbose);
+                print_requests(source.verbose, follow.clusters().iter());
                 return Ok(exit(end));
             }
             if !is_read {
@@ -162,14 +165,14 @@ impl Question {
             }
             let pause = if follow.is_restless() { RESTLESS } else { TICK };
             let left = |wait: &Wait| wait.next_moment().saturating_sub(begun.elapsed());
-            if !follow.rest(looked.elapsed().min(left(&wait))) {
-                follow.soon(pause.min(left(&wait)));
+            if !block_on(follow.rest(looked.elapsed().min(left(&wait))))? {
+                block_on(follow.soon(pause.min(left(&wait))))?;
             }
         }
     }
 }
 
-/// An expression that is no question to an object is wrong usage, whatever else is waited for.
+/// Returns an error if a CEL expression cannot be evaluated on an object, whatever the other targets.
 fn fault(wait: &Wait) -> Option<Complaint> {
     let mut judgements = wait.rows().map(|row| &row.judgement);
     let faulty = judgements.find(|it| it.reason == EXPRESSION_FAULT)?;
@@ -187,7 +190,7 @@ fn exit(end: End) -> Exit {
     }
 }
 
-/// Follows what the targets, and the objects that they turned out to have, need.
+/// Watches the scopes of the targets, and of the objects that they turned out to have.
 fn want(follow: &mut Follow, wait: &mut Wait, targets: &[Vec<Target>]) {
     for (at, targets) in targets.iter().enumerate() {
         let Some(snapshot) = follow.fleet().snapshots.get(at) else { continue };

@@ -1,4 +1,4 @@
-//! How it is told: a table that is drawn anew, a line for each change, JSON lines, a report for CI systems.
+//! The output of `wait`: a redrawn table, a line for each change, JSON lines, or a JUnit report.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::view::{WaitChange, WaitSummary, text};
-use taffrail_apps::wait::{End, Options, Row, Subject, Until, Verdict, Wait};
+use taffrail_apps::wait::{End, Options, Row, Subject, Until, Wait, WaitState};
 use taffrail_status::Status;
 
 use super::arguments::WaitOutput;
@@ -17,29 +17,29 @@ use crate::output::table::{Cell, Table};
 use crate::output::{self, Phrase, answer, indented, printable};
 use crate::say;
 
-/// What is not seen for so long is worth a line: to connect takes a moment.
+/// Time that a target must be unobserved before it gets a line: connecting takes a moment.
 const UNSEEN: Duration = Duration::from_secs(1);
 
-/// Where what is waited for is told.
+/// The output of one run of `wait`.
 pub(super) struct Output {
     form: Form,
-    /// Whether there are several clusters.
+    /// True with several clusters.
     several: bool,
-    /// Whether commands name the cluster's context.
+    /// True if suggested commands name the context.
     is_named: bool,
-    /// What was told last of each target.
+    /// The last line printed for each target.
     told: BTreeMap<(String, Subject), String>,
-    /// What is not seen, and since when.
+    /// The unobserved targets, with the time since when.
     unseen: BTreeMap<(String, Subject), Duration>,
-    /// When each target was met, for the report.
+    /// The time at which each target was met, for the report.
     met: BTreeMap<(String, Subject), Duration>,
-    /// What is told besides: how it is followed.
+    /// Notes about the watches, such as a fallback to polling.
     notes: Vec<String>,
 }
 
 enum Form {
     Screen(Screen),
-    /// A table at the end.
+    /// A table printed at the end.
     Table,
     Lines,
     Jsonl,
@@ -70,7 +70,7 @@ impl Output {
         Ok(Output { form, several, is_named, told, unseen, met, notes })
     }
 
-    /// Tells besides how it is followed, each thing once.
+    /// Prints notes about the watches, each once.
     pub(super) fn note(&mut self, notes: Vec<String>) {
         if !matches!(self.form, Form::Screen(_)) {
             let fresh = notes.iter().filter(|note| !self.notes.contains(note));
@@ -79,7 +79,7 @@ impl Output {
         self.notes = notes;
     }
 
-    /// Tells what changed; false where nobody listens any more.
+    /// Prints what changed. Returns `false` once stdout is closed.
     pub(super) fn show(
         &mut self,
         wait: &Wait,
@@ -90,7 +90,7 @@ impl Output {
     ) -> Result<bool, Complaint> {
         for row in wait.rows() {
             match row.judgement.verdict {
-                Verdict::Met => drop(self.met.entry(key(row)).or_insert(at)),
+                WaitState::Met => drop(self.met.entry(key(row)).or_insert(at)),
                 _ => drop(self.met.remove(&key(row))),
             }
         }
@@ -103,7 +103,7 @@ impl Output {
         }
         let mut fresh: Vec<Row> = Vec::new();
         for row in wait.rows() {
-            if row.judgement.verdict == Verdict::Unobserved {
+            if row.judgement.verdict == WaitState::Unobserved {
                 let since = *self.unseen.entry(key(row)).or_insert(at);
                 if at >= since + UNSEEN {
                     fresh.push(row.clone());
@@ -112,7 +112,7 @@ impl Output {
                 self.unseen.remove(&key(row));
             }
         }
-        fresh.extend(changed.iter().filter(|row| row.judgement.verdict != Verdict::Unobserved).cloned());
+        fresh.extend(changed.iter().filter(|row| row.judgement.verdict != WaitState::Unobserved).cloned());
         let placed = has_several_places(wait);
         for row in fresh {
             let line = self.line(wait.until(), &row, placed);
@@ -145,7 +145,7 @@ impl Output {
         self.is_named.then_some(&*row.judgement.cluster)
     }
 
-    /// `dev deployment/web InProgress: why`
+    /// Returns a line such as `dev deployment/web InProgress: why`.
     fn line(&self, until: &Until, row: &Row, placed: bool) -> String {
         let judgement = &row.judgement;
         let cluster = if self.several { format!("{} ", judgement.cluster) } else { String::new() };
@@ -157,7 +157,7 @@ impl Output {
         format!("{}{name} {style}{word}{style:#}{message}", printable(&cluster))
     }
 
-    /// Tells how it ended.
+    /// Prints the final result.
     pub(super) fn finish(self, wait: &Wait, end: End, now: Timestamp, at: Duration) -> Result<(), Complaint> {
         let items = wait.rows().map(|row| WaitChange::new(row, now, self.context(row))).collect();
         let summary = WaitSummary::new(wait.until(), end, at, items, now);
@@ -172,7 +172,7 @@ impl Output {
         }
         let is_table = !matches!(self.form, Form::Lines);
         let several = self.several;
-        // The terminal is as it was found before anything is left on it.
+        // The terminal is restored before the result is printed.
         drop(self.form);
         let mut out = answer::people();
         written((|| {
@@ -194,28 +194,30 @@ fn json(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
     out.write_all(&line)
 }
 
-/// The word for how a target stands, and its colour.
+/// Returns the word and the colour for the state of a target.
 fn word(until: &Until, row: &Row) -> (&'static str, anstyle::Style) {
     let judgement = &row.judgement;
     match (judgement.verdict, judgement.status) {
-        (Verdict::Unobserved, _) | (_, None) => (Status::Unknown.word(), output::style(Status::Unknown)),
-        (Verdict::Met, Some(_)) if matches!(until, Until::Current | Until::Revision(_)) => {
+        (WaitState::Unobserved, _) | (_, None) => (Status::Unknown.word(), output::style(Status::Unknown)),
+        (WaitState::Met, Some(_)) if matches!(until, Until::Current | Until::Revision(_)) => {
             (Status::Current.word(), output::style(Status::Current))
         }
-        (Verdict::Met, Some(_)) => ("Met", output::style(Status::Current)),
-        // The objects of an app may be well while its sync is not.
-        (Verdict::Hopeless, Some(Status::Current)) => (Status::Failed.word(), output::style(Status::Failed)),
-        (Verdict::Waiting, Some(Status::Current)) => ("Waiting", output::style(Status::InProgress)),
+        (WaitState::Met, Some(_)) => ("Met", output::style(Status::Current)),
+        // The objects of an app may be ready while its sync is not.
+        (WaitState::Hopeless, Some(Status::Current)) => {
+            (Status::Failed.word(), output::style(Status::Failed))
+        }
+        (WaitState::Waiting, Some(Status::Current)) => ("Waiting", output::style(Status::InProgress)),
         (_, Some(status)) => (status.word(), output::style(status)),
     }
 }
 
-/// Why it stands so, on one line: the reason's word where the words do not have it, and the words.
+/// Returns the reason of the state on one line: the message, preceded by the reason unless the message contains it.
 fn why(row: &Row) -> String {
     let judgement = &row.judgement;
     let message = text::line(&judgement.message);
     let is_said = judgement.reason.is_empty()
-        || judgement.verdict == Verdict::Met
+        || judgement.verdict == WaitState::Met
         || judgement.status == Some(Status::NotFound)
         || message.contains(&judgement.reason);
     match (is_said, message.is_empty()) {
@@ -225,7 +227,7 @@ fn why(row: &Row) -> String {
     }
 }
 
-/// Whether the targets are in several namespaces.
+/// Returns true if the targets are in several namespaces.
 fn has_several_places(wait: &Wait) -> bool {
     let places = wait.rows().map(|row| row.judgement.subject.namespace());
     let mut places = places.filter(|place| !place.is_empty());
@@ -241,7 +243,7 @@ fn name(subject: &Subject, placed: bool) -> String {
     }
 }
 
-/// All targets, the worst not first: a table that is drawn anew stands still.
+/// Returns the table of all targets in a fixed order, so that redrawing does not move rows.
 fn table(wait: &Wait, several: bool, going: Option<(Duration, Options)>) -> Vec<String> {
     let placed = has_several_places(wait);
     let mut header = vec!["NAME", "STATUS", "MET", "WHY"];
@@ -254,14 +256,14 @@ fn table(wait: &Wait, several: bool, going: Option<(Duration, Options)>) -> Vec<
         let judgement = &row.judgement;
         let (word, style) = word(wait.until(), row);
         let met = match (judgement.verdict, row.met_since, going) {
-            (Verdict::Met, Some(since), Some((at, options))) if at < since + options.stable_for => {
+            (WaitState::Met, Some(since), Some((at, options))) if at < since + options.stable_for => {
                 let (so_far, all) = (at.saturating_sub(since).as_secs(), options.stable_for.as_secs());
                 format!("{so_far} of {all} s")
             }
-            (Verdict::Met, ..) => "yes".to_owned(),
-            (Verdict::Waiting, ..) => "no".to_owned(),
-            (Verdict::Hopeless, ..) => "never".to_owned(),
-            (Verdict::Unobserved, ..) => "?".to_owned(),
+            (WaitState::Met, ..) => "yes".to_owned(),
+            (WaitState::Waiting, ..) => "no".to_owned(),
+            (WaitState::Hopeless, ..) => "never".to_owned(),
+            (WaitState::Unobserved, ..) => "?".to_owned(),
         };
         let mut cells = vec![
             Cell::new(name(&judgement.subject, placed)),
@@ -274,12 +276,12 @@ fn table(wait: &Wait, several: bool, going: Option<(Duration, Options)>) -> Vec<
         }
         cells
     });
-    // Memory takes all that is written.
+    // Writing to memory cannot fail.
     let _ = rows.into_iter().try_for_each(|cells| table.row(cells)).and_then(|()| table.finish());
     String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
 }
 
-/// What it is called when it is met.
+/// Returns the words for a met target.
 fn phrase(until: &Until) -> String {
     match until {
         Until::Current => "ready".to_owned(),
@@ -292,11 +294,11 @@ fn phrase(until: &Until) -> String {
 }
 
 fn counted(wait: &Wait) -> (usize, usize) {
-    let met = wait.rows().filter(|row| row.judgement.verdict == Verdict::Met).count();
+    let met = wait.rows().filter(|row| row.judgement.verdict == WaitState::Met).count();
     (met, wait.rows().count())
 }
 
-/// What stands below the table while it goes on.
+/// Returns the progress line below the table.
 fn progress(wait: &Wait, at: Duration, options: Options) -> String {
     let (met, all) = counted(wait);
     let left = options.deadline.saturating_sub(at);
@@ -311,7 +313,7 @@ fn span(time: Duration) -> String {
     }
 }
 
-/// How it ended; of what is not met how it is, what stands in the way, and how to go on.
+/// Prints the result; for each target that is not met its state, its cause chain and commands that show more.
 fn last_words(
     out: &mut impl Write,
     wait: &Wait,
@@ -359,7 +361,7 @@ fn last_words(
     let placed = has_several_places(wait);
     for (row, item) in wait.rows().zip(&summary.items) {
         let judgement = &row.judgement;
-        if judgement.verdict == Verdict::Met {
+        if judgement.verdict == WaitState::Met {
             continue;
         }
         let cluster = if several { format!("{} ", judgement.cluster) } else { String::new() };
@@ -370,7 +372,7 @@ fn last_words(
         };
         let told = format!("{cluster}{} is {word}: {message}", name(&judgement.subject, placed));
         indented(out, "  ", &told)?;
-        // The first link is the target itself.
+        // The first link of the chain is the target itself.
         for link in item.chain.iter().skip(1) {
             let reason = if link.reason.is_empty() { String::new() } else { format!(" {}", link.reason) };
             let told =

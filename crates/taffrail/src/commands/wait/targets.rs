@@ -1,4 +1,4 @@
-//! What the words of the command line stand for in each cluster.
+//! Parses the targets of the command line, and resolves them in each cluster.
 
 use taffrail_apps::wait::{Selection, Target, Until};
 use taffrail_apps::{AppQuery, InvalidAppQuery};
@@ -9,33 +9,33 @@ use taffrail_object::{GroupKind, ObjectKey};
 
 use super::arguments::WaitArguments;
 use crate::complaint::Complaint;
-use crate::input::{self, Chunks};
+use taffrail_observe::input::{self, Chunks};
 
-/// What was asked for.
+/// The parsed targets.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     pub(super) apps: Vec<AppQuery>,
-    words: Vec<Word>,
+    words: Vec<TargetArg>,
     namespace: Option<String>,
     all_namespaces: bool,
     labels: Option<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Word {
+enum TargetArg {
     /// `[CLUSTER/]group/Kind/namespace/name`
     Key {
         cluster: Option<String>,
         key: ObjectKey,
     },
-    /// A kind as people write it, and a name.
+    /// A kind in any form that kubectl takes, and a name.
     Named {
         kind: String,
         name: String,
     },
-    /// All of a kind.
+    /// All objects of a kind.
     Kind(String),
-    /// Of a file, which may leave the namespace to whoever applies it.
+    /// An object of a manifest, whose namespace may be left to the client that applies it.
     Manifest(ObjectKey),
     Inventory {
         kind: Option<String>,
@@ -44,7 +44,7 @@ enum Word {
 }
 
 impl Asked {
-    /// Only apps, by their names.
+    /// Selects these apps and nothing else.
     pub(super) fn of_apps(apps: Vec<AppQuery>) -> Asked {
         Asked { apps, ..Asked::default() }
     }
@@ -64,12 +64,12 @@ impl Asked {
                 return Err(Complaint::usage(format!("'{text}' names no inventory; write [KIND/]NAME")));
             }
             let kind = kind.map(str::to_owned);
-            asked.words.push(Word::Inventory { kind, name: name.to_owned() });
+            asked.words.push(TargetArg::Inventory { kind, name: name.to_owned() });
         }
         if !arguments.files.is_empty() {
             asked.files(arguments)?;
         }
-        if asked.labels.is_some() && !asked.words.iter().any(|word| matches!(word, Word::Kind(_))) {
+        if asked.labels.is_some() && !asked.words.iter().any(|word| matches!(word, TargetArg::Kind(_))) {
             return Err(Complaint::usage(
                 "-l chooses among all objects of a kind: name a kind without a name",
             ));
@@ -90,13 +90,13 @@ impl Asked {
             } else if word.parse().is_ok_and(|query: AppQuery| query.is_full()) {
                 self.app(word)?;
             } else if let Some((cluster, key)) = ObjectKey::in_cluster(word) {
-                self.words.push(Word::Key { cluster: Some(cluster.to_owned()), key });
+                self.words.push(TargetArg::Key { cluster: Some(cluster.to_owned()), key });
             } else if let Ok(key) = word.parse() {
-                self.words.push(Word::Key { cluster: None, key });
+                self.words.push(TargetArg::Key { cluster: None, key });
             } else {
                 match word.split_once('/') {
                     Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => {
-                        self.words.push(Word::Named { kind: kind.to_owned(), name: name.to_owned() });
+                        self.words.push(TargetArg::Named { kind: kind.to_owned(), name: name.to_owned() });
                     }
                     _ => {
                         let complaint = Complaint::usage(format!("'{word}' names nothing to wait for"));
@@ -115,7 +115,7 @@ impl Asked {
         Ok(())
     }
 
-    /// `KIND NAME …`, or `KIND,…` without a name.
+    /// Parses `KIND NAME …`, or `KIND,…` without a name.
     fn kind_and_names(&mut self, words: &[String]) -> Result<(), Complaint> {
         let Some((kinds, names)) = words.split_first() else { return Ok(()) };
         if names.iter().any(|name| name.contains('/')) {
@@ -127,37 +127,39 @@ impl Asked {
         }
         for kind in kinds.split(',').filter(|kind| !kind.is_empty()) {
             if names.is_empty() {
-                self.words.push(Word::Kind(kind.to_owned()));
+                self.words.push(TargetArg::Kind(kind.to_owned()));
             }
-            let named = names.iter().map(|name| Word::Named { kind: kind.to_owned(), name: name.clone() });
+            let named =
+                names.iter().map(|name| TargetArg::Named { kind: kind.to_owned(), name: name.clone() });
             self.words.extend(named);
         }
         Ok(())
     }
 
     fn files(&mut self, arguments: &WaitArguments) -> Result<(), Complaint> {
-        let (sources, mut complaints) = input::sources(&arguments.files, arguments.recursive);
+        let (sources, problems) = input::sources(&arguments.files, arguments.recursive);
+        let mut complaints: Vec<Complaint> = problems.iter().map(Complaint::from).collect();
         let mut parser = Parser::new();
         let before = self.words.len();
         for source in sources {
             let name = source.name();
             let wrong = |what: String| Complaint::unreadable(format!("cannot read {name}: {what}"));
             let mut chunks = Chunks::new(source.open()?, &name, None);
-            while let Some(chunk) = chunks.next().map_err(|error| wrong(error.to_string()))? {
+            while let Some(chunk) = chunks.next_chunk().map_err(|error| wrong(error.to_string()))? {
                 input::each(&chunk, &mut parser, |parsed| match parsed.object {
                     Ok(object) => {
                         let key = ObjectKey::of(&object);
                         if key.name.is_empty() {
                             complaints.push(wrong(format!("line {}: an object without name", parsed.line)));
                         } else {
-                            self.words.push(Word::Manifest(key));
+                            self.words.push(TargetArg::Manifest(key));
                         }
                     }
                     Err(fault) => complaints.push(wrong(format!("line {}: {fault}", parsed.line))),
                 });
             }
         }
-        // Who waits for half of a file believes that all of it is there.
+        // Half a file would look like all of it.
         if let Some(complaint) = complaints.into_iter().next() {
             return Err(complaint);
         }
@@ -167,36 +169,38 @@ impl Asked {
         }
     }
 
-    /// A word that stands alone and is no kind that Kubernetes has: the name of an app, more likely than a kind.
+    /// Returns a single word that is not a built-in kind, and so more likely the name of an app.
     pub(super) fn likely_app(&self) -> Option<&str> {
         match self.words.as_slice() {
-            [Word::Kind(kind)] if self.labels.is_none() && !kind.contains('.') && !is_known_kind(kind) => {
+            [TargetArg::Kind(kind)]
+                if self.labels.is_none() && !kind.contains('.') && !is_known_kind(kind) =>
+            {
                 Some(kind)
             }
             _ => None,
         }
     }
 
-    /// Whether only apps are waited for.
+    /// Returns true if all targets are apps.
     pub(super) fn is_of_apps(&self) -> bool {
         self.words.is_empty()
     }
 
     pub(super) fn has_inventories(&self) -> bool {
-        self.words.iter().any(|word| matches!(word, Word::Inventory { .. }))
+        self.words.iter().any(|word| matches!(word, TargetArg::Inventory { .. }))
     }
 
-    /// Returns the names of clusters that words begin with.
+    /// Returns the cluster names that targets begin with.
     pub(super) fn clusters(&self) -> Vec<String> {
         let of_apps = self.apps.iter().filter_map(AppQuery::cluster);
         let of_objects = self.words.iter().filter_map(|word| match word {
-            Word::Key { cluster, .. } => cluster.as_deref(),
+            TargetArg::Key { cluster, .. } => cluster.as_deref(),
             _ => None,
         });
         of_apps.chain(of_objects).map(str::to_owned).collect()
     }
 
-    /// What is waited for in `cluster`, whose context has this namespace.
+    /// Returns the targets in `cluster`; `namespace` is that of its context.
     pub(super) fn targets(
         &self,
         cluster: &str,
@@ -204,12 +208,11 @@ impl Asked {
         namespace: &str,
     ) -> Vec<Target> {
         let namespace = self.namespace.as_deref().unwrap_or(namespace);
-        let is_here =
-            |word: &&Word| !matches!(word, Word::Key { cluster: Some(other), .. } if other != cluster);
+        let is_here = |word: &&TargetArg| !matches!(word, TargetArg::Key { cluster: Some(other), .. } if other != cluster);
         self.words.iter().filter(is_here).map(|word| self.target(word, discovery, namespace)).collect()
     }
 
-    fn target(&self, word: &Word, discovery: Option<&Discovery>, namespace: &str) -> Target {
+    fn target(&self, word: &TargetArg, discovery: Option<&Discovery>, namespace: &str) -> Target {
         let unknown = |word: &str, name: Option<&str>| Target::UnknownKind {
             word: word.to_owned(),
             name: name.map(str::to_owned),
@@ -226,12 +229,12 @@ impl Asked {
         let resolved = |kind: &str| discovery.and_then(|discovery| discovery.resolve(kind));
         let within = |namespaced: bool| if namespaced { namespace } else { "" };
         match word {
-            Word::Key { key, .. } => Target::Object(key.clone()),
-            Word::Named { kind, name } => match resolved(kind) {
+            TargetArg::Key { key, .. } => Target::Object(key.clone()),
+            TargetArg::Named { kind, name } => match resolved(kind) {
                 Some(it) => Target::Object(ObjectKey::new(it.group, it.kind, within(it.namespaced), &**name)),
                 None => unknown(kind, Some(name)),
             },
-            Word::Kind(kind) => match resolved(kind) {
+            TargetArg::Kind(kind) => match resolved(kind) {
                 Some(it) => Target::Selection(Selection {
                     kind: GroupKind::new(it.group, it.kind),
                     namespace: (it.namespaced && !self.all_namespaces).then(|| namespace.to_owned()),
@@ -239,7 +242,7 @@ impl Asked {
                 }),
                 None => unknown(kind, None),
             },
-            Word::Manifest(key) => {
+            TargetArg::Manifest(key) => {
                 let served = discovery.and_then(|it| it.kind(&key.group, &key.kind)).map(|it| it.namespaced);
                 let namespaced = served.or_else(|| is_namespaced(&key.group, &key.kind));
                 let place = match namespaced {
@@ -249,7 +252,7 @@ impl Asked {
                 };
                 Target::Object(ObjectKey { namespace: place.to_owned(), ..key.clone() })
             }
-            Word::Inventory { kind, name } => {
+            TargetArg::Inventory { kind, name } => {
                 let kind = match (kind, discovery) {
                     (Some(kind), _) => kind,
                     (None, Some(discovery)) if discovery.kind("kpt.dev", "ResourceGroup").is_none() => {
@@ -268,7 +271,7 @@ impl Asked {
     }
 }
 
-/// Kinds of the delivery tools, which are waited for as often as those that are built in.
+/// Kinds of the delivery tools, accepted without a server like the built-in kinds.
 const DELIVERY_KINDS: [&str; 8] = [
     "Kustomization",
     "HelmRelease",
@@ -297,12 +300,16 @@ mod tests {
 
     #[test]
     fn targets_are_read_as_people_write_them() {
-        let key = |cluster: Option<&str>, key| Word::Key { cluster: cluster.map(str::to_owned), key };
-        let named = |kind: &str, name: &str| Word::Named { kind: kind.to_owned(), name: name.to_owned() };
+        let key = |cluster: Option<&str>, key| TargetArg::Key { cluster: cluster.map(str::to_owned), key };
+        let named =
+            |kind: &str, name: &str| TargetArg::Named { kind: kind.to_owned(), name: name.to_owned() };
         for (words, expected) in [
             (vec!["deploy/web", "svc/web"], vec![named("deploy", "web"), named("svc", "web")]),
             (vec!["deploy", "web", "api"], vec![named("deploy", "web"), named("deploy", "api")]),
-            (vec!["deploy,sts"], vec![Word::Kind("deploy".to_owned()), Word::Kind("sts".to_owned())]),
+            (
+                vec!["deploy,sts"],
+                vec![TargetArg::Kind("deploy".to_owned()), TargetArg::Kind("sts".to_owned())],
+            ),
             (
                 vec!["apps/Deployment/shop/web"],
                 vec![key(None, ObjectKey::new("apps", "Deployment", "shop", "web"))],

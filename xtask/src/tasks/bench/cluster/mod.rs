@@ -83,7 +83,7 @@ impl Cluster {
     pub(super) fn run(self) -> Result<()> {
         let namespaces = self.quick.unwrap_or(200 * NAMESPACE).div_ceil(NAMESPACE).max(2);
         let built = Built {
-            ours: binary::build_bench("taffrail-cluster", "live_cost")?,
+            ours: binary::build_bench("taffrail-observe", "live_cost")?,
             cluster: peers::build("cluster")?,
         };
         let folder = binary::workspace().join("target/bench");

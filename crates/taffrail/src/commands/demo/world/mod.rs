@@ -1,4 +1,4 @@
-//! The fleet that the demo shows: what is declared in `fleet.yaml`, expanded with `templates/`, and what goes wrong in it.
+//! The simulated fleet of the demo: `fleet.yaml` expanded with `templates/`, and the faults in it.
 
 mod objects;
 mod repository;
@@ -21,12 +21,12 @@ use template::UnknownPlaceholder;
 use tokio::task::JoinSet;
 use tools::{Controllers, Place};
 
-/// How long the fleet has been there when the demo begins.
+/// Simulated age of the fleet when the demo begins.
 const AGE: Duration = Duration::from_secs(3 * 86_400);
-/// How many nodes each cluster has.
+/// Number of nodes of each cluster.
 const NODES: usize = 3;
 
-/// Why there is no fleet to show.
+/// A failure to build the fleet.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WorldError {
     #[error("the simulation cannot be started")]
@@ -39,7 +39,7 @@ pub(super) enum WorldError {
     Timeline(#[from] TimelineError),
 }
 
-/// An app, wherever it is delivered.
+/// An app, however it is delivered.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct App {
@@ -48,18 +48,18 @@ struct App {
     image: String,
     #[serde(default)]
     version: String,
-    /// Names, with numbers of replicas.
+    /// Workload names with their replicas.
     #[serde(default)]
     workloads: BTreeMap<String, u32>,
-    /// How many Pods its namespace may hold.
+    /// Pod quota of its namespace.
     quota: Option<u32>,
-    /// The workload that has a disk.
+    /// The workload that has a volume.
     volume: Option<String>,
     chart: Option<String>,
     chart_version: Option<String>,
-    /// What of its repository is delivered.
+    /// The path in its repository that is delivered.
     path: Option<String>,
-    /// Whether Argo CD puts changes in the cluster right.
+    /// True if Argo CD heals drift.
     #[serde(default = "yes")]
     self_heal: bool,
 }
@@ -68,7 +68,7 @@ fn yes() -> bool {
     true
 }
 
-/// A cluster, with the apps that each tool delivers into it.
+/// A cluster, with the apps that each tool delivers to it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Member {
@@ -77,7 +77,7 @@ struct Member {
     /// The branch that its Flux follows.
     #[serde(default)]
     branch: String,
-    /// The cluster whose Argo CD delivers into this one; itself if there is none.
+    /// The cluster whose Argo CD delivers to this one; itself by default.
     from: Option<String>,
     #[serde(default)]
     flux_kustomization: Vec<String>,
@@ -112,12 +112,12 @@ impl Declared {
     }
 }
 
-/// The fleet. It ends when this is dropped.
+/// The running fleet. It stops on drop.
 pub(super) struct World {
     fleet: Fleet,
-    /// What the tools' controllers do.
+    /// The tasks of the tools' controllers.
     tools: JoinSet<()>,
-    /// How far the story is moved on at the start.
+    /// Time by which the story is ahead at the start.
     skip: Duration,
     pub(super) clusters: Vec<Cluster>,
     /// The region of each cluster, in the same order.
@@ -125,7 +125,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// Starts the fleet, which is then so far into the first round of what goes wrong, and stays there if it is held.
+    /// Starts the fleet `skip` into the first round of faults; with `hold` its time stays there.
     pub(super) async fn start(seed: u64, skip: Duration, hold: bool) -> Result<World, WorldError> {
         let (mut world, controllers) = World::build(Declared::read()?, seed, skip).await?;
         controllers.into_iter().for_each(|controllers| controllers.listen(&mut world.tools));
@@ -136,7 +136,7 @@ impl World {
         Ok(world)
     }
 
-    /// Makes the fleet, whose time is held, and the controllers of its clusters, which do nothing yet.
+    /// Builds the fleet with its time held, and the controllers of its clusters, which do not run yet.
     async fn build(
         declared: Declared,
         seed: u64,
@@ -167,14 +167,14 @@ impl World {
                 made.declare(&place.repository)?;
             }
         }
-        // Everything has rolled out long ago.
+        // All rollouts are long complete.
         fleet.advance(AGE);
         for cluster in &clusters {
             cluster.compact();
         }
         let regions = declared.clusters.iter().map(|member| member.region.clone()).collect();
         let mut world = World { fleet, tools: JoinSet::new(), clusters, regions, skip };
-        // Nothing happens in the time that all this took: the story begins with its own time.
+        // The story begins at its own time; building took no simulated time.
         world.catch_up();
         troubles::begin(&declared, &places, world.fleet.clock(), seed)?;
         world.fleet.advance(std::mem::take(&mut world.skip));
@@ -189,14 +189,14 @@ impl World {
         Ok((world, controllers))
     }
 
-    /// Moves the time of the fleet to the time of this machine, less what is still to be skipped.
+    /// Moves the fleet's time to this machine's time, minus what is left to skip.
     fn catch_up(&self) {
         let behind = Timestamp::now().duration_since(self.fleet.clock().now());
         let behind = Duration::try_from(behind).unwrap_or_default();
         self.fleet.advance(behind.saturating_sub(self.skip));
     }
 
-    /// The kubeconfig of all its clusters.
+    /// Returns the kubeconfig of all clusters.
     pub(super) fn kubeconfig(&self) -> String {
         Cluster::kubeconfig_of(&self.clusters)
     }

@@ -1,4 +1,4 @@
-//! The objects of the fleet when all is well, as texts that clusters apply.
+//! The objects of the fleet without faults, as YAML to apply.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,16 @@ use super::template::{Values, hash};
 use super::tools::Told;
 use super::{App, Declared, Member, WorldError};
 
-/// Objects that a cluster applies.
+/// Objects to apply to a cluster.
 pub(super) struct Made {
     text: String,
     /// The field manager that applies them.
     manager: &'static str,
-    /// The Argo CD app whose mark they carry.
+    /// The Argo CD app in their tracking annotation.
     tracked_by: Option<String>,
 }
 
-/// What is made in each cluster, by its name.
+/// The objects of each cluster, by its name.
 type Texts = BTreeMap<String, Vec<Made>>;
 
 impl Made {
@@ -33,12 +33,12 @@ impl Made {
         Made { text, manager, tracked_by: None }
     }
 
-    /// The objects that controllers of Flux and Argo CD listen to.
+    /// Returns the objects that the controllers of Flux and Argo CD act on.
     pub(super) fn told(&self) -> Result<Vec<Told>, SimError> {
         Ok(taffrail_sim::objects(&self.text)?.iter().filter_map(Told::of).collect())
     }
 
-    /// Applies the objects. A namespace belongs to the app that made it first.
+    /// Applies the objects. A namespace belongs to the app that created it first.
     pub(super) fn apply(&self, cluster: &Cluster) -> Result<(), SimError> {
         for object in self.objects()? {
             let key = key_of(&object);
@@ -50,13 +50,13 @@ impl Made {
         Ok(())
     }
 
-    /// Declares the objects, so that their tool applies them again.
+    /// Adds the objects to the repository, so that their tool applies them again.
     pub(super) fn declare(&self, repository: &Repository) -> Result<(), SimError> {
         self.objects()?.into_iter().for_each(|object| repository.declare(object, self.manager));
         Ok(())
     }
 
-    /// The objects, with the mark of their Argo CD app.
+    /// Returns the objects, with the tracking annotation of their Argo CD app.
     fn objects(&self) -> Result<Vec<Value>, SimError> {
         let mut objects = taffrail_sim::objects(&self.text)?;
         if let Some(app) = &self.tracked_by {
@@ -70,7 +70,7 @@ impl Made {
     }
 }
 
-/// The field manager that writes the status of objects of a kind.
+/// Returns the field manager that writes the status of a kind.
 pub(super) fn status_manager(group: &str, kind: &str) -> &'static str {
     match (group, kind) {
         ("source.toolkit.fluxcd.io", _) => "source-controller",
@@ -96,7 +96,7 @@ struct Kind {
     columns: Value,
 }
 
-/// How an app is delivered.
+/// The delivery method of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
     Kustomization,
@@ -109,7 +109,7 @@ enum Delivery {
 }
 
 impl Delivery {
-    /// The field manager that applies what an app consists of.
+    /// Returns the field manager that applies the objects of an app.
     fn manager(self) -> &'static str {
         match self {
             Delivery::Kustomization => "kustomize-controller",
@@ -122,7 +122,7 @@ impl Delivery {
         }
     }
 
-    /// The field manager that applies what declares an app.
+    /// Returns the field manager that applies the declaration of an app.
     fn declarer(self) -> &'static str {
         match self {
             Delivery::HelmRelease => "kustomize-controller",
@@ -132,7 +132,7 @@ impl Delivery {
     }
 }
 
-/// The field manager that applies what is in a namespace of a cluster.
+/// Returns the field manager for the objects in a namespace of a cluster.
 pub(super) fn manager_in(declared: &Declared, cluster: &str, namespace: &str) -> &'static str {
     let member = declared.clusters.iter().find(|member| member.name == cluster);
     let found = member.into_iter().flat_map(deliveries).find_map(|(delivery, apps)| {
@@ -142,7 +142,7 @@ pub(super) fn manager_in(declared: &Declared, cluster: &str, namespace: &str) ->
     found.map_or("kubectl", Delivery::manager)
 }
 
-/// The apps of a cluster, by how they are delivered.
+/// Returns the apps of a cluster by delivery method.
 fn deliveries(member: &Member) -> [(Delivery, &Vec<String>); 7] {
     [
         (Delivery::Kustomization, &member.flux_kustomization),
@@ -155,7 +155,7 @@ fn deliveries(member: &Member) -> [(Delivery, &Vec<String>); 7] {
     ]
 }
 
-/// All objects of all clusters.
+/// Returns all objects of all clusters.
 pub(super) fn all(
     declared: &Declared,
     seed: u64,
@@ -193,12 +193,12 @@ fn definitions() -> Result<String, WorldError> {
     Ok(texts.join("\n---\n"))
 }
 
-/// The revision that a Git repository has on a branch when all is well.
+/// Returns the Git revision of a branch without faults.
 pub(super) fn revision(seed: u64, app: &str, branch: &str, turn: &str) -> String {
     format!("{branch}@sha1:{}", hash(seed, &[app, branch, turn], 40))
 }
 
-/// The artifact of a GitRepository at a revision.
+/// Returns the artifact of a GitRepository at a revision.
 pub(super) fn artifact(app: &str, revision: &str, at: &str) -> Value {
     let commit = revision.rsplit(':').next().unwrap_or_default();
     let path = format!("gitrepository/flux-system/{app}/{commit}.tar.gz");
@@ -252,7 +252,7 @@ impl One<'_> {
         self.declare(texts)
     }
 
-    /// What makes it an app.
+    /// Adds the objects that declare the app.
     fn declare(&self, texts: &mut Texts) -> Result<(), WorldError> {
         let own = &self.member.name;
         let home = match self.delivery {
@@ -326,7 +326,7 @@ impl One<'_> {
         Ok(values.fill(include_str!("templates/namespace.yaml"))?)
     }
 
-    /// The namespace of the app, with the tool's marks where it is part of the app.
+    /// Returns the namespace of the app, with the tool's marks if the app includes it.
     fn own_namespace(&self) -> Result<Made, WorldError> {
         if !self.objects().iter().any(|key| key.kind == "Namespace") {
             return Ok(Made::new(self.namespace(&self.app.namespace)?, "kubectl"));
@@ -339,7 +339,7 @@ impl One<'_> {
         hash(self.seed, &[self.name, "main"], 40)
     }
 
-    /// The labels that the tool sets on what it applies.
+    /// Returns the labels that the tool sets on the objects it applies.
     fn labels(&self) -> Value {
         match self.delivery {
             Delivery::Kustomization => json!({
@@ -377,7 +377,7 @@ impl One<'_> {
         }
     }
 
-    /// The objects that it consists of.
+    /// Returns the objects of the app.
     fn objects(&self) -> Vec<ObjectKey> {
         let namespace = self.app.namespace.as_str();
         let of = |group: &str, kind: &str, name: &str| ObjectKey::new(group, kind, namespace, name);
@@ -406,7 +406,8 @@ impl One<'_> {
         self.values().with("chart", chart).with("chartVersion", version).with("digest", digest)
     }
 
-    /// The release as Helm stores it: base64 of JSON, which may be packed and is not, and base64 as in every Secret.
+    /// Returns the release as Helm stores it: JSON (uncompressed, which Helm accepts) in base64, and again in base64 as
+    /// in every Secret.
     fn release(&self) -> String {
         let manifest: Vec<String> = self
             .objects()
@@ -457,7 +458,7 @@ impl One<'_> {
         Ok(values.fill(include_str!("templates/resource-group.yaml"))?)
     }
 
-    /// The Application, with what makes it where it is for another cluster.
+    /// Returns the Application, and for another cluster the ApplicationSet that creates it.
     fn application(&self) -> Result<Vec<Made>, WorldError> {
         let is_own = self.member.from.is_none();
         let server = match self.servers.get(&self.member.name) {
@@ -467,7 +468,7 @@ impl One<'_> {
         let mut owners = json!([]);
         let mut texts = Vec::new();
         if !is_own {
-            // The set is the same text for each cluster; so is its uid, which comes from its name.
+            // The set is the same text for each cluster, and so is its uid, which derives from its name.
             let uid = uuid(&hash(self.seed, &["applicationset", self.name], 32));
             owners = json!([{
                 "apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "name": self.name, "uid": uid,
@@ -527,7 +528,7 @@ impl One<'_> {
         Ok(texts)
     }
 
-    /// The name of its Application.
+    /// Returns the name of its Application.
     fn application_name(&self) -> String {
         match self.member.from {
             None => self.name.to_owned(),
@@ -538,7 +539,7 @@ impl One<'_> {
 
 const SYNC_NAMESPACE: &str = "config-management-system";
 
-/// Digits in the form of a uid.
+/// Formats digits as a uid.
 fn uuid(digits: &str) -> String {
     let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();
     format!("{}-{}-4{}-8{}-{}", part(0, 8), part(8, 12), part(13, 16), part(17, 20), part(20, 32))

@@ -1,4 +1,4 @@
-//! What delivery tools apply to a cluster: the objects that are declared for it, as commits leave them.
+//! The repository that delivery tools apply to a cluster: declared objects, changed by commits.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,19 +12,19 @@ use taffrail_status::{Kstatus, ObjectContext, Rules, Status};
 
 use super::objects::status_manager;
 
-/// The objects that are declared for one cluster.
+/// The declared objects of one cluster.
 #[derive(Debug, Default)]
 pub(super) struct Repository(Mutex<Contents>);
 
 #[derive(Debug, Default)]
 struct Contents {
     objects: HashMap<ObjectKey, Declared>,
-    /// What is committed later, the earliest first.
+    /// Future commits, earliest first.
     commits: VecDeque<Commit>,
 }
 
 impl Contents {
-    /// Takes in the commits up to `now`.
+    /// Applies the commits up to `now`.
     fn settle(&mut self, now: Timestamp) {
         while let Some(commit) = self.commits.pop_front_if(|commit| commit.at <= now) {
             if let Some(declared) = self.objects.get_mut(&commit.key) {
@@ -50,7 +50,7 @@ struct Commit {
     object: Value,
 }
 
-/// How a live object differs from the declared one.
+/// The difference between a live object and the declared one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Drift {
     None,
@@ -59,14 +59,14 @@ pub(super) enum Drift {
 }
 
 impl Repository {
-    /// Declares an object, unless it is declared already: an object belongs to the app that declares it first.
+    /// Declares an object, unless it is declared already: it belongs to the first app that declares it.
     pub(super) fn declare(&self, object: Value, manager: &'static str) {
         let declared = Declared { object, manager };
         self.contents().objects.entry(key_of(&declared.object)).or_insert(declared);
     }
 
-    /// Commits what a timeline writes by the tool that delivers the object, from `begin` on. What others write in it is
-    /// drift, and what a controller writes as status is not declared.
+    /// Commits the writes in a timeline that the object's delivery tool makes, from `begin` on. Writes of others are
+    /// drift, and status is not declared.
     pub(super) fn commit(&self, timeline: &Timeline, begin: Timestamp) {
         let mut contents = self.contents();
         contents.settle(begin);
@@ -91,7 +91,7 @@ impl Repository {
         }
     }
 
-    /// Compares a declared object with the live one. Nothing is known of an object that is not declared.
+    /// Compares a declared object with the live one. An undeclared object has no drift.
     pub(super) fn drift(&self, cluster: &Cluster, key: &ObjectKey, now: Timestamp) -> Drift {
         let Some(declared) = self.declared(key, now) else { return Drift::None };
         match live(cluster, &declared.object) {
@@ -101,8 +101,8 @@ impl Repository {
         }
     }
 
-    /// Applies a declared object where it is missing or was changed, and returns whether it was. One that is being deleted
-    /// is left alone until it is gone.
+    /// Applies a declared object that is missing or was changed. Returns true if it did. Leaves an object alone while
+    /// it is being deleted.
     pub(super) fn apply(&self, cluster: &Cluster, key: &ObjectKey, now: Timestamp) -> Result<bool, SimError> {
         let Some(Declared { object, manager }) = self.declared(key, now) else { return Ok(false) };
         match self.drift(cluster, key, now) {
@@ -125,7 +125,7 @@ impl Repository {
         verdict.ok().and_then(Result::ok).map_or(Status::Unknown, |verdict| verdict.status)
     }
 
-    /// An object as the newest commit before `now` declares it.
+    /// Returns an object as the newest commit before `now` declares it.
     fn declared(&self, key: &ObjectKey, now: Timestamp) -> Option<Declared> {
         let mut contents = self.contents();
         contents.settle(now);
@@ -137,7 +137,7 @@ impl Repository {
     }
 }
 
-/// The identity that an object gives itself.
+/// Returns the key in an object's own fields.
 pub(super) fn key_of(object: &Value) -> ObjectKey {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let version = text(&object["apiVersion"]);
@@ -146,7 +146,7 @@ pub(super) fn key_of(object: &Value) -> ObjectKey {
     ObjectKey::new(group, text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
 }
 
-/// The object in the cluster that a declared one is about.
+/// Returns the live object for a declared one.
 fn live(cluster: &Cluster, declared: &Value) -> Option<Value> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &declared["metadata"];
@@ -154,12 +154,12 @@ fn live(cluster: &Cluster, declared: &Value) -> Option<Value> {
     cluster.get(&version, &kind, &text(&metadata["namespace"]), &text(&metadata["name"]))
 }
 
-/// Returns whether an object is being deleted.
+/// Returns true if an object is being deleted.
 pub(super) fn is_ending(object: &Value) -> bool {
     object["metadata"].get("deletionTimestamp").is_some()
 }
 
-/// The fields of a declared object that its tool sees to; the status belongs to controllers.
+/// Returns the fields of a declared object that its tool applies, which excludes the status.
 fn fields(declared: &Value) -> Value {
     let mut fields = declared.clone();
     if let Some(members) = fields.as_object_mut() {
@@ -172,17 +172,17 @@ fn fields(declared: &Value) -> Value {
     fields
 }
 
-/// Returns whether a live object has all that is declared.
+/// Returns true if a live object has all declared fields.
 fn covers(live: &Value, declared: &Value) -> bool {
     has(live, &fields(declared))
 }
 
-/// Writes what is declared into a live object; what others added to it stays.
+/// Writes the declared fields into a live object; other fields stay.
 fn overlay(live: &mut Value, declared: &Value) {
     put(live, &fields(declared));
 }
 
-/// Defaults are additions: a live list has as many items as the declared one, each with more fields.
+/// Returns true if `live` equals `declared`, apart from added fields (defaults). Lists must be equally long.
 fn has(live: &Value, declared: &Value) -> bool {
     match declared {
         Value::Null => true,

@@ -1,18 +1,18 @@
-//! Texts with places to fill in: `{{name}}`.
+//! Text templates with placeholders: `{{name}}`.
 
 use std::fmt::Write as _;
 
-/// A place for which nothing was given.
+/// The error for a placeholder without a value.
 #[derive(Debug, thiserror::Error)]
 #[error("nothing is given for {{{{{0}}}}}")]
 pub(in crate::commands::demo) struct UnknownPlaceholder(String);
 
-/// What is filled in, by name.
+/// The values of placeholders, by name.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Values<'v>(Vec<(&'v str, String)>);
 
 impl<'v> Values<'v> {
-    /// Gives a value; a later one of the same name counts.
+    /// Adds a value; the last one of a name counts.
     pub(super) fn with(mut self, name: &'v str, value: impl ToString) -> Values<'v> {
         self.0.push((name, value.to_string()));
         self
@@ -22,13 +22,13 @@ impl<'v> Values<'v> {
         self.0.iter().rev().find(|(own, _)| *own == name).map(|(_, value)| value.as_str())
     }
 
-    /// Fills a template in.
+    /// Fills in a template.
     pub(super) fn fill(&self, template: &str) -> Result<String, UnknownPlaceholder> {
         fill(template, |name| self.get(name).map(str::to_owned))
     }
 }
 
-/// Fills a template in with what `value` gives for what stands between the braces.
+/// Fills in a template, calling `value` with the text between the braces.
 pub(super) fn fill(
     template: &str,
     value: impl Fn(&str) -> Option<String>,
@@ -45,7 +45,7 @@ pub(super) fn fill(
     Ok(out)
 }
 
-/// So many hexadecimal digits that follow from the seed and from what they are for, as the hash of a commit.
+/// Returns `digits` hexadecimal digits derived from the seed and `what`, for use as a commit hash.
 pub(super) fn hash(seed: u64, what: &[&str], digits: usize) -> String {
     let mut state = seed ^ 0xcbf2_9ce4_8422_2325;
     for byte in what.iter().flat_map(|part| part.bytes().chain([0])) {

@@ -1,8 +1,8 @@
-//! The controllers of Flux and Argo CD: they take note of requests, apply what is declared and missing or changed, and
-//! clean up after what is deleted.
+//! The controllers of Flux and Argo CD: they handle requests, apply declared objects that are missing or changed, and
+//! clean up after deletions.
 //!
-//! What the story says of an object (`troubles/`) stays: a controller writes a status only when it has done something, a
-//! cluster out of reach is left alone, and a controller that does not run does nothing.
+//! States written by the story (`troubles/`) stay: a controller writes a status only after it has done something,
+//! leaves unreachable clusters alone, and does nothing while it is scaled to zero.
 
 mod argo;
 mod flux;
@@ -21,12 +21,12 @@ use tokio::task::JoinSet;
 use super::objects::status_manager;
 use super::repository::{Repository, is_ending};
 
-/// How long a controller takes to notice.
+/// Reaction time of a controller.
 const DELAY: Duration = Duration::from_millis(200);
-/// The longest time without a look: the fleet's clock may be moved on.
-const LONGEST: Duration = Duration::from_secs(30);
+/// Maximum time between evaluations, because the fleet's clock may jump.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// An object that tells a controller what to do.
+/// An object that a controller acts on.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     api_version: String,
@@ -36,7 +36,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// The object as one that a controller of Flux or Argo CD listens to, if it is one.
+    /// Returns the object as one that a controller of Flux or Argo CD acts on, if it is one.
     pub(super) fn of(object: &Value) -> Option<Told> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let api_version = text(&object["apiVersion"]);
@@ -55,7 +55,7 @@ impl Told {
         cluster.get(&self.api_version, &self.kind, &self.namespace, &self.name)
     }
 
-    /// Changes the object as its controller does.
+    /// Changes the object as its controller would.
     fn change(&self, cluster: &Cluster, change: impl FnOnce(&mut Value)) {
         let group = self.api_version.split('/').next().unwrap_or_default();
         let manager = status_manager(group, &self.kind);
@@ -66,7 +66,7 @@ impl Told {
         cluster.change_by(&object, manager, manager, change);
     }
 
-    /// Removes a finalizer, and with the last one the object.
+    /// Removes a finalizer; without any left the object is gone.
     fn release(&self, cluster: &Cluster, finalizer: &str) {
         self.change(cluster, |object| {
             if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
@@ -76,7 +76,7 @@ impl Told {
     }
 }
 
-/// A cluster that controllers write to, with what is declared for it.
+/// A cluster that controllers write to, with its declared objects.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) cluster: Cluster,
@@ -94,7 +94,7 @@ pub(super) struct Controllers {
 }
 
 impl Controllers {
-    /// The controllers that listen to some objects of a cluster.
+    /// Creates the controllers for some objects of a cluster.
     pub(super) fn new(home: Place, places: Arc<[Place]>, clock: Clock, told: Vec<Told>) -> Controllers {
         let (argo, flux): (Vec<Told>, Vec<Told>) =
             told.into_iter().partition(|told| told.kind == "Application");
@@ -107,7 +107,7 @@ impl Controllers {
         }
     }
 
-    /// Does what is due, and returns when something is due next though nothing changes.
+    /// Does what is due. Returns the time of the next evaluation if nothing changes before.
     pub(super) fn look(&mut self) -> Option<Timestamp> {
         let now = self.clock.now();
         let (home, places) = (&self.home, &*self.places);
@@ -116,7 +116,7 @@ impl Controllers {
         flux.chain(argo).min()
     }
 
-    /// The changes that the controllers wait for: of their cluster, and of those that Argo CD delivers to.
+    /// Returns the change signals of the own cluster and of those that Argo CD delivers to.
     fn changes(&self) -> Vec<watch::Receiver<u64>> {
         let is_target =
             |place: &&Place| self.argo.iter().any(|followed| followed.delivers_to(&self.home, place));
@@ -125,7 +125,7 @@ impl Controllers {
         all.map(|place| place.cluster.changes()).collect()
     }
 
-    /// Lets the controllers work until the tasks are dropped.
+    /// Runs the controllers until the tasks are dropped.
     pub(super) fn listen(mut self, tasks: &mut JoinSet<()>) {
         if self.flux.is_empty() && self.argo.is_empty() {
             return;
@@ -137,9 +137,9 @@ impl Controllers {
                 let due = self.look();
                 let ahead = due.map(|due| due.duration_since(self.clock.now()));
                 let ahead = ahead.and_then(|ahead| Duration::try_from(ahead).ok());
-                let wait = if due.is_some() { ahead.unwrap_or_default() } else { LONGEST };
+                let wait = if due.is_some() { ahead.unwrap_or_default() } else { MAX_PAUSE };
                 let changed = select_all(changes.iter_mut().map(|changes| Box::pin(changes.changed())));
-                if let Ok((Err(_), ..)) = tokio::time::timeout(wait.min(LONGEST), changed).await {
+                if let Ok((Err(_), ..)) = tokio::time::timeout(wait.min(MAX_PAUSE), changed).await {
                     return;
                 }
                 tokio::time::sleep(DELAY).await;
@@ -148,7 +148,7 @@ impl Controllers {
     }
 }
 
-/// Applies objects that are missing or were changed, and returns how many.
+/// Applies objects that are missing or changed, and returns their number.
 fn apply(
     place: &Place,
     keys: impl IntoIterator<Item = ObjectKey>,
@@ -161,7 +161,7 @@ fn apply(
     Ok(changed)
 }
 
-/// A time as the status of objects has it.
+/// Formats a time for a status field.
 fn stamp(at: Timestamp) -> Value {
     json!(at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
 }

@@ -1,4 +1,4 @@
-//! What goes wrong and heals, in rounds: `troubles/`, a file for each, filled in anew for each round.
+//! Faults that occur and heal in rounds: one file each in `troubles/`, expanded for each round.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::template::{fill, hash};
 use super::tools::Place;
 use super::{Declared, WorldError};
 
-/// How long a round takes.
+/// Duration of a round.
 const ROUND: Duration = Duration::from_secs(300);
 
-/// A file for each.
+/// The fault files.
 const TROUBLES: [&str; 11] = [
     include_str!("troubles/bad-image.yaml"),
     include_str!("troubles/quota.yaml"),
@@ -31,12 +31,12 @@ const TROUBLES: [&str; 11] = [
     include_str!("troubles/routine.yaml"),
 ];
 
-/// The images that are deployed and were never pushed.
+/// Returns the images that are deployed but do not exist in the registry.
 pub(super) fn missing_images() -> [&'static str; 1] {
     ["ghcr.io/acme/shop/web:1.6.0"]
 }
 
-/// What happens in some clusters: steps of a timeline.
+/// Steps of a timeline in some clusters.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scene {
@@ -45,7 +45,7 @@ struct Scene {
     steps: Vec<Value>,
 }
 
-/// A trouble in one cluster, as it is in each round.
+/// A fault in one cluster.
 struct Part<'p> {
     seed: u64,
     declared: &'p Declared,
@@ -57,7 +57,7 @@ struct Part<'p> {
 }
 
 impl Part<'_> {
-    /// What a place of a trouble is filled with.
+    /// Returns the value of a placeholder in a fault.
     fn value(&self, place: &str, round: u64) -> Option<String> {
         let mut words = place.split(' ');
         let (what, first, second) = (words.next()?, words.next(), words.next());
@@ -85,8 +85,8 @@ impl Part<'_> {
         }
     }
 
-    /// A step with the field manager that writes, where it does not name one: the controller of the kind where it is about the
-    /// status, else the tool that delivers into the namespace.
+    /// Adds the field manager to a step that names none: the kind's controller for a status, otherwise the tool that
+    /// delivers to the namespace.
     fn written(&self, mut step: Value) -> Value {
         let of = |key: &str| step.get(key).filter(|object| object.is_object());
         let Some(object) = of("object").or_else(|| of("patch")) else { return step };
@@ -106,7 +106,7 @@ impl Part<'_> {
         step
     }
 
-    /// What happens here in a round.
+    /// Returns the timeline of a round here.
     fn timeline(&self, round: u64) -> Result<Timeline, WorldError> {
         let mut steps = Vec::new();
         for text in TROUBLES {
@@ -123,7 +123,7 @@ impl Part<'_> {
     }
 }
 
-/// Begins the first round in each cluster, and has the others follow. What a round commits is declared from its time on.
+/// Starts the first round in each cluster; the later ones follow. The commits of a round are declared from its time on.
 pub(super) fn begin(
     declared: &Declared,
     places: &[Place],
@@ -150,7 +150,7 @@ pub(super) fn begin(
             };
             part.timeline(round)
         };
-        // One that can be read once can be read always: only hashes and versions differ.
+        // A round that parses once always parses: only hashes and versions differ.
         if timeline(0)?.is_empty() {
             continue;
         }

@@ -1,5 +1,5 @@
-//! Argo CD's application controller: it compares what is declared with what is live, says what it finds, and puts it right
-//! where the Application asks for that.
+//! Argo CD's application controller: compares declared with live objects, writes the result, and heals drift where the
+//! Application enables it.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -12,13 +12,13 @@ const REFRESH: &str = "argocd.argoproj.io/refresh";
 const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 /// The address of the cluster in which Argo CD runs.
 const IN_CLUSTER: &str = "https://kubernetes.default.svc";
-/// How long Argo CD waits before it puts a change right (`--self-heal-timeout-seconds`).
+/// Time that Argo CD waits before it heals drift (`--self-heal-timeout-seconds`).
 const SELF_HEAL: SignedDuration = SignedDuration::from_secs(5);
 
-/// An Application, and what its controller remembers of it.
+/// An Application, and its controller's memory of it.
 pub(super) struct Followed {
     told: Told,
-    /// When it is put right, if it still needs that then.
+    /// The time of the next heal, if it is still needed then.
     heals_at: Option<Timestamp>,
 }
 
@@ -27,20 +27,20 @@ impl Followed {
         Followed { told, heals_at: None }
     }
 
-    /// Returns whether the Application delivers to a cluster.
+    /// Returns true if the Application delivers to `place`.
     pub(super) fn delivers_to(&self, home: &Place, place: &Place) -> bool {
         let object = self.told.get(&home.cluster);
         object.is_some_and(|object| text(&object["spec"]["destination"]["server"]) == place.cluster.url())
     }
 
-    /// Does what is due, and returns when to look again.
+    /// Does what is due, and returns the time of the next evaluation.
     pub(super) fn look(&mut self, home: &Place, places: &[Place], now: Timestamp) -> Option<Timestamp> {
         let object = self.told.get(&home.cluster)?;
         let target = match text(&object["spec"]["destination"]["server"]) {
             IN_CLUSTER => home,
             server => places.iter().find(|place| place.cluster.url() == server)?,
         };
-        // A cluster out of reach keeps its objects, and what is known of them is old.
+        // An unreachable cluster keeps its objects, and their known state is old.
         let is_reachable = target.cluster.is_reachable();
         if is_ending(&object) {
             if is_reachable && has_finalizer(&object, FINALIZER) {
@@ -72,7 +72,7 @@ impl Followed {
                 object["status"]["reconciledAt"] = stamp(now);
             });
         }
-        // A comparison that failed and a sync that runs are the story's, and end in it.
+        // Failed comparisons and running syncs are part of the story, which ends them.
         let is_known = text(&object["status"]["sync"]["status"]) != "Unknown";
         let is_running = object["status"]["operationState"]["phase"] == "Running";
         if !is_reachable || !is_known || is_running || self.compare(home, target, now) {
@@ -95,14 +95,14 @@ impl Followed {
             json!({"initiatedBy": {"automated": true}, "sync": {"prune": true, "revision": revision}});
         self.finish(home, &operation, &done, now);
         self.heals_at = None;
-        // What could not be put right is tried again later.
+        // A failed heal is tried again later.
         if !self.compare(home, target, now) {
             self.heals_at = Some(after(now, SELF_HEAL));
         }
         self.heals_at
     }
 
-    /// Writes how an operation ended.
+    /// Writes the result of an operation.
     fn finish(
         &self,
         home: &Place,
@@ -131,7 +131,7 @@ impl Followed {
         });
     }
 
-    /// Compares what is declared with what is live, writes what has changed, and returns whether they are the same.
+    /// Compares declared with live objects, writes what has changed, and returns true if they are equal.
     fn compare(&self, home: &Place, target: &Place, now: Timestamp) -> bool {
         let Some(object) = self.told.get(&home.cluster) else { return true };
         let is_known = text(&object["status"]["sync"]["status"]) != "Unknown";
@@ -143,7 +143,7 @@ impl Followed {
         for resource in &mut compared {
             let Some((_, key)) = identity(resource) else { continue };
             let drift = match (target.repository.drift(&target.cluster, &key, now), &*key.group) {
-                // The spec of an app of this app is left alone, so that it can be suspended.
+                // The spec of a child app is left alone, so that it can be suspended.
                 (Drift::Changed, "argoproj.io") => Drift::None,
                 (drift, _) => drift,
             };
@@ -177,7 +177,7 @@ impl Followed {
     }
 }
 
-/// Applies objects of an Application; its namespace is made where it is missing.
+/// Applies objects of an Application, after its namespace if that is missing.
 fn deliver(
     object: &Value,
     target: &Place,
@@ -195,12 +195,12 @@ fn deliver(
     apply(target, keys.into_iter().filter(|key| !is_left(key)), now)
 }
 
-/// The entries of the objects that an Application consists of.
+/// Returns the status entries of an Application's objects.
 fn resources(object: &Value) -> impl Iterator<Item = &Value> {
     object["status"]["resources"].as_array().into_iter().flatten()
 }
 
-/// The version and the identity of the object of an entry.
+/// Returns the version and the key of an entry.
 fn identity(entry: &Value) -> Option<(String, ObjectKey)> {
     let (group, version) = (text(&entry["group"]), text(&entry["version"]));
     let version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
@@ -208,7 +208,7 @@ fn identity(entry: &Value) -> Option<(String, ObjectKey)> {
     Some((version, ObjectKey::new(group, text(&entry["kind"]), text(&entry["namespace"]), name)))
 }
 
-/// The objects that a sync is about: all, unless it names some.
+/// Returns the objects of a sync: all, unless the operation selects some.
 fn selected(object: &Value, operation: &Value) -> Vec<ObjectKey> {
     let named = operation["sync"]["resources"].as_array();
     let is_named = |key: &ObjectKey| {

@@ -1,4 +1,4 @@
-//! The controllers of Flux: kustomize-controller applies what is missing or was changed, at each interval and on request.
+//! The controllers of Flux: kustomize-controller applies missing or changed objects, at each interval and on request.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -13,21 +13,21 @@ use crate::commands::demo::world::template::hash;
 const FINALIZER: &str = "finalizers.fluxcd.io";
 const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
 const FORCED: &str = "reconcile.fluxcd.io/forceAt";
-/// How long a new revision is left to the story, which applies what it commits after a second.
+/// Time for which a new revision is left to the story, which applies its commits after a second.
 const STORY: SignedDuration = SignedDuration::from_secs(3);
 
-/// An object of Flux, and what its controller remembers of it.
+/// An object of Flux, and its controller's memory of it.
 pub(super) struct Followed {
     told: Told,
-    /// When it is reconciled next though nothing asks for it.
+    /// The time of the next reconciliation without a request.
     next: Option<Timestamp>,
-    /// The revision of the source that was not tried yet, and when it was first seen.
+    /// A source revision not yet tried, and the time at which it was first seen.
     fresh: Option<(String, Timestamp)>,
-    /// The end of the health checks that are running.
+    /// The deadline of the running health checks.
     checks_until: Option<Timestamp>,
 }
 
-/// What a Kustomization is about to apply.
+/// The next apply of a Kustomization.
 struct Attempt<'k> {
     object: &'k Value,
     revision: String,
@@ -40,7 +40,7 @@ impl Followed {
         Followed { told, next: None, fresh: None, checks_until: None }
     }
 
-    /// Does what is due, and returns when to look again.
+    /// Does what is due, and returns the time of the next evaluation.
     pub(super) fn look(&mut self, home: &Place, now: Timestamp) -> Option<Timestamp> {
         let object = self.told.get(&home.cluster)?;
         let controller = match self.told.kind.as_str() {
@@ -50,7 +50,7 @@ impl Followed {
         };
         if !runs(&home.cluster, controller) {
             self.checks_until = None;
-            // A controller that starts reconciles all that it finds.
+            // A controller that starts reconciles every object.
             self.next = self.next.map(|_| now);
             return None;
         }
@@ -75,7 +75,7 @@ impl Followed {
         }
     }
 
-    /// Takes note of a request and observes the generation.
+    /// Records a request as handled, and observes the generation.
     fn note(&self, home: &Place, object: &Value) {
         let mut noted = object.clone();
         if note(&mut noted) {
@@ -85,13 +85,13 @@ impl Followed {
         }
     }
 
-    /// helm-controller does not look for drift here; a forced release applies all of its chart.
+    /// Applies the whole chart if the release is forced; helm-controller's drift detection is not simulated.
     fn helm_release(&self, home: &Place, object: &Value, now: Timestamp) {
         let forced = &object["metadata"]["annotations"][FORCED];
         let is_forced = forced.is_string()
             && *forced == object["metadata"]["annotations"][REQUESTED]
             && *forced != object["status"]["lastHandledForceAt"];
-        // One that cannot be applied is tried again with the next change of the cluster.
+        // A failed apply is retried with the next change of the cluster.
         if is_forced && apply(home, keys(object), now).is_ok() {
             self.told.change(&home.cluster, |object| object["status"]["lastHandledForceAt"] = forced.clone());
         }
@@ -100,7 +100,7 @@ impl Followed {
 
     fn kustomization(&mut self, home: &Place, object: &Value, now: Timestamp) -> Option<Timestamp> {
         let interval = interval(&object["spec"]["interval"]).unwrap_or(SignedDuration::from_mins(10));
-        // Each has its own turn within the interval.
+        // Each object has its own offset within the interval.
         let turn = || {
             let digits = hash(0, &[home.cluster.name(), &self.told.namespace, &self.told.name], 2);
             let part = i32::from_str_radix(&digits, 16).unwrap_or_default();
@@ -129,11 +129,11 @@ impl Followed {
             self.check(home, &attempt);
         }
         let retried = self.next.into_iter().chain(fresh.filter(|due| *due > now));
-        // Health is looked at when the cluster changes; nothing changes when time runs out.
+        // Health is checked when the cluster changes; the deadline needs a timer.
         retried.chain(self.checks_until).min()
     }
 
-    /// Applies what is missing or was changed, and says so.
+    /// Applies missing or changed objects, and writes the status.
     fn reconcile(&mut self, home: &Place, attempt: &Attempt<'_>, is_asked: bool) {
         let Attempt { object, revision, keys, now } = attempt;
         let applied = apply(home, keys.clone(), *now);
@@ -166,13 +166,13 @@ impl Followed {
                 }
             }
         }
-        // Where nothing was said, the request was handled all the same.
+        // The request counts as handled even if no status was written.
         self.note(home, object);
     }
 
-    /// Ends the health checks when all is well or their time is over.
+    /// Ends the health checks when all objects are healthy or the deadline has passed.
     fn check(&mut self, home: &Place, attempt: &Attempt<'_>) {
-        // Another word than the one that was written when they began is the story's.
+        // If the condition has changed since, the story has taken over.
         if ready(attempt.object) != "Unknown" {
             self.checks_until = None;
             return;
@@ -203,7 +203,7 @@ impl Followed {
     fn say(&self, home: &Place, attempt: &Attempt<'_>, value: &str, reason: &str, message: &str) {
         let time = stamp(attempt.now);
         self.told.change(&home.cluster, |object| {
-            // In one write: a request that is handled before the condition says so looks as if it had succeeded.
+            // One write: a handled request with the old condition would look like a success.
             note(object);
             let generation = object["metadata"]["generation"].clone();
             let condition = |kind: &str, value: &str, reason: &str, message: &str| {
@@ -235,7 +235,7 @@ impl Followed {
         });
     }
 
-    /// Cleans up after an object that is being deleted: what a Kustomization or a HelmRelease applied goes first.
+    /// Finalises an object that is being deleted: first the objects that it applied go.
     fn finalize(&self, home: &Place, object: &Value) {
         if !has_finalizer(object, FINALIZER) {
             return;
@@ -261,7 +261,7 @@ impl Followed {
     }
 }
 
-/// Writes into an object of Flux that a request was handled and the generation observed, and returns whether it was not.
+/// Records in a Flux object that a request was handled and the generation observed. Returns true if either was new.
 fn note(object: &mut Value) -> bool {
     let before = object["status"].clone();
     let requested = object["metadata"]["annotations"][REQUESTED].clone();
@@ -269,7 +269,7 @@ fn note(object: &mut Value) -> bool {
         object["status"]["lastHandledReconcileAt"] = requested;
     }
     let generation = object["metadata"]["generation"].clone();
-    // What has not been observed before a failure is not observed by taking note of a request.
+    // Handling a request does not observe a generation whose reconciliation failed.
     if object["status"]["observedGeneration"].is_i64() {
         object["status"]["observedGeneration"] = generation.clone();
     }
@@ -280,26 +280,26 @@ fn note(object: &mut Value) -> bool {
     object["status"] != before
 }
 
-/// The objects of an inventory, in its order: namespaces come first.
+/// Returns the objects of an inventory in its order, namespaces first.
 fn keys(object: &Value) -> Vec<ObjectKey> {
     let entries = object["status"]["inventory"]["entries"].as_array().into_iter().flatten();
     entries.filter_map(|entry| inventory::parse(text(&entry["id"])).ok()).collect()
 }
 
-/// What is not healthy, as kustomize-controller names it.
+/// Returns the unhealthy objects, named as kustomize-controller does.
 fn unhealthy(home: &Place, keys: &[ObjectKey], now: Timestamp) -> Vec<String> {
     let judged = keys.iter().map(|key| (key, home.repository.health(&home.cluster, key, now)));
     let unhealthy = judged.filter(|(_, health)| *health != Status::Current);
     unhealthy.map(|(key, health)| format!("{}/{} status: '{health}'", key.kind, key.path())).collect()
 }
 
-/// The status of the condition `Ready`.
+/// Returns the status of the condition `Ready`.
 fn ready(object: &Value) -> &str {
     let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     conditions.find(|condition| condition["type"] == "Ready").map_or("", |ready| text(&ready["status"]))
 }
 
-/// The revision that the source of a Kustomization offers.
+/// Returns the revision that a Kustomization's source offers.
 fn source_revision(home: &Place, object: &Value) -> Option<String> {
     let source = &object["spec"]["sourceRef"];
     let namespace = source["namespace"].as_str().unwrap_or_else(|| text(&object["metadata"]["namespace"]));
@@ -308,7 +308,7 @@ fn source_revision(home: &Place, object: &Value) -> Option<String> {
     source["status"]["artifact"]["revision"].as_str().map(str::to_owned)
 }
 
-/// Returns whether a controller of Flux has a Pod that is ready.
+/// Returns true if a controller of Flux has a ready Pod.
 fn runs(cluster: &Cluster, controller: &str) -> bool {
     let deployment = cluster.get("apps/v1", "Deployment", "flux-system", controller);
     deployment.is_some_and(|deployment| {
@@ -318,7 +318,7 @@ fn runs(cluster: &Cluster, controller: &str) -> bool {
     })
 }
 
-/// A duration of Flux, such as `10m0s`.
+/// Parses a duration of Flux, such as `10m0s`.
 fn interval(value: &Value) -> Option<SignedDuration> {
     duration::parse(value.as_str()?).filter(SignedDuration::is_positive)
 }

@@ -1,0 +1,88 @@
+//! From what changed in a cluster to the questions about it whose answers may be others now.
+
+use taffrail_object::ObjectKey;
+use taffrail_status::Observed;
+use taffrail_status::assess::{Regarding, claims, defined};
+
+use super::questions::Question;
+use crate::delivery::helm;
+use crate::owners::Pointing;
+use crate::snapshot::{has_pods, is_budget, is_definition, is_pod, leaves, wanted};
+use crate::teachers::{WORKLOADS, is_controller};
+
+/// Tells all questions that may have another answer since an object came (`old` is none), changed, or went (`new` is none).
+pub(super) fn questions(
+    key: &ObjectKey,
+    old: Option<&Observed<'_>>,
+    new: Option<&Observed<'_>>,
+    tell: &mut dyn FnMut(Question<'_>),
+) {
+    let ObjectKey { group, kind, namespace, .. } = key;
+    let both = || old.into_iter().chain(new);
+    tell(Question::Object(key.as_ref()));
+    tell(Question::Kind(group, kind, None));
+    tell(Question::Kind(group, kind, Some(namespace)));
+    tell(Question::Namespace(namespace));
+    tell(Question::All);
+    if is_marked_otherwise(old, new) {
+        tell(Question::Metadata(key.as_ref()));
+    }
+    if old.is_some() != new.is_some() {
+        tell(Question::IsNamespaced(group, kind));
+    }
+    for observed in both() {
+        let Pointing { controller, others, about } = Pointing::of(&observed.object);
+        if let Some(uid) = controller {
+            tell(Question::Controlled(&uid));
+            tell(Question::Owned(&uid));
+        }
+        others.iter().for_each(|uid| tell(Question::Owned(uid)));
+        if let Some((kind, namespace, name)) = about {
+            tell(Question::Events(&kind, &namespace, &name));
+            if Regarding::is_of_cluster(&namespace) {
+                tell(Question::Events(&kind, "", &name));
+            }
+        }
+        if helm::stored(observed).is_some() {
+            tell(Question::Storage);
+        }
+    }
+    if is_pod(key.as_ref()) {
+        for pod in both() {
+            claims(&pod.object).iter().for_each(|claim| tell(Question::Users(&claim.namespace, &claim.name)));
+            leaves(pod).iter().for_each(|node| tell(Question::Leaving(node)));
+        }
+    }
+    let has_pods = |observed: Option<&Observed<'_>>| observed.is_some_and(has_pods);
+    if is_pod(key.as_ref()) && old.is_some() != new.is_some() || has_pods(old) != has_pods(new) {
+        tell(Question::Pods(namespace));
+    }
+    if is_budget(key.as_ref()) {
+        for budget in both() {
+            let wanted = wanted(&budget.object);
+            if wanted.is_empty() {
+                tell(Question::Budgets(namespace, None));
+            }
+            wanted.iter().for_each(|label| tell(Question::Budgets(namespace, Some(label))));
+        }
+    }
+    if is_definition(key.as_ref()) {
+        for definition in both() {
+            let (group, kind) = defined(&definition.object);
+            tell(Question::Definition(&group, &kind));
+            tell(Question::IsNamespaced(&group, &kind));
+        }
+    }
+    if WORKLOADS.contains(&(&**group, &**kind)) && both().any(is_controller) {
+        tell(Question::ArgoControllers(namespace));
+    }
+}
+
+/// Returns true unless an object says the same of who made it as before.
+pub(super) fn is_marked_otherwise(old: Option<&Observed<'_>>, new: Option<&Observed<'_>>) -> bool {
+    let (Some(old), Some(new)) = (old, new) else { return true };
+    ["labels", "annotations", "ownerReferences", "uid"].into_iter().any(|field| {
+        let [old, new] = [old, new].map(|it| it.object.at(&["metadata", field]).and_then(|it| it.text()));
+        old != new
+    })
+}

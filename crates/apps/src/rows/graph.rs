@@ -1,0 +1,312 @@
+//! What was found out, and by which questions: the answer to one of them changes, and it is known what has to be found out again.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use taffrail_status::assess::Excess;
+
+use super::questions::Asked;
+
+/// The number of something that was found out.
+pub(super) type Node = u32;
+
+/// A number that is a hash already.
+#[derive(Debug, Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+/// Some nodes, mostly one.
+#[derive(Debug)]
+enum Nodes {
+    One(Node),
+    Many(HashSet<Node>),
+}
+
+impl Nodes {
+    fn insert(&mut self, node: Node) {
+        match self {
+            Nodes::One(one) if *one == node => {}
+            Nodes::One(one) => *self = Nodes::Many(HashSet::from([*one, node])),
+            Nodes::Many(all) => drop(all.insert(node)),
+        }
+    }
+
+    /// Removes one of them; returns true if none is left.
+    fn remove(&mut self, node: Node) -> bool {
+        match self {
+            Nodes::One(one) => *one == node,
+            Nodes::Many(all) => {
+                all.remove(&node);
+                all.is_empty()
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Node> {
+        let (one, many) = match self {
+            Nodes::One(one) => (Some(*one), None),
+            Nodes::Many(all) => (None, Some(all)),
+        };
+        one.into_iter().chain(many.into_iter().flatten().copied())
+    }
+}
+
+/// The thing that is found out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Subject<S> {
+    /// Something by which it is known outside.
+    Own(S),
+    /// Something on which several others rest.
+    Shared,
+}
+
+#[derive(Debug)]
+struct Found<S> {
+    subject: Subject<S>,
+    questions: Vec<u64>,
+    /// On what it rests.
+    below: Vec<Node>,
+    /// What rests on it.
+    above: Option<Nodes>,
+    next: Option<Timestamp>,
+    excess: Excess,
+}
+
+/// All that was found out.
+#[derive(Debug)]
+pub(super) struct Graph<S> {
+    nodes: Vec<Option<Found<S>>>,
+    free: Vec<Node>,
+    /// Those that were given up in this look: their numbers may still stand somewhere.
+    given_up: Vec<Node>,
+    askers: HashMap<u64, Nodes, BuildHasherDefault<AsIs>>,
+    /// The first moments at which time alone changes something.
+    moments: BTreeSet<(Timestamp, Node)>,
+    /// What was found out once for several in this look.
+    shared: HashMap<usize, (Arc<Asked>, Node)>,
+    excess: Excess,
+    /// A test sees what is missed.
+    pub(super) forgets_shared: bool,
+}
+
+impl<S> Default for Graph<S> {
+    fn default() -> Graph<S> {
+        Graph {
+            nodes: Vec::new(),
+            free: Vec::new(),
+            given_up: Vec::new(),
+            askers: HashMap::default(),
+            moments: BTreeSet::new(),
+            shared: HashMap::new(),
+            excess: Excess::default(),
+            forgets_shared: false,
+        }
+    }
+}
+
+impl<S: Clone> Graph<S> {
+    fn get(&self, node: Node) -> Option<&Found<S>> {
+        self.nodes.get(usize::try_from(node).ok()?)?.as_ref()
+    }
+
+    fn get_mut(&mut self, node: Node) -> Option<&mut Found<S>> {
+        self.nodes.get_mut(usize::try_from(node).ok()?)?.as_mut()
+    }
+
+    /// Takes in how something was found out.
+    pub(super) fn add(&mut self, subject: S, asked: Asked) -> Node {
+        self.insert(Subject::Own(subject), asked)
+    }
+
+    /// Takes in how something was found out again.
+    pub(super) fn set(&mut self, node: Node, asked: Asked) {
+        let Asked { questions, remembered, next, excess } = asked;
+        let (below, next) = self.share(remembered, next);
+        let Some(found) = self.get_mut(node) else { return };
+        let old_below = std::mem::replace(&mut found.below, below.clone());
+        let old_next = std::mem::replace(&mut found.next, next);
+        let old_excess = std::mem::replace(&mut found.excess, excess.clone());
+        let is_same = found.questions == questions;
+        if !is_same {
+            let old = std::mem::replace(&mut found.questions, questions);
+            self.forget_questions(node, &old);
+            self.note_questions(node);
+        }
+        for below in below {
+            self.rest(node, below);
+        }
+        let kept: HashSet<Node> = self.get(node).into_iter().flat_map(|it| it.below.clone()).collect();
+        for below in old_below.into_iter().filter(|below| !kept.contains(below)) {
+            self.release(node, below);
+        }
+        if old_next != next {
+            self.moments.extend(next.map(|next| (next, node)));
+            if let Some(old) = old_next {
+                self.moments.remove(&(old, node));
+            }
+        }
+        self.excess.subtract(&old_excess);
+        self.excess.add(&excess);
+    }
+
+    /// Forgets something.
+    pub(super) fn remove(&mut self, node: Node) {
+        let place = usize::try_from(node).ok().and_then(|at| self.nodes.get_mut(at));
+        let Some(found) = place.and_then(Option::take) else { return };
+        self.forget_questions(node, &found.questions);
+        for below in found.below {
+            self.release(node, below);
+        }
+        if let Some(next) = found.next {
+            self.moments.remove(&(next, node));
+        }
+        self.excess.subtract(&found.excess);
+        self.given_up.push(node);
+    }
+
+    /// Ends a look: what is found out from now on is another thing.
+    pub(super) fn finish(&mut self) {
+        self.shared = HashMap::new();
+        self.free.append(&mut self.given_up);
+    }
+
+    /// Returns the first moment at which time alone may change anything.
+    pub(super) fn next(&self) -> Option<Timestamp> {
+        self.moments.first().map(|(next, _)| *next)
+    }
+
+    /// Returns true if nothing came near a bound of what looking may cost.
+    pub(super) fn is_within_bounds(&self) -> bool {
+        self.excess.is_within_bounds()
+    }
+
+    /// Returns the subjects that time may have changed by now.
+    pub(super) fn due(&self, now: Timestamp, found: &mut Vec<S>) {
+        let mut seen = HashSet::new();
+        for (_, node) in self.moments.iter().take_while(|(next, _)| *next <= now) {
+            self.climb(*node, &mut seen, found);
+        }
+    }
+
+    /// Returns the subjects that asked a question.
+    pub(super) fn askers(&self, question: u64, seen: &mut HashSet<Node>, found: &mut Vec<S>) {
+        for node in self.askers.get(&question).into_iter().flat_map(Nodes::iter) {
+            self.climb(node, seen, found);
+        }
+    }
+
+    fn climb(&self, node: Node, seen: &mut HashSet<Node>, found: &mut Vec<S>) {
+        let mut open = vec![node];
+        while let Some(node) = open.pop() {
+            if !seen.insert(node) {
+                continue;
+            }
+            let Some(own) = self.get(node) else { continue };
+            if let Subject::Own(subject) = &own.subject {
+                found.push(subject.clone());
+            }
+            if !self.forgets_shared {
+                open.extend(own.above.iter().flat_map(Nodes::iter));
+            }
+        }
+    }
+
+    fn insert(&mut self, subject: Subject<S>, asked: Asked) -> Node {
+        let Asked { questions, remembered, next, excess } = asked;
+        let (below, next) = self.share(remembered, next);
+        self.excess.add(&excess);
+        let found = Found { subject, questions, below: below.clone(), above: None, next, excess };
+        let node = match self.free.pop() {
+            Some(node) => node,
+            None => {
+                self.nodes.push(None);
+                Node::try_from(self.nodes.len() - 1).unwrap_or(Node::MAX)
+            }
+        };
+        if let Some(place) = usize::try_from(node).ok().and_then(|at| self.nodes.get_mut(at)) {
+            *place = Some(found);
+        }
+        self.note_questions(node);
+        for below in below {
+            self.rest(node, below);
+        }
+        self.moments.extend(next.map(|next| (next, node)));
+        node
+    }
+
+    /// Finds the nodes of what several rest on, and the first moment at which time changes any of it.
+    fn share(&mut self, all: Vec<Arc<Asked>>, next: Option<Timestamp>) -> (Vec<Node>, Option<Timestamp>) {
+        let mut nodes = Vec::with_capacity(all.len());
+        let mut first = next;
+        for asked in all {
+            let place = Arc::as_ptr(&asked).addr();
+            let known = self.shared.get(&place).map(|(_, node)| *node);
+            // One on which nothing rests any more is forgotten.
+            let node = known.filter(|node| self.get(*node).is_some()).unwrap_or_else(|| {
+                let Asked { questions, remembered, next, excess } = &*asked;
+                let (questions, remembered) = (questions.clone(), remembered.clone());
+                let copy = Asked { questions, remembered, next: *next, excess: excess.clone() };
+                self.insert(Subject::Shared, copy)
+            });
+            self.shared.insert(place, (asked, node));
+            let own = self.get(node).and_then(|it| it.next);
+            first = [first, own].into_iter().flatten().min();
+            nodes.push(node);
+        }
+        nodes.sort_unstable();
+        nodes.dedup();
+        (nodes, first)
+    }
+
+    fn note_questions(&mut self, node: Node) {
+        let Some(found) =
+            self.nodes.get(usize::try_from(node).unwrap_or(usize::MAX)).and_then(Option::as_ref)
+        else {
+            return;
+        };
+        for question in &found.questions {
+            self.askers.entry(*question).or_insert(Nodes::One(node)).insert(node);
+        }
+    }
+
+    fn forget_questions(&mut self, node: Node, questions: &[u64]) {
+        for question in questions {
+            if self.askers.get_mut(question).is_some_and(|askers| askers.remove(node)) {
+                self.askers.remove(question);
+            }
+        }
+    }
+
+    fn rest(&mut self, node: Node, below: Node) {
+        let Some(found) = self.get_mut(below) else { return };
+        match &mut found.above {
+            Some(above) => above.insert(node),
+            None => found.above = Some(Nodes::One(node)),
+        }
+    }
+
+    fn release(&mut self, node: Node, below: Node) {
+        let Some(found) = self.get_mut(below) else { return };
+        if found.above.as_mut().is_none_or(|above| above.remove(node)) {
+            found.above = None;
+            self.remove(below);
+        }
+    }
+}

@@ -1,0 +1,704 @@
+//! Rows kept up to date: the apps of a fleet, of which a change makes new what it may have changed, and nothing else.
+//!
+//! While declarations are read and rows are judged, each question that is asked of a cluster is noted ([`questions`]), as build
+//! systems do that know from their runs which files a target reads. A batch of changes is turned into the questions whose answers
+//! may be others now ([`changed`]); what asked one of them is found out again ([`graph`]). So the list equals that of [`apps_by`]
+//! after any sequence of changes, and costs what the change costs:
+//!
+//! * A row asks about its objects, what stands behind them, the events, the sources and controllers of its tool. It is judged again
+//!   when one of these answers may have changed, or at the moment at which time alone changes it: each comparison with the time of a
+//!   look notes when it turns out otherwise ([`elapsed`]).
+//! * What the tools declare is read again as a whole when an object that they read changes. Rows whose declaration is the same stay.
+//!   Only where the claims differ is it found out again which objects the labels of all others make into apps.
+//! * Else the labels of an object are looked at when that object changes, or its controller comes or goes.
+//!
+//! What was found out once for several rows rests on a node of its own, so that many rows that share an object do not each hold the
+//! questions about it. Where so much is looked at that something may come to the bounds of [`Costs`](taffrail_status::assess::Costs),
+//! the order in which objects are judged counts: then all is judged at each change, as long as that is so.
+//!
+//! How fresh an observation is, is written into the rows of its cluster and makes none of them new.
+
+mod changed;
+mod graph;
+mod questions;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+
+use graph::{Graph, Node};
+use jiff::Timestamp;
+use taffrail_object::ObjectKey;
+use taffrail_status::assess::UNJUDGED;
+use taffrail_status::{ActiveRules, Observed};
+
+use crate::apps::{App, AppList, Judge, errors, order};
+use crate::claims::{ClaimIndex, Claims};
+use crate::delivery::labels::{self, LabelGroups, Place};
+use crate::delivery::{AppLabels, Declaration, Declarations};
+use crate::fleet::Fleet;
+use crate::freshness::{Freshness, FreshnessState};
+use crate::objects::Objects;
+use crate::snapshot::ChangeBatch;
+
+pub use questions::QuestionLog;
+pub(crate) use questions::{Asked, Noting, Question, ask_at_once, elapsed};
+
+/// What a look did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Looked {
+    /// The number of rows that were judged.
+    pub judged: usize,
+    /// Whether what the tools declare was read.
+    pub declared: bool,
+    /// Whether nothing was kept.
+    pub is_whole: bool,
+}
+
+/// A way on which a change reaches a row. A test leaves one out to see that it is missed.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Propagation {
+    Object,
+    Metadata,
+    Kind,
+    IsNamespaced,
+    Controlled,
+    Owned,
+    Users,
+    Pods,
+    Budgets,
+    Leaving,
+    Definition,
+    Namespace,
+    Events,
+    Lists,
+    Storage,
+    ArgoControllers,
+    Errors,
+    Freshness,
+    /// What several rows rest on.
+    Shared,
+    /// The labels of what changed.
+    Labels,
+    /// The names of claims that StatefulSets make.
+    ClaimTemplates,
+    /// From the claims of tools to the rows of labels.
+    Claims,
+    /// Time alone.
+    Time,
+    /// From the name of an app to the rows that name it.
+    Via,
+}
+
+impl Question<'_> {
+    fn propagation(&self) -> Propagation {
+        match self {
+            Question::Object(_) => Propagation::Object,
+            Question::Metadata(_) => Propagation::Metadata,
+            Question::Kind(..) | Question::All => Propagation::Kind,
+            Question::IsNamespaced(..) => Propagation::IsNamespaced,
+            Question::Controlled(_) => Propagation::Controlled,
+            Question::Owned(_) => Propagation::Owned,
+            Question::Users(..) => Propagation::Users,
+            Question::Pods(_) => Propagation::Pods,
+            Question::Budgets(..) => Propagation::Budgets,
+            Question::Leaving(_) => Propagation::Leaving,
+            Question::Definition(..) => Propagation::Definition,
+            Question::Namespace(_) => Propagation::Namespace,
+            Question::Events(..) => Propagation::Events,
+            Question::Lists(..) => Propagation::Lists,
+            Question::Storage => Propagation::Storage,
+            Question::ArgoControllers(_) => Propagation::ArgoControllers,
+            Question::ClaimTemplates => Propagation::ClaimTemplates,
+            Question::Errors => Propagation::Errors,
+            Question::Freshness => Propagation::Freshness,
+        }
+    }
+}
+
+/// What is found out by asking.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Subject {
+    /// What the tools declare.
+    Tools,
+    /// The app that the labels of an object of a cluster make it part of.
+    Labelled(usize, ObjectKey),
+    /// A row.
+    Row(u32),
+}
+
+/// The apps of a fleet, kept up to date.
+#[derive(Debug)]
+pub struct Rows {
+    labels: AppLabels,
+    log: QuestionLog,
+    kept: Option<Kept>,
+    list: AppList,
+    without: Option<Propagation>,
+}
+
+/// The rows of a list, and what they rest on.
+#[derive(Debug)]
+struct Kept {
+    identity: Vec<Identity>,
+    /// The latest time of a look.
+    now: Timestamp,
+    found: Declarations,
+    claims: ClaimIndex,
+    /// By the place of the cluster in the fleet.
+    groups: Vec<LabelGroups>,
+    labelled: HashMap<(usize, ObjectKey), Node>,
+    tools: Node,
+    graph: Graph<Subject>,
+    /// In the order of the list.
+    rows: Vec<Row>,
+    /// The place of each row in the list, by its number; those that are gone have none.
+    places: Vec<Option<usize>>,
+    /// The rows of labels, by their numbers.
+    by_labels: HashMap<GroupName, u32>,
+    freshness: Vec<Freshness>,
+    /// Something came to a bound, or may.
+    is_bounded: bool,
+}
+
+/// The cluster of a group of labels, its namespace and its app.
+type GroupName = (usize, String, String);
+
+/// What declares a row.
+#[derive(Debug, Clone)]
+enum Declaring {
+    /// A tool: the place among all that tools declare.
+    Tool(usize),
+    Labels(GroupName),
+}
+
+#[derive(Debug)]
+struct Row {
+    number: u32,
+    node: Node,
+    declaring: Declaring,
+    /// The cluster in which it is shown.
+    cluster: usize,
+}
+
+/// What becomes of rows, by their numbers.
+#[derive(Debug, Default)]
+struct Plan {
+    again: BTreeSet<u32>,
+    gone: HashSet<u32>,
+    fresh: Vec<Declaring>,
+}
+
+/// What tells clusters apart.
+#[derive(Debug, PartialEq, Eq)]
+struct Identity {
+    name: String,
+    id: Option<String>,
+    servers: Vec<String>,
+    /// Its place in the fleet, where it is not another name of one.
+    place: Option<usize>,
+    twin_of: Option<String>,
+}
+
+impl Rows {
+    /// No rows yet, where `labels` name the apps of objects that no tool declares.
+    pub fn new(labels: AppLabels) -> Rows {
+        Rows { labels, log: QuestionLog::default(), kept: None, list: AppList::default(), without: None }
+    }
+
+    /// The apps, as [`apps_by`](crate::apps_by) finds them at the moment of the last look.
+    pub fn list(&self) -> &AppList {
+        &self.list
+    }
+
+    /// The first moment at which a look may find something else though nothing changed.
+    pub fn next_moment(&self) -> Option<Timestamp> {
+        self.kept.as_ref()?.graph.next()
+    }
+
+    /// Leaves a propagation out, for a test.
+    #[doc(hidden)]
+    pub fn leave_out(&mut self, propagation: Propagation) {
+        self.without = Some(propagation);
+    }
+
+    /// Takes in what changed in each of the clusters since the last look, and the time. The rules are those of the last look.
+    ///
+    /// A cluster of which no batch is given may have changed in any way.
+    pub fn look(
+        &mut self,
+        clusters: &[&dyn Objects],
+        changes: &[ChangeBatch],
+        rules: &ActiveRules<'_>,
+        now: Timestamp,
+    ) -> Looked {
+        let log = std::mem::take(&mut self.log);
+        let noting: Vec<Noting<'_>> =
+            clusters.iter().enumerate().map(|(place, objects)| Noting::new(*objects, place, &log)).collect();
+        let noted: Vec<&dyn Objects> = noting.iter().map(|it| it as &dyn Objects).collect();
+        let fleet = Fleet::new(&noted);
+        let look = Look { rows: self, log: &log, clusters: &noted, fleet: &fleet, rules, now };
+        let looked = look.take(changes);
+        self.log = log;
+        looked
+    }
+}
+
+/// One look.
+struct Look<'l, 'a> {
+    rows: &'l mut Rows,
+    log: &'a QuestionLog,
+    /// In the order of the batches.
+    clusters: &'l [&'a dyn Objects],
+    fleet: &'l Fleet<'a>,
+    rules: &'l ActiveRules<'l>,
+    now: Timestamp,
+}
+
+impl Look<'_, '_> {
+    fn take(self, changes: &[ChangeBatch]) -> Looked {
+        let identity = self.identity();
+        let kept = self.rows.kept.take().filter(|kept| {
+            !kept.is_bounded
+                && kept.identity == identity
+                && kept.now <= self.now
+                && changes.len() == self.clusters.len()
+                && !changes.iter().any(|batch| batch.is_all)
+        });
+        match kept {
+            Some(kept) => self.update(kept, changes),
+            None => self.whole(identity),
+        }
+    }
+
+    fn identity(&self) -> Vec<Identity> {
+        let mut members = self.fleet.members.iter().enumerate().peekable();
+        let identity = |objects: &&dyn Objects| {
+            let member = members.next_if(|(_, member)| std::ptr::addr_eq(member.objects, *objects));
+            Identity {
+                name: objects.name().to_owned(),
+                id: objects.id().map(ToString::to_string),
+                servers: objects.servers().to_vec(),
+                place: member.map(|(place, _)| place),
+                twin_of: member.and_then(|(_, member)| member.twin_of.clone()),
+            }
+        };
+        self.clusters.iter().map(identity).collect()
+    }
+
+    fn goes(&self, propagation: Propagation) -> bool {
+        self.rows.without != Some(propagation)
+    }
+
+    /// Finds everything out.
+    fn whole(self, identity: Vec<Identity>) -> Looked {
+        let Look { log, fleet, rules, now, .. } = self;
+        let ((found, claims), asked) =
+            log.record(|| Declarations::by_tools(fleet, &rules.options.trust, now));
+        let mut graph = Graph::default();
+        graph.forgets_shared = !self.goes(Propagation::Shared);
+        let tools = graph.add(Subject::Tools, asked);
+        let mut labelled = HashMap::new();
+        let strong = Claims::new(found.claiming(), &claims);
+        let homes = 0..fleet.members.len();
+        let groups: Vec<LabelGroups> =
+            homes.map(|home| self.groups(home, &strong, &mut graph, &mut labelled)).collect();
+        let names = groups.iter().enumerate().flat_map(|(home, groups)| {
+            groups.names().map(move |(namespace, name)| (home, namespace.to_owned(), name.to_owned()))
+        });
+        let by_tools = (0..found.apps.len()).map(Declaring::Tool);
+        let fresh = by_tools.chain(names.map(Declaring::Labels)).collect();
+        let kept = Kept {
+            identity,
+            now,
+            found,
+            claims,
+            groups,
+            labelled,
+            tools,
+            graph,
+            rows: Vec::new(),
+            places: Vec::new(),
+            by_labels: HashMap::new(),
+            freshness: self.freshness(),
+            is_bounded: false,
+        };
+        self.rows.list = AppList::default();
+        let plan = Plan { fresh, ..Plan::default() };
+        let looked = Looked { declared: true, is_whole: true, ..Looked::default() };
+        self.judge(kept, plan, true, looked)
+    }
+
+    /// Judges the rows that a plan names and puts all in order; nothing where the order in which objects are judged counts.
+    fn judge(mut self, mut kept: Kept, plan: Plan, has_errors: bool, mut looked: Looked) -> Looked {
+        let judge = Judge::new(self.fleet, self.rules, self.now);
+        let Plan { again, gone, fresh } = plan;
+        let AppList { mut apps, errors: mut told } = std::mem::take(&mut self.rows.list);
+        looked.judged = again.len() + fresh.len();
+        let mut is_bounded = false;
+        let mut is_in_order = gone.is_empty() && fresh.is_empty();
+        for number in again {
+            let place =
+                usize::try_from(number).ok().and_then(|number| kept.places.get(number).copied().flatten());
+            let Some((place, row)) = place.and_then(|place| Some((place, kept.rows.get_mut(place)?))) else {
+                continue;
+            };
+            let Some((cluster, app, asked)) = self.judged(&judge, &kept.found, &kept.groups, &row.declaring)
+            else {
+                continue;
+            };
+            is_bounded |= is_unjudged(&app);
+            kept.graph.set(row.node, asked);
+            let is_moved = std::mem::replace(&mut row.cluster, cluster) != cluster;
+            if let Some(old) = apps.get_mut(place) {
+                is_in_order &= !is_moved && old.app == app.app;
+                *old = app;
+            }
+        }
+        for declaring in fresh {
+            let judged = self.judged(&judge, &kept.found, &kept.groups, &declaring);
+            let Some((cluster, app, asked)) = judged else { continue };
+            is_bounded |= is_unjudged(&app);
+            let number = u32::try_from(kept.places.len()).unwrap_or(u32::MAX);
+            kept.places.push(None);
+            if let Declaring::Labels(name) = &declaring {
+                kept.by_labels.insert(name.clone(), number);
+            }
+            let node = kept.graph.add(Subject::Row(number), asked);
+            kept.rows.push(Row { number, node, declaring, cluster });
+            apps.push(app);
+        }
+        if !is_in_order {
+            arrange(&mut kept, &mut apps, &gone);
+        }
+        let is_over = judge.is_over();
+        if has_errors || is_over {
+            told = errors(self.fleet, &kept.found.errors, &judge);
+        }
+        self.rows.list = AppList { apps, errors: told };
+        self.freshen(&mut kept);
+        is_bounded |= is_over || !kept.graph.is_within_bounds();
+        if is_bounded && !looked.is_whole {
+            return self.whole(kept.identity);
+        }
+        kept.is_bounded = is_bounded;
+        kept.now = self.now;
+        kept.graph.finish();
+        self.rows.kept = Some(kept);
+        looked
+    }
+
+    /// Judges the row that something declares, and tells what was asked for it.
+    fn judged(
+        &self,
+        judge: &Judge<'_, '_>,
+        found: &Declarations,
+        groups: &[LabelGroups],
+        declaring: &Declaring,
+    ) -> Option<(usize, App, Asked)> {
+        let declaration = match declaring {
+            Declaring::Tool(place) => found.apps.get(*place)?.clone(),
+            Declaring::Labels((home, namespace, name)) => groups.get(*home)?.declaration(namespace, name)?,
+        };
+        let via = declaration.via.and_then(|place| found.apps.get(place)).map(|app| judge.name(app));
+        let ((cluster, app), asked) = self.log.record(|| judge.row(declaration));
+        Some((cluster, App { via, ..app }, asked))
+    }
+
+    /// Writes into the rows how fresh they are.
+    fn freshen(&mut self, kept: &mut Kept) {
+        let freshness = self.freshness();
+        if freshness == kept.freshness {
+            return;
+        }
+        let homes = self.fleet.members.iter().map(|member| member.objects.freshness());
+        let homes: Vec<Freshness> = homes.collect();
+        for (app, row) in self.rows.list.apps.iter_mut().zip(&kept.rows) {
+            if let Some(own) = homes.get(row.cluster) {
+                app.freshness = *own;
+            }
+        }
+        kept.freshness = freshness;
+    }
+
+    /// Finds the rows that labels make in the cluster at a place of the fleet.
+    fn groups(
+        &self,
+        home: usize,
+        claims: &Claims<'_>,
+        graph: &mut Graph<Subject>,
+        labelled: &mut HashMap<(usize, ObjectKey), Node>,
+    ) -> LabelGroups {
+        let objects = self.fleet.objects(home);
+        let mut groups = LabelGroups::new(self.fleet, home);
+        for observed in objects.all() {
+            let Some((place, asked)) = self.place(&groups, objects, claims, &observed) else { continue };
+            if !asked.questions.is_empty() {
+                let node = graph.add(Subject::Labelled(home, observed.key.to_owned()), asked);
+                labelled.insert((home, observed.key.to_owned()), node);
+            }
+            if let Place::In(app, named) = place {
+                groups.insert(&observed.key.to_owned(), app, named);
+            }
+        }
+        groups
+    }
+
+    /// Finds the place of an object among the rows of labels; nothing for one that no label names an app of.
+    fn place(
+        &self,
+        groups: &LabelGroups,
+        objects: &dyn Objects,
+        claims: &Claims<'_>,
+        observed: &Observed<'_>,
+    ) -> Option<(Place, Asked)> {
+        let labels = &self.rows.labels;
+        labels::named(labels, observed.key, &observed.object)?;
+        Some(self.log.record(|| groups.place(objects, labels, claims, observed)))
+    }
+
+    fn freshness(&self) -> Vec<Freshness> {
+        self.clusters.iter().map(|objects| objects.freshness()).collect()
+    }
+
+    /// Returns what has to be found out again.
+    fn dirty(&self, kept: &Kept, changes: &[ChangeBatch]) -> Vec<Subject> {
+        let (mut seen, mut dirty) = (HashSet::new(), Vec::new());
+        let mut tell = |cluster: usize, question: Question<'_>| {
+            if self.goes(question.propagation()) {
+                kept.graph.askers(self.log.number(cluster, &question), &mut seen, &mut dirty);
+            }
+        };
+        for (cluster, (batch, objects)) in changes.iter().zip(self.clusters).enumerate() {
+            for (key, old) in batch.objects() {
+                let new = objects.get(key.as_ref()).present();
+                changed::questions(key, old.as_ref(), new.as_ref(), &mut |question| tell(cluster, question));
+            }
+            for kind in &batch.kinds {
+                tell(cluster, Question::Lists(&kind.group, &kind.kind));
+            }
+            for key in &batch.sought {
+                tell(cluster, Question::Object(key.as_ref()));
+            }
+            if batch.has_errors {
+                tell(cluster, Question::Errors);
+            }
+            let is_live = |it: &Freshness| it.state == FreshnessState::Live;
+            let (before, after) = (kept.freshness.get(cluster), objects.freshness());
+            if before != Some(&after) && !(before.is_some_and(is_live) && is_live(&after)) {
+                tell(cluster, Question::Freshness);
+            }
+        }
+        if self.goes(Propagation::Time) {
+            kept.graph.due(self.now, &mut dirty);
+        }
+        dirty
+    }
+
+    /// Finds out again what changed.
+    fn update(self, mut kept: Kept, changes: &[ChangeBatch]) -> Looked {
+        let mut looked = Looked::default();
+        let mut plan = Plan::default();
+        let mut objects: BTreeSet<(usize, ObjectKey)> = BTreeSet::new();
+        for subject in self.dirty(&kept, changes) {
+            match subject {
+                Subject::Tools => looked.declared = true,
+                Subject::Labelled(home, key) => drop(objects.insert((home, key))),
+                Subject::Row(number) => drop(plan.again.insert(number)),
+            }
+        }
+        let mut has_claims = false;
+        if looked.declared {
+            let Look { log, fleet, rules, now, .. } = self;
+            let ((found, claims), asked) =
+                log.record(|| Declarations::by_tools(fleet, &rules.options.trust, now));
+            kept.graph.set(kept.tools, asked);
+            has_claims = !same_claims(kept.found.claiming(), found.claiming());
+            let old = std::mem::replace(&mut kept.found, found);
+            if has_claims {
+                kept.claims = claims;
+            }
+            has_claims &= self.goes(Propagation::Claims);
+            self.reconcile(&mut kept, &old, &mut plan);
+        }
+        for name in self.regroup(&mut kept, changes, objects, has_claims) {
+            let (home, namespace, app) = &name;
+            let is_there = kept.groups.get(*home).is_some_and(|it| it.has(namespace, app));
+            match kept.by_labels.get(&name) {
+                Some(number) if is_there => drop(plan.again.insert(*number)),
+                Some(number) => drop(plan.gone.insert(*number)),
+                None if is_there => plan.fresh.push(Declaring::Labels(name)),
+                None => {}
+            }
+        }
+        plan.again.retain(|number| !plan.gone.contains(number));
+        let has_errors = looked.declared || changes.iter().any(|batch| batch.has_errors);
+        self.judge(kept, plan, has_errors, looked)
+    }
+
+    /// Finds out which rows stand for what tools declare now.
+    fn reconcile(&self, kept: &mut Kept, old: &Declarations, plan: &mut Plan) {
+        let name = |app: &Declaration| {
+            let cluster = app.cluster().unwrap_or(app.home);
+            (app.home, cluster, app.delivery, app.namespace.clone(), app.name.clone())
+        };
+        let mut known: HashMap<_, VecDeque<usize>> = HashMap::new();
+        for (place, app) in old.apps.iter().enumerate() {
+            known.entry(name(app)).or_default().push_back(place);
+        }
+        // The old place of each new one.
+        let mut taken: HashMap<usize, usize> = HashMap::new();
+        for (place, app) in kept.found.apps.iter().enumerate() {
+            match known.get_mut(&name(app)).and_then(VecDeque::pop_front) {
+                Some(old) => drop(taken.insert(old, place)),
+                None => plan.fresh.push(Declaring::Tool(place)),
+            }
+        }
+        let title = |found: &Declarations, app: &Declaration| {
+            let via = found.apps.get(app.via?)?;
+            Some((via.home, via.cluster(), via.delivery, via.namespace.clone(), via.name.clone()))
+        };
+        for row in &mut kept.rows {
+            let Declaring::Tool(before) = &mut row.declaring else { continue };
+            let Some(place) = taken.get(before).copied() else {
+                plan.gone.insert(row.number);
+                continue;
+            };
+            let both = old.apps.get(*before).zip(kept.found.apps.get(place));
+            *before = place;
+            let is_same = both.is_some_and(|(before, after)| {
+                before.says_as(after)
+                    && (title(old, before) == title(&kept.found, after) || !self.goes(Propagation::Via))
+            });
+            if !is_same {
+                plan.again.insert(row.number);
+            }
+        }
+    }
+
+    /// Finds the places of objects among the rows of labels again, where they may be others; the groups that are not what they were.
+    fn regroup(
+        &self,
+        kept: &mut Kept,
+        changes: &[ChangeBatch],
+        dirty: BTreeSet<(usize, ObjectKey)>,
+        has_claims: bool,
+    ) -> BTreeSet<GroupName> {
+        let Kept { identity, found, claims, groups, labelled, graph, .. } = kept;
+        let claims = Claims::new(found.claiming(), claims);
+        let mut touched = BTreeSet::new();
+        for ((identity, batch), objects) in identity.iter().zip(changes).zip(self.clusters) {
+            let Some(home) = identity.place else { continue };
+            let Some(own) = groups.get_mut(home) else { continue };
+            let new = |key: &ObjectKey| objects.get(key.as_ref()).present();
+            let templates = |set: Option<Observed<'_>>| set.map(|set| labels::claim_templates(&set));
+            let is_set = |key: &ObjectKey| key.group == "apps" && key.kind == "StatefulSet";
+            let mut sets = batch.objects().filter(|(key, _)| is_set(key));
+            let is_named_otherwise = self.goes(Propagation::ClaimTemplates)
+                && sets.any(|(key, old)| {
+                    templates(old).unwrap_or_default() != templates(new(key)).unwrap_or_default()
+                });
+            if has_claims || is_named_otherwise {
+                labelled.retain(|(place, _), node| {
+                    if *place == home {
+                        graph.remove(*node);
+                    }
+                    *place != home
+                });
+                let before = std::mem::replace(own, self.groups(home, &claims, graph, labelled));
+                let differing = own.differing(&before).into_iter();
+                touched.extend(differing.map(|(namespace, name)| (home, namespace, name)));
+                continue;
+            }
+            let mut looked_at: BTreeMap<&ObjectKey, Option<String>> = BTreeMap::new();
+            let app = |key: &ObjectKey, it: Option<&Observed<'_>>| {
+                let app = it.and_then(|it| labels::named(&self.rows.labels, key.as_ref(), &it.object));
+                app.map(std::borrow::Cow::into_owned)
+            };
+            if self.goes(Propagation::Labels) {
+                for (key, old) in batch.objects() {
+                    let new = new(key);
+                    let before = app(key, old.as_ref());
+                    let is_labelled = before.is_some() || app(key, new.as_ref()).is_some();
+                    if is_labelled && changed::is_marked_otherwise(old.as_ref(), new.as_ref()) {
+                        looked_at.insert(key, before);
+                    }
+                }
+            }
+            for (_, key) in dirty.iter().filter(|(place, _)| *place == home) {
+                looked_at.entry(key).or_insert_with(|| app(key, new(key).as_ref()));
+            }
+            for (key, before) in looked_at {
+                let new = new(key);
+                let found = new.as_ref().and_then(|it| self.place(own, *objects, &claims, it));
+                let (place, asked) = found.unwrap_or((Place::None, Asked::default()));
+                let node = labelled.remove(&(home, key.clone()));
+                match (node, asked.questions.is_empty()) {
+                    (Some(node), true) => graph.remove(node),
+                    (Some(node), false) => {
+                        graph.set(node, asked);
+                        labelled.insert((home, key.clone()), node);
+                    }
+                    (None, true) => {}
+                    (None, false) => {
+                        let node = graph.add(Subject::Labelled(home, key.clone()), asked);
+                        labelled.insert((home, key.clone()), node);
+                    }
+                }
+                let was = before.and_then(|app| Some((own.remove(key, &app)?, app)));
+                let is = match place {
+                    Place::In(app, named) => {
+                        own.insert(key, app.clone(), named.clone());
+                        Some((named, app))
+                    }
+                    Place::None | Place::Unknown(_) => None,
+                };
+                if was != is {
+                    let apps = [was, is].into_iter().flatten().map(|(_, app)| app);
+                    touched.extend(apps.map(|app| (home, key.namespace.clone(), app)));
+                }
+            }
+        }
+        touched
+    }
+}
+
+/// Puts the rows in their order, without those that are gone.
+fn arrange(kept: &mut Kept, apps: &mut Vec<App>, gone: &HashSet<u32>) {
+    let mut all: Vec<(App, Row)> = apps.drain(..).zip(kept.rows.drain(..)).collect();
+    all.retain(|(_, row)| {
+        let is_gone = gone.contains(&row.number);
+        if is_gone {
+            kept.graph.remove(row.node);
+            if let Declaring::Labels(name) = &row.declaring {
+                kept.by_labels.remove(name);
+            }
+        }
+        !is_gone
+    });
+    all.sort_by_cached_key(|(app, row)| {
+        let place = match &row.declaring {
+            Declaring::Tool(place) => *place,
+            Declaring::Labels(_) => usize::MAX,
+        };
+        (order(row.cluster, &app.app), place)
+    });
+    kept.places.iter_mut().for_each(|place| *place = None);
+    for (place, (app, row)) in all.into_iter().enumerate() {
+        if let Some(own) = usize::try_from(row.number).ok().and_then(|number| kept.places.get_mut(number)) {
+            *own = Some(place);
+        }
+        apps.push(app);
+        kept.rows.push(row);
+    }
+}
+
+/// Returns true if two lists of apps claim the same objects in the same words.
+fn same_claims(one: &[Declaration], other: &[Declaration]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.claims_as(other))
+}
+
+/// Returns true if something of an app was not judged because it would have cost too much.
+fn is_unjudged(app: &App) -> bool {
+    let resources = app.resources.iter().chain(&app.speaker);
+    resources.into_iter().any(|it| it.rule == UNJUDGED || it.chain.iter().any(|link| link.rule == UNJUDGED))
+}

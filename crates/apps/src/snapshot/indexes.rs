@@ -1,0 +1,366 @@
+//! Indexes of the objects of a snapshot. Each is built when the first question needs it: a cluster in which all is well costs
+//! nothing. From then on it follows each object that comes, changes or goes, at a cost that does not depend on the others.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::sync::OnceLock;
+
+use taffrail_object::json::Value;
+use taffrail_object::selector::Operator;
+use taffrail_object::{LabelSelector, Object, ObjectKey, ObjectKeyRef};
+use taffrail_status::{ClusterState, Observed, assess};
+
+use super::Snapshot;
+use crate::objects::Objects;
+use crate::owners::Pointers;
+
+#[derive(Debug, Default)]
+pub(super) struct Indexes {
+    pointers: OnceLock<Pointers>,
+    /// Pods by namespace and name of the claims they use.
+    users: OnceLock<Keyed<(String, String)>>,
+    /// Pods that are being deleted, by node.
+    terminating: OnceLock<Keyed<String>>,
+    /// CustomResourceDefinitions by the group and kind they define; the last of several counts.
+    definitions: OnceLock<Keyed<(String, String)>>,
+    budgets: OnceLock<Budgets>,
+    namespaces: OnceLock<HashMap<String, PodCounts>>,
+    /// The objects of each namespace, by its name.
+    contents: OnceLock<Keyed<String>>,
+}
+
+/// The keys of objects in their order, by what the objects have in common.
+#[derive(Debug)]
+struct Keyed<K>(HashMap<K, Vec<ObjectKey>>);
+
+impl<K> Default for Keyed<K> {
+    fn default() -> Keyed<K> {
+        Keyed(HashMap::new())
+    }
+}
+
+impl<K: Hash + Eq> Keyed<K> {
+    fn insert(&mut self, place: K, key: ObjectKeyRef<'_>) {
+        let keys = self.0.entry(place).or_default();
+        let at = keys.partition_point(|own| own.as_ref() <= key);
+        keys.insert(at, key.to_owned());
+    }
+
+    /// Removes a key from one place, once.
+    fn remove(&mut self, place: &K, key: ObjectKeyRef<'_>) {
+        let Some(keys) = self.0.get_mut(place) else { return };
+        if let Ok(at) = keys.binary_search_by(|own| own.as_ref().cmp(&key)) {
+            keys.remove(at);
+        }
+        if keys.is_empty() {
+            self.0.remove(place);
+        }
+    }
+
+    fn get(&self, place: &K) -> &[ObjectKey] {
+        self.0.get(place).map_or(&[][..], Vec::as_slice)
+    }
+}
+
+/// The Pods of a namespace, and the controllers there that say that they have some.
+#[derive(Debug, Default)]
+struct PodCounts {
+    pods: usize,
+    with_pods: usize,
+}
+
+/// A label, and its value.
+pub(crate) type Label = (String, String);
+
+/// PodDisruptionBudgets by namespace and by one label that they want; those that want none by nothing.
+#[derive(Debug, Default)]
+struct Budgets {
+    by_label: HashMap<String, HashMap<Option<Label>, Vec<ObjectKey>>>,
+    frequency: HashMap<Label, usize>,
+}
+
+impl Budgets {
+    fn of<'a>(budgets: impl Iterator<Item = Observed<'a>>) -> Budgets {
+        let budgets: Vec<_> = budgets.map(|it| (wanted(&it.object), it.key)).collect();
+        let mut index = Budgets::default();
+        for label in budgets.iter().flat_map(|(wanted, _)| wanted) {
+            *index.frequency.entry(label.clone()).or_default() += 1;
+        }
+        for (wanted, budget) in budgets {
+            index.place(wanted, budget);
+        }
+        index
+    }
+
+    /// Files a budget under the rarest of the labels that it wants: what all have in common tells none of them apart.
+    fn place(&mut self, wanted: Vec<Label>, budget: ObjectKeyRef<'_>) {
+        let rarest = wanted.into_iter().min_by_key(|label| self.frequency.get(label).copied());
+        let keys = self.by_label.entry(budget.namespace.to_owned()).or_default().entry(rarest).or_default();
+        let at = keys.partition_point(|own| own.as_ref() <= budget);
+        keys.insert(at, budget.to_owned());
+    }
+
+    fn insert(&mut self, wanted: Vec<Label>, budget: ObjectKeyRef<'_>) {
+        for label in &wanted {
+            *self.frequency.entry(label.clone()).or_default() += 1;
+        }
+        self.place(wanted, budget);
+    }
+
+    fn remove(&mut self, wanted: Vec<Label>, budget: ObjectKeyRef<'_>) {
+        for label in &wanted {
+            if let Some(number) = self.frequency.get_mut(label) {
+                *number -= 1;
+                if *number == 0 {
+                    self.frequency.remove(label);
+                }
+            }
+        }
+        let Some(places) = self.by_label.get_mut(budget.namespace) else { return };
+        // Which of them was the rarest depends on what else was there at the time.
+        for place in wanted.into_iter().map(Some).chain([None]) {
+            let Some(keys) = places.get_mut(&place) else { continue };
+            let Ok(at) = keys.binary_search_by(|own| own.as_ref().cmp(&budget)) else { continue };
+            keys.remove(at);
+            if keys.is_empty() {
+                places.remove(&place);
+            }
+            break;
+        }
+        if places.is_empty() {
+            self.by_label.remove(budget.namespace);
+        }
+    }
+
+    fn of_labels(&self, namespace: &str, own: Option<Value<'_>>) -> Vec<&ObjectKey> {
+        let Some(budgets) = self.by_label.get(namespace) else { return Vec::new() };
+        let keys = labels(own).into_iter().map(Some).chain([None]);
+        keys.filter_map(|key| budgets.get(&key)).flatten().collect()
+    }
+}
+
+/// The labels that a budget wants to equal a value.
+pub(crate) fn wanted(budget: &Object<'_>) -> Vec<Label> {
+    let selector = LabelSelector::of_object(budget.at(&["spec", "selector"]));
+    let equal = selector.requirements().filter(|wanted| wanted.operator == Operator::Equals);
+    equal.map(|wanted| (wanted.key.clone(), wanted.values.concat())).collect()
+}
+
+/// Labels, each key once.
+pub(crate) fn labels(value: Option<Value<'_>>) -> Vec<Label> {
+    let members = value.and_then(Value::members).into_iter().flatten();
+    let texts = members.filter_map(|(key, value)| Some((key.into_owned(), value.as_str()?.into_owned())));
+    texts.collect::<BTreeMap<_, _>>().into_iter().collect()
+}
+
+pub(crate) fn is_pod(key: ObjectKeyRef<'_>) -> bool {
+    key.group.is_empty() && key.kind == "Pod"
+}
+
+pub(crate) fn is_budget(key: ObjectKeyRef<'_>) -> bool {
+    key.group == "policy" && key.kind == "PodDisruptionBudget"
+}
+
+pub(crate) fn is_definition(key: ObjectKeyRef<'_>) -> bool {
+    key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
+}
+
+/// The field by which a controller says how many Pods it has, by its kind.
+const HAVE_PODS: [(&str, &str); 4] = [
+    ("ReplicaSet", "replicas"),
+    ("StatefulSet", "replicas"),
+    ("Deployment", "replicas"),
+    ("DaemonSet", "currentNumberScheduled"),
+];
+
+/// Returns true for a controller that says that it has Pods.
+pub(crate) fn has_pods(observed: &Observed<'_>) -> bool {
+    let field = HAVE_PODS.into_iter().find(|(kind, _)| *kind == observed.key.kind);
+    let count = |(_, count)| observed.object.at(&["status", count]).and_then(Value::as_i64);
+    observed.key.group == "apps" && field.and_then(count).is_some_and(|count| count > 0)
+}
+
+/// The node of a Pod that is being deleted.
+pub(crate) fn leaves<'a>(pod: &Observed<'a>) -> Option<Cow<'a, str>> {
+    let is_leaving = !pod.object.text(&["metadata", "deletionTimestamp"]).is_empty();
+    is_leaving.then(|| pod.object.text(&["spec", "nodeName"]))
+}
+
+/// Returns true if two states of a Pod use the same claims.
+pub(super) fn uses_same(one: &Observed<'_>, other: &Observed<'_>) -> bool {
+    let [one, other] = [one, other].map(|pod| pod.object.at(&["spec", "volumes"]));
+    one.and_then(Value::text) == other.and_then(Value::text)
+}
+
+fn claims(pod: &Observed<'_>) -> impl Iterator<Item = (String, String)> {
+    assess::claims(&pod.object).into_iter().map(|claim| (claim.namespace, claim.name))
+}
+
+impl Indexes {
+    /// Returns true if there is an index to be kept.
+    pub(super) fn are_built(&self) -> bool {
+        self.pointers.get().is_some()
+            || self.users.get().is_some()
+            || self.terminating.get().is_some()
+            || self.definitions.get().is_some()
+            || self.budgets.get().is_some()
+            || self.namespaces.get().is_some()
+            || self.contents.get().is_some()
+    }
+
+    /// Takes in that an object came (`old` is none), changed, or went (`new` is none).
+    pub(super) fn replace(&mut self, old: Option<&Observed<'_>>, new: Option<&Observed<'_>>) {
+        let Some(key) = new.or(old).map(|it| it.key) else { return };
+        if let Some(pointers) = self.pointers.get_mut() {
+            pointers.replace(key, old.map(|it| &it.object), new.map(|it| &it.object));
+        }
+        if is_pod(key) {
+            self.replace_pod(old, new);
+        }
+        if let Some(definitions) = self.definitions.get_mut().filter(|_| is_definition(key)) {
+            if let Some(old) = old {
+                definitions.remove(&assess::defined(&old.object), key);
+            }
+            if let Some(new) = new {
+                definitions.insert(assess::defined(&new.object), key);
+            }
+        }
+        if let Some(budgets) = self.budgets.get_mut().filter(|_| is_budget(key)) {
+            let [old, new] = [old, new].map(|it| it.map(|it| wanted(&it.object)));
+            if old != new {
+                if let Some(old) = old {
+                    budgets.remove(old, key);
+                }
+                if let Some(new) = new {
+                    budgets.insert(new, key);
+                }
+            }
+        }
+        if let Some(namespaces) = self.namespaces.get_mut() {
+            count(namespaces, old, |number| *number = number.saturating_sub(1));
+            count(namespaces, new, |number| *number += 1);
+        }
+        if let Some(contents) = self.contents.get_mut() {
+            match (old, new) {
+                (None, Some(_)) => contents.insert(key.namespace.to_owned(), key),
+                (Some(_), None) => contents.remove(&key.namespace.to_owned(), key),
+                _ => {}
+            }
+        }
+    }
+
+    fn replace_pod(&mut self, old: Option<&Observed<'_>>, new: Option<&Observed<'_>>) {
+        let is_same = old.zip(new).is_some_and(|(old, new)| uses_same(old, new));
+        if let Some(users) = self.users.get_mut().filter(|_| !is_same) {
+            if let Some(pod) = old {
+                claims(pod).for_each(|claim| users.remove(&claim, pod.key));
+            }
+            if let Some(pod) = new {
+                claims(pod).for_each(|claim| users.insert(claim, pod.key));
+            }
+        }
+        if let Some(terminating) = self.terminating.get_mut() {
+            if let Some((pod, node)) = old.and_then(|it| Some((it.key, leaves(it)?))) {
+                terminating.remove(&node.into_owned(), pod);
+            }
+            if let Some((pod, node)) = new.and_then(|it| Some((it.key, leaves(it)?))) {
+                terminating.insert(node.into_owned(), pod);
+            }
+        }
+    }
+}
+
+/// Counts an object that is a Pod, or a controller that has some.
+fn count(
+    namespaces: &mut HashMap<String, PodCounts>,
+    observed: Option<&Observed<'_>>,
+    step: impl Fn(&mut usize),
+) {
+    let Some(observed) = observed else { return };
+    let (is_pod, has_pods) = (is_pod(observed.key), has_pods(observed));
+    if !is_pod && !has_pods {
+        return;
+    }
+    let counts = namespaces.entry(observed.key.namespace.to_owned()).or_default();
+    step(if is_pod { &mut counts.pods } else { &mut counts.with_pods });
+}
+
+impl Snapshot {
+    fn of_pods<K: Hash + Eq, I: IntoIterator<Item = K>>(
+        &self,
+        places: impl Fn(&Observed<'_>) -> I,
+    ) -> Keyed<K> {
+        let mut index = Keyed::default();
+        for pod in self.of_kind("", "Pod", None) {
+            places(&pod).into_iter().for_each(|place| index.insert(place, pod.key));
+        }
+        index
+    }
+
+    pub(super) fn pointers(&self) -> &Pointers {
+        self.indexes.pointers.get_or_init(|| Pointers::of(self.all()))
+    }
+
+    /// Returns the Pods that use a claim.
+    pub(super) fn users_of(&self, namespace: &str, claim: &str) -> &[ObjectKey] {
+        let users = self.indexes.users.get_or_init(|| self.of_pods(|pod| claims(pod).collect::<Vec<_>>()));
+        users.get(&(namespace.to_owned(), claim.to_owned()))
+    }
+
+    /// Returns the Pods on a node that are being deleted.
+    pub(super) fn leaving(&self, node: &str) -> &[ObjectKey] {
+        let terminating =
+            self.indexes.terminating.get_or_init(|| self.of_pods(|pod| leaves(pod).map(Cow::into_owned)));
+        terminating.get(&node.to_owned())
+    }
+
+    /// Returns the CustomResourceDefinition of a kind.
+    pub(super) fn defining(&self, group: &str, kind: &str) -> Option<&ObjectKey> {
+        let definitions = self.indexes.definitions.get_or_init(|| {
+            let mut index = Keyed::default();
+            for definition in self.of_kind("apiextensions.k8s.io", "CustomResourceDefinition", None) {
+                index.insert(assess::defined(&definition.object), definition.key);
+            }
+            index
+        });
+        definitions.get(&(group.to_owned(), kind.to_owned())).last()
+    }
+
+    /// Returns the budgets of a namespace that may be about Pods with these labels.
+    pub(super) fn budgets_of(&self, namespace: &str, labels: Option<Value<'_>>) -> Vec<&ObjectKey> {
+        let all = || Budgets::of(self.of_kind("policy", "PodDisruptionBudget", None));
+        self.indexes.budgets.get_or_init(all).of_labels(namespace, labels)
+    }
+
+    /// Returns the objects of a namespace.
+    pub(super) fn contents(&self, namespace: &str) -> &[ObjectKey] {
+        let contents = self.indexes.contents.get_or_init(|| {
+            let mut contents: HashMap<String, Vec<_>> = HashMap::new();
+            for observed in self.all() {
+                match contents.get_mut(observed.key.namespace) {
+                    Some(keys) => keys.push(observed.key.to_owned()),
+                    None => drop(
+                        contents.insert(observed.key.namespace.to_owned(), vec![observed.key.to_owned()]),
+                    ),
+                }
+            }
+            Keyed(contents)
+        });
+        contents.get(&namespace.to_owned())
+    }
+
+    /// Returns true for a namespace without Pods in which a controller says that it has some: the author of the dump left the Pods
+    /// out.
+    pub(super) fn lacks_pods(&self, namespace: &str) -> bool {
+        let namespaces = self.indexes.namespaces.get_or_init(|| {
+            let mut namespaces = HashMap::new();
+            let controllers = HAVE_PODS.into_iter().flat_map(|(kind, _)| self.of_kind("apps", kind, None));
+            for observed in self.of_kind("", "Pod", None).chain(controllers) {
+                count(&mut namespaces, Some(&observed), |number| *number += 1);
+            }
+            namespaces
+        });
+        namespaces.get(namespace).is_some_and(|counts| counts.pods == 0 && counts.with_pods > 0)
+    }
+}

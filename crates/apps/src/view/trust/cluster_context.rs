@@ -1,0 +1,433 @@
+//! The state of one cluster in which findings are searched.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use jiff::{SignedDuration, Timestamp};
+use taffrail_object::json::Value;
+use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
+use taffrail_status::{Observed, Presence, Status, assess};
+
+use super::{CheckedCluster, Concerned, TrustShape, is_green};
+use crate::apps::{App, AppList, Resource};
+use crate::delivery;
+use crate::delivery::controllers::CONTROLLERS;
+use crate::delivery::flux::{self, Sources};
+use crate::objects::Objects;
+use crate::owners::{controllers, dependents};
+use crate::view::{command, time};
+
+/// One cluster, its apps, and the time for which it is judged.
+pub(super) struct ClusterContext<'a> {
+    pub(super) objects: &'a dyn Objects,
+    pub(super) list: &'a AppList,
+    /// The time that the caller takes for now.
+    pub(super) asked_at: Timestamp,
+    /// The time at which the objects were read, as far as it is known.
+    pub(super) now: Timestamp,
+    /// The latest time in the objects that is not ahead of now; see [`traces`].
+    pub(super) newest: Option<Timestamp>,
+    /// The time farthest ahead of now, the object with it, and the number of objects with times ahead.
+    pub(super) future: Option<(Timestamp, ObjectKey, usize)>,
+    /// The apps that declare an object of this cluster.
+    claims: HashMap<&'a ObjectKey, Vec<usize>>,
+    /// The apps that are declared in this cluster, by the declaring object.
+    declaring: HashMap<&'a ObjectKey, Vec<usize>>,
+    /// The apps that are declared in this cluster, by their worst object.
+    worst: HashMap<&'a ObjectKey, Vec<usize>>,
+    /// CustomResourceDefinitions by the group and kind that they define.
+    definitions: OnceCell<HashMap<(String, String), Object<'a>>>,
+    /// True for kinds with a status subresource, by group, version and kind, from their definitions.
+    with_status: RefCell<HashMap<(String, String, String), Option<bool>>>,
+    /// The indices of the selected apps; `None` for all.
+    asked: Option<BTreeSet<usize>>,
+    /// The objects that these apps declare here and that were read, each once.
+    resources: Vec<(&'a Resource, Observed<'a>)>,
+    context: Option<&'a str>,
+    /// A cache of the sources of Flux.
+    sources: Sources,
+}
+
+/// The tolerated clock skew: clocks differ by some seconds in the best of clusters.
+pub(super) const TOLERANCE: SignedDuration = SignedDuration::from_secs(30);
+
+impl<'a> ClusterContext<'a> {
+    pub(super) fn new(
+        objects: &'a dyn Objects,
+        list: &'a AppList,
+        asked_at: Timestamp,
+        shape: TrustShape,
+    ) -> ClusterContext<'a> {
+        let mut claims: HashMap<&ObjectKey, Vec<usize>> = HashMap::new();
+        let mut declaring: HashMap<&ObjectKey, Vec<usize>> = HashMap::new();
+        let mut worst: HashMap<&ObjectKey, Vec<usize>> = HashMap::new();
+        for (place, app) in list.apps.iter().enumerate() {
+            if app.app.home == objects.name() {
+                for (index, key) in [(&mut declaring, &app.declaring), (&mut worst, &app.worst)] {
+                    if let Some(key) = key {
+                        index.entry(key).or_default().push(place);
+                    }
+                }
+            }
+            if app.in_reach && app.app.target == objects.name() {
+                for resource in &app.resources {
+                    claims.entry(&resource.key).or_default().push(place);
+                }
+            }
+        }
+        // The times in objects are by the clocks of the cluster.
+        let ahead = objects.clock_ahead().filter(|ahead| ahead.abs() > TOLERANCE).unwrap_or_default();
+        let there = asked_at.saturating_add(ahead).unwrap_or(asked_at);
+        let latest = there.saturating_add(TOLERANCE).unwrap_or(Timestamp::MAX);
+        let (newest, future) = traces(objects, latest);
+        let now = if objects.is_dated() { there } else { newest.unwrap_or(there).min(there) };
+        ClusterContext {
+            objects,
+            list,
+            asked_at,
+            now,
+            newest,
+            future,
+            claims,
+            declaring,
+            worst,
+            definitions: OnceCell::new(),
+            with_status: RefCell::default(),
+            asked: None,
+            resources: Vec::new(),
+            context: shape.contexts.then(|| objects.name()),
+            sources: Sources::default(),
+        }
+    }
+
+    /// Selects the apps to search; `None` for all.
+    pub(super) fn look_at(&mut self, asked: Option<&BTreeSet<usize>>) {
+        self.asked = asked.cloned();
+        let mut seen = HashSet::new();
+        let resources = self.apps().flat_map(|(_, app)| &app.resources);
+        let once = resources.filter(|resource| seen.insert(&resource.key));
+        let read = once.filter_map(|resource| Some((resource, found(self.objects, &resource.key)?)));
+        self.resources = read.filter(|(_, observed)| observed.projection == Projection::Full).collect();
+    }
+
+    /// Returns true if only some apps are selected.
+    pub(super) fn is_narrowed(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// Iterates over the selected apps with their indices, whatever their cluster.
+    fn looked_at(&self) -> impl Iterator<Item = (usize, &'a App)> {
+        self.list.apps.iter().enumerate().filter(|(place, _)| self.is_asked(*place))
+    }
+
+    fn is_asked(&self, place: usize) -> bool {
+        self.asked.as_ref().is_none_or(|asked| asked.contains(&place))
+    }
+
+    pub(super) fn name(&self) -> &'a str {
+        self.objects.name()
+    }
+
+    pub(super) fn kubectl(&self, words: &[&str], namespace: &str) -> Option<String> {
+        command::kubectl(words, namespace, self.context)
+    }
+
+    pub(super) fn taffrail(&self, words: &[&str], namespace: &str) -> Option<String> {
+        command::taffrail(words, namespace, self.context)
+    }
+
+    /// Returns the command that explains an app.
+    pub(super) fn explain(&self, app: &App) -> Option<String> {
+        command::explain(&app.app, self.context.is_some())
+    }
+
+    /// Returns the sources of an app of Flux; see [`flux::sources`].
+    pub(super) fn sources(&self, declaring: &Observed<'a>) -> Vec<ObjectKey> {
+        flux::sources_by(&self.sources, self.objects, declaring)
+    }
+
+    /// Returns the time at which the artifact of a source was fetched.
+    pub(super) fn fetched(&self, source: &ObjectKey) -> Option<Timestamp> {
+        flux::fetched_by(&self.sources, self.objects, source)
+    }
+
+    /// Returns the sources of the apps of Flux that are `wanted`, each with the indices of these apps.
+    pub(super) fn sources_of(&self, wanted: impl Fn(&App) -> bool) -> BTreeMap<ObjectKey, BTreeSet<usize>> {
+        let mut sources: BTreeMap<ObjectKey, BTreeSet<usize>> = BTreeMap::new();
+        for (place, app, declaring) in self.declared() {
+            if wanted(app) && declaring.key.group.ends_with(".toolkit.fluxcd.io") {
+                for key in self.sources(&declaring) {
+                    sources.entry(key).or_default().insert(place);
+                }
+            }
+        }
+        sources
+    }
+
+    /// Returns the command that shows an object and its events.
+    pub(super) fn describe(&self, key: &ObjectKey) -> Option<String> {
+        let kind = command::resource(&key.group, &key.kind);
+        self.kubectl(&["describe", &kind, &key.name], &key.namespace)
+    }
+
+    /// Iterates over the selected apps whose objects are in this cluster, with their indices.
+    pub(super) fn apps(&self) -> impl Iterator<Item = (usize, &'a App)> {
+        let name = self.objects.name();
+        let apps = self.looked_at();
+        apps.filter(move |(_, app)| app.in_reach && app.app.target == name)
+    }
+
+    /// Iterates over the selected apps whose declaring object is in this cluster and was read, with their
+    /// indices.
+    pub(super) fn declared(&self) -> impl Iterator<Item = (usize, &'a App, Observed<'a>)> {
+        let objects = self.objects;
+        let apps = self.looked_at().filter(move |(_, app)| app.app.home == objects.name());
+        apps.filter_map(move |(place, app)| {
+            let observed = found(objects, app.declaring.as_ref()?)?;
+            Some((place, app, observed))
+        })
+    }
+
+    /// Iterates over the declared objects of this cluster that were read, each once with the apps that
+    /// declare it.
+    pub(super) fn resources(&self) -> impl Iterator<Item = (&'a Resource, Observed<'a>, Vec<usize>)> {
+        let all = self.resources.iter();
+        all.map(|(resource, observed)| (*resource, observed.clone(), self.claimants(&resource.key)))
+    }
+
+    /// Returns the indices of the apps that declare an object.
+    pub(super) fn claimants(&self, key: &ObjectKey) -> Vec<usize> {
+        self.claims.get(key).cloned().unwrap_or_default()
+    }
+
+    /// Returns the object itself, or the nearest of its controllers, that any app declares, with the indices
+    /// of these apps.
+    pub(super) fn claimed(&self, key: &ObjectKey) -> Option<(&'a ObjectKey, &[usize])> {
+        let claimed = |key: &ObjectKey| {
+            self.claims.get_key_value(key).map(|(claimed, apps)| (*claimed, apps.as_slice()))
+        };
+        claimed(key).or_else(|| controllers(self.objects, key).iter().find_map(claimed))
+    }
+
+    /// Iterates over the apps of this cluster that an object declares.
+    pub(super) fn declared_by(&self, key: &ObjectKey) -> impl Iterator<Item = usize> {
+        let apps = self.declaring.get(key).into_iter().flatten().copied();
+        apps.filter(|place| self.is_asked(*place))
+    }
+
+    /// Iterates over the apps of this cluster whose worst object this is.
+    pub(super) fn spoken_for_by(&self, key: &ObjectKey) -> impl Iterator<Item = usize> {
+        let apps = self.worst.get(key).into_iter().flatten().copied();
+        apps.filter(|place| self.is_asked(*place))
+    }
+
+    /// Returns true if the definition of a custom resource has a status subresource in its version; `None` if
+    /// it was not read.
+    pub(super) fn is_defined_with_status(&self, object: &Object<'_>) -> Option<bool> {
+        let (group, kind) = (object.group().to_owned(), object.kind().to_owned());
+        let place = (group.clone(), object.version().to_owned(), kind.clone());
+        if let Some(known) = self.with_status.borrow().get(&place) {
+            return *known;
+        }
+        let definitions = self.definitions.get_or_init(|| {
+            let mut definitions = HashMap::new();
+            for definition in self.objects.of_kind("apiextensions.k8s.io", "CustomResourceDefinition", None) {
+                definitions.entry(assess::defined(&definition.object)).or_insert(definition.object);
+            }
+            definitions
+        });
+        let serves = |value: Value<'_>| value.at(&["subresources", "status"]).is_some_and(|it| !it.is_null());
+        let is_served = definitions.get(&(group, kind)).map(|definition| {
+            let versions = definition.at(&["spec", "versions"]).and_then(Value::items);
+            let is_own = |it: &Value<'_>| it.get("name").is_some_and(|name| name.is_str(object.version()));
+            versions.into_iter().flatten().find(is_own).is_some_and(serves)
+                || definition.at(&["spec"]).is_some_and(serves)
+        });
+        self.with_status.borrow_mut().insert(place, is_served);
+        is_served
+    }
+
+    /// Returns the indices of the selected apps declared in this cluster for which `is_it` is true.
+    pub(super) fn delivered_by(&self, is_it: impl Fn(&App) -> bool) -> BTreeSet<usize> {
+        let name = self.objects.name();
+        let apps = self.looked_at();
+        apps.filter(|(_, app)| app.app.home == name && is_it(app)).map(|(place, _)| place).collect()
+    }
+
+    /// Returns the age of a time, as of the time for which the cluster is judged.
+    pub(super) fn age(&self, at: Timestamp) -> SignedDuration {
+        self.now.duration_since(at)
+    }
+
+    /// Returns true if Pods of a namespace were read.
+    pub(super) fn has_pods(&self, namespace: &str) -> bool {
+        self.objects.of_kind("", "Pod", Some(namespace)).any(|pod| pod.projection == Projection::Full)
+    }
+
+    /// Returns the Pods that a workload controls; `None` if they are not all known.
+    pub(super) fn pods(&self, workload: &Observed<'a>) -> Option<Vec<Observed<'a>>> {
+        let is_a = |group: &'static str, kind: &'static str| {
+            move |it: &Observed<'a>| it.key.group == group && it.key.kind == kind
+        };
+        let below = |owner: &Observed<'a>| dependents(self.objects, owner);
+        let pods: Vec<Observed<'a>> = if workload.key.kind == "Deployment" {
+            let sets: Vec<_> = below(workload).filter(is_a("apps", "ReplicaSet")).collect();
+            if sets.is_empty() {
+                return None;
+            }
+            sets.iter().flat_map(below).filter(is_a("", "Pod")).collect()
+        } else {
+            below(workload).filter(is_a("", "Pod")).collect()
+        };
+        let kind = GroupKind::new("", "Pod");
+        let known = self.objects.is_observed(&kind.group, &kind.kind, Some(workload.key.namespace))
+            && pods.iter().all(|pod| pod.projection == Projection::Full)
+            && !workload.object.text(&["metadata", "uid"]).is_empty();
+        known.then_some(pods)
+    }
+
+    pub(super) fn checked(&self, asked: &BTreeSet<usize>) -> CheckedCluster {
+        let apps = self.apps().filter(|(place, _)| asked.contains(place));
+        let apps: Vec<&App> = apps.map(|(_, app)| app).collect();
+        CheckedCluster {
+            cluster: self.name().to_owned(),
+            apps: apps.len(),
+            green: apps.iter().filter(|app| is_green(app)).count(),
+            objects: apps.iter().map(|app| app.counts.total()).sum(),
+            pods: self
+                .objects
+                .of_kind("", "Pod", None)
+                .filter(|pod| pod.projection == Projection::Full)
+                .count(),
+            leases: self.leases().count(),
+            as_of: time(self.now),
+        }
+    }
+
+    /// Iterates over the Leases that were read whole.
+    pub(super) fn leases(&self) -> impl Iterator<Item = Observed<'a>> + use<'a> {
+        let leases = self.objects.of_kind("coordination.k8s.io", "Lease", None);
+        leases.filter(|lease| lease.projection == Projection::Full)
+    }
+}
+
+/// Returns the object, if it was read.
+pub(super) fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
+    match objects.get(key.as_ref()) {
+        Presence::Present(observed) => Some(observed),
+        Presence::Absent | Presence::Unobserved(_) => None,
+    }
+}
+
+/// Returns a number in an object.
+pub(super) fn number(object: &Object<'_>, path: &[&str]) -> Option<i64> {
+    object.at(path).and_then(Value::as_i64)
+}
+
+/// Returns true if a field of an object is true.
+pub(super) fn is_set(object: &Object<'_>, path: &[&str]) -> bool {
+    object.at(path).and_then(Value::as_bool) == Some(true)
+}
+
+/// Returns a time in an object.
+pub(super) fn moment(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
+    delivery::time(object.at(path))
+}
+
+/// Returns the time at which the spec of an object was last written.
+pub(super) fn changed(object: &Object<'_>) -> Option<Timestamp> {
+    let managers = object.at(&["metadata", "managedFields"])?.items()?;
+    let wrote = managers.filter(|entry| entry.get("fieldsV1").and_then(|it| it.get("f:spec")).is_some());
+    wrote.filter_map(|entry| delivery::time(entry.get("time"))).max()
+}
+
+/// Returns true if an object is well by its own status.
+pub(super) fn is_well(resource: &Resource) -> bool {
+    resource.status == Status::Current
+}
+
+/// Objects by kind, with the apps that declare them.
+pub(super) type ByKind = BTreeMap<GroupKind, (Concerned, BTreeSet<usize>)>;
+
+/// Returns the newest time in the objects up to `latest`, and the farthest time beyond it.
+///
+/// An author who may write in one namespace can write any time there. So where there are Leases that
+/// controllers of the cluster renew, or Nodes with a heartbeat, only times of cluster-scoped objects and in
+/// the namespaces of these Leases count, and the creation times of all objects, which the API server writes.
+fn traces(
+    objects: &dyn Objects,
+    latest: Timestamp,
+) -> (Option<Timestamp>, Option<(Timestamp, ObjectKey, usize)>) {
+    let mut newest: Option<Timestamp> = None;
+    let mut sure: Option<Timestamp> = None;
+    let mut has_clock = false;
+    let mut future: Option<(Timestamp, ObjectKey, usize)> = None;
+    for observed in objects.all() {
+        let object = &observed.object;
+        let is_sure = observed.key.namespace.is_empty() || renews(object);
+        has_clock |= is_sure && ticks(&observed);
+        let mut own: Option<Timestamp> = None;
+        times(object, &mut |at| {
+            own = own.max(Some(at));
+            if is_sure && at <= latest {
+                sure = sure.max(Some(at));
+            }
+        });
+        let made = moment(object, &["metadata", "creationTimestamp"]).filter(|at| *at <= latest);
+        sure = sure.max(made);
+        let Some(own) = own else { continue };
+        if own <= latest {
+            newest = newest.max(Some(own));
+            continue;
+        }
+        future = Some(match future {
+            Some((at, key, count)) if at >= own => (at, key, count + 1),
+            other => (own, observed.key.to_owned(), other.map_or(1, |(_, _, count)| count + 1)),
+        });
+    }
+    (if has_clock { sure } else { newest }, future)
+}
+
+/// Returns true if a controller keeps writing the time into the object: a renewed Lease, or a Node.
+fn ticks(observed: &Observed<'_>) -> bool {
+    match (observed.key.group, observed.key.kind) {
+        ("coordination.k8s.io", "Lease") => moment(&observed.object, &["spec", "renewTime"]).is_some(),
+        ("", "Node") => {
+            let ready = observed.object.condition("Ready");
+            ready.and_then(|ready| delivery::time(ready.get("lastHeartbeatTime"))).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// Returns true for namespaces of Kubernetes itself or of delivery tools: elsewhere any author can write a
+/// Lease with any time.
+fn renews(object: &Object<'_>) -> bool {
+    let namespace = object.namespace();
+    namespace.starts_with("kube-") || CONTROLLERS.iter().any(|controller| controller.namespace == namespace)
+}
+
+/// Calls `each` with the times in an object at which it was written or reported on.
+fn times(object: &Object<'_>, each: &mut dyn FnMut(Timestamp)) {
+    const PLACES: [&[&str]; 8] = [
+        &["metadata", "creationTimestamp"],
+        &["spec", "renewTime"],
+        &["status", "startTime"],
+        &["status", "reconciledAt"],
+        &["lastTimestamp"],
+        &["eventTime"],
+        &["series", "lastObservedTime"],
+        &["deprecatedLastTimestamp"],
+    ];
+    let places = PLACES.iter().filter(|path| path[1..] != ["renewTime"] || renews(object));
+    places.filter_map(|path| moment(object, path)).for_each(&mut *each);
+    let lists = [
+        (&["metadata", "managedFields"], &["time"][..]),
+        (&["status", "conditions"], &["lastTransitionTime", "lastUpdateTime", "lastHeartbeatTime"]),
+    ];
+    for (path, keys) in lists {
+        for entry in object.at(path).and_then(Value::items).into_iter().flatten() {
+            keys.iter().filter_map(|key| delivery::time(entry.get(key))).for_each(&mut *each);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! The two halves of a row, where one of their clusters is dark: what the home declares, and what was observed in the target.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use taffrail_apps::filter::Filter;
+use taffrail_apps::verbs::{Progress, settled};
+use taffrail_apps::view::{self, text};
+use taffrail_apps::wait::{Options, Seen, Wait, WaitState};
+use taffrail_apps::{App, AppLabels, AppList, Freshness, FreshnessState, Objects, Snapshot, SyncState, apps};
+use taffrail_status::{ActiveRules, Status};
+
+use super::dump::{NOW, holding};
+use super::problem::{application, settings};
+
+/// An app of `hub` whose objects are in `edge`, Synced and Ready.
+fn fleet() -> [Snapshot; 2] {
+    let mut app = application(json!({
+        "sync": {"status": "Synced", "revision": "c2"}, "health": {"status": "Healthy"},
+        "resources": [{"kind": "ConfigMap", "namespace": "shop", "name": "settings", "status": "Synced"}],
+    }));
+    app["spec"]["destination"] = json!({"server": "https://edge.example.com"});
+    app["spec"]["source"] = json!({"repoURL": "https://git.example/fleet", "path": "shop"});
+    let mut edge = holding("edge", &[settings()]);
+    edge.add_server("https://edge.example.com");
+    [holding("hub", &[app]), edge]
+}
+
+fn seen_last() -> Timestamp {
+    NOW - jiff::SignedDuration::from_mins(12)
+}
+
+fn darken(cluster: &mut Snapshot, state: FreshnessState) {
+    cluster.set_freshness(Freshness { state, observed_at: Some(seen_last()) });
+}
+
+fn list(fleet: &[Snapshot; 2]) -> AppList {
+    let clusters: [&dyn Objects; 2] = [&fleet[0], &fleet[1]];
+    apps(&clusters, &ActiveRules::default(), NOW)
+}
+
+fn row(fleet: &[Snapshot; 2]) -> App {
+    list(fleet).apps.remove(0)
+}
+
+/// The row as programs get it.
+fn answer(fleet: &[Snapshot; 2]) -> Value {
+    serde_json::to_value(view::AppList::from(&list(fleet))).unwrap()["items"][0].clone()
+}
+
+/// Returns whether `--sync` of these words leaves the row.
+fn admits(fleet: &[Snapshot; 2], words: &str) -> bool {
+    let mut list = list(fleet);
+    let filter = Filter { sync: Some(words.parse().unwrap()), ..Filter::default() };
+    filter.apps(&mut list, &[&fleet[0], &fleet[1]]);
+    !list.apps.is_empty()
+}
+
+fn verdict(fleet: &[Snapshot; 2], until: &str) -> WaitState {
+    let options = Options { stable_for: Duration::ZERO, fail_fast: true, deadline: Duration::from_secs(60) };
+    let app = "argocd/shop".parse().unwrap();
+    let mut wait = Wait::new(until.parse().unwrap(), options, vec![app], AppLabels::default());
+    let seen = |snapshot| Seen { snapshot, targets: &[], is_settled: true, is_lost: false };
+    wait.look(&[seen(&fleet[0]), seen(&fleet[1])], &ActiveRules::default(), NOW, Duration::ZERO);
+    wait.rows().next().unwrap().judgement.verdict
+}
+
+#[test]
+fn a_live_row_says_the_freshness_of_both_halves() {
+    let fleet = fleet();
+    let live = json!({"state": "live", "observedAt": "2026-03-01T12:00:00Z"});
+    let answer = answer(&fleet);
+    assert_eq!((&answer["health"], &answer["effective"]), (&json!("Current"), &json!("Current")));
+    assert_eq!(
+        (&answer["sync"]["state"], &answer["sync"]["effective"]),
+        (&json!("Synced"), &json!("Synced"))
+    );
+    assert_eq!((&answer["freshness"], &answer["sync"]["freshness"]), (&live, &live));
+    assert_eq!(text::sync(&row(&fleet)), "Synced");
+}
+
+#[test]
+fn a_dark_home_makes_sync_unknown_and_leaves_the_health_of_the_live_target() {
+    for state in [FreshnessState::Stale, FreshnessState::Lost] {
+        let mut fleet = fleet();
+        darken(&mut fleet[0], state);
+        let answer = answer(&fleet);
+        assert_eq!((&answer["health"], &answer["effective"]), (&json!("Current"), &json!("Current")));
+        assert_eq!(answer["freshness"]["state"], "live");
+        assert_eq!(
+            (&answer["sync"]["state"], &answer["sync"]["effective"], &answer["sync"]["freshness"]),
+            (
+                &json!("Synced"),
+                &json!("Unknown"),
+                &json!({"state": state.as_str(), "observedAt": seen_last().to_string()})
+            )
+        );
+        let row = row(&fleet);
+        assert_eq!(text::sync(&row), "Unknown (was Synced)");
+        assert!(text::health(&row, NOW).starts_with("Ready, home "), "{}", text::health(&row, NOW));
+        assert!(admits(&fleet, "Unknown") && !admits(&fleet, "Synced"));
+    }
+}
+
+#[test]
+fn a_dark_target_makes_health_unknown_and_leaves_the_sync_of_the_live_home() {
+    let mut fleet = fleet();
+    darken(&mut fleet[1], FreshnessState::Lost);
+    let answer = answer(&fleet);
+    assert_eq!((&answer["health"], &answer["effective"]), (&json!("Current"), &json!("Unknown")));
+    assert_eq!(answer["freshness"], json!({"state": "lost", "observedAt": seen_last().to_string()}));
+    assert_eq!(
+        (&answer["sync"]["state"], &answer["sync"]["effective"], &answer["sync"]["freshness"]["state"]),
+        (&json!("Synced"), &json!("Synced"), &json!("live"))
+    );
+    let row = row(&fleet);
+    assert_eq!(
+        (&*text::health(&row, NOW), &*text::sync(&row)),
+        ("Unknown (was Ready, 12 min ago)", "Synced")
+    );
+    assert!(admits(&fleet, "Synced") && !admits(&fleet, "Unknown"));
+}
+
+#[test]
+fn a_home_that_was_never_observed_has_no_sync_to_remember() {
+    let mut fleet = fleet();
+    fleet[0].set_freshness(Freshness::never());
+    assert_eq!(text::sync(&row(&fleet)), "Unknown");
+    assert_eq!(answer(&fleet)["sync"]["freshness"], json!({"state": "lost"}));
+}
+
+#[test]
+fn both_halves_of_a_dark_cluster_are_unknown() {
+    let mut fleet = fleet();
+    darken(&mut fleet[0], FreshnessState::Lost);
+    darken(&mut fleet[1], FreshnessState::Lost);
+    let row = row(&fleet);
+    assert_eq!((row.effective(), row.effective_sync()), (Status::Unknown, SyncState::Unknown));
+}
+
+#[test]
+fn wait_takes_no_word_of_a_dark_home_for_now() {
+    let mut fleet = fleet();
+    for until in ["current", "exists"] {
+        assert_eq!(verdict(&fleet, until), WaitState::Met, "{until}");
+    }
+    darken(&mut fleet[0], FreshnessState::Lost);
+    for until in ["current", "exists", "failed", "deleted", "revision=c2"] {
+        assert_eq!(verdict(&fleet, until), WaitState::Unobserved, "{until}");
+    }
+}
+
+#[test]
+fn a_verb_does_not_end_by_what_a_dark_home_said_last() {
+    let mut fleet = fleet();
+    assert_eq!(settled(&row(&fleet)), Progress::Done);
+    darken(&mut fleet[0], FreshnessState::Lost);
+    let waiting = Progress::Waiting("its home cluster hub does not answer".to_owned());
+    assert_eq!(settled(&row(&fleet)), waiting);
+}
+
+#[test]
+fn details_of_a_dark_home_are_not_ready() {
+    let mut fleet = fleet();
+    let ready = |fleet: &[Snapshot; 2]| {
+        let list = list(fleet);
+        let clusters: [&dyn Objects; 2] = [&fleet[0], &fleet[1]];
+        let asked: Vec<&App> = list.apps.iter().collect();
+        let details = view::AppDetailList::new(&asked, &list, &clusters, &ActiveRules::default(), NOW);
+        let details = serde_json::to_value(&details).unwrap();
+        let reconciliation = &details["items"][0]["reconciliation"];
+        ["sources", "delivery"].map(|rows| reconciliation[rows][0]["ready"].clone())
+    };
+    assert_eq!(ready(&fleet), ["True", "True"]);
+    darken(&mut fleet[0], FreshnessState::Lost);
+    assert_eq!(ready(&fleet), ["Unknown", "Unknown"]);
+    darken(&mut fleet[1], FreshnessState::Lost);
+    fleet[0].set_freshness(Freshness::live(NOW));
+    assert_eq!(ready(&fleet), ["True", "True"]);
+}

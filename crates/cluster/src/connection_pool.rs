@@ -1,0 +1,79 @@
+//! The connection pool of one API server, with a limit of streams per connection.
+//!
+//! API servers accept 100 streams per connection by default, and some fewer than 128. Reads that end share the first
+//! connection; lasting streams (watches) take slots on further connections, each opened when the earlier ones are full.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::connect::Protocol;
+use crate::error::BoxError;
+
+/// Maximum number of streams per HTTP/2 connection. A request beyond the server's limit would wait inside hyper without
+/// a trace; here it waits in the `Queue` phase.
+const MAX_STREAMS: usize = 90;
+
+/// Maximum number of streams per HTTP/1.1 connection, which has no streams: each watch is a connection.
+const MAX_HTTP1_STREAMS: usize = 1;
+
+/// Creates the client of a further connection, which its first request opens.
+pub(crate) type Opener = Box<dyn Fn() -> Result<kube::Client, BoxError> + Send + Sync>;
+
+/// A connection (for HTTP/2) and its free stream slots.
+#[derive(Clone)]
+pub(crate) struct PooledConnection {
+    pub(crate) client: kube::Client,
+    pub(crate) streams: Arc<Semaphore>,
+}
+
+impl PooledConnection {
+    fn new(client: kube::Client, streams: usize) -> PooledConnection {
+        PooledConnection { client, streams: Arc::new(Semaphore::new(streams)) }
+    }
+}
+
+pub(crate) struct ConnectionPool {
+    /// The connection for reads that end.
+    pub(crate) first: PooledConnection,
+    lasting: Mutex<Vec<PooledConnection>>,
+    streams: usize,
+    open: Opener,
+}
+
+impl ConnectionPool {
+    pub(crate) fn new(client: kube::Client, protocol: Protocol, open: Opener) -> ConnectionPool {
+        let lasting = match protocol {
+            Protocol::Http1 => MAX_HTTP1_STREAMS,
+            Protocol::Http2 => MAX_STREAMS,
+        };
+        let first = PooledConnection::new(client, MAX_STREAMS);
+        ConnectionPool { first, lasting: Mutex::new(Vec::new()), streams: lasting, open }
+    }
+
+    /// Reserves a slot for a lasting stream on the first connection that has one. Returns `None` if `most` connections
+    /// are full.
+    pub(crate) fn lasting(
+        &self,
+        most: usize,
+    ) -> Result<Option<(kube::Client, OwnedSemaphorePermit)>, BoxError> {
+        let mut connections = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
+        for connection in connections.iter() {
+            if let Ok(place) = connection.streams.clone().try_acquire_owned() {
+                return Ok(Some((connection.client.clone(), place)));
+            }
+        }
+        if connections.len() >= most {
+            return Ok(None);
+        }
+        let connection = PooledConnection::new((self.open)()?, self.streams);
+        let place = connection.streams.clone().try_acquire_owned()?;
+        connections.push(connection.clone());
+        Ok(Some((connection.client, place)))
+    }
+
+    /// Returns the number of connections that were opened, or may have been.
+    pub(crate) fn connections(&self) -> usize {
+        1 + self.lasting.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}

@@ -1,0 +1,124 @@
+//! Counters of requests by purpose.
+
+use std::ops::{Add, AddAssign};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The purpose of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Purpose {
+    /// Pages of lists.
+    List,
+    /// Watches, those that begin with a list among them.
+    Watch,
+    /// Probing whether the server answers.
+    Probe,
+    /// Discovering the served kinds.
+    Discovery,
+}
+
+impl Purpose {
+    /// All purposes.
+    pub const ALL: [Purpose; 4] = [Purpose::List, Purpose::Watch, Purpose::Probe, Purpose::Discovery];
+
+    /// Returns the word for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Purpose::List => "list",
+            Purpose::Watch => "watch",
+            Purpose::Probe => "probe",
+            Purpose::Discovery => "discovery",
+        }
+    }
+}
+
+/// The number and size of some requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cost {
+    /// Number of requests.
+    pub requests: u64,
+    /// Bytes of responses, after decompression.
+    pub bytes: u64,
+}
+
+impl AddAssign for Cost {
+    fn add_assign(&mut self, other: Cost) {
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+    }
+}
+
+impl Add for Cost {
+    type Output = Cost;
+
+    fn add(mut self, other: Cost) -> Cost {
+        self += other;
+        self
+    }
+}
+
+/// Request counters of one cluster by purpose, and counters of its watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Costs {
+    by_purpose: [Cost; 4],
+    /// Number of watches reopened because they were silent for too long.
+    pub silences: u64,
+    /// Number of lists that had to be repeated.
+    pub relists: u64,
+}
+
+impl Costs {
+    /// Returns the cost of one purpose.
+    pub fn of(&self, purpose: Purpose) -> Cost {
+        self.by_purpose[purpose as usize]
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    requests: [AtomicU64; 4],
+    bytes: [AtomicU64; 4],
+    /// Requests that are not in a connection's request log.
+    streams: AtomicU64,
+    silences: AtomicU64,
+    relists: AtomicU64,
+}
+
+impl Counters {
+    pub(super) fn stream(&self) {
+        self.streams.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the cost of the requests that are not in a connection's request log.
+    pub(super) fn streamed(&self) -> Cost {
+        let bytes = self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
+        Cost { requests: self.streams.load(Ordering::Relaxed), bytes }
+    }
+
+    pub(super) fn request(&self, purpose: Purpose) {
+        self.requests[purpose as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn bytes(&self, purpose: Purpose, bytes: usize) {
+        self.bytes[purpose as usize].fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn silence(&self) {
+        self.silences.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn relist(&self) {
+        self.relists.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn read(&self) -> Costs {
+        let by_purpose = Purpose::ALL.map(|purpose| Cost {
+            requests: self.requests[purpose as usize].load(Ordering::Relaxed),
+            bytes: self.bytes[purpose as usize].load(Ordering::Relaxed),
+        });
+        Costs {
+            by_purpose,
+            silences: self.silences.load(Ordering::Relaxed),
+            relists: self.relists.load(Ordering::Relaxed),
+        }
+    }
+}

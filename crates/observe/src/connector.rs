@@ -1,0 +1,75 @@
+//! Connections to the clusters that are read, all at once.
+
+use std::future::Future;
+use std::time::Duration;
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use taffrail_apps::{Asked, Snapshot};
+use taffrail_cluster::{Cluster, Deadline};
+use taffrail_status::ActiveRules;
+
+use crate::error::{Failure, ObserveError};
+use crate::look;
+use crate::members::Member;
+
+/// A cluster to connect to, and how long it may take to answer everything.
+#[derive(Debug)]
+pub struct ClusterConnector {
+    /// The cluster.
+    pub member: Member,
+    /// The time for everything, which begins with each [`ClusterConnector::connect`].
+    pub timeout: Duration,
+}
+
+impl ClusterConnector {
+    /// Connects; the deadline begins here.
+    ///
+    /// # Errors
+    /// Fails when the context cannot be used, and when the server cannot be connected to.
+    pub async fn connect(&self) -> Result<Cluster, Failure> {
+        let context = self.member.context.as_ref().map_err(Clone::clone)?;
+        let connected = Cluster::connect(context, Deadline::after(self.timeout)).await;
+        connected.map_err(|error| Failure::new(error.reason(), &error, error.hint()))
+    }
+
+    /// Reads all that is needed to show the apps.
+    pub(crate) async fn snapshot(
+        self,
+        asked: &Asked,
+        now: Timestamp,
+        rules: &ActiveRules<'_>,
+    ) -> (Snapshot, Option<Cluster>) {
+        let lost = |failure: Failure| self.member.lost(failure);
+        match self.connect().await {
+            Err(failure) => (lost(failure), None),
+            Ok(cluster) => match look::read(&self.member.name, &cluster, asked, now, rules).await {
+                Ok(snapshot) => (snapshot, Some(cluster)),
+                Err(failure) => (lost(failure), Some(cluster)),
+            },
+        }
+    }
+}
+
+/// Does the same with each cluster, all at once, each in a task of its own; the results come in the order of the members.
+///
+/// # Errors
+/// Fails when one of the tasks panics.
+pub async fn for_each_cluster<T, F>(
+    members: Vec<Member>,
+    timeout: Duration,
+    work: impl Fn(ClusterConnector) -> F,
+) -> Result<Vec<T>, ObserveError>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
+    let spawn = |member| tokio::spawn(work(ClusterConnector { member, timeout }));
+    let tasks: Vec<_> = members.into_iter().map(spawn).collect();
+    all(tasks).await
+}
+
+/// Waits for all tasks.
+pub(crate) async fn all<T>(tasks: Vec<tokio::task::JoinHandle<T>>) -> Result<Vec<T>, ObserveError> {
+    Ok(join_all(tasks).await.into_iter().collect::<Result<_, _>>()?)
+}

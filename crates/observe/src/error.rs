@@ -1,0 +1,102 @@
+//! Failures that no cluster is to blame for.
+
+use std::io;
+use std::path::PathBuf;
+
+use taffrail_cluster::{KubeconfigError, Reason, chain};
+
+/// The reason why one cluster cannot be read.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// One word in CamelCase.
+    pub reason: String,
+    /// A sentence for people.
+    pub message: String,
+}
+
+impl Failure {
+    /// Makes a failure of an error; a hint that follows from the reason alone is left out.
+    pub fn new(reason: Reason, error: &dyn std::error::Error, hint: Option<&str>) -> Failure {
+        // What the reason tells by itself is told once, below the answer.
+        let own = hint.filter(|hint| *hint != reason.hint());
+        let hint = own.map(|hint| format!(" ({hint})")).unwrap_or_default();
+        Failure { reason: reason.as_str().to_owned(), message: format!("{}{hint}", chain(error)) }
+    }
+}
+
+/// The weight of an [`ObserveError`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorLevel {
+    /// Everything was read, but the answer is to be taken with care.
+    Warning,
+    /// Something that was asked for could not be read.
+    Unreadable,
+    /// The question makes no sense.
+    Usage,
+}
+
+/// A failure outside of any cluster, such as in a kubeconfig or a file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObserveError {
+    /// The kubeconfigs name no cluster that could be read.
+    #[error("no cluster to ask")]
+    NoCluster(#[source] KubeconfigError),
+    /// One of several kubeconfigs cannot be used.
+    #[error("cannot use a kubeconfig")]
+    Kubeconfig(#[source] KubeconfigError),
+    /// No context matches a pattern.
+    #[error("no context is called like '{pattern}'")]
+    NoContext {
+        /// The pattern.
+        pattern: String,
+        /// The first contexts that there are.
+        known: Vec<String>,
+    },
+    /// The answers of a context are doubtful whatever they are.
+    #[error("context \"{context}\": {warning}")]
+    Doubtful {
+        /// The name of the context.
+        context: String,
+        /// A sentence for people.
+        warning: String,
+    },
+    /// The task that read a cluster failed.
+    #[error("a cluster could not be read")]
+    Task(#[from] tokio::task::JoinError),
+    /// A file or folder cannot be read.
+    #[error("cannot read {}", path.display())]
+    File {
+        /// The file or folder.
+        path: PathBuf,
+        /// The error of the system.
+        source: io::Error,
+    },
+    /// A folder holds no file that could be read.
+    #[error("no manifests in {}", .0.display())]
+    NoManifests(PathBuf),
+}
+
+impl ObserveError {
+    /// Returns the weight of the failure.
+    pub fn level(&self) -> ErrorLevel {
+        match self {
+            ObserveError::Doubtful { .. } => ErrorLevel::Warning,
+            ObserveError::NoContext { .. } => ErrorLevel::Usage,
+            _ => ErrorLevel::Unreadable,
+        }
+    }
+
+    /// Returns what to do about it, where that is known.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            ObserveError::NoCluster(error) | ObserveError::Kubeconfig(error) => error.hint(),
+            ObserveError::NoContext { known, .. } => Some(format!("there are: {}", known.join(", "))),
+            ObserveError::NoManifests(_) => Some(
+                "files ending in .yaml, .yml, .json or .jsonl are read; -R reads folders inside it too"
+                    .to_owned(),
+            ),
+            ObserveError::Doubtful { .. } | ObserveError::Task(_) | ObserveError::File { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Objects that somebody may read but not watch: read again and again, and said to be so.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::look::{Outcome, read_one, take};
+use taffrail_apps::{Answer, Read, Snapshot};
+use taffrail_cluster::{Cluster, Reason, ScopeId};
+use taffrail_object::{Object, ObjectKey};
+
+/// How often each is read.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// The objects of one cluster that are read again and again.
+#[derive(Default)]
+pub(super) struct Again(BTreeMap<ScopeId, Turn>);
+
+struct Turn {
+    read: Read,
+    key: ObjectKey,
+    /// Why it cannot be watched.
+    refusal: String,
+    /// As it was when it was read last; empty where it was not there, nothing where it was never read.
+    version: Option<String>,
+}
+
+/// What came of reading an object again.
+pub(super) struct Came {
+    /// Whether it is to be read again later.
+    pub(super) goes_on: bool,
+    /// Whether something is known that was not before.
+    pub(super) is_news: bool,
+}
+
+impl Again {
+    /// Begins to read an object that cannot be watched; false where that is done already.
+    pub(super) fn begin(&mut self, id: ScopeId, read: &Read, key: ObjectKey, refusal: String) -> bool {
+        let is_new = !self.0.contains_key(&id);
+        self.0.entry(id).or_insert_with(|| Turn { read: read.clone(), key, refusal, version: None });
+        is_new
+    }
+
+    /// Ends it: the object can be watched now.
+    pub(super) fn end(&mut self, id: ScopeId) {
+        self.0.remove(&id);
+    }
+
+    /// What is to be read for a scope, if it still is.
+    pub(super) fn read(&self, id: ScopeId) -> Option<Read> {
+        self.0.get(&id).map(|turn| turn.read.clone())
+    }
+
+    /// Puts what was read into the snapshot; nothing where nobody wants it any more.
+    pub(super) fn take(&mut self, id: ScopeId, snapshot: &mut Snapshot, outcome: Outcome) -> Option<Came> {
+        let turn = self.0.get_mut(&id)?;
+        let version = match &outcome {
+            Ok(found) => found.as_ref().map_or_else(String::new, |(documents, _)| {
+                let object = documents.first().and_then(|document| Object::new(document.root()).ok());
+                object.map(|it| it.text(&["metadata", "resourceVersion"]).into_owned()).unwrap_or_default()
+            }),
+            Err(error) if error.reason() == Reason::Forbidden => {
+                let (read, message) = (turn.read.clone(), std::mem::take(&mut turn.refusal));
+                self.0.remove(&id);
+                snapshot.retract_read(&read);
+                snapshot.answer(&read, Answer::Forbidden { message });
+                return Some(Came { goes_on: false, is_news: true });
+            }
+            // What was known goes on to be shown while it is tried again; that the server is gone is told by others.
+            Err(_) if turn.version.is_some() => return Some(Came { goes_on: true, is_news: false }),
+            Err(_) => {
+                take(snapshot, &turn.read, outcome);
+                return Some(Came { goes_on: true, is_news: true });
+            }
+        };
+        let is_news = turn.version.as_ref() != Some(&version);
+        if is_news {
+            if version.is_empty() {
+                snapshot.remove(&turn.key);
+            }
+            snapshot.retract_read(&turn.read);
+            take(snapshot, &turn.read, outcome);
+            turn.version = Some(version);
+        }
+        Some(Came { goes_on: true, is_news })
+    }
+
+    /// What people should know of it.
+    pub(super) fn notes<'a>(&'a self, cluster: &'a str) -> impl Iterator<Item = String> + 'a {
+        let read = self.0.values().filter(|turn| turn.version.is_some());
+        read.map(move |Turn { key, .. }| {
+            format!(
+                "{cluster}: {} {} may be read but not watched, so it is read again every {} s",
+                key.kind,
+                key.path(),
+                INTERVAL.as_secs()
+            )
+        })
+    }
+}
+
+/// Reads an object, at once or after the interval, and gives up `timeout` after that.
+pub(super) async fn once_more(cluster: Cluster, timeout: Duration, read: Read, is_first: bool) -> Outcome {
+    if !is_first {
+        tokio::time::sleep(INTERVAL).await;
+    }
+    read_one(&cluster.with_timeout(timeout), &read).await
+}

@@ -1,0 +1,401 @@
+//! What comes of followed clusters, and what becomes of it.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use taffrail_apps::{
+    Answer, Freshness, FreshnessState, Objects as _, Read, Sameness, Scope, ScopeError, Snapshot,
+};
+use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, Reason, ScopeState};
+use taffrail_object::{GroupKind, ObjectKey, Projection};
+use tokio::time::Instant;
+
+use super::holders::Holders;
+use super::plan::get;
+use super::{Connected, Event, Fetch, Follow, Followed, bodies};
+use crate::error::Failure;
+use crate::look::{begun, catalog, take};
+
+/// How often a cluster that cannot be connected to is tried again.
+const RETRY: Duration = Duration::from_secs(3);
+
+/// After how long clusters of which nothing was proved are compared again.
+const COMPARE_AGAIN: Duration = Duration::from_mins(1);
+
+/// A server says which kinds it has only a moment after their definition says that it has them: the first pause between
+/// questions, and how many there are at most. Each pause is twice the one before.
+const DISCOVERY_PAUSE: Duration = Duration::from_millis(100);
+const DISCOVERY_QUESTIONS: u32 = 7;
+
+impl Follow {
+    pub(super) fn take(&mut self, event: Event) -> bool {
+        match event {
+            Event::Connected(at, outcome) => self.connected(at, *outcome),
+            Event::Discovered(at, discovery) => {
+                let following = &mut self.clusters[at];
+                let coming = &mut following.coming;
+                if std::mem::take(&mut coming.under_way) && coming.asked < DISCOVERY_QUESTIONS {
+                    let pause = DISCOVERY_PAUSE * 2_u32.pow(coming.asked);
+                    coming.asked += 1;
+                    coming.due = Some(Instant::now() + pause);
+                }
+                if following.feeds.is_none() {
+                    return false;
+                }
+                // Who could not say it now is asked again later.
+                let Ok(discovery) = discovery else { return false };
+                self.fleet.snapshots[at].set_kinds(catalog(&discovery));
+                following.discovery = Some(discovery);
+                following.changed = true;
+                true
+            }
+            Event::Compared { number, is_first, pairs } => {
+                self.comparing -= usize::from(is_first);
+                let mut changed = false;
+                for (pair @ (place, before), found) in pairs {
+                    let known = self.compared.get_mut(&pair).filter(|known| known.number == number);
+                    let Some(known) = known else { continue };
+                    if found == Sameness::Unproven {
+                        known.again_at = Some(Instant::now() + COMPARE_AGAIN);
+                        continue;
+                    }
+                    let name = self.fleet.snapshots[before].name().to_owned();
+                    self.fleet.snapshots[place].set_same_as(name, found == Sameness::One);
+                    changed = true;
+                }
+                changed
+            }
+            Event::Got(at, read, outcome) => {
+                let following = &mut self.clusters[at];
+                let Fetch { is_loose, is_due, is_gone } =
+                    following.fetching.remove(&*read).unwrap_or_default();
+                // It was let go of meanwhile.
+                if following.feeds.is_none() {
+                    return false;
+                }
+                // What nothing waits for is planned for all together.
+                following.changed |= !is_loose || following.loose_fetches() == 0;
+                // One of its name that came since may be there by now.
+                let is_outdated = is_gone || is_due && matches!(outcome, Ok(None));
+                if !is_outdated {
+                    let snapshot = &mut self.fleet.snapshots[at];
+                    snapshot.retract_read(&read);
+                    take(snapshot, &read, outcome);
+                }
+                if is_due {
+                    self.fetch(at, *read);
+                }
+                !is_gone
+            }
+            Event::Again(at, id, outcome) => {
+                let following = &mut self.clusters[at];
+                let Some(came) = following.again.take(id, &mut self.fleet.snapshots[at], outcome) else {
+                    return false;
+                };
+                if let Some(followed) = following.scopes.get_mut(&id) {
+                    followed.answered = true;
+                }
+                following.changed |= came.is_news;
+                if came.goes_on {
+                    self.read_again(at, id, false);
+                }
+                came.is_news
+            }
+        }
+    }
+
+    fn connected(&mut self, at: usize, outcome: Result<Connected, Failure>) -> bool {
+        let following = &mut self.clusters[at];
+        following.connecting = false;
+        let Connected { cluster, version, discovery } = match outcome {
+            Ok(connected) => connected,
+            Err(failure) => {
+                // Where it is stays known, so that apps that others deliver there are found to be its own.
+                self.fleet.snapshots[at] = following.member.lost(failure);
+                if following.member.context.is_ok() {
+                    self.connect(at, RETRY);
+                }
+                return true;
+            }
+        };
+        let mut snapshot = begun(&following.member.name, &cluster, Timestamp::now());
+        if let Some(version) = version {
+            snapshot.set_version(version);
+        }
+        if let Some(ahead) = cluster.clock_ahead() {
+            snapshot.set_clock_ahead(ahead);
+        }
+        match discovery {
+            Ok(discovery) => {
+                snapshot.set_kinds(catalog(&discovery));
+                following.discovery = Some(discovery);
+            }
+            Err(error) => {
+                let Failure { reason, message } = Failure::new(error.reason(), &error, error.hint());
+                snapshot.report(ScopeError { scope: Scope::Cluster, reason, message });
+            }
+        }
+        self.fleet.snapshots[at] = snapshot;
+        // What answers now may be another one.
+        self.compared.retain(|(place, before), _| *place != at && *before != at);
+        for other in &mut self.fleet.snapshots {
+            other.forget_same_as(&self.clusters[at].member.name);
+        }
+        let following = &mut self.clusters[at];
+        let context = following.member.context.as_deref().ok().cloned();
+        following.held = Some(cluster.hold());
+        let mut settings = FeedSettings::default();
+        settings.lists = self.lists;
+        let (feeds, inbox) = Feeds::start(cluster, context, settings);
+        following.feeds = Some(feeds);
+        following.discovered = Instant::now();
+        following.changed = true;
+        following.inbox = Some(inbox);
+        true
+    }
+
+    /// Takes a delivery in; true where it may change what is shown.
+    pub(super) fn deliver(&mut self, at: usize, delivery: Delivery) -> bool {
+        let following = &mut self.clusters[at];
+        // It was let go of, and this was under way.
+        if following.feeds.is_none() {
+            return false;
+        }
+        let snapshot = &mut self.fleet.snapshots[at];
+        let coming = &mut following.coming;
+        let delivery = match delivery {
+            Delivery::State(id, state) if coming.scopes.contains(&id) => {
+                let is_definitions = coming.scopes.first() == Some(&id);
+                coming.is_blind = match state {
+                    ScopeState::Forbidden { .. } | ScopeState::Absent if is_definitions => true,
+                    ScopeState::Live if is_definitions => false,
+                    _ => coming.is_blind,
+                };
+                return false;
+            }
+            Delivery::Batch(batch) if coming.scopes.contains(&batch.scope()) => {
+                let mut moved = false;
+                batch.read(&mut self.parser, |change| {
+                    moved |= matches!(change, Change::Upsert(_) | Change::Remove(_));
+                });
+                if moved {
+                    coming.due = Some(Instant::now());
+                    coming.asked = 0;
+                    // What was there before may be there again.
+                    following.feeds.iter().for_each(Feeds::try_now);
+                }
+                return moved;
+            }
+            delivery => delivery,
+        };
+        match delivery {
+            Delivery::Began(id) => {
+                if let Some(followed) = following.scopes.get_mut(&id) {
+                    followed.unseen = followed.keys.clone();
+                    followed.malformed = Default::default();
+                }
+                false
+            }
+            Delivery::Contact(contact) => {
+                self.has_moved = true;
+                let now = Timestamp::now();
+                match contact {
+                    Contact::Live => {
+                        snapshot.set_freshness(Freshness::live(now));
+                        snapshot.retract(&Scope::Cluster);
+                    }
+                    Contact::Lost { silent, reason, message } => {
+                        let at = now.checked_sub(silent).ok();
+                        snapshot.set_freshness(Freshness { state: FreshnessState::Lost, observed_at: at });
+                        snapshot.retract(&Scope::Cluster);
+                        let (scope, reason) = (Scope::Cluster, reason.to_owned());
+                        snapshot.report(ScopeError { scope, reason, message });
+                    }
+                    Contact::WentBack { .. } => {}
+                }
+                true
+            }
+            Delivery::State(id, state) => {
+                let Some(followed) = following.scopes.get_mut(&id) else { return false };
+                if followed.state.0 != state {
+                    followed.state = (state.clone(), Timestamp::now());
+                }
+                if let ScopeState::Forbidden { message } = &state
+                    && let Some(key) = followed.key.clone()
+                    && (self.asked.objects.contains(&key)
+                        || following.more.contains(&key)
+                        || following.elsewhere.contains(&key))
+                {
+                    // Who may not watch what was asked for by name may well be let read it.
+                    if following.again.begin(id, &followed.read, key, message.clone()) {
+                        self.read_again(at, id, true);
+                    }
+                    return false;
+                }
+                if followed.is_excess() && !matches!(state, ScopeState::CatchingUp | ScopeState::Live) {
+                    followed.answered = true;
+                    let read = followed.read.clone();
+                    self.tell_homes(at, &read, state);
+                    return true;
+                }
+                let answer = match state {
+                    ScopeState::CatchingUp => return false,
+                    // Its list was complete before, and was answered then.
+                    ScopeState::Live if followed.answered => Answer::Objects(Vec::new()),
+                    ScopeState::Live => return false,
+                    ScopeState::Forbidden { message } => Answer::Forbidden { message },
+                    ScopeState::Absent => Answer::NotFound,
+                    // What was known goes on to be shown while it is tried again.
+                    ScopeState::Broken { reason, message } if followed.answered => {
+                        followed.broken.get_or_insert((Instant::now(), reason, message));
+                        return false;
+                    }
+                    ScopeState::Broken { reason, message } => {
+                        Answer::Failed { reason: reason.to_owned(), message }
+                    }
+                };
+                followed.answered = true;
+                followed.broken = None;
+                following.changed = true;
+                self.has_moved |= may_declare(&followed.kind);
+                snapshot.retract_read(&followed.read);
+                snapshot.answer(&followed.read, answer);
+                true
+            }
+            Delivery::Batch(batch) => {
+                let id = batch.scope();
+                // Beside it are the others, which may hold the same objects.
+                let Some(mut followed) = following.scopes.remove(&id) else { return false };
+                following.again.end(id);
+                let projection = followed.read.projection;
+                let is_beside = |other: &&Followed| other.kind == followed.kind;
+                let beside = Holders::of(following.scopes.values().filter(is_beside));
+                let mut again: BTreeSet<Read> = BTreeSet::new();
+                let values = &mut following.values;
+                let (planned, fetching) = (&mut following.planned, &mut following.fetching);
+                // Where one of its name comes again, that is another one.
+                let mut forget =
+                    |snapshot: &mut Snapshot, values: &mut HashMap<ObjectKey, Read>, key: &ObjectKey| {
+                        bodies::remove(snapshot, key, projection, beside.held(key));
+                        let Some(value) = values.remove(key) else { return };
+                        planned.remove(&value);
+                        snapshot.forget(key);
+                        if let Some(fetch) = fetching.get_mut(&value) {
+                            (fetch.is_gone, fetch.is_due) = (true, false);
+                        }
+                    };
+                let mut changed = false;
+                batch.read(&mut self.parser, |change| match change {
+                    Change::Upsert(object) => {
+                        let Some(text) = object.root().text() else { return };
+                        let document = match followed.read.document(text) {
+                            Ok(document) => document,
+                            Err(_) => return,
+                        };
+                        let read = &followed.read;
+                        let key =
+                            ObjectKey::new(&*read.group, &*read.kind, object.namespace(), object.name());
+                        let secret = key.kind == "Secret" && key.group.is_empty();
+                        let is_whole_beside = projection == Projection::Metadata && beside.bring_body(&key);
+                        let brings_body = is_whole_beside || values.contains_key(&key);
+                        if let Err(error) = snapshot.insert_followed(read, &key, document, brings_body) {
+                            changed |= followed.note(snapshot, error.to_string());
+                        } else {
+                            changed = true;
+                            followed.unseen.remove(&key);
+                            if secret {
+                                again.extend(values.get(&key).cloned());
+                            }
+                            followed.keys.insert(key);
+                        }
+                    }
+                    Change::Remove(object) => {
+                        let read = &followed.read;
+                        let key =
+                            ObjectKey::new(&*read.group, &*read.kind, object.namespace(), object.name());
+                        forget(snapshot, values, &key);
+                        followed.keys.remove(&key);
+                        followed.unseen.remove(&key);
+                        changed = true;
+                    }
+                    Change::Malformed(item) => {
+                        let name = item.name.unwrap_or_else(|| format!("item {}", item.index));
+                        changed |= followed.note(snapshot, format!("{name}: {}", item.reason));
+                    }
+                    Change::Complete => {
+                        for key in std::mem::take(&mut followed.unseen) {
+                            forget(snapshot, values, &key);
+                            followed.keys.remove(&key);
+                        }
+                        followed.answered = true;
+                        followed.broken = None;
+                        snapshot.retract_read(&followed.read);
+                        snapshot.answer(&followed.read, Answer::Objects(Vec::new()));
+                        followed.report(snapshot);
+                        changed = true;
+                    }
+                });
+                self.has_moved |= changed && may_declare(&followed.kind);
+                following.scopes.insert(id, followed);
+                following.changed |= changed;
+                if let Err(over) = following.charge(snapshot) {
+                    self.let_go(at, &over);
+                    self.has_moved = true;
+                    return true;
+                }
+                for read in again {
+                    self.fetch(at, read);
+                }
+                changed
+            }
+        }
+    }
+
+    /// Tells the clusters whose apps name too many objects of a kind elsewhere that those cannot be read together either.
+    fn tell_homes(&mut self, at: usize, read: &Read, state: ScopeState) {
+        let (reason, message) = match state {
+            ScopeState::Forbidden { message } => (Reason::Forbidden.as_str(), message),
+            ScopeState::Broken { reason, message } => (reason, message),
+            _ => (Reason::NotFound.as_str(), "the server has no such kind".to_owned()),
+        };
+        let target = self.fleet.snapshots[at].name().to_owned();
+        let homes = self.clusters[at].homes_over(read);
+        let scope = Scope::Input(format!("{} in {target}", read.kind));
+        let message = format!("its apps name more than are read one by one there: {message}");
+        for snapshot in self.fleet.snapshots.iter_mut().filter(|it| homes.contains(it.name())) {
+            snapshot.retract(&scope);
+            let error =
+                ScopeError { scope: scope.clone(), reason: reason.to_owned(), message: message.clone() };
+            snapshot.report(error);
+        }
+    }
+
+    /// Reads an object whole whose kind is followed by metadata alone; what is under way already is read once more after it,
+    /// however often it changes meanwhile.
+    fn fetch(&mut self, at: usize, read: Read) {
+        let following = &mut self.clusters[at];
+        let Some(feeds) = &following.feeds else { return };
+        if let Some(fetch) = following.fetching.get_mut(&read) {
+            fetch.is_due = true;
+            return;
+        }
+        // What was read before is shown until then.
+        let fetch = Fetch { is_loose: true, ..Fetch::default() };
+        following.fetching.insert(read.clone(), fetch);
+        self.events.push(get(at, feeds.cluster().with_timeout(self.timeout), read));
+    }
+}
+
+/// Whether objects of a kind may say what apps have in other clusters, and where those are: what declares apps, what it refers to,
+/// and what an Argo CD is known by.
+fn may_declare(kind: &GroupKind) -> bool {
+    let GroupKind { group, kind } = kind;
+    match &**group {
+        "" => matches!(&**kind, "Secret" | "ConfigMap" | "Namespace"),
+        "apps" => matches!(&**kind, "Deployment" | "StatefulSet"),
+        "batch" | "autoscaling" | "policy" | "extensions" => false,
+        "rbac.authorization.k8s.io" | "apiextensions.k8s.io" => true,
+        group => !group.ends_with(".k8s.io"),
+    }
+}

@@ -1,0 +1,478 @@
+//! What is to be asked of followed clusters.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::pin::Pin;
+use std::time::Duration;
+
+use taffrail_apps::{
+    Answer, Asked, LeftOut, Objects, Read, ReadMode, ReadPlan, Rounds, Scope, ScopeError, Snapshot, Target,
+    elsewhere, plan_reads,
+};
+use taffrail_cluster::{Cluster, Deadline, ReadError, Reason, ScopeId, ScopeState};
+use taffrail_object::{GroupKind, ObjectKey, Projection};
+use tokio::time::Instant;
+
+use super::again::once_more;
+use super::holders::Holders;
+use super::scopes::{KINDS_OF_KINDS, definitions, is_whole_kind, named, scope_of};
+use super::{Compared, Connected, Event, Fetch, Follow, Followed, Following, bodies, task};
+use crate::error::Failure;
+use crate::look::{More, read_one};
+use crate::sameness;
+
+/// How often it is asked whether a kind that was not there has come.
+const REDISCOVER: Duration = Duration::from_secs(15);
+
+/// How long a watch may be broken before what it brought is no longer trusted. That the server is gone is told sooner.
+const BROKEN_FOR_LONG: Duration = Duration::from_secs(20);
+
+/// How many Secrets are read at once for which nothing waits.
+const LOOSE_AT_ONCE: usize = 100;
+
+/// For so many times as long as it took to plan a cluster it is not planned again.
+const RESTS: u32 = 3;
+
+/// How many objects of a kind, and of all kinds, are followed one by one because apps of another cluster name them: of each
+/// that does. Who names ever others has whole kinds followed, which is no matter of others: a user may perhaps not list those.
+const FOREIGN_OF_A_KIND: usize = 20;
+const FOREIGN: usize = 200;
+
+impl Follow {
+    pub(super) fn connect(&mut self, at: usize, after: Duration) {
+        let following = &mut self.clusters[at];
+        following.connecting = true;
+        let context = following.member.context.clone();
+        let timeout = self.timeout;
+        let running = task::start(async move {
+            tokio::time::sleep(after).await;
+            let context = context?;
+            let cluster = Cluster::connect(&context, Deadline::after(timeout)).await;
+            let cluster = cluster.map_err(|error| Failure::new(error.reason(), &error, error.hint()))?;
+            let (discovery, version) = futures::join!(cluster.discover(), cluster.version());
+            if let Err(error) = &discovery
+                && version.is_err()
+            {
+                return Err(Failure::new(error.reason(), error, error.hint()));
+            }
+            Ok(Connected { cluster, version: version.ok(), discovery })
+        });
+        self.events.push(Box::pin(async move {
+            let lost = |error: tokio::task::JoinError| {
+                Err(Failure {
+                    reason: Reason::ConnectionFailed.as_str().to_owned(),
+                    message: error.to_string(),
+                })
+            };
+            Event::Connected(at, Box::new(running.await.unwrap_or_else(lost)))
+        }));
+    }
+
+    /// Plans what else to follow; true while something is waited for that was never answered. Clusters of which that is found
+    /// quickly come first.
+    pub(super) fn plan(&mut self, more: More<'_>) -> bool {
+        let is_known = !self.asked.follow || self.plan_elsewhere_in_turn();
+        self.compare();
+        let mut waits = self.comparing > 0 || !is_known;
+        let mut order: Vec<usize> = (0..self.clusters.len()).collect();
+        order.sort_by_key(|at| self.clusters[*at].pace.cost);
+        let mut others_wait = false;
+        for at in order {
+            let pending = self.plan_one(at, more, others_wait);
+            self.clusters[at].is_settled = is_known && !pending;
+            others_wait |= pending;
+        }
+        waits |= others_wait;
+        waits
+    }
+
+    /// Takes note of what apps want of other clusters, if anything came since that was done last; false where it has to wait.
+    fn plan_elsewhere_in_turn(&mut self) -> bool {
+        if !self.has_moved {
+            return true;
+        }
+        let began = std::time::Instant::now();
+        if self.pace.rest(began).is_some() {
+            return false;
+        }
+        self.has_moved = false;
+        self.plan_elsewhere();
+        self.pace.took(began, std::time::Instant::now(), 2);
+        true
+    }
+
+    /// How long it is until something is planned that rests now.
+    pub(super) fn until_planned(&self) -> Option<Duration> {
+        let now = std::time::Instant::now();
+        let clusters = self.clusters.iter().filter(|it| it.changed && !it.is_pending());
+        let paces = clusters.map(|it| &it.pace).chain(Some(&self.pace).filter(|_| self.has_moved));
+        paces.filter_map(|pace| pace.rest(now)).min()
+    }
+
+    /// Finds out whether clusters that give one identity are one. What could not be proved is tried again later.
+    fn compare(&mut self) {
+        let now = Instant::now();
+        let snapshots: Vec<_> = self.fleet.snapshots.iter().collect();
+        let (mut pairs, mut clusters) = (Vec::new(), BTreeMap::new());
+        let mut is_first = false;
+        for pair @ (place, before) in sameness::pairs(&snapshots) {
+            let known = self.compared.get(&pair);
+            if known.is_some_and(|known| known.again_at.is_none_or(|at| now < at)) {
+                continue;
+            }
+            let cluster = |at: usize| Some(self.clusters.get(at)?.feeds.as_ref()?.cluster());
+            let (Some(one), Some(other)) = (cluster(before), cluster(place)) else { continue };
+            is_first |= known.is_none();
+            clusters.extend([(before, one), (place, other)]);
+            pairs.push(pair);
+        }
+        if pairs.is_empty() {
+            return;
+        }
+        self.comparisons += 1;
+        let number = self.comparisons;
+        self.compared.extend(pairs.iter().map(|pair| (*pair, Compared { number, again_at: None })));
+        // Who is shown as two already is not waited for.
+        self.comparing += usize::from(is_first);
+        let timeout = self.timeout;
+        let running = task::start(async move { sameness::compare(clusters, pairs, timeout).await.pairs });
+        self.events.push(Box::pin(async move {
+            Event::Compared { number, is_first, pairs: running.await.unwrap_or_default() }
+        }));
+    }
+
+    /// Takes note of what apps of each cluster want of the others now.
+    fn plan_elsewhere(&mut self) {
+        let clusters: Vec<_> = self.fleet.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
+        // Beyond a few, kinds are followed as a whole: namespaces need no bound.
+        let mut all = elsewhere(&clusters, &self.asked.dependents, ReadMode::Followed);
+        for (snapshot, following) in self.fleet.snapshots.iter_mut().zip(&mut self.clusters) {
+            let of_home = |left: &&LeftOut| left.home == snapshot.name();
+            let over: Vec<ScopeError> = all.left_out.iter().filter(of_home).map(LeftOut::error).collect();
+            if over != following.over {
+                following.over.iter().for_each(|error| snapshot.retract(&error.scope));
+                over.iter().for_each(|error| snapshot.report(error.clone()));
+                following.over = over;
+            }
+            let wanted = all.objects.remove(snapshot.name()).unwrap_or_default();
+            following.homes = all.homes.remove(snapshot.name()).unwrap_or_default();
+            if wanted != following.elsewhere {
+                following.elsewhere = wanted;
+                following.changed = true;
+                following.end_unwanted(snapshot);
+            }
+            let dependents_in = all.dependents_in.remove(snapshot.name()).unwrap_or_default();
+            following.changed |= dependents_in.keys().any(|it| !following.dependents_in.contains_key(it));
+            following.dependents_in = dependents_in;
+        }
+    }
+
+    /// Plans what else to follow of one cluster. While `others_wait` that cost less to plan, it rests between plans.
+    fn plan_one(&mut self, at: usize, more: More<'_>, others_wait: bool) -> bool {
+        let following = &mut self.clusters[at];
+        let snapshot = &mut self.fleet.snapshots[at];
+        if following.feeds.is_none() {
+            return following.connecting && !has_failed(snapshot);
+        }
+        let now = Instant::now();
+        let is_late = |followed: &&mut Followed| !followed.answered && now >= followed.patience;
+        for followed in following.scopes.values_mut().filter(is_late) {
+            followed.answered = true;
+            if followed.is_excess() {
+                continue;
+            }
+            let message = format!("no answer within {:.1} s", self.timeout.as_secs_f64());
+            snapshot.answer(&followed.read, Answer::Failed { reason: "Timeout".to_owned(), message });
+            following.changed = true;
+        }
+        for followed in following.scopes.values_mut() {
+            let lasts = |(since, ..): &mut (Instant, &'static str, String)| now >= *since + BROKEN_FOR_LONG;
+            if let Some((_, reason, message)) = followed.broken.take_if(lasts) {
+                snapshot.retract_read(&followed.read);
+                snapshot.answer(&followed.read, Answer::Failed { reason: reason.to_owned(), message });
+                following.changed = true;
+            }
+        }
+        let lacks_kind = following
+            .scopes
+            .values()
+            .any(|followed| snapshot.kinds().is_some_and(|kinds| !kinds.may_serve(&followed.kind)));
+        let coming = &mut following.coming;
+        if coming.is_wanted
+            && coming.scopes.is_empty()
+            && let Some(feeds) = &mut following.feeds
+        {
+            let scopes = KINDS_OF_KINDS.map(|kind| feeds.follow(definitions(kind)));
+            coming.scopes = scopes.to_vec();
+        }
+        let lacks_kind = lacks_kind || (coming.is_wanted && coming.is_blind);
+        let is_due = coming.is_wanted && !coming.under_way && coming.due.is_some_and(|due| now >= due);
+        if is_due || (lacks_kind || snapshot.kinds().is_none()) && now >= following.discovered + REDISCOVER {
+            coming.due = None;
+            coming.under_way = true;
+            following.discovered = now;
+            let Some(feeds) = &following.feeds else { return false };
+            let cluster = feeds.cluster().with_timeout(self.timeout);
+            let running = task::start(async move { cluster.discover().await });
+            self.events.push(Box::pin(async move {
+                match running.await {
+                    Ok(discovery) => Event::Discovered(at, discovery),
+                    Err(error) => Event::Discovered(
+                        at,
+                        Err(ReadError::Unexpected {
+                            what: "discover kinds".to_owned(),
+                            problem: error.to_string(),
+                        }),
+                    ),
+                }
+            }));
+        }
+        if !following.changed || following.is_pending() {
+            return following.is_pending();
+        }
+        let began = std::time::Instant::now();
+        if others_wait && following.pace.rest(began).is_some() {
+            return true;
+        }
+        following.changed = false;
+        let namespace = following.member.context.as_ref().map_or("default", |it| it.namespace()).to_owned();
+        following.more.extend(more(snapshot, &namespace));
+        let own: Vec<ObjectKey> = self.asked.objects.iter().chain(&following.more).cloned().collect();
+        let objects = own.iter().chain(&following.elsewhere).cloned().collect();
+        let selections = following.selections.iter().cloned().collect();
+        let dependents_in = following.dependents_in.keys().cloned().collect();
+        let asked = Asked { objects, selections, dependents_in, ..self.asked.clone() };
+        let without_others = Asked { objects: own, dependents_in: BTreeSet::new(), ..asked.clone() };
+        self.end_unwanted_objects(at, &asked, now);
+        // Where nothing comes of what a stage wants, it holds up no other.
+        while self.begin_next(at, &asked, &without_others, now) {}
+        let following = &mut self.clusters[at];
+        following.singles.tell(&mut self.fleet.snapshots[at]);
+        let pending = following.is_pending();
+        if !pending {
+            following.rounds = Rounds::default();
+        }
+        following.pace.took(began, std::time::Instant::now(), RESTS);
+        pending
+    }
+
+    /// Begins what is to be read next of a cluster, where apps of other clusters are not to count as its own; true where nothing
+    /// came of it and there may be more to read.
+    fn begin_next(&mut self, at: usize, asked: &Asked, without_others: &Asked, now: Instant) -> bool {
+        let following = &mut self.clusters[at];
+        let snapshot = &mut self.fleet.snapshots[at];
+        let before = following.rounds.clone();
+        let (planned, singles) = (&following.planned, &following.singles);
+        let excess: HashSet<&Read> =
+            following.scopes.values().filter(|it| it.is_excess()).map(|followed| &followed.read).collect();
+        let wanted = RefCell::new(BTreeSet::new());
+        let is_new = |read: &Read| {
+            if excess.contains(read) {
+                wanted.borrow_mut().insert(read.clone());
+            }
+            !planned.contains(read) && !singles.leave_out(read)
+        };
+        let plan = |asked: &Asked, rounds: &mut Rounds| {
+            plan_reads(snapshot, asked, &self.fleet.rules.active(), rounds, &is_new)
+        };
+        let ReadPlan { awaited, loose } = plan(asked, &mut following.rounds);
+        let holds_up = !awaited.is_empty();
+        let reads = || awaited.iter().chain(&loose);
+        // What is wanted without them too is no matter of other clusters.
+        let own: Option<BTreeSet<Read>> = reads().any(|read| following.is_elsewhere(read)).then(|| {
+            let ReadPlan { awaited, loose } = plan(without_others, &mut before.clone());
+            awaited.into_iter().chain(loose).collect()
+        });
+        for read in wanted.take() {
+            following.adopt(snapshot, &read);
+        }
+        let asked_for: HashSet<&ObjectKey> = match awaited.iter().chain(&loose).any(|it| named(it).is_some())
+        {
+            true => without_others.objects.iter().collect(),
+            false => HashSet::new(),
+        };
+        let awaited = awaited.into_iter().map(|read| (read, false));
+        for (read, is_loose) in awaited.chain(loose.into_iter().map(|read| (read, true))) {
+            let is_foreign =
+                following.is_elsewhere(&read) && own.as_ref().is_some_and(|own| !own.contains(&read));
+            let read = match is_foreign {
+                true => following.at_most(snapshot, read),
+                false if is_value(&read) => Some(read),
+                false => following.bound_single(snapshot, read, |key| asked_for.contains(key)),
+            };
+            // Of Secrets only what is asked for by name is read whole, and then not followed: feeds bring no values.
+            let value = read.as_ref().filter(|read| is_value(read)).and_then(named);
+            if is_loose && value.is_some() && following.loose_fetches() >= LOOSE_AT_ONCE {
+                continue;
+            }
+            let Some(read) = read.filter(|read| following.planned.insert(read.clone())) else { continue };
+            let Some(feeds) = &mut following.feeds else { return false };
+            if let Some(key) = value {
+                following.values.insert(key, read.clone());
+                match following.fetching.get_mut(&read) {
+                    // Another one of its name was being read, and is gone.
+                    Some(fetch) => (fetch.is_due, fetch.is_gone) = (true, false),
+                    None => {
+                        let fetch = Fetch { is_loose, ..Fetch::default() };
+                        following.fetching.insert(read.clone(), fetch);
+                        self.events.push(get(at, feeds.cluster().with_timeout(self.timeout), read));
+                    }
+                }
+                continue;
+            }
+            let id = feeds.follow(scope_of(&read));
+            let followed = Followed::new(read, is_foreign, is_loose, now + self.timeout);
+            following.scopes.insert(id, followed);
+        }
+        holds_up && !following.is_pending()
+    }
+
+    /// Reads an object that cannot be watched.
+    pub(super) fn read_again(&mut self, at: usize, id: ScopeId, is_first: bool) {
+        let following = &self.clusters[at];
+        let Some((feeds, read)) = following.feeds.as_ref().zip(following.again.read(id)) else { return };
+        let reading = once_more(feeds.cluster().clone(), self.timeout, read, is_first);
+        self.events.push(Box::pin(async move { Event::Again(at, id, reading.await) }));
+    }
+}
+
+impl Following {
+    /// Whether something that is waited for was not answered yet.
+    fn is_pending(&self) -> bool {
+        self.fetching.values().any(|fetch| !fetch.is_loose)
+            || self.scopes.values().any(|followed| !followed.answered && !followed.is_loose)
+    }
+
+    /// How many Secrets are being read for which nothing waits.
+    pub(super) fn loose_fetches(&self) -> usize {
+        self.fetching.values().filter(|fetch| fetch.is_loose).count()
+    }
+
+    /// Returns true if apps of other clusters name what a read is of: the object, or objects in its namespace, or want what became
+    /// of such.
+    fn is_elsewhere(&self, read: &Read) -> bool {
+        self.homes_of(read).next().is_some()
+    }
+
+    /// The names of the clusters whose apps name what a read is of.
+    fn homes_of<'a>(&'a self, read: &'a Read) -> impl Iterator<Item = &'a String> {
+        let key = named(read);
+        let is_whole = matches!(read.target, Target::List { labels: None, fields: None });
+        let namespace = read.namespace.as_ref().filter(|_| is_whole && key.is_none());
+        let first = namespace.map(|namespace| ObjectKey::new(&*read.group, &*read.kind, &**namespace, ""));
+        let one = key.and_then(|key| self.homes.get(&key));
+        let inside = first.into_iter().flat_map(|first| {
+            let all = self.homes.range(first.clone()..);
+            let is_inside = move |key: &ObjectKey| {
+                key.group == first.group && key.kind == first.kind && key.namespace == first.namespace
+            };
+            all.take_while(move |(key, _)| is_inside(key)).map(|(_, homes)| homes)
+        });
+        let dependents = namespace.and_then(|namespace| self.dependents_in.get(namespace));
+        one.into_iter().chain(inside).chain(dependents).flatten()
+    }
+
+    /// The read that is followed in place of one that only apps of other clusters want: itself, or where each of these has so many
+    /// its whole kind, if that can be listed.
+    fn at_most(&mut self, snapshot: &Snapshot, read: Read) -> Option<Read> {
+        let kind = GroupKind::new(&*read.group, &*read.kind);
+        let has_room = |home: &&String| {
+            let Some(kinds) = self.foreign.get(*home) else { return true };
+            let all: usize = kinds.values().sum();
+            all < FOREIGN && kinds.get(&kind).copied().unwrap_or_default() < FOREIGN_OF_A_KIND
+        };
+        let home = self.homes_of(&read).find(has_room).cloned();
+        if let Some(home) = home {
+            *self.foreign.entry(home).or_default().entry(kind).or_default() += 1;
+            return Some(read);
+        }
+        let is_listable = snapshot.kinds()?.get(&kind)?.is_listable();
+        let target = Target::List { labels: None, fields: None };
+        is_listable.then_some(Read { namespace: None, target, ..read })
+    }
+
+    /// Takes a whole kind that was followed for apps of other clusters for one that is wanted without them.
+    fn adopt(&mut self, snapshot: &mut Snapshot, read: &Read) {
+        if !is_whole_kind(read) {
+            return;
+        }
+        let Some(followed) = self.scopes.values_mut().find(|it| it.is_excess() && it.read == *read) else {
+            return;
+        };
+        followed.is_foreign = false;
+        let answer = match followed.state.0.clone() {
+            ScopeState::CatchingUp | ScopeState::Live => return,
+            ScopeState::Forbidden { message } => Answer::Forbidden { message },
+            ScopeState::Absent => Answer::NotFound,
+            ScopeState::Broken { reason, message } => Answer::Failed { reason: reason.to_owned(), message },
+        };
+        snapshot.answer(read, answer);
+        self.changed = true;
+    }
+
+    /// The names of the clusters whose apps name more objects of a kind than are followed one by one.
+    pub(super) fn homes_over(&self, read: &Read) -> BTreeSet<String> {
+        let kind = GroupKind::new(&*read.group, &*read.kind);
+        let first = ObjectKey::new(&*kind.group, &*kind.kind, "", "");
+        let is_kind = |key: &ObjectKey| key.group == kind.group && key.kind == kind.kind;
+        let of_kind = self.homes.range(first..).take_while(|(key, _)| is_kind(key)).map(|(_, homes)| homes);
+        let is_over = |home: &&String| {
+            let Some(kinds) = self.foreign.get(*home) else { return false };
+            kinds.values().sum::<usize>() >= FOREIGN
+                || kinds.get(&kind).is_some_and(|count| *count >= FOREIGN_OF_A_KIND)
+        };
+        of_kind.chain(self.dependents_in.values()).flatten().filter(is_over).cloned().collect()
+    }
+
+    /// Ends what was followed for apps of other clusters that do not name it any more. What else turns out to want it reads it
+    /// again.
+    fn end_unwanted(&mut self, snapshot: &mut Snapshot) {
+        let is_over = |followed: &Followed| {
+            followed.is_foreign
+                && followed
+                    .key
+                    .as_ref()
+                    .is_some_and(|key| !self.elsewhere.contains(key) && !self.more.contains(key))
+        };
+        let over: Vec<ScopeId> =
+            self.scopes.iter().filter(|(_, followed)| is_over(followed)).map(|(id, _)| *id).collect();
+        let ended: Vec<Read> = over
+            .into_iter()
+            .filter_map(|id| {
+                let Followed { read, .. } = self.scopes.remove(&id)?;
+                if let Some(feeds) = &mut self.feeds {
+                    feeds.end(id);
+                }
+                self.again.end(id);
+                self.planned.remove(&read);
+                Some(read)
+            })
+            .collect();
+        if ended.is_empty() {
+            return;
+        }
+        let holders = Holders::of(self.scopes.values());
+        for (key, projection) in ended.iter().filter_map(|read| Some((named(read)?, read.projection))) {
+            snapshot.forget(&key);
+            bodies::end(snapshot, &key, projection, holders.held(&key));
+        }
+    }
+}
+
+/// Returns true if a read is of values of a Secret: it is made, and not followed.
+fn is_value(read: &Read) -> bool {
+    let is_secret = read.kind == "Secret" && read.group.is_empty();
+    is_secret && read.projection == Projection::Full && matches!(read.target, Target::Object(_))
+}
+
+/// Whether a connection has failed already, so that nobody waits for it.
+pub(super) fn has_failed(snapshot: &Snapshot) -> bool {
+    snapshot.errors().iter().any(|error| error.scope == Scope::Cluster && error.reason != "Connecting")
+}
+
+pub(super) fn get(at: usize, cluster: Cluster, read: Read) -> Pin<Box<dyn Future<Output = Event> + Send>> {
+    Box::pin(async move {
+        let outcome = read_one(&cluster, &read).await;
+        Event::Got(at, Box::new(read), outcome)
+    })
+}

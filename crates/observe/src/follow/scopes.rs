@@ -1,0 +1,51 @@
+//! What is asked of a server for a read that is followed.
+
+use taffrail_apps::{Read, Scope, Target};
+use taffrail_object::{ObjectKey, Projection};
+
+/// What tells of kinds that come: group, version, kind, plural.
+pub(super) const KINDS_OF_KINDS: [(&str, &str, &str, &str); 2] = [
+    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"),
+    ("apiregistration.k8s.io", "v1", "APIService", "apiservices"),
+];
+
+/// The object that a read asks for by its name.
+pub(super) fn named(read: &Read) -> Option<ObjectKey> {
+    match read.scope() {
+        Scope::Object(key) => Some(key),
+        _ => None,
+    }
+}
+
+/// Returns true if a read is of all objects of its kind.
+pub(super) fn is_whole_kind(read: &Read) -> bool {
+    read.namespace.is_none() && matches!(read.target, Target::List { labels: None, fields: None })
+}
+
+/// All objects of a kind that tells of kinds, as little of each as says that it changed.
+pub(super) fn definitions(
+    (group, version, kind, plural): (&str, &str, &str, &str),
+) -> taffrail_cluster::Scope {
+    let resource = taffrail_cluster::ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+        namespaced: false,
+    };
+    taffrail_cluster::Scope { projection: Projection::Metadata, ..taffrail_cluster::Scope::all(resource) }
+}
+
+pub(super) fn scope_of(read: &Read) -> taffrail_cluster::Scope {
+    let (labels, fields) = match &read.target {
+        Target::List { labels, fields } => (labels.clone(), fields.clone()),
+        Target::Object(name) => (None, Some(format!("metadata.name={name}"))),
+    };
+    taffrail_cluster::Scope {
+        resource: crate::look::resource(read),
+        namespace: read.namespace.clone(),
+        projection: read.projection,
+        labels,
+        fields,
+    }
+}

@@ -1,0 +1,228 @@
+//! Clusters that send more than is kept of one.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use taffrail_apps::{Freshness, FreshnessState, Rounds, Scope, ScopeError, Snapshot};
+use taffrail_cluster::ReadError;
+
+use super::again::Again;
+use super::{Coming, Follow, Followed, Following, Singles};
+use crate::error::Failure;
+
+/// After how long a cluster that was let go of is followed again.
+const LET_GO_FOR: Duration = Duration::from_mins(5);
+
+/// How many malformed items of a scope are told one by one.
+const MOST_MALFORMED: usize = 50;
+
+/// What is being done when there is too much.
+const WHAT: &str = "follow the cluster";
+
+impl Followed {
+    /// Takes note of an item of which no object can be made; true where it is told. A server may send such for as long as it is
+    /// followed.
+    pub(super) fn note(&mut self, snapshot: &mut Snapshot, message: String) -> bool {
+        let (told, count) = &mut self.malformed;
+        *count += 1;
+        let message = match told.len() {
+            known if known < MOST_MALFORMED => taffrail_status::cut(message).into_owned(),
+            MOST_MALFORMED => "more of its items are none of its objects".to_owned(),
+            _ => return false,
+        };
+        told.push(message.clone());
+        snapshot.report(self.malformed_error(message));
+        true
+    }
+
+    /// Tells again what is wrong with its items, where all that was reported of it was taken back.
+    pub(super) fn report(&self, snapshot: &mut Snapshot) {
+        self.malformed.0.iter().for_each(|message| snapshot.report(self.malformed_error(message.clone())));
+    }
+
+    fn malformed_error(&self, message: String) -> ScopeError {
+        ScopeError { scope: self.read.scope(), reason: "Malformed".to_owned(), message }
+    }
+}
+
+impl Following {
+    /// Charges the cluster for what is kept of it.
+    pub(super) fn charge(&mut self, snapshot: &Snapshot) -> Result<(), ReadError> {
+        self.held.as_mut().map_or(Ok(()), |held| held.set(WHAT, snapshot.size()))
+    }
+}
+
+impl Follow {
+    /// Lets go of a cluster that sends more than its share: of what it sent only what declares apps stays, so that its rows do,
+    /// and the rest is given back. After a while it is tried again.
+    pub(super) fn let_go(&mut self, at: usize, over: &ReadError) {
+        let following = &mut self.clusters[at];
+        let snapshot = &mut self.fleet.snapshots[at];
+        let Failure { reason, message } = Failure::new(over.reason(), over, over.hint());
+        following.feeds = None;
+        following.scopes.clear();
+        following.planned.clear();
+        following.singles = Singles::default();
+        following.values.clear();
+        following.rounds = Rounds::default();
+        following.again = Again::default();
+        following.coming = Coming { is_wanted: following.coming.is_wanted, ..Coming::default() };
+        following.live_since = None;
+        following.is_settled = true;
+        following.changed = true;
+        snapshot.keep_declarations(&message);
+        if following.charge(snapshot).is_err() {
+            *snapshot = following.member.lost(Failure { reason, message });
+            following.held = None;
+        } else {
+            let observed_at = Some(Timestamp::now());
+            snapshot.set_freshness(Freshness { state: FreshnessState::Lost, observed_at });
+            snapshot.report(ScopeError { scope: Scope::Cluster, reason, message });
+        }
+        self.connect(at, LET_GO_FOR);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+    use taffrail_apps::{Asked, Objects};
+    use taffrail_cluster::{Lists, Memory};
+    use taffrail_rules::RuleSet;
+    use taffrail_sim::{Cluster, Fleet};
+    use taffrail_status::assess::Options;
+    use taffrail_status::{ActiveRules, ClusterState as _, Status};
+    use taffrail_testkit::objects::{kustomizations, namespace};
+
+    use super::*;
+    use crate::follow::FollowRequest;
+    use crate::look::NOTHING_MORE;
+    use crate::members::{ClusterSelection, FleetMembers, members};
+    use crate::rules::FleetRules;
+
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// An app with a Deployment of so many bytes.
+    pub(in super::super) fn app(size: usize) -> [Value; 2] {
+        let entries = json!([{"id": "shop_web_apps_Deployment", "v": "v1"}]);
+        [
+            json!({
+                "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+                "metadata": {"namespace": "shop", "name": "web", "generation": 1},
+                "status": {"observedGeneration": 1, "inventory": {"entries": entries},
+                    "conditions": [{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "observedGeneration": 1}]},
+            }),
+            deployment("web", size),
+        ]
+    }
+
+    pub(in super::super) fn deployment(name: &str, size: usize) -> Value {
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"namespace": "shop", "name": name, "generation": 1, "annotations": {"filler": "x".repeat(size)}},
+            "spec": {"replicas": 1},
+            "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+                "conditions": [{"type": "Available", "status": "True"}]},
+        })
+    }
+
+    /// The rules that are shipped.
+    #[derive(Debug)]
+    struct Shipped(RuleSet);
+
+    impl FleetRules for Shipped {
+        fn active(&self) -> ActiveRules<'_> {
+            self.0.active(Options::DEFAULT)
+        }
+    }
+
+    /// Begins to follow clusters.
+    pub(in super::super) async fn follow(clusters: &[Cluster], memory: &Memory) -> Follow {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), Cluster::kubeconfig_of(clusters)).unwrap();
+        let kubeconfig = Some(file.path().to_owned());
+        let selection = ClusterSelection { all_contexts: true, kubeconfig, ..ClusterSelection::default() };
+        let mut members: FleetMembers = members(&selection).unwrap();
+        for member in &mut members.members {
+            let context = std::mem::replace(
+                &mut member.context,
+                Err(Failure { reason: String::new(), message: String::new() }),
+            );
+            member.context = context.map(|context| Box::new(context.with_memory(memory)));
+        }
+        let request = FollowRequest {
+            members,
+            timeout: PATIENCE,
+            asked: Asked::default(),
+            rules: Arc::new(Shipped(RuleSet::shipped())),
+            lists: Lists::Measured,
+        };
+        Follow::start(request).await
+    }
+
+    /// Takes changes in until `is_so`.
+    pub(in super::super) async fn until(follow: &mut Follow, mut is_so: impl FnMut(&Follow) -> bool) {
+        let began = std::time::Instant::now();
+        while !is_so(follow) {
+            assert!(began.elapsed() < PATIENCE, "nothing came of it");
+            follow.next(Duration::from_millis(200)).await;
+            follow.ask().await;
+        }
+    }
+
+    fn rows(follow: &mut Follow) -> Vec<(String, Status)> {
+        let list = follow.fleet().apps(&[]);
+        let apps = list.apps.iter().filter(|app| app.app.name == "web");
+        apps.map(|app| (app.app.target.clone(), app.effective())).collect()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_cluster_over_its_share_is_let_go_of_and_takes_nothing_from_others() {
+        let fleet = Fleet::builder().verbatim(true).controllers(false).start().await.unwrap();
+        let (eu, us) = (fleet.cluster("eu").await.unwrap(), fleet.cluster("us").await.unwrap());
+        for cluster in [&eu, &us] {
+            cluster.apply(kustomizations()).unwrap();
+            cluster.apply(namespace("shop")).unwrap();
+            cluster.seed(app(10)).unwrap();
+        }
+        let memory = Memory::of(4 << 20);
+        let mut follow = follow(&[eu.clone(), us.clone()], &memory).await;
+        follow.settle(NOTHING_MORE).await;
+        let ready = |name: &str| (name.to_owned(), Status::Current);
+        assert_eq!(rows(&mut follow), [ready("eu"), ready("us")]);
+
+        // Half of 4 MiB is for both, and of the rest it may have half: 1 MiB of text.
+        for number in 0..20 {
+            us.apply(deployment(&format!("d{number}"), 100_000)).unwrap();
+        }
+        let reason = |follow: &Follow| follow.fleet.snapshots[1].errors().first().map(|it| it.reason.clone());
+        until(&mut follow, |follow| reason(follow).as_deref() == Some("OverLimit")).await;
+        let errors = follow.fleet.snapshots[1].errors();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert_eq!(errors[0].scope, Scope::Cluster);
+        assert!(errors[0].message.contains("takes more than its share of memory"), "{}", errors[0].message);
+        // Its rows stay, and are Unknown; those of the other are as they were, and are told of changes still.
+        let unknown = |name: &str| (name.to_owned(), Status::Unknown);
+        assert_eq!(rows(&mut follow), [ready("eu"), unknown("us")]);
+        assert!(follow.fleet.snapshots[1].size() < 10_000);
+        assert!(eu.delete("apps/v1", "Deployment", "shop", "web"));
+        until(&mut follow, |follow| {
+            !matches!(
+                follow.fleet.snapshots[0]
+                    .get((taffrail_object::ObjectKey::new("apps", "Deployment", "shop", "web")).as_ref()),
+                taffrail_status::Presence::Present(_)
+            )
+        })
+        .await;
+        assert_eq!(rows(&mut follow), [("eu".to_owned(), Status::NotFound), unknown("us")]);
+        // What it had taken is there for the other.
+        for number in 0..8 {
+            eu.apply(deployment(&format!("d{number}"), 100_000)).unwrap();
+        }
+        until(&mut follow, |follow| follow.fleet.snapshots[0].size() > 800_000).await;
+        assert_eq!(follow.fleet.snapshots[0].errors(), []);
+        drop(fleet);
+    }
+}

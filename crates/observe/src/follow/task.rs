@@ -1,0 +1,29 @@
+//! Tasks that end when nothing waits for them any more.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::task::{JoinError, JoinHandle};
+
+/// A task of its own, which goes on while its owner does other things and ends when this is dropped.
+pub(super) struct OwnedTask<T>(JoinHandle<T>);
+
+/// Starts a task.
+pub(super) fn start<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> OwnedTask<T> {
+    OwnedTask(tokio::spawn(work))
+}
+
+impl<T> Future for OwnedTask<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context)
+    }
+}
+
+impl<T> Drop for OwnedTask<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,115 @@
+//! Which kinds are followed, and how much of their objects.
+
+use std::collections::BTreeSet;
+
+use taffrail_cluster::{Discovery, Scope};
+use taffrail_object::{ApiResource, Projection};
+
+/// Kinds that are left out unless somebody asks for them: second views of what is followed already, what changes all the
+/// time and says nothing of how an app is, and what is no state at all. A star stands for all kinds of a group.
+const LEFT_OUT: [(&str, &str); 15] = [
+    // Second views.
+    ("", "Endpoints"),
+    ("events.k8s.io", "*"),
+    // Heartbeats and measurements.
+    ("coordination.k8s.io", "*"),
+    ("metrics.k8s.io", "*"),
+    ("custom.metrics.k8s.io", "*"),
+    ("external.metrics.k8s.io", "*"),
+    // What networks keep of each Pod.
+    ("cilium.io", "CiliumEndpoint"),
+    ("cilium.io", "CiliumEndpointSlice"),
+    ("cilium.io", "CiliumIdentity"),
+    // Reports about each object, for each policy.
+    ("wgpolicyk8s.io", "*"),
+    ("openreports.io", "*"),
+    ("reports.kyverno.io", "*"),
+    ("kyverno.io", "UpdateRequest"),
+    ("aquasecurity.github.io", "*"),
+    ("internal.autoscaling.k8s.io", "*"),
+];
+
+/// Kinds of which a status needs no body.
+const WITHOUT_BODY: [(&str, &str); 10] = [
+    ("", "ConfigMap"),
+    ("", "Secret"),
+    ("", "ServiceAccount"),
+    ("", "PodTemplate"),
+    ("apps", "ControllerRevision"),
+    ("rbac.authorization.k8s.io", "ClusterRole"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+    ("rbac.authorization.k8s.io", "Role"),
+    ("rbac.authorization.k8s.io", "RoleBinding"),
+    ("networking.k8s.io", "NetworkPolicy"),
+];
+
+/// Which kinds are followed.
+#[derive(Debug, Clone, Default)]
+pub struct KindSettings {
+    /// Group and kind of all that is followed; `*` for all kinds of a group. Empty: whatever is not left out by default.
+    pub only: Vec<(String, String)>,
+    /// Group and kind of what is followed though it is left out by default; `*` for all kinds of a group.
+    pub include: Vec<(String, String)>,
+    /// Group and kind of what is not followed; `*` for all kinds of a group. This comes first.
+    pub exclude: Vec<(String, String)>,
+    /// The namespaces to look into; none for all, and for what lives in none.
+    pub namespaces: Vec<String>,
+    /// Kinds of which the body is read though their status does not need it. Those of Secrets never are.
+    pub bodies: Vec<(String, String)>,
+}
+
+fn is_among<'l>(mut list: impl Iterator<Item = (&'l str, &'l str)>, resource: &ApiResource) -> bool {
+    list.any(|(group, kind)| group == resource.group && (kind == "*" || kind == resource.kind))
+}
+
+fn pairs(list: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
+    list.iter().map(|(group, kind)| (group.as_str(), kind.as_str()))
+}
+
+impl KindSettings {
+    fn follows(&self, resource: &ApiResource) -> bool {
+        let by_default =
+            || is_among(pairs(&self.include), resource) || !is_among(LEFT_OUT.into_iter(), resource);
+        let is_asked_for =
+            if self.only.is_empty() { by_default() } else { is_among(pairs(&self.only), resource) };
+        is_asked_for && !is_among(pairs(&self.exclude), resource)
+    }
+
+    fn projection(&self, resource: &ApiResource) -> Projection {
+        let needs_body =
+            is_among(pairs(&self.bodies), resource) || !is_among(WITHOUT_BODY.into_iter(), resource);
+        if needs_body { Projection::Full } else { Projection::Metadata }
+    }
+
+    /// What is to be followed of a server that has these kinds.
+    pub(super) fn scopes(&self, discovery: &Discovery) -> BTreeSet<Scope> {
+        let mut scopes = BTreeSet::new();
+        for served in discovery.resources() {
+            let has = |verb: &str| served.verbs.iter().any(|own| own == verb);
+            let resource = served.preferred();
+            if !has("list") || !has("watch") || !self.follows(&resource) {
+                continue;
+            }
+            // Of events only the warnings are kept.
+            let is_event = resource.group.is_empty() && resource.kind == "Event";
+            let fields = is_event.then(|| "type=Warning".to_owned());
+            let scope = Scope { projection: self.projection(&resource), fields, ..Scope::all(resource) };
+            if self.namespaces.is_empty() {
+                scopes.insert(scope);
+            } else if scope.resource.namespaced {
+                let inside =
+                    |namespace: &String| Scope { namespace: Some(namespace.clone()), ..scope.clone() };
+                scopes.extend(self.namespaces.iter().map(inside));
+            }
+        }
+        scopes
+    }
+}
+
+/// Whether objects of a kind say which kinds there are.
+pub(super) fn defines_kinds(resource: &ApiResource) -> bool {
+    matches!(
+        (resource.group.as_str(), resource.kind.as_str()),
+        ("apiextensions.k8s.io", "CustomResourceDefinition") | ("apiregistration.k8s.io", "APIService")
+    )
+}

@@ -1,0 +1,477 @@
+//! One API server, known completely and live.
+//!
+//! [`Live`] follows every kind that can be listed and watched, but those that are left out, and keeps an
+//! [`Index`] of them up to date. One task owns the index; readers take its newest
+//! [`Snapshot`], and subscribers hear of changes in their order. Kinds that come, change their version or go are followed
+//! as CustomResourceDefinitions and APIServices change; the others go on undisturbed.
+
+mod kinds;
+mod warm;
+
+use std::collections::{BTreeMap, HashMap};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use taffrail_cluster::{
+    self as cluster, Change, Cluster, Contact, Context, Costs, Delivery, Discovery, FeedSettings, Feeds,
+    Inbox, ReadError, ScopeId,
+};
+use taffrail_index::{Index, IndexSettings, KindId, ScopeState, Snapshot, Subscription};
+use taffrail_object::json::Parser;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+pub use kinds::KindSettings;
+pub use warm::{ColdStart, write_saved};
+
+/// What may be chosen about a cluster that is followed.
+#[derive(Debug, Default)]
+pub struct LiveSettings {
+    /// How it is read.
+    pub feeds: FeedSettings,
+    /// What is kept of objects.
+    pub index: IndexSettings,
+    /// Which kinds are followed, and how much of their objects.
+    pub kinds: KindSettings,
+    /// What [`Live::save`] gave earlier: it is shown at once, as stale, and only what changed since is read.
+    pub warm: Option<Vec<u8>>,
+}
+
+/// While much is being read for the first time, nobody is told more often than this: what it means is worked out
+/// once for many.
+const LOADING: Duration = Duration::from_millis(500);
+
+/// How long the owner takes in what comes before it tells: what is there already, and no longer than this.
+const GATHERING: Duration = Duration::from_millis(2);
+
+/// How long after a definition changed the kinds are asked for again: definitions come in crowds.
+const SETTLED: Duration = Duration::from_millis(300);
+
+/// Kinds are asked for again after this time, for what changes without a definition: an upgrade, an extension server.
+const REDISCOVER: Duration = Duration::from_secs(600);
+
+/// No longer is slept until a deadline: a sleep ends when so much time has passed, and the clock may be set meanwhile.
+const CLOCK: Duration = Duration::from_secs(30);
+
+/// Kinds are asked for again after this time when a group could not be read: the server behind it may stay dead for days.
+const INCOMPLETE: Duration = Duration::from_secs(60);
+
+/// Discovery that failed, or of which a half did, is tried again after this time.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// How long discovery may take.
+const DISCOVERY: Duration = Duration::from_secs(30);
+
+/// A cluster that is followed until the last handle is gone.
+#[derive(Debug)]
+pub struct Live {
+    shared: Arc<Shared>,
+    asks: mpsc::Sender<Ask>,
+    contact: watch::Receiver<Contact>,
+    cold: Option<ColdStart>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// Held for as long as it takes to copy a pointer.
+    newest: RwLock<Snapshot>,
+    costs: Mutex<Costs>,
+}
+
+enum Ask {
+    Subscribe(usize, oneshot::Sender<Subscription>),
+    Costs(oneshot::Sender<Costs>),
+    Save(String, oneshot::Sender<Vec<u8>>),
+}
+
+impl Live {
+    /// Begins to follow `cluster`. With its context, credentials that expire are got again.
+    ///
+    /// # Errors
+    /// When the kinds that the server has cannot be read.
+    pub async fn start(
+        cluster: Cluster,
+        context: Option<Context>,
+        settings: LiveSettings,
+    ) -> Result<Live, ReadError> {
+        let discovery = cluster.with_timeout(DISCOVERY).discover().await?;
+        let LiveSettings { mut feeds, index: settings, kinds, warm } = settings;
+        let (mut index, mut positions, mut cold) = (None, BTreeMap::new(), None);
+        if let Some(saved) = warm {
+            match warm::read(&saved, settings.clone(), &cluster.with_timeout(DISCOVERY)).await {
+                Ok(warm) => (index, positions) = (Some(warm.index), warm.positions),
+                Err(error) => cold = Some(error),
+            }
+        }
+        let mut index = index.unwrap_or_else(|| Index::new(settings));
+        // Nothing that is kept of an object tells who wrote which field.
+        feeds.protobuf = true;
+        let (feeds, inbox) = Feeds::start(cluster, context, feeds);
+        let newest = index.publish(Timestamp::now());
+        let shared = Arc::new(Shared { newest: RwLock::new(newest), costs: Mutex::default() });
+        let (asks, asked) = mpsc::channel(16);
+        let (told, contact) = watch::channel(Contact::Live);
+        let mut owner = Owner {
+            index,
+            feeds,
+            kinds,
+            scopes: HashMap::new(),
+            followed: BTreeMap::new(),
+            contact: told,
+            shared: shared.clone(),
+            parser: Parser::new(),
+            dirty: false,
+            definitions: None,
+            loading: 0,
+            positions,
+        };
+        owner.follow(&discovery);
+        owner.forget_unserved();
+        let task = tokio::spawn(owner.run(lasts(&discovery), inbox, asked));
+        Ok(Live { shared, asks, contact, cold, task })
+    }
+
+    /// What is known now.
+    pub fn snapshot(&self) -> Snapshot {
+        self.shared.newest.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells of every change from now on; `None` when the cluster is no longer followed. See [`Index::subscribe`].
+    pub async fn subscribe(&self, bound: usize) -> Option<Subscription> {
+        let (answer, subscription) = oneshot::channel();
+        self.asks.send(Ask::Subscribe(bound, answer)).await.ok()?;
+        subscription.await.ok()
+    }
+
+    /// Why what was saved could not be begun with, if there was anything.
+    pub fn cold_start(&self) -> Option<&ColdStart> {
+        self.cold.as_ref()
+    }
+
+    /// What is known now, to begin with the next time; `None` when the cluster is no longer followed, or cannot be
+    /// told from others.
+    pub async fn save(&self) -> Option<Vec<u8>> {
+        let kube_system = self.snapshot();
+        let kube_system = kube_system.find("", "Namespace", "", "kube-system")?;
+        let (answer, saved) = oneshot::channel();
+        self.asks.send(Ask::Save(kube_system.uid().to_string(), answer)).await.ok()?;
+        saved.await.ok()
+    }
+
+    /// Whether the server answers; changes can be awaited.
+    pub fn contact(&self) -> watch::Receiver<Contact> {
+        self.contact.clone()
+    }
+
+    /// What was asked of the server so far, by purpose.
+    pub async fn costs(&self) -> Costs {
+        let (answer, costs) = oneshot::channel();
+        let asked = self.asks.send(Ask::Costs(answer)).await;
+        match asked {
+            Ok(()) => costs.await.unwrap_or_default(),
+            Err(_) => *self.shared.costs.lock().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// A scope that is followed.
+struct Followed {
+    kind: KindId,
+    namespace: Option<String>,
+    state: cluster::ScopeState,
+    /// It has never been complete.
+    is_loading: bool,
+    /// Its objects define kinds.
+    defines: bool,
+}
+
+/// The task that owns the index.
+struct Owner {
+    index: Index,
+    feeds: Feeds,
+    kinds: KindSettings,
+    scopes: HashMap<ScopeId, Followed>,
+    /// What is followed now, and as what.
+    followed: BTreeMap<cluster::Scope, ScopeId>,
+    contact: watch::Sender<Contact>,
+    shared: Arc<Shared>,
+    parser: Parser,
+    /// Something is to be told.
+    dirty: bool,
+    /// When the kinds are to be asked for again because a definition changed.
+    definitions: Option<Instant>,
+    /// How many scopes are being read for the first time.
+    loading: usize,
+    /// How far scopes were known when what is shown was saved.
+    positions: BTreeMap<cluster::Scope, String>,
+}
+
+/// How long it is enough to know what was discovered.
+fn lasts(discovery: &Discovery) -> Duration {
+    match discovery.broken() {
+        [] => REDISCOVER,
+        broken if broken.iter().all(|group| group.group().is_some_and(|group| !group.is_empty())) => {
+            INCOMPLETE
+        }
+        _ => RETRY,
+    }
+}
+
+impl Owner {
+    async fn run(mut self, known_for: Duration, mut inbox: Inbox, mut asked: mpsc::Receiver<Ask>) {
+        let (found, mut discovered) = mpsc::channel::<Result<Discovery, ReadError>>(1);
+        let mut told = Instant::now();
+        let mut rediscover = Instant::now() + known_for;
+        let mut discovering = false;
+        // Put off again and again a timer costs next to nothing.
+        let mut ask_kinds = pin!(tokio::time::sleep_until(rediscover));
+        let mut due = pin!(tokio::time::sleep_until(told));
+        loop {
+            due.as_mut().reset(self.due(told));
+            let kinds_at = self.definitions.map_or(rediscover, |at| at.min(rediscover));
+            if ask_kinds.deadline() != kinds_at {
+                ask_kinds.as_mut().reset(kinds_at);
+            }
+            tokio::select! {
+                delivery = inbox.next() => {
+                    let Some(delivery) = delivery else { return };
+                    let until = Instant::now() + GATHERING;
+                    self.take(delivery);
+                    while Instant::now() < until {
+                        let Some(delivery) = inbox.try_next() else { break };
+                        self.take(delivery);
+                    }
+                }
+                ask = asked.recv() => match ask {
+                    // Who asked may be gone.
+                    Some(Ask::Subscribe(bound, answer)) => drop(answer.send(self.index.subscribe(bound))),
+                    Some(Ask::Costs(answer)) => drop(answer.send(self.feeds.costs())),
+                    Some(Ask::Save(cluster, answer)) => {
+                        self.tell();
+                        drop(answer.send(self.save(&cluster)));
+                    }
+                    None => return,
+                },
+                Some(discovery) = discovered.recv() => {
+                    discovering = false;
+                    match discovery {
+                        Ok(discovery) => {
+                            rediscover = Instant::now() + lasts(&discovery);
+                            self.follow(&discovery);
+                        }
+                        Err(_) => rediscover = Instant::now() + RETRY,
+                    }
+                }
+                () = &mut ask_kinds, if !discovering => {
+                    discovering = true;
+                    self.definitions = None;
+                    let (cluster, found) = (self.feeds.cluster().with_timeout(DISCOVERY), found.clone());
+                    tokio::spawn(async move {
+                        // Nobody asks any more once the owner is gone.
+                        let _ = found.send(cluster.discover().await).await;
+                    });
+                }
+                () = &mut due => self.dirty |= self.index.is_due(Timestamp::now()),
+            }
+            if self.dirty && (self.loading == 0 || told.elapsed() >= LOADING) {
+                self.tell();
+                told = Instant::now();
+            }
+        }
+    }
+
+    /// When something is to be told although nothing comes.
+    fn due(&self, told: Instant) -> Instant {
+        if self.dirty && self.loading > 0 {
+            return told + LOADING;
+        }
+        let now = Timestamp::now();
+        let wait = self.index.next_deadline().map(|at| at.duration_since(now).unsigned_abs());
+        let passed = self.index.next_deadline().is_some_and(|at| at <= now);
+        let wait = if passed { Duration::ZERO } else { wait.unwrap_or(CLOCK) };
+        // Not oftener than twenty times a second, whatever the deadlines say.
+        (Instant::now() + wait.min(CLOCK)).max(told + Duration::from_millis(50))
+    }
+
+    fn tell(&mut self) {
+        self.dirty = false;
+        let newest = self.index.publish(Timestamp::now());
+        let last = {
+            let mut place = self.shared.newest.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *place, newest)
+        };
+        // Its last reader gives back what only it held; readers do not wait for that.
+        drop(last);
+        *self.shared.costs.lock().unwrap_or_else(PoisonError::into_inner) = self.feeds.costs();
+    }
+
+    /// What is told, and how far it is known.
+    fn save(&self, cluster: &str) -> Vec<u8> {
+        let position =
+            |(scope, id): (&cluster::Scope, &ScopeId)| Some((scope.clone(), self.feeds.position(*id)?));
+        let positions: BTreeMap<cluster::Scope, String> = self.followed.iter().filter_map(position).collect();
+        let newest = self.shared.newest.read().unwrap_or_else(PoisonError::into_inner).clone();
+        warm::write(cluster, &newest, &positions)
+    }
+
+    /// Follows what there is to follow now, and no longer what there is no more.
+    fn follow(&mut self, discovery: &Discovery) {
+        let now = Timestamp::now();
+        let wanted = self.kinds.scopes(discovery);
+        let is_broken = |scope: &cluster::Scope| {
+            discovery.broken().iter().any(|broken| broken.concerns(&scope.resource.group))
+        };
+        // Of a group that could not be asked nobody knows that its kinds are gone.
+        let gone: Vec<cluster::Scope> = self
+            .followed
+            .keys()
+            .filter(|scope| !wanted.contains(*scope) && !is_broken(scope))
+            .cloned()
+            .collect();
+        for scope in gone {
+            let Some(id) = self.followed.remove(&scope) else { continue };
+            self.feeds.end(id);
+            let Some(followed) = self.scopes.remove(&id) else { continue };
+            self.loading -= usize::from(followed.is_loading);
+            // A version that vanished while another is served takes no object with it.
+            let goes_on = wanted.iter().any(|other| {
+                other.resource.group == scope.resource.group
+                    && other.resource.kind == scope.resource.kind
+                    && other.namespace == scope.namespace
+            });
+            if !goes_on {
+                self.index.forget(followed.kind, followed.namespace.as_deref(), now);
+                let state = ScopeState::Absent;
+                self.index.set_scope(followed.kind, followed.namespace.as_deref(), state, "", now);
+            }
+            self.dirty = true;
+        }
+        for scope in wanted {
+            if self.followed.contains_key(&scope) {
+                continue;
+            }
+            let kind = self.index.kind(&scope.resource);
+            let position = self.positions.remove(&scope);
+            let followed = Followed {
+                kind,
+                namespace: scope.namespace.clone(),
+                state: cluster::ScopeState::CatchingUp,
+                is_loading: position.is_none(),
+                defines: kinds::defines_kinds(&scope.resource),
+            };
+            self.loading += usize::from(followed.is_loading);
+            let id = match position {
+                Some(position) => self.feeds.follow_from(scope.clone(), position),
+                None => self.feeds.follow(scope.clone()),
+            };
+            self.scopes.insert(id, followed);
+            self.followed.insert(scope, id);
+        }
+    }
+
+    /// Forgets what was saved of kinds that are followed no more.
+    fn forget_unserved(&mut self) {
+        let now = Timestamp::now();
+        for (scope, _) in std::mem::take(&mut self.positions) {
+            let kind = self.index.kind(&scope.resource);
+            let goes_on =
+                self.scopes.values().any(|own| own.kind == kind && own.namespace == scope.namespace);
+            if !goes_on {
+                self.index.forget(kind, scope.namespace.as_deref(), now);
+                self.dirty = true;
+            }
+        }
+    }
+
+    fn take(&mut self, delivery: Delivery) {
+        let now = Timestamp::now();
+        match delivery {
+            Delivery::Began(id) => {
+                if let Some(followed) = self.scopes.get(&id) {
+                    self.index.begin(followed.kind, followed.namespace.as_deref(), now);
+                }
+            }
+            Delivery::State(id, state) => {
+                let Some(followed) = self.scopes.get_mut(&id) else { return };
+                followed.state = state;
+                let is_answered = !matches!(followed.state, cluster::ScopeState::CatchingUp);
+                if is_answered && std::mem::take(&mut followed.is_loading) {
+                    self.loading -= 1;
+                }
+                self.show_scope(id, now);
+            }
+            Delivery::Contact(contact) => {
+                self.contact.send_replace(match contact {
+                    // It is there; that its state went back concerns its scopes, which are read again.
+                    Contact::WentBack { .. } => Contact::Live,
+                    other => other,
+                });
+                for id in self.scopes.keys().copied().collect::<Vec<_>>() {
+                    self.show_scope(id, now);
+                }
+            }
+            Delivery::Batch(batch) => {
+                let Some(followed) = self.scopes.get_mut(&batch.scope()) else { return };
+                let Owner { index, parser, .. } = self;
+                let (kind, form) = (followed.kind, batch.followed().projection);
+                let (mut changed, mut complete) = (false, false);
+                batch.read(parser, |change| match change {
+                    Change::Upsert(object) => {
+                        // An object that cannot be kept is none; the others are good without it.
+                        changed |= index.apply(kind, &object, form, now).is_ok();
+                    }
+                    Change::Remove(object) => {
+                        changed |= index.remove(kind, &object.namespace(), &object.name(), now);
+                    }
+                    Change::Malformed(item) => {
+                        let namespace = followed.namespace.as_deref();
+                        let name = item.name.unwrap_or_default();
+                        let reason = format!("{name}: {}", item.reason);
+                        index.set_scope(kind, namespace, ScopeState::Broken, &reason, now);
+                        changed = true;
+                    }
+                    Change::Complete => {
+                        index.end(kind, followed.namespace.as_deref(), now);
+                        complete = true;
+                    }
+                });
+                if complete && std::mem::take(&mut followed.is_loading) {
+                    self.loading -= 1;
+                }
+                if changed && followed.defines && !followed.is_loading {
+                    self.definitions.get_or_insert(Instant::now() + SETTLED);
+                }
+                self.dirty |= changed | complete;
+            }
+        }
+    }
+
+    /// Says in the index how well a scope is known.
+    fn show_scope(&mut self, id: ScopeId, now: Timestamp) {
+        let Some(followed) = self.scopes.get(&id) else { return };
+        let lost = match &*self.contact.borrow() {
+            Contact::Lost { message, .. } => Some(message.clone()),
+            _ => None,
+        };
+        let (state, reason) = match (&followed.state, &lost) {
+            (cluster::ScopeState::Forbidden { message }, _) => (ScopeState::Forbidden, message.as_str()),
+            (cluster::ScopeState::Absent, _) => (ScopeState::Absent, ""),
+            (_, Some(message)) => (ScopeState::Stale, message.as_str()),
+            (cluster::ScopeState::CatchingUp, None) => (ScopeState::CatchingUp, ""),
+            (cluster::ScopeState::Live, None) => (ScopeState::Live, ""),
+            (cluster::ScopeState::Broken { message, .. }, None) => (ScopeState::Broken, message.as_str()),
+        };
+        self.index.set_scope(followed.kind, followed.namespace.as_deref(), state, reason, now);
+        self.dirty = true;
+    }
+}

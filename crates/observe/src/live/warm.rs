@@ -1,0 +1,189 @@
+//! What was known of a cluster when its follower ended, for the next one to begin with.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use taffrail_cluster::{Cluster, ListRequest, ReadError, Scope, went_back};
+use taffrail_index::{Index, IndexSettings, ReopenError, Snapshot, save};
+use taffrail_object::{ApiResource, Projection};
+
+/// Why nothing could be begun with what was saved. The cluster is read as if for the first time then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ColdStart {
+    /// The text is no saved state, or a damaged one.
+    #[error("what was saved cannot be read")]
+    Unreadable,
+    /// The index in it is not to be used.
+    #[error("the saved index {0}")]
+    Index(#[from] ReopenError),
+    /// Which cluster is followed, and at which version its state is, cannot be read.
+    #[error("whether what was saved is of this cluster is not known")]
+    Unidentified(#[source] ReadError),
+    /// It is of another cluster.
+    #[error("what was saved is of another cluster ({saved}, not {found})")]
+    OtherCluster {
+        /// The cluster it is of.
+        saved: String,
+        /// The cluster that is followed.
+        found: String,
+    },
+    /// The server's state is older than what was saved, as after a restore from a backup.
+    #[error("the server's state went back from version {saved} to {found}")]
+    WentBack {
+        /// The version that was saved.
+        saved: String,
+        /// The version that the server is at.
+        found: String,
+    },
+}
+
+/// Puts a saved state into a file that its owner alone may read: it holds what the cluster holds. A file that was there
+/// is replaced at once.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn write_saved(file: &Path, saved: &[u8]) -> io::Result<()> {
+    let mut name = file.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{:016x}", fastrand::u64(..)));
+    let fresh = file.with_file_name(name);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options.open(&fresh).and_then(|mut to| {
+        to.write_all(saved)?;
+        to.sync_all()
+    });
+    let written = written.and_then(|()| fs::rename(&fresh, file));
+    if written.is_err() {
+        // That it could not be written is what is told.
+        let _ = fs::remove_file(&fresh);
+    }
+    written
+}
+
+/// What stands before the index.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    /// Which cluster it is of.
+    cluster: String,
+    /// How far each scope was known.
+    positions: Vec<Position>,
+    /// At which version the server's state was.
+    version: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Position {
+    group: String,
+    version: String,
+    kind: String,
+    plural: String,
+    namespaced: bool,
+    namespace: Option<String>,
+    whole: bool,
+    fields: Option<String>,
+    resource_version: String,
+}
+
+/// A saved state that may be begun with.
+pub(super) struct Warm {
+    pub(super) index: Index,
+    pub(super) positions: BTreeMap<Scope, String>,
+}
+
+/// Writes down what is known of a cluster, and how far.
+pub(super) fn write(cluster: &str, snapshot: &Snapshot, positions: &BTreeMap<Scope, String>) -> Vec<u8> {
+    let namespaces = |scope: &&Scope| scope.resource.group.is_empty() && scope.resource.kind == "Namespace";
+    let version = positions.keys().find(namespaces).and_then(|scope| positions.get(scope)).cloned();
+    let positions = positions.iter().map(|(scope, resource_version)| {
+        let ApiResource { group, version, kind, plural, namespaced } = scope.resource.clone();
+        Position {
+            group,
+            version,
+            kind,
+            plural,
+            namespaced,
+            namespace: scope.namespace.clone(),
+            whole: scope.projection == Projection::Full,
+            fields: scope.fields.clone(),
+            resource_version: resource_version.clone(),
+        }
+    });
+    let head = Head { cluster: cluster.to_owned(), positions: positions.collect(), version };
+    // Texts and numbers always become JSON.
+    let mut out = serde_json::to_vec(&head).unwrap_or_default();
+    out.push(b'\n');
+    out.extend_from_slice(&save(snapshot, Timestamp::now()));
+    out
+}
+
+/// Reads what was written, if it is of the cluster that `cluster` is now and the server's state has not gone back
+/// since.
+pub(super) async fn read(
+    saved: &[u8],
+    settings: IndexSettings,
+    cluster: &Cluster,
+) -> Result<Warm, ColdStart> {
+    let end = memchr::memchr(b'\n', saved).ok_or(ColdStart::Unreadable)?;
+    let head: Head = serde_json::from_slice(&saved[..end]).map_err(|_| ColdStart::Unreadable)?;
+    let found = cluster.id().await.map_err(ColdStart::Unidentified)?;
+    if found != head.cluster {
+        return Err(ColdStart::OtherCluster { saved: head.cluster, found });
+    }
+    if let Some(saved) = head.version {
+        let namespaces = ApiResource {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "Namespace".to_owned(),
+            plural: "namespaces".to_owned(),
+            namespaced: false,
+        };
+        let request =
+            ListRequest { projection: Projection::Metadata, page: 1, ..ListRequest::all(&namespaces) };
+        let found = cluster.first_page(&request).await.map_err(ColdStart::Unidentified)?.unwrap_or_default();
+        if went_back(&saved, &found) {
+            return Err(ColdStart::WentBack { saved, found });
+        }
+    }
+    let index = Index::reopen(&saved[end + 1..], settings, Timestamp::now())?;
+    let positions = head.positions.into_iter().map(|position| {
+        let Position { group, version, kind, plural, namespaced, .. } = position;
+        let resource = ApiResource { group, version, kind, plural, namespaced };
+        let projection = if position.whole { Projection::Full } else { Projection::Metadata };
+        let scope = Scope {
+            resource,
+            namespace: position.namespace,
+            projection,
+            labels: None,
+            fields: position.fields,
+        };
+        (scope, position.resource_version)
+    });
+    Ok(Warm { index, positions: positions.collect() })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_is_saved_is_for_its_owner_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("index");
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+        write_saved(&file, b"new").unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"new");
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(write_saved(&folder.path().join("none/index"), b"new").is_err());
+    }
+}

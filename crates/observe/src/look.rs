@@ -1,0 +1,520 @@
+//! One look at live clusters: all at once, each with its own deadline.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use futures::future::{join_all, join3};
+use futures::stream::FuturesUnordered;
+use jiff::Timestamp;
+use taffrail_apps::{
+    Answer, Asked, KindCatalog, Objects, Read, ReadMode, Sameness, Scope, ScopeError, ServedKind, Snapshot,
+    Target, Turns, elsewhere, next_reads, still_wanted,
+};
+use taffrail_cluster::{ApiResource, Cluster, Discovery, ListRequest, ReadError, Reason, aside, chain};
+use taffrail_object::json::OwnedDocument;
+use taffrail_object::{Object, ObjectKey, Projection};
+use taffrail_status::ActiveRules;
+
+use crate::connector::{ClusterConnector, all};
+use crate::error::{Failure, ObserveError};
+use crate::fleet::FleetSnapshot;
+use crate::members::{FleetMembers, Member};
+use crate::rules::FleetRules;
+use crate::timing::Timing;
+use crate::{reading, sameness};
+
+/// The other objects that are wanted of a cluster, in view of what is known of it and of the namespace of its context.
+pub type More<'m> = &'m (dyn Fn(&Snapshot, &str) -> Vec<ObjectKey> + Sync);
+
+/// Wants nothing more.
+pub const NOTHING_MORE: More<'static> = &|_, _| Vec::new();
+
+/// What is to be read of which clusters.
+pub struct LookRequest {
+    /// The clusters.
+    pub members: FleetMembers,
+    /// The time for each of them. [`look`] as a whole takes twice as long at most.
+    pub timeout: Duration,
+    /// What is to be read of each.
+    pub asked: Asked,
+    /// The time at which the answer is judged.
+    pub now: Timestamp,
+    /// The rules by which it is judged.
+    pub rules: Arc<dyn FleetRules>,
+    /// Called with the name of each cluster that has answered, or failed.
+    pub answered: Arc<dyn Fn(&str) + Send + Sync>,
+}
+
+impl fmt::Debug for LookRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.members.members.iter().map(|member| &*member.name).collect();
+        f.debug_struct("LookRequest").field("members", &names).finish_non_exhaustive()
+    }
+}
+
+/// Reads what is asked of all clusters at once; then of each what apps of the others deliver into it, and what `more` wants
+/// when it sees what there is. Returns also the connections to those that answered.
+///
+/// # Errors
+/// Fails when the task of a cluster panics; that a cluster cannot be read is told in its snapshot.
+pub async fn look(
+    request: LookRequest,
+    more: More<'_>,
+) -> Result<(FleetSnapshot, Vec<Cluster>), ObserveError> {
+    let LookRequest { members: FleetMembers { members, problems }, timeout, asked, now, rules, answered } =
+        request;
+    let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked };
+    let labels = asked.app_labels.clone();
+    let lives = of_members(members, timeout, asked, now, &rules, answered, more).await?;
+    let (snapshots, clusters): (Vec<_>, Vec<_>) = lives.into_iter().unzip();
+    let fleet = FleetSnapshot { snapshots, now, aged: now, rules, problems, labels };
+    Ok((fleet, clusters.into_iter().flatten().collect()))
+}
+
+/// Reads of all members as [`look`] says. How the time is divided says [`crate::timing`].
+async fn of_members(
+    members: Vec<Member>,
+    timeout: Duration,
+    asked: Asked,
+    now: Timestamp,
+    rules: &Arc<dyn FleetRules>,
+    answered: Arc<dyn Fn(&str) + Send + Sync>,
+    more: More<'_>,
+) -> Result<Vec<(Snapshot, Option<Cluster>)>, ObserveError> {
+    let timing = Timing::start(timeout);
+    let asked = Arc::new(asked);
+    let namespace =
+        |member: &Member| member.context.as_ref().map_or("default", |it| it.namespace()).to_owned();
+    let namespaces: Vec<String> = members.iter().map(namespace).collect();
+    let first = |(place, member)| {
+        let (live, asked, answered) = (ClusterConnector { member, timeout }, asked.clone(), answered.clone());
+        let rules = rules.clone();
+        tokio::spawn(async move {
+            let (name, begun) = (live.member.name.clone(), Instant::now());
+            let (snapshot, cluster) = live.snapshot(&asked, now, &rules.active()).await;
+            answered(&name);
+            (place, Look { snapshot, cluster, spent: begun.elapsed() })
+        })
+    };
+    let tasks: FuturesUnordered<_> = members.into_iter().enumerate().map(first).collect();
+    let mut looks = alone(tasks, timing).await?;
+    let mut wanted: BTreeMap<String, Vec<ObjectKey>> = BTreeMap::new();
+    let mut others: BTreeMap<String, (Turns, BTreeSet<String>)> = BTreeMap::new();
+    if asked.follow {
+        let clusters: Vec<_> = looks.iter().map(|look| &look.snapshot as &dyn Objects).collect();
+        let mode = match asked.namespace {
+            Some(_) => ReadMode::OnceByNamespace,
+            None => ReadMode::Once,
+        };
+        let mut all = elsewhere(&clusters, &asked.dependents, mode);
+        wanted = still_wanted(&clusters, std::mem::take(&mut all.objects));
+        for snapshot in &clusters {
+            let dependents = all.dependents_in.get(snapshot.name()).into_iter().flatten();
+            let dependents_in = dependents.map(|(namespace, _)| namespace.clone()).collect();
+            others.insert(snapshot.name().to_owned(), (Turns::of(&all, snapshot.name()), dependents_in));
+        }
+        for over in all.left_out {
+            let home = looks.iter_mut().find(|look| look.snapshot.name() == over.home);
+            home.into_iter().for_each(|look| look.snapshot.report(over.error()));
+        }
+    }
+    let second = |(Look { mut snapshot, cluster, spent }, namespace): (Look, &String)| {
+        let left = timing.elsewhere(spent);
+        let keys = wanted.remove(snapshot.name()).unwrap_or_default();
+        let (turns, dependents_in) = others.remove(snapshot.name()).unwrap_or_default();
+        let own = [asked.objects.clone(), more(&snapshot, namespace)].concat();
+        let objects = [own.clone(), keys].concat();
+        let own = Asked { objects: own, ..(*asked).clone() };
+        let asked = Asked { objects, dependents_in, ..(*asked).clone() };
+        let rules = rules.clone();
+        tokio::spawn(async move {
+            if let Some(cluster) = &cluster {
+                let others = (!turns.is_empty()).then_some((&turns, &own));
+                let cluster = cluster.with_timeout(left);
+                go_on_by_turns(&mut snapshot, &cluster, &asked, others, &rules.active()).await;
+                snapshot.set_reading(reading::once(&cluster));
+            }
+            (snapshot, cluster)
+        })
+    };
+    all(looks.into_iter().zip(&namespaces).map(second).collect()).await
+}
+
+/// What was read of one member by itself, and how long that took.
+struct Look {
+    snapshot: Snapshot,
+    cluster: Option<Cluster>,
+    spent: Duration,
+}
+
+/// Takes in what is read of each member by itself, in the order of the members. Those that give one identity are compared as
+/// soon as both have answered, while others are still read.
+async fn alone(
+    mut tasks: FuturesUnordered<tokio::task::JoinHandle<(usize, Look)>>,
+    timing: Timing,
+) -> Result<Vec<Look>, ObserveError> {
+    let mut looks: BTreeMap<usize, Look> = BTreeMap::new();
+    let mut comparing = FuturesUnordered::new();
+    let mut compared = Vec::new();
+    loop {
+        tokio::select! {
+            Some(ended) = tasks.next() => {
+                let (place, look) = ended?;
+                let twins = looks.iter().filter(|(_, other)| sameness::are_twins(&look.snapshot, &other.snapshot));
+                let mut clusters: BTreeMap<usize, Cluster> =
+                    twins.filter_map(|(twin, other)| Some((*twin, other.cluster.clone()?))).collect();
+                if let Some(cluster) = look.cluster.clone().filter(|_| !clusters.is_empty()) {
+                    let pair = |twin: &usize| (place.max(*twin), place.min(*twin));
+                    let pairs = clusters.keys().map(pair).collect();
+                    clusters.insert(place, cluster);
+                    comparing.push(sameness::compare(clusters, pairs, timing.alone()));
+                }
+                looks.insert(place, look);
+            }
+            Some(found) = comparing.next() => compared.push(found),
+            else => break,
+        }
+    }
+    for sameness::Compared { pairs, spent } in compared {
+        for (place, took) in spent {
+            looks.entry(place).and_modify(|look| look.spent += took);
+        }
+        for ((place, before), found) in pairs {
+            let Some(name) = looks.get(&before).map(|look| look.snapshot.name().to_owned()) else { continue };
+            if found != Sameness::Unproven
+                && let Some(look) = looks.get_mut(&place)
+            {
+                look.snapshot.set_same_as(name, found == Sameness::One);
+            }
+        }
+    }
+    Ok(looks.into_values().collect())
+}
+
+/// Reads what the plan says is still to be read. A list that took all the time fails for its kind alone: while the cluster
+/// answers, each round has some time of its own.
+pub(crate) async fn go_on(
+    snapshot: &mut Snapshot,
+    cluster: &Cluster,
+    asked: &Asked,
+    rules: &ActiveRules<'_>,
+) {
+    go_on_by_turns(snapshot, cluster, asked, None, rules).await;
+}
+
+/// As [`go_on`], where apps of `others` want something too: what is asked without them goes first, and each of them has its turn.
+async fn go_on_by_turns(
+    snapshot: &mut Snapshot,
+    cluster: &Cluster,
+    asked: &Asked,
+    others: Option<(&Turns, &Asked)>,
+    rules: &ActiveRules<'_>,
+) {
+    let (mut has_answered, mut is_over) = (true, false);
+    // Without discovery there is no plan, and what is planned late is not read.
+    while snapshot.kinds().is_some() && !is_over {
+        let reads = aside(|| {
+            let mut reads = next_reads(snapshot, asked, rules);
+            if let Some((turns, own)) = others.filter(|_| reads.len() > 1) {
+                turns.order(&next_reads(snapshot, own, rules).into_iter().collect(), &mut reads);
+            }
+            reads
+        });
+        if reads.is_empty() {
+            return;
+        }
+        let more_time = cluster.with_more_time();
+        is_over = more_time.in_time("plan what to read").is_err();
+        let answers = match has_answered {
+            true => read_all(&more_time, &reads).await,
+            false => read_all(cluster, &reads).await,
+        };
+        has_answered = answers.iter().any(|answer| !matches!(answer, Err(error) if is_lost(error)));
+        take_all(snapshot, &reads, answers);
+    }
+}
+
+/// Returns a snapshot of a cluster that answers; nothing was read of it yet.
+pub(crate) fn begun(name: &str, cluster: &Cluster, now: Timestamp) -> Snapshot {
+    let mut snapshot = Snapshot::live(name, now);
+    snapshot.add_server(cluster.server());
+    if let Some(why) = cluster.unverified() {
+        snapshot.set_unverified(why);
+    }
+    snapshot
+}
+
+/// Reads all that is needed to show the apps of a cluster; a failure where it does not answer at all.
+pub(crate) async fn read(
+    name: &str,
+    cluster: &Cluster,
+    asked: &Asked,
+    now: Timestamp,
+    rules: &ActiveRules<'_>,
+) -> Result<Snapshot, Failure> {
+    let mut snapshot = begun(name, cluster, now);
+
+    // What declares apps has well-known names: it is asked for before discovery says that it is there.
+    let reads = aside(|| next_reads(&snapshot, asked, rules));
+    let (discovery, version, answers) =
+        join3(cluster.discover(), cluster.version(), read_all(cluster, &reads)).await;
+    if let Ok(version) = version {
+        snapshot.set_version(version);
+    }
+    let mut answered = false;
+    let mut too_much = Vec::new();
+    for (read, answer) in reads.iter().zip(&answers) {
+        answered |= !matches!(answer, Err(error) if is_lost(error));
+        too_much.extend(answer.as_ref().err().filter(|error| is_too_much(error)).map(|_| read));
+    }
+    take_all(&mut snapshot, &reads, answers);
+    if answered && discovery.is_ok() {
+        by_namespace(&mut snapshot, cluster, &too_much).await;
+    }
+    match discovery {
+        Ok(discovery) => snapshot.set_kinds(catalog(&discovery)),
+        Err(error) => {
+            let failure = Failure::new(error.reason(), &error, error.hint());
+            if !answered {
+                return Err(failure);
+            }
+            let Failure { reason, message } = failure;
+            snapshot.report(ScopeError { scope: Scope::Cluster, reason, message });
+            return Ok(snapshot);
+        }
+    }
+    go_on(&mut snapshot, cluster, asked, rules).await;
+    if let Some(ahead) = cluster.clock_ahead() {
+        snapshot.set_clock_ahead(ahead);
+    }
+    Ok(snapshot)
+}
+
+/// The most namespaces in which a list is made that cannot be had as a whole.
+const MOST_NAMESPACES: usize = 300;
+
+/// Lists in each namespace what could not be listed in all: what is too much in one is not to hide what is in others.
+async fn by_namespace(snapshot: &mut Snapshot, cluster: &Cluster, lists: &[&Read]) {
+    let is_whole = |read: &&&Read| {
+        read.namespace.is_none() && read.target == Target::List { labels: None, fields: None }
+    };
+    let lists: Vec<&Read> = lists.iter().filter(is_whole).copied().collect();
+    if lists.is_empty() {
+        return;
+    }
+    let namespaces = Read {
+        group: String::new(),
+        version: "v1".to_owned(),
+        kind: "Namespace".to_owned(),
+        plural: "namespaces".to_owned(),
+        namespace: None,
+        target: Target::List { labels: None, fields: None },
+        projection: Projection::Metadata,
+    };
+    let Ok(Some((documents, _))) = read_one(&cluster.with_more_time(), &namespaces).await else { return };
+    let names = documents.iter().filter_map(|document| Object::new(document.root()).ok());
+    let names: Vec<String> = names.map(|object| object.name().into_owned()).collect();
+    if names.len() > MOST_NAMESPACES {
+        return;
+    }
+    let inside = |read: &Read| {
+        let read = read.clone();
+        names.iter().map(move |name| Read { namespace: Some(name.clone()), ..read.clone() })
+    };
+    let reads: Vec<Read> = lists.iter().flat_map(|read| inside(read)).collect();
+    let answers = read_all(&cluster.with_more_time(), &reads).await;
+    take_all(snapshot, &reads, answers);
+    // Each namespace of which it is still true says so itself.
+    lists.iter().for_each(|read| snapshot.retract(&read.scope()));
+}
+
+/// Whether an error may come of how much was asked for.
+fn is_too_much(error: &ReadError) -> bool {
+    matches!(error.reason(), Reason::Timeout | Reason::OverLimit)
+}
+
+/// Whether an error says that the cluster as a whole cannot be read, not only this one thing.
+fn is_lost(error: &ReadError) -> bool {
+    !matches!(
+        error.reason(),
+        Reason::Forbidden | Reason::NotFound | Reason::Gone | Reason::BadRequest | Reason::OverLimit
+    )
+}
+
+/// Returns what discovery says, in the words of the plan of reads.
+pub fn catalog(discovery: &Discovery) -> KindCatalog {
+    let kinds = discovery.resources().iter().map(|served| ServedKind {
+        group: served.group.clone(),
+        version: served.versions.first().cloned().unwrap_or_default(),
+        kind: served.kind.clone(),
+        plural: served.plural.clone(),
+        namespaced: served.namespaced,
+        verbs: served.verbs.clone(),
+        has_status_subresource: served.has_status_subresource,
+    });
+    let broken = discovery.broken().iter().map(|group| {
+        let name = group.group().unwrap_or(KindCatalog::ALL_GROUPS);
+        (name.to_owned(), group.reason.clone())
+    });
+    KindCatalog::new(kinds, broken)
+}
+
+/// So many objects take a while to be read.
+const MANY: usize = 500;
+
+/// What became of a read: objects with what was wrong in some of them, nothing of that name, or a failure.
+pub(crate) type Outcome = Result<Option<(Vec<OwnedDocument>, Vec<String>)>, ReadError>;
+
+/// Reads all at once.
+async fn read_all(cluster: &Cluster, reads: &[Read]) -> Vec<Outcome> {
+    join_all(reads.iter().map(|read| read_one(cluster, read))).await
+}
+
+/// The resource that a read is addressed to.
+pub(crate) fn resource(read: &Read) -> ApiResource {
+    ApiResource {
+        group: read.group.clone(),
+        version: read.version.clone(),
+        kind: read.kind.clone(),
+        plural: read.plural.clone(),
+        namespaced: read.namespace.is_some(),
+    }
+}
+
+pub(crate) async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
+    let resource = resource(read);
+    let (texts, mut problems) = match &read.target {
+        Target::Object(name) => {
+            match cluster.get(&resource, read.namespace.as_deref(), name, read.projection).await? {
+                Some(text) => (vec![text], Vec::new()),
+                None => return Ok(None),
+            }
+        }
+        Target::List { labels, fields } => {
+            let request = ListRequest {
+                namespace: read.namespace.as_deref(),
+                projection: read.projection,
+                label_selector: labels.as_deref(),
+                field_selector: fields.as_deref(),
+                ..ListRequest::all(&resource)
+            };
+            let listing = cluster.list(&request).await?;
+            let malformed = listing.malformed.iter().map(|item| {
+                let name = item.name.clone().unwrap_or_else(|| format!("item {}", item.index));
+                format!("{name}: {}", item.reason)
+            });
+            (listing.objects, malformed.collect())
+        }
+    };
+    let is_much = texts.len() > MANY;
+    let parse = || {
+        let mut documents = Vec::with_capacity(texts.len());
+        for text in texts {
+            cluster.in_time("read what was listed")?;
+            match OwnedDocument::parse(text) {
+                Ok(document) => documents.push(document),
+                Err(error) => problems.push(error.to_string()),
+            }
+        }
+        Ok(Some((documents, problems)))
+    };
+    if is_much { aside(parse) } else { parse() }
+}
+
+/// Takes in what became of reads, beside all else.
+fn take_all(snapshot: &mut Snapshot, reads: &[Read], outcomes: Vec<Outcome>) {
+    aside(|| reads.iter().zip(outcomes).for_each(|(read, outcome)| take(snapshot, read, outcome)));
+}
+
+pub(crate) fn take(snapshot: &mut Snapshot, read: &Read, outcome: Outcome) {
+    let answer = match outcome {
+        Ok(Some((documents, problems))) => {
+            for message in problems {
+                snapshot.report(ScopeError { scope: read.scope(), reason: "Malformed".to_owned(), message });
+            }
+            Answer::Objects(documents)
+        }
+        Ok(None) => Answer::NotFound,
+        Err(error) => match error.reason() {
+            Reason::NotFound => Answer::NotFound,
+            Reason::Forbidden => Answer::Forbidden { message: chain(&error) },
+            reason => Answer::Failed { reason: reason.as_str().to_owned(), message: chain(&error) },
+        },
+    };
+    snapshot.answer(read, answer);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread::sleep;
+
+    use taffrail_status::{ComputeError, ObjectContext, Rules, Status, Verdict};
+
+    use super::*;
+    use crate::members::{ClusterSelection, members};
+
+    /// Rules of a cluster that take long to plan with.
+    #[derive(Clone, Default)]
+    struct Slow {
+        begun: Arc<AtomicBool>,
+    }
+
+    const LONG: Duration = Duration::from_secs(3);
+
+    impl Rules for Slow {
+        fn judge(
+            &self,
+            _: &Object<'_>,
+            _: &ObjectContext<'_>,
+            _: Timestamp,
+        ) -> Result<Verdict, ComputeError> {
+            self.begun.store(true, Ordering::Relaxed);
+            sleep(LONG);
+            Ok(Verdict::new(Status::Current, "", "slow"))
+        }
+    }
+
+    #[test]
+    fn what_takes_long_to_be_planned_for_takes_no_time_of_others() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let cluster = runtime.block_on(async {
+            let fleet = taffrail_sim::Fleet::builder().controllers(false).start().await.unwrap();
+            let one = fleet.cluster("one").await.unwrap();
+            let file = tempfile::NamedTempFile::new().unwrap();
+            std::fs::write(file.path(), one.kubeconfig()).unwrap();
+            let kubeconfig = Some(file.path().to_owned());
+            let selection = ClusterSelection { kubeconfig, ..ClusterSelection::default() };
+            let member = members(&selection).unwrap().members.remove(0);
+            ClusterConnector { member, timeout: LONG }.connect().await.unwrap()
+        });
+        let slow = Slow::default();
+        for _ in 0..8 {
+            let (cluster, slow) = (cluster.clone(), slow.clone());
+            runtime.spawn(async move {
+                let mut snapshot = begun("evil", &cluster, Timestamp::UNIX_EPOCH);
+                snapshot.set_kinds(KindCatalog::new([], []));
+                let map = serde_json::json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "evil", "name": "slow"}});
+                let map = OwnedDocument::parse(map.to_string().into_bytes()).unwrap();
+                snapshot.insert(map, Projection::Full).unwrap();
+                let key = ObjectKey::new("", "ConfigMap", "evil", "slow");
+                let asked = Asked { declarations: false, objects: vec![key], ..Asked::default() };
+                go_on(&mut snapshot, &cluster, &asked, &ActiveRules::new(&slow)).await;
+            });
+        }
+        let began = Instant::now();
+        let other = runtime.spawn(async {
+            for _ in 0..10 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        });
+        runtime.block_on(other).unwrap();
+        let took = began.elapsed();
+        runtime.shutdown_background();
+        assert!(slow.begun.load(Ordering::Relaxed));
+        assert!(took < LONG * 2 / 3, "{took:?}");
+    }
+}

@@ -1,0 +1,159 @@
+//! The clusters that are read: contexts of kubeconfigs.
+
+use std::env;
+use std::path::PathBuf;
+
+use taffrail_apps::Snapshot;
+use taffrail_cluster::{Context, Kubeconfig, Memory};
+
+use crate::error::{Failure, ObserveError};
+
+/// A choice of clusters, by their contexts in the kubeconfigs.
+#[derive(Debug, Clone, Default)]
+pub struct ClusterSelection {
+    /// Names of contexts, or patterns such as `prod-*`, also several with commas between them; none: the current context.
+    pub contexts: Vec<String>,
+    /// True if all contexts are chosen, whatever [`ClusterSelection::contexts`] says.
+    pub all_contexts: bool,
+    /// The kubeconfig to read in place of those of `$KUBECONFIG`, or of `~/.kube/config`.
+    pub kubeconfig: Option<PathBuf>,
+}
+
+/// A context that was asked for, usable or not.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// The name of the context.
+    pub name: String,
+    /// The context, or the reason why it cannot be used.
+    pub context: Result<Box<Context>, Failure>,
+}
+
+impl Member {
+    /// Returns what makes its answers doubtful whatever they are.
+    fn warning(&self) -> Option<ObserveError> {
+        let warning = self.context.as_ref().ok()?.warning()?.to_string();
+        Some(ObserveError::Doubtful { context: self.name.clone(), warning })
+    }
+
+    /// Returns what is known of it when it does not answer: where it is, so that apps that others deliver there are found to be
+    /// its own.
+    pub(crate) fn lost(&self, failure: Failure) -> Snapshot {
+        let mut snapshot = Snapshot::lost(&*self.name, failure.reason, failure.message);
+        if let Ok(context) = &self.context {
+            snapshot.add_server(context.server());
+            if let Some(why) = context.unverified() {
+                snapshot.set_unverified(why);
+            }
+        }
+        snapshot
+    }
+}
+
+/// The contexts that were asked for.
+#[derive(Debug, Default)]
+pub struct FleetMembers {
+    /// The contexts, each once.
+    pub members: Vec<Member>,
+    /// Failures in kubeconfigs, and warnings about contexts.
+    pub problems: Vec<ObserveError>,
+}
+
+fn kubeconfig(selection: &ClusterSelection) -> Result<Kubeconfig, ObserveError> {
+    let home = env::home_dir();
+    let variable = env::var_os("KUBECONFIG");
+    Kubeconfig::load(selection.kubeconfig.as_deref(), variable.as_deref(), home.as_deref())
+        .map_err(ObserveError::NoCluster)
+}
+
+/// Returns the names of all contexts there are.
+///
+/// # Errors
+/// Fails when no kubeconfig can be read.
+pub fn contexts(selection: &ClusterSelection) -> Result<Vec<String>, ObserveError> {
+    Ok(kubeconfig(selection)?.names().map(str::to_owned).collect())
+}
+
+/// The names, also several with commas between them, with those of all contexts in place of a pattern such as `prod-*`.
+fn matching(names: &[String], kubeconfig: &Kubeconfig) -> Result<Vec<String>, ObserveError> {
+    let mut found = Vec::new();
+    let is_known = |name: &str| kubeconfig.names().any(|known| known == name);
+    // A name may have a comma in it; where there is no such context, it stands between two names.
+    let split = names.iter().flat_map(|name| match is_known(name) {
+        true => vec![name.as_str()],
+        false => name.split(',').filter(|part| !part.is_empty()).collect(),
+    });
+    for name in split {
+        if !name.contains('*') {
+            found.push(name.to_owned());
+            continue;
+        }
+        let before = found.len();
+        found.extend(kubeconfig.names().filter(|context| is_like(name, context)).map(str::to_owned));
+        if found.len() == before {
+            let known = kubeconfig.names().take(10).map(str::to_owned).collect();
+            return Err(ObserveError::NoContext { pattern: name.to_owned(), known });
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a name has the parts of a pattern between its stars, in their order.
+fn is_like(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// Returns the contexts of a selection.
+///
+/// # Errors
+/// Fails when no kubeconfig can be read, when a pattern matches no context, and when nothing was chosen and there is no
+/// current context. A context that cannot be used is a failure of that [`Member`] alone.
+pub fn members(selection: &ClusterSelection) -> Result<FleetMembers, ObserveError> {
+    let mut kubeconfig = kubeconfig(selection)?;
+    let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]
+        .map(|name| env::var(name).or_else(|_| env::var(name.to_lowercase())).unwrap_or_default());
+    let [http, https, no_proxy] = &proxies;
+    let proxied = |context: Context| Box::new(context.with_environment_proxies(http, https, no_proxy));
+
+    let names: Vec<String> = if selection.all_contexts {
+        kubeconfig.names().map(str::to_owned).collect()
+    } else {
+        matching(&selection.contexts, &kubeconfig)?
+    };
+    if names.is_empty() {
+        let context = kubeconfig.current().map_err(ObserveError::NoCluster)?;
+        let member = Member { name: context.name().to_owned(), context: Ok(proxied(context)) };
+        let problems = problems(&mut kubeconfig, member.warning());
+        return Ok(FleetMembers { members: vec![member], problems });
+    }
+    let mut members: Vec<Member> = Vec::new();
+    let mut warnings = Vec::new();
+    for name in names {
+        if members.iter().any(|known| known.name == name) {
+            continue;
+        }
+        let context = kubeconfig.context(&name).map(proxied);
+        let context = context.map_err(|error| Failure::new(error.reason(), &error, error.hint().as_deref()));
+        let member = Member { name, context };
+        warnings.extend(member.warning());
+        members.push(member);
+    }
+    Memory::process().expect(members.len());
+    Ok(FleetMembers { members, problems: problems(&mut kubeconfig, warnings) })
+}
+
+/// Returns the failures in the kubeconfigs, and after them the warnings about contexts.
+fn problems(
+    kubeconfig: &mut Kubeconfig,
+    warnings: impl IntoIterator<Item = ObserveError>,
+) -> Vec<ObserveError> {
+    kubeconfig.take_problems().into_iter().map(ObserveError::Kubeconfig).chain(warnings).collect()
+}

@@ -1,0 +1,41 @@
+//! How clusters are read, in the words of the views.
+
+use taffrail_apps::{Following, Reading, ReadingCost};
+use taffrail_cluster::{Cluster, Cost, Feeds, Protocol};
+
+/// How a cluster was read once: in pages.
+pub(crate) fn once(cluster: &Cluster) -> Reading {
+    Reading {
+        streams: false,
+        compressed: cluster.compresses(),
+        protocol: protocol(cluster),
+        round_trip: cluster.round_trip(),
+        cost: Some(cost(cluster.cost())),
+        followed: None,
+    }
+}
+
+/// How a cluster is followed.
+pub(crate) fn following(feeds: &Feeds, followed: Following) -> Reading {
+    let (cluster, streams) = (feeds.cluster(), feeds.streams_lists());
+    Reading {
+        streams,
+        compressed: !streams && cluster.compresses(),
+        cost: Some(cost(feeds.cost())),
+        followed: Some(followed),
+        ..once(&cluster)
+    }
+}
+
+fn cost(cost: Cost) -> ReadingCost {
+    let Cost { requests, bytes } = cost;
+    ReadingCost { requests, bytes }
+}
+
+/// Returns the version of HTTP, as people write it.
+pub fn protocol(cluster: &Cluster) -> &'static str {
+    match cluster.protocol() {
+        Protocol::Http1 => "HTTP/1.1",
+        Protocol::Http2 => "HTTP/2",
+    }
+}

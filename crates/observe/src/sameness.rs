@@ -1,0 +1,180 @@
+//! Finds out which live clusters are one.
+//!
+//! The rule: two contexts of one address are one cluster without asking. Two addresses are one only where what both renew
+//! proves it ([`taffrail_apps::Renewals`]). All else proves nothing, for whoever answers for a cluster chooses it: the UID of
+//! `kube-system`, which a copy has too, objects, Leases that may not be read, come late, never, or do not move. Such clusters
+//! are both shown, and that they give one identity is a problem.
+//!
+//! Each cluster is read by itself and charged for its own requests. One that answers late proves nothing, and takes no time
+//! from another.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use taffrail_apps::{Objects, Read, Renewals, Sameness, Snapshot, Target};
+use taffrail_cluster::Cluster;
+use taffrail_object::Projection;
+use taffrail_object::json::OwnedDocument;
+use tokio::time::Instant;
+
+use crate::look::read_one;
+
+/// How long Leases that do not move are looked at: the controllers of Kubernetes renew theirs every two seconds.
+const PATIENCE: Duration = Duration::from_millis(2500);
+
+/// How long Leases are looked at in all.
+const MOST_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long between two readings of a cluster.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a reading may take: the longer it takes, the more versions it could be of.
+const READ_WITHIN: Duration = Duration::from_secs(1);
+
+/// The most Leases of `kube-system` that are compared.
+const MOST_LEASES: usize = 1000;
+
+/// The places of two clusters, the later one first.
+pub(crate) type Pair = (usize, usize);
+
+/// Returns true if two clusters give one identity at different addresses.
+pub(crate) fn are_twins(one: &Snapshot, other: &Snapshot) -> bool {
+    one.id().is_some() && one.id() == other.id() && one.servers() != other.servers()
+}
+
+/// The pairs of clusters that give one identity at different addresses.
+pub(crate) fn pairs(snapshots: &[&Snapshot]) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for (place, snapshot) in snapshots.iter().enumerate() {
+        let before = snapshots.iter().take(place).enumerate();
+        let twins = before.filter(|(_, other)| are_twins(snapshot, other));
+        pairs.extend(twins.map(|(before, _)| (place, before)));
+    }
+    pairs
+}
+
+/// What came of a comparison.
+#[derive(Debug, Default)]
+pub(crate) struct Compared {
+    /// What was found out of each pair.
+    pub(crate) pairs: Vec<(Pair, Sameness)>,
+    /// How long the requests to each cluster took.
+    pub(crate) spent: BTreeMap<usize, Duration>,
+}
+
+/// Compares clusters, named by their places, by the Leases that they renew.
+pub(crate) async fn compare(
+    clusters: BTreeMap<usize, Cluster>,
+    pairs: Vec<Pair>,
+    within: Duration,
+) -> Compared {
+    let within = within.min(MOST_PATIENCE);
+    let (begun, count) = (Instant::now(), u32::try_from(clusters.len()).unwrap_or(u32::MAX));
+    let clusters: BTreeMap<usize, Cluster> =
+        clusters.into_iter().map(|(place, cluster)| (place, cluster.with_timeout(within))).collect();
+    let mut comparison = Comparison { open: pairs, ..Comparison::default() };
+    let comparing = async {
+        let mut readings = FuturesUnordered::new();
+        for (number, (place, cluster)) in (0..).zip(&clusters) {
+            // One after the other, so that one is read between two readings of another.
+            let pause = PAUSE * number / count;
+            readings.push(read(*place, cluster, pause, begun));
+        }
+        while let Some(reading) = readings.next().await {
+            let place = reading.place;
+            comparison.take(reading, begun.elapsed());
+            if let Some(cluster) = clusters.get(&place).filter(|_| comparison.waits_for(place)) {
+                readings.push(read(place, cluster, PAUSE, begun));
+            }
+        }
+    };
+    // What is not sure by then is not proved.
+    let _ = tokio::time::timeout(within, comparing).await;
+    let Comparison { open, mut compared, .. } = comparison;
+    compared.pairs.extend(open.into_iter().map(|pair| (pair, Sameness::Unproven)));
+    compared
+}
+
+/// A comparison under way.
+#[derive(Default)]
+struct Comparison {
+    /// The pairs of which nothing is sure yet.
+    open: Vec<Pair>,
+    renewals: BTreeMap<usize, Renewals>,
+    compared: Compared,
+}
+
+impl Comparison {
+    /// Takes in a reading of a cluster.
+    fn take(&mut self, reading: Reading, elapsed: Duration) {
+        let Reading { place, asked, answered, leases } = reading;
+        let Comparison { open, renewals, compared } = self;
+        *compared.spent.entry(place).or_default() += answered.saturating_sub(asked);
+        let has_failed = match leases {
+            Leases::Read(leases) => {
+                renewals.entry(place).or_default().read(asked, answered, &leases);
+                false
+            }
+            Leases::Late => false,
+            Leases::Unreadable => true,
+        };
+        open.retain(|&(later, earlier)| {
+            if later != place && earlier != place {
+                return true;
+            }
+            let found = match (renewals.get(&later), renewals.get(&earlier)) {
+                (Some(one), Some(other)) => {
+                    let is_over = elapsed >= PATIENCE && one.are_still() && other.are_still();
+                    Some(one.compare(other)).filter(|found| *found != Sameness::Unproven || is_over)
+                }
+                _ => None,
+            };
+            let found = found.or(has_failed.then_some(Sameness::Unproven));
+            compared.pairs.extend(found.map(|found| ((later, earlier), found)));
+            found.is_none()
+        });
+    }
+
+    /// Returns true if more readings of a cluster are wanted.
+    fn waits_for(&self, place: usize) -> bool {
+        self.open.iter().any(|&(later, earlier)| later == place || earlier == place)
+    }
+}
+
+/// A reading of the Leases of a cluster, and when it was made, since the comparison began.
+struct Reading {
+    place: usize,
+    asked: Duration,
+    answered: Duration,
+    leases: Leases,
+}
+
+enum Leases {
+    Read(Vec<OwnedDocument>),
+    /// They did not come in time.
+    Late,
+    /// They may not be read, or there are too many.
+    Unreadable,
+}
+
+async fn read(place: usize, cluster: &Cluster, pause: Duration, begun: Instant) -> Reading {
+    tokio::time::sleep(pause).await;
+    let asked = begun.elapsed();
+    let read = Read {
+        group: "coordination.k8s.io".to_owned(),
+        version: "v1".to_owned(),
+        kind: "Lease".to_owned(),
+        plural: "leases".to_owned(),
+        namespace: Some("kube-system".to_owned()),
+        target: Target::List { labels: None, fields: None },
+        projection: Projection::Metadata,
+    };
+    let leases = match tokio::time::timeout(READ_WITHIN, read_one(cluster, &read)).await {
+        Ok(Ok(Some((leases, _)))) if leases.len() <= MOST_LEASES => Leases::Read(leases),
+        Ok(_) => Leases::Unreadable,
+        Err(_) => Leases::Late,
+    };
+    Reading { place, asked, answered: begun.elapsed(), leases }
+}

@@ -1,0 +1,84 @@
+//! The time of one look at a fleet, and whose it is.
+//!
+//! The rule: what one cluster does with its time takes none from another. One waits for others at two places only, and both
+//! have an end:
+//!
+//! * Each is read by itself, all at once: within `--timeout`, and half as long again where a list took all of that
+//!   ([`taffrail_cluster::Cluster::with_more_time`]). Clusters that give one identity are compared meanwhile, as soon as both have answered, and
+//!   each is charged for its own requests ([`super::sameness`]). All this ends at one and a half times the timeout.
+//! * Then what apps of one deliver into another is read there. So at least half of the timeout is left for that to each,
+//!   however long others took; only who has used its own time has less of it, but not less than a quarter. This ends at twice the
+//!   timeout.
+//!
+//! What is followed has no such places: each cluster is planned for by itself ([`super::follow`]).
+
+use std::time::{Duration, Instant};
+
+/// When a look began, and how long one cluster may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timing {
+    begun: Instant,
+    timeout: Duration,
+}
+
+impl Timing {
+    /// Begins a look.
+    pub(crate) fn start(timeout: Duration) -> Timing {
+        Timing { begun: Instant::now(), timeout }
+    }
+
+    /// Returns how much is left of the time in which each cluster is read by itself.
+    pub(crate) fn alone(&self) -> Duration {
+        self.alone_after(self.begun.elapsed())
+    }
+
+    /// Returns how long a cluster that has used so much of its time may take for what apps of others deliver into it: half as
+    /// long again where a list takes all of that.
+    pub(crate) fn elsewhere(&self, spent: Duration) -> Duration {
+        self.elsewhere_after(self.begun.elapsed(), spent)
+    }
+
+    fn alone_after(&self, elapsed: Duration) -> Duration {
+        (self.timeout.saturating_mul(3) / 2).saturating_sub(elapsed)
+    }
+
+    fn elsewhere_after(&self, elapsed: Duration, spent: Duration) -> Duration {
+        // What was read late is judged late: also then nobody is left without time.
+        let left = self.timeout.saturating_mul(2).saturating_sub(elapsed).max(self.timeout / 2);
+        let own = self.timeout.saturating_sub(spent).max(self.timeout / 4);
+        own.min(left - left / 3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_has_the_time_that_it_has_not_used_however_long_others_took() {
+        let (begun, timeout) = (Instant::now(), Duration::from_secs(12));
+        let timing = Timing { begun, timeout };
+        let elsewhere = |elapsed: u64, spent: u64| {
+            timing.elsewhere_after(Duration::from_secs(elapsed), Duration::from_secs(spent)).as_secs()
+        };
+        // Nobody took long.
+        assert_eq!(elsewhere(1, 1), 11);
+        // Another one took all of its time, or half as much again: with half as long again all is over in 24 s.
+        assert_eq!((elsewhere(12, 1), elsewhere(18, 1)), (8, 4));
+        // It has used its own.
+        assert_eq!((elsewhere(18, 12), elsewhere(18, 18), elsewhere(12, 12)), (3, 3, 3));
+        // What was read by then took long to judge.
+        assert_eq!(elsewhere(100, 1), 4);
+        let alone = |elapsed: u64| timing.alone_after(Duration::from_secs(elapsed)).as_secs();
+        assert_eq!((alone(1), alone(18), alone(19)), (17, 0, 0));
+    }
+
+    #[test]
+    fn any_timeout_is_divided() {
+        for timeout in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
+            let timing = Timing::start(timeout);
+            assert!(timing.elsewhere(Duration::ZERO) <= timeout);
+            assert!(timing.alone() <= Duration::MAX);
+        }
+    }
+}

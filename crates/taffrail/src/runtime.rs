@@ -1,0 +1,33 @@
+//! The one runtime in which clusters are read.
+
+use std::future::Future;
+use std::sync::OnceLock;
+
+use tokio::runtime::{Builder, Runtime};
+
+use crate::complaint::Complaint;
+
+/// The runtime, once something was read. It ends with the process: a name that does not resolve holds a thread that cannot be
+/// interrupted.
+static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+
+/// Waits for `work`.
+///
+/// # Errors
+/// Fails when no threads can be started.
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Complaint> {
+    let runtime = match RUNTIME.get() {
+        Some(runtime) => runtime,
+        None => {
+            let started = start().map_err(|error| Complaint::unreadable("cannot start").because(&error))?;
+            RUNTIME.get_or_init(|| started)
+        }
+    };
+    Ok(runtime.block_on(work))
+}
+
+/// Starts a runtime. Also where there is one processor, no cluster waits for what another one has to be read.
+fn start() -> std::io::Result<Runtime> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    Builder::new_multi_thread().worker_threads(threads.clamp(2, 4)).enable_all().build()
+}
