@@ -9,7 +9,7 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::{Look, ObjectContext, Payer, Status, Strikes, Teacher, Teaching, Verdict, Voice};
 
-use crate::cel::{Answer, Ask, Checks, Names, ReadExpression, ReadyExpr};
+use crate::cel::{Checks, Names, Predicate, PredicateAnswer, ReadExpression, ReadyExpr};
 use crate::expressions::{Author, Expressions, Unread};
 use crate::layer::Origin;
 #[cfg(feature = "lua")]
@@ -214,25 +214,28 @@ impl ClusterRuleCache {
                     let (began, expression) = (computed(), ReadyExpr::of(expression));
                     let tree = dependency.root().to_tree();
                     let asked = tree.map(|dependency| expression.ask_at_cost(&own, &dependency));
-                    let too_deep = |_| (Answer::Fault("it nests too deeply".to_owned()), Duration::ZERO);
+                    let too_deep =
+                        |_| (PredicateAnswer::Fault("it nests too deeply".to_owned()), Duration::ZERO);
                     let (answer, took) = asked.unwrap_or_else(too_deep);
                     let took = took.saturating_add(computed_since(began));
                     look.charge(&teaching, dependency, took.saturating_add(std::mem::take(&mut own_took)));
                     answer
                 }
-                Err(Unread::Invalid(why)) => Answer::Fault(why.to_string()),
+                Err(Unread::Invalid(why)) => PredicateAnswer::Fault(why.to_string()),
                 Err(Unread::NotNow(why)) => {
                     unmet.push(format!("readyExpr was not asked of {called}: {why}"));
                     break;
                 }
             };
             unmet.extend(match answer {
-                Answer::True => None,
-                Answer::False => Some(format!("readyExpr does not hold of {called}: {text}")),
-                Answer::Missing(what) => {
+                PredicateAnswer::True => None,
+                PredicateAnswer::False => Some(format!("readyExpr does not hold of {called}: {text}")),
+                PredicateAnswer::Missing(what) => {
                     Some(format!("readyExpr does not hold of {called} yet, {what}: {text}"))
                 }
-                Answer::Fault(why) => Some(format!("readyExpr cannot be asked of {called}, {why}: {text}")),
+                PredicateAnswer::Fault(why) => {
+                    Some(format!("readyExpr cannot be asked of {called}, {why}: {text}"))
+                }
             });
         }
         let more = asked.count();
@@ -314,7 +317,7 @@ impl Heard<'_> {
         self.voice
     }
 
-    fn read(&self, text: &str) -> Result<Arc<dyn Ask>, Unread> {
+    fn read(&self, text: &str) -> Result<Arc<dyn Predicate>, Unread> {
         let author = Author { look: self.look, home: &self.home, namespace: &self.author };
         self.expressions.read(text, Names::Fields, author)
     }

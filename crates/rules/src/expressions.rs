@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use taffrail_status::Look;
 
-use crate::cel::{Ask, InvalidExpression, Names, ReadExpression, Reading, check_size};
+use crate::cel::{InvalidExpression, Names, Predicate, ReadExpression, Reading, check_size};
 use crate::script::{computed, computed_since};
 
 /// The maximum number of cached expressions; the oldest are dropped first.
@@ -30,7 +30,7 @@ impl fmt::Debug for Expressions {
 /// The cached results. They are found by their whole text, and do not depend on the author.
 #[derive(Debug, Default)]
 struct Known {
-    read: HashMap<Arc<Written>, Result<Arc<dyn Ask>, InvalidExpression>>,
+    read: HashMap<Arc<Written>, Result<Arc<dyn Predicate>, InvalidExpression>>,
     /// The texts in the order in which they were parsed, oldest first.
     order: VecDeque<Arc<Written>>,
     /// The total length of the texts, in bytes.
@@ -62,7 +62,7 @@ pub(crate) enum Unread {
 }
 
 impl Known {
-    fn keep(&mut self, written: Written, outcome: Result<Arc<dyn Ask>, InvalidExpression>) {
+    fn keep(&mut self, written: Written, outcome: Result<Arc<dyn Predicate>, InvalidExpression>) {
         let written = Arc::new(written);
         if self.read.insert(Arc::clone(&written), outcome).is_some() {
             // Two threads parsed it at the same time.
@@ -87,7 +87,12 @@ impl Expressions {
     ///
     /// # Errors
     /// If the expression is invalid, or the author's namespace has used up its parsing time in this look.
-    pub(crate) fn read(&self, text: &str, names: Names, author: Author<'_>) -> Result<Arc<dyn Ask>, Unread> {
+    pub(crate) fn read(
+        &self,
+        text: &str,
+        names: Names,
+        author: Author<'_>,
+    ) -> Result<Arc<dyn Predicate>, Unread> {
         check_size(text).map_err(Unread::Invalid)?;
         let written = Written { text: text.to_owned(), names };
         if let Some(known) = self.known().read.get(&written) {

@@ -11,7 +11,7 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::{ObjectContext, Status, Verdict};
 
-use super::{Answer, Ask, InvalidExpression, Names, Reader};
+use super::{InvalidExpression, Names, Predicate, PredicateAnswer, Reader};
 use crate::layer::Origin;
 use crate::script::{CHILDREN, Judged, Script, ScriptKind, add_children, computed, computed_since, cut};
 use crate::yaml_rules;
@@ -23,7 +23,7 @@ const FIELD: &str = "healthCheckExprs";
 #[derive(Debug)]
 pub struct HealthChecks {
     origin: Origin,
-    checks: Checks<Arc<dyn Ask>>,
+    checks: Checks<Arc<dyn Predicate>>,
 }
 
 /// Health expressions by group and kind; `E` is an expression, parsed or as text.
@@ -45,7 +45,7 @@ struct HealthCheck<E> {
 }
 
 /// A function that turns a kept expression into one that can be evaluated, or returns the reason it cannot.
-type ReadKept<'r, E> = &'r dyn Fn(&E) -> Result<Arc<dyn Ask>, String>;
+type ReadKept<'r, E> = &'r dyn Fn(&E) -> Result<Arc<dyn Predicate>, String>;
 
 /// An error in `healthCheckExprs`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -269,7 +269,7 @@ impl<E> HealthCheck<E> {
 /// Evaluates the expressions of a kind in their order; adds the CPU time that they spent on other threads to
 /// `took`.
 fn ask(
-    expressions: &[(&str, Status, Arc<dyn Ask>)],
+    expressions: &[(&str, Status, Arc<dyn Predicate>)],
     object: &Object<'_>,
     context: &ObjectContext<'_>,
     rule: &dyn Fn(&str) -> String,
@@ -278,29 +278,29 @@ fn ask(
     let Ok(mut tree) = object.root().to_tree() else {
         return Verdict::new(Status::Unknown, "the object nests too deeply", rule("current"));
     };
-    if expressions.iter().any(|(_, _, expression)| expression.written().contains(CHILDREN)) {
+    if expressions.iter().any(|(_, _, expression)| expression.text().contains(CHILDREN)) {
         add_children(&mut tree, context);
     }
     let fields = tree.as_object();
     let variables: Vec<(&str, &Tree)> =
         fields.into_iter().flatten().map(|(name, field)| (name.as_str(), field)).collect();
     for (which, status, expression) in expressions {
-        let (answer, cost) = expression.answer_at_cost(&variables);
+        let (answer, cost) = expression.evaluate_at_cost(&variables);
         *took = took.saturating_add(cost);
         let why = match answer {
-            Answer::False => continue,
-            Answer::True => {
+            PredicateAnswer::False => continue,
+            PredicateAnswer::True => {
                 let is_current = *status == Status::Current;
-                let why = format!("'{}' holds", expression.written());
+                let why = format!("'{}' holds", expression.text());
                 let message = if is_current { String::new() } else { why };
                 return yaml_rules::verdict(*status, message, None, rule(which));
             }
-            Answer::Missing(why) | Answer::Fault(why) => cut(why),
+            PredicateAnswer::Missing(why) | PredicateAnswer::Fault(why) => cut(why),
         };
-        let message = format!("'{}' has no answer: {why}", expression.written());
+        let message = format!("'{}' has no answer: {why}", expression.text());
         return Verdict::new(Status::Unknown, message, rule(which));
     }
-    let current = expressions.last().map(|(_, _, expression)| expression.written()).unwrap_or_default();
+    let current = expressions.last().map(|(_, _, expression)| expression.text()).unwrap_or_default();
     yaml_rules::verdict(Status::InProgress, format!("'{current}' does not hold yet"), None, rule("none"))
 }
 
@@ -328,7 +328,7 @@ impl Script for HealthChecks {
 
 /// A `readyExpr`: an expression that decides if the dependency `dep` is ready for the object `self`.
 #[derive(Debug)]
-pub struct ReadyExpr(Arc<dyn Ask>);
+pub struct ReadyExpr(Arc<dyn Predicate>);
 
 impl ReadyExpr {
     /// Parses a `readyExpr`.
@@ -339,17 +339,17 @@ impl ReadyExpr {
         reader(text, Names::SelfAndDependency).map(|expression| ReadyExpr(Arc::from(expression)))
     }
 
-    pub(crate) fn of(expression: Arc<dyn Ask>) -> ReadyExpr {
+    pub(crate) fn of(expression: Arc<dyn Predicate>) -> ReadyExpr {
         ReadyExpr(expression)
     }
 
     /// Evaluates if `dependency` is ready for `object`.
-    pub fn ask(&self, object: &Tree, dependency: &Tree) -> Answer {
+    pub fn ask(&self, object: &Tree, dependency: &Tree) -> PredicateAnswer {
         self.ask_at_cost(object, dependency).0
     }
 
     /// Evaluates as [`ReadyExpr::ask`], and returns the CPU time spent on other threads than the caller's.
-    pub(crate) fn ask_at_cost(&self, object: &Tree, dependency: &Tree) -> (Answer, Duration) {
-        self.0.answer_at_cost(&[("self", object), ("dep", dependency)])
+    pub(crate) fn ask_at_cost(&self, object: &Tree, dependency: &Tree) -> (PredicateAnswer, Duration) {
+        self.0.evaluate_at_cost(&[("self", object), ("dep", dependency)])
     }
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use cel::objects::{Key, Map};
 use cel::{Context, Env, ExecutionError, ParseErrors, Value};
+use taffrail_object::PredicateAnswer;
 
 use super::budget;
 
@@ -86,19 +87,6 @@ pub enum InvalidExpression {
     TooSlow(std::time::Duration),
 }
 
-/// The result of an evaluation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// The expression is true.
-    True,
-    /// The expression is false.
-    False,
-    /// A field that the expression reads does not exist yet; the text names it.
-    Missing(String),
-    /// The expression fails and will not have an answer later; the text says why.
-    Fault(String),
-}
-
 /// The names that an expression may use for its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Names {
@@ -171,7 +159,7 @@ impl Program {
 
     /// Evaluates the expression with these variables. The caller needs a stack of [`REQUIRED_STACK`] bytes. An evaluation
     /// that exceeds its budget is a fault.
-    pub fn ask(&self, variables: &[(&str, &serde_json::Value)]) -> Answer {
+    pub fn evaluate(&self, variables: &[(&str, &serde_json::Value)]) -> PredicateAnswer {
         let mut context = Context::with_env(Arc::clone(&self.env));
         for (name, tree) in variables {
             context.add_variable_from_value(*name, value(tree));
@@ -179,28 +167,30 @@ impl Program {
         budget::open();
         let said = Value::resolve(&self.expression, &context);
         if budget::is_overdrawn() {
-            return Answer::Fault("its evaluation costs too much".to_owned());
+            return PredicateAnswer::Fault("its evaluation costs too much".to_owned());
         }
         match said {
-            Ok(Value::Bool(true)) => Answer::True,
-            Ok(Value::Bool(false)) => Answer::False,
-            Ok(other) => Answer::Fault(format!("it is a {}, neither true nor false", other.type_of())),
+            Ok(Value::Bool(true)) => PredicateAnswer::True,
+            Ok(Value::Bool(false)) => PredicateAnswer::False,
+            Ok(other) => {
+                PredicateAnswer::Fault(format!("it is a {}, neither true nor false", other.type_of()))
+            }
             Err(ExecutionError::NoSuchKey(key)) => {
-                Answer::Missing(format!("there is no '{}' yet", short(&key)))
+                PredicateAnswer::Missing(format!("there is no '{}' yet", short(&key)))
             }
             Err(error @ (ExecutionError::IndexOutOfBounds(_) | ExecutionError::NoSuchOverload(_))) => {
                 // A field that is null now may become a number later.
-                Answer::Missing(short(&error.to_string()))
+                PredicateAnswer::Missing(short(&error.to_string()))
             }
             // Names were checked before, so an undeclared one is a field of the object that is not there yet. The
             // interpreter reports missing functions the same way.
             Err(ExecutionError::UndeclaredReference(name)) if self.names == Names::Fields => {
-                Answer::Missing(format!("there is no '{}' yet", short(&name)))
+                PredicateAnswer::Missing(format!("there is no '{}' yet", short(&name)))
             }
             Err(ExecutionError::UndeclaredReference(name)) => {
-                Answer::Fault(format!("there is no function '{}'", short(&name)))
+                PredicateAnswer::Fault(format!("there is no function '{}'", short(&name)))
             }
-            Err(error) => Answer::Fault(short(&error.to_string())),
+            Err(error) => PredicateAnswer::Fault(short(&error.to_string())),
         }
     }
 }

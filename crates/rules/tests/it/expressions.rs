@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use taffrail_object::Object;
 use taffrail_rules::RuleSet;
 use taffrail_rules::cel::{
-    Answer, Ask, InvalidExpression, MAX_LENGTH, MAX_OPERATORS, Names, Program, Reading, check_size,
+    InvalidExpression, MAX_LENGTH, MAX_OPERATORS, Names, Predicate, PredicateAnswer, Program, Reading,
+    check_size,
 };
 use taffrail_status::{ClusterRules, Look, ObjectContext, Status, Teacher, Verdict};
 
@@ -30,24 +31,24 @@ fn slow(text: &str, names: Names) -> Reading {
 }
 
 #[derive(Debug)]
-struct Costly(Box<dyn Ask>);
+struct Costly(Box<dyn Predicate>);
 
-impl Ask for Costly {
-    fn written(&self) -> &str {
-        self.0.written()
+impl Predicate for Costly {
+    fn text(&self) -> &str {
+        self.0.text()
     }
 
-    fn answer(&self, variables: &[(&str, &Value)]) -> Answer {
-        self.0.answer(variables)
+    fn evaluate(&self, variables: &[(&str, &Value)]) -> PredicateAnswer {
+        self.0.evaluate(variables)
     }
 
-    fn answer_at_cost(&self, variables: &[(&str, &Value)]) -> (Answer, Duration) {
-        (self.answer(variables), SLOW_COST * 10)
+    fn evaluate_at_cost(&self, variables: &[(&str, &Value)]) -> (PredicateAnswer, Duration) {
+        (self.evaluate(variables), SLOW_COST * 10)
     }
 }
 
 fn costly(text: &str, names: Names) -> Reading {
-    let expression = read(text, names).map(|expression| Box::new(Costly(expression)) as Box<dyn Ask>);
+    let expression = read(text, names).map(|expression| Box::new(Costly(expression)) as Box<dyn Predicate>);
     Reading { expression, took: Duration::ZERO }
 }
 

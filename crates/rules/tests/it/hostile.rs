@@ -306,7 +306,7 @@ fn one_expression() {
     }
     let work = move || {
         let began = computed();
-        let answer = Program::read(&text, Names::Object).map(|it| it.ask(&[("object", &object)]));
+        let answer = Program::read(&text, Names::Object).map(|it| it.evaluate(&[("object", &object)]));
         (computed() - began, format!("{answer:?}"))
     };
     let (time, answer) =
