@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{LabelSelector, Object, ObjectKey, Projection};
+use taffrail_object::{LabelSelector, Object, ObjectKey, PredicateAnswer, Projection};
 use taffrail_status::{ActiveRules, ClusterState as _, Observed, Presence, Status};
 
-use super::expression::{Answer, Question};
+use super::expression::Question;
 use super::field::{Field, WantedField};
 use super::{Judgement, Selection, Subject, Target, Until, WaitState};
 use crate::apps::{App, AppList, Resource, declared};
@@ -26,7 +26,7 @@ use crate::words::Words;
 /// The reason for a target that does not exist.
 const NOT_FOUND: &str = "NotFound";
 
-/// The reason for an expression that cannot be evaluated though the object exists: see [`Answer::Fault`].
+/// The reason for an expression that cannot be evaluated though the object exists: see [`PredicateAnswer::Fault`].
 pub const EXPRESSION_FAULT: &str = "ExpressionFault";
 
 /// The message for a field that is missing because it was not read.
@@ -592,10 +592,10 @@ fn of_expression(question: &Question, tree: &serde_json::Value, projection: Proj
     }
     let text = question.text();
     match question.ask(tree) {
-        Answer::True => Opinion::met(format!("{text} is true")),
-        Answer::False => Opinion::waiting(format!("{text} is not true yet")),
-        Answer::Missing(what) => Opinion::waiting(format!("{text} is not true yet: {what}")),
-        Answer::Fault(why) => {
+        PredicateAnswer::True => Opinion::met(format!("{text} is true")),
+        PredicateAnswer::False => Opinion::waiting(format!("{text} is not true yet")),
+        PredicateAnswer::Missing(what) => Opinion::waiting(format!("{text} is not true yet: {what}")),
+        PredicateAnswer::Fault(why) => {
             let opinion = Opinion { with_cause: false, ..Opinion::hopeless(format!("{text}: {why}")) };
             opinion.because(EXPRESSION_FAULT)
         }
