@@ -191,7 +191,7 @@ pub(crate) fn dependents<'a>(
 }
 
 /// The maximum number of owners that are followed upwards: the owner references may form a circle.
-const DEEPEST: usize = 50;
+const MAX_OWNER_DEPTH: usize = 50;
 
 /// Returns the owner reference of an object that names its controller.
 fn reference<'a>(object: &Object<'a>) -> Option<Value<'a>> {
@@ -249,7 +249,7 @@ pub(crate) fn controllers(objects: &dyn Objects, key: &ObjectKey) -> Vec<ObjectK
     let mut chain: Vec<ObjectKey> = Vec::new();
     let mut hash = String::new();
     let mut own = key.clone();
-    while chain.len() < DEEPEST {
+    while chain.len() < MAX_OWNER_DEPTH {
         let above = match objects.get(own.as_ref()) {
             Presence::Present(observed) => {
                 hash = observed.object.text(&["metadata", "labels", "pod-template-hash"]).into_owned();
