@@ -407,7 +407,7 @@ mod tests {
     use super::matches;
 
     #[test]
-    fn namespaces_are_listed_with_wildcards() {
+    fn application_namespaces_match_wildcards() {
         for (pattern, text, fits) in [
             ("team-a", "team-a", true),
             ("team-*", "team-a", true),

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_apps_of_a_namespace_that_claim_most_lose_their_objects_first() {
+    fn the_largest_apps_of_a_namespace_lose_their_objects_first() {
         let mut apps: Vec<Declaration> = (0..20).map(|at| app("team-a", &format!("a{at}"), 5_000)).collect();
         apps.push(app("team-a", "small", 10));
         apps.push(app("team-b", "large", 5_000));

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_what_else_is_of_no_interest_cost_nothing() {
+    fn unneeded_parts_of_a_document_are_not_parsed() {
         let labels: String = (0..150).map(|number| format!("    l{number}: x\n")).collect();
         let text = format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  labels:\n{labels}  name: a\n  finalizers:\n  - a/b\n  namespace: shop\ndata:\n  a: b\n"
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_is_read_as_far_as_it_may_cost() {
+    fn parsing_stops_at_the_yaml_limit() {
         let one = "apiVersion: v1\nkind: Secret\nmetadata: {name: a, labels: {a: b}}\n---\n";
         let each = cost(one);
         let mut left = each * 10;
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_only_where_metadata_plainly_has_them() {
+    fn names_are_taken_only_from_plain_metadata() {
         for odd in [
             // A text that goes on as far left as the keys are.
             "metadata:\n  annotations:\n    a: \"x\n  name: b\"\n  name: a\n",
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_is_read_whatever_else_stands_there() {
+    fn keys_are_read_despite_unusual_yaml_elsewhere() {
         // Go accepts a continuation line that is not indented past its key.
         check(
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  text: \"one\n  two\"\n",
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_document_spoils_itself_only() {
+    fn a_malformed_document_leaves_the_others_readable() {
         check(
             "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n---\nkind: [\n---\nkind: Secret\nmetadata: {}\n---\nmetadata:\n  name: b\n",
             &[declared("", "Secret", "", "a")],
@@ -525,7 +525,7 @@ mod bounds {
 
     /// Before there was a limit, a manifest of 125 KB took 73 seconds and 6.7 GB.
     #[test]
-    fn what_repeats_itself_costs_no_more_than_it_is_long() {
+    fn aliases_cost_no_more_than_the_length_of_the_text() {
         let found = read(&small_bombs());
         assert_eq!(found.declared, []);
         assert!(found.bad.len() + found.more_bad > 100);
@@ -544,7 +544,7 @@ mod bounds {
     }
 
     #[test]
-    fn many_small_documents_cost_what_the_first_of_them_cost() {
+    fn the_number_of_documents_is_limited() {
         let found = read(&"x\n---\n".repeat(1_000_000));
         assert_eq!((found.bad.len() + found.more_bad, found.is_cut), (MAX_OBJECTS, true));
     }

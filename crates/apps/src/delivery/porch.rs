@@ -419,7 +419,7 @@ mod tests {
     use super::{address, carriers, folder};
 
     #[test]
-    fn ways_to_one_repository_are_equal() {
+    fn spellings_of_one_repository_address_are_equal() {
         let one = address("https://git.example.com/nephio/edge1.git");
         for other in [
             "https://git.example.com/nephio/edge1",

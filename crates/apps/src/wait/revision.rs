@@ -107,7 +107,7 @@ mod tests {
     use super::Revision;
 
     #[test]
-    fn revisions_are_compared_by_what_is_said_of_them() {
+    fn revisions_are_compared_by_the_parts_they_name() {
         const COMMIT: &str = "1e644628deb645c454f4db167e1041e95e2d0ba3";
         let flux = format!("main@sha1:{COMMIT}");
         for (wanted, applied, is) in [

@@ -97,7 +97,7 @@ fn explained(list: &AppList) -> Vec<Explanation> {
 }
 
 #[test]
-fn what_is_kept_of_one_object_does_not_grow_with_the_apps_that_list_it() {
+fn memory_for_an_object_does_not_grow_with_the_apps_that_list_it() {
     for objects in [one_object_in(MANY), many_objects()] {
         let list = apps_of(&holding("cluster", &objects));
         assert_eq!(list.apps.len(), MANY);
@@ -127,7 +127,7 @@ fn what_is_kept_of_one_object_does_not_grow_with_the_apps_that_list_it() {
 }
 
 #[test]
-fn answers_for_programs_tell_a_cause_in_full_in_few_places() {
+fn json_shows_a_shared_cause_in_full_only_a_few_times() {
     for objects in [one_object_in(MANY), many_objects()] {
         let list = apps_of(&holding("cluster", &objects));
         let told = explained(&list);
@@ -153,7 +153,7 @@ fn answers_for_programs_tell_a_cause_in_full_in_few_places() {
 }
 
 #[test]
-fn some_apps_that_share_a_cause_each_tell_all_of_it() {
+fn a_few_apps_with_a_shared_cause_each_show_it_in_full() {
     let list = apps_of(&holding("cluster", &one_object_in(5)));
     let told = explained(&list);
     assert_eq!(told.len(), 5);
@@ -166,7 +166,7 @@ fn some_apps_that_share_a_cause_each_tell_all_of_it() {
 }
 
 #[test]
-fn the_summary_of_a_wait_tells_a_cause_in_full_in_few_places() {
+fn the_wait_summary_shows_a_shared_cause_in_full_only_a_few_times() {
     let mut kept = Kept::default();
     let mut objects = many_objects();
     let ids = (0..MANY).map(|at| json!({"id": format!("aaa_own{at}_example.org_Custom"), "v": "v1"}));

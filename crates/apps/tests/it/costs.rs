@@ -139,7 +139,7 @@ fn application(number: usize, destination: &Value) -> Value {
 }
 
 #[test]
-fn controllers_are_not_looked_for_among_all_workloads() {
+fn controllers_are_found_without_scanning_all_workloads() {
     let here = json!({"server": "https://kubernetes.default.svc"});
     grows_with_its_size(|number| {
         let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment",
@@ -149,7 +149,7 @@ fn controllers_are_not_looked_for_among_all_workloads() {
 }
 
 #[test]
-fn a_stopped_controller_is_looked_at_once() {
+fn a_stopped_controller_is_examined_once() {
     let here = json!({"server": "https://kubernetes.default.svc"});
     grows_with_its_size(|number| {
         let controller = json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
@@ -176,7 +176,7 @@ fn the_clusters_of_an_argo_cd_are_read_once() {
 }
 
 #[test]
-fn that_a_dump_has_no_pods_is_found_out_once() {
+fn a_dump_without_pods_is_searched_for_them_once() {
     grows_with_its_size(|number| {
         let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
             "metadata": {"namespace": "shop", "name": format!("c{number}"), "creationTimestamp": "2026-01-01T00:00:00Z",
@@ -194,7 +194,7 @@ fn that_a_dump_has_no_pods_is_found_out_once() {
 }
 
 #[test]
-fn the_storage_of_helm_is_gone_through_once_for_all_failed_releases() {
+fn helm_storage_is_scanned_once_for_failed_releases() {
     grows_with_its_size(|number| vec![release("data", &format!("pg{number}"), 1, "failed", "")]);
 }
 
@@ -243,7 +243,7 @@ fn shared(number: usize) -> Vec<Value> {
 }
 
 #[test]
-fn what_several_apps_list_is_walked_once_for_all_their_warnings() {
+fn shared_objects_are_walked_once_for_events() {
     view_grows_with_its_size(shared, &|list, cluster| {
         let asked: Vec<&App> = list.apps.iter().collect();
         EventList::new(&asked, list, &[cluster], &ActiveRules::default(), NOW);
@@ -273,7 +273,7 @@ fn changed(list: &AppList, cluster: &Counting) -> Vec<usize> {
 }
 
 #[test]
-fn what_changed_in_an_object_is_looked_at_once_for_all_apps_that_turned_red_by_it() {
+fn changes_of_a_shared_cause_are_computed_once() {
     const AT: &str = "2026-03-01T11:40:00Z";
     // A Pod with a volume for each app.
     let pod = |count: usize| {
@@ -298,7 +298,7 @@ fn what_changed_in_an_object_is_looked_at_once_for_all_apps_that_turned_red_by_i
 }
 
 #[test]
-fn the_replica_sets_of_a_deployment_are_looked_at_once_for_all_apps_that_turned_red_by_it() {
+fn replica_sets_of_a_shared_cause_are_read_once() {
     const AT: &str = "2026-03-01T11:40:00Z";
     let deployment = || {
         json!({"apiVersion": "apps/v1", "kind": "Deployment",
@@ -323,7 +323,7 @@ fn the_replica_sets_of_a_deployment_are_looked_at_once_for_all_apps_that_turned_
 }
 
 #[test]
-fn the_storage_of_helm_is_gone_through_once_for_all_that_changed() {
+fn helm_storage_is_scanned_once_for_changes() {
     let failed = |number: usize| {
         let mut stored = release("data", &format!("pg{number}"), 1, "failed", MANIFEST);
         stored["metadata"]["creationTimestamp"] = json!("2026-03-01T11:40:00Z");
@@ -348,7 +348,7 @@ fn nodes<'n>(trees: impl Iterator<Item = &'n TreeNode>) -> usize {
 }
 
 #[test]
-fn the_trees_of_many_apps_that_share_objects_do_not_repeat_them_without_end() {
+fn trees_of_apps_that_share_objects_have_a_bounded_size() {
     let apps_of = |count: usize, below: usize| {
         let mut all: Vec<Value> = (0..count).map(|at| lists(at, "aaa_o__ConfigMap")).collect();
         all.push(config_map("o"));
@@ -389,7 +389,7 @@ fn the_images_of_an_object_that_many_apps_list_are_read_once() {
 }
 
 #[test]
-fn objects_that_are_asked_for_one_by_one_share_what_is_known_of_their_cluster() {
+fn single_objects_share_the_facts_of_their_cluster() {
     // Who uses a claim is found among all Pods.
     let objects = |number: usize| {
         let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
@@ -417,7 +417,7 @@ fn objects_that_are_asked_for_one_by_one_share_what_is_known_of_their_cluster() 
 }
 
 #[test]
-fn the_definitions_of_custom_resources_are_gone_through_once_for_all_doubts() {
+fn definitions_are_scanned_once_for_all_trust_findings() {
     view_grows_with_its_size(
         |number| {
             let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -452,7 +452,7 @@ impl Rules for Judged {
 }
 
 #[test]
-fn what_many_apps_declare_is_judged_once() {
+fn an_object_of_many_apps_is_judged_once() {
     let mut unwell = object("v1", "PersistentVolumeClaim", "shop", "data");
     unwell["status"] = json!({"phase": "Pending"});
     let count = |apps_of_it: usize| {
