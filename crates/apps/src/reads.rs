@@ -173,7 +173,7 @@ pub struct Read {
     pub group: String,
     /// Version.
     pub version: String,
-    /// Kind.
+    /// Name of the kind: `Deployment`.
     pub kind: String,
     /// The kind's name in URLs.
     pub plural: String,

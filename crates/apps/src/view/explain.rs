@@ -249,9 +249,9 @@ impl Explanation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
-    /// [`API_VERSION`].
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `Explanation`.
+    /// Always `Explanation`.
     pub kind: &'static str,
     /// The explanation.
     #[serde(flatten)]
@@ -264,9 +264,9 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplanationList {
-    /// [`API_VERSION`].
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `ExplanationList`.
+    /// Always `ExplanationList`.
     pub kind: &'static str,
     /// The explanations.
     pub items: Vec<Explanation>,

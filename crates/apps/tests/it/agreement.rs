@@ -1,4 +1,4 @@
-//! Whose word counts: a claim on other namespaces and clusters needs a mark on the object.
+//! Claims and marks: a claim on other namespaces and clusters needs a mark on the object.
 //!
 //! The marks are those that each tool writes itself: Flux kustomize-controller and helm-controller (labels of the owner), Helm
 //! v3.22 `pkg/action/validate.go`, Argo CD v3.6 `util/argo/resource_tracking.go` (which writes the namespace of the destination
@@ -28,7 +28,7 @@ fn marked(place: &str, marks: &[(&str, &str)]) -> Value {
     object
 }
 
-/// Each row with its objects; a `?` follows what is unconfirmed.
+/// Lists each row with its objects; a `?` follows unconfirmed ones.
 fn rows(list: &AppList) -> Vec<String> {
     let row = |app: &taffrail_apps::App| {
         let told = app.resources.iter().map(|resource| {
@@ -185,7 +185,7 @@ fn a_flux_helm_release_does_not_hide_a_foreign_release() {
     check(&[marked("labels", &own), honest, stored], &["flux-helmrelease tenant/evil: web"]);
 }
 
-/// Only so many namespaces were looked into, in the order of their names.
+/// Once only a limited number of namespaces was read, in the order of their names.
 #[test]
 fn many_foreign_helm_releases_do_not_displace_the_marked_one() {
     let claim = |namespace: &str, name: &str, target: &str| {
@@ -255,7 +255,7 @@ fn long_application_names_match_their_cut_label() {
     );
 }
 
-/// Argo CD writes the namespace of the destination for what has none of its own.
+/// For an object without a namespace Argo CD writes that of the destination.
 #[test]
 fn cluster_scoped_objects_match_tracking_ids_with_any_namespace() {
     let role = |id: &str| {
@@ -491,7 +491,7 @@ fn helm_release(namespace: &str, name: &str, spec: &Value, status: &Value) -> Va
     })
 }
 
-/// The names of releases, and the namespaces in which they and their storage are, are written by whoever writes a HelmRelease.
+/// An author of a HelmRelease chooses the name of the release, and the namespaces of it and its storage.
 #[test]
 fn a_flux_helm_release_claims_nothing_by_a_chosen_release_name() {
     let helm = [("meta.helm.sh/release-name", "web"), ("meta.helm.sh/release-namespace", "shop")];
@@ -580,7 +580,8 @@ fn a_release_without_objects_stays_beside_a_foreign_helm_release() {
     check(&[stored, forged], &["helm shop/web: web", "flux-helmrelease tenant/evil: web"]);
 }
 
-/// A release may deliver one object into the namespace of a tenant, who marks that for a HelmRelease of theirs.
+/// A release may deliver one object into the namespace of a tenant, who marks it for a HelmRelease of their
+/// own.
 #[test]
 fn a_tenant_cannot_hide_a_foreign_release_by_marks() {
     let given = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: given, namespace: tenant}\n";
@@ -598,7 +599,7 @@ fn a_tenant_cannot_hide_a_foreign_release_by_marks() {
     }
 }
 
-/// A release may deliver all that it has into the namespace of a tenant, and fail nevertheless.
+/// A release may deliver all its objects into the namespace of a tenant, and fail nevertheless.
 #[test]
 fn a_foreign_release_with_all_objects_in_a_tenant_namespace_keeps_its_row() {
     let limits = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: limits, namespace: tenant}\n";
@@ -666,7 +667,8 @@ fn an_inventory_id_of_two_groups_does_not_count() {
     );
 }
 
-/// What makes the Argo CD of a namespace known: only people of the cluster can bind a role to an account everywhere.
+/// Returns the objects that make the Argo CD of a namespace known: only administrators can bind a role
+/// cluster-wide.
 fn argo_cd(namespace: &str) -> [Value; 3] {
     let workload = json!({
         "apiVersion": "apps/v1", "kind": "StatefulSet",

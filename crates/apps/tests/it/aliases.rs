@@ -1,4 +1,4 @@
-//! Which names are of one cluster: the UID of `kube-system` alone proves nothing, for a copy has it too.
+//! Names of one cluster: the UID of `kube-system` alone proves nothing, because a copy has it too.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn cluster(name: &str, server: &str, objects: &[Value]) -> Snapshot {
     snapshot
 }
 
-/// The rows of `get clusters`: name, aliases, identity and whose twin it is.
+/// Returns the rows of `get clusters`: name, aliases, identity and twin.
 fn clusters(all: &[&Snapshot]) -> Vec<Value> {
     let all: Vec<&dyn Objects> = all.iter().map(|snapshot| *snapshot as &dyn Objects).collect();
     let list = apps(&all, &ActiveRules::default(), NOW);
@@ -204,7 +204,7 @@ fn overlapping_lease_readings_prove_nothing() {
     assert!(still.are_still());
 }
 
-/// Whoever answers for a live cluster chooses what it holds.
+/// A server that answers for a live cluster can invent its objects.
 #[test]
 fn objects_of_live_clusters_do_not_make_an_alias() {
     let live = |name: &str, server: &str| {

@@ -1,4 +1,4 @@
-//! Argo CD: what an Application says, and where its objects are.
+//! Argo CD: Applications, and the clusters of their objects.
 //!
 //! The shapes are those of Argo CD v3.6 (`37ee0097`), `pkg/apis/application/v1alpha1/types.go`; each fixture names the
 //! type that it follows.
@@ -231,7 +231,7 @@ fn cluster_secret(name: &str, server: &str) -> Value {
     })
 }
 
-/// Argo CD reads the Secrets of clusters beside itself alone.
+/// Argo CD reads only the cluster Secrets in its own namespace.
 #[test]
 fn cluster_secrets_of_other_namespaces_do_not_redirect_applications() {
     let mut forged = cluster_secret("edge", "https://dead.example.com");
@@ -304,7 +304,7 @@ fn the_destination_decides_the_target_cluster() {
     }
 }
 
-/// Each namespace with an Application costs a read of what its Argo CD would be set to, and is looked into for one.
+/// Each namespace with an Application costs a read of the settings of its Argo CD.
 #[test]
 fn the_search_for_argo_cds_is_limited_and_the_rest_is_reported() {
     let named = |namespace: &str, name: &str| {

@@ -1,4 +1,5 @@
-//! Metadata that was read keeps no body from being read that is evidence, whoever had the metadata read.
+//! Metadata that was read must not keep the bodies of evidence from being read, whatever caused the read of
+//! metadata.
 
 use serde_json::{Value, json};
 use taffrail_apps::{Answer, App, Asked, Objects as _, Read, Snapshot, Target, apps, next_reads};
@@ -74,7 +75,7 @@ fn refused() -> Vec<Value> {
     objects
 }
 
-/// Labelled ConfigMaps of a namespace, each of which names another object as its controller, and those objects.
+/// Returns labelled ConfigMaps of a namespace, each with another object as its controller, and those objects.
 fn named(namespace: &str, kind: (&str, &str), number: usize) -> Vec<Value> {
     let (api_version, kind) = kind;
     let of_node = |at: usize| if at == 0 { "one".to_owned() } else { format!("n{at}") };
@@ -110,7 +111,7 @@ const KINDS: [(&str, &str); 6] = [
     ("v1", "Pod"),
 ];
 
-/// What labelled objects name as their controllers is read by metadata, and that is no evidence.
+/// Controllers of labelled objects are read by metadata, which is not evidence.
 #[test]
 fn owner_references_of_a_tenant_do_not_hide_causes_of_others() {
     for (world, said) in [
@@ -142,7 +143,7 @@ fn lists_of(log: &Log, kind: &str) -> Vec<String> {
     log.all().filter(|read| read.kind == kind).filter(is_list).map(Read::path).collect()
 }
 
-/// Who writes in one namespace must not have all namespaces listed, which not everybody may either.
+/// An author in one namespace must not cause lists of all namespaces, which not every user may make.
 #[test]
 fn many_controllers_named_in_one_namespace_are_listed_there() {
     let paths = |namespaces: &[(&str, usize)]| {
@@ -164,7 +165,7 @@ fn many_controllers_named_in_one_namespace_are_listed_there() {
     assert_eq!(paths(&many), (vec!["/api/v1/pods".to_owned()], 0));
 }
 
-/// As who goes on looking does.
+/// Plays a reader that keeps following the cluster.
 #[test]
 fn a_later_failure_is_explained_even_if_its_kind_was_listed_as_metadata() {
     let mut world = on_lost_node();
@@ -193,7 +194,7 @@ fn a_later_failure_is_explained_even_if_its_kind_was_listed_as_metadata() {
     }
 }
 
-/// A kind whose own status needs no body may be evidence all the same.
+/// A kind whose own status needs no body may still be evidence.
 #[test]
 fn the_default_storage_class_is_known_even_if_an_app_declares_a_class() {
     let mut class = object("storage.k8s.io/v1", "StorageClass", "", "lazy");
@@ -236,7 +237,7 @@ fn pods(namespace: Option<&str>, projection: Projection) -> Read {
     }
 }
 
-/// Lists of both bodies are under way at once where a cluster is followed, and one may break.
+/// While a cluster is followed, lists of both projections run at once, and one may fail.
 #[test]
 fn later_metadata_keeps_the_body_that_was_read() {
     let server = Server::new(cron_job());
@@ -267,7 +268,7 @@ fn later_metadata_keeps_the_body_that_was_read() {
     }
 }
 
-/// Who may not read a kind may not read its metadata either: that is asked, and told, once.
+/// A user who may not list a kind may not list its metadata either: it is requested and reported once.
 #[test]
 fn a_forbidden_kind_is_not_requested_again_as_metadata() {
     let attack = named("team-a", ("v1", "Pod"), 25);

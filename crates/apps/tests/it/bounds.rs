@@ -1,4 +1,4 @@
-//! What judging a cluster may cost, and what is said of what was not judged.
+//! Limits on the cost of judging a cluster, and reports on the objects that were not judged.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use taffrail_status::{
 
 use super::dump::{NOW, holding};
 
-/// Objects of a namespace that are not well, each of which names all of them.
+/// Returns objects of a namespace that are not well, each of which refers to all of them.
 fn knots(namespace: &str, count: usize) -> Vec<Value> {
     let references: Vec<_> = (0..count)
         .map(|at| json!({"apiVersion": "example.com/v1", "kind": "Knot", "name": format!("k{at}")}))
@@ -150,14 +150,14 @@ fn lists(namespace: &str, name: &str, ids: &[String]) -> Value {
             "conditions": [{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "message": "Applied"}]}})
 }
 
-/// What is delivered by the Kustomization `flux-system/shop`.
+/// Returns an object that the Kustomization `flux-system/shop` delivers.
 fn delivered(mut object: Value) -> Value {
     object["metadata"]["labels"] = json!({
         "kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
     object
 }
 
-/// The row of the Kustomization `flux-system/shop` among all.
+/// Returns the row of the Kustomization `flux-system/shop`.
 fn of_shop(objects: &[Value]) -> (Status, String) {
     let snapshot = holding("cluster", objects);
     let list = apps(&[&snapshot as &dyn Objects], &ActiveRules::default(), NOW);

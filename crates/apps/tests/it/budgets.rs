@@ -1,4 +1,5 @@
-//! What declaring apps may cost: many small apps that name one large object read it once, and share what it holds.
+//! Limits on the cost of declarations: many small apps that name one large object read it once, and share its
+//! content.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -90,7 +91,7 @@ impl Objects for Counted {
     }
 }
 
-/// How often `key` is looked up while the apps of a cluster are listed.
+/// Counts the lookups of `key` while the apps of a cluster are listed.
 fn lookups(objects: &[Value], key: ObjectKey) -> usize {
     let cluster = Counted { inner: holding("prod", objects), key, gets: AtomicUsize::new(0) };
     apps(&[&cluster], &ActiveRules::default(), NOW);
@@ -111,7 +112,7 @@ fn source(kind: &str) -> Value {
         "status": {"artifact": {"revision": "main@sha1:abc"}}})
 }
 
-/// The most lookups of one object, however many apps name it.
+/// The maximum number of lookups of one object, however many apps name it.
 const FEW: usize = 10;
 
 #[test]
@@ -204,7 +205,7 @@ fn each_key_of_a_kubeconfig_secret_names_its_own_cluster() {
     assert!(list.apps[0].message.contains("https://10.0.0.2"), "{}", list.apps[0].message);
 }
 
-/// The length of all that is said of apps and their objects.
+/// Returns the total length of all texts about apps and their objects.
 fn told(list: &AppList) -> usize {
     let of_object = |it: &taffrail_apps::Resource| {
         it.message.len() + it.chain.iter().map(|link| link.message.len()).sum::<usize>()

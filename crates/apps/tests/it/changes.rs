@@ -1,4 +1,4 @@
-//! What changed before an app turned red.
+//! Changes before an app turned red.
 
 use serde_json::{Value, json};
 use taffrail_apps::{App, Asked, Changes, Objects, Snapshot, apps, changes, view::ChangeRow};
@@ -8,7 +8,7 @@ use taffrail_status::ActiveRules;
 use super::dump::{NOW, holding};
 use super::server::Server;
 
-/// A ReplicaSet of the Deployment `shop/web`, made then, with this image and these arguments.
+/// Returns a ReplicaSet of the Deployment `shop/web` with this creation time, image and arguments.
 fn set(name: &str, revision: &str, created: &str, image: &str, args: &[&str]) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
         "metadata": {"name": name, "namespace": "shop", "uid": format!("u-{name}"), "creationTimestamp": created,
@@ -29,7 +29,7 @@ fn deployment(revision: &str) -> Value {
             {"type": "Progressing", "status": "True", "lastTransitionTime": "2026-03-01T11:40:00Z"}]}})
 }
 
-/// A Pod of the ReplicaSet that crashes and uses the ConfigMap `settings` and the Secret `login`.
+/// Returns a Pod of the ReplicaSet that crashes and uses the ConfigMap `settings` and the Secret `login`.
 fn pod(owner: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "web-1", "namespace": "shop", "uid": "u-pod", "creationTimestamp": "2026-03-01T11:49:00Z",
@@ -40,7 +40,7 @@ fn pod(owner: &str) -> Value {
                 "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}]}})
 }
 
-/// An object whose fields were written then.
+/// Returns an object whose fields were written at this time.
 fn written(kind: &str, name: &str, fields: &str, at: &str) -> Value {
     json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "shop", "creationTimestamp": "2026-02-01T00:00:00Z",
         "managedFields": [
@@ -189,7 +189,7 @@ fn scaling_and_lowered_quotas_are_shown_with_their_writer() {
     );
 }
 
-/// A HelmRelease with this history whose upgrade was taken back.
+/// Returns a HelmRelease with this history whose upgrade was rolled back.
 fn remedied(history: &Value) -> Value {
     json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "web", "namespace": "shop", "generation": 1},
         "spec": {"chart": {"spec": {"chart": "web", "sourceRef": {"kind": "HelmRepository", "name": "r"}}}},

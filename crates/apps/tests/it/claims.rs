@@ -1,4 +1,4 @@
-//! Whose is an object: strong claims before weak ones, and what labels do not claim.
+//! Ownership of objects: strong claims before weak ones, and objects that labels do not claim.
 //!
 //! The marks are those that each tool documents: Helm v3.22 `pkg/action/validate.go` (managed-by and release-name), Flux
 //! kustomize-controller `186fb3b` and helm-controller `0f61a86` (name and namespace), Argo CD v3.6
@@ -17,7 +17,7 @@ fn labelled(kind: &str, name: &str) -> Value {
     })
 }
 
-/// The objects of the label group of `objects`.
+/// Returns the objects of the label app of `objects`.
 #[track_caller]
 fn claimed(objects: &[Value]) -> Vec<String> {
     let list = apps_of(&holding("prod", objects));
@@ -80,7 +80,7 @@ fn label_apps_do_not_claim_controlled_objects() {
     }
 }
 
-/// What a ReplicaSet's controller writes on its Pods stays on them when it is deleted with `--cascade=orphan`.
+/// Labels that controllers write on Pods stay on them when the owner is deleted with `--cascade=orphan`.
 #[test]
 fn orphaned_pods_with_controller_labels_are_not_claimed() {
     for (label, is_claimed) in [

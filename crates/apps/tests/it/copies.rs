@@ -1,4 +1,4 @@
-//! What is said of one object and shown in many places is kept once, and told in full in few.
+//! Messages and chains about one object are stored once, and shown in full only a few times.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use taffrail_status::{ActiveRules, MAX_MESSAGE};
 
 use super::dump::{NOW, apps_of, holding};
 
-/// How many apps show the same.
+/// Number of apps with the same cause.
 const MANY: usize = 200;
 
-/// How many objects lead to the cause.
+/// Number of objects in the chain to the cause.
 const LONG: usize = 12;
 
 fn custom(name: &str, names: &str, says: &str) -> Value {
@@ -27,7 +27,7 @@ fn custom(name: &str, names: &str, says: &str) -> Value {
         "status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Waits", "message": says}]}})
 }
 
-/// Objects that each name the next, each with much to say.
+/// Returns objects that each refer to the next, with long messages.
 fn chain() -> Vec<Value> {
     let says = |at: usize| format!("{at} {}", "waits ".repeat(600));
     (0..LONG).map(|at| custom(&format!("c{at}"), &format!("c{}", at + 1), &says(at))).collect()
@@ -39,12 +39,12 @@ fn lists(name: &str, object: &str) -> Value {
         "status": {"inventory": {"entries": [{"id": format!("aaa_{object}_example.org_Custom"), "v": "v1"}]}}})
 }
 
-/// So many apps that list the first of the chain.
+/// Returns this number of apps that list the first object of the chain.
 fn one_object_in(apps: usize) -> Vec<Value> {
     chain().into_iter().chain((0..apps).map(|at| lists(&format!("k{at}"), "c0"))).collect()
 }
 
-/// Many apps that list an object of their own that leads to the chain.
+/// Returns many apps that each list an object of their own that leads to the chain.
 fn many_objects() -> Vec<Value> {
     let own = |at: usize| {
         [
@@ -59,7 +59,7 @@ fn size(objects: &[Value]) -> usize {
     objects.iter().map(|object| object.to_string().len()).sum()
 }
 
-/// The texts that are kept, each where it is kept.
+/// The allocations of the texts that are kept.
 #[derive(Default)]
 struct Kept(HashMap<*const u8, usize>);
 

@@ -1,4 +1,4 @@
-//! How often objects are looked at: what is asked for each app must not go through all of a cluster.
+//! Numbers of lookups: work for each app must not scan a whole cluster.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -114,7 +114,7 @@ impl Objects for Counting {
     }
 }
 
-/// How many objects the listings yield for so many of each.
+/// Counts the objects that the listings yield for this number of each kind.
 fn yielded(of: impl Fn(usize) -> Vec<Value>, number: usize) -> usize {
     let counting = Counting::of(&(0..number).flat_map(of).collect::<Vec<_>>());
     let list = apps(&[&counting], &ActiveRules::default(), NOW);
@@ -123,7 +123,7 @@ fn yielded(of: impl Fn(usize) -> Vec<Value>, number: usize) -> usize {
     counting.yielded.into_inner()
 }
 
-/// Checks that ten times as much takes no more than about ten times as many looks.
+/// Checks that ten times the objects take no more than about ten times the lookups.
 #[track_caller]
 fn grows_with_its_size(of: impl Fn(usize) -> Vec<Value>) {
     let (few, many) = (yielded(&of, 10), yielded(&of, 100));
@@ -198,7 +198,7 @@ fn helm_storage_is_scanned_once_for_failed_releases() {
     grows_with_its_size(|number| vec![release("data", &format!("pg{number}"), 1, "failed", "")]);
 }
 
-/// How many looks a view of all apps takes, for so many of each.
+/// Counts the lookups for a view of all apps, with this number of each kind.
 fn looks(of: &impl Fn(usize) -> Vec<Value>, number: usize, view: &dyn Fn(&AppList, &Counting)) -> usize {
     let counting = Counting::of(&(0..number).flat_map(of).collect::<Vec<_>>());
     let list = apps(&[&counting], &ActiveRules::default(), NOW);
@@ -208,14 +208,14 @@ fn looks(of: &impl Fn(usize) -> Vec<Value>, number: usize, view: &dyn Fn(&AppLis
     counting.looks() - before
 }
 
-/// Checks that a view of ten times as much takes no more than about ten times as many looks.
+/// Checks that a view of ten times the objects takes no more than about ten times the lookups.
 #[track_caller]
 fn view_grows_with_its_size(of: impl Fn(usize) -> Vec<Value>, view: &dyn Fn(&AppList, &Counting)) {
     let (few, many) = (looks(&of, 20, view), looks(&of, 200, view));
     assert!(many <= few * 12, "{few} {many}");
 }
 
-/// A Kustomization of a tenant that lists one object, whoever else lists it.
+/// Returns a Kustomization of a tenant that lists one object, which others may list too.
 fn lists(number: usize, id: &str) -> Value {
     json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
         "metadata": {"namespace": "aaa", "name": format!("k{number}"),
@@ -223,7 +223,7 @@ fn lists(number: usize, id: &str) -> Value {
         "status": {"inventory": {"entries": [{"id": id, "v": "v1"}]}}})
 }
 
-/// What a Deployment of the name of `owner` made.
+/// Returns a dependent of the Deployment `owner`.
 fn made(mut object: Value, (version, kind, owner): (&str, &str, &str)) -> Value {
     object["metadata"]["ownerReferences"] = json!([{"apiVersion": version, "kind": kind, "name": owner, "uid": format!("u-{owner}"), "controller": true}]);
     object
@@ -234,7 +234,7 @@ fn config_map(name: &str) -> Value {
         "metadata": {"namespace": "aaa", "name": name, "uid": format!("u-{name}")}})
 }
 
-/// A Kustomization, and an object below the one that all list.
+/// Returns a Kustomization, and an object below the one that all list.
 fn shared(number: usize) -> Vec<Value> {
     let below = made(config_map(&format!("c{number}")), ("v1", "ConfigMap", "o"));
     let mut all = vec![lists(number, "aaa_o__ConfigMap"), below];
@@ -266,7 +266,7 @@ fn objects_that_share_a_uid_are_walked_once() {
     );
 }
 
-/// What changed before each app turned red.
+/// Returns the changes before each app turned red.
 fn changed(list: &AppList, cluster: &Counting) -> Vec<usize> {
     let all: Vec<(&App, &[&App])> = list.apps.iter().map(|app| (app, &[][..])).collect();
     changes_of_each(&all, &[cluster]).iter().map(Vec::len).collect()
@@ -342,7 +342,7 @@ fn helm_storage_is_scanned_once_for_changes() {
 
 const MANIFEST: &str = "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n";
 
-/// How many nodes stand in trees.
+/// Counts the nodes of trees.
 fn nodes<'n>(trees: impl Iterator<Item = &'n TreeNode>) -> usize {
     trees.map(|node| 1 + nodes(node.children.iter())).sum()
 }
@@ -436,7 +436,7 @@ fn definitions_are_scanned_once_for_all_trust_findings() {
     );
 }
 
-/// Counts what is judged.
+/// Rules that count the objects judged.
 struct Judged(AtomicUsize);
 
 impl Rules for Judged {

@@ -1,4 +1,4 @@
-//! The three sections of an app.
+//! The three sections of an app's details.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::dump::{NOW, cluster, holding, release};
 use super::golden::cases;
 use super::tree::{kustomization, object};
 
-/// The details of the app `name`, as programs get them.
+/// Returns the details of the app `name` as JSON.
 fn detail(snapshot: &Snapshot, name: &str) -> Value {
     let list = apps(&[snapshot], &ActiveRules::default(), NOW);
     let asked: Vec<&App> = list.apps.iter().filter(|app| app.app.name == name).collect();
@@ -48,7 +48,7 @@ fn details_contain_only_fields_that_the_tool_knows() {
     assert_eq!(application("label-groups", "forum"), json!({}));
 }
 
-/// Anybody may list what declares an app in an inventory of theirs.
+/// Any author can list a declaring object in an inventory of their own.
 #[test]
 fn only_apps_that_mark_the_declaring_object_give_its_config_url() {
     let listing = |namespace: &str| {

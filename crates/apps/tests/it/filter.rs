@@ -1,4 +1,4 @@
-//! Which rows are wanted, and in which order.
+//! Filters and orders of rows.
 
 use serde_json::json;
 use taffrail_apps::filter::{self, Filter, SortField, StatusFilter};

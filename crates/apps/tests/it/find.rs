@@ -1,4 +1,4 @@
-//! From the name that a person writes to the app that is meant.
+//! Lookup of apps by the name that a user writes.
 
 use serde_json::json;
 use taffrail_apps::{AppList, AppQuery, FindError, Objects, apps, full_name};
@@ -40,7 +40,7 @@ fn a_name_finds_the_app_in_each_of_its_clusters() {
     );
 }
 
-/// Whoever writes a declaring object chooses what all clusters call it.
+/// An author of a declaring object chooses the key that its copies in all clusters share.
 #[test]
 fn app_annotation_does_not_match_queries_for_another_namespace() {
     let called = |name: &str| {
@@ -107,7 +107,7 @@ fn full_names_are_those_that_lists_print() {
     }
 }
 
-/// Whoever may write into one namespace gives an app there the name that others are called by.
+/// An author in one namespace can give an app there the key of other apps.
 #[test]
 fn apps_with_one_key_in_several_namespaces_of_a_cluster_are_ambiguous() {
     let called = |namespace: &str| {
@@ -131,7 +131,7 @@ fn apps_with_one_key_in_several_namespaces_of_a_cluster_are_ambiguous() {
     assert_eq!(found(&[&one, &two], "shop/checkout"), Ok(2));
 }
 
-/// Whoever may write into one namespace gives an app there the name that is the key of another.
+/// An author in one namespace can give an app there the name that is the key of another.
 #[test]
 fn a_name_that_is_also_the_key_of_another_app_is_ambiguous() {
     let at = |namespace: &str, name: &str| {
@@ -186,7 +186,7 @@ fn a_package_is_found_by_its_key() {
     assert_eq!(found(&[group("shop"), group("team-a")]), None, "anybody may call theirs so");
 }
 
-/// `argo`, `helm` and `release` are words for deliveries, and namespaces may be called so.
+/// `argo`, `helm` and `release` are words for deliveries, and namespaces may have such names.
 #[test]
 fn a_namespace_named_like_a_delivery_is_found() {
     let mut own = kustomization("web", &[]);
@@ -210,7 +210,7 @@ fn a_namespace_named_like_a_delivery_is_found() {
     assert_eq!(found(&[own, theirs], "helm/team-a/web").unwrap(), ["helm/team-a/web"]);
 }
 
-/// Where apps of one key are as many as a cluster can send, they are compared with none but those of their place.
+/// Apps of one key, as many as a cluster can send, are compared only with those of their place.
 #[test]
 fn thousands_of_candidates_are_cut_and_found_in_linear_time() {
     const MANY: usize = 20_000;

@@ -1,4 +1,4 @@
-//! Flux: where an app stands, what it holds, and where.
+//! Flux: the state of apps, their objects, and their clusters.
 //!
 //! The shapes are those of Flux v2: kustomize-controller `186fb3b`, helm-controller `0f61a86`, source-controller
 //! `39b711b1`; each fixture names the type that it follows.
@@ -43,7 +43,7 @@ fn ready(status: &str, reason: &str, generation: i64) -> Value {
     })
 }
 
-/// What `runtime/reconcile` of `fluxcd/pkg` sets while a controller works or retries.
+/// The conditions that `runtime/reconcile` of `fluxcd/pkg` sets while a controller works or retries.
 fn reconciling() -> Value {
     json!({"type": "Reconciling", "status": "True", "reason": "Progressing", "message": "working", "observedGeneration": 3})
 }
@@ -399,8 +399,7 @@ fn long_release_names_are_recognised_in_their_short_form() {
     assert_eq!(apps_of(&holding("prod", &[app, stored])).apps.len(), 2);
 }
 
-/// The Secret of `spec.kubeConfig.secretRef`: `fluxcd/pkg` `apis/meta/reference_types.go`, KubeConfigReference.
-/// helm-controller keeps a few snapshots; who writes thousands into the status claims no more releases by that.
+/// helm-controller keeps a few snapshots; thousands in the status do not make an author claim more releases.
 #[test]
 fn only_the_newest_release_names_of_a_long_history_count() {
     let snapshot = |version: i64| json!({"name": format!("db-{version}"), "namespace": "shop", "version": version, "status": "superseded"});
@@ -413,6 +412,8 @@ fn only_the_newest_release_names_of_a_long_history_count() {
     assert_eq!(names, ["db", "db-1", "db-20"]);
 }
 
+/// The Secret of `spec.kubeConfig.secretRef`: `fluxcd/pkg` `apis/meta/reference_types.go`,
+/// KubeConfigReference.
 fn kubeconfig(server: &str) -> Value {
     let config = format!(
         "clusters:\n- name: other\n  cluster: {{server: https://other.example.com}}\n- name: edge\n  cluster:\n    server: {server}\n\

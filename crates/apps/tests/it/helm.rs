@@ -149,7 +149,7 @@ fn unreadable_releases_are_unknown() {
     }
 }
 
-/// A release with so many MiB of nothing in it.
+/// Returns a release with this many MiB of zeros in it.
 fn padded(namespace: &str, name: &str, mebibytes: usize) -> Value {
     let release = json!({
         "name": name, "namespace": namespace, "version": 1, "manifest": MANIFEST, "info": {"status": "deployed"},
@@ -180,7 +180,7 @@ fn the_unpacking_limit_applies_per_namespace() {
     assert!(told.contains("the releases of namespace tenant take too much to read"), "{told}");
 }
 
-/// Each of them unpacked it again, so that a few took as much as may be.
+/// Before, each app unpacked it again, so that a few used up the limit.
 #[test]
 fn a_release_that_many_helm_releases_name_is_unpacked_once() {
     let named = |number: usize| {

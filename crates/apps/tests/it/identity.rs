@@ -1,4 +1,4 @@
-//! Names of objects and apps, of the shapes that real ones have.
+//! Names of objects and apps, in the forms that occur.
 
 use serde_json::{Value, json};
 use taffrail_apps::{AppKey, AppRef, Delivery};

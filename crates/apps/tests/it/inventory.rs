@@ -1,4 +1,4 @@
-//! Inventory ids, both ways.
+//! Parsing and formatting of inventory ids.
 
 use proptest::prelude::*;
 use taffrail_apps::inventory;

@@ -1,4 +1,4 @@
-//! What makes an object be another.
+//! Patches that turn one object into another.
 
 use serde_json::{Value, json};
 use taffrail_apps::verbs::{DiffLine, Patch};

@@ -1,4 +1,4 @@
-//! Porch: packages of deployment repositories, and what delivers them.
+//! Porch: packages of deployment repositories, and the apps that deliver them.
 //!
 //! The shapes are those of Porch `74d82d5`: `PackageRevision` of `api/porch/v1alpha1/types_packagerevisions.go`
 //! (and `v1alpha2/packagerevision_types.go`, where noted), `Repository` of `api/porchconfig/v1alpha1`; names and
@@ -167,7 +167,7 @@ fn a_package_with_invalid_names_is_reported_without_a_row() {
     }
 }
 
-/// Whoever may write a Repository names any address.
+/// An author of a Repository can name any address.
 #[test]
 fn objects_of_a_foreign_package_delivered_by_flux_are_unconfirmed() {
     let source = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
@@ -385,7 +385,7 @@ fn grabbing(namespace: &str, entry: Option<&str>) -> [Value; 2] {
     ]
 }
 
-/// The address of a repository is known to many, and whoever may write into one namespace can say it there.
+/// The address of a repository is widely known, and an author in any namespace can name it there.
 #[test]
 fn a_tenant_cannot_claim_to_deliver_a_foreign_package() {
     let row = |more: &[Value]| {
@@ -430,7 +430,7 @@ fn a_tenant_cannot_claim_to_deliver_a_foreign_package() {
     assert_eq!((app.health, app.sync.state), (Status::Current, SyncState::Synced), "{}", app.message);
 }
 
-/// `wait` reads the objects of what it waits for alone, and those of a package are the carrier's.
+/// `wait` reads only the objects of the apps that it waits for, and those of a package belong to its carrier.
 #[test]
 fn a_plan_for_one_package_reads_its_objects() {
     let objects = [vec![repository(true), revision("shop", json!(2), "Published", NEW)], edge(NEW)].concat();

@@ -1,4 +1,4 @@
-//! The problem of a row: for each axis a state that has it alone, in every view.
+//! Problems of a row: for each axis a state with a problem on it alone, in every view.
 
 use serde_json::{Value, json};
 use taffrail_apps::filter::Filter;
@@ -85,13 +85,13 @@ pub(crate) fn row(cluster: &dyn Objects) -> App {
     list.apps.remove(0)
 }
 
-/// The axis, state and severity of the worst problem of the only app.
+/// Returns the axis, state and severity of the worst problem of the only app.
 pub(crate) fn worst(objects: &[Value]) -> Option<(Axis, String, ProblemSeverity)> {
     let row = row(&holding("prod", objects));
     row.problem().map(|problem| (problem.axis, problem.state.clone(), problem.severity))
 }
 
-/// What each view makes of the only app of a cluster.
+/// Returns the text of each view for the only app of a cluster.
 pub(crate) fn in_every_view(cluster: &dyn Objects, words: &str) {
     let list = apps(&[cluster], &ActiveRules::default(), NOW);
     let app = &list.apps[0];

@@ -1,4 +1,4 @@
-//! What is read of a live cluster, and that it is enough.
+//! The plan of reads of a live cluster, and its completeness.
 
 use std::fs;
 
@@ -378,7 +378,7 @@ fn a_release_of_a_helm_release_elsewhere_is_not_an_app_of_its_own() {
     assert_eq!(names(&server), ["own", "pg"]);
 }
 
-/// Argo CD v2 tracks by the label of the instance unless told otherwise (`application.resourceTrackingMethod`).
+/// Argo CD v2 tracks by the instance label by default (`application.resourceTrackingMethod`).
 #[test]
 fn objects_tracked_by_label_alone_are_not_a_label_app() {
     let mut labelled = object("v1", "ConfigMap", "shop", "settings");
@@ -547,7 +547,7 @@ fn is_ready(name: &str) -> Value {
     deployment
 }
 
-/// A Deployment whose only Pod cannot have its image, with what stands behind it.
+/// Returns a Deployment whose only Pod cannot pull its image, with the evidence.
 fn bad_image() -> Vec<Value> {
     let mut deployment = is_ready("web");
     deployment["status"] = json!({"replicas": 1, "updatedReplicas": 1});

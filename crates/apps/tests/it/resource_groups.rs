@@ -1,4 +1,4 @@
-//! kpt and Config Sync: both keep what they manage in a ResourceGroup.
+//! kpt and Config Sync: both list the objects that they manage in a ResourceGroup.
 //!
 //! The shapes are those of kpt `23c57d7` and Config Sync `bd5fadf`; each fixture names the type that it follows.
 

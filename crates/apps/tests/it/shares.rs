@@ -1,4 +1,4 @@
-//! What one namespace asks for in excess, and what of it others pay for.
+//! Limits per namespace: excess reads of one do not delay others.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -16,13 +16,13 @@ use super::dump::{NOW, release, storage};
 use super::reads::{kustomization, object, values_of_secrets};
 use super::server::{Log, Server};
 
-/// The rounds in which reads were made that `is_it` tells.
+/// Returns the rounds in which reads were made for which `is_it` is true.
 fn rounds(log: &Log, is_it: impl Fn(&Read) -> bool) -> Vec<usize> {
     let rounds = log.0.iter().enumerate();
     rounds.filter(|(_, reads)| reads.iter().any(&is_it)).map(|(round, _)| round).collect()
 }
 
-/// What a tenant can create in seconds must not use up the time of all.
+/// Objects that a tenant can create in seconds must not use up the time of all.
 #[test]
 fn excess_releases_of_one_namespace_are_read_last() {
     let mut objects = vec![
@@ -44,7 +44,7 @@ fn excess_releases_of_one_namespace_are_read_last() {
     assert_eq!(log.all().filter(|read| of("team-a")(read)).count(), 250);
 }
 
-/// What names the releases of others does not put these behind.
+/// An author who names the releases of others does not delay them.
 #[test]
 fn releases_are_charged_to_the_namespace_that_asks_for_them() {
     let helm_release = |namespace: &str, name: &str| {
@@ -68,7 +68,7 @@ fn releases_are_charged_to_the_namespace_that_asks_for_them() {
     assert_eq!((of("infra"), of("r7")), (vec![1], vec![log.0.len() - 1]));
 }
 
-/// Follows a server, which `changes` before each round of reads, until nothing is waited for; what the rounds were.
+/// Follows a server that `changes` before each round, until no read is awaited, and returns the rounds.
 fn follow(mut server: Server, changes: impl Fn(&mut Server, usize)) -> (AppList, usize) {
     let asked = Asked::default();
     let mut snapshot = Snapshot::live("cluster", NOW);
@@ -97,7 +97,7 @@ fn follow(mut server: Server, changes: impl Fn(&mut Server, usize)) -> (AppList,
     panic!("40 rounds are waited for");
 }
 
-/// However few are there at a time: what is new in each round must not be waited for in each.
+/// Even a few new objects in each round must not be awaited in every round.
 #[test]
 fn a_namespace_that_keeps_creating_objects_does_not_hold_up_others() {
     let mut deployment = object("apps/v1", "Deployment", "shop", "web");
@@ -143,7 +143,7 @@ fn a_namespace_that_keeps_creating_objects_does_not_hold_up_others() {
     }
 }
 
-/// Between a list and what is read of one of its objects time passes.
+/// Time passes between a list and the read of one of its objects.
 #[test]
 fn a_release_that_is_gone_when_it_is_read_is_neither_a_row_nor_an_error() {
     let objects = vec![
@@ -167,7 +167,7 @@ fn a_release_that_is_gone_when_it_is_read_is_neither_a_row_nor_an_error() {
     assert_eq!(rows, [("pg", None)]);
 }
 
-/// Who can write a Kustomization would else have any object read, and shown, by who may read more.
+/// Otherwise an author of a Kustomization could have any object read, and shown, by a user who may read more.
 #[test]
 fn only_sources_of_flux_are_read_as_sources() {
     let mut own = kustomization("v1", &[]);
@@ -184,7 +184,7 @@ fn only_sources_of_flux_are_read_as_sources() {
     }
 }
 
-/// What is read by metadata alone is well live, whatever its dump says; so no kind with something to say may be.
+/// A kind that is read by metadata alone counts as well in a live cluster, so no kind with a status may be.
 #[test]
 fn kinds_judged_by_their_body_are_read_whole() {
     for kind in ["ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"] {
@@ -201,7 +201,7 @@ fn kinds_judged_by_their_body_are_read_whole() {
     }
 }
 
-/// An app of a namespace that has these in another cluster, and the Secret that says where that is.
+/// Returns an app of a namespace with these objects in another cluster, and the Secret with its address.
 fn delivered(name: &str, ids: &[String]) -> [Value; 2] {
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let mut app = kustomization("v1", &ids);
@@ -361,7 +361,7 @@ fn excess_reads_of_one_home_do_not_delay_others() {
     assert!(at("shop").is_some_and(|at| at <= 2), "{:?}", at("shop"));
 }
 
-/// The same by whoever may deliver from the namespace that is asked for: of one kind there may be a list for each namespace.
+/// An author in the namespace that is asked for could cause a list in each of thousands of namespaces.
 #[test]
 fn objects_in_thousands_of_namespaces_are_listed_by_kind() {
     let objects = |count: usize| {

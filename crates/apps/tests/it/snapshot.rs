@@ -1,4 +1,4 @@
-//! What a snapshot knows, and what it knows that it does not.
+//! Knowledge of a snapshot: present, absent and unobserved objects.
 
 use serde_json::json;
 use taffrail_apps::{Answer, FreshnessState, KindCatalog, Objects, Read, ServedKind, Snapshot, Target, apps};
@@ -42,7 +42,7 @@ fn of_version(value: &str, version: &str) -> serde_json::Value {
     map
 }
 
-/// Who follows a list of metadata hears of a change that the whole copy of an object, which nothing brings any more, does not tell.
+/// A reader that follows metadata sees a change before the whole copy of the object, which is not followed.
 #[test]
 fn newer_followed_metadata_replaces_a_whole_copy() {
     let everything = Target::List { labels: None, fields: None };
@@ -256,7 +256,7 @@ fn one_cluster_under_two_names_is_shown_once() {
     assert_eq!(apps(&[&one, &two], &ActiveRules::default(), NOW).apps.len(), 2);
 }
 
-/// A claim that is bound when a Pod that uses it has a node, in a label group of its own.
+/// Returns a claim that is bound once a Pod that uses it has a node, in a label app of its own.
 fn waiting_claim() -> [serde_json::Value; 2] {
     [
         json!({
@@ -293,7 +293,7 @@ fn a_claim_is_not_well_in_a_dump_that_lacks_its_pods() {
     assert_eq!(health(&[class, claim, set(1), pod]), Status::Current);
 }
 
-/// A server may answer with anything; what is not what was asked for must not become an identity, or another kind.
+/// A server may send anything: an unexpected answer must not become an identity, or another kind.
 #[test]
 fn list_items_of_another_kind_are_malformed() {
     let mut snapshot = Snapshot::live("dev", NOW);
@@ -331,7 +331,7 @@ fn list_items_of_another_kind_are_malformed() {
     assert_eq!(snapshot.all().count(), 1);
 }
 
-/// The API takes names of any length for roles, and whoever makes one makes nothing else unknown.
+/// The API accepts names of any length for roles, and the author of one must not make others unknown.
 #[test]
 fn a_role_with_a_long_name_is_skipped_without_an_error() {
     let role = json!({

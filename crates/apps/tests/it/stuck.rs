@@ -1,4 +1,4 @@
-//! What is green by its objects while its tool is stuck, has given up, or says something worse.
+//! Apps that are green by their objects while their tool is stuck, has given up, or reports worse.
 
 use serde_json::{Value, json};
 use taffrail_apps::{Axis, ProblemSeverity, SyncState};
@@ -12,7 +12,7 @@ const JUST_NOW: &str = "2026-03-01T11:55:00Z";
 const FOR_LONG: &str = "2026-03-01T11:30:00Z";
 const SINCE_JANUARY: &str = "2026-01-01T00:00:00Z";
 
-/// That what goes on is a problem only after ten minutes, and an error after an hour, with its time.
+/// Checks that an operation is a problem only after ten minutes, and an error after an hour, with its time.
 #[track_caller]
 fn is_stuck_in_time(axis: Axis, state: &str, of: impl Fn(&str) -> Vec<Value>) {
     let told = |at: &str| worst(&of(at));
@@ -31,7 +31,7 @@ fn running(at: &str) -> Vec<Value> {
     vec![application(status), settings()]
 }
 
-/// An Application of which a sync was asked for then, and not begun.
+/// Returns an Application with a sync that was requested at this time and has not begun.
 fn requested(at: &str) -> Vec<Value> {
     let mut app = application(argo_status("Synced", "Succeeded"));
     app["operation"] = json!({"sync": {"revision": "c2"}});

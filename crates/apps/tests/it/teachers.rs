@@ -1,4 +1,4 @@
-//! Whose scripts are heard, and how far.
+//! Health rules in the cluster, and the trust that they get.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use super::dump::{NOW, holding};
 use super::reads::object;
 use super::server::Server;
 
-/// Rules that note who would teach them.
+/// Rules that record who would teach them.
 #[derive(Default)]
 struct Listening {
     heard: Mutex<Vec<(String, Voice, Payer)>>,
@@ -50,7 +50,7 @@ fn trusting(trust: Trust) -> Options {
     Options { trust, ..Options::default() }
 }
 
-/// Who is heard for what, in clusters that hold these.
+/// Returns the teachers and their trust in clusters with these objects.
 fn heard(clusters: &[&dyn Objects], trust: Trust) -> Vec<(String, Voice, Payer)> {
     let rules = Listening::default();
     apps(clusters, &with(&rules, &trusting(trust)), NOW);
@@ -232,7 +232,7 @@ fn bindings_are_read_and_required_only_with_health_scripts() {
     assert_eq!(live.errors(), [], "nobody asked for them either");
 }
 
-/// Whoever declares a ClusterRole has its kind listed by metadata, which does not say what roles allow.
+/// An app that declares a ClusterRole has the kind listed by metadata, which does not show what roles allow.
 #[test]
 fn an_argo_cd_is_known_even_if_an_app_declares_cluster_roles() {
     let mut declaring = application("team", None);
@@ -258,7 +258,7 @@ fn an_argo_cd_is_known_even_if_an_app_declares_cluster_roles() {
     assert!(team.resources.iter().all(|resource| resource.status == Status::NotFound), "{team:?}");
 }
 
-/// The namespaces that the Applications of one tenant name as those of their controllers push out none that others name.
+/// The controller namespaces that the Applications of one tenant name do not displace those that others name.
 #[test]
 fn controller_namespaces_are_limited_per_tenant() {
     let mut parameters = object("v1", "ConfigMap", "argocd", "argocd-cmd-params-cm");
@@ -311,7 +311,7 @@ fn trust_names_the_setting_that_would_enable_scripts() {
     assert!(told[0].contains("trusted-homes: [hub]"), "{told:?}");
 }
 
-/// Rules by which the one who teaches says of each Deployment what its first expression says, as far as it is heard.
+/// Rules by which a teacher's first expression decides the status of each Deployment, within its trust.
 struct Obeying;
 
 struct Taught {
@@ -370,7 +370,8 @@ fn deployment(namespace: &str, is_well: bool, marks: Value) -> Value {
     web
 }
 
-/// An object of Flux in a namespace, which lists the Deployment `web` of another and says when that is well.
+/// Returns an object of Flux that lists the Deployment `web` of another namespace and has a health
+/// expression.
 fn of_flux(kind: &str, namespace: &str, target: &str, current: Option<&str>) -> Value {
     let group = if kind == "HelmRelease" { "helm" } else { "kustomize" };
     let version = if kind == "HelmRelease" { "v2" } else { "v1" };
@@ -431,7 +432,7 @@ fn rules_of_an_app_affect_only_its_own_row() {
     assert_eq!(status_of_web(&both(Some("false")), "shop"), Status::Current);
 }
 
-/// Rules that count how often objects are judged by what an Argo CD teaches, and by whom that is paid for.
+/// Rules that count how often Argo CD's settings judge an object, and who pays.
 #[derive(Default)]
 struct Counting {
     judged: Mutex<usize>,

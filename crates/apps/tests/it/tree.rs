@@ -1,4 +1,4 @@
-//! Trees: what is below an app, and that no ring and no number of objects spoils it.
+//! Trees of apps, with circular owners and many objects.
 
 use serde_json::{Value, json};
 use taffrail_apps::view::{TreeList, TreeNode, TreeShape};

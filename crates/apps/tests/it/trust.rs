@@ -1,4 +1,4 @@
-//! Where green may be wrong: cases in `tests/trust`, and what depends on how a cluster was read.
+//! Findings against green: cases in `tests/trust`, and those that depend on how a cluster was read.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn findings(cluster: &Snapshot) -> Vec<TrustFinding> {
     report(&[cluster], NOW, TrustShape::default()).items
 }
 
-/// A finding in one line, as the cases have it.
+/// Returns a finding in one line, as the cases have it.
 fn line(finding: &TrustFinding) -> String {
     let TrustFinding { category, severity, reason, scope, green, app_count, message, .. } = finding;
     let since = finding.since.as_ref().map(|since| format!(" since {since}")).unwrap_or_default();
@@ -33,7 +33,7 @@ fn line(finding: &TrustFinding) -> String {
     )
 }
 
-/// Whether a line is the expected one, of whose message a part is enough.
+/// Returns true if a line is the expected one; a part of the message is enough.
 fn is_like(line: &str, expected: &str) -> bool {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let (line, expected) = (words(line), words(expected));
@@ -344,7 +344,7 @@ fn leases_are_read_only_for_trust() {
     assert_eq!(asks(&Asked { liveness: true, ..Asked::default() }), (true, true));
 }
 
-/// Anyone may give a Lease of their own the name of a controller's.
+/// Any author can give a Lease the name of a controller's.
 #[test]
 fn leases_of_tenants_do_not_count_for_controllers() {
     let lease = |namespace: &str, at: &str| {

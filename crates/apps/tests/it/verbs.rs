@@ -1,4 +1,4 @@
-//! What it means to reconcile, suspend and resume, per tool; what is refused, and how it is seen that it was handled.
+//! Plans for reconcile, suspend and resume, per tool; refusals, and progress.
 //!
 //! The annotations and fields are those of Flux (`fluxcd/pkg` `apis/meta/annotations.go`) and of Argo CD v3.6
 //! (`pkg/apis/application/v1alpha1/types.go`, Operation and SyncPolicyAutomated).
@@ -58,7 +58,7 @@ fn application(policy: Value, annotations: Value) -> Value {
     })
 }
 
-/// The plan for the app of this name in a cluster that holds these objects.
+/// Returns the plan for the app of this name in a cluster with these objects.
 fn planned(objects: &[Value], name: &str, verb: Verb) -> Result<Plan, Refusal> {
     let cluster = holding("prod", objects);
     let list = apps_of(&cluster);
@@ -69,7 +69,7 @@ fn named<'l>(list: &'l AppList, name: &str) -> &'l App {
     list.apps.iter().find(|app| app.app.name == name).unwrap()
 }
 
-/// A plan of one step, as it is shown.
+/// Returns the lines of a plan with one step.
 fn shown(plan: &Plan) -> Vec<String> {
     assert_eq!(plan.steps.len(), 1, "{plan:?}");
     plan.steps[0].patch.lines().into_iter().map(text).collect()
@@ -87,7 +87,7 @@ fn body(plan: &Plan, at: usize) -> Value {
     serde_json::from_slice(&plan.steps[at].patch.body()).unwrap()
 }
 
-/// The objects of the steps, by kind and name.
+/// Returns the objects of the steps, by kind and name.
 fn steps(plan: &Plan) -> Vec<String> {
     plan.steps.iter().map(|step| format!("{} {}", step.object.kind, step.object.path())).collect()
 }
@@ -326,7 +326,7 @@ fn suspend_warns_about_tools_that_would_revert_it() {
     );
 }
 
-/// Anybody may list an object in an inventory of theirs.
+/// Any author can list an object in an inventory of their own.
 #[test]
 fn only_apps_that_mark_the_declaring_object_cause_a_revert_warning() {
     let listing = |namespace: &str, name: &str| {
@@ -420,7 +420,7 @@ fn an_app_is_settled_when_ready_and_not_syncing() {
     assert!(matches!(of(ready("Unknown", "Progressing")), Progress::Waiting(_)));
 }
 
-/// Who writes a Kustomization names as its source what he wants.
+/// An author of a Kustomization can name any object as its source.
 #[test]
 fn reconcile_does_not_patch_sources_of_other_groups() {
     let with_source = Verb::Reconcile(Reconcile { with_source: true, ..Reconcile::default() });

@@ -1,4 +1,4 @@
-//! What is shown.
+//! View models and texts.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Whether what is waited for holds, and when waiting ends.
+//! Conditions to wait for, and the end of waiting.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn wait(until: &str, options: Options) -> Wait {
     Wait::new(until.parse().unwrap(), options, Vec::new(), AppLabels::default())
 }
 
-/// One look at what a cluster holds, so many seconds after the beginning.
+/// Looks once at the state of a cluster, this number of seconds after the start.
 fn look(wait: &mut Wait, cluster: &Snapshot, targets: &[Target], at: u64) -> Option<End> {
     wait.learn(0, cluster, targets);
     let seen = Seen { snapshot: cluster, targets, is_settled: true, is_lost: false };
@@ -187,7 +187,7 @@ fn invalid_conditions_are_refused() {
     assert_eq!(said(&wait)[0].subject, Subject::Named("deplyo/web".to_owned()));
 }
 
-/// What is judged of an app by who may not read all, and how the wait ends when time is up.
+/// Returns the judgement of an app by a user with limited access, and the end of the wait at the deadline.
 fn as_reader(
     objects: Vec<serde_json::Value>,
     forbidden: &[&'static str],
@@ -212,7 +212,7 @@ fn as_reader(
     (format!("{:?}", judgement.verdict), judgement.message.to_string(), end)
 }
 
-/// The Application of a namespace that an Argo CD in another one serves.
+/// Returns the Application of a namespace that an Argo CD in another one serves.
 fn gear() -> serde_json::Value {
     serde_json::json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
@@ -235,7 +235,7 @@ fn forbidden_declaring_kinds_make_a_missing_app_unobserved() {
     assert_eq!(as_reader(vec![gear()], &["argoproj.io/Application"], "argo/gear").2, unknown);
 }
 
-/// What could not be listed may have the app that is meant, and a tenant one of its name.
+/// A kind that could not be listed may hold the app that was named, and a tenant may have one of its name.
 #[test]
 fn a_short_app_name_is_unobserved_if_a_declaring_list_failed() {
     let judged = |name: &str, is_read: bool| {

@@ -36,9 +36,9 @@ const MAX_NAMED: usize = 10;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustReport {
-    /// [`API_VERSION`].
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `TrustReport`.
+    /// Always `TrustReport`.
     pub kind: &'static str,
     /// The findings: the worst first, then those with most green apps.
     pub items: Vec<TrustFinding>,
