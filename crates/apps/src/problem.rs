@@ -17,7 +17,7 @@ use crate::teachers;
 use crate::words::Words;
 
 /// The time that a tool may leave a wanted revision untried before that is a problem.
-pub(crate) const UNTRIED: SignedDuration = SignedDuration::from_mins(10);
+pub(crate) const MAX_UNTRIED_TIME: SignedDuration = SignedDuration::from_mins(10);
 
 /// The axis on which a row is not well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
