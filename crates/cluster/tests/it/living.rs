@@ -93,7 +93,7 @@ async fn shop(fleet: &Fleet) -> taffrail_sim::Cluster {
 }
 
 #[tokio::test]
-async fn everything_that_is_there_is_known_and_stays_so() {
+async fn all_objects_are_known_and_stay_live() {
     let fleet = Fleet::builder().nodes(2).start().await.unwrap();
     let cluster = shop(&fleet).await;
     cluster.apply(deployment(3)).unwrap();
@@ -122,7 +122,7 @@ async fn everything_that_is_there_is_known_and_stays_so() {
 }
 
 #[tokio::test]
-async fn who_asks_for_a_few_kinds_follows_no_others() {
+async fn only_requested_kinds_are_followed() {
     let fleet = Fleet::builder().nodes(2).start().await.unwrap();
     let cluster = shop(&fleet).await;
     cluster.apply(deployment(3)).unwrap();
@@ -198,7 +198,7 @@ async fn a_pod_that_fails_fails_its_deployment_in_the_same_batch() {
 }
 
 #[tokio::test]
-async fn kinds_come_and_go_and_others_do_not_notice() {
+async fn adding_and_removing_kinds_leaves_others_alone() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet).await;
     let live = live(&cluster).await;
@@ -260,7 +260,7 @@ async fn a_cluster_that_stops_answering_turns_stale_and_live_again() {
 }
 
 #[tokio::test]
-async fn what_was_known_is_shown_at_once_and_only_what_changed_is_read() {
+async fn warm_start_shows_the_saved_index_and_reads_changes() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet).await;
     let config_map = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}});
