@@ -88,7 +88,8 @@ fn colour(severity: Severity) -> Style {
     }
 }
 
-fn since(doubt: &TrustFinding, now: Timestamp) -> Option<String> {
+/// Returns the age of a finding in seconds, if known.
+fn age(doubt: &TrustFinding, now: Timestamp) -> Option<i64> {
     let since: Timestamp = doubt.since.as_deref()?.parse().ok()?;
     Some(now.as_second().saturating_sub(since.as_second()))
 }
