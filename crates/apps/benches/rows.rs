@@ -63,7 +63,7 @@ fn others(app: usize) -> Vec<Value> {
             "spec": {"containers": [{"name": "web"}]},
             "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}})
     }));
-    if app % 2 == 0 {
+    if app.is_multiple_of(2) {
         let id = format!("{namespace}_{name}_apps_Deployment");
         objects.push(json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
             "metadata": {"namespace": "flux-system", "name": name, "generation": 1},
@@ -104,11 +104,24 @@ impl World {
         self.rows.look(&clusters, &changes, &ActiveRules::default(), NOW).judged
     }
 
-    /// Tells one event; how long that took.
+    /// Tells that a Deployment changed; how long that took.
     fn event(&mut self, number: usize) -> Duration {
         let app = number.wrapping_mul(7_919) % self.apps;
-        let ready = if number / self.apps % 2 == 0 { 2 } else { 3 };
-        let text = deployment(app, ready).to_string().into_bytes();
+        let ready = if (number / self.apps).is_multiple_of(2) { 2 } else { 3 };
+        self.tell(&deployment(app, ready))
+    }
+
+    /// Tells that a Kustomization changed, so that what tools declare is read again; how long that took.
+    fn declaration(&mut self, number: usize) -> Duration {
+        let app = number.wrapping_mul(7_919) % self.apps / 2 * 2;
+        let mut own = others(app).into_iter().filter(|object| object["kind"] == "Kustomization");
+        let Some(mut object) = own.next() else { return Duration::ZERO };
+        object["status"]["lastHandledReconcileAt"] = json!(number.to_string());
+        self.tell(&object)
+    }
+
+    fn tell(&mut self, object: &Value) -> Duration {
+        let text = object.to_string().into_bytes();
         let begun = Instant::now();
         if let Ok(document) = OwnedDocument::parse(text) {
             let inserted = self.cluster.insert(document, Projection::Full);
@@ -141,11 +154,19 @@ fn main() {
     }
     assert!(worlds.iter().all(World::is_right), "the rows are those of a full look");
     let [few, many] = times.map(median);
+    let mut declared = [Vec::new(), Vec::new()];
+    for number in 0..EVENTS / 10 {
+        for (world, times) in worlds.iter_mut().zip(&mut declared) {
+            times.push(world.declaration(number));
+        }
+    }
+    let [declared_few, declared_many] = declared.map(median);
     let clusters: [&dyn Objects; 1] = [&worlds[1].cluster];
     let begun = Instant::now();
     let whole = apps_by(&AppLabels::default(), &clusters, &ActiveRules::default(), NOW);
     let took = begun.elapsed();
     let ratio = many.as_secs_f64() / few.as_secs_f64();
     println!("a status event at 100 apps: {few:?}, at 1,000: {many:?}, ratio {ratio:.3} (at most 1.1)");
+    println!("an event of what declares an app at 100: {declared_few:?}, at 1,000: {declared_many:?}");
     println!("a full look at {} apps: {took:?}", whole.apps.len());
 }

@@ -8,9 +8,12 @@ use std::sync::Arc;
 use crate::objects::Objects;
 use crate::rows::Asked;
 
-/// Answers by what they are about, each with what was asked for it where that is noted.
+/// An answer, with what was asked for it where that is noted.
+type Known<V> = (V, Option<Arc<Asked>>);
+
+/// Answers by what they are about.
 #[derive(Debug)]
-pub(crate) struct Memo<K, V>(RefCell<HashMap<K, (V, Option<Arc<Asked>>)>>);
+pub(crate) struct Memo<K, V>(RefCell<HashMap<K, Known<V>>>);
 
 impl<K, V> Default for Memo<K, V> {
     fn default() -> Memo<K, V> {
