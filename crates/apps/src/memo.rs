@@ -9,9 +9,12 @@ use std::sync::Arc;
 use crate::objects::Objects;
 use crate::rows::Asked;
 
+/// An answer, with what was asked for it where that is noted.
+type Known<V> = (V, Option<Arc<Asked>>);
+
 /// A cache: answers by their subject, each with the questions asked for it if these are recorded.
 #[derive(Debug)]
-pub(crate) struct Memo<K, V>(RefCell<HashMap<K, (V, Option<Arc<Asked>>)>>);
+pub(crate) struct Memo<K, V>(RefCell<HashMap<K, Known<V>>>);
 
 impl<K, V> Default for Memo<K, V> {
     fn default() -> Memo<K, V> {

@@ -185,7 +185,7 @@ pub(crate) fn dependents<'a>(
     let uid = owner.object.text(&["metadata", "uid"]);
     // Ownership does not cross namespaces: the garbage collector of the API treats such a reference as an
     // error.
-    let namespace = Some(&*owner.key.namespace).filter(|namespace| !namespace.is_empty());
+    let namespace = Some(owner.key.namespace).filter(|namespace| !namespace.is_empty());
     let found = (!uid.is_empty()).then(|| objects.owned(&uid, namespace));
     found.into_iter().flatten()
 }

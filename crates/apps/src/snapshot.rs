@@ -132,7 +132,7 @@ impl Stored {
 }
 
 /// What is known when an object is not there and no read speaks of it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Rest {
     /// It is absent: a dump holds all objects.
     Absent,

@@ -132,48 +132,6 @@ impl Snapshot {
         }
     }
 
-    /// Puts in its place what was read of the same cluster later. What differs has changed.
-    pub fn replace(&mut self, later: Snapshot) {
-        let old = std::mem::replace(self, later);
-        let Some(mut changes) = old.changes else { return };
-        let is_alike = old.name == self.name
-            && old.id == self.id
-            && old.servers == self.servers
-            && old.unverified == self.unverified
-            && old.compared == self.compared
-            && old.catalog == self.catalog
-            && old.declared_scopes == self.declared_scopes
-            && old.rest == self.rest
-            && old.lost == self.lost;
-        if !is_alike {
-            self.changes = Some(ChangeBatch::all());
-            return;
-        }
-        changes.has_errors |= *old.errors != *self.errors;
-        for kind in self.kinds.keys().chain(old.kinds.keys()) {
-            if self.kinds.get(kind) != old.kinds.get(kind) {
-                changes.note_kind(kind);
-            }
-        }
-        for key in self.unread.keys().chain(old.unread.keys()) {
-            if self.unread.get(key) != old.unread.get(key) {
-                changes.note_sought(key);
-            }
-        }
-        for key in self.objects.keys().filter(|key| !old.objects.contains_key(*key)) {
-            changes.note(key, None);
-        }
-        for (key, stored) in old.objects {
-            let is_same = self.objects.get(&key).is_some_and(|new| {
-                new.projection == stored.projection && new.document.text() == stored.document.text()
-            });
-            if !is_same {
-                changes.note(&key, Some(stored));
-            }
-        }
-        self.changes = Some(changes);
-    }
-
     /// Puts an object in the place of what is known of it, if anything is.
     pub(super) fn store(&mut self, key: ObjectKey, stored: Stored) {
         self.size += stored.size();

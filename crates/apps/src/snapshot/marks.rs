@@ -8,7 +8,7 @@ use crate::reads::{Read, Target};
 
 /// What became of reads of the same thing, by how much of it each was to bring. Neither hides what became of the other,
 /// whichever was answered last.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct ByBody<T> {
     whole: Option<T>,
     metadata: Option<T>,
@@ -56,7 +56,7 @@ impl<T> ByBody<T> {
 }
 
 /// What is known of a kind in a namespace, or in all.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) enum Mark {
     /// All its objects were read.
     Listed,
@@ -84,7 +84,7 @@ impl Mark {
 }
 
 /// What became of the lists of one kind.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(super) struct KindMarks {
     everywhere: ByBody<Mark>,
     namespaces: BTreeMap<String, ByBody<Mark>>,
