@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_waited_for_a_minute_at_most() {
+    fn retry_after_is_limited_to_a_minute() {
         let wait = |text: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(RETRY_AFTER, http::HeaderValue::from_static(text));

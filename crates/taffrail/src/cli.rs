@@ -754,7 +754,7 @@ mod tests {
     use super::Cli;
 
     #[test]
-    fn all_namespaces_can_be_said_wherever_a_namespace_can() {
+    fn every_namespace_flag_has_all_namespaces() {
         fn missing(command: &Command, lacking: &mut Vec<String>) {
             let has = |long, short| {
                 command.get_arguments().any(|it| it.get_long() == Some(long) && it.get_short() == Some(short))

@@ -796,7 +796,7 @@ mod tests {
     use super::Skipping;
 
     #[test]
-    fn what_follows_something_too_long_is_kept() {
+    fn skipping_keeps_the_text_after_an_overlong_line() {
         let mut line = Skipping::Line;
         assert_eq!(line.rest(Bytes::from_static(b"more of it")), "");
         assert_eq!(line.rest(Bytes::from_static(b"its end\nnext")), "next");

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_has_its_service_account() {
+    fn in_cluster_context_uses_the_service_account() {
         let folder = tempfile::tempdir().unwrap();
         let key = rcgen::generate_simple_self_signed(["kubernetes.default.svc".to_owned()]).unwrap();
         std::fs::write(folder.path().join("ca.crt"), key.cert.pem()).unwrap();

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_of_time_has_units_or_is_in_seconds_and_says_what_is_wrong_with_it() {
+    fn durations_parse_with_units_or_in_seconds() {
         for (text, milliseconds) in
             [("5", 5_000), ("1.5s", 1_500), ("500ms", 500), ("1m30s", 90_000), ("2h", 7_200_000)]
         {

@@ -773,7 +773,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_tells_so_much_and_no_more() {
+    fn errors_of_a_cluster_are_bounded() {
         let kind = |at: usize| Scope::Kind { kind: GroupKind::new("x", format!("K{at}")), namespace: None };
         let one_reason: Vec<_> = (0..700).map(|at| error(kind(at), "Forbidden")).collect();
         let [told] = &complaints(&one_reason)[..] else { panic!("one line") };

@@ -67,7 +67,7 @@ fn is_fine(explained: &Value) -> bool {
 }
 
 #[test]
-fn what_trust_calls_a_sign_that_green_is_wrong_is_not_fine_to_explain_and_the_other_way_round() {
+fn trust_and_explain_agree_on_doubtful_green() {
     let mut wrong = Vec::new();
     let (mut signs, mut doubtful, mut counted) = (0, 0, 0);
     for folder in cases() {

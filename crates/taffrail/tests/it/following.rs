@@ -235,7 +235,7 @@ fn a_cluster_that_drags_on_spends_no_time_of_the_others() {
 }
 
 #[test]
-fn what_no_home_wants_any_more_is_watched_no_more() {
+fn unneeded_watches_end() {
     let prod = Server::start(|request| core(request, &[("configmaps", "ConfigMap"), ("secrets", "Secret")]));
     let fleet = honest(&["hub"]);
     let hub = &fleet.clusters[0];
@@ -284,7 +284,7 @@ fn what_no_home_wants_any_more_is_watched_no_more() {
 
 /// Who may not list a whole kind is still to be told of what is named.
 #[test]
-fn what_one_home_names_in_excess_takes_nothing_of_what_another_one_names() {
+fn excess_of_one_home_does_not_affect_another() {
     let is_whole = |path: &str| path.contains("/v1/configmaps?") && !path.contains("Selector");
     let prod = Server::start(move |request| match is_whole(&request.target()) {
         true => Reply::status(403, "Forbidden", "forbidden"),
@@ -313,7 +313,7 @@ fn what_one_home_names_in_excess_takes_nothing_of_what_another_one_names() {
 }
 
 #[test]
-fn of_what_one_home_wants_elsewhere_so_many_kinds_are_read_and_the_home_is_told() {
+fn kinds_named_by_one_home_are_bounded_and_reported() {
     let fleet = honest(&["hub", "prod"]);
     let [hub, prod] = [&fleet.clusters[0], &fleet.clusters[1]];
     serve_applications(hub);
@@ -336,7 +336,7 @@ fn of_what_one_home_wants_elsewhere_so_many_kinds_are_read_and_the_home_is_told(
 
 /// Who asks for one namespace lists in namespaces only.
 #[test]
-fn of_namespaces_that_one_home_names_elsewhere_so_many_are_listed_after_those_of_others() {
+fn namespaces_named_by_one_home_are_bounded_and_listed_last() {
     let prod = Server::start(|request| match request.path.contains("/configmaps") {
         true => empty(),
         false => core(request, &[("configmaps", "ConfigMap")]),

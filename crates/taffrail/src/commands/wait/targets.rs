@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_read_as_people_write_them() {
+    fn targets_parse_in_every_form() {
         let key = |cluster: Option<&str>, key| TargetArg::Key { cluster: cluster.map(str::to_owned), key };
         let named =
             |kind: &str, name: &str| TargetArg::Named { kind: kind.to_owned(), name: name.to_owned() };
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_yet_is_waited_for_by_its_words() {
+    fn unknown_kinds_become_pending_targets() {
         let asked = read(&["widget/one"]).unwrap_or_default();
         let targets = asked.targets("one", None, "default");
         assert!(matches!(&targets[..], [Target::UnknownKind { why: Some(_), .. }]), "{targets:?}");
