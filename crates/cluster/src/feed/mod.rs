@@ -19,6 +19,7 @@ mod contact;
 mod decode;
 mod pace;
 mod scope;
+mod skipping;
 mod stream;
 
 use std::collections::HashMap;

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use percent_encoding::utf8_percent_encode;
 use taffrail_object::Projection;
 use taffrail_object::json::{Parser, Part};
@@ -17,6 +16,7 @@ use tokio::time::Instant;
 use super::contact::renew;
 use super::decode::{Travelling, frame_length, last_frame_ends, split, went_back};
 use super::pace::{Pause, Purpose};
+use super::skipping::Skipping;
 use super::stream::{Refusal, Stream, open};
 use super::{Batch, Delivery, Followed, Lists, Message, Scope, ScopeState, Shared};
 use crate::discovery::ApiResource;
@@ -740,32 +740,6 @@ fn charge(held: &mut Held, what: &str, bytes: usize) -> Result<(), ReadError> {
     held.set(what, if bytes > UNCHARGED { bytes as u64 } else { 0 })
 }
 
-/// What is still to come of something that is too long.
-enum Skipping {
-    Nothing,
-    /// Up to the end of a line.
-    Line,
-    Bytes(usize),
-}
-
-impl Skipping {
-    /// What of `bytes` is not skipped.
-    fn rest(&mut self, bytes: Bytes) -> Bytes {
-        let skipped = match self {
-            Skipping::Nothing => return bytes,
-            Skipping::Line => memchr::memchr(b'\n', &bytes).map(|at| at + 1),
-            Skipping::Bytes(left) if *left <= bytes.len() => Some(*left),
-            Skipping::Bytes(left) => {
-                *left -= bytes.len();
-                None
-            }
-        };
-        let Some(skipped) = skipped else { return Bytes::new() };
-        *self = Skipping::Nothing;
-        bytes.slice(skipped..)
-    }
-}
-
 /// In which forms the objects of a scope may come. Of kinds whose fields are not known here Protobuf could not be read.
 fn accepted(scope: &Scope, protobuf: bool) -> &'static str {
     let ApiResource { group, version, kind, .. } = &scope.resource;
@@ -783,24 +757,5 @@ fn refuses_streams(refusal: &Refusal) -> bool {
         ReadError::Refused { code, .. } => matches!(code, 400 | 422),
         ReadError::Unexpected { problem, .. } => problem == WHOLE,
         _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-
-    use super::Skipping;
-
-    #[test]
-    fn what_follows_something_too_long_is_kept() {
-        let mut line = Skipping::Line;
-        assert_eq!(line.rest(Bytes::from_static(b"more of it")), "");
-        assert_eq!(line.rest(Bytes::from_static(b"its end\nnext")), "next");
-        assert_eq!(line.rest(Bytes::from_static(b"another")), "another");
-        let mut counted = Skipping::Bytes(5);
-        assert_eq!(counted.rest(Bytes::from_static(b"one")), "");
-        assert_eq!(counted.rest(Bytes::from_static(b"twothree")), "othree");
-        assert_eq!(counted.rest(Bytes::from_static(b"four")), "four");
     }
 }
