@@ -20,6 +20,7 @@ mod contact;
 mod costs;
 mod decode;
 mod scope;
+mod skipping;
 mod stream;
 
 use std::collections::HashMap;

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use percent_encoding::utf8_percent_encode;
 use taffrail_object::json::{Parser, Part};
 use taffrail_object::protobuf::schema::of_kind;
@@ -18,6 +17,7 @@ use super::backoff::Backoff;
 use super::contact::renew;
 use super::costs::Purpose;
 use super::decode::{WireFormat, frame_length, last_frame_ends, split, went_back};
+use super::skipping::Skipping;
 use super::stream::{Refusal, Stream, open};
 use super::{Batch, Delivery, Followed, Lists, Message, Scope, ScopeState, Shared};
 use crate::error::{ReadError, Reason};
@@ -743,32 +743,6 @@ fn charge(held: &mut Held, what: &str, bytes: usize) -> Result<(), ReadError> {
     held.set(what, if bytes > MAX_UNCHARGED { bytes as u64 } else { 0 })
 }
 
-/// The rest of an item that is too long and is skipped.
-enum Skipping {
-    Nothing,
-    /// Up to the end of the line.
-    Line,
-    Bytes(usize),
-}
-
-impl Skipping {
-    /// Returns the part of `bytes` that is not skipped.
-    fn rest(&mut self, bytes: Bytes) -> Bytes {
-        let skipped = match self {
-            Skipping::Nothing => return bytes,
-            Skipping::Line => memchr::memchr(b'\n', &bytes).map(|at| at + 1),
-            Skipping::Bytes(left) if *left <= bytes.len() => Some(*left),
-            Skipping::Bytes(left) => {
-                *left -= bytes.len();
-                None
-            }
-        };
-        let Some(skipped) = skipped else { return Bytes::new() };
-        *self = Skipping::Nothing;
-        bytes.slice(skipped..)
-    }
-}
-
 /// Returns the accepted forms of a scope's objects. Protobuf requires that the fields of the kind are known here.
 fn accepted(scope: &Scope, protobuf: bool) -> &'static str {
     let ApiResource { group, version, kind, .. } = &scope.resource;
@@ -786,24 +760,5 @@ fn refuses_streams(refusal: &Refusal) -> bool {
         ReadError::Refused { code, .. } => matches!(code, 400 | 422),
         ReadError::Unexpected { problem, .. } => problem == WHOLE,
         _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-
-    use super::Skipping;
-
-    #[test]
-    fn skipping_keeps_the_text_after_an_overlong_line() {
-        let mut line = Skipping::Line;
-        assert_eq!(line.rest(Bytes::from_static(b"more of it")), "");
-        assert_eq!(line.rest(Bytes::from_static(b"its end\nnext")), "next");
-        assert_eq!(line.rest(Bytes::from_static(b"another")), "another");
-        let mut counted = Skipping::Bytes(5);
-        assert_eq!(counted.rest(Bytes::from_static(b"one")), "");
-        assert_eq!(counted.rest(Bytes::from_static(b"twothree")), "othree");
-        assert_eq!(counted.rest(Bytes::from_static(b"four")), "four");
     }
 }
