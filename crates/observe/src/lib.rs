@@ -1,7 +1,7 @@
 //! Reads and follows Kubernetes clusters, and dumps of clusters: a cluster in, [`Snapshot`](taffrail_apps::Snapshot)s kept,
 //! questions answered.
 //!
-//! [`members`] finds the contexts of a [`ClusterSelection`]. [`fn@look`] reads them once by the plan of reads, [`Follow`] watches
+//! [`members`] finds the contexts of a [`ClusterSelection`]. [`fn@look`] reads them once by the plan of reads, [`FleetWatcher`] watches
 //! what that plan names, [`read_dumps`] asks files as if they were clusters, and [`for_each_cluster`] does anything else
 //! with each of them. All of it is asynchronous and runs in the caller's Tokio runtime. Nothing is printed.
 
@@ -27,9 +27,9 @@ pub use connector::{ClusterConnector, for_each_cluster};
 pub use dump::{DumpRequest, read_dumps};
 pub use error::{ErrorLevel, Failure, ObserveError};
 pub use fleet::{FleetSnapshot, LEFT_OUT};
-pub use follow::{Follow, FollowRequest, Wanted};
+pub use follow::{FleetWatcher, Wanted, WatchRequest};
 pub use live::{ColdStart, KindSettings, Live, LiveSettings, write_saved};
-pub use look::{LookRequest, More, NOTHING_MORE, catalog, look};
+pub use look::{ExtraObjects, LookRequest, NO_EXTRA, catalog, look};
 pub use members::{ClusterSelection, FleetMembers, Member, contexts, members};
 pub use objects::ObjectLook;
 pub use reading::protocol;

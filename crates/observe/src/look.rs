@@ -27,10 +27,10 @@ use crate::timing::Timing;
 use crate::{reading, sameness};
 
 /// The other objects that are wanted of a cluster, in view of what is known of it and of the namespace of its context.
-pub type More<'m> = &'m (dyn Fn(&Snapshot, &str) -> Vec<ObjectKey> + Sync);
+pub type ExtraObjects<'m> = &'m (dyn Fn(&Snapshot, &str) -> Vec<ObjectKey> + Sync);
 
 /// Wants nothing more.
-pub const NOTHING_MORE: More<'static> = &|_, _| Vec::new();
+pub const NO_EXTRA: ExtraObjects<'static> = &|_, _| Vec::new();
 
 /// What is to be read of which clusters.
 pub struct LookRequest {
@@ -62,7 +62,7 @@ impl fmt::Debug for LookRequest {
 /// Fails when the task of a cluster panics; that a cluster cannot be read is told in its snapshot.
 pub async fn look(
     request: LookRequest,
-    more: More<'_>,
+    more: ExtraObjects<'_>,
 ) -> Result<(FleetSnapshot, Vec<Cluster>), ObserveError> {
     let LookRequest { members: FleetMembers { members, problems }, timeout, asked, now, rules, answered } =
         request;
@@ -82,7 +82,7 @@ async fn of_members(
     now: Timestamp,
     rules: &Arc<dyn FleetRules>,
     answered: Arc<dyn Fn(&str) + Send + Sync>,
-    more: More<'_>,
+    more: ExtraObjects<'_>,
 ) -> Result<Vec<(Snapshot, Option<Cluster>)>, ObserveError> {
     let timing = Timing::start(timeout);
     let asked = Arc::new(asked);

@@ -8,9 +8,9 @@ use taffrail_cluster::{Clock, Memory};
 use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
 use taffrail_testkit::objects::{kustomizations, namespace};
 
-use super::Follow;
+use super::FleetWatcher;
 use super::share::tests::{app, deployment, follow_by, until};
-use crate::NOTHING_MORE;
+use crate::NO_EXTRA;
 
 /// Far more than any server is silent while the machine is awake.
 const NIGHT: Duration = Duration::from_secs(8 * 3600);
@@ -19,7 +19,7 @@ const NIGHT: Duration = Duration::from_secs(8 * 3600);
 struct Stage {
     cluster: Cluster,
     clock: Clock,
-    follow: Follow,
+    follow: FleetWatcher,
     _fleet: Fleet,
 }
 
@@ -32,7 +32,7 @@ impl Stage {
         cluster.seed(app(10)).unwrap();
         let clock = Clock::default();
         let mut follow = follow_by(&clock, std::slice::from_ref(&cluster), &Memory::of(64 << 20)).await;
-        follow.settle(NOTHING_MORE).await;
+        follow.settle(NO_EXTRA).await;
         Stage { cluster, clock, follow, _fleet: fleet }
     }
 

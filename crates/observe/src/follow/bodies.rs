@@ -32,10 +32,10 @@ mod tests {
     use taffrail_status::{ClusterState as _, Observed, Presence};
     use taffrail_testkit::objects::{kustomizations, namespace};
 
-    use super::super::Follow;
+    use super::super::FleetWatcher;
     use super::super::share::tests::{app, follow, until};
     use super::*;
-    use crate::look::NOTHING_MORE;
+    use crate::look::NO_EXTRA;
 
     fn owned(kind: &str, namespace: &str, name: &str, owner: (&str, &str)) -> Value {
         let version = |kind: &str| if kind == "ConfigMap" || kind == "Pod" { "v1" } else { "apps/v1" };
@@ -71,7 +71,7 @@ mod tests {
         deployment
     }
 
-    fn message(follow: &mut Follow) -> String {
+    fn message(follow: &mut FleetWatcher) -> String {
         let list = follow.fleet().apps(&[]);
         let app = list.apps.iter().find(|app| app.app.name == "web");
         app.filter(|app| app.health == Status::Failed)
@@ -80,7 +80,7 @@ mod tests {
             .to_string()
     }
 
-    async fn says(follow: &mut Follow, wanted: &str) {
+    async fn says(follow: &mut FleetWatcher, wanted: &str) {
         let began = std::time::Instant::now();
         while message(follow) != wanted {
             assert!(began.elapsed().as_secs() < 60, "{wanted}: {}", message(follow));
@@ -119,8 +119,8 @@ mod tests {
         let cluster = fleet.cluster("one").await.unwrap();
         world(&cluster);
         let mut follow = follow(std::slice::from_ref(&cluster), &Memory::of(64 << 20)).await;
-        follow.settle(NOTHING_MORE).await;
-        let is_followed = |follow: &Follow, namespace: Option<&str>, projection: Projection| {
+        follow.settle(NO_EXTRA).await;
+        let is_followed = |follow: &FleetWatcher, namespace: Option<&str>, projection: Projection| {
             let mut reads = follow.clusters[0].scopes.values().map(|followed| &followed.read);
             reads.any(|read| {
                 let is_list = read.target == Target::List { labels: None, fields: None };

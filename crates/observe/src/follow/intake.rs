@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::holders::Holders;
 use super::plan::get;
-use super::{Connected, Event, Fetch, Follow, Followed, bodies};
+use super::{Connected, Event, Fetch, FleetWatcher, Followed, bodies};
 use crate::error::Failure;
 use crate::look::{begun, catalog, take};
 
@@ -28,7 +28,7 @@ const COMPARE_AGAIN: Duration = Duration::from_mins(1);
 const DISCOVERY_PAUSE: Duration = Duration::from_millis(100);
 const DISCOVERY_QUESTIONS: u32 = 7;
 
-impl Follow {
+impl FleetWatcher {
     pub(super) fn take(&mut self, event: Event) -> bool {
         match event {
             Event::Connected(at, outcome) => self.connected(at, *outcome),
@@ -88,7 +88,7 @@ impl Follow {
                 }
                 !is_gone
             }
-            Event::Again(at, id, outcome) => {
+            Event::Polled(at, id, outcome) => {
                 let following = &mut self.clusters[at];
                 let Some(came) = following.again.take(id, &mut self.fleet.snapshots[at], outcome) else {
                     return false;

@@ -3,13 +3,13 @@
 //! The plan of reads is that of [`mod@crate::look`]; each read becomes a scope that lists and then watches. What changes goes
 //! into the same `Snapshot`s, so a view cannot tell a followed fleet from one that was read just now.
 
-mod again;
 #[cfg(test)]
 mod asleep;
 mod bodies;
 mod holders;
 mod intake;
 mod plan;
+mod poll;
 mod rest;
 mod scopes;
 mod share;
@@ -23,11 +23,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use again::Again;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use plan::has_failed;
+use poll::PollFallback;
 use scopes::{is_whole_kind, named};
 use singles::Singles;
 use taffrail_apps::wait::Selection;
@@ -45,7 +45,7 @@ use turns::Pace;
 
 use crate::error::Failure;
 use crate::fleet::FleetSnapshot;
-use crate::look::{More, NOTHING_MORE, Outcome};
+use crate::look::{ExtraObjects, NO_EXTRA, Outcome};
 use crate::members::{FleetMembers, Member};
 use crate::reading::following;
 use crate::rows::KeptRows;
@@ -87,11 +87,11 @@ enum Event {
     /// An object whose kind is followed by metadata alone was read whole.
     Got(usize, Box<Read>, Outcome),
     /// An object that cannot be watched was read.
-    Again(usize, ScopeId, Outcome),
+    Polled(usize, ScopeId, Outcome),
 }
 
 /// The next delivery, nothing from a cluster whose feeds have ended, or another event.
-enum Came {
+enum Arrival {
     Delivery(usize, Option<Delivery>),
     Event(Event),
 }
@@ -224,8 +224,8 @@ struct Following {
     selections: BTreeSet<Selection>,
     /// What the server said of its kinds.
     discovery: Option<Discovery>,
-    coming: Coming,
-    again: Again,
+    coming: PendingKinds,
+    again: PollFallback,
     /// What is kept of it, of its share of the memory.
     held: Option<Held>,
 }
@@ -270,7 +270,7 @@ impl Following {
 
 /// Kinds that are waited for.
 #[derive(Default)]
-struct Coming {
+struct PendingKinds {
     is_wanted: bool,
     /// What tells of them; of definitions first.
     scopes: Vec<ScopeId>,
@@ -301,7 +301,7 @@ pub struct Wanted {
 }
 
 /// The clusters to follow, and what of each.
-pub struct FollowRequest {
+pub struct WatchRequest {
     /// The clusters.
     pub members: FleetMembers,
     /// The time in which each has to answer first, and to answer single requests.
@@ -317,7 +317,7 @@ pub struct FollowRequest {
 }
 
 /// Clusters that are followed, as a fleet.
-pub struct Follow {
+pub struct FleetWatcher {
     fleet: FleetSnapshot,
     clusters: Vec<Following>,
     /// The place of the cluster whose turn is next.
@@ -343,17 +343,11 @@ pub struct Follow {
     shown: bool,
 }
 
-impl Follow {
+impl FleetWatcher {
     /// Begins to follow what `request` asks; nothing is known yet.
-    pub async fn start(request: FollowRequest) -> Follow {
-        let FollowRequest {
-            members: FleetMembers { members, problems },
-            timeout,
-            asked,
-            rules,
-            lists,
-            clock,
-        } = request;
+    pub async fn start(request: WatchRequest) -> FleetWatcher {
+        let WatchRequest { members: FleetMembers { members, problems }, timeout, asked, rules, lists, clock } =
+            request;
         let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked };
         let now = Timestamp::now();
         let waiting = Failure { reason: "Connecting".to_owned(), message: "not connected yet".to_owned() };
@@ -389,11 +383,11 @@ impl Follow {
             is_asked: false,
             selections: BTreeSet::new(),
             discovery: None,
-            coming: Coming::default(),
-            again: Again::default(),
+            coming: PendingKinds::default(),
+            again: PollFallback::default(),
             held: None,
         });
-        let mut follow = Follow {
+        let mut follow = FleetWatcher {
             clusters: clusters.collect(),
             fleet,
             turn: 0,
@@ -452,7 +446,7 @@ impl Follow {
 
     /// Waits until all that is wanted was answered: at first for as long as a cluster may take, later only as long as who
     /// looks does not notice. What is not known by then is shown as it comes.
-    pub async fn settle(&mut self, more: More<'_>) {
+    pub async fn settle(&mut self, more: ExtraObjects<'_>) {
         let is_first = !std::mem::replace(&mut self.shown, true);
         let patience = if is_first { self.timeout } else { UNNOTICED };
         let until = std::time::Instant::now() + patience;
@@ -497,12 +491,12 @@ impl Follow {
             let left = end.saturating_duration_since(std::time::Instant::now());
             let Some(came) = self.come(left.min(pause)).await else { return changed };
             let mut is_news = match came {
-                Came::Delivery(at, Some(delivery)) => self.deliver(at, delivery),
-                Came::Delivery(at, None) => {
+                Arrival::Delivery(at, Some(delivery)) => self.deliver(at, delivery),
+                Arrival::Delivery(at, None) => {
                     self.clusters[at].inbox = None;
                     false
                 }
-                Came::Event(event) => {
+                Arrival::Event(event) => {
                     let is_news = self.take(event);
                     self.has_moved |= is_news;
                     is_news
@@ -521,15 +515,15 @@ impl Follow {
     }
 
     /// Waits for what comes next, of any cluster.
-    async fn come(&mut self, at_most: Duration) -> Option<Came> {
-        let Follow { clusters, events, .. } = self;
+    async fn come(&mut self, at_most: Duration) -> Option<Arrival> {
+        let FleetWatcher { clusters, events, .. } = self;
         let inboxes = clusters.iter_mut().enumerate().filter_map(|(at, it)| Some((at, it.inbox.as_mut()?)));
         let mut deliveries: FuturesUnordered<_> =
-            inboxes.map(|(at, inbox)| async move { Came::Delivery(at, inbox.next().await) }).collect();
+            inboxes.map(|(at, inbox)| async move { Arrival::Delivery(at, inbox.next().await) }).collect();
         let next = async {
             tokio::select! {
                 Some(came) = deliveries.next() => came,
-                Some(event) = events.next() => Came::Event(event),
+                Some(event) = events.next() => Arrival::Event(event),
                 // Where nothing can come, the time passes.
                 else => std::future::pending().await,
             }
@@ -558,7 +552,7 @@ impl Follow {
         changed
     }
 
-    /// As [`Follow::next`], for who wants to know at once.
+    /// As [`FleetWatcher::next`], for who wants to know at once.
     pub async fn soon(&mut self, at_most: Duration) -> bool {
         self.receive(at_most, TOGETHER).await
     }
@@ -577,7 +571,7 @@ impl Follow {
 
     /// Asks for what is wanted and was not asked for yet.
     pub async fn ask(&mut self) {
-        self.plan(NOTHING_MORE);
+        self.plan(NO_EXTRA);
     }
 
     /// Whether all that is wanted of a cluster was answered, as far as is known what that is.

@@ -14,12 +14,12 @@ use taffrail_cluster::{Cluster, Deadline, Moment, ReadError, Reason, ScopeId, Sc
 use taffrail_object::{GroupKind, ObjectKey, Projection};
 use tokio::time::Instant;
 
-use super::again::once_more;
 use super::holders::Holders;
+use super::poll::once_more;
 use super::scopes::{KINDS_OF_KINDS, definitions, is_whole_kind, named, scope_of};
-use super::{Compared, Connected, Event, Fetch, Follow, Followed, Following, bodies, task};
+use super::{Compared, Connected, Event, Fetch, FleetWatcher, Followed, Following, bodies, task};
 use crate::error::Failure;
-use crate::look::{More, read_one};
+use crate::look::{ExtraObjects, read_one};
 use crate::sameness;
 
 /// How often it is asked whether a kind that was not there has come.
@@ -39,7 +39,7 @@ const RESTS: u32 = 3;
 const FOREIGN_OF_A_KIND: usize = 20;
 const FOREIGN: usize = 200;
 
-impl Follow {
+impl FleetWatcher {
     pub(super) fn connect(&mut self, at: usize, after: Duration) {
         let following = &mut self.clusters[at];
         following.connecting = true;
@@ -71,7 +71,7 @@ impl Follow {
 
     /// Plans what else to follow; true while something is waited for that was never answered. Clusters of which that is found
     /// quickly come first.
-    pub(super) fn plan(&mut self, more: More<'_>) -> bool {
+    pub(super) fn plan(&mut self, more: ExtraObjects<'_>) -> bool {
         let is_known = !self.asked.follow || self.plan_elsewhere_in_turn();
         self.compare();
         let mut waits = self.comparing > 0 || !is_known;
@@ -169,7 +169,7 @@ impl Follow {
     }
 
     /// Plans what else to follow of one cluster. While `others_wait` that cost less to plan, it rests between plans.
-    fn plan_one(&mut self, at: usize, more: More<'_>, others_wait: bool) -> bool {
+    fn plan_one(&mut self, at: usize, more: ExtraObjects<'_>, others_wait: bool) -> bool {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
         if following.feeds.is_none() {
@@ -337,7 +337,7 @@ impl Follow {
         let following = &self.clusters[at];
         let Some((feeds, read)) = following.feeds.as_ref().zip(following.again.read(id)) else { return };
         let reading = once_more(feeds.cluster().clone(), self.timeout, read, is_first);
-        self.events.push(Box::pin(async move { Event::Again(at, id, reading.await) }));
+        self.events.push(Box::pin(async move { Event::Polled(at, id, reading.await) }));
     }
 }
 

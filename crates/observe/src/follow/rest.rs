@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::Follow;
+use super::FleetWatcher;
 
-impl Follow {
+impl FleetWatcher {
     /// Takes in what comes for so long, however much comes. Who rests as long as the last look took spends half of the time on
     /// looking at most, though something changes all the time. Returns true when something changed, so that it is looked at next.
     pub async fn rest(&mut self, rest: Duration) -> bool {
@@ -31,7 +31,7 @@ mod tests {
 
     use super::super::share::tests::{app, deployment, follow};
     use super::*;
-    use crate::look::NOTHING_MORE;
+    use crate::look::NO_EXTRA;
 
     const REST: Duration = Duration::from_millis(1500);
 
@@ -43,7 +43,7 @@ mod tests {
         cluster.apply(namespace("shop")).unwrap();
         cluster.seed(app(10)).unwrap();
         let mut follow = follow(std::slice::from_ref(&cluster), &Memory::of(64 << 20)).await;
-        follow.settle(NOTHING_MORE).await;
+        follow.settle(NO_EXTRA).await;
         let ends = Arc::new(AtomicBool::new(false));
         let ended = ends.clone();
         let changing = std::thread::spawn(move || {

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use taffrail_apps::{Freshness, FreshnessState, Rounds, Scope, ScopeError, Snapshot};
 use taffrail_cluster::ReadError;
 
-use super::again::Again;
-use super::{Coming, Follow, Followed, Following, Singles};
+use super::poll::PollFallback;
+use super::{FleetWatcher, Followed, Following, PendingKinds, Singles};
 use crate::error::Failure;
 
 /// After how long a cluster that was let go of is followed again.
@@ -52,7 +52,7 @@ impl Following {
     }
 }
 
-impl Follow {
+impl FleetWatcher {
     /// Lets go of a cluster that sends more than its share: of what it sent only what declares apps stays, so that its rows do,
     /// and the rest is given back. After a while it is tried again.
     pub(super) fn let_go(&mut self, at: usize, over: &ReadError) {
@@ -65,8 +65,8 @@ impl Follow {
         following.singles = Singles::default();
         following.values.clear();
         following.rounds = Rounds::default();
-        following.again = Again::default();
-        following.coming = Coming { is_wanted: following.coming.is_wanted, ..Coming::default() };
+        following.again = PollFallback::default();
+        following.coming = PendingKinds { is_wanted: following.coming.is_wanted, ..PendingKinds::default() };
         following.live_since = None;
         following.is_settled = true;
         following.changed = true;
@@ -97,8 +97,8 @@ pub(super) mod tests {
     use taffrail_testkit::objects::{kustomizations, namespace};
 
     use super::*;
-    use crate::follow::FollowRequest;
-    use crate::look::NOTHING_MORE;
+    use crate::follow::WatchRequest;
+    use crate::look::NO_EXTRA;
     use crate::members::{ClusterSelection, FleetMembers, members};
     use crate::rules::FleetRules;
 
@@ -139,12 +139,16 @@ pub(super) mod tests {
     }
 
     /// Follows clusters by the clock of the machine.
-    pub(in super::super) async fn follow(clusters: &[Cluster], memory: &Memory) -> Follow {
+    pub(in super::super) async fn follow(clusters: &[Cluster], memory: &Memory) -> FleetWatcher {
         follow_by(&Clock::default(), clusters, memory).await
     }
 
     /// Follows clusters by a clock.
-    pub(in super::super) async fn follow_by(clock: &Clock, clusters: &[Cluster], memory: &Memory) -> Follow {
+    pub(in super::super) async fn follow_by(
+        clock: &Clock,
+        clusters: &[Cluster],
+        memory: &Memory,
+    ) -> FleetWatcher {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), Cluster::kubeconfig_of(clusters)).unwrap();
         let kubeconfig = Some(file.path().to_owned());
@@ -157,7 +161,7 @@ pub(super) mod tests {
             );
             member.context = context.map(|context| Box::new(context.with_memory(memory)));
         }
-        let request = FollowRequest {
+        let request = WatchRequest {
             members,
             timeout: PATIENCE,
             asked: Asked::default(),
@@ -165,11 +169,14 @@ pub(super) mod tests {
             lists: Lists::Measured,
             clock: clock.clone(),
         };
-        Follow::start(request).await
+        FleetWatcher::start(request).await
     }
 
     /// Takes changes in until `is_so`.
-    pub(in super::super) async fn until(follow: &mut Follow, mut is_so: impl FnMut(&Follow) -> bool) {
+    pub(in super::super) async fn until(
+        follow: &mut FleetWatcher,
+        mut is_so: impl FnMut(&FleetWatcher) -> bool,
+    ) {
         let began = std::time::Instant::now();
         while !is_so(follow) {
             assert!(began.elapsed() < PATIENCE, "nothing came of it");
@@ -178,7 +185,7 @@ pub(super) mod tests {
         }
     }
 
-    fn rows(follow: &mut Follow) -> Vec<(String, Status)> {
+    fn rows(follow: &mut FleetWatcher) -> Vec<(String, Status)> {
         let list = follow.fleet().apps(&[]);
         let apps = list.apps.iter().filter(|app| app.app.name == "web");
         apps.map(|app| (app.app.target.clone(), app.effective())).collect()
@@ -195,7 +202,7 @@ pub(super) mod tests {
         }
         let memory = Memory::of(4 << 20);
         let mut follow = follow(&[eu.clone(), us.clone()], &memory).await;
-        follow.settle(NOTHING_MORE).await;
+        follow.settle(NO_EXTRA).await;
         let ready = |name: &str| (name.to_owned(), Status::Current);
         assert_eq!(rows(&mut follow), [ready("eu"), ready("us")]);
 
@@ -203,7 +210,8 @@ pub(super) mod tests {
         for number in 0..20 {
             us.apply(deployment(&format!("d{number}"), 100_000)).unwrap();
         }
-        let reason = |follow: &Follow| follow.fleet.snapshots[1].errors().first().map(|it| it.reason.clone());
+        let reason =
+            |follow: &FleetWatcher| follow.fleet.snapshots[1].errors().first().map(|it| it.reason.clone());
         until(&mut follow, |follow| reason(follow).as_deref() == Some("OverLimit")).await;
         let errors = follow.fleet.snapshots[1].errors();
         assert_eq!(errors.len(), 1, "{errors:?}");

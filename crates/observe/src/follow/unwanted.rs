@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 use super::holders::Holders;
 use super::scopes::{named, scope_of};
-use super::{Follow, Followed};
+use super::{FleetWatcher, Followed};
 
 /// So many objects are followed one by one before it is asked which of them are still wanted.
 pub(super) const FEW: usize = 64;
 
-impl Follow {
+impl FleetWatcher {
     /// Ends the scopes of single objects that no plan wants any more, whenever there are twice as many as were wanted last.
     ///
     /// Objects name other objects, and those who write them may name ever others.
@@ -149,7 +149,7 @@ mod tests {
 
     use super::super::share::tests::{follow, until};
     use super::*;
-    use crate::look::NOTHING_MORE;
+    use crate::look::NO_EXTRA;
 
     /// An Application whose controller is said to be in a namespace.
     fn application(cluster: &Cluster, controller: &str) {
@@ -177,12 +177,12 @@ mod tests {
         application(&cluster, "argo-0");
         let memory = Memory::of(64 << 20);
         let mut follow = follow(std::slice::from_ref(&cluster), &memory).await;
-        follow.settle(NOTHING_MORE).await;
-        let follows = |follow: &Follow, namespace: &str| {
+        follow.settle(NO_EXTRA).await;
+        let follows = |follow: &FleetWatcher, namespace: &str| {
             let reads = follow.clusters[0].scopes.values().map(|followed| &followed.read);
             reads.filter(|read| read.namespace.as_deref() == Some(namespace)).count()
         };
-        let singles = |follow: &Follow| {
+        let singles = |follow: &FleetWatcher| {
             follow.clusters[0].scopes.values().filter(|it| named(&it.read).is_some()).count()
         };
         until(&mut follow, |it| follows(it, "argo-0") == 2).await;
@@ -216,7 +216,7 @@ mod tests {
         let memory = Memory::of(64 << 20);
         let mut follow = follow(std::slice::from_ref(&cluster), &memory).await;
         let key = ObjectKey::new("", "ConfigMap", "shop", "argocd-cm");
-        let says = |follow: &Follow| match follow.fleet.snapshots[0].get(key.as_ref()) {
+        let says = |follow: &FleetWatcher| match follow.fleet.snapshots[0].get(key.as_ref()) {
             taffrail_status::Presence::Present(found) if found.projection == Projection::Full => {
                 found.object.text(&["data", "a"]).into_owned()
             }

@@ -10,7 +10,7 @@ use taffrail_index::{ScopeState, Snapshot};
 use taffrail_object::ObjectKey;
 use taffrail_object::json::parses;
 use taffrail_observe::{
-    ClusterSelection, FleetMembers, Follow, FollowRequest, Live, LiveSettings, LookRequest, NOTHING_MORE,
+    ClusterSelection, FleetMembers, FleetWatcher, Live, LiveSettings, LookRequest, NO_EXTRA, WatchRequest,
     members,
 };
 use taffrail_sim::Fleet;
@@ -110,7 +110,7 @@ async fn a_look_parses_each_object_once() {
             rules: Arc::new(Shipped::default()),
             answered: Arc::new(|_: &str| {}),
         };
-        let (fleet, _) = taffrail_observe::look(request, NOTHING_MORE).await.unwrap();
+        let (fleet, _) = taffrail_observe::look(request, NO_EXTRA).await.unwrap();
         assert_eq!(fleet.apps(&[]).apps.len(), 1);
         assert!(fleet.snapshots[0].of_kind("apps", "Deployment", None).next().is_some());
         assert_eq!(parsed(mark, &["app", "first", "set"]), [1, 1, 1], "{mark}");
@@ -125,7 +125,7 @@ async fn what_is_followed_is_parsed_once_in_lists_and_once_in_each_event() {
         let server = tokio::task::block_in_place(Server::start);
         app(mark).into_iter().for_each(|object| server.apply(object));
         parses::record();
-        let request = FollowRequest {
+        let request = WatchRequest {
             members: server.members(),
             timeout: PATIENCE,
             asked: Asked::default(),
@@ -133,8 +133,8 @@ async fn what_is_followed_is_parsed_once_in_lists_and_once_in_each_event() {
             lists,
             clock: Clock::default(),
         };
-        let mut follow = Follow::start(request).await;
-        follow.settle(NOTHING_MORE).await;
+        let mut follow = FleetWatcher::start(request).await;
+        follow.settle(NO_EXTRA).await;
         assert_eq!(parsed(mark, &["app", "first", "set"]), [1, 1, 1], "{mark}");
         server.apply(deployment(&format!("{mark}-second")));
         let key = ObjectKey::new("apps", "Deployment", "shop", "web");

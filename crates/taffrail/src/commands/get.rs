@@ -11,7 +11,7 @@ use taffrail_apps::view::{self, quoted, text};
 use taffrail_apps::{App, AppError, AppList, Axis, Delivery, FreshnessState, Scope, ScopeState, full_name};
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
-use taffrail_observe::{FleetSnapshot, NOTHING_MORE};
+use taffrail_observe::{FleetSnapshot, NO_EXTRA};
 use taffrail_status::Status;
 
 use super::named;
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<E
     }
     check(arguments)?;
     let asked = asked(arguments.namespace.as_ref(), &arguments.declared, &arguments.grouping);
-    let fleet = source.read(&arguments.view, &asked, NOTHING_MORE)?;
+    let fleet = source.read(&arguments.view, &asked, NO_EXTRA)?;
     check_clusters(&filter.clusters, fleet)?;
     let mut list = fleet.apps(&arguments.declared);
     let mut hint = None;

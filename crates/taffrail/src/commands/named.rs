@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, Scope};
 use taffrail_object::ObjectKey;
-use taffrail_observe::{FleetSnapshot, NOTHING_MORE};
+use taffrail_observe::{FleetSnapshot, NO_EXTRA};
 use taffrail_status::assess::UNJUDGED;
 
 use super::get::check_clusters;
@@ -29,7 +29,7 @@ pub(super) fn read<'s>(
         app_labels: which.grouping.labels(),
         ..Asked::default()
     };
-    let fleet = source.read(view, &asked, NOTHING_MORE)?;
+    let fleet = source.read(view, &asked, NO_EXTRA)?;
     check_clusters(&which.cluster, fleet)?;
     let list = fleet.apps(&[]);
     Ok((fleet, list))

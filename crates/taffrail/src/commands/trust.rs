@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use taffrail_apps::view::{CheckedCluster, Severity, TrustFinding, TrustReport, TrustShape, text};
 use taffrail_apps::{App, Asked, Dependents};
-use taffrail_observe::{FleetSnapshot, NOTHING_MORE};
+use taffrail_observe::{FleetSnapshot, NO_EXTRA};
 
 use super::{get, named};
 use crate::cli::{ListOutput, TrustArguments, TrustOutput};
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
         liveness: which.namespace.is_none(),
         ..Asked::default()
     };
-    let fleet = source.read(view, &asked, NOTHING_MORE)?;
+    let fleet = source.read(view, &asked, NO_EXTRA)?;
     get::check_clusters(&which.cluster, fleet)?;
     let list = fleet.apps(&[]);
     let found: Vec<&App> = match name {

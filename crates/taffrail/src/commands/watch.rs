@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use taffrail_apps::Asked;
 use taffrail_cluster::Lists;
-use taffrail_observe::{FleetSnapshot, Follow, More};
+use taffrail_observe::{ExtraObjects, FleetSnapshot, FleetWatcher};
 
 use super::status::{StatusArguments, StatusOutput};
 use crate::cli::{
@@ -46,7 +46,7 @@ pub(crate) enum Form {
 /// Reads what is followed.
 #[derive(Default)]
 struct Following {
-    follow: Option<Follow>,
+    follow: Option<FleetWatcher>,
     /// Whether what is known is read as it is: two answers are to be of the same state.
     held: bool,
     /// Whether rows are wanted whatever their state.
@@ -62,7 +62,7 @@ impl Source for Following {
         &mut self,
         arguments: &ViewArguments,
         asked: &Asked,
-        more: More<'_>,
+        more: ExtraObjects<'_>,
     ) -> Result<&FleetSnapshot, Complaint> {
         if self.follow.is_none() {
             self.follow = Some(start(arguments, asked)?);
@@ -79,7 +79,7 @@ impl Source for Following {
         &mut self,
         arguments: &ViewArguments,
         asked: &Asked,
-    ) -> Result<Option<(&mut Follow, bool)>, Complaint> {
+    ) -> Result<Option<(&mut FleetWatcher, bool)>, Complaint> {
         if self.follow.is_none() {
             self.follow = Some(start(arguments, asked)?);
         }
@@ -88,7 +88,7 @@ impl Source for Following {
     }
 }
 
-fn start(arguments: &ViewArguments, asked: &Asked) -> Result<Follow, Complaint> {
+fn start(arguments: &ViewArguments, asked: &Asked) -> Result<FleetWatcher, Complaint> {
     source::follow(&arguments.source, arguments.rules(), asked, Lists::Measured)
 }
 
@@ -128,7 +128,7 @@ fn frame(
     answer::keep();
     let exit = run(source);
     let (text, mut told) = answer::kept();
-    let notes = source.follow.as_ref().map(Follow::notes).unwrap_or_default();
+    let notes = source.follow.as_ref().map(FleetWatcher::notes).unwrap_or_default();
     told.extend(notes.into_iter().map(|note| Complaint::unreadable(note).harmless().text().to_string()));
     let text = String::from_utf8_lossy(&text).into_owned();
     exit.map(|exit| (exit, Frame { text, told }))

@@ -13,8 +13,8 @@ use taffrail_apps::{AppLabels, Asked, Snapshot};
 use taffrail_cluster::{Clock, Lists};
 use taffrail_object::ObjectKey;
 use taffrail_observe::{
-    ClusterConnector, ClusterSelection, DumpRequest, FleetMembers, FleetSnapshot, Follow, FollowRequest,
-    LookRequest, Member, More, NOTHING_MORE,
+    ClusterConnector, ClusterSelection, DumpRequest, ExtraObjects, FleetMembers, FleetSnapshot, FleetWatcher,
+    LookRequest, Member, NO_EXTRA, WatchRequest,
 };
 use taffrail_status::assess::Budgets;
 
@@ -35,7 +35,7 @@ pub(crate) trait Source {
         &mut self,
         arguments: &ViewArguments,
         asked: &Asked,
-        more: More<'_>,
+        more: ExtraObjects<'_>,
     ) -> Result<&FleetSnapshot, Complaint>;
 
     /// Whether rows are wanted whatever their state, to tell what left a filtered list from what is gone.
@@ -49,7 +49,7 @@ pub(crate) trait Source {
         &mut self,
         arguments: &ViewArguments,
         asked: &Asked,
-    ) -> Result<Option<(&mut Follow, bool)>, Complaint> {
+    ) -> Result<Option<(&mut FleetWatcher, bool)>, Complaint> {
         let _ = (arguments, asked);
         Ok(None)
     }
@@ -64,7 +64,7 @@ impl Source for Once {
         &mut self,
         arguments: &ViewArguments,
         asked: &Asked,
-        more: More<'_>,
+        more: ExtraObjects<'_>,
     ) -> Result<&FleetSnapshot, Complaint> {
         Ok(self.0.insert(read_with(arguments, asked, more)?))
     }
@@ -93,11 +93,15 @@ impl Deref for TimedFleet {
 
 /// Reads what `asked` needs from where `arguments` say.
 pub(crate) fn read(arguments: &ViewArguments, asked: &Asked) -> Result<TimedFleet, Complaint> {
-    read_with(arguments, asked, NOTHING_MORE)
+    read_with(arguments, asked, NO_EXTRA)
 }
 
 /// Reads as [`read`]; of live clusters then also what `more` wants when it sees what there is.
-fn read_with(arguments: &ViewArguments, asked: &Asked, more: More<'_>) -> Result<TimedFleet, Complaint> {
+fn read_with(
+    arguments: &ViewArguments,
+    asked: &Asked,
+    more: ExtraObjects<'_>,
+) -> Result<TimedFleet, Complaint> {
     let rules = arguments.rules();
     let arguments = &arguments.source;
     if !arguments.from.is_empty() {
@@ -126,8 +130,8 @@ pub(crate) fn follow(
     rules: RulesWithOptions,
     asked: &Asked,
     lists: Lists,
-) -> Result<Follow, Complaint> {
-    let request = FollowRequest {
+) -> Result<FleetWatcher, Complaint> {
+    let request = WatchRequest {
         members: members(source)?,
         timeout: source.timeout,
         asked: asked.clone(),
@@ -135,7 +139,7 @@ pub(crate) fn follow(
         lists,
         clock: Clock::default(),
     };
-    block_on(Follow::start(request))
+    block_on(FleetWatcher::start(request))
 }
 
 /// Returns what is to be read for the apps, or for the objects that are declared on the command line.

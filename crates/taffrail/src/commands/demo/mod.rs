@@ -17,7 +17,7 @@ use futures::future::select_all;
 use jiff::Timestamp;
 use taffrail_apps::Asked;
 use taffrail_cluster::{Clock, Lists};
-use taffrail_observe::{Follow, FollowRequest, NOTHING_MORE};
+use taffrail_observe::{FleetWatcher, NO_EXTRA, WatchRequest};
 use taffrail_status::Trust;
 use taffrail_status::assess::Budgets;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -149,7 +149,7 @@ async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
     file.write(&world.kubeconfig())?;
 
     let mut follow = follow(file, &arguments.trust).await?;
-    if signals.during(follow.settle(NOTHING_MORE)).await.is_none() {
+    if signals.during(follow.settle(NO_EXTRA)).await.is_none() {
         return Ok(());
     }
     let mut news = News::new(&world.regions);
@@ -177,7 +177,7 @@ async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
         if changed {
             let gathered = async {
                 follow.rest(SWARM).await;
-                follow.settle(NOTHING_MORE).await;
+                follow.settle(NO_EXTRA).await;
             };
             if signals.during(gathered).await.is_none() {
                 return Ok(());
@@ -212,10 +212,10 @@ fn cannot_show(error: io::Error) -> Complaint {
 }
 
 /// Begins to follow the clusters, as any other command would find them with the kubeconfig.
-async fn follow(file: &PrivateFile, trust: &Trust) -> Result<Follow, Complaint> {
+async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, Complaint> {
     let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
     let rules = RuleSource::default().with_options(Budgets::default(), PATIENCE, trust);
-    let request = FollowRequest {
+    let request = WatchRequest {
         members: members(&source)?,
         timeout: PATIENCE,
         asked: Asked::default(),
@@ -223,7 +223,7 @@ async fn follow(file: &PrivateFile, trust: &Trust) -> Result<Follow, Complaint> 
         lists: Lists::Measured,
         clock: Clock::default(),
     };
-    Ok(Follow::start(request).await)
+    Ok(FleetWatcher::start(request).await)
 }
 
 /// Where it is shown.

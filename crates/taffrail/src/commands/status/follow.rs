@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use taffrail_apps::{FreshnessState, Objects, Scope, Snapshot};
 use taffrail_cluster::ApiResource;
 use taffrail_object::{GroupKind, ObjectKey};
-use taffrail_observe::{Follow, NOTHING_MORE, Wanted};
+use taffrail_observe::{FleetWatcher, NO_EXTRA, Wanted};
 use taffrail_status::assess::Costs;
 use taffrail_status::{Status, Verdict};
 
@@ -59,7 +59,7 @@ pub(super) fn look(
             let (objects, selections) = asked.reads(meant);
             follow.want(at, Wanted { objects, selections, kinds: false });
         }
-        block_on(follow.settle(NOTHING_MORE))?;
+        block_on(follow.settle(NO_EXTRA))?;
         // Evidence for listed objects can be requested only once the list has arrived.
         for (at, meant) in meant.iter().enumerate() {
             let Some(snapshot) = follow.fleet().snapshots.get(at) else { continue };
@@ -70,7 +70,7 @@ pub(super) fn look(
             let objects = listed.collect();
             follow.want(at, Wanted { objects, ..Wanted::default() });
         }
-        block_on(follow.settle(NOTHING_MORE))?;
+        block_on(follow.settle(NO_EXTRA))?;
     }
     let fleet = follow.fleet();
     let mut printer = Printer::new(arguments, members > 1);
@@ -85,7 +85,7 @@ pub(super) fn look(
 }
 
 /// Waits until discovery of each cluster has succeeded or failed.
-fn connect(follow: &mut Follow, members: usize, patience: Duration) -> Result<(), Complaint> {
+fn connect(follow: &mut FleetWatcher, members: usize, patience: Duration) -> Result<(), Complaint> {
     let until = Instant::now() + patience;
     loop {
         block_on(follow.ask())?;

@@ -13,7 +13,7 @@ use taffrail_apps::{App, AppList, AppRef, Delivery, Objects, Snapshot, SyncState
 use taffrail_cluster::{ApiResource, Cluster, PatchRequest, PatchType, WriteError};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{GroupKind, Object, ObjectKey};
-use taffrail_observe::{FleetSnapshot, Follow, More};
+use taffrail_observe::{ExtraObjects, FleetSnapshot, FleetWatcher};
 
 use super::arguments::ActingOutput;
 use super::{ActingArguments, DryRun};
@@ -328,7 +328,11 @@ impl<'a> VerbRun<'a> {
     }
 
     /// Writes all steps and waits for the result.
-    pub(super) fn run(mut self, follow: &mut Follow, more: More<'_>) -> Result<Exit, Complaint> {
+    pub(super) fn run(
+        mut self,
+        follow: &mut FleetWatcher,
+        more: ExtraObjects<'_>,
+    ) -> Result<Exit, Complaint> {
         self.begin()?;
         let begun = Instant::now();
         let mut waiting: Option<(String, Progress)> = None;
@@ -377,7 +381,7 @@ impl<'a> VerbRun<'a> {
     }
 
     /// Sends the current step of each app that waits to be written, all at the same time.
-    fn write_all(&mut self, follow: &mut Follow) -> Result<(), Complaint> {
+    fn write_all(&mut self, follow: &mut FleetWatcher) -> Result<(), Complaint> {
         let dry_run = self.arguments.dry_run == DryRun::Server;
         let mut under_way = Vec::new();
         for at in 0..self.tasks.len() {

@@ -13,7 +13,7 @@ use taffrail_apps::wait::{EXPRESSION_FAULT, End, Options, Seen, Target, Until, W
 use taffrail_apps::{AppLabels, AppQuery, Delivery, Objects};
 use taffrail_cluster::Lists;
 use taffrail_object::ObjectKey;
-use taffrail_observe::{Follow, Wanted};
+use taffrail_observe::{FleetWatcher, Wanted};
 
 use super::get::check_clusters;
 use crate::cli::ViewArguments;
@@ -191,7 +191,7 @@ fn exit(end: End) -> Exit {
 }
 
 /// Watches the scopes of the targets, and of the objects that they turned out to have.
-fn want(follow: &mut Follow, wait: &mut Wait, targets: &[Vec<Target>]) {
+fn want(follow: &mut FleetWatcher, wait: &mut Wait, targets: &[Vec<Target>]) {
     for (at, targets) in targets.iter().enumerate() {
         let Some(snapshot) = follow.fleet().snapshots.get(at) else { continue };
         wait.learn(at, snapshot, targets);

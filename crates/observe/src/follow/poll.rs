@@ -13,9 +13,9 @@ const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The objects of one cluster that are read again and again.
 #[derive(Default)]
-pub(super) struct Again(BTreeMap<ScopeId, Turn>);
+pub(super) struct PollFallback(BTreeMap<ScopeId, PolledObject>);
 
-struct Turn {
+struct PolledObject {
     read: Read,
     key: ObjectKey,
     /// Why it cannot be watched.
@@ -25,18 +25,18 @@ struct Turn {
 }
 
 /// What came of reading an object again.
-pub(super) struct Came {
+pub(super) struct PollOutcome {
     /// Whether it is to be read again later.
     pub(super) goes_on: bool,
     /// Whether something is known that was not before.
     pub(super) is_news: bool,
 }
 
-impl Again {
+impl PollFallback {
     /// Begins to read an object that cannot be watched; false where that is done already.
     pub(super) fn begin(&mut self, id: ScopeId, read: &Read, key: ObjectKey, refusal: String) -> bool {
         let is_new = !self.0.contains_key(&id);
-        self.0.entry(id).or_insert_with(|| Turn { read: read.clone(), key, refusal, version: None });
+        self.0.entry(id).or_insert_with(|| PolledObject { read: read.clone(), key, refusal, version: None });
         is_new
     }
 
@@ -51,7 +51,12 @@ impl Again {
     }
 
     /// Puts what was read into the snapshot; nothing where nobody wants it any more.
-    pub(super) fn take(&mut self, id: ScopeId, snapshot: &mut Snapshot, outcome: Outcome) -> Option<Came> {
+    pub(super) fn take(
+        &mut self,
+        id: ScopeId,
+        snapshot: &mut Snapshot,
+        outcome: Outcome,
+    ) -> Option<PollOutcome> {
         let turn = self.0.get_mut(&id)?;
         let version = match &outcome {
             Ok(found) => found.as_ref().map_or_else(String::new, |(documents, _)| {
@@ -63,13 +68,13 @@ impl Again {
                 self.0.remove(&id);
                 snapshot.retract_read(&read);
                 snapshot.answer(&read, Answer::Forbidden { message });
-                return Some(Came { goes_on: false, is_news: true });
+                return Some(PollOutcome { goes_on: false, is_news: true });
             }
             // What was known goes on to be shown while it is tried again; that the server is gone is told by others.
-            Err(_) if turn.version.is_some() => return Some(Came { goes_on: true, is_news: false }),
+            Err(_) if turn.version.is_some() => return Some(PollOutcome { goes_on: true, is_news: false }),
             Err(_) => {
                 take(snapshot, &turn.read, outcome);
-                return Some(Came { goes_on: true, is_news: true });
+                return Some(PollOutcome { goes_on: true, is_news: true });
             }
         };
         let is_news = turn.version.as_ref() != Some(&version);
@@ -81,13 +86,13 @@ impl Again {
             take(snapshot, &turn.read, outcome);
             turn.version = Some(version);
         }
-        Some(Came { goes_on: true, is_news })
+        Some(PollOutcome { goes_on: true, is_news })
     }
 
     /// What people should know of it.
     pub(super) fn notes<'a>(&'a self, cluster: &'a str) -> impl Iterator<Item = String> + 'a {
         let read = self.0.values().filter(|turn| turn.version.is_some());
-        read.map(move |Turn { key, .. }| {
+        read.map(move |PolledObject { key, .. }| {
             format!(
                 "{cluster}: {} {} may be read but not watched, so it is read again every {} s",
                 key.kind,
