@@ -384,12 +384,9 @@ fn live(dumps: Vec<Snapshot>) -> Vec<Snapshot> {
 }
 
 fn rows_stay_equal(case: &Path) {
-    let name = case.file_name().unwrap().to_string_lossy().into_owned();
     for seed in 1..=2 {
-        println!("{name}, seed {seed}");
         stays_equal(seed, golden::clusters(case), 40);
     }
-    println!("{name} live, seed 3");
     stays_equal(3, live(golden::clusters(case)), 40);
 }
 
