@@ -162,7 +162,7 @@ impl Cluster {
             request.header(ACCEPT, ask.accept).header(USER_AGENT, AGENT).body(body).map_err(|error| {
                 Lost::unsent(ReadError::Unexpected {
                     what: ask.what.clone(),
-                    problem: format!("cannot be asked for: {error}"),
+                    problem: format!("the request is invalid: {error}"),
                 })
             })?;
         let place = self.deadline.limit(self.shared.pool.first.streams.acquire()).await;

@@ -10,10 +10,10 @@ use jsonpath_rust::query::js_path_process;
 use serde_json::Value;
 
 /// The maximum length of a path, in bytes: the parser recurses.
-const LONGEST: usize = 1024;
+const MAX_PATH_BYTES: usize = 1024;
 
 /// The maximum nesting of a path.
-const DEEPEST: usize = 16;
+const MAX_PATH_DEPTH: usize = 16;
 
 /// A path to fields of an object.
 ///
@@ -33,7 +33,7 @@ impl FromStr for JsonPath {
     type Err = JsonPathError;
 
     fn from_str(text: &str) -> Result<JsonPath, JsonPathError> {
-        if text.len() > LONGEST {
+        if text.len() > MAX_PATH_BYTES {
             return Err(JsonPathError("it is too long"));
         }
         let standard = standard(text).map_err(JsonPathError)?;
@@ -57,7 +57,6 @@ impl JsonPath {
     /// Finds the values at the path, `null` too.
     ///
     /// # Errors
-    ///
     /// If the path cannot be followed.
     pub fn find<'t>(&self, tree: &'t Value) -> Result<Vec<&'t Value>, JsonPathError> {
         let found =
@@ -134,7 +133,7 @@ fn standard(path: &str) -> Result<String, &'static str> {
                 }
             }
         }
-        if depth > DEEPEST {
+        if depth > MAX_PATH_DEPTH {
             return Err("it is nested too deeply");
         }
     }

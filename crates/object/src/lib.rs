@@ -20,6 +20,7 @@
 //!   object of a cluster.
 //! * [`kinds`] has the names and scopes of the built-in kinds, and finds the kind that a person's word names.
 //! * [`LabelSelector`] is parsed from text or read from an object, matched against labels, and printed.
+//! * [`Predicate`] is an expression about objects in a language such as CEL.
 //! * [`JsonPath`] finds fields as kubectl does, and [`duration`] parses spans of time as Go does.
 
 pub mod duration;
@@ -28,6 +29,7 @@ mod jsonpath;
 mod key;
 pub mod kinds;
 mod object;
+mod predicate;
 pub mod protobuf;
 mod resource;
 pub mod selector;
@@ -36,5 +38,6 @@ pub mod yaml;
 pub use jsonpath::{JsonPath, JsonPathError};
 pub use key::{AsObjectKey, GroupKind, InvalidObjectKey, ObjectKey, ObjectKeyRef, Projection};
 pub use object::{ItemKind, Object, ObjectError};
+pub use predicate::{Predicate, PredicateAnswer};
 pub use resource::ApiResource;
 pub use selector::LabelSelector;

@@ -70,7 +70,6 @@ impl<'a> Object<'a> {
     /// Interprets `root` as an object.
     ///
     /// # Errors
-    ///
     /// If it is not a JSON object, or lacks a valid kind or `apiVersion`.
     #[inline]
     pub fn new(root: Value<'a>) -> Result<Object<'a>, ObjectError> {
@@ -197,7 +196,6 @@ impl<'a> Object<'a> {
     /// Builds a tree of the object with its `apiVersion` and `kind`, which items of typed lists lack.
     ///
     /// # Errors
-    ///
     /// If the object nests too deeply.
     pub fn to_tree(&self) -> Result<serde_json::Value, TooDeep> {
         let mut tree = self.root.to_tree()?;
@@ -211,7 +209,6 @@ impl<'a> Object<'a> {
     /// Returns the object as JSON text with its `apiVersion` and `kind`; borrows its own text if that contains them.
     ///
     /// # Errors
-    ///
     /// If the object is a part of a tree that nests too deeply.
     pub fn to_json(&self) -> Result<Cow<'a, [u8]>, TooDeep> {
         let Some(text) = self.root.text() else {
@@ -304,7 +301,6 @@ impl<'a> ItemKind<'a> {
     /// Interprets an item as an object.
     ///
     /// # Errors
-    ///
     /// If it is not an object, or has no kind.
     #[inline]
     pub fn object(&self, item: Value<'a>) -> Result<Object<'a>, ObjectError> {

@@ -92,7 +92,7 @@ impl LabelSelector {
 
     /// Reads a selector as objects write it: `matchLabels` and `matchExpressions`.
     ///
-    /// An absent or null selector, and one that the API server would refuse, selects nothing; an empty one selects everything.
+    /// An absent or null selector, and one that the API server would refuse, selects nothing; an empty one everything.
     pub fn of_object(selector: Option<Value<'_>>) -> LabelSelector {
         let read = |selector: Value<'_>| {
             let mut requirements = equalities(selector.get("matchLabels"))?;
@@ -476,10 +476,10 @@ impl Requirement {
 }
 
 /// The maximum length of a label's name and of its value, in bytes.
-const MAX_NAME: usize = 63;
+const MAX_NAME_BYTES: usize = 63;
 
 /// The maximum length of the prefix of a label's key, in bytes.
-const MAX_PREFIX: usize = 253;
+const MAX_PREFIX_BYTES: usize = 253;
 
 /// Returns the reason a text is not a valid key of a label; `None` if it is.
 fn invalid_key(key: &str) -> Option<String> {
@@ -503,8 +503,8 @@ fn invalid_key(key: &str) -> Option<String> {
     if prefix == Some("") {
         reasons.push("prefix part must be non-empty".to_owned());
     } else if let Some(prefix) = prefix {
-        if prefix.len() > MAX_PREFIX {
-            reasons.push(format!("prefix part must be no more than {MAX_PREFIX} bytes"));
+        if prefix.len() > MAX_PREFIX_BYTES {
+            reasons.push(format!("prefix part must be no more than {MAX_PREFIX_BYTES} bytes"));
         }
         let is_small = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         if !prefix.split('.').all(|label| is_enclosed(label, is_small, |byte| is_small(byte) || byte == b'-'))
@@ -514,8 +514,8 @@ fn invalid_key(key: &str) -> Option<String> {
     }
     if name.is_empty() {
         reasons.push("name part must be non-empty".to_owned());
-    } else if name.len() > MAX_NAME {
-        reasons.push(format!("name part must be no more than {MAX_NAME} bytes"));
+    } else if name.len() > MAX_NAME_BYTES {
+        reasons.push(format!("name part must be no more than {MAX_NAME_BYTES} bytes"));
     }
     if !is_name(name) {
         reasons.push(format!("name part {NAME}"));
@@ -526,8 +526,8 @@ fn invalid_key(key: &str) -> Option<String> {
 /// Returns the reason a text is not a valid value of a label; `None` if it is.
 fn invalid_value(value: &str) -> Option<String> {
     let mut reasons = Vec::new();
-    if value.len() > MAX_NAME {
-        reasons.push(format!("must be no more than {MAX_NAME} bytes"));
+    if value.len() > MAX_NAME_BYTES {
+        reasons.push(format!("must be no more than {MAX_NAME_BYTES} bytes"));
     }
     if !value.is_empty() && !is_name(value) {
         reasons.push(

@@ -9,7 +9,7 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::{Look, ObjectContext, Payer, Status, Strikes, Teacher, Teaching, Verdict, Voice};
 
-use crate::cel::{Answer, Ask, Checks, Names, ReadExpression, ReadyExpr};
+use crate::cel::{Checks, Names, Predicate, PredicateAnswer, ReadExpression, ReadyExpr};
 use crate::expressions::{Author, Expressions, Unread};
 use crate::layer::Origin;
 #[cfg(feature = "lua")]
@@ -17,18 +17,18 @@ use crate::lua::Customizations;
 use crate::script::{Judged, Script, ScriptKind, computed, computed_since};
 
 /// The maximum number of objects whose rules are cached; the oldest are dropped first.
-const KEPT: usize = 4096;
+const MAX_CACHED_OBJECTS: usize = 4096;
 
 /// The maximum total length of the cached texts, in bytes.
-const KEPT_TEXT: usize = 64 << 20;
+const MAX_CACHED_BYTES: usize = 64 << 20;
 
 /// The maximum length of one object's rules, in bytes: no API server stores more.
-const LONGEST: usize = 2 << 20;
+const MAX_OBJECT_RULES_BYTES: usize = 2 << 20;
 
 /// The maximum number of dependencies for which the `readyExpr`s of one object are evaluated.
-const ASKED: usize = 20;
+const MAX_EVALUATED_DEPENDENCIES: usize = 20;
 
-/// Parses the health rules that objects of a cluster state, and caches them by their text.
+/// The parser and cache of the health rules that objects of a cluster state.
 #[derive(Debug)]
 pub(crate) struct ClusterRuleCache {
     expressions: Expressions,
@@ -97,7 +97,7 @@ impl Read {
         self.size += source.text.len();
         self.order.push_back(source.clone());
         self.lessons.insert(source, lesson);
-        while self.order.len() > KEPT || self.size > KEPT_TEXT {
+        while self.order.len() > MAX_CACHED_OBJECTS || self.size > MAX_CACHED_BYTES {
             let Some(first) = self.order.pop_front() else { break };
             self.size -= first.text.len();
             self.lessons.remove(&first);
@@ -149,7 +149,7 @@ impl ClusterRuleCache {
             Some(text) => text.to_vec(),
             None => serde_json::to_vec(&said.to_tree().ok()?).ok()?,
         };
-        if text.len() > LONGEST {
+        if text.len() > MAX_OBJECT_RULES_BYTES {
             return None;
         }
         let (home, namespace) = (teacher.home.to_owned(), object.namespace().into_owned());
@@ -171,7 +171,7 @@ impl ClusterRuleCache {
     }
 
     /// Lists the `readyExpr`s of a Flux object that do not hold for its dependencies, one message each; evaluates
-    /// at most [`ASKED`] dependencies.
+    /// at most [`MAX_EVALUATED_DEPENDENCIES`] dependencies.
     pub(crate) fn unmet_dependency(
         &self,
         object: &Object<'_>,
@@ -198,7 +198,9 @@ impl ClusterRuleCache {
         let mut own_took = computed_since(began);
         let mut unmet = Vec::new();
         let mut count = 0;
-        while let Some((dependency, text)) = asked.next_if(|_| count < ASKED && goes_on()) {
+        while let Some((dependency, text)) =
+            asked.next_if(|_| count < MAX_EVALUATED_DEPENDENCIES && goes_on())
+        {
             count += 1;
             let called = called(dependency);
             if !look.has_room(&teaching, dependency) {
@@ -212,25 +214,28 @@ impl ClusterRuleCache {
                     let (began, expression) = (computed(), ReadyExpr::of(expression));
                     let tree = dependency.root().to_tree();
                     let asked = tree.map(|dependency| expression.ask_at_cost(&own, &dependency));
-                    let too_deep = |_| (Answer::Fault("it nests too deeply".to_owned()), Duration::ZERO);
+                    let too_deep =
+                        |_| (PredicateAnswer::Fault("it nests too deeply".to_owned()), Duration::ZERO);
                     let (answer, took) = asked.unwrap_or_else(too_deep);
                     let took = took.saturating_add(computed_since(began));
                     look.charge(&teaching, dependency, took.saturating_add(std::mem::take(&mut own_took)));
                     answer
                 }
-                Err(Unread::Invalid(why)) => Answer::Fault(why.to_string()),
+                Err(Unread::Invalid(why)) => PredicateAnswer::Fault(why.to_string()),
                 Err(Unread::NotNow(why)) => {
                     unmet.push(format!("readyExpr was not asked of {called}: {why}"));
                     break;
                 }
             };
             unmet.extend(match answer {
-                Answer::True => None,
-                Answer::False => Some(format!("readyExpr does not hold of {called}: {text}")),
-                Answer::Missing(what) => {
+                PredicateAnswer::True => None,
+                PredicateAnswer::False => Some(format!("readyExpr does not hold of {called}: {text}")),
+                PredicateAnswer::Missing(what) => {
                     Some(format!("readyExpr does not hold of {called} yet, {what}: {text}"))
                 }
-                Answer::Fault(why) => Some(format!("readyExpr cannot be asked of {called}, {why}: {text}")),
+                PredicateAnswer::Fault(why) => {
+                    Some(format!("readyExpr cannot be asked of {called}, {why}: {text}"))
+                }
             });
         }
         let more = asked.count();
@@ -312,7 +317,7 @@ impl Heard<'_> {
         self.voice
     }
 
-    fn read(&self, text: &str) -> Result<Arc<dyn Ask>, Unread> {
+    fn read(&self, text: &str) -> Result<Arc<dyn Predicate>, Unread> {
         let author = Author { look: self.look, home: &self.home, namespace: &self.author };
         self.expressions.read(text, Names::Fields, author)
     }
@@ -320,7 +325,6 @@ impl Heard<'_> {
     /// Returns true if all expressions are valid. Parses the rest of them first.
     ///
     /// # Errors
-    ///
     /// The reason they may not be parsed in this look.
     fn are_valid(&self, checks: &Checks<String>, state: &Mutex<State>) -> Result<bool, String> {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);

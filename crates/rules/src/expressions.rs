@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use taffrail_status::Look;
 
-use crate::cel::{Ask, InvalidExpression, Names, ReadExpression, Reading, check_size};
+use crate::cel::{InvalidExpression, Names, Predicate, ReadExpression, Reading, check_size};
 use crate::script::{computed, computed_since};
 
 /// The maximum number of cached expressions; the oldest are dropped first.
-const KEPT: usize = 4096;
+const MAX_CACHED: usize = 4096;
 
 /// The maximum total length of the cached texts, in bytes. A parsed expression takes some hundred times its text.
-const KEPT_TEXT: usize = 256 << 10;
+const MAX_CACHED_BYTES: usize = 256 << 10;
 
-/// Parses expressions and caches the results for as long as the rules live.
+/// The parser and cache of expressions; the cache lives as long as the rules.
 pub(crate) struct Expressions {
     reader: ReadExpression,
     known: Mutex<Known>,
@@ -30,7 +30,7 @@ impl fmt::Debug for Expressions {
 /// The cached results. They are found by their whole text, and do not depend on the author.
 #[derive(Debug, Default)]
 struct Known {
-    read: HashMap<Arc<Written>, Result<Arc<dyn Ask>, InvalidExpression>>,
+    read: HashMap<Arc<Written>, Result<Arc<dyn Predicate>, InvalidExpression>>,
     /// The texts in the order in which they were parsed, oldest first.
     order: VecDeque<Arc<Written>>,
     /// The total length of the texts, in bytes.
@@ -62,7 +62,7 @@ pub(crate) enum Unread {
 }
 
 impl Known {
-    fn keep(&mut self, written: Written, outcome: Result<Arc<dyn Ask>, InvalidExpression>) {
+    fn keep(&mut self, written: Written, outcome: Result<Arc<dyn Predicate>, InvalidExpression>) {
         let written = Arc::new(written);
         if self.read.insert(Arc::clone(&written), outcome).is_some() {
             // Two threads parsed it at the same time.
@@ -70,7 +70,7 @@ impl Known {
         }
         self.size += written.text.len();
         self.order.push_back(written);
-        while self.order.len() > KEPT || self.size > KEPT_TEXT {
+        while self.order.len() > MAX_CACHED || self.size > MAX_CACHED_BYTES {
             let Some(first) = self.order.pop_front() else { break };
             self.size -= first.text.len();
             self.read.remove(&first);
@@ -86,9 +86,13 @@ impl Expressions {
     /// Returns the parsed expression from the cache, or parses it and charges `author` for the time.
     ///
     /// # Errors
-    ///
     /// If the expression is invalid, or the author's namespace has used up its parsing time in this look.
-    pub(crate) fn read(&self, text: &str, names: Names, author: Author<'_>) -> Result<Arc<dyn Ask>, Unread> {
+    pub(crate) fn read(
+        &self,
+        text: &str,
+        names: Names,
+        author: Author<'_>,
+    ) -> Result<Arc<dyn Predicate>, Unread> {
         check_size(text).map_err(Unread::Invalid)?;
         let written = Written { text: text.to_owned(), names };
         if let Some(known) = self.known().read.get(&written) {

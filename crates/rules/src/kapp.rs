@@ -6,12 +6,12 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::{ObjectContext, Status, Verdict};
 
-use crate::form;
 use crate::layer::Origin;
 use crate::script::{Script, ScriptKind};
+use crate::yaml_rules;
 
 /// The maximum nesting of matchers.
-const DEEPEST: usize = 8;
+const MAX_MATCHER_DEPTH: usize = 8;
 
 /// The API groups of Kubernetes whose kinds are not custom resources; its other groups end with `.k8s.io`.
 const BUILT_IN: [&str; 6] = ["", "apps", "autoscaling", "batch", "extensions", "policy"];
@@ -95,7 +95,6 @@ impl WaitRules {
     /// Reads the `waitRules` of a kapp configuration; returns `None` if it has none.
     ///
     /// # Errors
-    ///
     /// If any of them cannot be used.
     pub fn of_config(origin: Origin, config: &Tree) -> Result<Option<WaitRules>, WaitRuleError> {
         let Some(list) = config.get("waitRules").and_then(Tree::as_array) else { return Ok(None) };
@@ -182,7 +181,7 @@ fn matchers(trees: &[Tree], depth: usize) -> Result<Vec<Matcher>, WaitRuleProble
 }
 
 fn matcher(tree: &Tree, depth: usize) -> Result<Matcher, WaitRuleProblem> {
-    if depth > DEEPEST {
+    if depth > MAX_MATCHER_DEPTH {
         return Err(WaitRuleProblem::TooDeep);
     }
     let mut members = tree.as_object().into_iter().flatten();
@@ -261,7 +260,7 @@ impl WaitRule {
             && let Some(generation) = generation
             && observed != Some(generation)
         {
-            return form::not_observed(object.kind(), generation, observed.unwrap_or_default());
+            return yaml_rules::not_observed(object.kind(), generation, observed.unwrap_or_default());
         }
         let conditions = object.at(&["status", "conditions"]);
         let rows = conditions
@@ -294,7 +293,7 @@ impl WaitRule {
                         Meaning::Unblocks => Status::InProgress,
                     };
                     let said = if message.is_empty() { reason.clone() } else { message };
-                    return form::verdict(
+                    return yaml_rules::verdict(
                         status,
                         said,
                         Some(reason),
@@ -304,7 +303,7 @@ impl WaitRule {
             }
         }
         let message = "No failing or successful conditions found".to_owned();
-        form::verdict(Status::InProgress, message, None, rule.to_owned())
+        yaml_rules::verdict(Status::InProgress, message, None, rule.to_owned())
     }
 }
 

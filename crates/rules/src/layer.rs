@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use crate::form::{self, FormError, GroupRules, KindRules, Problem};
+use crate::yaml_rules::{self, GroupRules, KindRules, Problem, RuleFileError};
 
 /// The origins of rules, in the order in which they are consulted; the first that decides wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,7 +106,7 @@ fn excerpt<'t>(text: &'t str, kind: &str) -> Option<&'t str> {
 impl Group {
     fn rules(&self) -> &GroupRules {
         // Tests cover the shipped files; an error in one would affect its own kind only.
-        self.rules.get_or_init(|| form::read("", self.texts.first().map_or("", |text| text)).0)
+        self.rules.get_or_init(|| yaml_rules::read("", self.texts.first().map_or("", |text| text)).0)
     }
 
     fn of<'l>(&'l self, origin: Origin, kind: &'l str, rules: &'l Arc<KindRules>) -> Found<'l> {
@@ -122,7 +122,6 @@ impl Layer {
     /// Reads files of rules, given as pairs of name and text.
     ///
     /// # Errors
-    ///
     /// All errors in the files.
     pub fn read<'t>(
         origin: Origin,
@@ -132,7 +131,7 @@ impl Layer {
         let mut errors = Vec::new();
         let mut places: FxHashMap<(Box<str>, Box<str>), String> = FxHashMap::default();
         for (file, text) in files {
-            let (rules, wrong) = form::read(file, text);
+            let (rules, wrong) = yaml_rules::read(file, text);
             let is_broken = !wrong.is_empty();
             errors.extend(wrong);
             if is_broken {
@@ -142,7 +141,7 @@ impl Layer {
                 let place = (rules.group.clone(), kind.clone());
                 if let Some(before) = places.insert(place, file.to_owned()) {
                     let (file, kind) = (file.to_owned(), Some(kind.to_string()));
-                    errors.push(FormError { file, kind, rule: None, problem: Problem::Twice(before) });
+                    errors.push(RuleFileError { file, kind, rule: None, problem: Problem::Twice(before) });
                 }
             }
             layer.take(rules, text);
@@ -218,7 +217,7 @@ impl Layer {
 
 /// All errors in files of rules; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleErrors(pub Vec<FormError>);
+pub struct RuleErrors(pub Vec<RuleFileError>);
 
 impl std::fmt::Display for RuleErrors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,6 +1,6 @@
 //! Rules for the health of Kubernetes objects, besides those of kstatus.
 //!
-//! kstatus knows a dozen kinds. This crate has rules for others: in a short form of YAML ([`form`]), as Flux and kapp
+//! kstatus knows a dozen kinds. This crate has rules for others: in a short form of YAML ([`yaml_rules`]), as Flux and kapp
 //! write them, and a library for widely used kinds. A [`RuleSet`] consults the user's rules first, then those of the
 //! cluster, then the library, then [`taffrail_status`]; its verdicts name the rule that decided.
 //!
@@ -37,19 +37,19 @@
 pub mod cel;
 mod cluster_rule_cache;
 mod expressions;
-pub mod form;
 pub mod kapp;
 mod layer;
 mod library;
 #[cfg(feature = "lua")]
 pub mod lua;
+mod rule_tests;
 mod script;
 mod set;
-mod trial;
+pub mod yaml_rules;
 
 pub use layer::{Found, Layer, Origin, RuleErrors};
 #[cfg(feature = "lua")]
 pub use library::{shipped_action_names, shipped_actions};
+pub use rule_tests::{FailedCase, Fault, Folder, RuleTestReport, test_rules};
 pub use script::{Judged, Script, ScriptKind, computed};
 pub use set::{RuleSet, origin_of};
-pub use trial::{FailedCase, Fault, Folder, Trial, try_rules};

@@ -44,12 +44,12 @@ pub struct Judged {
 }
 
 /// The maximum length of a message from outside, in bytes.
-const LONGEST_MESSAGE: usize = 4 << 10;
+const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
 /// Truncates a message from outside that is too long to be kept for many objects.
 pub(crate) fn cut(mut message: String) -> String {
-    if message.len() > LONGEST_MESSAGE {
-        message.truncate(message.floor_char_boundary(LONGEST_MESSAGE));
+    if message.len() > MAX_MESSAGE_BYTES {
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
         message.push('…');
         message.shrink_to_fit();
     }

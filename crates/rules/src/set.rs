@@ -10,12 +10,12 @@ use taffrail_status::{
 
 use crate::cel::{Names, Reading};
 use crate::cluster_rule_cache::{ClusterRuleCache, Heard};
-use crate::form::{self, KindRules, Ruling};
 use crate::layer::{Found, Layer, Origin};
 use crate::script::{Judged, Script, add_children};
+use crate::yaml_rules::{self, KindRules, Ruling};
 
 /// The time for which a custom resource without rules and without a status is in progress.
-const UNSEEN: SignedDuration = SignedDuration::from_mins(5);
+const FIRST_STATUS_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
 /// All rules in their order: the user's, the cluster's, the shipped ones, then [`Taffrail`].
 ///
@@ -142,11 +142,13 @@ impl RuleSet {
         if let Some(verdict) = of_scripts(Origin::Shipped) {
             return Ok(verdict);
         }
-        if expects_status && let Some(verdict) = form::first_status(object, now, UNSEEN, context.costs) {
+        if expects_status
+            && let Some(verdict) = yaml_rules::first_status(object, now, FIRST_STATUS_TIMEOUT, context.costs)
+        {
             return Ok(verdict);
         }
         let verdict = Taffrail.judge(object, context, now)?;
-        if verdict.rule == "fallback" && awaits_status && !form::has_status(object) {
+        if verdict.rule == "fallback" && awaits_status && !yaml_rules::has_status(object) {
             let message = "Resource is current, but no controller seems to look at it: it has no status";
             return Ok(Verdict { message: message.into(), ..verdict });
         }

@@ -188,7 +188,6 @@ impl Inner {
     /// Returns the target of an object by its `apiVersion`, kind and metadata.
     ///
     /// # Errors
-    ///
     /// If the cluster does not serve its kind.
     pub(crate) fn target_of(&self, object: &Value) -> Result<Target, ApiError> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -348,7 +347,6 @@ impl Cluster {
     /// controllers react to it.
     ///
     /// # Errors
-    ///
     /// If its kind or its namespace is unknown, or it has no name.
     pub fn apply(&self, object: Value) -> Result<(), SimError> {
         self.apply_by(object, "kubectl", "")
@@ -358,7 +356,6 @@ impl Cluster {
     /// the status.
     ///
     /// # Errors
-    ///
     /// As in [`apply`](Cluster::apply).
     /// As [`apply`](Cluster::apply).
     pub fn apply_by(&self, object: Value, manager: &str, of_status: &str) -> Result<(), SimError> {
@@ -401,7 +398,6 @@ impl Cluster {
     /// Applies all objects of a text, and those inside lists.
     ///
     /// # Errors
-    ///
     /// If the text is not YAML, or an object is refused: the objects before it stay.
     pub fn apply_yaml(&self, text: &str) -> Result<(), SimError> {
         for object in objects(text)? {
@@ -414,7 +410,6 @@ impl Cluster {
     /// cheaper than a change for each.
     ///
     /// # Errors
-    ///
     /// As in [`apply`](Cluster::apply).
     pub fn seed(&self, objects: impl IntoIterator<Item = Value>) -> Result<(), SimError> {
         let done = objects.into_iter().try_for_each(|object| self.apply(object));
@@ -502,7 +497,6 @@ impl Cluster {
     /// Reverts the last `changes` changes and the resourceVersion, like a restored backup, and closes the connections.
     ///
     /// # Errors
-    ///
     /// If the history has fewer changes; then all of them are reverted.
     pub fn restore(&self, changes: usize) -> Result<(), SimError> {
         let undone = self.inner().store().undo(changes);
@@ -514,7 +508,6 @@ impl Cluster {
 /// Parses the objects of a text, and those inside lists.
 ///
 /// # Errors
-///
 /// If the text is not YAML.
 pub fn objects(text: &str) -> Result<Vec<Value>, SimError> {
     let mut objects = Vec::new();

@@ -127,7 +127,6 @@ impl Fleet {
     /// Adds a cluster: an API server on a port of its own, with the namespaces that every cluster has.
     ///
     /// # Errors
-    ///
     /// If the name is taken, or no port is free.
     pub async fn cluster(&self, name: &str) -> Result<Cluster, SimError> {
         {
@@ -259,7 +258,6 @@ impl FleetBuilder {
     /// Starts the fleet, on the current Tokio runtime.
     ///
     /// # Errors
-    ///
     /// If its certificates cannot be created.
     pub async fn start(self) -> Result<Fleet, SimError> {
         let shared = Arc::new(Shared {

@@ -150,7 +150,6 @@ impl Timeline {
     /// Parses a timeline.
     ///
     /// # Errors
-    ///
     /// If the text is not YAML or not a timeline.
     pub fn read(text: &str) -> Result<Timeline, TimelineError> {
         let steps = match recorded(text) {

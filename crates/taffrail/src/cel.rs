@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use taffrail_apps::wait;
-use taffrail_rules::cel::{Answer, Ask, InvalidExpression, Names, Program, Reading, STACK, check_size};
+use taffrail_rules::cel::{
+    InvalidExpression, Names, Predicate, PredicateAnswer, Program, REQUIRED_STACK, Reading, check_size,
+};
 use taffrail_rules::computed;
 
 /// Time limit for parsing an expression, or evaluating it once. Either takes milliseconds at most; a busy machine may
@@ -70,7 +71,7 @@ impl Interpreter {
     /// Parses an expression of a cluster.
     pub(crate) fn read_of_cluster(&self, text: &str, names: Names) -> Reading {
         let (expression, took) = self.read_at_cost(text, names);
-        Reading { expression: expression.map(|it| Box::new(it) as Box<dyn Ask>), took }
+        Reading { expression: expression.map(|it| Box::new(it) as Box<dyn Predicate>), took }
     }
 
     /// Runs `work` on the thread with a deep stack.
@@ -102,31 +103,35 @@ impl Interpreter {
     }
 }
 
-impl Ask for Expression {
-    fn written(&self) -> &str {
+impl Predicate for Expression {
+    fn text(&self) -> &str {
         &self.text
     }
 
-    fn answer(&self, variables: &[(&str, &serde_json::Value)]) -> Answer {
-        self.answer_at_cost(variables).0
+    fn asks_for_metadata_only(&self) -> bool {
+        self.program.asks_for_metadata_only()
     }
 
-    fn answer_at_cost(&self, variables: &[(&str, &serde_json::Value)]) -> (Answer, Duration) {
+    fn evaluate(&self, variables: &[(&str, &serde_json::Value)]) -> PredicateAnswer {
+        self.evaluate_at_cost(variables).0
+    }
+
+    fn evaluate_at_cost(&self, variables: &[(&str, &serde_json::Value)]) -> (PredicateAnswer, Duration) {
         let variables: Vec<(String, serde_json::Value)> =
             variables.iter().map(|(name, tree)| ((*name).to_owned(), (*tree).clone())).collect();
         let program = Arc::clone(&self.program);
         let answer = self.interpreter.run(move || {
             at_cost(|| {
                 let variables: Vec<_> = variables.iter().map(|(name, tree)| (name.as_str(), tree)).collect();
-                program.ask(&variables)
+                program.evaluate(&variables)
             })
         });
         match answer {
             Ok(answer) => answer,
             Err(Lost::TooSlow) => {
-                (Answer::Fault(format!("its evaluation took longer than {LIMIT:?}")), LIMIT)
+                (PredicateAnswer::Fault(format!("its evaluation took longer than {LIMIT:?}")), LIMIT)
             }
-            Err(Lost::Broken(why)) => (Answer::Fault(why), Duration::ZERO),
+            Err(Lost::Broken(why)) => (PredicateAnswer::Fault(why), Duration::ZERO),
         }
     }
 }
@@ -149,34 +154,14 @@ type Job = Box<dyn FnOnce() + Send>;
 fn start() -> std::io::Result<Sender<Job>> {
     let (jobs, todo) = channel::<Job>();
     let work = move || todo.into_iter().for_each(|job| job());
-    thread::Builder::new().name("cel".to_owned()).stack_size(STACK).spawn(work)?;
+    thread::Builder::new().name("cel".to_owned()).stack_size(REQUIRED_STACK).spawn(work)?;
     Ok(jobs)
-}
-
-impl wait::Expression for Expression {
-    fn text(&self) -> &str {
-        &self.text
-    }
-
-    fn asks_for_metadata_only(&self) -> bool {
-        self.program.asks_for_metadata_only()
-    }
-
-    fn ask(&self, object: &serde_json::Value) -> wait::Answer {
-        match self.answer(&[("object", object)]) {
-            Answer::True => wait::Answer::True,
-            Answer::False => wait::Answer::False,
-            Answer::Missing(what) => wait::Answer::Missing(what),
-            Answer::Fault(why) => wait::Answer::Fault(why),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use taffrail_apps::wait::{Answer, Expression as _};
-    use taffrail_rules::cel::{LONGEST, OPENINGS, OPERATORS};
+    use taffrail_rules::cel::{MAX_LENGTH, MAX_OPENINGS, MAX_OPERATORS};
 
     use super::*;
 
@@ -194,32 +179,35 @@ mod tests {
                 "conditions": [{"type": "Ready", "status": "True"}, {"type": "Synced", "status": "False"}]},
         });
         for (text, expected) in [
-            ("object.status.readyReplicas >= 2", Some(Answer::True)),
-            ("object.status.readyReplicas + 1 == object.spec.replicas", Some(Answer::True)),
-            ("object.status.readyReplicas == object.spec.replicas", Some(Answer::False)),
-            ("object.spec.share < 1", Some(Answer::True)),
-            ("!object.spec.paused && object.metadata.labels.tier == 'gold'", Some(Answer::True)),
-            ("object.metadata.labels['tier'].startsWith('go')", Some(Answer::True)),
-            ("object.metadata.name.matches('^w.b$')", Some(Answer::True)),
+            ("object.status.readyReplicas >= 2", Some(PredicateAnswer::True)),
+            ("object.status.readyReplicas + 1 == object.spec.replicas", Some(PredicateAnswer::True)),
+            ("object.status.readyReplicas == object.spec.replicas", Some(PredicateAnswer::False)),
+            ("object.spec.share < 1", Some(PredicateAnswer::True)),
+            ("!object.spec.paused && object.metadata.labels.tier == 'gold'", Some(PredicateAnswer::True)),
+            ("object.metadata.labels['tier'].startsWith('go')", Some(PredicateAnswer::True)),
+            ("object.metadata.name.matches('^w.b$')", Some(PredicateAnswer::True)),
             (
                 "object.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')",
-                Some(Answer::True),
+                Some(PredicateAnswer::True),
             ),
-            ("object.status.conditions.all(c, c.status == 'True')", Some(Answer::False)),
+            ("object.status.conditions.all(c, c.status == 'True')", Some(PredicateAnswer::False)),
             (
                 "object.status.conditions.filter(it, it.status == 'True').map(it, it.type) == ['Ready']",
-                Some(Answer::True),
+                Some(PredicateAnswer::True),
             ),
-            ("has(object.status.phase)", Some(Answer::False)),
-            ("object.?status.?phase.orValue('none') == 'none'", Some(Answer::True)),
-            ("type(object.spec.replicas) == int", Some(Answer::True)),
-            ("object.status.phase == 'Running'", Some(Answer::Missing("there is no 'phase' yet".to_owned()))),
+            ("has(object.status.phase)", Some(PredicateAnswer::False)),
+            ("object.?status.?phase.orValue('none') == 'none'", Some(PredicateAnswer::True)),
+            ("type(object.spec.replicas) == int", Some(PredicateAnswer::True)),
+            (
+                "object.status.phase == 'Running'",
+                Some(PredicateAnswer::Missing("there is no 'phase' yet".to_owned())),
+            ),
             ("object.status.nothing > 1", None),
         ] {
-            let said = read(text).unwrap().ask(&object);
+            let said = read(text).unwrap().evaluate(&[("object", &object)]);
             match expected {
                 Some(expected) => assert_eq!(said, expected, "{text}"),
-                None => assert!(matches!(said, Answer::Missing(_)), "{text}: {said:?}"),
+                None => assert!(matches!(said, PredicateAnswer::Missing(_)), "{text}: {said:?}"),
             }
         }
         for (text, why) in [
@@ -227,8 +215,8 @@ mod tests {
             ("object.metadata.name.unheard()", "there is no function 'unheard'"),
             ("object.spec.replicas / 0 == 1", "ivi"),
         ] {
-            let said = read(text).unwrap().ask(&object);
-            assert!(matches!(&said, Answer::Fault(told) if told.contains(why)), "{text}: {said:?}");
+            let said = read(text).unwrap().evaluate(&[("object", &object)]);
+            assert!(matches!(&said, PredicateAnswer::Fault(told) if told.contains(why)), "{text}: {said:?}");
         }
     }
 
@@ -263,14 +251,14 @@ mod tests {
     #[test]
     fn the_deepest_expressions_let_through_do_no_harm() {
         let long = |before: &str, unit: &str, behind: &str| {
-            let most = (LONGEST - before.len() - behind.len()) / unit.len();
+            let most = (MAX_LENGTH - before.len() - behind.len()) / unit.len();
             // Those with more of them are not let through.
             let is_operator = unit.contains(['!', '-', '+', '<', '|', '&']);
-            let times = if is_operator { most.min(OPERATORS / 2) } else { most };
+            let times = if is_operator { most.min(MAX_OPERATORS / 2) } else { most };
             format!("{before}{}{behind}", unit.repeat(times))
         };
         let nested = |open: &str, close: &str| {
-            let times = OPENINGS / open.chars().filter(|it| "([{?".contains(*it)).count();
+            let times = MAX_OPENINGS / open.chars().filter(|it| "([{?".contains(*it)).count();
             format!("{}object.a{}", open.repeat(times), close.repeat(times))
         };
         for text in [
@@ -285,8 +273,8 @@ mod tests {
             nested("object.a ? 1 : ", ""),
             nested("!(", ")"),
             nested("-(", ")"),
-            "(".repeat(OPENINGS),
-            "(".repeat(OPENINGS + 1),
+            "(".repeat(MAX_OPENINGS),
+            "(".repeat(MAX_OPENINGS + 1),
             long("object", ".a", ""),
             long("", "!", "object.a"),
             long("", "-", "1 == 1"),
@@ -301,7 +289,7 @@ mod tests {
         ] {
             if let Ok(expression) = read(&text) {
                 for object in [json!({}), json!({"a": true}), json!({"a": {"a": [1]}})] {
-                    let _ = expression.ask(&object);
+                    let _ = expression.evaluate(&[("object", &object)]);
                 }
             }
         }
@@ -313,8 +301,14 @@ mod tests {
         let object = json!({ "a": items });
         let costly = read("object.a.all(a, object.a.all(b, object.a.all(c, a + b + c >= 0)))").unwrap();
         for _ in 0..2 {
-            assert_eq!(costly.ask(&object), Answer::Fault("its evaluation costs too much".to_owned()));
+            assert_eq!(
+                costly.evaluate(&[("object", &object)]),
+                PredicateAnswer::Fault("its evaluation costs too much".to_owned())
+            );
         }
-        assert_eq!(read("object.a.all(a, a >= 0)").unwrap().ask(&object), Answer::True);
+        assert_eq!(
+            read("object.a.all(a, a >= 0)").unwrap().evaluate(&[("object", &object)]),
+            PredicateAnswer::True
+        );
     }
 }

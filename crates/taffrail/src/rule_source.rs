@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use taffrail_object::Object;
 use taffrail_object::json::Parser;
-use taffrail_rules::cel::{Ask, HealthChecks};
+use taffrail_rules::cel::{HealthChecks, Predicate};
 use taffrail_rules::kapp::WaitRules;
 #[cfg(feature = "lua")]
 use taffrail_rules::lua::Customizations;
@@ -196,7 +196,7 @@ fn script(object: &Object<'_>, interpreter: &Interpreter) -> Result<Option<Box<d
     match (object.group(), object.kind()) {
         ("kustomize.toolkit.fluxcd.io", "Kustomization") | ("helm.toolkit.fluxcd.io", "HelmRelease") => {
             let tree = object.to_tree().map_err(|error| error.to_string())?;
-            let read = |text: &str, names| Ok(Box::new(interpreter.read(text, names)?) as Box<dyn Ask>);
+            let read = |text: &str, names| Ok(Box::new(interpreter.read(text, names)?) as Box<dyn Predicate>);
             let checks = HealthChecks::of_object(Origin::User, &tree, &read);
             let checks = checks.map_err(|error| chain(&error))?;
             Ok(checks.map(|checks| Box::new(checks) as Box<dyn Script>))

@@ -24,7 +24,6 @@ pub fn can_build() -> bool {
 /// Returns the reason the peer called `name` is neither cached nor can be built; `None` if it is available.
 ///
 /// # Errors
-///
 /// If its sources cannot be read.
 pub fn unavailable(name: &str) -> Result<Option<String>> {
     if place(name)?.is_file() || can_build() {
@@ -36,7 +35,6 @@ pub fn unavailable(name: &str) -> Result<Option<String>> {
 /// Builds the peer called `name`, unless it is cached, and returns its path.
 ///
 /// # Errors
-///
 /// If Go is missing, or the program does not compile.
 pub fn build(name: &str) -> Result<PathBuf> {
     let target = place(name)?;
@@ -99,7 +97,6 @@ fn place(name: &str) -> Result<PathBuf> {
 /// Returns a hash of one file of the peer called `name`, as a cache key for its results.
 ///
 /// # Errors
-///
 /// If it cannot be read.
 pub fn content(name: &str, file: &str) -> Result<String> {
     let path = source(name).join(file);
@@ -110,14 +107,14 @@ pub fn content(name: &str, file: &str) -> Result<String> {
 }
 
 /// The time for which an unused program is kept: other checkouts have other states of the sources.
-const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const UNUSED_PEER_TTL: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Marks a program as used. If that fails, it will be rebuilt some day.
 fn touch(program: &Path) {
     let _ = File::open(program).and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// Deletes programs from other states of the sources that were not used for [`KEPT`].
+/// Deletes programs from other states of the sources that were not used for [`UNUSED_PEER_TTL`].
 fn forget_old(folder: &Path, name: &str) {
     let ours = |file: &Path| {
         let file = file.file_name().and_then(|file| file.to_str()).unwrap_or_default();
@@ -126,7 +123,7 @@ fn forget_old(folder: &Path, name: &str) {
     };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let used = entry.metadata().and_then(|metadata| metadata.modified());
-        let old = used.is_ok_and(|used| used.elapsed().is_ok_and(|age| age > KEPT));
+        let old = used.is_ok_and(|used| used.elapsed().is_ok_and(|age| age > UNUSED_PEER_TTL));
         if old && ours(&entry.path()) {
             // A failure only wastes disk space.
             let _ = fs::remove_file(entry.path());

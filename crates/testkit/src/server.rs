@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 /// The maximum time that [`Server::until`] waits: enough for a busy machine; a test that passes never waits that long.
-const PATIENCE: Duration = Duration::from_secs(45);
+const MAX_WAIT: Duration = Duration::from_secs(45);
 
 /// The server's reaction to a request.
 pub enum Reply {
@@ -209,7 +209,6 @@ impl Server {
     /// Starts a server for HTTP.
     ///
     /// # Panics
-    ///
     /// If no port is free.
     pub fn start(script: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Server {
         Server::serve(None, Duration::ZERO, Arc::new(script))
@@ -218,7 +217,6 @@ impl Server {
     /// Starts a server for HTTPS; each answer takes `delay`.
     ///
     /// # Panics
-    ///
     /// If no port is free.
     pub fn start_tls(
         tls: rustls::ServerConfig,
@@ -231,7 +229,6 @@ impl Server {
     /// Starts a server that accepts connections and never answers.
     ///
     /// # Panics
-    ///
     /// If no port is free.
     pub fn hanging() -> Server {
         Server::start(|_| Reply::Silence)
@@ -285,11 +282,10 @@ impl Server {
     /// Waits until `holds` returns true for the traffic.
     ///
     /// # Panics
-    ///
     /// If it does not within 45 s.
     #[track_caller]
     pub fn until(&self, holds: impl Fn(&Traffic) -> bool) {
-        let waited = self.board.moved.wait_timeout_while(self.board.lock(), PATIENCE, |it| !holds(it));
+        let waited = self.board.moved.wait_timeout_while(self.board.lock(), MAX_WAIT, |it| !holds(it));
         let (traffic, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
         let found = timeout.timed_out().then(|| format!("{traffic:#?}"));
         // The server must be able to continue.

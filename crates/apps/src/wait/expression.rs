@@ -1,53 +1,33 @@
-//! The interface to expression languages such as CEL.
-//!
-//! Evaluation takes time and may fail, so it is implemented in another crate.
+//! The expressions of conditions, in languages such as CEL.
 
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
-
-/// An expression that is true or false for an object.
-pub trait Expression: fmt::Debug + Send + Sync {
-    /// Returns its text, as it was written.
-    fn text(&self) -> &str;
-
-    /// Returns true if it uses only apiVersion, kind and metadata, so that the rest need not be read.
-    fn asks_for_metadata_only(&self) -> bool;
-
-    /// Evaluates the expression for an object. It must finish in bounded time.
-    fn ask(&self, object: &Value) -> Answer;
-}
-
-/// The result of an expression for an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// True.
-    True,
-    /// False.
-    False,
-    /// The object does not have a part that the expression needs yet; which one, for people.
-    Missing(String),
-    /// The expression cannot be evaluated for this object, now or later; the reason, for people.
-    Fault(String),
-}
+use taffrail_object::{Predicate, PredicateAnswer};
 
 /// An expression that equals every other one with the same text.
 #[derive(Debug, Clone)]
-pub struct Question(Arc<dyn Expression>);
+pub struct Question(Arc<dyn Predicate>);
 
 impl Question {
-    /// Wraps an expression.
-    pub fn new(expression: Arc<dyn Expression>) -> Question {
+    /// Wraps an expression about `object`.
+    pub fn new(expression: Arc<dyn Predicate>) -> Question {
         Question(expression)
     }
-}
 
-impl std::ops::Deref for Question {
-    type Target = dyn Expression;
+    /// Returns the text of the expression, as it was written.
+    pub fn text(&self) -> &str {
+        self.0.text()
+    }
 
-    fn deref(&self) -> &(dyn Expression + 'static) {
-        &*self.0
+    /// Returns true if it uses only apiVersion, kind and metadata, so that the rest need not be read.
+    pub(super) fn asks_for_metadata_only(&self) -> bool {
+        self.0.asks_for_metadata_only()
+    }
+
+    /// Evaluates the expression for an object.
+    pub(super) fn ask(&self, object: &Value) -> PredicateAnswer {
+        self.0.evaluate(&[("object", object)])
     }
 }
 

@@ -32,7 +32,7 @@ use crate::objects::Objects;
 use crate::snapshot::Snapshot;
 use crate::words::Words;
 
-pub use expression::{Answer, Expression, Question};
+pub use expression::Question;
 pub use field::WantedField;
 pub use judge::EXPRESSION_FAULT;
 pub use revision::Revision;

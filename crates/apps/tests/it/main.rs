@@ -27,6 +27,7 @@ mod golden;
 mod halves;
 mod helm;
 mod identity;
+mod indexed;
 mod indexes;
 mod inventory;
 mod patches;

@@ -227,7 +227,7 @@ impl Kubeconfig {
             if let Some(exec) = exec.as_mut().filter(|exec| exec.provide_cluster_info) {
                 let cluster = (&cluster).try_into();
                 exec.cluster = Some(cluster.map_err(|error| {
-                    at_cluster.caused("the exec plugin cannot be told about the cluster", error)
+                    at_cluster.caused("the cluster's description for the exec plugin is invalid", error)
                 })?);
             }
             config.auth_info = user;

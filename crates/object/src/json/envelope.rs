@@ -24,7 +24,6 @@ impl Parser {
     /// Parts that were visited before an error are valid. Objects in a second `items` are visited too.
     ///
     /// # Errors
-    ///
     /// If `text` is not exactly one JSON object with optional white space around it.
     pub fn envelope(&mut self, text: &[u8], mut visit: impl FnMut(Part<'_>)) -> Result<(), Error> {
         if u32::try_from(text.len()).is_err() {

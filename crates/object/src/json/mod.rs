@@ -1,11 +1,10 @@
 //! JSON read the way Kubernetes' own decoder reads it, without building a tree.
 //!
-//! The API machinery is Go: what a controller, kubectl or kstatus sees of an object is what Go's
-//! `encoding/json` (in the fork `sigs.k8s.io/json`) makes of its bytes. A reader that is laxer or
-//! stricter shows another object than the one that is there, so this module follows those rules
-//! exactly:
+//! The API machinery is written in Go: a controller, kubectl or kstatus sees an object as Go's `encoding/json` (in the
+//! fork `sigs.k8s.io/json`) decodes its bytes. A laxer or stricter reader would see another object, so this module
+//! follows its rules exactly:
 //!
-//! * every byte is validated, also in parts nobody asks for;
+//! * every byte is validated, also in parts that are never read;
 //! * of duplicate keys the last one counts, at every level;
 //! * keys are compared after unescaping and are case-sensitive;
 //! * invalid UTF-8 (byte by byte) and lone surrogates read as U+FFFD;

@@ -233,7 +233,6 @@ impl<'a> Value<'a> {
     /// Builds a tree, for callers that change values.
     ///
     /// # Errors
-    ///
     /// If the value nests deeper than 128 levels, as trees are built and dropped by recursion.
     pub fn to_tree(self) -> Result<serde_json::Value, TooDeep> {
         self.tree_within(128)

@@ -20,7 +20,7 @@ use crate::json::{Parser, write_string};
 const MAGIC: &[u8] = b"k8s\0";
 
 /// The maximum nesting of messages: deeper than any object, and harmless to the stack.
-const DEEPEST: usize = 64;
+const MAX_MESSAGE_DEPTH: usize = 64;
 
 /// The reasons a message cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -51,7 +51,6 @@ pub enum Extent {
 /// Appends the object in `body` to `out`, as JSON.
 ///
 /// # Errors
-///
 /// If it cannot be read; `out` then has incomplete text behind its former end.
 pub fn write_json(body: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), ProtobufError> {
     let envelope = Envelope::read(body).ok_or(ProtobufError::Malformed)?;
@@ -65,7 +64,7 @@ pub fn write_json(body: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), 
     write_string(&envelope.api_version, out);
     out.extend_from_slice(b",\"kind\":");
     write_string(&envelope.kind, out);
-    let mut writer = Writer { out, extent, depth: DEEPEST };
+    let mut writer = Writer { out, extent, depth: MAX_MESSAGE_DEPTH };
     writer.members(envelope.raw, known, &mut false).ok_or(ProtobufError::Malformed)?;
     out.push(b'}');
     Ok(())
@@ -74,7 +73,6 @@ pub fn write_json(body: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), 
 /// Appends a watch event to `out`, as a line of JSON without a line end.
 ///
 /// # Errors
-///
 /// As in [`write_json`].
 pub fn write_event(frame: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<(), ProtobufError> {
     let (mut name, mut object): (&[u8], &[u8]) = (&[], &[]);

@@ -8,7 +8,7 @@ use serde_saphyr::Options;
 use super::YamlError;
 
 /// The maximum number of lines that are indented further so that a text can be read.
-const MOVED: usize = 256;
+const MAX_MOVED_LINES: usize = 256;
 
 /// Reads the first document. If a line of a quoted text begins too far left, it is moved to the right.
 pub(super) fn read<T: DeserializeOwned>(text: &str, options: &Options) -> Result<T, YamlError> {
@@ -20,7 +20,7 @@ pub(super) fn read<T: DeserializeOwned>(text: &str, options: &Options) -> Result
             Err(error) => YamlError::from(&error),
         };
         let line = error.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1));
-        match line.filter(|_| error.message.contains("multiline quoted scalar") && moved < MOVED) {
+        match line.filter(|_| error.message.contains("multiline quoted scalar") && moved < MAX_MOVED_LINES) {
             Some(line) => text = moved_in(&text, line).into(),
             None => return Err(error),
         }

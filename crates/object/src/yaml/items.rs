@@ -6,10 +6,10 @@ use super::breaks::is_break;
 use super::tree::{self, Document};
 
 /// The maximum number of faulty items that are listed.
-const MOST_TOLD: usize = 20;
+const MAX_LISTED_FAULTS: usize = 20;
 
 /// The maximum length of a name in a message, in characters.
-const LONGEST: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 
 /// An item of a list that is not YAML.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ pub fn read_items(text: &str) -> Option<Items> {
         match read.map(|read| read.tree) {
             Ok(Value::Array(read)) => items.extend(read),
             Ok(_) => {}
-            Err(_) if faulty.len() == MOST_TOLD => more += 1,
+            Err(_) if faulty.len() == MAX_LISTED_FAULTS => more += 1,
             Err(error) => {
                 let line = piece.line + error.line.map_or(0, |line| line.saturating_sub(1));
                 faulty
@@ -123,7 +123,7 @@ fn named(text: &str) -> String {
     let Some(indent) = text.find('-').map(|at| at + 2) else { return "an item".to_owned() };
     let value = |row: &str, key: &str| {
         let value = row.strip_prefix(key)?.strip_prefix(": ")?.trim().trim_matches(['"', '\'']);
-        Some(value.chars().take(LONGEST).collect::<String>())
+        Some(value.chars().take(MAX_NAME_CHARS).collect::<String>())
     };
     let (mut kind, mut namespace, mut name) = (None, None, None);
     // The indentation of the metadata's fields, while they are read.

@@ -48,16 +48,14 @@ fn first_line(message: &str) -> String {
 /// Reads one document as Go does.
 ///
 /// # Errors
-///
 /// If the text is not YAML, has another shape, or is an alias bomb.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
-    read_by(text, options(text.len(), MOST_REPLAYED))
+    read_by(text, options(text.len(), MAX_REPLAYED))
 }
 
 /// Reads one document as Go does, but refuses aliases, so that each byte is read once.
 ///
 /// # Errors
-///
 /// As in [`read`], and if the text has an alias.
 pub fn read_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     let mut options = options(text.len(), 0);
@@ -70,10 +68,9 @@ pub fn read_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlEr
 /// Reads one document as Go does, but refuses aliases that repeat more than people write.
 ///
 /// # Errors
-///
 /// As in [`read`], and if aliases repeat too much.
 pub fn read_with_few_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
-    read_by(text, options(text.len(), FEW_REPLAYED))
+    read_by(text, options(text.len(), MAX_REPLAYED_BY_PEOPLE))
 }
 
 fn read_by<T: DeserializeOwned>(text: &str, options: Options) -> Result<T, YamlError> {
@@ -84,19 +81,17 @@ fn read_by<T: DeserializeOwned>(text: &str, options: Options) -> Result<T, YamlE
 /// is ignored.
 ///
 /// # Errors
-///
 /// As in [`read`].
 pub fn read_first<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
-    first::read(text, &options(text.len(), MOST_REPLAYED))
+    first::read(text, &options(text.len(), MAX_REPLAYED))
 }
 
 /// Reads all documents of a text as Go does; skips empty ones.
 ///
 /// # Errors
-///
 /// As in [`read`], for any document.
 pub fn read_all<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
-    let options = options(text.len(), MOST_REPLAYED);
+    let options = options(text.len(), MAX_REPLAYED);
     serde_saphyr::from_multiple_with_options(text, options).map_err(|error| (&error).into())
 }
 
@@ -104,16 +99,15 @@ pub fn read_all<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
 /// `010` is ten.
 ///
 /// # Errors
-///
 /// If the text is not YAML, has another shape, or is an alias bomb.
 pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     let strict = serde_saphyr::options! {
-        budget: options(text.len(), MOST_REPLAYED).budget,
+        budget: options(text.len(), MAX_REPLAYED).budget,
         emit_comments: false,
         with_snippet: false,
         duplicate_keys: DuplicateKeyPolicy::Error,
         strict_booleans: true,
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPLAYED },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPLAYED },
     };
     serde_saphyr::from_str_with_options(text, strict).map_err(|error| (&error).into())
 }
@@ -123,14 +117,13 @@ pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
 /// out, so that one deep object of a list, which a server accepts, does not affect the others.
 ///
 /// # Errors
-///
 /// If the text is not YAML, or an alias bomb.
 pub fn read_tree(text: &str) -> Result<Document, YamlError> {
     tree::read(text, &mut 0)
 }
 
 /// The maximum nesting of trees, as they are built and dropped by recursion; deeper than people and rules go.
-const SHALLOW: usize = 100;
+const MAX_TREE_DEPTH: usize = 100;
 
 /// Replaces lists and maps below the given number of levels by null.
 fn cut(tree: &mut Value, levels: usize) {
@@ -146,10 +139,10 @@ fn cut(tree: &mut Value, levels: usize) {
 }
 
 /// The maximum number of parser events that aliases may repeat in a text.
-const MOST_REPLAYED: usize = 1_000_000;
+const MAX_REPLAYED: usize = 1_000_000;
 
 /// The maximum number of such events in texts that people write.
-const FEW_REPLAYED: usize = 1_000;
+const MAX_REPLAYED_BY_PEOPLE: usize = 1_000;
 
 /// Returns Go's options for a text of this size. The limits are those that a text of the size can reach without
 /// aliases.
@@ -159,7 +152,7 @@ fn options(size: usize, replayed: usize) -> Options {
     budget.max_events = size.saturating_mul(2).max(4096);
     budget.max_total_scalar_bytes = size.saturating_mul(2).max(4096);
     budget.max_documents = size.max(1024);
-    budget.max_depth = SHALLOW;
+    budget.max_depth = MAX_TREE_DEPTH;
     serde_saphyr::options! {
         budget: Some(budget),
         emit_comments: false,
@@ -183,7 +176,7 @@ mod tests {
             let text = format!("items:\n- a: 1\n- b:\n  {deep}x\n- c: 3\n");
             let tree = read_tree(&text).unwrap().tree;
             assert_eq!((&tree["items"][0]["a"], &tree["items"][2]["c"]), (&1.into(), &3.into()), "{levels}");
-            assert_eq!(tree.to_string().contains('x'), levels < SHALLOW, "{levels}");
+            assert_eq!(tree.to_string().contains('x'), levels < MAX_TREE_DEPTH, "{levels}");
         }
         let endless = format!("a:\n  {}x\n", "- ".repeat(11_000));
         assert!(read_tree(&endless).is_err());

@@ -69,12 +69,12 @@ fn integer(text: &str) -> Option<Value> {
 
 fn float(text: &str) -> Option<Value> {
     /// The bound below which each whole number is exact, and Go prints it without a fraction.
-    const WHOLE: f64 = 9_007_199_254_740_992.0;
+    const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
 
     let is_number =
         text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
     let number = text.parse::<f64>().ok().filter(|number| is_number && number.is_finite())?;
-    if number.fract() == 0.0 && number.abs() < WHOLE {
+    if number.fract() == 0.0 && number.abs() < MAX_EXACT {
         return Some((number as i64).into());
     }
     Number::from_f64(number).map(Value::Number)

@@ -7,7 +7,7 @@ use granit_parser::{Event, Marker, Parser, ScalarStyle};
 use serde_json::{Map, Value};
 
 use super::breaks::{self, Original};
-use super::{MOST_REPLAYED, SHALLOW, YamlError, scalars};
+use super::{MAX_REPLAYED, MAX_TREE_DEPTH, YamlError, scalars};
 use crate::json::MAX_DEPTH;
 
 /// A document.
@@ -35,9 +35,10 @@ pub(super) fn read(text: &str, replayed: &mut usize) -> Result<Document, YamlErr
     };
     let mut parser = Parser::new_from_str_with_options(&plain, options);
     let mut original = is_changed.then(|| Original::new(text));
-    let most =
-        replayed.saturating_add(text.len().saturating_mul(REPLAYED_OF_TEXT)).saturating_add(FEW_REPLAYED);
-    let mut builder = Builder { replayed: *replayed, most: most.min(MOST_REPLAYED), ..Builder::default() };
+    let most = replayed
+        .saturating_add(text.len().saturating_mul(MAX_REPLAYED_PER_BYTE))
+        .saturating_add(MIN_REPLAY_LIMIT);
+    let mut builder = Builder { replayed: *replayed, most: most.min(MAX_REPLAYED), ..Builder::default() };
     while let Some(next) = parser.next_event() {
         let (event, span) = next.map_err(|error| told(error.marker(), super::first_line(&error.info())))?;
         let event = match (event, &mut original) {
@@ -56,10 +57,10 @@ pub(super) fn read(text: &str, replayed: &mut usize) -> Result<Document, YamlErr
 }
 
 /// The maximum size that aliases may add for each byte of a text; it holds for several texts together too.
-const REPLAYED_OF_TEXT: usize = 16;
+const MAX_REPLAYED_PER_BYTE: usize = 16;
 
 /// The maximum size that aliases may add to the shortest text.
-const FEW_REPLAYED: usize = 1_000;
+const MIN_REPLAY_LIMIT: usize = 1_000;
 
 #[derive(Default)]
 struct Builder {
@@ -131,7 +132,7 @@ impl Builder {
                 };
                 let mut value = value.clone();
                 charge(&mut self.replayed, self.most, &value)?;
-                super::cut(&mut value, SHALLOW.saturating_sub(self.open.len()));
+                super::cut(&mut value, MAX_TREE_DEPTH.saturating_sub(self.open.len()));
                 if let (Some(key), Value::String(text)) = (self.awaited_key(), &value) {
                     *key = Some(Key::Text(text.clone()));
                     return Ok(());
@@ -144,7 +145,7 @@ impl Builder {
     }
 
     fn begin(&mut self, anchor: usize, inside: Inside) {
-        if self.too_deep > 0 || self.open.len() >= SHALLOW {
+        if self.too_deep > 0 || self.open.len() >= MAX_TREE_DEPTH {
             self.too_deep += 1;
         } else {
             self.open.push(Open { anchor, has_alias: false, inside });

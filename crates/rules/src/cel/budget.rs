@@ -16,28 +16,28 @@ use regex::{Regex, RegexBuilder};
 
 /// The budget of one evaluation, in units of about a microsecond without optimisation. Ordinary expressions spend
 /// some hundreds.
-pub(super) const UNITS: u64 = 50_000;
+pub(super) const BUDGET_UNITS: u64 = 50_000;
 
 /// The cost of a call, besides the sizes of its arguments and its result.
-const CALL: u64 = 4;
+const CALL_COST: u64 = 4;
 
 /// The number of bytes of a text that cost one unit.
-const BYTES: usize = 64;
+const BYTES_PER_UNIT: usize = 64;
 
 /// The largest compiled size of a pattern, in bytes; larger ones are refused.
-const LARGEST_PATTERN: usize = 64 << 10;
+const MAX_PATTERN_BYTES: usize = 64 << 10;
 
 /// The cost of compiling a pattern.
-const PATTERN: u64 = 1_000;
+const PATTERN_COST: u64 = 1_000;
 
 /// The factor by which the search for a pattern in a text costs more than the text.
-const SEARCH: u64 = 3;
+const SEARCH_FACTOR: u64 = 3;
 
 /// The cost of one step of a macro, besides the expressions in it.
-const STEP: u64 = 4;
+const STEP_COST: u64 = 4;
 
 /// The number of compiled patterns that are kept for the next elements of a list.
-const PATTERNS: usize = 8;
+const MAX_CACHED_PATTERNS: usize = 8;
 
 /// The names of the counting functions; an expression cannot contain them.
 const RESULT: &str = "@result_of";
@@ -74,10 +74,10 @@ thread_local! {
 
 /// Begins an evaluation with a full budget.
 pub(super) fn open() {
-    ACCOUNT.set(Account { left: UNITS, is_overdrawn: false });
+    ACCOUNT.set(Account { left: BUDGET_UNITS, is_overdrawn: false });
 }
 
-/// True if the evaluation wanted to spend more than its budget; its result must then be discarded.
+/// Returns true if the evaluation wanted to spend more than its budget; its result must then be discarded.
 pub(super) fn is_overdrawn() -> bool {
     ACCOUNT.get().is_overdrawn
 }
@@ -85,7 +85,6 @@ pub(super) fn is_overdrawn() -> bool {
 /// Declares the counting functions in an environment.
 ///
 /// # Errors
-///
 /// If the environment already has functions of these names.
 pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
     env.add_overload(RESULT, RESULT, vec![DYN_TYPE], |arguments| {
@@ -93,14 +92,14 @@ pub(super) fn declare(env: &mut Env) -> Result<(), DeclarationError> {
         let value = only(arguments)?;
         // A borrowed value existed before and costs nothing.
         let made = if matches!(value, CowVal::Owned(_)) { weight(&*value) } else { 0 };
-        spend(CALL + made)?;
+        spend(CALL_COST + made)?;
         Ok(value)
     })?;
     env.add_overload(TEXT, TEXT, vec![DYN_TYPE], |arguments| paid(arguments, text))?;
     env.add_overload(WHOLE, WHOLE, vec![DYN_TYPE], |arguments| paid(arguments, weight))?;
     // Each element is copied for its step.
     env.add_overload(RANGE, RANGE, vec![DYN_TYPE], |arguments| {
-        paid(arguments, |range| weight(range).saturating_add(elements(range).saturating_mul(STEP)))
+        paid(arguments, |range| weight(range).saturating_add(elements(range).saturating_mul(STEP_COST)))
     })?;
     env.add_overload(MATCHES, MATCHES, vec![STRING_TYPE, STRING_TYPE], matches)
 }
@@ -112,7 +111,6 @@ fn only<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Execut
 /// Charges for a function's argument and returns it.
 ///
 /// # Errors
-///
 /// If the budget is spent.
 fn paid<'b, 'v>(
     arguments: Vec<CowVal<'b, 'v>>,
@@ -151,19 +149,19 @@ fn matches<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Exe
         return Err(ExecutionError::missing_argument_or_target());
     };
     let (text, pattern) = (text.inner(), pattern.inner());
-    spend(8 + bytes(text.len()) * SEARCH)?;
+    spend(8 + bytes(text.len()) * SEARCH_FACTOR)?;
     let matched = COMPILED.with_borrow_mut(|compiled| {
         if let Some((_, regex)) = compiled.iter().find(|(of, _)| of == pattern) {
             return Ok(regex.is_match(text));
         }
-        spend(PATTERN)?;
+        spend(PATTERN_COST)?;
         let regex = RegexBuilder::new(pattern)
-            .size_limit(LARGEST_PATTERN)
-            .dfa_size_limit(LARGEST_PATTERN)
+            .size_limit(MAX_PATTERN_BYTES)
+            .dfa_size_limit(MAX_PATTERN_BYTES)
             .build()
             .map_err(|error| ExecutionError::function_error("matches", error))?;
         let matched = regex.is_match(text);
-        compiled.truncate(PATTERNS - 1);
+        compiled.truncate(MAX_CACHED_PATTERNS - 1);
         compiled.push_front((pattern.to_owned(), regex));
         Ok::<bool, ExecutionError>(matched)
     })?;
@@ -171,7 +169,7 @@ fn matches<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, Exe
 }
 
 fn bytes(length: usize) -> u64 {
-    u64::try_from(length / BYTES).unwrap_or(u64::MAX)
+    u64::try_from(length / BYTES_PER_UNIT).unwrap_or(u64::MAX)
 }
 
 /// Returns the cost of a text; 0 for other types.

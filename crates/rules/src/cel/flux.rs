@@ -11,10 +11,10 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::{ObjectContext, Status, Verdict};
 
-use super::{Answer, Ask, InvalidExpression, Names, Reader};
-use crate::form;
+use super::{InvalidExpression, Names, Predicate, PredicateAnswer, Reader};
 use crate::layer::Origin;
 use crate::script::{CHILDREN, Judged, Script, ScriptKind, add_children, computed, computed_since, cut};
+use crate::yaml_rules;
 
 /// The field of `spec` of Kustomizations and HelmReleases that holds the expressions.
 const FIELD: &str = "healthCheckExprs";
@@ -23,7 +23,7 @@ const FIELD: &str = "healthCheckExprs";
 #[derive(Debug)]
 pub struct HealthChecks {
     origin: Origin,
-    checks: Checks<Arc<dyn Ask>>,
+    checks: Checks<Arc<dyn Predicate>>,
 }
 
 /// Health expressions by group and kind; `E` is an expression, parsed or as text.
@@ -45,7 +45,7 @@ struct HealthCheck<E> {
 }
 
 /// A function that turns a kept expression into one that can be evaluated, or returns the reason it cannot.
-type ReadKept<'r, E> = &'r dyn Fn(&E) -> Result<Arc<dyn Ask>, String>;
+type ReadKept<'r, E> = &'r dyn Fn(&E) -> Result<Arc<dyn Predicate>, String>;
 
 /// An error in `healthCheckExprs`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,7 +96,6 @@ impl HealthChecks {
     /// Reads the expressions of a Kustomization or HelmRelease; returns `None` if it has none.
     ///
     /// # Errors
-    ///
     /// If any entry is invalid: Flux then refuses all of them, and so does this.
     pub fn of_object(
         origin: Origin,
@@ -112,7 +111,6 @@ impl HealthChecks {
     /// Reads a list of entries of `healthCheckExprs`.
     ///
     /// # Errors
-    ///
     /// If any entry is invalid.
     pub fn read(origin: Origin, list: &[Tree], reader: Reader<'_>) -> Result<HealthChecks, HealthCheckError> {
         let checks = Checks::read(list, &|text| reader(text, Names::Fields).map(Arc::from))?;
@@ -130,7 +128,6 @@ impl Checks<String> {
     /// Takes the expressions of a Kustomization or HelmRelease without parsing them; returns `None` if it has none.
     ///
     /// # Errors
-    ///
     /// If an entry has the wrong shape.
     pub(crate) fn written(object: &Tree) -> Result<Option<Checks<String>>, HealthCheckError> {
         listed(object).map(|list| Checks::read(list, &|text| Ok(text.to_owned()))).transpose()
@@ -193,7 +190,7 @@ impl<E> Checks<E> {
             && let Some(observed) = number("status", "observedGeneration")
             && generation != observed
         {
-            let verdict = Some(form::not_observed(object.kind(), generation, observed));
+            let verdict = Some(yaml_rules::not_observed(object.kind(), generation, observed));
             return Judged { verdict, ..Judged::default() };
         }
         let rule = |which: &str| format!("{}/cel/{}#{which}", origin.as_str(), check.name());
@@ -272,7 +269,7 @@ impl<E> HealthCheck<E> {
 /// Evaluates the expressions of a kind in their order; adds the CPU time that they spent on other threads to
 /// `took`.
 fn ask(
-    expressions: &[(&str, Status, Arc<dyn Ask>)],
+    expressions: &[(&str, Status, Arc<dyn Predicate>)],
     object: &Object<'_>,
     context: &ObjectContext<'_>,
     rule: &dyn Fn(&str) -> String,
@@ -281,30 +278,30 @@ fn ask(
     let Ok(mut tree) = object.root().to_tree() else {
         return Verdict::new(Status::Unknown, "the object nests too deeply", rule("current"));
     };
-    if expressions.iter().any(|(_, _, expression)| expression.written().contains(CHILDREN)) {
+    if expressions.iter().any(|(_, _, expression)| expression.text().contains(CHILDREN)) {
         add_children(&mut tree, context);
     }
     let fields = tree.as_object();
     let variables: Vec<(&str, &Tree)> =
         fields.into_iter().flatten().map(|(name, field)| (name.as_str(), field)).collect();
     for (which, status, expression) in expressions {
-        let (answer, cost) = expression.answer_at_cost(&variables);
+        let (answer, cost) = expression.evaluate_at_cost(&variables);
         *took = took.saturating_add(cost);
         let why = match answer {
-            Answer::False => continue,
-            Answer::True => {
+            PredicateAnswer::False => continue,
+            PredicateAnswer::True => {
                 let is_current = *status == Status::Current;
-                let why = format!("'{}' holds", expression.written());
+                let why = format!("'{}' holds", expression.text());
                 let message = if is_current { String::new() } else { why };
-                return form::verdict(*status, message, None, rule(which));
+                return yaml_rules::verdict(*status, message, None, rule(which));
             }
-            Answer::Missing(why) | Answer::Fault(why) => cut(why),
+            PredicateAnswer::Missing(why) | PredicateAnswer::Fault(why) => cut(why),
         };
-        let message = format!("'{}' has no answer: {why}", expression.written());
+        let message = format!("'{}' has no answer: {why}", expression.text());
         return Verdict::new(Status::Unknown, message, rule(which));
     }
-    let current = expressions.last().map(|(_, _, expression)| expression.written()).unwrap_or_default();
-    form::verdict(Status::InProgress, format!("'{current}' does not hold yet"), None, rule("none"))
+    let current = expressions.last().map(|(_, _, expression)| expression.text()).unwrap_or_default();
+    yaml_rules::verdict(Status::InProgress, format!("'{current}' does not hold yet"), None, rule("none"))
 }
 
 impl Script for HealthChecks {
@@ -331,29 +328,28 @@ impl Script for HealthChecks {
 
 /// A `readyExpr`: an expression that decides if the dependency `dep` is ready for the object `self`.
 #[derive(Debug)]
-pub struct ReadyExpr(Arc<dyn Ask>);
+pub struct ReadyExpr(Arc<dyn Predicate>);
 
 impl ReadyExpr {
     /// Parses a `readyExpr`.
     ///
     /// # Errors
-    ///
     /// If it is not an expression, or uses other names than `self` and `dep`.
     pub fn read(text: &str, reader: Reader<'_>) -> Result<ReadyExpr, InvalidExpression> {
         reader(text, Names::SelfAndDependency).map(|expression| ReadyExpr(Arc::from(expression)))
     }
 
-    pub(crate) fn of(expression: Arc<dyn Ask>) -> ReadyExpr {
+    pub(crate) fn of(expression: Arc<dyn Predicate>) -> ReadyExpr {
         ReadyExpr(expression)
     }
 
     /// Evaluates if `dependency` is ready for `object`.
-    pub fn ask(&self, object: &Tree, dependency: &Tree) -> Answer {
+    pub fn ask(&self, object: &Tree, dependency: &Tree) -> PredicateAnswer {
         self.ask_at_cost(object, dependency).0
     }
 
     /// Evaluates as [`ReadyExpr::ask`], and returns the CPU time spent on other threads than the caller's.
-    pub(crate) fn ask_at_cost(&self, object: &Tree, dependency: &Tree) -> (Answer, Duration) {
-        self.0.answer_at_cost(&[("self", object), ("dep", dependency)])
+    pub(crate) fn ask_at_cost(&self, object: &Tree, dependency: &Tree) -> (PredicateAnswer, Duration) {
+        self.0.evaluate_at_cost(&[("self", object), ("dep", dependency)])
     }
 }

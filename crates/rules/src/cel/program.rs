@@ -2,7 +2,7 @@
 //!
 //! The interpreter recurses while it parses and evaluates, and has no limits. So size and nesting are bounded
 //! before it sees an expression, and the cost of an evaluation is bounded by [`budget`]. The caller must provide a deep
-//! stack ([`STACK`]).
+//! stack ([`REQUIRED_STACK`]).
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -10,29 +10,30 @@ use std::sync::{Arc, OnceLock};
 use cel::common::ast::{EntryExpr, Expr, IdedExpr};
 use cel::objects::{Key, Map};
 use cel::{Context, Env, ExecutionError, ParseErrors, Value};
+use taffrail_object::PredicateAnswer;
 
 use super::budget;
 
 /// The maximum length of an expression, in bytes.
-pub const LONGEST: usize = 2048;
+pub const MAX_LENGTH: usize = 2048;
 
 /// The maximum number of characters that may open another level: brackets, and the question mark of `a ? b : c`.
-pub const OPENINGS: usize = 64;
+pub const MAX_OPENINGS: usize = 64;
 
 /// The maximum number of operators, such as `+` and `&&`: each is a level too.
-pub const OPERATORS: usize = 256;
+pub const MAX_OPERATORS: usize = 256;
 
 /// The stack that the deepest expression within the bounds needs, in bytes; unused stack costs nothing.
-pub const STACK: usize = 64 << 20;
+pub const REQUIRED_STACK: usize = 64 << 20;
 
 /// The maximum length of a value in a message, in characters.
-const TOLD: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 
 /// The name by which an expression refers to the object.
-const OBJECT: &str = "object";
+const OBJECT_NAME: &str = "object";
 
 /// The names that CEL itself defines.
-const OWN: [&str; 12] = [
+const CEL_NAMES: [&str; 12] = [
     "bool",
     "bytes",
     "double",
@@ -51,14 +52,14 @@ const OWN: [&str; 12] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidExpression {
-    /// A text of more than [`LONGEST`] bytes.
-    #[error("it is longer than {LONGEST} bytes")]
+    /// A text of more than [`MAX_LENGTH`] bytes.
+    #[error("it is longer than {MAX_LENGTH} bytes")]
     TooLong,
-    /// More than [`OPENINGS`] brackets and question marks.
-    #[error("it has more than {OPENINGS} brackets and question marks")]
+    /// More than [`MAX_OPENINGS`] brackets and question marks.
+    #[error("it has more than {MAX_OPENINGS} brackets and question marks")]
     TooDeep,
-    /// More than [`OPERATORS`] operators.
-    #[error("it has more than {OPERATORS} operators")]
+    /// More than [`MAX_OPERATORS`] operators.
+    #[error("it has more than {MAX_OPERATORS} operators")]
     TooManyOperators,
     /// A syntax error.
     #[error("{message} (line {line}, column {column})")]
@@ -84,19 +85,6 @@ pub enum InvalidExpression {
     /// A parse that exceeded its time limit.
     #[error("to read it took longer than {0:?}")]
     TooSlow(std::time::Duration),
-}
-
-/// The result of an evaluation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// The expression is true.
-    True,
-    /// The expression is false.
-    False,
-    /// A field that the expression reads does not exist yet; the text names it.
-    Missing(String),
-    /// The expression fails and will not have an answer later; the text says why.
-    Fault(String),
 }
 
 /// The names that an expression may use for its input.
@@ -147,10 +135,9 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
-    /// Parses an expression. The caller needs a stack of [`STACK`] bytes.
+    /// Parses an expression. The caller needs a stack of [`REQUIRED_STACK`] bytes.
     ///
     /// # Errors
-    ///
     /// If the text is not an expression, or exceeds a limit.
     pub fn read(text: &str, names: Names) -> Result<Program, InvalidExpression> {
         check_size(text)?;
@@ -170,9 +157,9 @@ impl Program {
         self.asks_for_metadata_only
     }
 
-    /// Evaluates the expression with these variables. The caller needs a stack of [`STACK`] bytes. An evaluation
+    /// Evaluates the expression with these variables. The caller needs a stack of [`REQUIRED_STACK`] bytes. An evaluation
     /// that exceeds its budget is a fault.
-    pub fn ask(&self, variables: &[(&str, &serde_json::Value)]) -> Answer {
+    pub fn evaluate(&self, variables: &[(&str, &serde_json::Value)]) -> PredicateAnswer {
         let mut context = Context::with_env(Arc::clone(&self.env));
         for (name, tree) in variables {
             context.add_variable_from_value(*name, value(tree));
@@ -180,28 +167,30 @@ impl Program {
         budget::open();
         let said = Value::resolve(&self.expression, &context);
         if budget::is_overdrawn() {
-            return Answer::Fault("its evaluation costs too much".to_owned());
+            return PredicateAnswer::Fault("its evaluation costs too much".to_owned());
         }
         match said {
-            Ok(Value::Bool(true)) => Answer::True,
-            Ok(Value::Bool(false)) => Answer::False,
-            Ok(other) => Answer::Fault(format!("it is a {}, neither true nor false", other.type_of())),
+            Ok(Value::Bool(true)) => PredicateAnswer::True,
+            Ok(Value::Bool(false)) => PredicateAnswer::False,
+            Ok(other) => {
+                PredicateAnswer::Fault(format!("it is a {}, neither true nor false", other.type_of()))
+            }
             Err(ExecutionError::NoSuchKey(key)) => {
-                Answer::Missing(format!("there is no '{}' yet", short(&key)))
+                PredicateAnswer::Missing(format!("there is no '{}' yet", short(&key)))
             }
             Err(error @ (ExecutionError::IndexOutOfBounds(_) | ExecutionError::NoSuchOverload(_))) => {
                 // A field that is null now may become a number later.
-                Answer::Missing(short(&error.to_string()))
+                PredicateAnswer::Missing(short(&error.to_string()))
             }
             // Names were checked before, so an undeclared one is a field of the object that is not there yet. The
             // interpreter reports missing functions the same way.
             Err(ExecutionError::UndeclaredReference(name)) if self.names == Names::Fields => {
-                Answer::Missing(format!("there is no '{}' yet", short(&name)))
+                PredicateAnswer::Missing(format!("there is no '{}' yet", short(&name)))
             }
             Err(ExecutionError::UndeclaredReference(name)) => {
-                Answer::Fault(format!("there is no function '{}'", short(&name)))
+                PredicateAnswer::Fault(format!("there is no function '{}'", short(&name)))
             }
-            Err(error) => Answer::Fault(short(&error.to_string())),
+            Err(error) => PredicateAnswer::Fault(short(&error.to_string())),
         }
     }
 }
@@ -235,17 +224,16 @@ fn operators(text: &str) -> usize {
 /// Checks an expression against the limits of length, brackets and operators.
 ///
 /// # Errors
-///
 /// If it exceeds one of them.
 pub fn check_size(text: &str) -> Result<(), InvalidExpression> {
-    if text.len() > LONGEST {
+    if text.len() > MAX_LENGTH {
         return Err(InvalidExpression::TooLong);
     }
     // Brackets inside strings count as well: only the parser could tell them apart.
-    if text.chars().filter(|it| matches!(it, '(' | '[' | '{' | '?')).count() > OPENINGS {
+    if text.chars().filter(|it| matches!(it, '(' | '[' | '{' | '?')).count() > MAX_OPENINGS {
         return Err(InvalidExpression::TooDeep);
     }
-    if operators(text) > OPERATORS {
+    if operators(text) > MAX_OPERATORS {
         return Err(InvalidExpression::TooManyOperators);
     }
     Ok(())
@@ -280,7 +268,7 @@ fn value(tree: &serde_json::Value) -> Value {
 }
 
 fn short(text: &str) -> String {
-    match text.char_indices().nth(TOLD) {
+    match text.char_indices().nth(MAX_SHOWN_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -312,14 +300,16 @@ impl Used {
                 }
                 match name {
                     // The object as a whole: any field of it may be read.
-                    OBJECT if self.names == Names::Object => self.asks_for_more = true,
-                    _ if name.starts_with('@') || OWN.contains(&name) || self.names.knows(name) => {}
+                    OBJECT_NAME if self.names == Names::Object => self.asks_for_more = true,
+                    _ if name.starts_with('@') || CEL_NAMES.contains(&name) || self.names.knows(name) => {}
                     _ => drop(self.unknown.get_or_insert_with(|| short(name))),
                 }
             }
             Expr::Select(select) => match &select.operand.expr {
                 Expr::Ident(name)
-                    if self.names == Names::Object && name == OBJECT && !bound.contains(&OBJECT) =>
+                    if self.names == Names::Object
+                        && name == OBJECT_NAME
+                        && !bound.contains(&OBJECT_NAME) =>
                 {
                     self.asks_for_more |= !matches!(&*select.field, "apiVersion" | "kind" | "metadata");
                 }

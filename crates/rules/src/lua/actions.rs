@@ -7,7 +7,6 @@ use super::results::{Action, Change, Operation, Parameter};
 /// Converts the result of a discovery script to actions.
 ///
 /// # Errors
-///
 /// If it does not have the shape of actions: the reason, for people.
 pub(super) fn discovered(tree: Tree) -> Result<Vec<Action>, String> {
     let map = match tree {
@@ -90,7 +89,6 @@ fn parameters(tree: &Tree) -> Result<Vec<Parameter>, &'static str> {
 /// Converts the result of an action script: a list of objects to create or patch, or the whole changed object.
 ///
 /// # Errors
-///
 /// If it does not contain objects: the reason, for people.
 pub(super) fn changes(tree: Tree, object: &Tree) -> Result<Vec<Change>, String> {
     let mut changes = match tree {

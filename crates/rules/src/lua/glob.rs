@@ -1,7 +1,7 @@
 //! Glob patterns for groups and kinds.
 
 /// The maximum number of alternatives that the braces of a pattern expand to.
-const MOST: usize = 64;
+const MAX_ALTERNATIVES: usize = 64;
 
 /// A glob pattern: `*` and `?` stand for characters, `[a-z]` for one of several, `{a,b}` for one of several texts.
 #[derive(Debug, Clone)]
@@ -28,7 +28,7 @@ impl Glob {
             texts = texts
                 .iter()
                 .flat_map(|text| inside.split(',').map(move |word| format!("{text}{before}{word}")))
-                .take(MOST)
+                .take(MAX_ALTERNATIVES)
                 .collect();
             rest = after;
         }

@@ -4,8 +4,8 @@ use serde_json::Value as Tree;
 use taffrail_status::Verdict;
 
 use super::results::{Health, HealthWord};
-use crate::form;
 use crate::script::cut;
+use crate::yaml_rules;
 
 /// Converts a table to a health, `Unknown` if its word is not one of Argo CD's; `None` if it is not a table of texts.
 pub(super) fn read(tree: &Tree) -> Option<Health> {
@@ -37,6 +37,6 @@ impl Health {
         let rule = format!("{rule}#{}", self.word);
         let reason = Some(self.word.as_str().to_owned());
         let suspended = self.word == HealthWord::Suspended;
-        Verdict { suspended, ..form::verdict(self.word.status(), self.message, reason, rule) }
+        Verdict { suspended, ..yaml_rules::verdict(self.word.status(), self.message, reason, rule) }
     }
 }

@@ -68,7 +68,7 @@ impl Scripts {
             let Some(rest) = key.strip_prefix(CUSTOMIZATIONS).and_then(|rest| rest.strip_prefix('.')) else {
                 continue;
             };
-            if rest.len() > LONGEST_NAME {
+            if rest.len() > MAX_NAME_BYTES {
                 errors.push(too_long(rest));
                 continue;
             }
@@ -143,10 +143,10 @@ pub(super) fn place(path: &str) -> Option<(&str, File<'_>)> {
 const CUSTOMIZATIONS: &str = "resource.customizations";
 
 /// The maximum length of a group and a kind together, as of a key of a ConfigMap: verdicts contain it.
-const LONGEST_NAME: usize = 253;
+const MAX_NAME_BYTES: usize = 253;
 
 fn too_long(name: &str) -> LuaError {
-    let begin = name.get(..name.floor_char_boundary(LONGEST_NAME)).unwrap_or_default();
+    let begin = name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default();
     let problem = LuaProblem::Key("the name of the kind is too long");
     LuaError { script: format!("{CUSTOMIZATIONS}: {begin}…"), line: None, problem }
 }
@@ -178,7 +178,7 @@ fn old(text: &str, kinds: &mut BTreeMap<String, OfKind>, errors: &mut Vec<LuaErr
         Err(why) => return errors.push(fault(CUSTOMIZATIONS.to_owned(), why)),
     };
     for (name, tree) in all {
-        if name.len() > LONGEST_NAME {
+        if name.len() > MAX_NAME_BYTES {
             errors.push(too_long(&name));
             continue;
         }

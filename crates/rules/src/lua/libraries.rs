@@ -13,10 +13,10 @@ use mlua::{Lua, LuaString, MultiValue, Table, Value as LuaValue};
 use super::syntax;
 
 /// The maximum length of a text that is compiled at run time, in bytes: the compiler cannot be stopped.
-const LONGEST_TEXT: usize = 64 << 10;
+const MAX_LOADED_BYTES: usize = 64 << 10;
 
 /// The maximum length of a date format, in bytes.
-const LONGEST_FORM: usize = 4 << 10;
+const MAX_DATE_FORMAT_BYTES: usize = 4 << 10;
 
 /// The time of a run, in seconds.
 #[derive(Debug, Default)]
@@ -74,7 +74,7 @@ fn os(lua: &Lua, clock: &Arc<Clock>) -> mlua::Result<Table> {
     let now = clock.clone();
     let date = move |lua: &Lua, (form, at): (Option<String>, Option<f64>)| {
         let form = form.unwrap_or_else(|| "%c".to_owned());
-        if form.len() > LONGEST_FORM {
+        if form.len() > MAX_DATE_FORMAT_BYTES {
             return Err(mlua::Error::runtime("the form of the date is too long"));
         }
         let at = at.map_or_else(|| now.read(), |at| at as i64);
@@ -184,14 +184,14 @@ fn date(at: DateTime, form: &str) -> String {
 
 /// Formats a number as Go does: whole numbers without a point, others with an exponent from a million on.
 fn written(value: f64) -> String {
-    const LARGEST: f64 = 9_223_372_036_854_775_808.0;
+    const MAX_WHOLE: f64 = 9_223_372_036_854_775_808.0;
     if value.is_nan() {
         return "NaN".to_owned();
     }
     if value.is_infinite() {
         return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
-    if value.fract() == 0.0 && (-LARGEST..LARGEST).contains(&value) {
+    if value.fract() == 0.0 && (-MAX_WHOLE..MAX_WHOLE).contains(&value) {
         return (value as i64).to_string();
     }
     let scientific = format!("{value:e}");
@@ -227,7 +227,7 @@ fn compile(
     (names, text, name): (Table, LuaValue, Option<String>),
 ) -> mlua::Result<(Option<mlua::Function>, Option<String>)> {
     let LuaValue::String(text) = text else { return Ok((None, Some("no text to load".to_owned()))) };
-    if text.as_bytes().len() > LONGEST_TEXT {
+    if text.as_bytes().len() > MAX_LOADED_BYTES {
         return Ok((None, Some("the text is too long to load".to_owned())));
     }
     let Ok(text) = text.to_str().map(|text| text.to_owned()) else {

@@ -20,22 +20,22 @@ use super::{Budget, LuaError, LuaProblem, libraries, syntax};
 use crate::script::CHILDREN;
 
 /// The maximum length of a script, in bytes: the compiler cannot be stopped.
-const LONGEST: usize = 64 << 10;
+const MAX_SCRIPT_BYTES: usize = 64 << 10;
 
 /// The memory that a script may leave behind before its VM is garbage-collected, in bytes.
-const LEFT: usize = 2 << 20;
+const MAX_LEFTOVER_BYTES: usize = 2 << 20;
 
 /// The maximum number of idle VMs kept for reuse.
-const IDLE: usize = 16;
+const MAX_IDLE_VMS: usize = 16;
 
 /// The number of stack levels that are searched for a line of the script itself.
-const LEVELS: usize = 8;
+const MAX_SEARCHED_LEVELS: usize = 8;
 
 /// The maximum length of an error message, in bytes.
-const LONGEST_WORDS: usize = 1 << 10;
+const MAX_MESSAGE_BYTES: usize = 1 << 10;
 
 /// The chunk name of scripts inside the VM; messages to people do not contain it.
-const NAME: &str = "script";
+const CHUNK_NAME: &str = "script";
 
 /// A compiled script.
 pub(super) struct Code {
@@ -77,14 +77,13 @@ impl Code {
     /// Compiles a script.
     ///
     /// # Errors
-    ///
     /// If it is too long, or is not Lua.
     pub(super) fn read(name: &str, text: &str) -> Result<Code, LuaError> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
         let fault = |line, problem| LuaError { script: name.to_owned(), line, problem };
-        if text.len() > LONGEST {
-            let problem = format!("it is longer than {} KB", LONGEST >> 10);
+        if text.len() > MAX_SCRIPT_BYTES {
+            let problem = format!("it is longer than {} KB", MAX_SCRIPT_BYTES >> 10);
             return Err(fault(None, LuaProblem::Syntax(problem)));
         }
         let asks_children = text.contains(CHILDREN);
@@ -117,7 +116,7 @@ impl Code {
 
 /// Splits a message into the line it begins with and the rest.
 fn positioned(message: &str) -> (Option<u32>, &str) {
-    let position = message.strip_prefix(NAME).and_then(|rest| {
+    let position = message.strip_prefix(CHUNK_NAME).and_then(|rest| {
         let rest = rest.strip_prefix(':')?;
         let (line, rest) = rest.split_once(':')?;
         Some((line.parse().ok()?, rest.trim_start()))
@@ -142,7 +141,6 @@ impl Machine {
     /// Runs a script on an object.
     ///
     /// # Errors
-    ///
     /// If it fails, exceeds its budget, or returns a table that is not JSON.
     pub(super) fn run(&self, code: &Code, given: Given<'_>, now: Timestamp) -> Result<Returned, LuaError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
@@ -158,7 +156,7 @@ impl Machine {
         };
         if !is_spent && state.clean() {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            if idle.len() < IDLE {
+            if idle.len() < MAX_IDLE_VMS {
                 idle.push(state);
             }
         }
@@ -272,7 +270,7 @@ impl State {
         if let Some(function) = self.loaded.get(&code.number) {
             return Ok(function.clone());
         }
-        let chunk = self.lua.load(&code.bytes).set_name(format!("={NAME}")).set_mode(ChunkMode::Binary);
+        let chunk = self.lua.load(&code.bytes).set_name(format!("={CHUNK_NAME}")).set_mode(ChunkMode::Binary);
         let function = chunk.into_function()?;
         self.loaded.insert(code.number, function.clone());
         Ok(function)
@@ -281,7 +279,8 @@ impl State {
     /// Collects the garbage of a run; returns true if the VM can be reused.
     fn clean(&self) -> bool {
         let used = |lua: &Lua| lua.used_memory();
-        used(&self.lua) < LEFT || self.lua.gc_collect().is_ok() && used(&self.lua) < LEFT
+        used(&self.lua) < MAX_LEFTOVER_BYTES
+            || self.lua.gc_collect().is_ok() && used(&self.lua) < MAX_LEFTOVER_BYTES
     }
 }
 
@@ -289,11 +288,11 @@ impl State {
 fn line(lua: &Lua) -> u32 {
     let of_level = |level| {
         lua.inspect_stack(level, |debug| {
-            let is_script = debug.source().short_src.as_deref() == Some(NAME);
+            let is_script = debug.source().short_src.as_deref() == Some(CHUNK_NAME);
             debug.current_line().filter(|_| is_script).and_then(|line| line.try_into().ok())
         })
     };
-    (0..LEVELS).map_while(of_level).flatten().next().unwrap_or_default()
+    (0..MAX_SEARCHED_LEVELS).map_while(of_level).flatten().next().unwrap_or_default()
 }
 
 /// Converts an error of the VM to an error of the script.
@@ -338,7 +337,7 @@ fn told(error: &mlua::Error) -> (Option<u32>, String) {
         ["table: 0x", "function: 0x", "userdata: 0x"].iter().find(|start| message.starts_with(**start));
     let message = match value {
         Some(value) => format!("the error is a {}", value.trim_end_matches(": 0x")),
-        None => message.get(..message.floor_char_boundary(LONGEST_WORDS)).unwrap_or(message).to_owned(),
+        None => message.get(..message.floor_char_boundary(MAX_MESSAGE_BYTES)).unwrap_or(message).to_owned(),
     };
     (line.or_else(of_trace), message)
 }

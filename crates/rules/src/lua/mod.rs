@@ -13,8 +13,8 @@ mod layout;
 mod libraries;
 mod machine;
 mod results;
+mod script_tests;
 mod syntax;
-mod trial;
 mod values;
 mod volatile;
 mod watch;
@@ -30,7 +30,7 @@ use taffrail_status::{ObjectContext, Status, Verdict};
 
 pub use error::{LuaError, LuaProblem};
 pub use results::{Action, Change, Health, HealthWord, Operation, Parameter};
-pub use trial::try_customizations;
+pub use script_tests::test_customizations;
 
 use layout::{Read, Scripts};
 use machine::{Code, Given, Machine, Returned};
@@ -136,7 +136,6 @@ impl Customizations {
     /// Runs the health script for an object; `None` if there is none, or it returns nothing.
     ///
     /// # Errors
-    ///
     /// If the script cannot be parsed, fails, exceeds its budget or returns something else than a health.
     pub fn health(&self, object: &Object<'_>, now: Timestamp) -> Result<Option<Health>, LuaError> {
         let Some((_, read)) = self.find(object) else { return Ok(None) };
@@ -146,7 +145,6 @@ impl Customizations {
     /// Lists the actions of an object, by name.
     ///
     /// # Errors
-    ///
     /// If a script cannot be parsed, fails, exceeds its budget or returns something else than actions.
     pub fn discover(&self, object: &Object<'_>, now: Timestamp) -> Result<Vec<Action>, LuaError> {
         let mut found: BTreeMap<String, Action> = BTreeMap::new();
@@ -168,7 +166,6 @@ impl Customizations {
     /// Computes the changes that an action would make; writes nothing. The script sees `parameters` as `actionParams`.
     ///
     /// # Errors
-    ///
     /// If the kind has no such action ([`LuaProblem::NoAction`]), or its script cannot be parsed, fails, exceeds its
     /// budget or does not return objects.
     pub fn run(
@@ -223,7 +220,6 @@ impl Customizations {
     /// Runs a script and returns its table.
     ///
     /// # Errors
-    ///
     /// If it fails, or returns something else than a table.
     fn table(
         &self,

@@ -6,10 +6,10 @@ use std::ops::Range;
 use super::error::LuaProblem;
 
 /// The maximum number of jumps and labels in a script: each is compared with each.
-const MOST: usize = 400;
+const MAX_JUMPS_AND_LABELS: usize = 400;
 
 /// The maximum number of nested blocks, as in Lua itself.
-const DEEPEST: usize = 200;
+const MAX_NESTED_BLOCKS: usize = 200;
 
 /// A jump that cannot be translated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Jump {
         match self {
             Jump::Elsewhere { label, .. } => LuaProblem::Goto(label.clone()),
             Jump::TooMany => LuaProblem::Syntax(format!(
-                "it has more than {MOST} jumps and labels, or one inside of more than {DEEPEST} blocks"
+                "it has more than {MAX_JUMPS_AND_LABELS} jumps and labels, or one inside of more than {MAX_NESTED_BLOCKS} blocks"
             )),
         }
     }
@@ -41,7 +41,6 @@ impl Jump {
 /// Translates a script; each line keeps its number.
 ///
 /// # Errors
-///
 /// If a jump leads elsewhere than to the end of the body of the innermost loop around it, or there are too many jumps.
 pub(super) fn to_luau(text: &str) -> Result<Cow<'_, str>, Jump> {
     if !text.contains("goto") && !text.contains("::") {
@@ -209,7 +208,10 @@ fn read<'t>(tokens: &[Token<'t>]) -> Result<Found<'t>, Jump> {
     while let Some(token) = tokens.get(at) {
         number += 1;
         let is_jump = matches!(token.text, "::" | "goto");
-        if is_jump && (blocks.len() > DEEPEST || found.labels.len() + found.jumps.len() >= MOST) {
+        if is_jump
+            && (blocks.len() > MAX_NESTED_BLOCKS
+                || found.labels.len() + found.jumps.len() >= MAX_JUMPS_AND_LABELS)
+        {
             return Err(Jump::TooMany);
         }
         let inside = || blocks.iter().map(|(number, _)| *number).collect::<Vec<_>>();

@@ -6,10 +6,10 @@ use serde_json::{Map, Number, Value as Tree};
 use taffrail_object::json::{Kind, Value};
 
 /// The maximum nesting of values.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// The cost of a value besides its text, in bytes: about its size in either form.
-const EACH: usize = 64;
+const VALUE_OVERHEAD_BYTES: usize = 64;
 
 /// The reasons a value cannot be converted.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ struct Room(usize);
 
 impl Room {
     fn take(&mut self, size: usize) -> Result<(), Unfit> {
-        self.0 = self.0.checked_sub(size.saturating_add(EACH)).ok_or(Unfit::Size)?;
+        self.0 = self.0.checked_sub(size.saturating_add(VALUE_OVERHEAD_BYTES)).ok_or(Unfit::Size)?;
         Ok(())
     }
 }
@@ -56,7 +56,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn enter(&mut self, value: Value<'_>, depth: usize) -> Result<LuaValue, Unfit> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(Unfit::Shape("the object nests too deeply"));
         }
         Ok(match value.kind() {
@@ -130,7 +130,7 @@ impl Writer {
     }
 
     fn table(&mut self, table: &Table, depth: usize) -> Result<Tree, Unfit> {
-        if depth > DEEPEST || !self.seen.insert(table.to_pointer() as usize) {
+        if depth > MAX_DEPTH || !self.seen.insert(table.to_pointer() as usize) {
             return Err(Unfit::Shape("cannot encode recursively nested tables to JSON"));
         }
         let length = table.raw_len();
@@ -164,8 +164,8 @@ impl Writer {
 
 /// Writes a whole number without a point.
 fn number(value: f64) -> Result<Tree, Unfit> {
-    const LARGEST: f64 = 9_223_372_036_854_775_808.0;
-    if value.fract() == 0.0 && (-LARGEST..LARGEST).contains(&value) {
+    const MAX_WHOLE: f64 = 9_223_372_036_854_775_808.0;
+    if value.fract() == 0.0 && (-MAX_WHOLE..MAX_WHOLE).contains(&value) {
         return Ok(Tree::from(value as i64));
     }
     Number::from_f64(value)

@@ -8,17 +8,18 @@ use serde_json::{Value, json};
 use taffrail_object::Object;
 use taffrail_rules::RuleSet;
 use taffrail_rules::cel::{
-    Answer, Ask, InvalidExpression, LONGEST, Names, OPERATORS, Program, Reading, check_size,
+    InvalidExpression, MAX_LENGTH, MAX_OPERATORS, Names, Predicate, PredicateAnswer, Program, Reading,
+    check_size,
 };
 use taffrail_status::{ClusterRules, Look, ObjectContext, Status, Teacher, Verdict};
 
 use crate::scripts::{read, reading};
 
 /// The cost of parsing or evaluating an expression with a slow evaluator.
-const COST: Duration = Duration::from_millis(10);
+const SLOW_COST: Duration = Duration::from_millis(10);
 
 /// The number of slow expressions that may be parsed in one look.
-const MAY_READ: usize = 50;
+const MAX_SLOW_READS: usize = 50;
 
 thread_local! {
     static WERE_READ: Cell<usize> = const { Cell::new(0) };
@@ -26,28 +27,28 @@ thread_local! {
 
 fn slow(text: &str, names: Names) -> Reading {
     WERE_READ.set(WERE_READ.get() + 1);
-    Reading { took: COST, ..reading(text, names) }
+    Reading { took: SLOW_COST, ..reading(text, names) }
 }
 
 #[derive(Debug)]
-struct Costly(Box<dyn Ask>);
+struct Costly(Box<dyn Predicate>);
 
-impl Ask for Costly {
-    fn written(&self) -> &str {
-        self.0.written()
+impl Predicate for Costly {
+    fn text(&self) -> &str {
+        self.0.text()
     }
 
-    fn answer(&self, variables: &[(&str, &Value)]) -> Answer {
-        self.0.answer(variables)
+    fn evaluate(&self, variables: &[(&str, &Value)]) -> PredicateAnswer {
+        self.0.evaluate(variables)
     }
 
-    fn answer_at_cost(&self, variables: &[(&str, &Value)]) -> (Answer, Duration) {
-        (self.answer(variables), COST * 10)
+    fn evaluate_at_cost(&self, variables: &[(&str, &Value)]) -> (PredicateAnswer, Duration) {
+        (self.evaluate(variables), SLOW_COST * 10)
     }
 }
 
 fn costly(text: &str, names: Names) -> Reading {
-    let expression = read(text, names).map(|expression| Box::new(Costly(expression)) as Box<dyn Ask>);
+    let expression = read(text, names).map(|expression| Box::new(Costly(expression)) as Box<dyn Predicate>);
     Reading { expression, took: Duration::ZERO }
 }
 
@@ -89,7 +90,7 @@ fn parsing_time_is_bounded_per_look_and_namespace() {
     };
     let all: Vec<Verdict> = (0..200).map(|number| judge(&look, "tenant", number)).collect();
     let heard = all.iter().filter(|verdict| verdict.status == Status::Current).count();
-    assert!((1..=MAY_READ).contains(&heard), "{heard}");
+    assert!((1..=MAX_SLOW_READS).contains(&heard), "{heard}");
     let last = all.last().unwrap();
     assert_eq!((last.status, &*last.rule), (Status::Unknown, "cluster/budget"));
     assert!(
@@ -98,7 +99,7 @@ fn parsing_time_is_bounded_per_look_and_namespace() {
         "{}",
         last.message
     );
-    assert!(WERE_READ.get() <= MAY_READ, "{}", WERE_READ.get());
+    assert!(WERE_READ.get() <= MAX_SLOW_READS, "{}", WERE_READ.get());
     // Another namespace has time of its own, and so has another look; parsed expressions are cached.
     assert_eq!(judge(&look, "shop", 1_000).status, Status::Current);
     assert_eq!(judge(&look, "tenant", 0).status, Status::Current);
@@ -113,7 +114,7 @@ fn parsing_time_bounds_the_expressions_of_one_object_too() {
     for expected in [Status::Unknown, Status::Unknown, Status::Current] {
         let before = WERE_READ.get();
         assert_eq!(said(&rules, &many, &pool(), &Look::default()).status, expected);
-        assert!(WERE_READ.get() - before <= MAY_READ);
+        assert!(WERE_READ.get() - before <= MAX_SLOW_READS);
     }
 }
 
@@ -180,7 +181,7 @@ fn dependency_expressions_are_bounded_per_look() {
     let rules = RuleSet::bare().teachable(slow);
     let texts = |round: usize| move |at: usize| format!("{round} * 100 + {at} < 0");
     let rounds: Vec<_> = (0..5).map(|round| unmet(&rules, 20, &texts(round), &look, &|| true)).collect();
-    assert!(WERE_READ.get() <= MAY_READ, "{}", WERE_READ.get());
+    assert!(WERE_READ.get() <= MAX_SLOW_READS, "{}", WERE_READ.get());
     assert!(rounds[0].iter().all(|said| said.contains("does not hold")), "{:?}", rounds[0]);
     let last = rounds.last().unwrap();
     assert!(last[0].contains("to read the expressions of namespace tenant took more than 500ms"), "{last:?}");
@@ -198,12 +199,12 @@ fn dependency_expressions_are_bounded_per_look() {
 #[test]
 fn expression_with_too_many_operators_is_refused() {
     let sum = |operators: usize| format!("1{} > 0", "+1".repeat(operators - 1));
-    assert_eq!(check_size(&sum(OPERATORS)), Ok(()));
-    assert_eq!(check_size(&sum(OPERATORS + 1)), Err(InvalidExpression::TooManyOperators));
+    assert_eq!(check_size(&sum(MAX_OPERATORS)), Ok(()));
+    assert_eq!(check_size(&sum(MAX_OPERATORS + 1)), Err(InvalidExpression::TooManyOperators));
     for unit in ["==1", "!", "-", "&&a", "||a", "<=1", "/1", "%1", "!=1"] {
-        let many = format!("a{}", unit.repeat(OPERATORS + 1));
+        let many = format!("a{}", unit.repeat(MAX_OPERATORS + 1));
         assert_eq!(check_size(&many), Err(InvalidExpression::TooManyOperators), "{unit}");
-        let few = format!("a{}", unit.repeat(OPERATORS));
+        let few = format!("a{}", unit.repeat(MAX_OPERATORS));
         assert_eq!(check_size(&few), Ok(()), "{unit}");
     }
 }
@@ -221,7 +222,7 @@ fn parsing_cost_is_linear_in_the_length_of_the_expression() {
         };
         (0..10).map(|_| one()).min().unwrap()
     };
-    for [long, short] in [[sum(256), sum(32)], [chain(LONGEST), chain(LONGEST / 8)]] {
+    for [long, short] in [[sum(256), sum(32)], [chain(MAX_LENGTH), chain(MAX_LENGTH / 8)]] {
         let (long, short) = (took(&long), took(&short));
         // Eight times as much, and not 64 times.
         assert!(long < short * 24 + Duration::from_micros(200), "{long:?} for eight times {short:?}");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use taffrail_rules::{Folder, RuleSet, Trial, try_rules};
+use taffrail_rules::{Folder, RuleSet, RuleTestReport, test_rules};
 
 fn folders(root: &str) -> Vec<Folder> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
@@ -26,21 +26,21 @@ fn folders(root: &str) -> Vec<Folder> {
 }
 
 /// Lists all errors and failures, a line each.
-fn wrong(trial: &Trial) -> Vec<String> {
-    let failed = trial.failed.iter().map(|it| format!("{}: {} {}: {}", it.file, it.kind, it.name, it.why));
-    let errors = trial.errors.iter().map(|error| {
+fn wrong(report: &RuleTestReport) -> Vec<String> {
+    let failed = report.failed.iter().map(|it| format!("{}: {} {}: {}", it.file, it.kind, it.name, it.why));
+    let errors = report.errors.iter().map(|error| {
         let why = std::error::Error::source(error).map(|why| format!(": {why}")).unwrap_or_default();
         format!("{error}{why}")
     });
-    failed.chain(errors).chain(trial.faults.iter().map(ToString::to_string)).collect()
+    failed.chain(errors).chain(report.faults.iter().map(ToString::to_string)).collect()
 }
 
 #[test]
 fn every_library_case_passes_and_covers_every_branch() {
     let folders = folders("library");
-    let trial = try_rules(&folders);
-    let wrong = wrong(&trial);
-    assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), trial.passed, wrong.join("\n"));
+    let report = test_rules(&folders);
+    let wrong = wrong(&report);
+    assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), report.passed, wrong.join("\n"));
     // The compiled-in library has a group for each folder.
     let set = RuleSet::shipped();
     let built_in: BTreeSet<&str> = set.all().iter().map(|found| found.group).collect();
@@ -51,7 +51,7 @@ fn every_library_case_passes_and_covers_every_branch() {
 
 #[test]
 fn test_report_lists_all_faults() {
-    assert_eq!(wrong(&try_rules(&folders("tests/library"))), Vec::<String>::new());
+    assert_eq!(wrong(&test_rules(&folders("tests/library"))), Vec::<String>::new());
 
     let rules = "group: example.com\nsource: x\nkinds:\n  A, B: {rules: [{status: Failed, field: spec.a, is: 1}, {status: Current}]}\n  C: {rules: [{status: Failed}]}\n";
     let cases = "
@@ -67,10 +67,10 @@ fn test_report_lists_all_faults() {
         rules: of(rules, "rules.yaml"),
         cases: of(cases, "cases.yaml"),
     };
-    let trial = try_rules(&[folder]);
-    assert_eq!(trial.passed, 2);
+    let report = test_rules(&[folder]);
+    assert_eq!(report.passed, 2);
     assert_eq!(
-        wrong(&trial),
+        wrong(&report),
         [
             "cases.yaml: A one: is Failed, \"spec.a: 1\", not Failed, \"spec.a: 2\" (by user/example.com/A#1)",
             "cases.yaml: A other: the object is a B, no A",

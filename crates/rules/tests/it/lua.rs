@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_object::Object;
-use taffrail_rules::lua::{Budget, Customizations, HealthWord, LuaProblem, Operation, try_customizations};
+use taffrail_rules::lua::{Budget, Customizations, HealthWord, LuaProblem, Operation, test_customizations};
 use taffrail_rules::{Origin, RuleSet};
 use taffrail_status::{ObjectContext, Rules, Status, Verdict};
 
@@ -84,9 +84,9 @@ fn evaluated(expression: &str) -> String {
 
 #[test]
 fn scripts_pass_their_cases() {
-    let trial = try_customizations(&own());
+    let report = test_customizations(&own());
     assert_eq!(
-        (trial.passed, &*trial.failed, &*trial.errors, &*trial.faults),
+        (report.passed, &*report.failed, &*report.errors, &*report.faults),
         (14, &[][..], &[][..], &[][..])
     );
 }
@@ -106,9 +106,9 @@ fn failing_script_cases_are_reported() {
         }
     }
     files.retain(|(path, _)| !path.ends_with("paused.yaml"));
-    let trial = try_customizations(&files);
+    let report = test_customizations(&files);
     let mut failed: Vec<_> =
-        trial.failed.iter().map(|it| format!("{}: {}: {}", it.file, it.name, it.why)).collect();
+        report.failed.iter().map(|it| format!("{}: {}: {}", it.file, it.name, it.why)).collect();
     failed.sort();
     assert_eq!(
         failed,
@@ -120,7 +120,7 @@ fn failing_script_cases_are_reported() {
             "doors.example.com/Door/health_test.yaml: testdata/shut.yaml: is Healthy, \"Closed\", not Healthy, \"Shut\"",
         ]
     );
-    assert_eq!(trial.passed, 9);
+    assert_eq!(report.passed, 9);
 }
 
 #[test]
@@ -540,10 +540,10 @@ fn argo_cds_own_cases_pass() {
         );
         return;
     };
-    let trial = try_customizations(&files(Path::new(&folder)));
-    for failed in &trial.failed {
+    let report = test_customizations(&files(Path::new(&folder)));
+    for failed in &report.failed {
         println!("{}: {}: {}", failed.file, failed.name, failed.why);
     }
-    println!("{} passed, {} failed, {:?}", trial.passed, trial.failed.len(), trial.errors);
-    assert!(trial.failed.is_empty() && trial.errors.is_empty() && trial.passed > 1_000);
+    println!("{} passed, {} failed, {:?}", report.passed, report.failed.len(), report.errors);
+    assert!(report.failed.is_empty() && report.errors.is_empty() && report.passed > 1_000);
 }

@@ -10,7 +10,6 @@ mod cases;
 #[cfg(feature = "lua")]
 mod actions;
 mod expressions;
-mod form;
 #[cfg(feature = "lua")]
 mod hostile;
 mod incidents;
@@ -20,3 +19,4 @@ mod lua;
 #[cfg(feature = "lua")]
 mod object_context;
 mod scripts;
+mod yaml_rules;

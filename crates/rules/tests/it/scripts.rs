@@ -5,7 +5,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_object::Object;
-use taffrail_rules::cel::{Answer, Ask, HealthChecks, InvalidExpression, Names, Program, Reading, ReadyExpr};
+use taffrail_rules::cel::{
+    HealthChecks, InvalidExpression, Names, Predicate, PredicateAnswer, Program, Reading, ReadyExpr,
+};
 use taffrail_rules::kapp::WaitRules;
 use taffrail_rules::{Layer, Origin, RuleSet};
 use taffrail_status::{ObjectContext, Rules, Status, Verdict};
@@ -14,17 +16,17 @@ use taffrail_status::{ObjectContext, Rules, Status, Verdict};
 #[derive(Debug)]
 struct Here(String, Program);
 
-impl Ask for Here {
-    fn written(&self) -> &str {
+impl Predicate for Here {
+    fn text(&self) -> &str {
         &self.0
     }
 
-    fn answer(&self, variables: &[(&str, &Value)]) -> Answer {
-        self.1.ask(variables)
+    fn evaluate(&self, variables: &[(&str, &Value)]) -> PredicateAnswer {
+        self.1.evaluate(variables)
     }
 }
 
-pub(crate) fn read(text: &str, names: Names) -> Result<Box<dyn Ask>, InvalidExpression> {
+pub(crate) fn read(text: &str, names: Names) -> Result<Box<dyn Predicate>, InvalidExpression> {
     Ok(Box::new(Here(text.to_owned(), Program::read(text, names)?)))
 }
 
@@ -115,9 +117,9 @@ fn ready_expression_decides_if_a_dependency_is_ready() {
     let ready =
         ReadyExpr::read("dep.metadata.labels.version == self.metadata.labels.version", &read).unwrap();
     let of = |version: &str| json!({"metadata": {"labels": {"version": version}}});
-    assert_eq!(ready.ask(&of("1"), &of("1")), Answer::True);
-    assert_eq!(ready.ask(&of("1"), &of("2")), Answer::False);
-    assert!(matches!(ready.ask(&of("1"), &json!({})), Answer::Missing(_)));
+    assert_eq!(ready.ask(&of("1"), &of("1")), PredicateAnswer::True);
+    assert_eq!(ready.ask(&of("1"), &of("2")), PredicateAnswer::False);
+    assert!(matches!(ready.ask(&of("1"), &json!({})), PredicateAnswer::Missing(_)));
     let wrong = ReadyExpr::read("object.a == 1", &read).unwrap_err();
     assert!(wrong.to_string().contains("it knows nothing called 'object'"), "{wrong}");
 }

@@ -11,7 +11,7 @@ use crate::clock::stamp;
 use crate::cluster::Inner;
 
 /// The time for which kube-apiserver keeps an Event after its last change (`--event-ttl`).
-const KEPT: Duration = Duration::from_secs(3600);
+const EVENT_TTL: Duration = Duration::from_secs(3600);
 
 /// The content of an Event.
 pub(super) struct Told<'a> {
@@ -49,17 +49,17 @@ pub(super) fn tell(inner: &Inner, about: &Value, told: &Told<'_>) {
             "firstTimestamp": first, "lastTimestamp": now, "eventTime": null, "count": count,
         }),
     );
-    soon(inner, Task::Event(namespace, event), KEPT);
+    soon(inner, Task::Event(namespace, event), EVENT_TTL);
 }
 
-/// Removes an Event that has not changed for [`KEPT`], or plans that for later.
+/// Removes an Event that has not changed for [`EVENT_TTL`], or plans that for later.
 pub(super) fn expire(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("", "events", namespace, name) else { return };
     let Some(event) = inner.tree(&target) else { return };
     let last = event["lastTimestamp"].as_str().and_then(|time| time.parse::<Timestamp>().ok());
     let age = last.map(|last| inner.fleet.clock.now().duration_since(last));
-    let age = age.and_then(|age| Duration::try_from(age).ok()).unwrap_or(KEPT);
-    match KEPT.saturating_sub(age) {
+    let age = age.and_then(|age| Duration::try_from(age).ok()).unwrap_or(EVENT_TTL);
+    match EVENT_TTL.saturating_sub(age) {
         Duration::ZERO => inner.remove(&target),
         left => soon(inner, Task::Event(namespace.to_owned(), name.to_owned()), left),
     }

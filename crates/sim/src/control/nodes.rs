@@ -15,9 +15,9 @@ use crate::cluster::Inner;
 use crate::write::{Deletion, Target};
 
 /// The interval at which kubelets and leaders renew their Leases.
-const BEAT: Duration = Duration::from_secs(10);
+const LEASE_RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
 /// The time for which Pods stay bound to a lost node, in seconds, unless they set their own.
-const TOLERATION: u64 = 300;
+const DEFAULT_TOLERATION_SECONDS: u64 = 300;
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
 /// Returns true if a node's kubelet is unreachable.
@@ -129,7 +129,7 @@ fn unheard(inner: &Arc<Inner>, target: &Target, pod: &Value, now: &str) {
         .map(|one| one["tolerationSeconds"].as_u64())
         .next();
     // A toleration without a time lasts forever.
-    if let Some(seconds) = own.unwrap_or(Some(TOLERATION)) {
+    if let Some(seconds) = own.unwrap_or(Some(DEFAULT_TOLERATION_SECONDS)) {
         let job = Task::Eviction(target.namespace.clone(), target.name.clone());
         soon(inner, job, Duration::from_secs(seconds));
     }
@@ -197,5 +197,5 @@ pub(super) fn beat(inner: &Arc<Inner>) {
         let name = text(&node["metadata"]["name"]);
         renew("kube-node-lease", &name, &name, 40);
     }
-    soon(inner, Task::Beat, BEAT);
+    soon(inner, Task::Beat, LEASE_RENEWAL_INTERVAL);
 }

@@ -17,7 +17,7 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 /// The condition of Deployments and ReplicaSets whose Pods are refused.
 const REFUSAL: &str = "ReplicaFailure";
 /// The time after which a ReplicaSet whose Pods are refused tries again.
-const REFUSED: Duration = Duration::from_secs(15);
+const REFUSAL_RETRY_DELAY: Duration = Duration::from_secs(15);
 const HASH: &str = "pod-template-hash";
 
 pub(super) fn number(object: &Value, pointer: &str) -> i64 {
@@ -400,7 +400,7 @@ pub(super) fn replica_set(inner: &Arc<Inner>, namespace: &str, name: &str) {
             let message = format!("Error creating: {why}");
             let by = "replicaset-controller";
             tell(inner, &set, &Told { warning: true, reason: "FailedCreate", message: &message, by });
-            soon(inner, Task::ReplicaSet(namespace.to_owned(), name.to_owned()), REFUSED);
+            soon(inner, Task::ReplicaSet(namespace.to_owned(), name.to_owned()), REFUSAL_RETRY_DELAY);
             break;
         }
         let pod = pods::pod(&set, &set["spec"]["template"], &pod);

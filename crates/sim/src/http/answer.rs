@@ -13,7 +13,7 @@ use super::{Body, whole};
 use crate::error::ApiError;
 
 /// The length in bytes from which answers are compressed for clients that accept it.
-const WORTH_COMPRESSING: usize = 128 * 1024;
+const MIN_COMPRESSED_BYTES: usize = 128 * 1024;
 
 /// An answer.
 pub(crate) struct Answer {
@@ -82,7 +82,7 @@ impl Answer {
         let wanted =
             accepted.split(',').any(|coding| coding.split(';').next().unwrap_or_default().trim() == "gzip");
         let Content::Whole(body) = &self.body else { return self };
-        if !wanted || body.len() < WORTH_COMPRESSING {
+        if !wanted || body.len() < MIN_COMPRESSED_BYTES {
             return self;
         }
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());

@@ -214,7 +214,6 @@ type Kept = Vec<(Arc<str>, Arc<Object>)>;
 /// Lists the objects as they were at a version.
 ///
 /// # Errors
-///
 /// The oldest known version, if this one is older.
 fn older(
     store: &Store,

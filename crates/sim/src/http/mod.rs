@@ -42,7 +42,7 @@ pub(crate) use answer::Answer;
 type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// The maximum length of a body in bytes, as in kube-apiserver.
-const LONGEST_BODY: usize = 3 * 1024 * 1024;
+const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 
 /// A request with its complete body.
 pub(crate) struct Asked {
@@ -135,7 +135,7 @@ async fn handle(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body>
             _ => {}
         }
     }
-    let limit = if inner.does.on(Behaviour::BodyLimit) { LONGEST_BODY } else { 64 << 20 };
+    let limit = if inner.does.on(Behaviour::BodyLimit) { MAX_BODY_BYTES } else { 64 << 20 };
     let body = match Limited::new(body, limit).collect().await {
         Ok(body) => body.to_bytes(),
         Err(_) => return finish(Answer::from(ApiError::too_large_body()), &troubles),

@@ -11,7 +11,7 @@ use crate::kinds::Column;
 use crate::store::Object;
 use crate::write::Target;
 
-/// Writes the Table behind its metadata: columns, rows and the closing brace.
+/// Appends the parts of a Table that follow its metadata: columns, rows and the closing brace.
 pub(crate) fn write_body<'a>(
     out: &mut Vec<u8>,
     inner: &Inner,

@@ -28,7 +28,7 @@ pub(crate) const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=me
 pub(crate) const PARTIALS: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// The maximum time to wait for an expected event.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(20);
 
 type Sender = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
@@ -106,7 +106,7 @@ impl Api {
             reader: reader.to_owned(),
             authority: authority.to_owned(),
             next: Arc::default(),
-            patience: PATIENCE,
+            patience: MAX_WAIT,
         }
     }
 
@@ -238,7 +238,7 @@ impl Api {
     }
 }
 
-/// Returns a custom resource for a test.
+/// A custom resource for a test.
 pub(crate) struct Widgets {
     pub(crate) group: String,
     pub(crate) name: String,

@@ -9,7 +9,7 @@ use taffrail_sim::{Cluster, Fault, Fleet, FleetBuilder, Pace, Timeline, Trouble}
 
 use crate::api::{Api, map};
 
-const LONG: Duration = Duration::from_secs(20);
+const MAX_WAIT: Duration = Duration::from_secs(20);
 
 const WEB: &str = "
 apiVersion: v1
@@ -41,7 +41,7 @@ async fn client(cluster: &Cluster) -> Result<Client, taffrail_cluster::ConnectEr
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), cluster.kubeconfig()).unwrap();
     let context = Kubeconfig::load(Some(file.path()), None, None).unwrap().current().unwrap();
-    Client::connect(&context, Deadline::after(LONG)).await
+    Client::connect(&context, Deadline::after(MAX_WAIT)).await
 }
 
 fn deployment(cluster: &Cluster) -> Value {
@@ -362,7 +362,7 @@ async fn reader_is_limited_to_its_roles() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), cluster.kubeconfig_for(&reader)).unwrap();
     let context = Kubeconfig::load(Some(file.path()), None, None).unwrap().current().unwrap();
-    let client = Client::connect(&context, Deadline::after(LONG)).await.unwrap();
+    let client = Client::connect(&context, Deadline::after(MAX_WAIT)).await.unwrap();
     let pods = client.discover().await.unwrap().resolve("pods").unwrap();
     let refused = client.list(&ListRequest::all(&pods)).await.unwrap_err();
     assert_eq!(refused.reason(), Reason::Forbidden, "{refused}");
@@ -660,7 +660,7 @@ async fn verbatim_fleet_replays_a_recording_unchanged() {
     ];
     let lines: Vec<String> = steps.iter().map(|step| format!("- {step}")).collect();
     cluster.play(&Timeline::read(&lines.join("\n")).unwrap());
-    fleet.advance(LONG);
+    fleet.advance(MAX_WAIT);
     assert_eq!(cluster.object_count(), 3, "nothing came and nothing went");
     let shop = cluster.get("v1", "Namespace", "", "shop").unwrap();
     assert_eq!(shop["metadata"]["managedFields"], managers);

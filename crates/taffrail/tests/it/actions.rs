@@ -89,7 +89,7 @@ scale     shipped   yes   replicas=2   Set how many Pods it has
     assert_eq!(names, "pause\nrestart\nresume\nscale\n");
     let answer = served.ask(&["actions", "namespace/shop"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert!(answer.stdout.ends_with("Nobody has actions for it.\n"), "{}", answer.stdout);
+    assert!(answer.stdout.ends_with("No actions for this object.\n"), "{}", answer.stdout);
 }
 
 #[test]
@@ -126,7 +126,7 @@ scale: changed Deployment shop/web
     assert_eq!(web(cluster)["spec"]["replicas"], 5);
     let answer = served.ask(&["action", "scale", "deploy/web", "--param", "replicas=5"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert_eq!(answer.stdout, "Deployment shop/web is so already: nothing to do\n");
+    assert_eq!(answer.stdout, "Deployment shop/web already has this state: nothing to do\n");
 
     let answer = served.ask(&["action", "restart", "deploy/web", "--now", "2026-03-01T12:00:00Z"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -179,7 +179,7 @@ fn names_of_objects_of_several_clusters_are_taken_by_every_command_about_objects
     for command in [&["status"][..], &["explain"], &["wait"], &["actions"]] {
         let wrong = ask(&[command, &["three/apps/Deployment/shop/web"]].concat());
         assert_eq!(wrong.code, 2, "{command:?}: {}", wrong.stderr);
-        assert!(wrong.stderr.contains("no cluster here is called 'three'"), "{command:?}: {}", wrong.stderr);
+        assert!(wrong.stderr.contains("there is no cluster 'three'"), "{command:?}: {}", wrong.stderr);
     }
 }
 
@@ -196,7 +196,7 @@ fn new_objects_are_made() {
     assert!(answer.stdout.ends_with("nothing was sent (dry run)\n"), "{}", answer.stdout);
     let answer = served.ask(&[&create[..], &now, &["--dry-run=server"]].concat());
     assert!(
-        answer.stdout.ends_with("the server would take it; nothing was changed (dry run)\n"),
+        answer.stdout.ends_with("the server accepts the change; nothing was written (dry run)\n"),
         "{}",
         answer.stdout
     );
@@ -244,15 +244,18 @@ fn what_makes_no_sense_is_refused() {
     let served = served(&["one"]);
     let before = served.clusters[0].resource_version();
     for (arguments, why) in [
-        (&["resume", "deploy/web"][..], "'resume' makes no sense for Deployment shop/web in one as it is"),
+        (
+            &["resume", "deploy/web"][..],
+            "'resume' is disabled for the current state of Deployment shop/web in one",
+        ),
         (&["explode", "deploy/web"], "there are: pause, restart, resume, scale"),
         (&["scale", "deploy/web"], "'scale' refuses: replicas must be a whole number"),
         (
             &["scale", "deploy/web", "--param", "replicas=some"],
             "'scale' refuses: replicas must be a whole number",
         ),
-        (&["scale", "deploy/web", "--param", "size=3"], "'scale' knows no parameter 'size'"),
-        (&["restart", "namespace/shop"], "nobody has actions for Namespace"),
+        (&["scale", "deploy/web", "--param", "size=3"], "'scale' has no parameter 'size'"),
+        (&["restart", "namespace/shop"], "no rules define actions for Namespace"),
         (&["scale", "deploy/web", "--param", "replicas"], "NAME=VALUE"),
     ] {
         let answer = served.ask(&[&["action"], arguments].concat());

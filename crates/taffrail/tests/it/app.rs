@@ -115,7 +115,7 @@ fn wrong_names_lead_to_right_ones() {
     assert_eq!(
         several.stderr,
         "error: 'web' names 2 apps: argo-application/argocd/web, helm/web/web\n \
-         hint: say which: taffrail app with one of these names\n"
+         hint: choose one: taffrail app with one of these names\n"
     );
     let none = of_case(&["app", "helm/webb"], "overlap", &[]);
     assert_eq!(none.code, 2);
@@ -137,7 +137,7 @@ fn an_app_that_may_be_where_nothing_was_read_is_not_said_to_be_missing() {
     let answer = super::taffrail(&["app", "shop", "--from", "nowhere.yaml"], "");
     assert_eq!(answer.code, 3);
     assert!(
-        answer.stderr.contains("in what could be read; nowhere: cannot read nowhere.yaml"),
+        answer.stderr.contains("in the part that could be read; nowhere: cannot read nowhere.yaml"),
         "{}",
         answer.stderr
     );

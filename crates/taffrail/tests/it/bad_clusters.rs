@@ -147,7 +147,7 @@ fn explain_does_not_say_that_there_is_nothing_in_a_cluster_that_does_not_answer(
     let one = taffrail(&[&kubeconfig[..], &["--context", "dark"]].concat(), "");
     assert_eq!(one.code, 3);
     assert!(!one.stderr.contains("nothing that could be ready"), "{}", one.stderr);
-    let said = "No apps found, but cluster dark could not be read: what is there is not known.";
+    let said = "No apps found, but cluster dark could not be read: its objects are unknown.";
     assert!(one.stderr.contains(said), "{}", one.stderr);
     let both = taffrail(&[&kubeconfig[..], &["--all-contexts"]].concat(), "");
     assert!(both.stderr.contains("clusters dark, grey could not be read"), "{}", both.stderr);

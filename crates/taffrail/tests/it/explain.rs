@@ -15,19 +15,19 @@ fn the_cause_comes_first_and_a_command_last() {
 argo-application argocd/web is Failed
 
 Cause
-  Pod web/web-rh4wc9sqk-8vpjn: CrashLoopBackOff, not ready since 7 min ago
+  Pod web/web-rh4wc9sqk-8vpjn: CrashLoopBackOff, not ready for 7 min
   back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web([UID])
   - container web ended with exit code 1 (Error)
 
-What changed before
+Changes before
   at that time: Deployment web/web, image of container web: ghcr.io/acme/web:1.4.2 → ghcr.io/acme/web:1.5.0
 
-How it shows
+Cause chain
   Deployment web/web  Failed: Updated: 1/2
   └ ReplicaSet web/web-rh4wc9sqk  Failed: Available: 0/1
     └ Pod web/web-rh4wc9sqk-8vpjn  Failed
 
-Look further
+Next steps
   kubectl describe pod web-rh4wc9sqk-8vpjn -n web
   kubectl logs web-rh4wc9sqk-8vpjn -c web --previous -n web
 
@@ -58,7 +58,7 @@ fn what_is_not_there_is_told_with_what_was_meant() {
         (&["deploy/web", "-n", "docs"], "there is no deploy 'web'", "there is one in namespace web"),
         (&["deploy/nope"], "there is no deploy 'nope'", "-n NAMESPACE"),
         (&["nosuch/web"], "there is no app 'nosuch/web'", "did you mean argo-application/argocd/web?"),
-        (&["a/"], "names neither an app nor an object", "KIND/NAME"),
+        (&["a/"], "is neither the name of an app nor of an object", "KIND/NAME"),
     ] {
         let answer = explain("argo-failures", arguments);
         assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{}", answer.stderr);
@@ -77,7 +77,7 @@ fn a_name_of_several_apps_says_which_there_are() {
     assert!(answer.stderr.contains("label/web-staging/blog, label/web/blog"), "{}", answer.stderr);
     // The first of them may be anybody's: none is offered to be copied.
     assert!(
-        answer.stderr.contains("say which: taffrail explain with one of these names"),
+        answer.stderr.contains("choose one: taffrail explain with one of these names"),
         "{}",
         answer.stderr
     );
@@ -146,7 +146,7 @@ fn without_a_name_all_that_is_not_ready_is_explained() {
 
     let well = explain("flux-kustomization-well", &["--exit-status"]);
     assert_eq!((well.code, well.stdout.as_str()), (0, ""));
-    assert_eq!(well.stderr, "Nothing found that is not ready, and no sync or source with a problem.\n");
+    assert_eq!(well.stderr, "Every app is ready, and no sync or source has a problem.\n");
     let well = explain("flux-kustomization-well", &["shop", "-o", "json"]).json();
     assert_eq!((&well["health"], &well["object"]["kind"]), (&"Current".into(), &"Kustomization".into()));
 }
@@ -177,7 +177,7 @@ fn a_sync_that_failed_is_told_of_an_app_that_is_ready() {
         let answer = explain("argo-failures", &[name]);
         let (first, rest) = answer.stdout.split_once('\n').unwrap();
         assert_eq!(first, format!("argo-application argocd/{name} is Ready, sync {}", sync.to_lowercase()));
-        let next = format!("\n\nLook further\n  kubectl describe application.argoproj.io {name} -n argocd\n");
+        let next = format!("\n\nNext steps\n  kubectl describe application.argoproj.io {name} -n argocd\n");
         assert!(rest.ends_with(&next), "{rest}");
         let json = explain("argo-failures", &[name, "-o", "json"]).json();
         assert_eq!((&json["sync"], &json["chain"]), (&sync.into(), &serde_json::json!([])));
@@ -282,12 +282,12 @@ fn what_changed_before_is_told_without_values() {
     };
     let text = explain(&[]);
     let section = "\
-What changed before
+Changes before
   30 s before: ConfigMap shop/settings, contents, by kubectl-edit
   3 min before: Deployment shop/web, image of container app: web:1 → web:2
   3 min before: Deployment shop/web, how its Pods are made: args of container app
 
-How it shows
+Cause chain
 ";
     assert!(text.contains(section), "{text}");
     let json = explain(&["-o", "json"]);

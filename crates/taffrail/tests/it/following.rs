@@ -184,6 +184,20 @@ fn expect_delivered(config: &str, timeout: Duration) {
 }
 
 #[test]
+fn a_dark_home_makes_the_sync_of_what_it_delivers_unknown_and_leaves_its_health() {
+    let fleet = honest(&["hub", "prod"]);
+    deliver(&fleet.clusters[0], &fleet.clusters[1]);
+    let mut going = begin(&fleet.kubeconfig, &["get", "apps", "-w"]);
+    let is_far = |line: &str| line.contains(" far ") && line.contains(" Ready");
+    going.until_line("Synced", |line| is_far(line) && line.contains(" Synced "));
+    let away = fleet.runtime.block_on(async { fleet.clusters[0].trouble(Trouble::Blackhole) });
+    let line = going.until_line("Unknown", |line| is_far(line) && line.contains(" Unknown (was Synced) "));
+    assert!(line.contains("Ready, home lost"), "{line}");
+    fleet.clusters[0].heal(away);
+    going.until_line("Synced again", |line| is_far(line) && line.contains(" Synced "));
+}
+
+#[test]
 fn a_cluster_that_hangs_spends_no_time_of_the_others() {
     let fleet = honest(&["hub", "prod"]);
     deliver(&fleet.clusters[0], &fleet.clusters[1]);

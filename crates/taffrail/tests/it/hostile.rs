@@ -239,7 +239,7 @@ fn no_text_from_a_server_acts_on_the_terminal_in_a_question_or_a_plan() {
     let served = served();
     let before: Vec<u64> = served.clusters.iter().map(taffrail_sim::Cluster::resource_version).collect();
     let mut asked = on_terminal(&served, &["suspend", "--all", "--request-timeout", "60s"]);
-    asked.wait_for("Go on? [y/N] ");
+    asked.wait_for("Continue? [y/N] ");
     asked.type_in("n\n");
     let (text, code) = asked.end();
     let plain = told(&text);
@@ -255,7 +255,7 @@ fn no_text_from_a_server_acts_on_the_terminal_in_a_question_or_a_plan() {
     let name = format!("web{EVIL}");
     let words = ["reconcile", &name, "--wait=false", "--request-timeout", "60s"];
     let mut asked = on_terminal(&served, &words);
-    asked.wait_for("Go on? [y/N] ");
+    asked.wait_for("Continue? [y/N] ");
     asked.type_in("y\n");
     let (text, _) = asked.end();
     let plain = told(&text);

@@ -125,7 +125,7 @@ fn rules_are_listed_and_shown_as_they_are_written() {
     assert_eq!(built_in["items"][0]["origin"], "builtin");
     let table = list(&["--rules", LIBRARY, "lamp"]).stdout;
     assert!(table.starts_with("GROUP") && table.contains("lamps.example.com"), "{table}");
-    assert!(list(&["nothing-of-that-name"]).stderr.contains("No kind of such a name has rules."));
+    assert!(list(&["nothing-of-that-name"]).stderr.contains("No rules match these names."));
 
     let show = |kind: &str| taffrail(&["rules", "show", kind, "--rules", LIBRARY], "");
     let lock = show("locks.doors.example.com").stdout;
@@ -167,8 +167,7 @@ fn it_is_told_which_rule_decides_and_why_not_another() {
     assert_eq!(decides, [&json!(true), &json!(false)]);
     let secret = why("kind: Secret\napiVersion: v1\nmetadata: {name: a}\n", &[]).stdout;
     assert!(
-        secret.contains("There are no rules for this kind but the built-in ones.")
-            && secret.contains("what is built in"),
+        secret.contains("Only the built-in rules apply to this kind.") && secret.contains("what is built in"),
         "{secret}"
     );
     let dump = DOOR.replace("half", "nearly");
@@ -218,11 +217,11 @@ fn cases_are_tried_and_the_last_line_counts() {
     assert_eq!(test(path(&without), &[]).code, 3);
 
     let lint = |folder: &str| taffrail(&["rules", "lint", folder], "");
-    assert_eq!((lint(LIBRARY).stdout.as_str(), lint(LIBRARY).code), ("nothing to put right\n", 0));
+    assert_eq!((lint(LIBRARY).stdout.as_str(), lint(LIBRARY).code), ("no findings\n", 0));
     let untidy = lint(path(&broken));
     assert_eq!(untidy.code, 1);
     assert!(untidy.stdout.contains("example.com/A#2: no case reaches it"), "{}", untidy.stdout);
-    assert!(untidy.stdout.ends_with("3 things to put right\n"), "{}", untidy.stdout);
+    assert!(untidy.stdout.ends_with("3 findings\n"), "{}", untidy.stdout);
 }
 
 /// A folder may hold what Flux and kapp have, as it is.

@@ -96,7 +96,7 @@ fn nothing_that_is_set_is_passed_over() {
         ("timeout: 5s\ntimout: 6s\n", "config.yaml:2: there is no setting 'timout'"),
         ("timout: 6s\n", "did you mean timeout?"),
         ("output: wide\n", "set one of: output.apps"),
-        ("\noutput:\n  apps: wid\n", "config.yaml:3: 'output.apps': 'wid' is none of"),
+        ("\noutput:\n  apps: wid\n", "config.yaml:3: 'output.apps': 'wid' is not one of"),
         ("timeout: soon\n", "config.yaml:1: 'timeout'"),
         ("timeout: [5s, 6s]\n", "takes one value"),
         ("columns:\n  apps: [nam]\n", "no column 'nam'"),

@@ -9,13 +9,13 @@ fn findings_say_what_may_be_wrong_and_what_to_do() {
         &answer.stdout,
         str![[r#"
 Nothing proves that green is right
-  unread      GitRepository flux-system/stale, since 40 min ago
+  unread      GitRepository flux-system/stale, for 40 min
     cannot be fetched, so what is wanted may be newer than what is Ready: failed to checkout and determine revision: dial tcp: lookup git.example.com: i/o timeout
     Green app: flux-system/stale
     > kubectl describe gitrepository.source.toolkit.fluxcd.io stale -n flux-system
 
 Checked as of 2026-03-01 12:00:00 UTC: 4 apps (1 green), 5 objects, 1 Pod and 0 leases.
-No leases were read: whether nodes and controllers live is not known.
+No leases were read: dead nodes and controllers would go unnoticed.
 
 "#]],
     );

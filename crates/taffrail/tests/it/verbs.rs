@@ -229,7 +229,7 @@ nothing was sent (dry run)
     );
     let answer = served.ask(&["suspend", "shop", "--dry-run=server"]);
     assert!(
-        answer.stdout.ends_with("the server would take it; nothing was changed (dry run)\n"),
+        answer.stdout.ends_with("the server accepts the change; nothing was written (dry run)\n"),
         "{}",
         answer.stdout
     );
@@ -373,7 +373,7 @@ fn names_of_lists_are_taken_by_the_verbs_and_by_wait() {
     assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
     let answer = wait(&["three/flux-kustomization/flux-system/shop", "--timeout", "5s"]);
     assert_eq!(answer.code, 2, "{}{}", answer.stdout, answer.stderr);
-    assert!(answer.stderr.contains("no cluster here is called 'three'"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("there is no cluster 'three'"), "{}", answer.stderr);
 }
 
 #[test]
@@ -583,7 +583,7 @@ fn a_short_name_is_not_enough_where_a_list_failed() {
     let ask = |name: &str| taffrail(&[&["suspend", name][..], &options].concat(), "");
     let answer = ask("shop");
     assert_eq!(answer.code, 3, "{}", answer.stderr);
-    assert!(answer.stderr.contains("there may be another app 'shop'"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("cannot rule out another app 'shop'"), "{}", answer.stderr);
     assert!(
         answer.stderr.contains("DELIVERY/NAMESPACE/NAME") && answer.stdout.is_empty(),
         "{}",

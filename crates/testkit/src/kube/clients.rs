@@ -28,7 +28,6 @@ pub(super) fn client(programs: &Programs, program: &str, folder: &Path, kubeconf
 /// Runs a command with this standard input and returns its standard output.
 ///
 /// # Errors
-///
 /// If it fails; with its standard error.
 pub(super) fn run(command: &mut Command, input: &str) -> Result<String> {
     let shown = shown(command);

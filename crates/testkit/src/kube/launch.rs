@@ -18,11 +18,11 @@ use super::state::{self, Member, ProcessRecord, RunState};
 use super::{Options, certificates, ports};
 
 /// The maximum time for any one part, on a slow and busy machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+const MAX_START_TIME: Duration = Duration::from_secs(90);
 /// The interval of polling for events that cannot be awaited: that another process listens.
-const INTERVAL: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The maximum number of attempts with other ports if another process took them first.
-const ATTEMPTS: usize = 5;
+const MAX_PORT_ATTEMPTS: usize = 5;
 
 /// A control plane that is being started.
 pub(super) struct Launcher<'a> {
@@ -70,7 +70,7 @@ impl<'a> Launcher<'a> {
     }
 
     /// Starts everything, and returns when it is ready. As many clusters as the machine has processors start in
-    /// parallel: more would all become ready only at the end, some of them after [`PATIENCE`].
+    /// parallel: more would all become ready only at the end, some of them after [`MAX_START_TIME`].
     pub(super) fn run(&self) -> Result<()> {
         let etcd = self.etcd()?;
         let next = &AtomicUsize::new(0);
@@ -217,7 +217,7 @@ impl<'a> Launcher<'a> {
         count: usize,
         arguments: impl Fn(&[u16]) -> Vec<String>,
     ) -> Result<Vec<u16>> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_PORT_ATTEMPTS {
             let ports = ports::free(count)?;
             let pid = self.spawn(context, program, &arguments(&ports))?;
             let ended = || !process::is_ours(pid, program, &self.folder);
@@ -240,12 +240,12 @@ impl<'a> Launcher<'a> {
                 Err(()) => bail!(
                     "{program} of {} does not listen after {} s. Its log ends with:\n{}",
                     shown(context),
-                    PATIENCE.as_secs(),
+                    MAX_START_TIME.as_secs(),
                     process::log_tail(&self.log(context, program))
                 ),
             }
         }
-        bail!("{program} of {}: {ATTEMPTS} times somebody else took its port first", shown(context))
+        bail!("{program} of {}: {MAX_PORT_ATTEMPTS} times somebody else took its port first", shown(context))
     }
 
     /// Starts a program and records its process.
@@ -288,14 +288,14 @@ pub(super) fn start(
     process::spawn(&mut command, log)
 }
 
-/// Polls until the condition holds, for at most [`PATIENCE`].
+/// Polls until the condition holds, for at most [`MAX_START_TIME`].
 pub(super) fn until(mut is_so: impl FnMut() -> bool) -> Result<(), ()> {
     let started = Instant::now();
     while !is_so() {
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > MAX_START_TIME {
             return Err(());
         }
-        std::thread::sleep(INTERVAL);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }

@@ -97,7 +97,6 @@ impl Programs {
 /// Returns Taffrail's folder in the user's cache.
 ///
 /// # Errors
-///
 /// If neither `XDG_CACHE_HOME` nor the home folder is known.
 pub fn cache() -> Result<PathBuf> {
     let base = match std::env::var_os("XDG_CACHE_HOME").filter(|value| Path::new(value).is_absolute()) {

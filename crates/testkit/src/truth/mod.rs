@@ -26,7 +26,7 @@ use self::watch::{Watch, World, version};
 use crate::kube::ControlPlane;
 
 /// The interval of looks.
-const INTERVAL: Duration = Duration::from_secs(1);
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The options of a run.
 pub struct Options<'a> {
@@ -163,7 +163,7 @@ fn observe(options: &Options<'_>, eye: &mut dyn Eye, watch: &mut Watch) -> Resul
         writeln!(log, "{line}").context("the log cannot be written")?;
         // A look that takes longer than an interval skips the next ones.
         while next <= started.elapsed() {
-            next += INTERVAL;
+            next += LOOK_INTERVAL;
         }
     }
     log.flush().context("the log cannot be written")?;

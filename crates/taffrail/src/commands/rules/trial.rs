@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::Serialize;
 #[cfg(feature = "lua")]
-use taffrail_rules::lua::try_customizations;
-use taffrail_rules::{Trial, try_rules};
+use taffrail_rules::lua::test_customizations;
+use taffrail_rules::{RuleTestReport, test_rules};
 
 use super::{LintArguments, TestArguments, TestOutput};
 use crate::cli::ListOutput;
@@ -58,7 +58,7 @@ pub(super) fn lint(arguments: &LintArguments) -> Result<Exit, Complaint> {
     report("RuleLint", arguments.output, trial.passed, items(&trial, true))
 }
 
-fn tried(folder: &Path) -> Result<Trial, Complaint> {
+fn tried(folder: &Path) -> Result<RuleTestReport, Complaint> {
     let folders = rule_source::folders(folder).map_err(Complaint::unreadable)?;
     let scripts = rule_source::customizations(folder, Wanted::Cases).map_err(Complaint::unreadable)?;
     if folders.is_empty() && scripts.is_empty() {
@@ -69,15 +69,15 @@ fn tried(folder: &Path) -> Result<Trial, Complaint> {
     }
     #[cfg(feature = "lua")]
     {
-        let mut of_scripts = try_customizations(&scripts);
+        let mut of_scripts = test_customizations(&scripts);
         for file in of_scripts.files_mut() {
             *file = folder.join(&*file).display().to_string();
         }
-        Ok(try_rules(&folders).and(of_scripts))
+        Ok(test_rules(&folders).and(of_scripts))
     }
     #[cfg(not(feature = "lua"))]
     match scripts.first() {
-        None => Ok(try_rules(&folders)),
+        None => Ok(test_rules(&folders)),
         Some((file, _)) => {
             let file = folder.join(file);
             Err(Complaint::unreadable(format!(
@@ -89,7 +89,7 @@ fn tried(folder: &Path) -> Result<Trial, Complaint> {
     }
 }
 
-fn items(trial: &Trial, faults: bool) -> Vec<Item> {
+fn items(trial: &RuleTestReport, faults: bool) -> Vec<Item> {
     let errors = trial.errors.iter().map(|error| Item {
         file: Some(error.file.clone()),
         kind: error.kind.clone(),
@@ -138,8 +138,8 @@ fn print(kind: &str, passed: usize, items: &[Item]) -> io::Result<()> {
     }
     match (kind, items.len()) {
         ("RuleTest", failed) => say!(out, "{} passed, {} failed", passed, failed),
-        (_, 0) => say!(out, "nothing to put right"),
-        (_, 1) => say!(out, "1 thing to put right"),
-        (_, number) => say!(out, "{} things to put right", number),
+        (_, 0) => say!(out, "no findings"),
+        (_, 1) => say!(out, "1 finding"),
+        (_, number) => say!(out, "{} findings", number),
     }
 }

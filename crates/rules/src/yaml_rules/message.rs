@@ -9,7 +9,7 @@ use super::path::{self, Path, PathError, Start};
 use super::test::{Found, Row};
 
 /// The maximum length of one inserted value, in bytes; the rest is left out.
-const LONGEST: usize = 4096;
+const MAX_INSERTED_BYTES: usize = 4096;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Message {
@@ -49,7 +49,6 @@ impl Message {
     /// Parses a template.
     ///
     /// # Errors
-    ///
     /// If a brace is not closed, or the text in braces is not a path or names a condition that no test finds.
     pub(super) fn read(text: &str, has_condition: bool) -> Result<Message, MessageError> {
         Ok(Message::Template(read(text, has_condition)?))
@@ -94,7 +93,6 @@ impl Message {
 /// Splits a template into text and placeholders.
 ///
 /// # Errors
-///
 /// If a brace is not closed, or the text in braces is not a path or names a condition that no test finds.
 pub(super) fn read(text: &str, has_condition: bool) -> Result<Box<[Piece]>, MessageError> {
     let mut pieces = Vec::new();
@@ -162,7 +160,11 @@ fn write(path: &Path, object: Value<'_>, found: &Found<'_>, out: &mut String) {
             out.push_str(", ");
         }
         out.push_str(&text);
-        if out.len() - start > LONGEST { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if out.len() - start > MAX_INSERTED_BYTES {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     };
     let _ = path.visit(from, &mut |value| match value.kind() {
         Kind::Array => value.items().into_iter().flatten().try_for_each(&mut add),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::form::{self, Case, FormError};
 use crate::layer::{Layer, Origin};
 use crate::set::RuleSet;
+use crate::yaml_rules::{self, Case, RuleFileError};
 
 /// The files of a group: their names and texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,13 +22,13 @@ pub struct Folder {
 
 /// The result of testing rules with their cases.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Trial {
+pub struct RuleTestReport {
     /// The number of cases that pass.
     pub passed: usize,
     /// The cases that fail.
     pub failed: Vec<FailedCase>,
     /// The errors in files that cannot be read.
-    pub errors: Vec<FormError>,
+    pub errors: Vec<RuleFileError>,
     /// Other faults of the rules.
     pub faults: Vec<Fault>,
 }
@@ -77,14 +77,14 @@ pub enum Fault {
 }
 
 /// Tests rules with their cases. Each case is judged by the rules of all the folders and the built-in ones.
-pub fn try_rules(folders: &[Folder]) -> Trial {
-    let mut trial = Trial::default();
+pub fn test_rules(folders: &[Folder]) -> RuleTestReport {
+    let mut report = RuleTestReport::default();
     for folder in folders {
         for (file, text) in &folder.rules {
-            let (rules, _) = form::read(file, text);
+            let (rules, _) = yaml_rules::read(file, text);
             let group = &*rules.group;
             if !folder.name.is_empty() && !group.is_empty() && folder.name != group.replacen('*', "_", 1) {
-                trial.faults.push(Fault::Folder { file: file.clone(), group: group.to_owned() });
+                report.faults.push(Fault::Folder { file: file.clone(), group: group.to_owned() });
             }
         }
     }
@@ -92,31 +92,31 @@ pub fn try_rules(folders: &[Folder]) -> Trial {
     let rules = match Layer::read(Origin::User, files.map(|(file, text)| (file.as_str(), text.as_str()))) {
         Ok(layer) => RuleSet::bare().with(layer),
         Err(errors) => {
-            trial.errors = errors.0;
-            return trial;
+            report.errors = errors.0;
+            return report;
         }
     };
     let mut reached = FxHashSet::default();
     for (file, text) in folders.iter().flat_map(|folder| &folder.cases) {
-        let (cases, errors) = form::read_cases(file, text);
-        trial.errors.extend(errors);
+        let (cases, errors) = yaml_rules::read_cases(file, text);
+        report.errors.extend(errors);
         let mut names = BTreeSet::new();
         for case in &cases {
             if !names.insert((&case.kind, &case.name)) {
                 let (kind, name) = (case.kind.clone(), case.name.clone());
-                trial.faults.push(Fault::SameName { file: file.clone(), kind, name });
+                report.faults.push(Fault::SameName { file: file.clone(), kind, name });
             }
-            trial.one(file, case, &rules, &mut reached);
+            report.one(file, case, &rules, &mut reached);
         }
     }
-    trial.faults.extend(unreached(&rules, &reached));
-    trial
+    report.faults.extend(unreached(&rules, &reached));
+    report
 }
 
-impl Trial {
+impl RuleTestReport {
     /// Adds the results of another report.
     #[must_use]
-    pub fn and(mut self, other: Trial) -> Trial {
+    pub fn and(mut self, other: RuleTestReport) -> RuleTestReport {
         self.passed += other.passed;
         self.failed.extend(other.failed);
         self.errors.extend(other.errors);

@@ -9,7 +9,7 @@ use super::path::PathError;
 
 /// An error in a file of rules or cases.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FormError {
+pub struct RuleFileError {
     /// The name of the file.
     pub file: String,
     /// The kind, if the error is in the rules of one.
@@ -99,7 +99,7 @@ pub enum Problem {
     Unreachable,
 }
 
-impl FormError {
+impl RuleFileError {
     /// Suggests a correction, for people; `None` if there is none.
     pub fn hint(&self) -> Option<String> {
         Some(match &self.problem {
@@ -130,7 +130,7 @@ impl FormError {
     }
 }
 
-impl fmt::Display for FormError {
+impl fmt::Display for RuleFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         match (&self.kind, self.rule) {
@@ -143,7 +143,7 @@ impl fmt::Display for FormError {
     }
 }
 
-impl std::error::Error for FormError {
+impl std::error::Error for RuleFileError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.problem.source()
     }

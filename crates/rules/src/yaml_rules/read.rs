@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Tree};
 use taffrail_object::{duration, yaml};
 use taffrail_status::Status;
 
-use super::error::{FormError, Problem};
+use super::error::{Problem, RuleFileError};
 use super::message::{self, Message};
 use super::path::{self, Path};
 use super::pattern::Pattern;
@@ -17,10 +17,10 @@ use super::test::{
 use super::{Branch, GroupRules, KindRules};
 
 /// The maximum nesting of tests.
-const DEEPEST: usize = 8;
+const MAX_TEST_DEPTH: usize = 8;
 
 /// The time for which an object without a status is in progress, unless a file states another.
-const UNSEEN: SignedDuration = SignedDuration::from_mins(5);
+const FIRST_STATUS_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
 const STATUSES: &str = "Current, InProgress, Failed, Unknown";
 const CONDITION_STATUSES: &str = "\"True\", \"False\", \"Unknown\"";
@@ -46,7 +46,7 @@ const BOUNDS: [(&str, How); 4] =
     [("atLeast", How::AtLeast), ("atMost", How::AtMost), ("above", How::Above), ("below", How::Below)];
 
 /// Reads the rules of a group; leaves out the invalid ones and returns their errors.
-pub(crate) fn read(file: &str, text: &str) -> (GroupRules, Vec<FormError>) {
+pub(crate) fn read(file: &str, text: &str) -> (GroupRules, Vec<RuleFileError>) {
     let mut reader = Reader { file, kind: None, rule: None, errors: Vec::new() };
     let mut rules = GroupRules::default();
     match yaml::read_strict::<Tree>(text) {
@@ -61,7 +61,7 @@ struct Reader<'f> {
     file: &'f str,
     kind: Option<String>,
     rule: Option<usize>,
-    errors: Vec<FormError>,
+    errors: Vec<RuleFileError>,
 }
 
 /// A map of the file.
@@ -70,7 +70,7 @@ type Keys = Map<String, Tree>;
 impl Reader<'_> {
     fn tell(&mut self, problem: Problem) {
         let (file, kind) = (self.file.to_owned(), self.kind.clone());
-        self.errors.push(FormError { file, kind, rule: self.rule, problem });
+        self.errors.push(RuleFileError { file, kind, rule: self.rule, problem });
     }
 
     fn wrong_type(&mut self, key: &str, expected: &'static str) {
@@ -141,7 +141,7 @@ impl Reader<'_> {
         let unseen = match self.text(tree, "unseen") {
             Some("none") => None,
             Some(text) => Some(self.span("unseen", text)?),
-            None => Some(UNSEEN),
+            None => Some(FIRST_STATUS_TIMEOUT),
         };
         let branches = match tree.get("rules") {
             Some(Tree::Array(branches)) if !branches.is_empty() => branches,
@@ -212,7 +212,7 @@ impl Reader<'_> {
 
     /// Reads the tests of a map, all of which must hold.
     fn tests(&mut self, tree: &Keys, own: &[&'static str], depth: usize) -> Option<Vec<Test>> {
-        if depth > DEEPEST {
+        if depth > MAX_TEST_DEPTH {
             self.tell(Problem::TooDeep);
             return None;
         }

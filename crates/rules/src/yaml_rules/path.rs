@@ -9,7 +9,7 @@ use taffrail_object::json::{Kind, Value};
 use crate::script::CHILDREN;
 
 /// The maximum number of steps of a path.
-const LONGEST: usize = 32;
+const MAX_STEPS: usize = 32;
 
 /// A path from a value to values inside it: `status.parents[*].conditions`.
 #[derive(Clone, PartialEq, Eq)]
@@ -49,8 +49,8 @@ pub enum PathError {
     /// A bracket with something else than `*`, an index or a quoted key: `[*]`, `[2]`, `['key']`.
     #[error("in brackets stand '*', a number or a 'key' in quotes")]
     Bracket,
-    /// More than [`LONGEST`] steps.
-    #[error("it has more than {LONGEST} steps")]
+    /// More than 32 steps.
+    #[error("it has more than {MAX_STEPS} steps")]
     TooLong,
 }
 
@@ -70,7 +70,6 @@ impl Path {
     /// Parses a path.
     ///
     /// # Errors
-    ///
     /// If the text is not a path.
     pub(super) fn read(text: &str) -> Result<Path, PathError> {
         let (start, mut rest) = match text.as_bytes() {
@@ -108,7 +107,7 @@ impl Path {
                 rest = after;
             }
             is_first = false;
-            if steps.len() > LONGEST {
+            if steps.len() > MAX_STEPS {
                 return Err(PathError::TooLong);
             }
         }

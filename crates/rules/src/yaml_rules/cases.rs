@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Tree, json};
 use taffrail_object::{Object, yaml};
 use taffrail_status::{ObjectContext, Rules, Status, Verdict};
 
-use super::error::{FormError, Problem};
+use super::error::{Problem, RuleFileError};
 use super::read::span;
 use crate::set::RuleSet;
 
@@ -13,7 +13,7 @@ use crate::set::RuleSet;
 const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
 /// The age of an object unless its case states another.
-const AGE: SignedDuration = SignedDuration::from_hours(1);
+const DEFAULT_AGE: SignedDuration = SignedDuration::from_hours(1);
 
 const KEYS: [&str; 8] = ["kind", "name", "object", "children", "status", "message", "suspended", "age"];
 
@@ -39,12 +39,12 @@ pub struct Case {
 }
 
 /// The cases of a file, and the errors in it.
-pub type Cases = (Vec<Case>, Vec<FormError>);
+pub type Cases = (Vec<Case>, Vec<RuleFileError>);
 
 /// Reads a file of cases, which is a list; returns the readable cases and the errors.
 pub fn read_cases(file: &str, text: &str) -> Cases {
     let (mut cases, mut errors) = (Vec::new(), Vec::new());
-    let fault = |rule, problem| FormError { file: file.to_owned(), kind: None, rule, problem };
+    let fault = |rule, problem| RuleFileError { file: file.to_owned(), kind: None, rule, problem };
     let list = match yaml::read_strict::<Tree>(text) {
         Ok(Tree::Array(list)) => list,
         Ok(Tree::Null) => Vec::new(),
@@ -91,7 +91,7 @@ fn case(mut tree: Map<String, Tree>) -> Result<Case, Problem> {
         }
     };
     let age = match text("age")? {
-        None => AGE,
+        None => DEFAULT_AGE,
         Some(text) => span(&text).ok_or_else(|| Problem::WrongType {
             key: "age".to_owned(),
             expected: "a span of time such as 30s, 5m or 1h",
@@ -113,7 +113,6 @@ impl Case {
     /// Judges the object of the case by the rules.
     ///
     /// # Errors
-    ///
     /// If it is not a valid object, or of another kind than the case: the reason, for people.
     pub fn judge(&self, rules: &RuleSet) -> Result<Verdict, String> {
         let mut tree = self.object.clone();

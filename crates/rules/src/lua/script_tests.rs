@@ -9,9 +9,9 @@ use taffrail_object::{Object, yaml};
 
 use super::layout::place;
 use super::{Action, Change, Customizations, LuaError, LuaProblem, Operation, volatile};
-use crate::form::{FormError, Problem};
 use crate::layer::Origin;
-use crate::trial::{FailedCase, Fault, Trial};
+use crate::rule_tests::{FailedCase, Fault, RuleTestReport};
+use crate::yaml_rules::{Problem, RuleFileError};
 
 /// The time at which scripts are tested.
 const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
@@ -19,14 +19,14 @@ const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
 /// Tests scripts with the cases in `health_test.yaml` and `actions/action_test.yaml` beside them. `files` are all files
 /// of a folder in the layout of `resource_customizations`, objects of cases included, given as paths in it, with `/`,
 /// and texts.
-pub fn try_customizations(files: &[(String, String)]) -> Trial {
+pub fn test_customizations(files: &[(String, String)]) -> RuleTestReport {
     let files: BTreeMap<&str, &str> = files.iter().map(|(path, text)| (&**path, &**text)).collect();
     let scripts = Customizations::of_folder(Origin::User, files.iter().map(|(path, text)| (*path, *text)));
-    let mut trial = Trial::default();
+    let mut report = RuleTestReport::default();
     for LuaError { script, line, problem } in scripts.errors() {
         let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
         let problem = Problem::Script(format!("{line}{problem}"));
-        trial.errors.push(FormError { file: script.clone(), kind: None, rule: None, problem });
+        report.errors.push(RuleFileError { file: script.clone(), kind: None, rule: None, problem });
     }
     let mut tried = BTreeSet::new();
     for (&path, &text) in &files {
@@ -37,7 +37,8 @@ pub fn try_customizations(files: &[(String, String)]) -> Trial {
         let is_health = name == "health_test.yaml";
         let kind = if is_health { folder } else { folder.strip_suffix("/actions").unwrap_or(folder) };
         let cases = yaml::read_first::<Tree>(text).map(folded);
-        let mut one = Tried { scripts: &scripts, files: &files, folder, file: path, kind, trial: &mut trial };
+        let mut one =
+            CaseFile { scripts: &scripts, files: &files, folder, file: path, kind, report: &mut report };
         match cases {
             Ok(Tree::Object(cases)) if is_health => one.health(&cases),
             Ok(Tree::Object(cases)) => one.actions(&cases),
@@ -50,10 +51,10 @@ pub fn try_customizations(files: &[(String, String)]) -> Trial {
     for path in files.keys() {
         let Some((kind, file)) = place(path) else { continue };
         if !tried.contains(&(kind, matches!(file, super::layout::File::Health))) {
-            trial.faults.push(Fault::WithoutCase { rule: (*path).to_owned() });
+            report.faults.push(Fault::WithoutCase { rule: (*path).to_owned() });
         }
     }
-    trial
+    report
 }
 
 /// Converts the keys of a file of cases to lower case, as Go ignores their case.
@@ -73,27 +74,27 @@ fn folded(tree: Tree) -> Tree {
 }
 
 /// A file of cases under test.
-struct Tried<'t> {
+struct CaseFile<'t> {
     scripts: &'t Customizations,
     files: &'t BTreeMap<&'t str, &'t str>,
     folder: &'t str,
     file: &'t str,
     kind: &'t str,
-    trial: &'t mut Trial,
+    report: &'t mut RuleTestReport,
 }
 
-impl Tried<'_> {
+impl CaseFile<'_> {
     fn error(&mut self, problem: Problem) {
         let (file, kind) = (self.file.to_owned(), None);
-        self.trial.errors.push(FormError { file, kind, rule: None, problem });
+        self.report.errors.push(RuleFileError { file, kind, rule: None, problem });
     }
 
     fn note(&mut self, name: String, outcome: Result<(), String>) {
         match outcome {
-            Ok(()) => self.trial.passed += 1,
+            Ok(()) => self.report.passed += 1,
             Err(why) => {
                 let (file, kind) = (self.file.to_owned(), self.kind.to_owned());
-                self.trial.failed.push(FailedCase { file, kind, name, why });
+                self.report.failed.push(FailedCase { file, kind, name, why });
             }
         }
     }

@@ -21,7 +21,7 @@ use taffrail_status::assess::{Costs, elapsed};
 use taffrail_status::{Condition, ConditionType, Status, Verdict};
 
 pub use cases::{Case, Cases, read_cases};
-pub use error::{FormError, Problem};
+pub use error::{Problem, RuleFileError};
 pub use message::MessageError;
 pub use path::PathError;
 pub(crate) use read::read;

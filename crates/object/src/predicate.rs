@@ -1,0 +1,40 @@
+//! The interface of expression languages such as CEL. Evaluation takes time and may fail, so the evaluator is elsewhere.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// An expression that is true or false for its variables, evaluated in bounded time.
+pub trait Predicate: fmt::Debug + Send + Sync {
+    /// Returns the text of the expression, as it was written.
+    fn text(&self) -> &str;
+
+    /// Returns true if the expression reads nothing but apiVersion, kind and metadata of its `object`, so that the
+    /// rest need not be read from the cluster.
+    fn asks_for_metadata_only(&self) -> bool {
+        false
+    }
+
+    /// Evaluates the expression with these variables, given by name.
+    fn evaluate(&self, variables: &[(&str, &Value)]) -> PredicateAnswer;
+
+    /// Evaluates as [`Predicate::evaluate`], and returns the CPU time spent on other threads than the caller's, as far
+    /// as it is known.
+    fn evaluate_at_cost(&self, variables: &[(&str, &Value)]) -> (PredicateAnswer, Duration) {
+        (self.evaluate(variables), Duration::ZERO)
+    }
+}
+
+/// The answer of a [`Predicate`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PredicateAnswer {
+    /// The expression is true.
+    True,
+    /// The expression is false.
+    False,
+    /// A field that the expression reads does not exist yet; the text names it.
+    Missing(String),
+    /// The expression fails and will not have an answer later; the text says why.
+    Fault(String),
+}
