@@ -22,7 +22,7 @@ struct World {
     gone: Vec<(usize, Value)>,
     now: Timestamp,
     rows: Rows,
-    /// What happened since the last look.
+    /// The steps since the last look.
     told: Vec<String>,
 }
 
@@ -300,7 +300,7 @@ impl World {
         }
     }
 
-    /// What is known of more than one object changes.
+    /// Changes what is known of more than one object.
     fn scope_changes(&mut self, cluster: usize, key: &ObjectKey) {
         let (at, which) = (self.now, self.random.below(9));
         let projection = *self.random.pick(&[Projection::Full, Projection::Metadata]);
@@ -439,7 +439,7 @@ fn merge(object: &mut Value, with: &Value) {
     }
 }
 
-/// What the clusters of a recording do is looked at at most so often.
+/// The most looks at the clusters of a recording.
 const LOOKS: usize = 60;
 
 /// Follows recorded clusters; returns how many rows were shown in all looks, and how many of them were judged.
