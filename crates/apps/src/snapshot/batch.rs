@@ -1,4 +1,4 @@
-//! What changed in a snapshot since somebody asked last.
+//! Batches of changes of a snapshot.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -10,7 +10,7 @@ use super::{Snapshot, Stored};
 /// Beyond so many objects it is cheaper to look at all of them than to keep what each of them was.
 const MOST_OBJECTS: usize = 10_000;
 
-/// What changed in a snapshot between two calls of [`Snapshot::take_changes`].
+/// The changes of a snapshot between two calls of [`Snapshot::take_changes`].
 #[derive(Debug, Default)]
 pub struct ChangeBatch {
     /// The objects that came, changed or went; each with what it was, if it was there.
@@ -19,7 +19,7 @@ pub struct ChangeBatch {
     pub(crate) kinds: HashSet<GroupKind>,
     /// The objects that were looked for one by one.
     pub(crate) sought: HashSet<ObjectKey>,
-    /// What could not be read.
+    /// True if the errors of reads changed.
     pub(crate) has_errors: bool,
     /// More than can be told.
     pub(crate) is_all: bool,

@@ -100,7 +100,7 @@ pub struct Costs {
     excess: RefCell<BTreeMap<Account, u64>>,
 }
 
-/// What the objects of some namespaces took beyond the steps that each object may take in any case, by who pays.
+/// The steps that the objects of some namespaces took beyond those that each object may take in any case, by payer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Excess(BTreeMap<Account, u64>);
 
