@@ -43,7 +43,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_object::ItemKind;
-use taffrail_object::json::{self, OwnedDocument};
+use taffrail_object::json::{self, OwnedDocument, Value};
 use taffrail_status::{ActiveRules, ClusterState as _, Presence};
 
 pub use elsewhere::{Elsewhere, Excess, LeftOut, ReadMode, elsewhere, still_wanted, wanted_elsewhere};
@@ -214,19 +214,19 @@ impl Read {
         }
     }
 
-    /// Parses the text of an object in the answer into a document that has its `apiVersion` and `kind`.
+    /// Copies an object in the answer into a document that has its `apiVersion` and `kind`, without parsing it again.
     ///
     /// The API server leaves these fields out of the items of typed lists, and in metadata-only answers they
     /// describe the form of the answer.
     ///
     /// # Errors
-    /// When the text is not a JSON object.
-    pub fn document(&self, text: &[u8]) -> Result<OwnedDocument, json::Error> {
+    /// When the copy would be longer than any text that is read.
+    pub fn document(&self, object: Value<'_>) -> Result<OwnedDocument, json::Error> {
         let version = match &*self.group {
             "" => Cow::Borrowed(&*self.version),
             group => Cow::Owned(format!("{group}/{}", self.version)),
         };
-        OwnedDocument::parse(ItemKind::new(&version, &self.kind).said_by(text))
+        ItemKind::new(&version, &self.kind).document(object)
     }
 }
 

@@ -15,7 +15,7 @@ use std::ops::Bound;
 use indexes::Indexes;
 use jiff::{SignedDuration, Timestamp};
 use marks::{ByBody, KindMarks, Mark};
-use taffrail_object::json::OwnedDocument;
+use taffrail_object::json::{DocumentBuilder, OwnedDocument};
 use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{AsObjectKey, GroupKind, Object, ObjectError, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Listing, Observed};
@@ -116,12 +116,11 @@ impl Stored {
     /// Returns no more of it than its metadata.
     fn metadata(&self) -> Option<Stored> {
         let root = self.document.root();
-        let members = ["apiVersion", "kind", "metadata"].into_iter().filter_map(|name| {
-            let text = root.get(name)?.text()?;
-            Some([b"\"", name.as_bytes(), b"\":", text].concat())
-        });
-        let text = [b"{", &*members.collect::<Vec<_>>().join(&b','), b"}"].concat();
-        let document = OwnedDocument::parse(text).ok()?;
+        let mut copy = DocumentBuilder::new(0);
+        for name in ["apiVersion", "kind", "metadata"] {
+            root.get(name).into_iter().for_each(|value| copy.value(name, value));
+        }
+        let document = copy.finish().ok()?;
         Some(Stored { document, projection: Projection::Metadata, is_repeated: self.is_repeated })
     }
 

@@ -37,8 +37,9 @@ impl Cluster {
         struct Metadata {
             uid: String,
         }
-        let uid =
-            serde_json::from_slice::<Object>(&object).map(|object| object.metadata.uid).unwrap_or_default();
+        let uid = serde_json::from_slice::<Object>(object.text())
+            .map(|object| object.metadata.uid)
+            .unwrap_or_default();
         if uid.is_empty() { Err(unexpected("the namespace has no UID")) } else { Ok(uid) }
     }
 

@@ -35,7 +35,7 @@ pub use feed::{
 };
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use memory::{Held, Memory};
-pub use read::{ListPage, ListRequest, Listing, MalformedItem, ObjectBytes, copy_members};
+pub use read::{ListPage, ListRequest, Listing, MalformedItem, copy_members};
 pub use request_log::RequestRecord;
 pub use taffrail_object::ApiResource;
 pub use write::{CreateRequest, FIELD_MANAGER, PatchRequest, PatchType, WriteError};

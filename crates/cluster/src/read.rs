@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use taffrail_object::json::{Kind, Parser, Value, write_string};
-use taffrail_object::{ApiResource, ItemKind, Projection};
+use taffrail_object::json::{DocumentBuilder, Kind, OwnedDocument, Parser, Part, Value, write_string};
+use taffrail_object::{ApiResource, Projection};
 
 use crate::aside::aside;
 use crate::connect::Cluster;
@@ -33,9 +33,6 @@ const ITEMS_AT_ONCE: usize = 4096;
 
 /// What must be escaped in a part of a path or a query.
 pub(crate) const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-
-/// One object as JSON text, with its `apiVersion` and `kind`.
-pub type ObjectBytes = Box<[u8]>;
 
 /// Which objects to list.
 #[derive(Debug, Clone, Copy)]
@@ -129,8 +126,8 @@ impl<'a> ListRequest<'a> {
 /// All pages of a list.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
-    /// The objects, in the server's order.
-    pub objects: Vec<ObjectBytes>,
+    /// The objects with their `apiVersion` and `kind`, in the server's order.
+    pub objects: Vec<OwnedDocument>,
     /// Items that are not objects of Kubernetes; the list is good without them.
     pub malformed: Vec<MalformedItem>,
     /// The resource version of the last page: the state from which changes can be watched.
@@ -142,8 +139,8 @@ pub struct Listing {
 /// One page of a list.
 #[derive(Debug, Clone, Default)]
 pub struct ListPage {
-    /// The objects, in the server's order.
-    pub objects: Vec<ObjectBytes>,
+    /// The objects with their `apiVersion` and `kind`, in the server's order.
+    pub objects: Vec<OwnedDocument>,
     /// Items that are not objects of Kubernetes; their places are counted from the start of the page.
     pub malformed: Vec<MalformedItem>,
     /// The token that leads to the next page; `None` on the last one.
@@ -314,7 +311,7 @@ impl Cluster {
         namespace: Option<&str>,
         name: &str,
         projection: Projection,
-    ) -> Result<Option<ObjectBytes>, ReadError> {
+    ) -> Result<Option<OwnedDocument>, ReadError> {
         let mut what = format!("get {}/{name}", resource.full_name());
         if let Some(namespace) = namespace.filter(|_| resource.namespaced) {
             let _ = write!(what, " in namespace {namespace}");
@@ -330,7 +327,7 @@ impl Cluster {
         namespace: Option<&str>,
         name: &str,
         projection: Projection,
-    ) -> Result<Option<ObjectBytes>, ReadError> {
+    ) -> Result<Option<OwnedDocument>, ReadError> {
         let path = format!("{}/{}", path_of(resource, namespace), utf8_percent_encode(name, ESCAPED));
         let accept = if projection == Projection::Metadata { METADATA } else { JSON };
         let ask = Ask { what: what.to_owned(), path, accept };
@@ -387,61 +384,135 @@ impl Listing {
         only_asked: bool,
         in_time: &dyn Fn() -> bool,
     ) -> Result<Option<String>, String> {
-        let document = parser.parse(body).map_err(|error| format!("the answer is malformed: {error}"))?;
-        let root = document.root();
-        let text = |key: &str| root.get(key).and_then(|value| value.as_str()).unwrap_or(Cow::Borrowed(""));
-        let list_kind = text("kind");
-        let own_version = resource.api_version();
-        let mut owner =
-            Owner { api_version: &own_version, kind: &resource.kind, secret: is_secret(resource) };
-        let list_version = text("apiVersion");
-        let item_kind = ItemKind::of_list(list_version.clone(), list_kind.clone());
-        match projection {
-            Projection::Metadata if list_kind != "PartialObjectMetadataList" => return Err(WHOLE.to_owned()),
-            Projection::Metadata => {}
-            Projection::Full if only_asked => {}
-            Projection::Full => {
-                // The list knows better than we what its items are.
-                if let Some(kind) = item_kind.as_ref().map(ItemKind::kind).filter(|kind| !kind.is_empty()) {
-                    owner.kind = kind;
-                }
-                if !list_version.is_empty() {
-                    owner.api_version = &list_version;
-                }
-            }
+        let before = (self.objects.len(), self.malformed.len());
+        let own = ListKind::default();
+        let page = self.take_items(parser, body, resource, projection, only_asked, in_time, own)?;
+        if !page.is_late {
+            return Ok(page.next);
         }
-        let items = root.get("items").ok_or_else(|| {
-            format!("the answer is of kind \"{}\" and has no items", one_line(&list_kind, 60))
-        })?;
-        // Go writes an empty list as null.
-        if !items.is_null() {
-            let items = items.items().ok_or_else(|| "the items of the answer are not a list".to_owned())?;
-            for item in items {
-                let index = self.objects.len() + self.malformed.len();
-                if index.is_multiple_of(ITEMS_AT_ONCE) && !in_time() {
-                    return Err("there was no time to read all of it".to_owned());
-                }
-                let is_other = only_asked && projection == Projection::Full && !is_of(item, resource);
-                let object = match is_other {
-                    true => Err(OTHER_KIND.to_owned()),
-                    false => owner.object(item, projection),
-                };
-                match object {
-                    Ok(object) => self.objects.push(object),
-                    Err(_) if self.malformed.len() >= ListRequest::MALFORMED => {
-                        return Err(too_malformed());
-                    }
-                    Err(reason) => self.malformed.push(MalformedItem { index, name: name_of(item), reason }),
-                }
-            }
-        }
-        let metadata = |key: &str| {
-            let value = root.at(&["metadata", key]).and_then(|value| value.as_str());
-            value.map(Cow::into_owned).filter(|value| !value.is_empty())
-        };
-        self.resource_version = metadata("resourceVersion");
-        Ok(metadata("continue"))
+        // Servers name the kind of a list first; any other list is read twice.
+        self.objects.truncate(before.0);
+        self.malformed.truncate(before.1);
+        let page = self.take_items(parser, body, resource, projection, only_asked, in_time, page.kind)?;
+        Ok(page.next)
     }
+
+    /// Takes in a page whose items are of `kind` until the page says otherwise.
+    #[expect(clippy::too_many_arguments, reason = "two passes over one page")]
+    fn take_items(
+        &mut self,
+        parser: &mut Parser,
+        body: &[u8],
+        resource: &ApiResource,
+        projection: Projection,
+        only_asked: bool,
+        in_time: &dyn Fn() -> bool,
+        kind: ListKind,
+    ) -> Result<Page, String> {
+        let own_version = resource.api_version();
+        let secret = is_secret(resource);
+        // The list knows better than we what its items are.
+        let is_told = projection == Projection::Full && !only_asked;
+        let before = (self.objects.len(), self.malformed.len());
+        let mut page = Page { kind, ..Page::default() };
+        let mut is_read = false;
+        let mut problem = None;
+        let text = |value: Value<'_>| value.as_str().unwrap_or(Cow::Borrowed("")).into_owned();
+        let take = |listing: &mut Listing, kind: &ListKind, item: Value<'_>| {
+            let index = listing.objects.len() + listing.malformed.len();
+            if index.is_multiple_of(ITEMS_AT_ONCE) && !in_time() {
+                return Err("there was no time to read all of it".to_owned());
+            }
+            let of_items = kind.of_items().filter(|kind| is_told && !kind.is_empty());
+            let owner = Owner {
+                api_version: Some(&*kind.version)
+                    .filter(|it| is_told && !it.is_empty())
+                    .unwrap_or(&own_version),
+                kind: of_items.unwrap_or(&resource.kind),
+                secret,
+            };
+            let is_other = only_asked && projection == Projection::Full && !is_of(item, resource);
+            let object = match is_other {
+                true => Err(OTHER_KIND.to_owned()),
+                false => owner.object(item, projection),
+            };
+            match object {
+                Ok(object) => listing.objects.push(object),
+                Err(_) if listing.malformed.len() >= ListRequest::MALFORMED => return Err(too_malformed()),
+                Err(reason) => listing.malformed.push(MalformedItem { index, name: name_of(item), reason }),
+            }
+            Ok(())
+        };
+        let read = parser.envelope(body, |part| match part {
+            Part::Object(document) if problem.is_none() => {
+                problem = take(self, &page.kind, document.root()).err();
+            }
+            Part::Other(item) if problem.is_none() => problem = take(self, &page.kind, item).err(),
+            Part::Object(_) | Part::Other(_) => {}
+            Part::Items => {
+                // Of equal keys the last one counts.
+                self.objects.truncate(before.0);
+                self.malformed.truncate(before.1);
+                (page.has_items, is_read) = (true, true);
+            }
+            // Go writes an empty list as null.
+            Part::Member(b"items", value) => {
+                page.has_items = true;
+                if !value.is_null() {
+                    problem = Some("the items of the answer are not a list".to_owned());
+                }
+            }
+            Part::Member(b"metadata", metadata) => {
+                let part = |key: &str| metadata.get(key).map(text).filter(|value| !value.is_empty());
+                (page.next, self.resource_version) = (part("continue"), part("resourceVersion"));
+            }
+            Part::Member(b"kind", value) => {
+                let said = text(value);
+                page.is_late |= is_told && is_read && said != page.kind.kind;
+                page.kind.kind = said;
+            }
+            Part::Member(b"apiVersion", value) => {
+                let said = text(value);
+                page.is_late |= is_told && is_read && said != page.kind.version;
+                page.kind.version = said;
+            }
+            Part::Member(..) => {}
+        });
+        read.map_err(|error| format!("the answer is malformed: {error}"))?;
+        let list_kind = &page.kind.kind;
+        if projection == Projection::Metadata && list_kind != "PartialObjectMetadataList" {
+            return Err(WHOLE.to_owned());
+        }
+        if !page.has_items {
+            return Err(format!("the answer is of kind \"{}\" and has no items", one_line(list_kind, 60)));
+        }
+        problem.map_or(Ok(page), Err)
+    }
+}
+
+/// The kind that a list says it has.
+#[derive(Debug, Default)]
+struct ListKind {
+    version: String,
+    kind: String,
+}
+
+impl ListKind {
+    /// Returns the kind of its items: `Pod` for `PodList`.
+    fn of_items(&self) -> Option<&str> {
+        self.kind.strip_suffix("List")
+    }
+}
+
+/// The fields of a page besides its items.
+#[derive(Debug, Default)]
+struct Page {
+    kind: ListKind,
+    has_items: bool,
+    /// The token of the next page.
+    next: Option<String>,
+    /// True if the kind came after items that were read without it.
+    is_late: bool,
 }
 
 /// Returns what the index of a text costs besides what is charged for any text: nothing where its values have a usual length.
@@ -514,76 +585,68 @@ pub(crate) struct Owner<'a> {
 }
 
 impl Owner<'_> {
-    /// The text of an object, with its `apiVersion` and `kind`.
-    pub(crate) fn object(&self, value: Value<'_>, projection: Projection) -> Result<ObjectBytes, String> {
+    /// Copies an object, with its `apiVersion` and `kind`.
+    pub(crate) fn object(&self, value: Value<'_>, projection: Projection) -> Result<OwnedDocument, String> {
         let (Kind::Object, Some(text)) = (value.kind(), value.text()) else {
             return Err("it is not an object".to_owned());
         };
-        let (mut api_version, mut kind, mut metadata) = (None, None, None);
-        for (key, value) in value.members().into_iter().flatten() {
-            match key.as_ref() {
-                "apiVersion" => api_version = Some(value),
-                "kind" => kind = Some(value),
-                "metadata" => metadata = Some(value),
-                _ => {}
-            }
-        }
-        let metadata = metadata.filter(|value| value.kind() == Kind::Object);
+        let metadata = value.get("metadata").filter(|value| value.kind() == Kind::Object);
         let metadata = metadata.ok_or_else(|| "it has no metadata".to_owned())?;
         if metadata.get("name").and_then(|name| name.as_str()).is_none_or(|name| name.is_empty()) {
             return Err("it has no name".to_owned());
         }
-        let mut object = Vec::new();
+        let names = self.kind.len() + self.api_version.len() + 40;
         if projection == Projection::Metadata {
             // What the server calls these objects is their form; their kind is the one asked for.
             let text = metadata.text().unwrap_or(b"{}");
-            object.reserve_exact(text.len() + self.kind.len() + self.api_version.len() + 40);
-            self.open(&mut object, true, true);
-            object.extend_from_slice(b"\"metadata\":");
-            if self.secret {
-                copy_members(
-                    metadata,
-                    |_| true,
-                    &mut object,
-                    |key, value, to| {
-                        let annotations = key == "annotations" && value.kind() == Kind::Object;
-                        if annotations {
-                            copy_members(value, |key| key != LAST_APPLIED, to, |_, _, _| false);
-                        }
-                        annotations
-                    },
-                );
-            } else {
-                object.extend_from_slice(text);
+            let mut object = DocumentBuilder::new(text.len() + names);
+            object.string("apiVersion", self.api_version);
+            object.string("kind", self.kind);
+            match self.secret.then(|| without_copy(metadata)).flatten() {
+                None => object.value("metadata", metadata),
+                Some(cut) => {
+                    let cut = OwnedDocument::parse(cut).map_err(|error| error.to_string())?;
+                    object.value("metadata", cut.root());
+                }
             }
-            object.push(b'}');
-            return Ok(object.into_boxed_slice());
+            return object.finish().map_err(|error| error.to_string());
         }
-        if [&api_version, &kind]
-            .iter()
-            .any(|value| value.as_ref().is_some_and(|value| value.kind() != Kind::String))
-        {
+        let (api_version, kind) = (value.get("apiVersion"), value.get("kind"));
+        if [api_version, kind].iter().flatten().any(|value| value.kind() != Kind::String) {
             return Err("its kind is not a text".to_owned());
         }
-        if api_version.is_some() && kind.is_some() {
-            return Ok(text.into());
+        let mut object = DocumentBuilder::new(text.len() + names);
+        if api_version.is_none() {
+            object.string("apiVersion", self.api_version);
         }
-        object.reserve_exact(text.len() + self.kind.len() + self.api_version.len() + 30);
-        self.open(&mut object, api_version.is_none(), kind.is_none());
-        // It has metadata, so something follows the bracket.
-        object.extend_from_slice(&text[1..]);
-        Ok(object.into_boxed_slice())
+        if kind.is_none() {
+            object.string("kind", self.kind);
+        }
+        object.members(value);
+        object.finish().map_err(|error| error.to_string())
     }
+}
 
-    fn open(&self, object: &mut Vec<u8>, api_version: bool, kind: bool) {
-        object.push(b'{');
-        for (key, value) in [("apiVersion", self.api_version), ("kind", self.kind)] {
-            if (key == "kind" && kind) || (key == "apiVersion" && api_version) {
-                object.extend_from_slice(format!("\"{key}\":").as_bytes());
-                // Names that came out of JSON text go back into it.
-                object.extend_from_slice(serde_json::Value::from(value).to_string().as_bytes());
-                object.push(b',');
-            }
-        }
+/// Returns the metadata of a Secret without the copy of its values; `None` if there is none.
+fn without_copy(metadata: Value<'_>) -> Option<Vec<u8>> {
+    let is_copy = |value: Value<'_>| value.kind() == Kind::Object && value.get(LAST_APPLIED).is_some();
+    // Of equal keys each is looked at.
+    let mut members = metadata.members().into_iter().flatten();
+    if !members.any(|(key, value)| key == "annotations" && is_copy(value)) {
+        return None;
     }
+    let mut cut = Vec::new();
+    copy_members(
+        metadata,
+        |_| true,
+        &mut cut,
+        |key, value, to| {
+            let annotations = key == "annotations" && value.kind() == Kind::Object;
+            if annotations {
+                copy_members(value, |key| key != LAST_APPLIED, to, |_, _, _| false);
+            }
+            annotations
+        },
+    );
+    Some(cut)
 }

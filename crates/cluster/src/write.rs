@@ -5,12 +5,12 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, StatusCode};
 use kube::client::Body;
 use percent_encoding::utf8_percent_encode;
-use taffrail_object::json::Parser;
+use taffrail_object::json::{OwnedDocument, Parser};
 use taffrail_object::{ApiResource, Projection};
 
 use crate::connect::Cluster;
 use crate::error::{ReadError, Reason};
-use crate::read::{ESCAPED, ObjectBytes, Owner, is_secret, path_of};
+use crate::read::{ESCAPED, Owner, is_secret, path_of};
 use crate::request::{Ask, JSON, refused, retry_after};
 
 /// The field manager of all writes, as in `metadata.managedFields`.
@@ -163,7 +163,7 @@ impl Cluster {
     /// # Errors
     ///
     /// Returns an error if the object is not changed, or if that is uncertain.
-    pub async fn patch(&self, request: &PatchRequest<'_>) -> Result<ObjectBytes, WriteError> {
+    pub async fn patch(&self, request: &PatchRequest<'_>) -> Result<OwnedDocument, WriteError> {
         let PatchRequest { resource, name, subresource, .. } = *request;
         let namespace = request.namespace.filter(|_| resource.namespaced);
         let part = subresource.map_or(String::new(), |part| format!("/{part}"));
@@ -192,7 +192,7 @@ impl Cluster {
     ///
     /// Returns an error if the object is not created, or if that is uncertain. An existing object of that name yields
     /// [`WriteError::Conflict`].
-    pub async fn create(&self, request: &CreateRequest<'_>) -> Result<ObjectBytes, WriteError> {
+    pub async fn create(&self, request: &CreateRequest<'_>) -> Result<OwnedDocument, WriteError> {
         let CreateRequest { resource, body, dry_run, .. } = *request;
         let namespace = request.namespace.filter(|_| resource.namespaced);
         let write = Write {
@@ -208,7 +208,7 @@ impl Cluster {
         self.write(write).await
     }
 
-    async fn write(&self, write: Write<'_>) -> Result<ObjectBytes, WriteError> {
+    async fn write(&self, write: Write<'_>) -> Result<OwnedDocument, WriteError> {
         let Write { mut what, path, resource, namespace, method, content_type, body, dry_run } = write;
         if let Some(namespace) = namespace {
             what.push_str(&format!(" in namespace {namespace}"));
@@ -263,7 +263,7 @@ struct Write<'a> {
 }
 
 /// Extracts the object from the response to a write.
-fn written(ask: &Ask, body: &[u8], resource: &ApiResource) -> Result<ObjectBytes, String> {
+fn written(ask: &Ask, body: &[u8], resource: &ApiResource) -> Result<OwnedDocument, String> {
     let mut parser = Parser::new();
     let document = parser.parse(body).map_err(|error| format!("the answer is malformed: {error}"))?;
     let api_version = resource.api_version();

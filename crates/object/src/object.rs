@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::json::{Kind, TooDeep, Value, write_string};
+use crate::json::{self, DocumentBuilder, Kind, OwnedDocument, TooDeep, Value, write_string};
 
 /// The reasons a value is not a Kubernetes object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -222,6 +222,21 @@ impl<'a> Object<'a> {
         Ok(Cow::Owned(ItemKind::new(&self.api_version, &self.kind).said_by(text)))
     }
 
+    /// Copies the object into a document with its `apiVersion` and `kind`, without reading it again where it has an index.
+    ///
+    /// # Errors
+    ///
+    /// If the copy would be longer than any text that is read.
+    pub fn to_document(&self) -> Result<OwnedDocument, json::Error> {
+        let says = |key: &str, word: &str| self.root.get(key).is_some_and(|value| value.is_str(word));
+        if says("apiVersion", &self.api_version) && says("kind", &self.kind) {
+            let mut copy = DocumentBuilder::new(self.root.text().map_or(0, <[u8]>::len));
+            copy.members(self.root);
+            return copy.finish();
+        }
+        ItemKind::new(&self.api_version, &self.kind).document(self.root)
+    }
+
     /// Returns the first condition of a type in `status.conditions`.
     #[inline]
     pub fn condition(&self, name: &str) -> Option<Value<'a>> {
@@ -296,6 +311,24 @@ impl<'a> ItemKind<'a> {
         write_string(&self.kind, &mut out);
         out.push(b'}');
         out
+    }
+
+    /// Copies an item with this kind appended to its members, as [`ItemKind::said_by`] does, without reading it again. An item
+    /// that is not a JSON object stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// If the copy would be longer than any text that is read.
+    pub fn document(&self, item: Value<'_>) -> Result<OwnedDocument, json::Error> {
+        let length = item.text().map_or(0, <[u8]>::len);
+        if item.kind() != Kind::Object {
+            return OwnedDocument::parse(item.text().unwrap_or(b"null"));
+        }
+        let mut copy = DocumentBuilder::new(length + self.api_version.len() + self.kind.len() + 32);
+        copy.members(item);
+        copy.string("apiVersion", &self.api_version);
+        copy.string("kind", &self.kind);
+        copy.finish()
     }
 
     /// Interprets an item as an object.

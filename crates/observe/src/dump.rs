@@ -14,7 +14,7 @@ use taffrail_apps::{
     wanted_elsewhere,
 };
 use taffrail_cluster::chain;
-use taffrail_object::json::{OwnedDocument, Parser};
+use taffrail_object::json::Parser;
 use taffrail_object::{Object, Projection};
 use taffrail_status::{ActiveRules, ClusterState as _};
 
@@ -348,8 +348,7 @@ fn keep(snapshot: &mut Snapshot, object: &Object<'_>, is_recorded: bool) -> Resu
     // Of Secrets that are not Helm's only the metadata is written down.
     let is_masked =
         is_recorded && (object.group(), object.kind()) == ("", "Secret") && object.at(&["data"]).is_none();
-    let document = object.to_json().map_err(|error| error.to_string())?;
-    let document = OwnedDocument::parse(document.into_owned()).map_err(|error| error.to_string())?;
+    let document = object.to_document().map_err(|error| error.to_string())?;
     let projection = if is_masked { Projection::Metadata } else { Projection::Full };
     snapshot.insert(document, projection).map_err(|error| error.to_string())
 }

@@ -362,9 +362,6 @@ pub fn catalog(discovery: &Discovery) -> KindCatalog {
     KindCatalog::new(kinds, broken)
 }
 
-/// So many objects take a while to be read.
-const MANY: usize = 500;
-
 /// What became of a read: objects with what was wrong in some of them, nothing of that name, or a failure.
 pub(crate) type Outcome = Result<Option<(Vec<OwnedDocument>, Vec<String>)>, ReadError>;
 
@@ -386,10 +383,10 @@ pub(crate) fn resource(read: &Read) -> ApiResource {
 
 pub(crate) async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
     let resource = resource(read);
-    let (texts, mut problems) = match &read.target {
+    let found = match &read.target {
         Target::Object(name) => {
             match cluster.get(&resource, read.namespace.as_deref(), name, read.projection).await? {
-                Some(text) => (vec![text], Vec::new()),
+                Some(document) => (vec![document], Vec::new()),
                 None => return Ok(None),
             }
         }
@@ -409,19 +406,7 @@ pub(crate) async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
             (listing.objects, malformed.collect())
         }
     };
-    let is_much = texts.len() > MANY;
-    let parse = || {
-        let mut documents = Vec::with_capacity(texts.len());
-        for text in texts {
-            cluster.in_time("read what was listed")?;
-            match OwnedDocument::parse(text) {
-                Ok(document) => documents.push(document),
-                Err(error) => problems.push(error.to_string()),
-            }
-        }
-        Ok(Some((documents, problems)))
-    };
-    if is_much { aside(parse) } else { parse() }
+    Ok(Some(found))
 }
 
 /// Takes in what became of reads, beside all else.

@@ -420,12 +420,11 @@ fn list_items_get_their_api_version_and_kind() {
         (" {} ", Some("Deployment")),
         ("[]", None),
     ] {
-        let document = read.document(item.as_bytes()).unwrap();
+        let item_read = OwnedDocument::parse(item.as_bytes()).unwrap();
+        let document = read.document(item_read.root()).unwrap();
         let found = document.root().get("kind").and_then(|kind| kind.as_str());
         assert_eq!(found.as_deref(), kind, "{item}");
     }
-    assert!(read.document(b"{\"metadata\"}").is_err());
-    assert!(read.document(b"").is_err());
 }
 
 #[test]

@@ -142,7 +142,7 @@ impl Server {
                     keys.insert("kind".to_owned(), json!("PartialObjectMetadata"));
                 }
             }
-            read.document(object.to_string().as_bytes()).unwrap()
+            read.document((&object).into()).unwrap()
         };
         Answer::Objects(objects.iter().map(item).collect())
     }

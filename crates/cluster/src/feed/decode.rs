@@ -3,7 +3,7 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
-use taffrail_object::json::{Kind, Parser, Part, Value};
+use taffrail_object::json::{Kind, OwnedDocument, Parser, Part, Value};
 use taffrail_object::protobuf::{self, Extent};
 use taffrail_object::{ItemKind, Object, ObjectError, Projection};
 
@@ -33,7 +33,7 @@ pub struct Batch {
 }
 
 /// The wire format of a batch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) enum WireFormat {
     /// Items of a page of a list.
     Items(Items),
@@ -99,13 +99,17 @@ impl Batch {
 
     /// Returns its size in bytes.
     pub fn size(&self) -> usize {
-        self.text.len()
+        let items = match &self.form {
+            WireFormat::Items(items) => items.bytes,
+            _ => 0,
+        };
+        self.text.len() + items
     }
 
     /// Decodes the batch and calls `visit` with each change in order. One `parser` can serve all batches.
     pub fn read(self, parser: &mut Parser, mut visit: impl FnMut(Change<'_>)) {
         match self.form {
-            WireFormat::Items(ref items) => self.items(items, parser, &mut visit),
+            WireFormat::Items(ref items) => self.items(items, &mut visit),
             WireFormat::PageEnd(ref end) => self.page_end(end, &mut visit),
             WireFormat::Lines => {
                 let mut lines = self.text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
@@ -165,13 +169,9 @@ impl Batch {
         }
     }
 
-    fn items(&self, items: &Items, parser: &mut Parser, visit: &mut impl FnMut(Change<'_>)) {
-        let (mut from, mut malformed) = (0, 0);
-        for (index, end) in (items.first..).zip(&items.ends) {
-            let text = self.text.get(from..*end).unwrap_or_default();
-            from = *end;
-            // The item was parsed once to find its end.
-            let Ok(document) = parser.parse(text) else { continue };
+    fn items(&self, items: &Items, visit: &mut impl FnMut(Change<'_>)) {
+        let mut malformed = 0;
+        for (index, document) in (items.first..).zip(&items.documents) {
             match self.object(document.root(), items.is_cut) {
                 Ok(object) => visit(Change::Upsert(object)),
                 Err(reason) => {
@@ -295,12 +295,14 @@ impl Batch {
 }
 
 /// Items of a page.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Items {
     /// Index of the first item in its page.
     first: usize,
-    /// End offset of each item in the text.
-    ends: Vec<usize>,
+    /// The items.
+    documents: Vec<OwnedDocument>,
+    /// The size of their texts, in bytes.
+    bytes: usize,
     /// True if the page says that its items are metadata only.
     is_cut: bool,
 }
@@ -320,38 +322,41 @@ pub(super) struct PageEnd {
 const MAX_BATCH_BYTES: usize = 512 << 10;
 const MAX_BATCH_ITEMS: usize = 2000;
 
-/// Splits a page into batches of items; each item is parsed later by the reader.
-pub(super) fn split(page: &[u8], projection: Projection) -> (Vec<(Vec<u8>, Items)>, PageEnd) {
-    let mut parts: Vec<(Vec<u8>, Items)> = Vec::new();
+/// Splits a page into batches of items, each of which is parsed here and nowhere else.
+pub(super) fn split(page: &[u8], projection: Projection) -> (Vec<Items>, PageEnd) {
+    let mut parts: Vec<Items> = Vec::new();
     let (mut index, mut malformed) = (0, 0);
     let (mut has_items, mut is_list, mut is_cut, mut kind) = (false, false, false, String::new());
     let mut end = PageEnd::default();
-    let mut add = |item: Option<&[u8]>, is_cut: bool| {
-        let item = item.unwrap_or_default();
-        let is_full = parts.last().is_none_or(|(text, items)| {
-            items.ends.len() >= MAX_BATCH_ITEMS
-                || text.len() + item.len() > MAX_BATCH_BYTES
+    let mut add = |item: OwnedDocument, is_cut: bool| {
+        let size = item.text().len();
+        let is_full = parts.last().is_none_or(|items| {
+            items.documents.len() >= MAX_BATCH_ITEMS
+                || items.bytes + size > MAX_BATCH_BYTES
                 || items.is_cut != is_cut
         });
         if is_full {
-            parts.push((Vec::new(), Items { first: index, is_cut, ..Items::default() }));
+            parts.push(Items { first: index, is_cut, ..Items::default() });
         }
-        if let Some((text, items)) = parts.last_mut() {
-            text.extend_from_slice(item);
-            items.ends.push(text.len());
+        if let Some(items) = parts.last_mut() {
+            items.bytes += size;
+            items.documents.push(item);
         }
         index += 1;
     };
     let read = Parser::new().envelope(page, |part| match part {
         Part::Object(document) => {
             has_items = true;
-            add(document.root().text(), is_cut);
+            add(document.owned(), is_cut);
         }
         Part::Other(value) => {
             has_items = true;
             malformed += 1;
             if malformed <= ListRequest::MALFORMED {
-                add(value.text(), is_cut);
+                // What is not an object costs little.
+                if let Ok(item) = OwnedDocument::parse(value.text().unwrap_or(b"null")) {
+                    add(item, is_cut);
+                }
             }
         }
         Part::Member(b"metadata", metadata) => {
@@ -364,7 +369,7 @@ pub(super) fn split(page: &[u8], projection: Projection) -> (Vec<(Vec<u8>, Items
             is_list = kind.ends_with("List");
             is_cut = kind == "PartialObjectMetadataList";
         }
-        Part::Member(b"items", _) => has_items = true,
+        Part::Member(b"items", _) | Part::Items => has_items = true,
         Part::Member(..) => {}
     });
     end.unreadable = match read {
@@ -430,18 +435,12 @@ mod tests {
         let expected =
             PageEnd { resource_version: "7".to_owned(), continued: Some("c".to_owned()), unreadable: None };
         assert_eq!(end, expected);
-        let found: Vec<String> = parts
-            .iter()
-            .flat_map(|(text, items)| {
-                let starts = std::iter::once(&0).chain(&items.ends);
-                starts
-                    .zip(&items.ends)
-                    .map(|(from, end)| String::from_utf8_lossy(&text[*from..*end]).into_owned())
-            })
-            .collect();
+        let documents = parts.iter().flat_map(|items| &items.documents);
+        let found: Vec<String> =
+            documents.map(|item| String::from_utf8_lossy(item.text()).into_owned()).collect();
         assert!(found == items, "all in their order");
         assert_eq!(
-            parts.iter().map(|(_, items)| items.first).collect::<Vec<_>>(),
+            parts.iter().map(|items| items.first).collect::<Vec<_>>(),
             [0, MAX_BATCH_ITEMS, 2 * MAX_BATCH_ITEMS]
         );
 
@@ -452,7 +451,7 @@ mod tests {
         // What is no object costs little, however much of it there is.
         let page = format!(r#"{{"kind":"ThingList","items":[{}1]}}"#, "1,".repeat(100_000));
         let (parts, end) = split(page.as_bytes(), Projection::Full);
-        assert!(parts.iter().map(|(_, items)| items.ends.len()).sum::<usize>() <= 1000);
+        assert!(parts.iter().map(|items| items.documents.len()).sum::<usize>() <= 1000);
         assert_eq!(end.unreadable.as_deref(), Some("more than 1000 items are no objects"));
     }
 

@@ -477,8 +477,8 @@ impl<'a> Task<'a> {
             let problem = "the page could not be read".to_owned();
             return Ok(Some(ReadError::Unexpected { what: self.what.clone(), problem }.into()));
         };
-        for (text, items) in parts {
-            self.batch(text, WireFormat::Items(items)).await?;
+        for items in parts {
+            self.batch(Vec::new(), WireFormat::Items(items)).await?;
             // The reader takes turns between clusters.
             self.read().await?;
             if let Some(problem) = self.followed.progress().unreadable.take() {

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taffrail_cluster::{ApiResource, ListRequest, ObjectBytes, ReadError, Reason};
+use taffrail_cluster::{ApiResource, ListRequest, ReadError, Reason};
 use taffrail_object::Projection;
+use taffrail_object::json::OwnedDocument;
 use taffrail_testkit::server::{Reply, Server};
 
 use crate::contexts::{LONG, reached};
@@ -25,8 +26,8 @@ fn deployments() -> ApiResource {
     resource("apps", "Deployment", "deployments")
 }
 
-fn text(object: &ObjectBytes) -> &str {
-    std::str::from_utf8(object).unwrap()
+fn text(object: &OwnedDocument) -> &str {
+    std::str::from_utf8(object.text()).unwrap()
 }
 
 /// A page of Deployments with these names.
@@ -39,11 +40,14 @@ fn page(names: &[&str], next: &str) -> Reply {
     Reply::json(200, list.to_string())
 }
 
-fn names(objects: &[ObjectBytes]) -> Vec<String> {
+fn names(objects: &[OwnedDocument]) -> Vec<String> {
     objects
         .iter()
         .map(|object| {
-            serde_json::from_slice::<Value>(object).unwrap()["metadata"]["name"].as_str().unwrap().to_owned()
+            serde_json::from_slice::<Value>(object.text()).unwrap()["metadata"]["name"]
+                .as_str()
+                .unwrap()
+                .to_owned()
         })
         .collect()
 }

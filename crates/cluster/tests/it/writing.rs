@@ -47,7 +47,7 @@ async fn patch_names_the_field_manager_and_is_counted_once() {
     let cluster = reached(&server, LONG).await;
     let resource = config_maps();
     let object = cluster.patch(&merge(&resource, "a/b", br#"{"data":{"k":"v"}}"#)).await.unwrap();
-    let object: Value = serde_json::from_slice(&object).unwrap();
+    let object: Value = serde_json::from_slice(object.text()).unwrap();
     assert_eq!((&object["kind"], &object["metadata"]["resourceVersion"]), (&json!("ConfigMap"), &json!("8")));
     let operations = PatchRequest {
         patch_type: PatchType::Json,
@@ -176,12 +176,13 @@ async fn api_server_applies_patches() {
 
     let suspend = br#"{"spec":{"suspend":true}}"#;
     let dry = PatchRequest { dry_run: true, ..merge(&widgets, "web", suspend) };
-    let would: Value = serde_json::from_slice(&cluster.patch(&dry).await.unwrap()).unwrap();
+    let would: Value = serde_json::from_slice(cluster.patch(&dry).await.unwrap().text()).unwrap();
     assert_eq!(would["spec"]["suspend"], true);
     assert_eq!(stored(), before, "a dry run keeps nothing");
 
     let now: Value =
-        serde_json::from_slice(&cluster.patch(&merge(&widgets, "web", suspend)).await.unwrap()).unwrap();
+        serde_json::from_slice(cluster.patch(&merge(&widgets, "web", suspend)).await.unwrap().text())
+            .unwrap();
     assert_eq!((&now["spec"]["suspend"], &stored()["spec"]["suspend"]), (&json!(true), &json!(true)));
 
     // What was read before is not what is there now.
@@ -236,7 +237,7 @@ async fn api_server_creates_objects_once() {
     cluster.create(&request).await.unwrap();
     assert_eq!(stored("web"), None, "a dry run keeps nothing");
     let request = CreateRequest { dry_run: false, ..request };
-    let answer: Value = serde_json::from_slice(&cluster.create(&request).await.unwrap()).unwrap();
+    let answer: Value = serde_json::from_slice(cluster.create(&request).await.unwrap().text()).unwrap();
     assert_eq!(answer["metadata"]["uid"], stored("web").unwrap()["metadata"]["uid"]);
     let error = cluster.create(&request).await.unwrap_err();
     assert!(matches!(error, WriteError::Conflict { .. }), "{error:?}");
@@ -246,7 +247,7 @@ async fn api_server_creates_objects_once() {
     nameless["metadata"] = json!({"generateName": "night-"});
     let body = nameless.to_string();
     let request = CreateRequest { body: body.as_bytes(), ..request };
-    let answer: Value = serde_json::from_slice(&cluster.create(&request).await.unwrap()).unwrap();
+    let answer: Value = serde_json::from_slice(cluster.create(&request).await.unwrap().text()).unwrap();
     assert!(answer["metadata"]["name"].as_str().unwrap().starts_with("night-"), "{answer}");
 
     let secrets = resource("", "v1", "Secret", "secrets");

@@ -54,6 +54,30 @@ impl Member {
         Member { tag, key, value: (start as u32, 0), skip: 1, escaped, shape: Shape::Leaf }
     }
 
+    /// Creates the member of an object at the start of its text.
+    #[inline(always)]
+    pub(super) fn object() -> Member {
+        Member { shape: Shape::Object, ..Member::new(Tag(0), false, (0, 0), 0) }
+    }
+
+    /// Creates a member whose raw key lies at `key`, and whose value starts behind the text.
+    pub(super) fn with_key(text: &[u8], key: (usize, usize)) -> Member {
+        let raw = &text[key.0..key.1];
+        let escaped = raw.contains(&b'\\');
+        let tag = if escaped { Tag::of(&unescape(raw)) } else { Tag(scan::first_word(raw)) };
+        Member::new(tag, escaped, (key.0 as u32, key.1 as u32), text.len())
+    }
+
+    /// Sets the end of the value.
+    pub(super) fn end(&mut self, end: usize) {
+        self.value.1 = end as u32;
+    }
+
+    /// Takes the key of another member.
+    pub(super) fn take_key(&mut self, other: &Member) {
+        (self.tag, self.escaped, self.key) = (other.tag, other.escaped, other.key);
+    }
+
     /// Returns the raw key in the text, without its quotes.
     fn key<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         &text[self.key.0 as usize..self.key.1 as usize]
@@ -97,6 +121,18 @@ impl<'a> Index<'a> {
     /// Returns the JSON text of the value.
     pub(super) fn text(&self) -> &'a [u8] {
         self.members.first().map_or(&[], |own| own.value(self.text))
+    }
+
+    /// Returns the index as it is in a text in which the value starts at `start`.
+    pub(super) fn moved_to(self, start: usize) -> impl Iterator<Item = Member> + use<'a> {
+        let before = self.members.first().map_or(0, |own| own.value.0);
+        let moved = move |at: u32| at.wrapping_sub(before).wrapping_add(start as u32);
+        let each = move |member: &Member| {
+            // Items have no key.
+            let key = if member.key == (0, 0) { (0, 0) } else { (moved(member.key.0), moved(member.key.1)) };
+            Member { key, value: (moved(member.value.0), moved(member.value.1)), ..*member }
+        };
+        self.members.iter().map(each)
     }
 
     #[inline]
@@ -250,8 +286,10 @@ impl Parser {
     /// Validates the object at the start of `text`, and replaces the index with its members.
     pub(super) fn root(&mut self, text: &[u8]) -> Scan {
         self.members.clear();
-        let root = Member { shape: Shape::Object, ..Member::new(Tag(0), false, (0, 0), 0) };
-        self.container(root, |parser| parser.object(text, 0, Level::Root))
+        let end = self.container(Member::object(), |parser| parser.object(text, 0, Level::Root))?;
+        #[cfg(feature = "record-parses")]
+        super::parses::note(&text[..end]);
+        Ok(end)
     }
 
     /// Returns the object that the index describes.
@@ -378,6 +416,12 @@ fn trailing(offset: usize, found: u8) -> Error {
 }
 
 impl<'a> Document<'a> {
+    /// Copies the document with its index.
+    pub fn owned(&self) -> OwnedDocument {
+        let members = if self.text.first() == Some(&b'{') { self.members } else { &[] };
+        OwnedDocument { text: self.text.into(), members: members.into() }
+    }
+
     /// Returns the value of the text.
     pub fn root(&self) -> Value<'a> {
         if self.text.first() == Some(&b'{') {
@@ -399,6 +443,17 @@ impl OwnedDocument {
         }
         let text = if trimmed.len() == text.len() { text } else { trimmed.into() };
         Ok(OwnedDocument { text, members: parser.members.into_boxed_slice() })
+    }
+
+    /// Keeps an object with its index, in which only the end of the object and its extent are missing.
+    pub(super) fn built(text: Vec<u8>, mut members: Vec<Member>) -> Result<OwnedDocument, Error> {
+        let (Ok(end), Ok(skip)) = (u32::try_from(text.len()), u32::try_from(members.len())) else {
+            return Err(Error { offset: 0, kind: ErrorKind::TooLong });
+        };
+        if let Some(own) = members.first_mut() {
+            (own.value.1, own.skip) = (end, skip);
+        }
+        Ok(OwnedDocument { text: text.into_boxed_slice(), members: members.into_boxed_slice() })
     }
 
     /// Returns the text, without surrounding white space.

@@ -12,6 +12,8 @@ pub enum Part<'a> {
     Object(Document<'a>),
     /// An item of `items`, or the value of `object`, that is not a JSON object.
     Other(Value<'a>),
+    /// The start of the array `items`, before its first item.
+    Items,
     /// Any other member: its raw key in the text, and its value.
     Member(&'a [u8], Value<'a>),
 }
@@ -49,6 +51,7 @@ impl Parser {
             let start = scan::colon(text, key.end)?;
             let holds = |name: &str| raw == name.as_bytes() || (key.word.is_none() && unescape(raw) == name);
             let end = if text.get(start) == Some(&b'[') && holds("items") {
+                visit(Part::Items);
                 self.items(text, start, visit)?
             } else if holds("object") {
                 self.travelling(text, start, visit)?

@@ -25,12 +25,16 @@
 //! # Ok::<(), taffrail_object::json::Error>(())
 //! ```
 
+mod builder;
 mod document;
 mod envelope;
+#[cfg(feature = "record-parses")]
+pub mod parses;
 mod scan;
 mod string;
 mod value;
 
+pub use builder::DocumentBuilder;
 pub use document::{Document, OwnedDocument, Parser};
 pub use envelope::Part;
 pub use scan::{Error, ErrorKind, MAX_DEPTH};

@@ -60,6 +60,24 @@ impl<'a> Value<'a> {
         Value(Repr::Indexed(index))
     }
 
+    /// Returns the index of the value, if its parts are indexed.
+    #[inline]
+    pub(super) fn index(self) -> Option<Index<'a>> {
+        match self.0 {
+            Repr::Indexed(index) => Some(index),
+            Repr::Text(_) | Repr::Tree(_) => None,
+        }
+    }
+
+    /// Appends the value as JSON text.
+    pub(super) fn write(self, to: &mut Vec<u8>) {
+        match self.0 {
+            Repr::Tree(tree) => to.extend_from_slice(tree.to_string().as_bytes()),
+            Repr::Text(text) => to.extend_from_slice(text),
+            Repr::Indexed(index) => to.extend_from_slice(index.text()),
+        }
+    }
+
     /// Returns the JSON text of this value, or `None` for a part of a tree.
     #[inline]
     pub fn text(self) -> Option<&'a [u8]> {

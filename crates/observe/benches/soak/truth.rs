@@ -73,7 +73,7 @@ impl Reader {
         Ok(served.map(|served| served.preferred()).collect())
     }
 
-    async fn listed(&self, resource: &ApiResource) -> Outcome<Vec<Box<[u8]>>> {
+    async fn listed(&self, resource: &ApiResource) -> Outcome<Vec<OwnedDocument>> {
         Ok(self.cluster.with_timeout(LISTED_WITHIN).list(&ListRequest::all(resource)).await?.objects)
     }
 
@@ -97,7 +97,7 @@ impl Reader {
         for (at, resource) in resources.iter().enumerate() {
             let texts = self.listed(resource).await?;
             let mut hasher = DefaultHasher::new();
-            texts.hash(&mut hasher);
+            texts.iter().for_each(|document| document.text().hash(&mut hasher));
             let (name, now) = (resource.full_name(), hasher.finish());
             let is_its_turn = (at + self.turn).is_multiple_of(resources.len().div_ceil(IN_TURN));
             if is_its_turn || self.asked.get(&name) != Some(&now) {
@@ -123,7 +123,7 @@ impl Reader {
         self.asked.extend(std::mem::take(&mut self.last));
     }
 
-    async fn raw(&self, kubectl: &Path, resource: &ApiResource) -> Outcome<Vec<Box<[u8]>>> {
+    async fn raw(&self, kubectl: &Path, resource: &ApiResource) -> Outcome<Vec<OwnedDocument>> {
         let base =
             if resource.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", resource.group) };
         let path = format!("{base}/{}/{}", resource.version, resource.plural);
@@ -147,9 +147,9 @@ impl Reader {
         let typed = items.into_iter().map(|mut item| {
             item["apiVersion"] = api_version.clone().into();
             item["kind"] = resource.kind.clone().into();
-            item.to_string().into_bytes().into()
+            OwnedDocument::parse(item.to_string().into_bytes())
         });
-        Ok(typed.collect())
+        Ok(typed.collect::<Result<_, _>>()?)
     }
 }
 
@@ -175,8 +175,7 @@ impl Truth {
         self.objects.len()
     }
 
-    fn add(&mut self, text: Box<[u8]>) -> Outcome<()> {
-        let document = OwnedDocument::parse(text)?;
+    fn add(&mut self, document: OwnedDocument) -> Outcome<()> {
         let object = Object::new(document.root())?;
         let key = (
             object.group().to_owned(),

@@ -305,11 +305,7 @@ impl Follow {
                 let mut changed = false;
                 batch.read(&mut self.parser, |change| match change {
                     Change::Upsert(object) => {
-                        let Some(text) = object.root().text() else { return };
-                        let document = match followed.read.document(text) {
-                            Ok(document) => document,
-                            Err(_) => return,
-                        };
+                        let Ok(document) = followed.read.document(object.root()) else { return };
                         let read = &followed.read;
                         let key =
                             ObjectKey::new(&*read.group, &*read.kind, object.namespace(), object.name());

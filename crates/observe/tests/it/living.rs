@@ -15,7 +15,7 @@ use taffrail_testkit::objects::{namespace, widgets};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns the current context of a kubeconfig.
-fn current(kubeconfig: &str) -> Context {
+pub(crate) fn current(kubeconfig: &str) -> Context {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), kubeconfig).unwrap();
     Kubeconfig::load(Some(file.path()), None, None).unwrap().current().unwrap()
@@ -43,7 +43,7 @@ async fn live_by(cluster: &taffrail_sim::Cluster, settings: LiveSettings) -> Liv
 
 /// Waits for a snapshot of which this holds.
 #[track_caller]
-fn until<'l>(
+pub(crate) fn until<'l>(
     live: &'l Live,
     what: &'static str,
     holds: impl Fn(&Snapshot) -> bool + 'l,

@@ -1,5 +1,7 @@
-//! Clusters that are followed as a whole.
+//! Clusters that are read and followed.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod living;
+mod parses;
+mod rules;

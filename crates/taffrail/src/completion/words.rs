@@ -380,8 +380,7 @@ async fn names(
     let namespace = namespace.filter(|_| resource.namespaced);
     let request = ListRequest { namespace, projection: Projection::Metadata, ..ListRequest::all(&resource) };
     let listing = cluster.list(&request).await.ok()?;
-    let name = |text: Box<[u8]>| {
-        let document = OwnedDocument::parse(text).ok()?;
+    let name = |document: OwnedDocument| {
         let object = Object::new(document.root()).ok()?;
         Some(object.name().to_string()).filter(|name| name.starts_with(current))
     };

@@ -553,9 +553,8 @@ impl Task<'_> {
         let cluster = in_time(&reach.cluster);
         let read =
             cluster.get(&reach.resource, Some(&self.key.namespace), &self.key.name, Projection::Full).await;
-        let text = read.map_err(|error| Complaint::unreadable(&name).because(&error))?;
-        let text = text.ok_or_else(|| Complaint::unreadable(format!("{name} was deleted meanwhile")))?;
-        OwnedDocument::parse(text).map_err(|error| Complaint::unreadable(&name).because(&error))
+        let found = read.map_err(|error| Complaint::unreadable(&name).because(&error))?;
+        found.ok_or_else(|| Complaint::unreadable(format!("{name} was deleted meanwhile")))
     }
 
     /// Describes the writes that were made.

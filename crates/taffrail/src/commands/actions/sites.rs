@@ -170,8 +170,6 @@ async fn of_cluster(
     };
     let (objects, argos) = join(objects, argos(&live.member.name, &cluster, &discovery, trust)).await;
     let (objects, more) = objects.map_err(|error| of_read(&error))?;
-    let objects = objects.into_iter().map(OwnedDocument::parse).collect::<Result<Vec<_>, _>>();
-    let objects = objects.map_err(|error| other(error.to_string()))?;
     let mut argos = if objects.is_empty() { Err(None) } else { argos.map_err(Some) };
     for object in &objects {
         let Ok(snapshot) = argos else { break };
@@ -203,7 +201,7 @@ async fn of_all_namespaces(
     cluster: &Cluster,
     resource: &ApiResource,
     name: &str,
-) -> Result<(Vec<Box<[u8]>>, Option<String>), ReadError> {
+) -> Result<(Vec<OwnedDocument>, Option<String>), ReadError> {
     let by_name = format!("metadata.name={name}");
     let request = ListRequest {
         field_selector: Some(&by_name),
@@ -213,7 +211,6 @@ async fn of_all_namespaces(
     let listed = cluster.list(&request).await?.objects;
     let mut namespaces: Vec<String> = listed
         .into_iter()
-        .filter_map(|text| OwnedDocument::parse(text).ok())
         .filter_map(|document| {
             let object = Object::new(document.root()).ok()?;
             (object.name() == name).then(|| object.namespace().into_owned())
@@ -304,8 +301,8 @@ async fn with_applications(
     Ok(snapshot)
 }
 
-fn insert<T: Into<Box<[u8]>>>(snapshot: &mut Snapshot, objects: impl IntoIterator<Item = T>) {
-    for document in objects.into_iter().filter_map(|text| OwnedDocument::parse(text).ok()) {
+fn insert(snapshot: &mut Snapshot, objects: impl IntoIterator<Item = OwnedDocument>) {
+    for document in objects {
         // What is no object is no Argo CD.
         let _ = snapshot.insert(document, Projection::Full);
     }
@@ -397,8 +394,7 @@ fn of_dumps(arguments: &WhichArguments) -> Result<Sites, Complaint> {
     unknown_cluster(wanted.into_iter(), &known_names).map_or(Ok(()), Err)?;
     for snapshot in fleet.snapshots.iter().filter(|it| wanted.is_none_or(|name| name == it.name())) {
         for observed in snapshot.all().filter(|observed| is_meant(observed.key)) {
-            let text = observed.object.root().text().unwrap_or_default();
-            let Ok(object) = OwnedDocument::parse(text) else { continue };
+            let Ok(object) = observed.object.to_document() else { continue };
             let Heard { scripts, not_for_it, note } =
                 known(snapshot, &observed.object, &arguments.source.trust);
             let note = note.map(|note| Complaint::unreadable(format!("{}: {note}", snapshot.name())));

@@ -46,7 +46,7 @@ pub(super) async fn write_parts(
             body: &body,
             dry_run,
         };
-        parsed(cluster.patch(&request).await?, key)
+        cluster.patch(&request).await
     };
     let mut dropped = Vec::new();
     let mut rest = rest;
@@ -75,13 +75,6 @@ pub(super) async fn write_parts(
     Ok(dropped)
 }
 
-fn parsed(text: Box<[u8]>, key: &ObjectKey) -> Result<OwnedDocument, WriteError> {
-    OwnedDocument::parse(text).map_err(|error| WriteError::Invalid {
-        what: format!("write {} {}", key.kind, key.path()),
-        message: error.to_string(),
-    })
-}
-
 /// Creates an object and returns its name, which the server may have generated.
 pub(super) async fn create(
     site: &Site,
@@ -108,7 +101,7 @@ pub(super) async fn create(
     };
     let name = format!("{} {}", key.kind, named(key, object));
     let made = in_time(&reach.cluster).create(&request).await;
-    let made = made.and_then(|text| parsed(text, key)).map_err(|error| {
+    let made = made.map_err(|error| {
         Complaint::unreadable(format!("cannot make {name}")).because(&error).hint(error.hint())
     })?;
     Ok(Object::new(made.root()).ok().map(|object| object.name().into_owned()))

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_apps::KindCatalog;
 use taffrail_cluster::{ApiResource, Cluster, ListRequest, ReadError, Reason};
-use taffrail_object::json::Parser;
+use taffrail_object::json::OwnedDocument;
 use taffrail_object::{Object, Projection};
 use taffrail_observe::recording::{
     Broken, CLOSING, Closing, GROUP, Lost, Name, OPENING, Opening, RecordedKind, RecordedScope, State,
@@ -337,13 +337,10 @@ impl Dump<'_> {
     }
 
     /// Sends objects to the writer, and returns their number.
-    async fn send<B: AsRef<[u8]>>(&self, objects: &[B]) -> u64 {
+    async fn send(&self, objects: &[OwnedDocument]) -> u64 {
         let mut sent = 0;
-        let mut parser = Parser::new();
-        let mut text = Vec::with_capacity(objects.iter().map(|object| object.as_ref().len() + 1).sum());
-        for object in objects {
-            // Invalid JSON cannot be searched for secrets.
-            let Ok(document) = parser.parse(object.as_ref()) else { continue };
+        let mut text = Vec::with_capacity(objects.iter().map(|object| object.text().len() + 1).sum());
+        for document in objects {
             let Ok(object) = Object::new(document.root()) else { continue };
             // In valid JSON a line break stands only between tokens.
             text.extend(secrets::without_copies(&object).iter().map(|&byte| match byte {
@@ -431,10 +428,9 @@ impl Dump<'_> {
             Ok(object) => object?,
             Err(error) => return Some(unread("Secret", namespace, name, &error)),
         };
-        let mut parser = Parser::new();
-        let document = parser.parse(&object).ok()?;
-        let secret = secrets::masked(&Object::new(document.root()).ok()?, kept)?;
-        self.send(&[secret.to_string()]).await;
+        let secret = secrets::masked(&Object::new(object.root()).ok()?, kept)?;
+        let secret = OwnedDocument::parse(secret.to_string().into_bytes()).ok()?;
+        self.send(&[secret]).await;
         None
     }
 }

@@ -693,11 +693,7 @@ async fn write(
         body,
         dry_run,
     };
-    let object = cluster.patch(&request).await?;
-    OwnedDocument::parse(object).map_err(|error| WriteError::Invalid {
-        what: format!("patch {} {}", key.kind, key.path()),
-        message: error.to_string(),
-    })
+    cluster.patch(&request).await
 }
 
 fn snapshot<'f>(fleet: &'f FleetSnapshot, name: &str) -> Option<&'f Snapshot> {
