@@ -146,7 +146,7 @@ impl Customizations {
     /// When a script cannot be read, fails, uses more than its budget or returns something that are no actions.
     pub fn discover(&self, object: &Object<'_>, now: Timestamp) -> Result<Vec<Action>, LuaError> {
         let mut found: BTreeMap<String, Action> = BTreeMap::new();
-        let name = name_of(object);
+        let name = name_of(object.group(), object.kind());
         let own = self.own.named(&name).and_then(|of_kind| of_kind.actions.as_ref());
         let built_in = self.built_in.named(&name).and_then(|of_kind| of_kind.actions.as_ref());
         let built_in = built_in.filter(|_| own.is_none_or(|own| own.merges));
@@ -173,7 +173,7 @@ impl Customizations {
         parameters: &BTreeMap<String, String>,
         now: Timestamp,
     ) -> Result<Vec<Change>, LuaError> {
-        let name = name_of(object);
+        let name = name_of(object.group(), object.kind());
         let of =
             |scripts: &'_ Scripts| Some(scripts.named(&name)?.actions.as_ref()?.named.contains_key(action));
         let scripts = if of(&self.own) == Some(true) { &self.own } else { &self.built_in };
@@ -191,8 +191,11 @@ impl Customizations {
 
     /// Who says how an object is, and under which name.
     fn find(&self, object: &Object<'_>) -> Option<(&str, &Read)> {
-        let name = name_of(object);
-        self.own.health(&name).or_else(|| self.built_in.health(&name))
+        self.named(&name_of(object.group(), object.kind()))
+    }
+
+    fn named(&self, name: &str) -> Option<(&str, &Read)> {
+        self.own.health(name).or_else(|| self.built_in.health(name))
     }
 
     fn ask(
@@ -232,10 +235,10 @@ impl Customizations {
 }
 
 /// The name under which the scripts of a kind stand.
-fn name_of(object: &Object<'_>) -> String {
-    match object.group() {
-        "" => object.kind().to_owned(),
-        group => format!("{group}/{}", object.kind()),
+fn name_of(group: &str, kind: &str) -> String {
+    match group {
+        "" => kind.to_owned(),
+        group => format!("{group}/{kind}"),
     }
 }
 
@@ -273,6 +276,11 @@ impl Script for Customizations {
 
     fn is_about(&self, object: &Object<'_>) -> bool {
         self.find(object).is_some()
+    }
+
+    fn reads_children(&self, group: &str, kind: &str) -> bool {
+        let read = self.named(&name_of(group, kind)).map(|(_, read)| usable(read));
+        matches!(read, Some(Ok(code)) if code.asks_children)
     }
 
     fn judge_at_cost(&self, object: &Object<'_>, context: &ObjectContext<'_>, now: Timestamp) -> Judged {
