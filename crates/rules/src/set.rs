@@ -205,6 +205,11 @@ impl Rules for RuleSet {
     ) -> Result<Verdict, ComputeError> {
         self.judge_taught(object, context, &[], now)
     }
+
+    fn reads_children(&self, group: &str, kind: &str) -> bool {
+        self.layers.iter().any(|layer| layer.reads_children(group, kind))
+            || self.scripts.iter().any(|script| script.reads_children(group, kind))
+    }
 }
 
 impl ClusterRules for RuleSet {
@@ -254,6 +259,11 @@ impl Rules for Taught<'_> {
         }
         let others = self.warnings.iter().filter_map(|script| script.judge(object, context, now));
         Ok(others.fold(verdict, |worst, other| if other.status < worst.status { other } else { worst }))
+    }
+
+    fn reads_children(&self, group: &str, kind: &str) -> bool {
+        let heard = || self.scripts.iter().chain(&self.warnings);
+        self.rules.reads_children(group, kind) || heard().any(|script| script.reads_children(group, kind))
     }
 }
 
