@@ -15,7 +15,7 @@ use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::Presence;
 
 use crate::delivery::ObjectKeys;
-use crate::identity::Delivery;
+use crate::identity::{APP_ANNOTATION, Delivery};
 
 /// The label by which Argo CD tracks objects without a tracking id, unless it is configured to use another
 /// one.
@@ -25,7 +25,7 @@ pub(crate) const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 pub(crate) const CONFIG_SYNC: &str = "config-management-system";
 
 /// The length to which Argo CD cuts names in labels.
-const LONGEST_LABEL: usize = 63;
+const MAX_LABEL_LENGTH: usize = 63;
 
 /// The labels by which Flux marks objects: namespace and name of a Kustomization, and of a HelmRelease.
 const FLUX_LABELS: [&str; 4] = [
@@ -44,6 +44,12 @@ const TOOL_ANNOTATIONS: [&str; 6] = [
     "config.k8s.io/owning-inventory",
     "taffrail.dev/set",
 ];
+
+/// Lists the annotations by which apps and tools name the objects that are theirs, and by which hooks are known.
+pub(crate) fn annotations_of_apps() -> impl Iterator<Item = &'static str> {
+    let hooks = ["argocd.argoproj.io/hook", "helm.sh/hook"];
+    TOOL_ANNOTATIONS.into_iter().chain(hooks).chain([APP_ANNOTATION])
+}
 
 /// The tool and the field that a mark is written by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -102,7 +108,7 @@ impl Mark {
         let with_namespace = format!("{namespace}_{name}");
         let names = if is_elsewhere { vec![with_namespace] } else { vec![name.to_owned(), with_namespace] };
         let both = |name: &String| {
-            let end = name.char_indices().map(|(at, _)| at).nth(LONGEST_LABEL).unwrap_or(name.len());
+            let end = name.char_indices().map(|(at, _)| at).nth(MAX_LABEL_LENGTH).unwrap_or(name.len());
             [Mark::new(Tool::Tracking, "", name), Mark::new(Tool::Label(label.to_owned()), "", &name[..end])]
         };
         names.iter().flat_map(both).collect()
@@ -210,7 +216,7 @@ impl Mark {
     pub(crate) fn application(&self) -> Option<(Option<&str>, Option<&str>)> {
         let is_whole = match self.tool {
             Tool::Tracking => true,
-            Tool::Label(_) => self.name.chars().count() < LONGEST_LABEL,
+            Tool::Label(_) => self.name.chars().count() < MAX_LABEL_LENGTH,
             _ => return None,
         };
         let (namespace, name) = match self.name.split_once('_') {
@@ -277,11 +283,11 @@ fn tracked<'i>(id: &'i str, key: ObjectKeyRef<'_>) -> Option<&'i str> {
 }
 
 /// The size from which on an object is large, in bytes of its text.
-const LARGE: usize = 16 << 10;
+const LARGE_OBJECT_BYTES: usize = 16 << 10;
 
 /// Returns true if an object is so large that its marks are parsed once, however many apps list it.
 pub(crate) fn is_large(object: &Object<'_>) -> bool {
-    object.root().text().is_some_and(|text| text.len() >= LARGE)
+    object.root().text().is_some_and(|text| text.len() >= LARGE_OBJECT_BYTES)
 }
 
 /// The key of a cached result: a cluster, an object in it, and the tracking labels of a claimant.

@@ -13,7 +13,7 @@ use taffrail_status::{ActiveRules, Look, Presence, Status, Teacher, Voice, cut};
 use crate::agreement::{LargeMarks, is_large};
 use crate::delivery::{AppLabels, Declaration, Declarations, Destination, argo};
 use crate::fleet::Fleet;
-use crate::freshness::Freshness;
+use crate::freshness::{self, Freshness};
 use crate::identity::{AppKey, AppRef, Delivery};
 use crate::memo::Memo;
 use crate::objects::{Objects, Scope, ScopeError, suffices, why_unread};
@@ -425,7 +425,10 @@ impl<'f, 'a> Judge<'f, 'a> {
         let health = speaker.map_or(Status::Current, |speaker| speaker.status);
         let not_well = speaker.filter(|_| health != Status::Current);
         let unsynced = self.unsynced(&app);
-        let mut problems = problem::of(&app, not_well, &resources, &unsynced, self.fleet, self.now);
+        let freshness = freshness::of(self.fleet.objects(cluster), &app.objects);
+        let home_freshness = freshness::of(self.fleet.objects(app.home), &app.declaring);
+        let halves = [freshness, home_freshness];
+        let mut problems = problem::of(&app, halves, not_well, &resources, &unsynced, self.fleet, self.now);
         for problem in &mut problems {
             problem.message = self.said.borrow_mut().words(std::mem::take(&mut problem.message));
         }
@@ -445,8 +448,8 @@ impl<'f, 'a> Judge<'f, 'a> {
             counts: resources.iter().map(|resource| resource.status).collect(),
             sync: app.sync,
             suspended: app.suspended,
-            freshness: self.fleet.objects(cluster).freshness(),
-            home_freshness: self.fleet.objects(app.home).freshness(),
+            freshness,
+            home_freshness,
             source: app.source.map(Source::without_password),
             via: None,
             worst: not_well.map(|speaker| speaker.key.clone()),

@@ -15,7 +15,7 @@ use crate::identity::Delivery;
 use crate::objects::Objects;
 
 /// The maximum number of changes that are shown.
-const MOST: usize = 3;
+const MAX_CHANGES: usize = 3;
 
 /// Returns the changes before `app` turned red, the nearest first; empty where it is well or nothing is
 /// known.
@@ -58,14 +58,14 @@ impl Past<'_, '_> {
         let cluster = if is_declared { &app.app.target } else { &app.app.home };
         let mut found = Vec::new();
         if let Some(history) = self.places.get(&**cluster).and_then(|place| self.histories.get(*place)) {
-            found.extend(history.before(&speaker.chain, turn, MOST));
+            found.extend(history.before(&speaker.chain, turn, MAX_CHANGES));
         }
         for app in std::iter::once(app).chain(via.iter().copied()) {
             let home = self.places.get(&*app.app.home);
             found.extend(home.into_iter().flat_map(|home| revisions(app, self.fleet, *home)));
         }
         let mut found = nearest(found, turn);
-        found.truncate(MOST);
+        found.truncate(MAX_CHANGES);
         found
     }
 }

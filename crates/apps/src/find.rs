@@ -262,7 +262,7 @@ impl AppQuery {
 
     /// Returns the full names of the apps whose names are most like the one in the query.
     fn nearest(&self, list: &AppList) -> Vec<String> {
-        const MOST: usize = 5;
+        const MAX_SUGGESTIONS: usize = 5;
 
         let wanted = self.name.as_deref().unwrap_or(&self.text);
         let wanted = wanted.rsplit('/').next().unwrap_or(wanted);
@@ -274,7 +274,7 @@ impl AppQuery {
             (similar || inside).then(|| (apart, full_name(&app.app)))
         };
         let names: BTreeSet<(usize, String)> = list.apps.iter().filter_map(near).collect();
-        names.into_iter().map(|(_, name)| name).take(MOST).collect()
+        names.into_iter().map(|(_, name)| name).take(MAX_SUGGESTIONS).collect()
     }
 }
 
@@ -295,10 +295,10 @@ fn are_joined(apps: &[&App]) -> bool {
 
 /// Joins the first names, and says how many were left out.
 fn listed(names: &[String]) -> String {
-    const MOST: usize = 20;
+    const MAX_LISTED_NAMES: usize = 20;
 
-    let told = names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(MOST) {
+    let told = names.iter().take(MAX_LISTED_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MAX_LISTED_NAMES) {
         0 => told,
         more => format!("{told} and {more} more"),
     }
@@ -312,11 +312,11 @@ pub fn full_name(app: &AppRef) -> String {
 /// Returns the edit distance (Levenshtein) of two words, by their first 253 characters.
 fn distance(one: &str, other: &str) -> usize {
     // The API server accepts names of at most 253 characters.
-    const LONGEST: usize = 253;
+    const MAX_NAME_LENGTH: usize = 253;
 
-    let other: Vec<char> = other.chars().take(LONGEST).collect();
+    let other: Vec<char> = other.chars().take(MAX_NAME_LENGTH).collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, letter) in one.chars().take(LONGEST).enumerate() {
+    for (at, letter) in one.chars().take(MAX_NAME_LENGTH).enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], at + 1);
         for (place, same) in other.iter().map(|candidate| *candidate == letter).enumerate() {
             let changed = diagonal + usize::from(!same);

@@ -4,8 +4,10 @@
 //! observed of its objects (health, counts, worst) as fresh as the target.
 
 use jiff::Timestamp;
+use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
+use crate::objects::Objects;
 use crate::sync::SyncState;
 
 /// Whether what is shown is what is there now.
@@ -26,6 +28,15 @@ impl FreshnessState {
             FreshnessState::Live => "live",
             FreshnessState::Stale => "stale",
             FreshnessState::Lost => "lost",
+        }
+    }
+
+    /// Returns the words that say it of a cluster, after its name: `does not answer`.
+    pub fn predicate(self) -> &'static str {
+        match self {
+            FreshnessState::Live => "answers",
+            FreshnessState::Stale => "has not been observed for some time",
+            FreshnessState::Lost => "does not answer",
         }
     }
 }
@@ -65,4 +76,26 @@ impl Freshness {
     pub fn effective_sync(&self, sync: SyncState) -> SyncState {
         if self.is_live() { sync } else { SyncState::Unknown }
     }
+    /// Returns the less fresh of two, the older of two that are equally fresh.
+    fn worst(self, other: Freshness) -> Freshness {
+        match self.state.cmp(&other.state).then_with(|| other.observed_at.cmp(&self.observed_at)) {
+            std::cmp::Ordering::Less => other,
+            std::cmp::Ordering::Equal | std::cmp::Ordering::Greater => self,
+        }
+    }
+}
+
+/// Returns how fresh what is known of some objects is: as the cluster, or as the least known of the scopes that they are in.
+pub(crate) fn of<'k>(objects: &dyn Objects, keys: impl IntoIterator<Item = &'k ObjectKey>) -> Freshness {
+    let (whole, stale) = (objects.freshness(), objects.stale_scopes());
+    if stale.is_empty() {
+        return whole;
+    }
+    let stale_of = |key: &ObjectKey| {
+        let holding = stale.iter().filter(|(scope, _)| scope.holds(key));
+        holding
+            .map(|(_, at)| Freshness { state: FreshnessState::Stale, observed_at: Some(*at) })
+            .collect::<Vec<_>>()
+    };
+    keys.into_iter().flat_map(stale_of).fold(whole, Freshness::worst)
 }

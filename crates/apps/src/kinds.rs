@@ -64,7 +64,7 @@ pub struct ServedKind {
     pub group: String,
     /// The version that the server prefers.
     pub version: String,
-    /// Kind.
+    /// Name of the kind: `Deployment`.
     pub kind: String,
     /// The name in URLs: `deployments`.
     pub plural: String,

@@ -1,4 +1,5 @@
-//! Answers that are found out once, however many apps want them.
+//! A cache of answers that many apps need, which replays the recorded questions of an answer to each further
+//! user.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,9 +9,12 @@ use std::sync::Arc;
 use crate::objects::Objects;
 use crate::rows::Asked;
 
-/// Answers by what they are about, each with what was asked for it where that is noted.
+/// An answer, with what was asked for it where that is noted.
+type Known<V> = (V, Option<Arc<Asked>>);
+
+/// A cache: answers by their subject, each with the questions asked for it if these are recorded.
 #[derive(Debug)]
-pub(crate) struct Memo<K, V>(RefCell<HashMap<K, (V, Option<Arc<Asked>>)>>);
+pub(crate) struct Memo<K, V>(RefCell<HashMap<K, Known<V>>>);
 
 impl<K, V> Default for Memo<K, V> {
     fn default() -> Memo<K, V> {
@@ -19,7 +23,8 @@ impl<K, V> Default for Memo<K, V> {
 }
 
 impl<K: Hash + Eq, V: Clone> Memo<K, V> {
-    /// Returns the answer about `place`, which `find` finds out if it is not known; questions are asked of `objects`.
+    /// Returns the answer about `place`, computed by `find` at the first call; the questions go to the log of
+    /// `objects`.
     pub(crate) fn get(&self, objects: &dyn Objects, place: K, find: impl FnOnce() -> V) -> V {
         if let Some(found) = self.known(objects, &place) {
             return found;
@@ -27,7 +32,7 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
         self.find(objects, || place, find, |_| true)
     }
 
-    /// Returns the answer about `place`, if it is known.
+    /// Returns the answer about `place`, if it is cached.
     pub(crate) fn known(&self, objects: &dyn Objects, place: &K) -> Option<V> {
         let known = self.0.borrow();
         let (found, asked) = known.get(place)?;
@@ -39,7 +44,7 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
         Some(found.clone())
     }
 
-    /// Finds the answer about `place` out, and keeps it if it `is_kept`.
+    /// Computes the answer about `place`, and caches it if `is_kept` returns true for it.
     pub(crate) fn find(
         &self,
         objects: &dyn Objects,

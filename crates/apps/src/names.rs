@@ -3,13 +3,13 @@
 use taffrail_object::ObjectKey;
 
 /// The maximum length of the name of an object or group, in bytes.
-const LONGEST: usize = 253;
+const MAX_NAME_LENGTH: usize = 253;
 
 /// The maximum length of the name of a namespace or kind, in bytes.
-const LONGEST_LABEL: usize = 63;
+const MAX_LABEL_LENGTH: usize = 63;
 
 /// The maximum number of characters of an invalid name that an error message quotes.
-const TOLD: usize = 60;
+const MAX_QUOTED_LENGTH: usize = 60;
 
 /// The reason why no object can have a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub(crate) struct NoName {
 
 impl NoName {
     fn new(part: &'static str, name: &str, why: &'static str) -> NoName {
-        let told: String = name.chars().take(TOLD).collect();
+        let told: String = name.chars().take(MAX_QUOTED_LENGTH).collect();
         NoName { part, is_cut: told.len() < name.len(), told, why }
     }
 }
@@ -37,14 +37,14 @@ pub(crate) fn check(key: &ObjectKey) -> Result<(), NoName> {
     if !group.is_empty() && !is_subdomain(group) {
         return Err(NoName::new("group", group, "is no DNS-1123 subdomain"));
     }
-    if kind.len() > LONGEST_LABEL || !kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+    if kind.len() > MAX_LABEL_LENGTH || !kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(NoName::new("kind", kind, "is no name of a kind"));
     }
     if !namespace.is_empty() && !is_label(namespace) {
         return Err(NoName::new("namespace", namespace, "is no DNS-1123 label"));
     }
     if has_loose_names(group, kind) {
-        let is_segment = name.len() <= LONGEST && !name.is_empty() && !matches!(&**name, "." | "..");
+        let is_segment = name.len() <= MAX_NAME_LENGTH && !name.is_empty() && !matches!(&**name, "." | "..");
         let is_clean = |char: char| !matches!(char, '/' | '%') && !char.is_control() && !char.is_whitespace();
         return match is_segment && name.chars().all(is_clean) {
             true => Ok(()),
@@ -72,7 +72,7 @@ pub(crate) fn has_loose_names(group: &str, kind: &str) -> bool {
 fn is_label(text: &str) -> bool {
     let ends = [text.bytes().next(), text.bytes().next_back()];
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    text.len() <= LONGEST_LABEL
+    text.len() <= MAX_LABEL_LENGTH
         && ends.iter().all(|end| end.is_some_and(is_word))
         && text.bytes().all(|byte| is_word(byte) || byte == b'-')
 }
@@ -85,10 +85,10 @@ pub(crate) fn is_subdomain(text: &str) -> bool {
         ends.iter().all(|end| end.is_some_and(is_word))
             && part.bytes().all(|byte| is_word(byte) || byte == b'-')
     };
-    text.len() <= LONGEST && text.split('.').all(is_part)
+    text.len() <= MAX_NAME_LENGTH && text.split('.').all(is_part)
 }
 
 /// Returns true if a text is at most as long as the name of an object may be.
 pub(crate) fn is_short(text: &str) -> bool {
-    text.len() <= LONGEST
+    text.len() <= MAX_NAME_LENGTH
 }

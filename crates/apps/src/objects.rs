@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{ClusterState, Listing, Observed};
 
@@ -39,6 +39,24 @@ pub enum Scope {
     Object(ObjectKey),
     /// A part of a dump: a file, a document in it.
     Input(String),
+}
+
+impl Scope {
+    /// Returns true for a scope of objects that has this one.
+    pub(crate) fn holds(&self, key: &ObjectKey) -> bool {
+        match self {
+            Scope::Cluster => true,
+            Scope::Group(group) => *group == key.group,
+            Scope::Kind { kind, namespace } => {
+                kind.group == key.group
+                    && kind.kind == key.kind
+                    && namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
+            }
+            Scope::Namespace(namespace) => *namespace == key.namespace,
+            Scope::Object(object) => object == key,
+            Scope::Input(_) => false,
+        }
+    }
 }
 
 /// Written `cluster`, `group metrics.k8s.io`, `apps/Deployment`, `apps/Deployment in shop`, `namespace shop`, or as the object's key.
@@ -96,6 +114,11 @@ pub trait Objects: ClusterState + Send + Sync {
 
     /// When the objects were observed.
     fn freshness(&self) -> Freshness;
+
+    /// The scopes that are known less well than the rest of a live cluster, and when they were observed last.
+    fn stale_scopes(&self) -> &[(Scope, Timestamp)] {
+        &[]
+    }
 
     /// All objects, as far as they were read.
     fn all(&self) -> Listing<'_>;

@@ -24,14 +24,14 @@ pub(crate) struct Pointers {
     events: HashMap<(String, String, String), Vec<ObjectKey>>,
 }
 
-/// By what an object is found without being named.
+/// The reverse references in one object: its owners, and the object that it is about.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Pointing<'a> {
     /// The UID of the object that it names as its controller.
     pub(crate) controller: Option<Cow<'a, str>>,
     /// The UIDs of its other owners.
     pub(crate) others: Vec<Cow<'a, str>>,
-    /// Kind, namespace and name of what it is about, if it is an event.
+    /// Kind, namespace and name of the object that it is about, if it is an event.
     pub(crate) about: Option<(String, String, String)>,
 }
 
@@ -126,17 +126,17 @@ impl Pointers {
     }
 }
 
-/// The order of keys.
+/// Compares keys.
 fn by_key(one: ObjectKeyRef<'_>, other: ObjectKeyRef<'_>) -> Ordering {
     one.cmp(&other)
 }
 
-/// The order of keys by their namespaces first.
+/// Compares keys by their namespaces first.
 fn in_namespaces(one: ObjectKeyRef<'_>, other: ObjectKeyRef<'_>) -> Ordering {
     one.namespace.cmp(other.namespace).then_with(|| one.cmp(&other))
 }
 
-/// Adds a key to those of a place, in an order.
+/// Inserts a key into the sorted list of `place`, if there is a place.
 fn insert<K: Hash + Eq>(
     places: &mut HashMap<K, Vec<ObjectKey>>,
     place: Option<K>,
@@ -185,13 +185,13 @@ pub(crate) fn dependents<'a>(
     let uid = owner.object.text(&["metadata", "uid"]);
     // Ownership does not cross namespaces: the garbage collector of the API treats such a reference as an
     // error.
-    let namespace = Some(&*owner.key.namespace).filter(|namespace| !namespace.is_empty());
+    let namespace = Some(owner.key.namespace).filter(|namespace| !namespace.is_empty());
     let found = (!uid.is_empty()).then(|| objects.owned(&uid, namespace));
     found.into_iter().flatten()
 }
 
 /// The maximum number of owners that are followed upwards: the owner references may form a circle.
-const DEEPEST: usize = 50;
+const MAX_OWNER_DEPTH: usize = 50;
 
 /// Returns the owner reference of an object that names its controller.
 fn reference<'a>(object: &Object<'a>) -> Option<Value<'a>> {
@@ -249,7 +249,7 @@ pub(crate) fn controllers(objects: &dyn Objects, key: &ObjectKey) -> Vec<ObjectK
     let mut chain: Vec<ObjectKey> = Vec::new();
     let mut hash = String::new();
     let mut own = key.clone();
-    while chain.len() < DEEPEST {
+    while chain.len() < MAX_OWNER_DEPTH {
         let above = match objects.get(own.as_ref()) {
             Presence::Present(observed) => {
                 hash = observed.object.text(&["metadata", "labels", "pod-template-hash"]).into_owned();

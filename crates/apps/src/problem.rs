@@ -17,7 +17,7 @@ use crate::teachers;
 use crate::words::Words;
 
 /// The time that a tool may leave a wanted revision untried before that is a problem.
-pub(crate) const UNTRIED: SignedDuration = SignedDuration::from_mins(10);
+pub(crate) const MAX_UNTRIED_TIME: SignedDuration = SignedDuration::from_mins(10);
 
 /// The axis on which a row is not well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -198,6 +198,7 @@ impl App {
 /// `worst` is the object that decides the status where the app is not well.
 pub(crate) fn of(
     app: &Declaration,
+    halves: [Freshness; 2],
     worst: Option<&Resource>,
     resources: &[Resource],
     unsynced: &[ObjectSync],
@@ -207,7 +208,8 @@ pub(crate) fn of(
     let mut found = Vec::new();
     let home = fleet.objects(app.home);
     let target = app.cluster().map_or(home, |cluster| fleet.objects(cluster));
-    found.extend([target, home].into_iter().filter_map(dark).take(1));
+    let dark = [target, home].into_iter().zip(halves).filter_map(|(objects, half)| dark(objects, half));
+    found.extend(dark.take(1));
     found.extend(worst.map(health));
     let delivered = delivered(app, unsynced, fleet, now);
     // For objects out of reach the only known time is that at which their tool lost sight of them.
@@ -241,17 +243,19 @@ fn by_tool(app: &Declaration, home: &dyn Objects) -> Option<Problem> {
 }
 
 /// Returns the problem of a cluster that is not live.
-fn dark(objects: &dyn Objects) -> Option<Problem> {
-    let Freshness { state, observed_at } = objects.freshness();
-    let (word, how) = match state {
+fn dark(objects: &dyn Objects, half: Freshness) -> Option<Problem> {
+    let Freshness { state, observed_at } = half;
+    let word = match state {
         FreshnessState::Live => return None,
-        FreshnessState::Stale => ("Stale", "has not been observed for some time"),
-        FreshnessState::Lost => ("Lost", "does not answer"),
+        FreshnessState::Stale => "Stale",
+        FreshnessState::Lost => "Lost",
     };
-    let why = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
+    let is_part = objects.freshness().is_live();
+    let why = objects.errors().iter().find(|error| error.scope == Scope::Cluster && !is_part);
     let why = why.map(|error| format!(": {}", error.message)).unwrap_or_default();
+    let part = if is_part { "a part of " } else { "" };
     let problem = Problem::new(Axis::Freshness, word, ProblemSeverity::Error).since(observed_at);
-    Some(problem.says(format!("cluster {} {how}{why}", objects.name())))
+    Some(problem.says(format!("{part}cluster {} {}{why}", objects.name(), state.predicate())))
 }
 
 /// The reasons of failures in which a cluster sent no answer.

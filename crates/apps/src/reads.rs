@@ -173,7 +173,7 @@ pub struct Read {
     pub group: String,
     /// Version.
     pub version: String,
-    /// Kind.
+    /// Name of the kind: `Deployment`.
     pub kind: String,
     /// The kind's name in URLs.
     pub plural: String,
@@ -257,13 +257,13 @@ const DECLARING_SELDOM: [(&str, &str); 2] = [(porch::GROUP, porch::KIND), porch:
 
 /// The maximum number of lists, of a kind in a namespace, for the apps of one namespace; beyond it kinds are
 /// listed in all namespaces.
-const MOST_PLACES: usize = 1000;
+const MAX_NAMESPACED_LISTS: usize = 1000;
 
 /// The maximum number of objects of a kind that are read one by one rather than by a list.
-const FEW: usize = 20;
+const MAX_SINGLE_GETS: usize = 20;
 
-/// The part of [`FEW`] that objects named in one namespace can use up.
-const SHARE_OF_FEW: usize = 5;
+/// The part of [`MAX_SINGLE_GETS`] that objects named in one namespace can use up.
+const MAX_SINGLE_GETS_PER_NAMESPACE: usize = 5;
 
 /// Returns true if a list extends beyond the namespace that was asked for.
 ///
@@ -273,6 +273,12 @@ pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
         read.namespace.is_none() && matches!(read.target, Target::List { labels: None, fields: None });
     let declares = |declaring: &Declaring| declaring.0 == read.group && declaring.2 == read.kind;
     is_list && is_listed_in_some && DECLARING.iter().any(declares)
+}
+
+/// Returns true if objects of a kind declare apps, or are the sources of some.
+pub(crate) fn is_declaring(group: &str, kind: &str) -> bool {
+    DECLARING.iter().any(|declaring| declaring.0 == group && declaring.2 == kind)
+        || DECLARING_SELDOM.contains(&(group, kind))
 }
 
 /// Returns true if objects of a kind declare apps, so that apps are hidden from users who may not list it.
@@ -563,7 +569,7 @@ impl<'p> Plan<'p> {
         apps.sort_by_key(|app| app.objects.len());
         let mut within = BTreeSet::new();
         for place in apps.into_iter().flat_map(|app| &app.objects).map(place_of) {
-            if within.len() < MOST_PLACES {
+            if within.len() < MAX_NAMESPACED_LISTS {
                 within.insert(place);
             } else if !within.contains(&place) {
                 beyond.insert(place);
@@ -594,7 +600,7 @@ impl<'p> Plan<'p> {
             }
             for (namespace, keys) in places {
                 let namespace = served.namespaced.then_some(namespace);
-                let is_few = keys.len() <= FEW || !served.is_listable();
+                let is_few = keys.len() <= MAX_SINGLE_GETS || !served.is_listable();
                 match self.listed(&kind, namespace, projection) {
                     Listed::Done => {}
                     _ if is_few => {
@@ -627,7 +633,7 @@ impl<'p> Plan<'p> {
             let inside = || keys.iter().filter(|key| scope.is_none_or(|scope| scope == key.namespace));
             match self.listed(&kind, scope, projection) {
                 Listed::Done => {}
-                Listed::Selected if inside().count() <= FEW => {
+                Listed::Selected if inside().count() <= MAX_SINGLE_GETS => {
                     reads.extend(inside().filter_map(|key| self.object(catalog, key, projection)));
                 }
                 _ if served.is_listable() => {
@@ -681,7 +687,7 @@ impl<'p> Plan<'p> {
             }
         };
         // For many namespaces one list of all is cheaper.
-        let places: Vec<Option<&str>> = match self.namespace.is_none() && namespaces.len() > FEW {
+        let places: Vec<Option<&str>> = match self.namespace.is_none() && namespaces.len() > MAX_SINGLE_GETS {
             true => vec![None],
             false => namespaces.iter().map(|namespace| Some(namespace.as_str())).collect(),
         };
@@ -719,10 +725,14 @@ impl<'p> Plan<'p> {
             let Some(served) = catalog.get(&kind) else { continue };
             let (mut all, mut shares) = (0, 0);
             for keys in places.values() {
-                (all, shares) = (all + keys.len(), shares + keys.len().min(SHARE_OF_FEW));
+                (all, shares) = (all + keys.len(), shares + keys.len().min(MAX_SINGLE_GETS_PER_NAMESPACE));
             }
-            let few = if all > FEW { SHARE_OF_FEW } else { FEW };
-            if self.namespace.is_none() && served.namespaced && served.is_listable() && shares > FEW {
+            let few = if all > MAX_SINGLE_GETS { MAX_SINGLE_GETS_PER_NAMESPACE } else { MAX_SINGLE_GETS };
+            if self.namespace.is_none()
+                && served.namespaced
+                && served.is_listable()
+                && shares > MAX_SINGLE_GETS
+            {
                 if self.snapshot.listed(&kind, None, projection) != Listed::Done {
                     reads.push(list(served, None, None, projection));
                 }

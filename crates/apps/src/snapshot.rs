@@ -32,7 +32,9 @@ use crate::teachers;
 pub use aside::Aside;
 pub use batch::ChangeBatch;
 use errors::Errors;
-pub(crate) use indexes::{Label, has_pods, is_budget, is_definition, is_pod, labels, leaves, wanted};
+pub(crate) use indexes::{
+    HAVE_PODS, Label, has_pods, is_budget, is_definition, is_pod, labels, leaves, wanted,
+};
 
 /// The reason of what the server refused.
 pub(crate) const FORBIDDEN: &str = "Forbidden";
@@ -149,6 +151,7 @@ pub struct Snapshot {
     servers: Vec<String>,
     version: Option<String>,
     freshness: Freshness,
+    stale_scopes: Vec<(Scope, Timestamp)>,
     dated: bool,
     clock_ahead: Option<SignedDuration>,
     reading: Option<Reading>,
@@ -179,6 +182,7 @@ impl Snapshot {
             servers: Vec::new(),
             version: None,
             freshness,
+            stale_scopes: Vec::new(),
             dated: true,
             clock_ahead: None,
             reading: None,
@@ -273,8 +277,11 @@ impl Snapshot {
     pub fn set_kinds(&mut self, catalog: KindCatalog) {
         // Who may not list a kind is told so even where it does not exist.
         let refused = self.kinds.iter_mut().filter(|(kind, _)| !catalog.may_serve(kind));
-        for (_, marks) in refused {
+        for (kind, marks) in refused {
             *marks = KindMarks::default();
+            if let Some(changes) = &mut self.changes {
+                changes.note_kind(kind);
+            }
         }
         self.errors.retain(|error| match &error.scope {
             Scope::Kind { kind, .. } => error.reason != FORBIDDEN || catalog.may_serve(kind),
@@ -287,8 +294,11 @@ impl Snapshot {
             let scope = Scope::Group(group.to_owned());
             self.errors.push(ScopeError { scope, reason: DISCOVERY_FAILED.to_owned(), message });
         }
+        if self.catalog.as_ref() != Some(&catalog) {
+            self.note_all();
+        }
+        self.note_errors();
         self.catalog = Some(catalog);
-        self.note_all();
     }
 
     /// What discovery said, if it was asked.
@@ -438,6 +448,11 @@ impl Snapshot {
         self.repeated.clear();
         self.indexes = Indexes::default();
         self.note_all();
+    }
+
+    /// Sets the scopes that are known less well than the rest, and when they were observed last.
+    pub fn set_stale_scopes(&mut self, scopes: Vec<(Scope, Timestamp)>) {
+        self.stale_scopes = scopes;
     }
 
     /// Says anew when the objects were observed; that the cluster did not answer is forgotten.
@@ -671,6 +686,10 @@ impl Objects for Snapshot {
 
     fn freshness(&self) -> Freshness {
         self.freshness
+    }
+
+    fn stale_scopes(&self) -> &[(Scope, Timestamp)] {
+        &self.stale_scopes
     }
 
     fn all(&self) -> Listing<'_> {

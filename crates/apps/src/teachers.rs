@@ -53,7 +53,7 @@ pub(crate) const PARAMETERS: &str = "argocd-cmd-params-cm";
 /// Applications.
 ///
 /// Each costs reads, and watches for as long as the cluster is followed.
-pub(crate) const MOST_NAMESPACES: usize = 500;
+pub(crate) const MAX_NAMESPACES: usize = 500;
 
 /// The namespaces of a cluster with Applications.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -75,14 +75,14 @@ impl Namespaces {
             *numbers.entry(application.key.namespace).or_default() += 1;
         }
         let mut all: Vec<(&str, usize)> = numbers.into_iter().collect();
-        let left_out = all.len().saturating_sub(MOST_NAMESPACES);
+        let left_out = all.len().saturating_sub(MAX_NAMESPACES);
         if left_out > 0 {
             all.sort_by_cached_key(|(name, number)| {
                 let is_named = trust.names_argocd(objects.name(), name);
                 (!is_named, *name != INSTALLED, std::cmp::Reverse(*number), *name)
             });
         }
-        let looked_into = all.into_iter().take(MOST_NAMESPACES).map(|(name, _)| name.to_owned()).collect();
+        let looked_into = all.into_iter().take(MAX_NAMESPACES).map(|(name, _)| name.to_owned()).collect();
         Namespaces { looked_into, left_out }
     }
 
@@ -90,7 +90,7 @@ impl Namespaces {
     pub(crate) fn error(&self) -> Option<ScopeError> {
         let all = self.looked_into.len() + self.left_out;
         let message = format!(
-            "Applications are in {all} namespaces: in {MOST_NAMESPACES} of them the settings of an Argo CD are looked for"
+            "Applications are in {all} namespaces: in {MAX_NAMESPACES} of them the settings of an Argo CD are looked for"
         );
         let scope = Scope::Input(format!("ConfigMaps {SETTINGS}"));
         (self.left_out > 0).then(|| ScopeError { scope, reason: "OverLimit".to_owned(), message })
@@ -407,7 +407,7 @@ mod tests {
     use super::matches;
 
     #[test]
-    fn namespaces_are_listed_with_wildcards() {
+    fn application_namespaces_match_wildcards() {
         for (pattern, text, fits) in [
             ("team-a", "team-a", true),
             ("team-*", "team-a", true),

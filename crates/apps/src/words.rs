@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 use taffrail_status::assess::Link;
 
 /// The length in bytes above which a text is shared rather than copied.
-const LONG: usize = 128;
+const MAX_OWNED_LENGTH: usize = 128;
 
 /// A text that many rows may show. Cloning a long one copies only a pointer.
 #[derive(Clone)]
@@ -56,13 +56,17 @@ impl Deref for Words {
 
 impl From<String> for Words {
     fn from(text: String) -> Words {
-        Words(if text.len() > LONG { Kept::Shared(text.into()) } else { Kept::Own(text) })
+        Words(if text.len() > MAX_OWNED_LENGTH { Kept::Shared(text.into()) } else { Kept::Own(text) })
     }
 }
 
 impl From<&str> for Words {
     fn from(text: &str) -> Words {
-        Words(if text.len() > LONG { Kept::Shared(text.into()) } else { Kept::Own(text.to_owned()) })
+        Words(if text.len() > MAX_OWNED_LENGTH {
+            Kept::Shared(text.into())
+        } else {
+            Kept::Own(text.to_owned())
+        })
     }
 }
 

@@ -124,17 +124,17 @@ impl Reason {
     pub fn hint(self) -> &'static str {
         match self {
             Reason::Timeout => {
-                "is the server up and the network open? a longer timeout may help if it is only slow"
+                "check that the server is up and reachable; if it is only slow, use a longer timeout"
             }
             Reason::Unauthorized => {
                 "the credentials of this context are missing, wrong or expired: log in again"
             }
             Reason::Forbidden => {
-                "ask for a role that allows `get` and `list` on this, or name a namespace you may read; what may not be listed is shown as Unknown"
+                "ask for a role that allows `get` and `list` on this, or name a namespace you may read; unreadable objects are shown as Unknown"
             }
             Reason::NotFound => "is this kind installed in the cluster?",
             Reason::CertificateInvalid => {
-                "does certificate-authority in the kubeconfig belong to this server? was the cluster made anew?"
+                "does certificate-authority in the kubeconfig belong to this server? was the cluster recreated?"
             }
             Reason::CertificateExpired => {
                 "the server's certificate must be renewed; is the clock here right?"
@@ -162,15 +162,15 @@ impl Reason {
             Reason::TooManyRequests => "the server is busy: try again, with a longer timeout",
             Reason::Gone => "the list changed too fast for its pages: try again",
             Reason::OverLimit => {
-                "look at what the message names: an app that names so much can be split; of a cluster that sends so much -n or --kind read less, and a machine with more memory reads more"
+                "see the message: split an app that names too many objects; if a cluster sends too much, read less with -n or --kind, or use a machine with more memory"
             }
             Reason::BadRequest => {
-                "does the server serve this kind in this version? a selector or name may be wrong"
+                "check that the server serves this kind in this version; a selector or name may be wrong"
             }
-            Reason::Conflict => "look at it again, and try again if it is still wanted",
+            Reason::Conflict => "check the object again, and retry if the change is still needed",
             Reason::Invalid => "the message names the field or the webhook; the object is as it was before",
             Reason::BadKubeconfig => {
-                "correct the place that is named, or log in anew, which often writes the kubeconfig"
+                "correct the named entry, or log in again, which often rewrites the kubeconfig"
             }
         }
     }

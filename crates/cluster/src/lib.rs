@@ -6,6 +6,7 @@
 //! failure has a [`Reason`], and every request is counted ([`Cluster::requests`]).
 
 mod aside;
+mod clock;
 mod connect;
 mod connection_pool;
 mod deadline;
@@ -22,6 +23,7 @@ mod request_log;
 mod write;
 
 pub use aside::aside;
+pub use clock::{Clock, Moment};
 pub use connect::{Cluster, Protocol};
 pub use deadline::Deadline;
 pub use discovery::{BrokenGroup, Discovery, ServedResource};

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_cluster_has_its_share_whatever_the_others_take() {
+    fn each_cluster_keeps_its_guaranteed_share() {
         let memory = Memory::of(1000);
         let clusters: Vec<Share> = (0..5).map(|_| memory.share()).collect();
         // 100 of its own, and at most 250 lent.
@@ -275,14 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_alone_has_all_of_it() {
+    fn single_cluster_may_use_the_whole_budget() {
         let memory = Memory::of(1000);
         let share = memory.share();
         assert_eq!((share.take(1000), share.take(1)), (Ok(()), Err(1000)));
     }
 
     #[test]
-    fn a_look_gives_back_what_it_took() {
+    fn dropping_a_charge_releases_its_memory() {
         let memory = Memory::of(1000);
         let share = Arc::new(memory.share());
         let look = Charge::new(share.clone());
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_of_a_followed_cluster_comes_and_goes() {
+    fn held_memory_follows_the_cluster() {
         let memory = Memory::of(1000);
         let share = Arc::new(memory.share());
         let mut held = Held::new(&Charge::new(share.clone()));
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_divided_among_the_clusters_that_there_will_be() {
+    fn open_files_are_divided_among_expected_clusters() {
         let memory = Memory::of(1000);
         memory.expect(3);
         let (one, other) = (memory.share(), memory.share());
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_says_how_much_it_has() {
+    fn memory_and_cgroup_limits_are_parsed() {
         assert_eq!(total("MemTotal:       16384 kB\nMemFree: 1 kB\n"), Some(16 << 20));
         assert_eq!(total("nothing"), None);
         assert_eq!(group("12:cpu:/a\n0::/user.slice/a\n"), Some("user.slice/a"));

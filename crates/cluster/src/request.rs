@@ -162,7 +162,7 @@ impl Cluster {
             request.header(ACCEPT, ask.accept).header(USER_AGENT, AGENT).body(body).map_err(|error| {
                 Lost::unsent(ReadError::Unexpected {
                     what: ask.what.clone(),
-                    problem: format!("cannot be asked for: {error}"),
+                    problem: format!("the request is invalid: {error}"),
                 })
             })?;
         let place = self.deadline.limit(self.shared.pool.first.streams.acquire()).await;
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_waited_for_a_minute_at_most() {
+    fn retry_after_is_limited_to_a_minute() {
         let wait = |text: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(RETRY_AFTER, http::HeaderValue::from_static(text));

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_tell_what_time_it_is_there() {
+    fn clock_difference_is_read_from_answers() {
         let now: Timestamp = "2026-03-01T12:00:00.4Z".parse().unwrap();
         let ahead = |date: &str| {
             let mut headers = HeaderMap::new();

@@ -112,7 +112,7 @@ pub enum WriteError {
         message: String,
     },
     /// The response is missing or unusable: the object may have been changed, or not.
-    #[error("{0}; nobody knows whether it was done")]
+    #[error("{0}; the change may or may not have been made")]
     Uncertain(#[source] ReadError),
     /// The server refused, or the request was not sent, for a reason that reads have too.
     #[error(transparent)]
@@ -135,18 +135,18 @@ impl WriteError {
     /// Returns a hint at what to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            WriteError::Secret { .. } => "change it where it comes from",
+            WriteError::Secret { .. } => "change the Secret at its source",
             WriteError::Forbidden { what, .. } if what.starts_with(CREATE) => {
-                "ask for a role that allows `create` on this; `kubectl auth can-i create` says who may"
+                "ask for a role that allows `create` on this; check with `kubectl auth can-i create`"
             }
             WriteError::Forbidden { .. } => {
-                "ask for a role that allows `patch` on this; `kubectl auth can-i patch` says who may"
+                "ask for a role that allows `patch` on this; check with `kubectl auth can-i patch`"
             }
-            WriteError::NotFound { .. } => "was it deleted meanwhile?",
+            WriteError::NotFound { .. } => "it may have been deleted meanwhile",
             WriteError::UnknownField { .. } => {
-                "the tool that serves this kind is older, or newer, than what knows this field"
+                "the tool that serves this kind is too old, or too new, for this field"
             }
-            WriteError::Uncertain(_) => "look at the object before trying again",
+            WriteError::Uncertain(_) => "check the object before trying again",
             WriteError::Conflict { .. } | WriteError::Invalid { .. } | WriteError::Refused(_) => {
                 self.reason().hint()
             }

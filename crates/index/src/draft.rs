@@ -1,6 +1,7 @@
 //! An object as it is read, before its parts are kept.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::{Kind, Value, write_string};
@@ -10,9 +11,9 @@ use taffrail_status::{ObjectContext, Status, Verdict};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::extract::{Extractor, Known, write_value};
-use super::record::{Owner, Relation, Uid, flag};
+use super::record::{Body, Owner, Relation, Uid, flag};
 use super::table::Seed;
-use super::{IndexSettings, Refusal};
+use super::{IndexSettings, Refusal, Retention};
 
 /// What kubectl and others write of a whole object into one of its own annotations: Secret values may be in it.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -59,7 +60,7 @@ pub(super) struct Draft<'a> {
     pub(super) annotations: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     pub(super) verdict: Verdict,
     pub(super) extract: Vec<u8>,
-    pub(super) body: Option<Box<[u8]>>,
+    pub(super) body: Option<Arc<Body>>,
     pub(super) keys: Vec<Key<'a>>,
 }
 
@@ -142,7 +143,8 @@ pub(super) fn read<'a>(
     };
     let extract = extractor.extract(object, &known);
     set(flag::PLAIN, extract.is_plain);
-    let keeps = projection == Projection::Full && !is_secret && (settings.keep)(object);
+    let is_full = settings.retention == Retention::Full;
+    let keeps = !is_full && projection == Projection::Full && !is_secret && (settings.keep)(object);
     let digest = digest(object, projection, &labels, annotations, seed);
     Ok(Draft {
         uid,
@@ -155,8 +157,8 @@ pub(super) fn read<'a>(
         annotations: pairs(annotations, |key| {
             key != LAST_APPLIED && settings.annotations.iter().any(|own| own == key)
         }),
-        extract: if keeps { Vec::new() } else { extract.bytes },
-        body: keeps.then(|| body(object)),
+        extract: if keeps || is_full { Vec::new() } else { extract.bytes },
+        body: keeps.then(|| Arc::new(Body::Text(body(object)))),
         keys: keys(object, settings, seed),
         namespace,
         name,
@@ -383,6 +385,38 @@ fn add_value(value: Value<'_>, add: &mut impl FnMut(&[u8])) {
     }
 }
 
+/// Returns what is kept of a Secret that is kept in full: its metadata, without the annotation in which kubectl keeps all of it.
+pub(super) fn metadata_of_secret(object: &Object<'_>) -> Box<[u8]> {
+    let mut out = Vec::new();
+    write_object(object.root(), &mut out, &mut |key, value, out| match key {
+        "apiVersion" | "kind" => {
+            write_value(value, out);
+            true
+        }
+        "metadata" => write_object(value, out, &mut |key, value, out| match key {
+            "managedFields" => false,
+            "annotations" => write_annotations(value, out),
+            _ => {
+                write_value(value, out);
+                true
+            }
+        }),
+        _ => false,
+    });
+    out.into_boxed_slice()
+}
+
+/// Writes annotations without the one in which kubectl keeps the whole object.
+fn write_annotations(annotations: Value<'_>, out: &mut Vec<u8>) -> bool {
+    write_object(annotations, out, &mut |key, value, out| {
+        let is_kept = key != LAST_APPLIED;
+        if is_kept {
+            write_value(value, out);
+        }
+        is_kept
+    })
+}
+
 /// The object without what its record tells or nobody asks for: `managedFields`, `resourceVersion`, `selfLink`, the annotation
 /// in which kubectl keeps the whole object again, and the heartbeats of conditions.
 fn body(object: &Object<'_>) -> Box<[u8]> {
@@ -391,13 +425,7 @@ fn body(object: &Object<'_>) -> Box<[u8]> {
     write_object(object.root(), &mut out, &mut |key, value, out| match key {
         "metadata" => write_object(value, out, &mut |key, value, out| match key {
             "managedFields" | "resourceVersion" | "selfLink" => false,
-            "annotations" => write_object(value, out, &mut |key, value, out| {
-                let is_kept = key != LAST_APPLIED;
-                if is_kept {
-                    write_value(value, out);
-                }
-                is_kept
-            }),
+            "annotations" => write_annotations(value, out),
             _ => {
                 write_value(value, out);
                 true

@@ -1,8 +1,9 @@
 //! Evidence from an index: objects as far as [`assess`](taffrail_status::assess::assess) reads them.
 
 use std::borrow::Cow;
-use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt::Write;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
@@ -16,7 +17,8 @@ use taffrail_status::{
 use super::contents::Contents;
 use super::draft;
 use super::extract::Parts;
-use super::record::{Record, Relation, Uid, flag};
+use super::record::{Body, Record, Relation, Uid, flag};
+use super::view::ObjectRef;
 
 /// What is known around the objects of an index.
 ///
@@ -24,7 +26,8 @@ use super::record::{Record, Relation, Uid, flag};
 #[derive(Debug)]
 pub struct IndexEvidence<'s> {
     contents: &'s Contents,
-    made: RefCell<FxHashMap<u32, Option<u32>>>,
+    /// The number of the document that was made of each object that was asked for; nothing of one that cannot be made.
+    made: Mutex<FxHashMap<u32, Option<u32>>>,
     documents: Documents,
 }
 
@@ -32,23 +35,22 @@ pub struct IndexEvidence<'s> {
 #[derive(Debug, Default)]
 struct Documents {
     /// The first has one place, each next twice as many.
-    blocks: [OnceCell<Box<[OnceCell<OwnedDocument>]>>; 32],
-    len: Cell<u32>,
+    blocks: [OnceLock<Box<[OnceLock<OwnedDocument>]>>; 32],
+    len: AtomicU32,
 }
 
 impl Documents {
-    fn place(&self, at: u32) -> Option<&OnceCell<OwnedDocument>> {
+    fn place(&self, at: u32) -> Option<&OnceLock<OwnedDocument>> {
         let block = (at + 1).ilog2();
         let places = self.blocks.get(block as usize)?;
         places
-            .get_or_init(|| (0..1_u32 << block).map(|_| OnceCell::new()).collect())
+            .get_or_init(|| (0..1_u32 << block).map(|_| OnceLock::new()).collect())
             .get((at + 1 - (1 << block)) as usize)
     }
 
     fn add(&self, document: OwnedDocument) -> Option<u32> {
-        let at = self.len.get();
+        let at = self.len.fetch_add(1, Ordering::Relaxed);
         self.place(at)?.set(document).ok()?;
-        self.len.set(at + 1);
         Some(at)
     }
 
@@ -60,7 +62,7 @@ impl Documents {
 impl<'s> IndexEvidence<'s> {
     /// The evidence in `contents`.
     pub fn new(contents: &'s Contents) -> IndexEvidence<'s> {
-        IndexEvidence { contents, made: RefCell::default(), documents: Documents::default() }
+        IndexEvidence { contents, made: Mutex::default(), documents: Documents::default() }
     }
 
     /// The object at a place, as far as it is kept.
@@ -68,22 +70,32 @@ impl<'s> IndexEvidence<'s> {
         self.observed(place).map(|observed| observed.object)
     }
 
+    /// Returns an object as far as it is kept.
+    pub fn of(&self, object: ObjectRef<'_>) -> Option<Observed<'_>> {
+        self.observed(object.place)
+    }
+
     fn observed(&self, place: u32) -> Option<Observed<'_>> {
-        let known = self.made.borrow().get(&place).copied();
-        let at = match known {
-            Some(at) => at,
-            None => {
-                let text = self.contents.text_of(place)?;
-                let at = OwnedDocument::parse(text).ok().and_then(|document| self.documents.add(document));
-                self.made.borrow_mut().insert(place, at);
-                at
-            }
-        };
-        let object = Object::new(self.documents.get(at?)?.root()).ok()?;
-        let (group, kind, namespace, name) = self.contents.name_of(self.contents.record(place)?);
+        let record = self.contents.record(place)?;
+        let (group, kind, namespace, name) = self.contents.name_of(record);
         let key = ObjectKeyRef::new(group, kind, namespace, name);
+        if let Some(Body::Document(document)) = record.body.as_deref() {
+            let is_cut = record.has(flag::METADATA) || (group, kind) == ("", "Secret");
+            let projection = if is_cut { Projection::Metadata } else { Projection::Full };
+            return Some(Observed { key, object: Object::new(document.root()).ok()?, projection });
+        }
+        let object = Object::new(self.documents.get(self.made(place)?)?.root()).ok()?;
         // An extract has all fields that are read of an object.
         Some(Observed { key, object, projection: Projection::Full })
+    }
+
+    /// Returns the number of the document of an object, which is made when it is asked for first.
+    fn made(&self, place: u32) -> Option<u32> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        *made.entry(place).or_insert_with(|| {
+            let document = OwnedDocument::parse(self.contents.text_of(place)?).ok()?;
+            self.documents.add(document)
+        })
     }
 
     /// The objects in a namespace (`None`: in all) that name a UID among their owners in this way.
@@ -104,7 +116,7 @@ impl<'s> IndexEvidence<'s> {
 
     /// How many objects were made.
     pub(super) fn len(&self) -> u32 {
-        self.documents.len.get()
+        self.documents.len.load(Ordering::Relaxed)
     }
 }
 
@@ -113,7 +125,7 @@ impl Contents {
     fn text_of(&self, place: u32) -> Option<Vec<u8>> {
         let record = self.record(place)?;
         if let Some(body) = &record.body {
-            return Some(body.to_vec());
+            return Some(body.text().to_vec());
         }
         let mut out = Vec::with_capacity(512);
         self.write(record, &mut out);
@@ -152,13 +164,11 @@ impl Contents {
         self.write_labels(record, out);
         self.write_owners(record, out);
         let Some((metadata, content, targets)) = extract else {
+            self.write_annotations(record, b"", out);
             out.extend_from_slice(b"}}");
             return;
         };
-        if !metadata.is_empty() {
-            out.push(b',');
-            out.extend_from_slice(metadata);
-        }
+        self.write_annotations(record, metadata, out);
         out.push(b'}');
         if !content.is_empty() {
             out.push(b',');
@@ -184,12 +194,52 @@ impl Contents {
         }
     }
 
+    /// Writes the members of the metadata that an extract has, and the annotations that the settings keep, among those of the
+    /// extract if it has some: these come last there.
+    fn write_annotations(&self, record: &Record, metadata: &[u8], out: &mut Vec<u8>) {
+        const ANNOTATIONS: &[u8] = b"\"annotations\":{";
+        if !metadata.is_empty() {
+            out.push(b',');
+            out.extend_from_slice(metadata);
+        }
+        let Some(kept) = self.sets.get(record.annotations).filter(|kept| !kept.is_empty()) else { return };
+        if memchr::memmem::find(metadata, ANNOTATIONS).is_some() {
+            out.pop();
+        } else {
+            out.push(b',');
+            out.extend_from_slice(ANNOTATIONS);
+        }
+        for (key, value) in kept.iter() {
+            let (Some(key), Some(value)) = (self.texts.get(*key), self.texts.get(*value)) else { continue };
+            if out.last() != Some(&b'{') {
+                out.push(b',');
+            }
+            write_string(key, out);
+            out.push(b':');
+            write_string(value, out);
+        }
+        out.push(b'}');
+    }
+
+    /// Writes the references to owners. What is there of an owner tells its kind and name.
     fn write_owners(&self, record: &Record, out: &mut Vec<u8>) {
         let Some(owners) = self.owners.get(record.owners) else { return };
         let mut before: &[u8] = b",\"ownerReferences\":[{\"uid\":";
         for owner in owners.iter().filter(|owner| owner.relation != Relation::Inferred) {
             out.extend_from_slice(before);
             write_string(&owner.uid.to_string(), out);
+            if let Some(record) = self.place_of_uid(owner.uid).and_then(|place| self.record(place)) {
+                let (_, kind, _, name) = self.name_of(record);
+                let cell = self.cells.get(record.cell).copied().unwrap_or_default();
+                let api_version = self.kinds.get(cell.kind as usize).map(|kind| kind.api_version());
+                let api_version = api_version.unwrap_or_default();
+                for (key, value) in
+                    [(",\"apiVersion\":", &*api_version), (",\"kind\":", kind), (",\"name\":", name)]
+                {
+                    out.extend_from_slice(key.as_bytes());
+                    write_string(value, out);
+                }
+            }
             let is_controller = owner.relation == Relation::Controller;
             out.extend_from_slice(if is_controller { b",\"controller\":true}" } else { b"}" });
             before = b",{\"uid\":";

@@ -78,7 +78,16 @@ const OF_KIND: &[(&str, &str, &[&str])] = &[
     ("extensions", "Deployment", DEPLOYMENT),
     ("apps", "ReplicaSet", REPLICA_SET),
     ("extensions", "ReplicaSet", REPLICA_SET),
-    ("apps", "StatefulSet", &["spec.replicas", "spec.updateStrategy.type", "status.replicas"]),
+    (
+        "apps",
+        "StatefulSet",
+        &[
+            "spec.replicas",
+            "spec.updateStrategy.type",
+            "spec.volumeClaimTemplates[].metadata.name",
+            "status.replicas",
+        ],
+    ),
     ("apps", "DaemonSet", DAEMON_SET),
     ("extensions", "DaemonSet", DAEMON_SET),
     (
@@ -158,6 +167,8 @@ const OF_WELL: &[(&str, &str, &[&str])] = &[
     ("", "Pod", &["spec.nodeName", "status.phase"]),
     ("apps", "ReplicaSet", REPLICA_SET),
     ("extensions", "ReplicaSet", REPLICA_SET),
+    // The claims that it makes have no owner; their names tell whose they are.
+    ("apps", "StatefulSet", &["spec.volumeClaimTemplates[].metadata.name"]),
     ("batch", "Job", &["spec.suspend", "status.conditions[].type", "status.conditions[].status"]),
 ];
 

@@ -47,17 +47,20 @@ use cells::CellVacant;
 use chunked::Vacant;
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
+use taffrail_object::json::OwnedDocument;
 use taffrail_object::{ApiResource, Object};
 use taffrail_status::assess::{Costs, Options};
 use taffrail_status::{Rules, Taffrail};
 
 pub use contents::{Contents, Snapshot};
+use draft::Draft;
 use events::EventsOwner;
 pub use events::{EVENTS_KEPT_FOR, EVENTS_OF_A_CLUSTER, EVENTS_OF_AN_OBJECT};
 pub use evidence::{IndexEvidence, RecordedRules};
 use extract::Extractor;
 pub use persist::{ReopenError, save};
 use pool::Pool;
+use record::Body;
 pub use record::{Handle, REMEMBERED, Relation, Transition, Uid};
 pub use scope::{Scope, ScopeState};
 use settle::Settling;
@@ -74,6 +77,16 @@ pub type Keep = Arc<dyn Fn(&Object<'_>) -> bool + Send + Sync>;
 /// Tells the marks of an object: words by which whoever uses the index finds it again, such as the app it belongs to.
 pub type Mark = Arc<dyn Fn(&Object<'_>, &mut dyn FnMut(&str)) + Send + Sync>;
 
+/// The amount of an object that an index keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Retention {
+    /// The fields that evidence reads, and the bodies that [`IndexSettings::keep`] names.
+    #[default]
+    Compact,
+    /// Every object as it was read, parsed; of a Secret the metadata.
+    Full,
+}
+
 /// What a user of an index chooses.
 #[derive(Clone)]
 pub struct IndexSettings {
@@ -81,6 +94,8 @@ pub struct IndexSettings {
     pub rules: Arc<dyn Rules>,
     /// The choices of the user.
     pub options: Options,
+    /// The amount of each object that is kept.
+    pub retention: Retention,
     /// The annotations that are kept, by their keys.
     pub annotations: Vec<String>,
     /// Which bodies are kept. It is not asked of Secrets.
@@ -99,6 +114,7 @@ impl Default for IndexSettings {
         IndexSettings {
             rules: Arc::new(Taffrail),
             options: Options::default(),
+            retention: Retention::default(),
             annotations: Vec::new(),
             keep: Arc::new(|_| false),
             mark: Arc::new(|_, _| {}),
@@ -147,6 +163,9 @@ pub enum Refusal {
         /// The kind that it is of.
         found: String,
     },
+    /// It is not an object of Kubernetes.
+    #[error("is not a Kubernetes object")]
+    NotAnObject,
     /// The kind was never made known to this index.
     #[error("is of a kind that is not known")]
     UnknownKind,
@@ -282,6 +301,58 @@ impl Index {
         projection: Projection,
         now: Timestamp,
     ) -> Result<Applied, Refusal> {
+        if self.contents.settings.retention == Retention::Full {
+            let mut text = Vec::new();
+            extract::write_value(object.root(), &mut text);
+            // What was parsed once is parsed again.
+            if let Ok(document) = OwnedDocument::parse(text) {
+                return self.apply_document(kind, document, projection, now);
+            }
+        }
+        let draft = match self.read(kind, object, projection, now)? {
+            Some(draft) => draft,
+            None => return Ok(Applied::Event),
+        };
+        Ok(self.put(kind, draft, now))
+    }
+
+    /// Takes what the API server says of an object as [`apply`](Index::apply) does. With [`Retention::Full`] the document is kept as
+    /// it is.
+    ///
+    /// # Errors
+    /// When it is not an object that can be named. Nothing changes then.
+    pub fn apply_document(
+        &mut self,
+        kind: KindId,
+        document: OwnedDocument,
+        projection: Projection,
+        now: Timestamp,
+    ) -> Result<Applied, Refusal> {
+        let body = Arc::new(Body::Document(document));
+        let Body::Document(document) = &*body else { return Err(Refusal::NotAnObject) };
+        let object = Object::new(document.root()).map_err(|_| Refusal::NotAnObject)?;
+        let Some(draft) = self.read(kind, &object, projection, now)? else { return Ok(Applied::Event) };
+        if self.contents.settings.retention == Retention::Compact {
+            return Ok(self.put(kind, draft, now));
+        }
+        let kept = match (object.group(), object.kind()) {
+            ("", "Secret") => {
+                let metadata = OwnedDocument::parse(draft::metadata_of_secret(&object));
+                metadata.ok().map(|metadata| Arc::new(Body::Document(metadata)))
+            }
+            _ => Some(Arc::clone(&body)),
+        };
+        Ok(self.put(kind, Draft { body: kept, ..draft }, now))
+    }
+
+    /// Reads an object; `None` if it is an event, which is kept with what it is about.
+    fn read<'a>(
+        &mut self,
+        kind: KindId,
+        object: &Object<'a>,
+        projection: Projection,
+        now: Timestamp,
+    ) -> Result<Option<Draft<'a>>, Refusal> {
         let resource = self.contents.resource(kind).ok_or(Refusal::UnknownKind)?;
         if (object.group(), object.kind()) != (&*resource.group, &*resource.kind) {
             let expected = resource.kind.clone();
@@ -289,7 +360,7 @@ impl Index {
         }
         if is_event(resource) {
             self.apply_event(object, now);
-            return Ok(Applied::Event);
+            return Ok(None);
         }
         let settings = Arc::clone(&self.contents.settings);
         let draft = draft::read(
@@ -301,7 +372,7 @@ impl Index {
             self.contents.seed,
             now,
         )?;
-        Ok(self.put(kind, draft, now))
+        Ok(Some(draft))
     }
 
     /// Forgets an object that is gone. `false` if it was not there.

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use taffrail_object::json::OwnedDocument;
 use taffrail_object::{ApiResource, ObjectKey};
 use taffrail_status::{Condition, ConditionType, Status, Verdict};
 use xxhash_rust::xxh3::xxh3_64;
@@ -14,11 +15,11 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::contents::{Contents, Snapshot};
 use super::draft::{Draft, Key, Version};
 use super::pool::NONE;
-use super::record::{Health, Judged, Owner, Past, Record, Relation, Uid, flag};
+use super::record::{Body, Health, Judged, Owner, Past, Record, Relation, Uid, flag};
 use super::scope::{Scope, ScopeState};
 use super::table::Seed;
 use super::wire::{Damaged, Reader, Writer};
-use super::{Index, IndexSettings, KindId};
+use super::{Index, IndexSettings, KindId, Retention};
 
 /// What a file begins with.
 const MAGIC: &[u8; 8] = b"TAFFIDX\n";
@@ -166,7 +167,7 @@ fn write_record(out: &mut Writer, contents: &Contents, place: u32, record: &Reco
         .into_iter()
         .chain([record.extract, record.keys])
         .for_each(|at| out.number(u64::from(at.wrapping_add(1))));
-    out.option(record.body.as_ref(), |out, body| out.bytes(body));
+    out.option(record.body.as_ref(), |out, body| out.bytes(body.text()));
     let past = record.past.iter().flat_map(|past| past.iter().flatten());
     out.list(past.collect::<Vec<_>>().into_iter(), |out, (status, since)| {
         out.byte(*status as u8);
@@ -250,7 +251,11 @@ struct Shown {
     past: Past,
 }
 
-fn read_record<'b>(input: &mut Reader<'b>, pools: &Pools<'b>) -> Result<(KindId, Draft<'b>, Shown), Damaged> {
+fn read_record<'b>(
+    input: &mut Reader<'b>,
+    pools: &Pools<'b>,
+    retention: Retention,
+) -> Result<(KindId, Draft<'b>, Shown), Damaged> {
     let kind = KindId(input.place()?);
     let (namespace, name) = (input.text()?, input.text()?);
     let uid = Uid::of_bits(input.bits()?);
@@ -272,7 +277,14 @@ fn read_record<'b>(input: &mut Reader<'b>, pools: &Pools<'b>) -> Result<(KindId,
     };
     let [labels, annotations, owners, verdict, health, extract, keys] =
         [place()?, place()?, place()?, place()?, place()?, place()?, place()?];
-    let body = input.option(|input| input.bytes())?.map(Box::from);
+    let body = input.option(|input| input.bytes())?;
+    let body = match retention {
+        Retention::Compact => body.map(|text| Body::Text(text.into())),
+        Retention::Full => body
+            .map(|text| OwnedDocument::parse(text).map(Body::Document))
+            .transpose()
+            .map_err(|_| Damaged)?,
+    };
     let mut past = Past::default();
     for (at, was) in input.list(|input| Ok((read_status(input)?, input.signed()?)))?.into_iter().enumerate() {
         *past.get_mut(at).ok_or(Damaged)? = Some(was);
@@ -292,7 +304,7 @@ fn read_record<'b>(input: &mut Reader<'b>, pools: &Pools<'b>) -> Result<(KindId,
         annotations: pools.pairs(annotations)?,
         verdict: pools.verdicts.get(verdict as usize).cloned().flatten().ok_or(Damaged)?,
         extract: at(&pools.extracts, extract)?.to_vec(),
-        body,
+        body: body.map(Arc::new),
         keys: at(&pools.keys, keys)?,
     };
     let health = match health {
@@ -322,13 +334,14 @@ impl Index {
         if input.number()? != settings.revision {
             return Err(ReopenError::OtherSettings);
         }
+        let retention = settings.retention;
         let mut index = Index::seeded(settings, Seed::of_number(input.number()?));
         let saved_at = input.time()?;
         index.read_kinds(&mut input)?;
         index.read_scopes(&mut input, saved_at)?;
         let pools = Pools::read(&mut input)?;
         for _ in 0..input.length()? {
-            let (kind, draft, shown) = read_record(&mut input, &pools)?;
+            let (kind, draft, shown) = read_record(&mut input, &pools, retention)?;
             index.restore(kind, draft, shown, now)?;
         }
         index.read_events(&mut input)?;

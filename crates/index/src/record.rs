@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use taffrail_object::json::OwnedDocument;
 use taffrail_status::{Status, Verdict};
 
 use super::pool::NONE;
@@ -234,7 +235,7 @@ pub(super) struct Record {
     pub(super) unwell_since: i64,
     /// What it was before.
     pub(super) past: Option<Arc<Past>>,
-    pub(super) body: Option<Arc<Box<[u8]>>>,
+    pub(super) body: Option<Arc<Body>>,
     pub(super) cell: u32,
     pub(super) labels: u32,
     pub(super) annotations: u32,
@@ -247,6 +248,31 @@ pub(super) struct Record {
     pub(super) keys: u32,
     pub(super) status: Status,
     pub(super) flags: u8,
+}
+
+/// The content of an object that is kept whole.
+#[derive(Debug)]
+pub(super) enum Body {
+    /// Its text, without the members that the record tells.
+    Text(Box<[u8]>),
+    /// The object as it was read.
+    Document(OwnedDocument),
+}
+
+impl Body {
+    /// Returns the text of the object.
+    pub(super) fn text(&self) -> &[u8] {
+        match self {
+            Body::Text(text) => text,
+            Body::Document(document) => document.text(),
+        }
+    }
+}
+
+impl PartialEq for Body {
+    fn eq(&self, other: &Body) -> bool {
+        self.text() == other.text()
+    }
 }
 
 impl Record {

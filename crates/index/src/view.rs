@@ -181,10 +181,11 @@ impl<'s> ObjectRef<'s> {
         past.filter_map(|(status, since)| Some(Transition { status: *status, since: at_millis(*since)? }))
     }
 
-    /// The object as JSON, if its body is kept: without `managedFields`, `resourceVersion`, `selfLink`, the annotation in
+    /// Returns the object as JSON, if its body is kept: with [`Retention::Full`](super::Retention) as it was read, else without
+    /// `managedFields`, `resourceVersion`, `selfLink`, the annotation in
     /// which kubectl keeps the whole object again, and `lastHeartbeatTime` and `lastProbeTime` of conditions.
     pub fn body(&self) -> Option<&'s [u8]> {
-        self.record.body.as_ref().map(|body| &***body)
+        self.record.body.as_ref().map(|body| body.text())
     }
 
     /// How well what is known of it is known: the state of the scope that it was read in.

@@ -185,7 +185,7 @@ impl Index {
             since: millis(now),
             unwell_since: i64::MIN,
             past: None,
-            body: draft.body.map(Arc::new),
+            body: draft.body,
             cell,
             labels: taken.labels,
             annotations: taken.annotations,
@@ -275,14 +275,13 @@ impl Index {
                 aspects |= aspect;
             }
         };
-        let body = draft.body.as_ref();
         add(old.digest != draft.digest, Aspects::DIGEST);
         add(old.verdict != taken.verdict, Aspects::STATUS);
         add(old.labels != taken.labels, Aspects::LABELS);
         add(old.annotations != taken.annotations, Aspects::ANNOTATIONS);
         add(old.owners != taken.owners, Aspects::OWNERS);
         add(old.keys != taken.keys, Aspects::MARKS);
-        add(old.body.as_deref() != body, Aspects::BODY);
+        add(old.body != draft.body, Aspects::BODY);
         let content = |flags: u8| flags & (flag::PLAIN | flag::ODD_CREATION);
         let is_same_content = (old.extract, old.created, content(old.flags))
             == (taken.extract, draft.created, content(draft.flags));
@@ -309,7 +308,7 @@ impl Index {
             record.extract = taken.extract;
             record.keys = taken.keys;
             if aspects.has(Aspects::BODY) {
-                record.body = draft.body.map(Arc::new);
+                record.body = draft.body;
             }
         }
         if aspects.has(Aspects::OWNERS) {

@@ -8,6 +8,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::{ClusterState as _, Status};
 
 use crate::error::ObserveError;
+use crate::rows::KeptRows;
 use crate::rules::FleetRules;
 
 /// The clusters of a fleet, as they were read.
@@ -25,13 +26,19 @@ pub struct FleetSnapshot {
     pub problems: Vec<ObserveError>,
     /// The labels that name apps.
     pub(crate) labels: AppLabels,
+    /// Its apps, where they are kept up to date.
+    pub(crate) rows: Option<KeptRows>,
 }
 
 impl FleetSnapshot {
     /// Returns its apps; where `objects` are declared by the user, the app that they make instead.
     pub fn apps(&self, objects: &[ObjectKey]) -> AppList {
         let mut list = if objects.is_empty() {
-            apps_by(&self.labels, &self.clusters(), &self.rules.active(), self.now)
+            let (clusters, rules) = (self.clusters(), self.rules.active());
+            match &self.rows {
+                Some(rows) => rows.apps(&clusters, &rules, self.now),
+                None => apps_by(&self.labels, &clusters, &rules, self.now),
+            }
         } else {
             declared(&self.clusters(), objects, &self.rules.active(), self.now)
         };

@@ -18,6 +18,7 @@ mod members;
 mod objects;
 mod reading;
 pub mod recording;
+mod rows;
 mod rules;
 mod sameness;
 mod timing;

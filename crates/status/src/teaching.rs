@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn many_honest_objects_stay_below() {
+    fn many_objects_stay_within_the_budget() {
         let look = Look::default();
         let tree = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}});
         let object = Object::new((&tree).into()).unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argo_cd_is_named_in_all_clusters_or_in_one() {
+    fn trusted_argo_cd_may_be_limited_to_one_cluster() {
         let trust =
             Trust { argocd: vec!["argocd".into(), "arn:aws:eks/prod/gitops".into()], homes: Vec::new() };
         assert!(trust.names_argocd("dev", "argocd"));

@@ -24,7 +24,7 @@ mod tests {
     use super::is_unseen;
 
     #[test]
-    fn letters_are_seen_and_what_orders_them_is_not() {
+    fn letters_are_visible_and_bidi_controls_are_not() {
         assert!("aä漢e\u{301}\u{5d0}\u{627} -…\u{fffd}🦀".chars().all(|character| !is_unseen(character)));
         let unseen = "\0\t\n\r\u{1b}\u{7f}\u{85}\u{9b}\u{ad}\u{61c}\u{200d}\u{202e}\u{2028}\u{2029}\u{2066}\u{feff}\u{e0041}";
         assert!(unseen.chars().all(is_unseen));

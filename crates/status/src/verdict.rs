@@ -61,7 +61,9 @@ impl fmt::Display for Status {
 
 /// The error for a word that is not a status.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no status; one of Failed, NotFound, Unknown, Terminating, InProgress, Current (or Ready)")]
+#[error(
+    "'{0}' is not a status; use one of Failed, NotFound, Unknown, Terminating, InProgress, Current (or Ready)"
+)]
 pub struct UnknownStatus(pub String);
 
 impl FromStr for Status {

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_asked() {
+    fn expressions_evaluate_on_an_object() {
         let object = json!({
             "kind": "Deployment",
             "metadata": {"name": "web", "labels": {"tier": "gold"}, "generation": 3},
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_metadata_tell_is_told_apart() {
+    fn expressions_on_metadata_alone_are_recognised() {
         for (text, only) in [
             ("object.metadata.labels.tier == 'gold' && object.kind == 'Secret'", true),
             ("object.metadata.finalizers.all(object, object.data == '')", true),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_is_refused_with_its_place() {
+    fn invalid_expressions_are_refused_with_their_position() {
         assert!(matches!(read("object.a =="), Err(InvalidExpression::Syntax { line: 1, .. })));
         for (text, unknown) in [("status.phase == 'Running'", "status"), ("object.a.all(c, d)", "d")] {
             let said = read(text);
@@ -249,7 +249,7 @@ mod tests {
 
     /// An overflow of the stack would end the process.
     #[test]
-    fn the_deepest_expressions_let_through_do_no_harm() {
+    fn deepest_accepted_expressions_do_not_overflow_the_stack() {
         let long = |before: &str, unit: &str, behind: &str| {
             let most = (MAX_LENGTH - before.len() - behind.len()) / unit.len();
             // Those with more of them are not let through.
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_costs_too_much_is_given_up_and_what_comes_next_is_answered() {
+    fn costly_expression_is_aborted_and_the_next_one_runs() {
         let items: Vec<u32> = (0..250).collect();
         let object = json!({ "a": items });
         let costly = read("object.a.all(a, object.a.all(b, object.a.all(c, a + b + c >= 0)))").unwrap();

@@ -27,7 +27,7 @@ use crate::commands::verbs::{ReconcileArguments, ResumeArguments, SuspendArgumen
 use crate::commands::wait::WaitArguments;
 use crate::rule_source::{RuleSource, RulesWithOptions};
 
-/// Is what was declared running, in every cluster, and what stands in the way where it is not?
+/// Show the health of Flux and Argo CD apps in every cluster, and the cause where one is not ready
 #[derive(Debug, Parser)]
 #[command(
     name = "taffrail",
@@ -35,30 +35,30 @@ use crate::rule_source::{RuleSource, RulesWithOptions};
     max_term_width = 100,
     after_help = "\
 Examples:
-  taffrail get apps                              the apps of the current context, and how they are
-  taffrail get apps --all-contexts               of every cluster you know, side by side
+  taffrail get apps                              the apps of the current context and their health
+  taffrail get apps --all-contexts               of all contexts of the kubeconfig
   taffrail explain shop                          why is it not ready?
-  taffrail get apps --from dumps/                of files, without a cluster
-  taffrail reconcile shop                        have its tool look at it now, and follow what comes of it
+  taffrail get apps --from dumps/                from dump files, without a cluster
+  taffrail reconcile shop                        reconcile it now, and wait until it is ready
   taffrail COMMAND --help                        more examples
 
-Exit codes: 0 answered; 1 the answer is no (with --exit-status); 2 wrong usage; 3 something that was asked for could
-not be read (the rest is still shown); 130 interrupted."
+Exit codes: 0 answered; 1 the answer is no (with --exit-status); 2 wrong usage; 3 some data could not be read (the
+rest is still shown); 130 interrupted."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 
     /// Read settings from this file [default: $TAFFRAIL_CONFIG, or ~/.config/taffrail/config.yaml]
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Everywhere")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
 
-    /// When to use colours; auto: on a terminal, as NO_COLOR and CLICOLOR_FORCE say
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, help_heading = "Everywhere")]
+    /// When to use colours; auto: on a terminal, unless NO_COLOR or CLICOLOR_FORCE is set
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, help_heading = "Global options")]
     pub(crate) color: Color,
 
-    /// Print long answers at once, without $PAGER
-    #[arg(long, global = true, help_heading = "Everywhere")]
+    /// Print long answers without $PAGER
+    #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) no_pager: bool,
 }
 
@@ -167,13 +167,13 @@ impl Command {
 
 /// The clusters or dumps to read; the same for every command.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Where from")]
+#[command(next_help_heading = "Clusters and dumps")]
 pub(crate) struct SourceArguments {
-    /// Ask the clusters of these contexts: a,b or 'prod-*'; may be given more than once [default: the current context]
+    /// Read the clusters of these contexts: a,b or 'prod-*'; may be given more than once [default: the current context]
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Vec<String>,
 
-    /// Ask the clusters of all contexts
+    /// Read the clusters of all contexts
     #[arg(long, conflicts_with = "context")]
     pub(crate) all_contexts: bool,
 
@@ -181,19 +181,19 @@ pub(crate) struct SourceArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Read dumps and ask no cluster: a file is a cluster, a folder a fleet
+    /// Read dumps instead of clusters: a file is a cluster, a folder a fleet
     #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["context", "all_contexts", "kubeconfig"])]
     pub(crate) from: Vec<PathBuf>,
 
-    /// Take this for the current time (RFC 3339)
+    /// Use this as the current time (RFC 3339)
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<jiff::Timestamp>,
 
-    /// How long a cluster may take to answer everything, such as 5s, 500ms or 1m
+    /// Time limit for reading a cluster, such as 5s, 500ms or 1m
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) timeout: Duration,
 
-    /// Tell on stderr how long it took; twice: each request; three times: what each was for
+    /// Print timings to stderr; twice: each request; three times: the purpose of each request
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
@@ -222,15 +222,15 @@ impl SourceArguments {
 /// The clusters or dumps to read, and the options for judging objects; the same for every view.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArguments {
-    /// What a PodDisruptionBudget means for the Deployment whose Pods it protects
+    /// Meaning of a PodDisruptionBudget for the Deployment whose Pods it protects
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
 
-    /// Whose rules decide: Taffrail's, kstatus', or those of a folder before Taffrail's
+    /// Rules that judge objects: Taffrail's, those of kstatus, or those in a folder before Taffrail's
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
-    /// Go on, and show what changes as it changes, until Ctrl-C
+    /// Keep watching, and show changes until Ctrl-C
     #[arg(short, long, conflicts_with_all = ["from", "now"])]
     pub(crate) watch: bool,
 
@@ -240,9 +240,9 @@ pub(crate) struct ViewArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Pdb {
-    /// Nothing: a Deployment is ready when all its replicas are
+    /// None: a Deployment is ready when all its replicas are
     Advisory,
-    /// A Deployment is ready when as many Pods are available as its budget wants
+    /// A Deployment is ready when as many Pods are available as its budget requires
     Sufficient,
 }
 
@@ -267,27 +267,27 @@ impl From<Pdb> for Budgets {
 #[command(after_help = "\
 Examples:
   taffrail get apps                              the apps of the current context
-  taffrail get apps --all-contexts -o wide       of every cluster, with revisions and sources
+  taffrail get apps --all-contexts -o wide       of all contexts, with revisions and sources
   taffrail get clusters --context prod --context edge
-  taffrail get apps --status '!Ready' --sort since      what is not well, for longest first
-  taffrail get resources --kind deploy --image nginx   who runs an image
-  taffrail get resources -n flux-system          every object that the apps declared there consist of
+  taffrail get apps --status '!Ready' --sort since      apps that are not ready, oldest problem first
+  taffrail get resources --kind deploy --image nginx   Deployments that run an image
+  taffrail get resources -n flux-system          all objects of the apps declared there
   taffrail get apps --in-namespace shop          apps that have objects there, wherever they are declared
-  taffrail get apps --from dumps/ -o json        of files, without a cluster
+  taffrail get apps --from dumps/ -o json        from dump files, without a cluster
 
-Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 when
-something that was asked for could not be read (the rest is still shown).")]
+Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 some data could not be
+read (the rest is still shown).")]
 pub(crate) struct GetArguments {
-    /// What to list
+    /// The list to show
     #[arg(value_enum)]
     pub(crate) what: What,
 
-    /// Only these apps, or the objects of these: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME, as `get apps -o
-    /// name` prints it [default: all]
+    /// Only these apps, or their objects: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME, as printed by
+    /// `get apps -o name` [default: all]
     #[arg(value_name = "APP")]
     pub(crate) name: Vec<AppQuery>,
 
-    /// Only apps declared in this namespace, or their objects; those that have objects there: --in-namespace [default: all]
+    /// Only apps declared in this namespace, or their objects; see also --in-namespace [default: all]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
@@ -295,18 +295,18 @@ pub(crate) struct GetArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Take these objects for one app: group/Kind/namespace/name,…
+    /// Treat these objects as one app: group/Kind/namespace/name,…
     #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with = "namespace")]
     pub(crate) declared: Vec<ObjectKey>,
 
     #[command(flatten)]
     pub(crate) grouping: GroupingArguments,
 
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = ListOutput::Table)]
     pub(crate) output: ListOutput,
 
-    /// Leave out the line of titles
+    /// Omit the header row
     #[arg(long)]
     pub(crate) no_headers: bool,
 
@@ -329,28 +329,28 @@ pub(crate) struct GetArguments {
     pub(crate) view: ViewArguments,
 }
 
-/// Tell why an app or an object is not ready: the cause, the way to it, and where to look further; and whose an object
-/// is.
+/// Explain why an app or an object is not ready: the root cause, the chain to it, the owning app, and commands that
+/// show more.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   taffrail explain                               every app that is not ready
   taffrail explain shop                          the app of this name
-  taffrail explain deploy/web -n shop            an object, and the app that it belongs to
-  taffrail explain pod/web-6d4c-xk2 -n shop      a Pod, what controls it, and the app that declares that
+  taffrail explain deploy/web -n shop            an object and its app
+  taffrail explain pod/web-6d4c-xk2 -n shop      a Pod, its controllers, and their app
   taffrail explain --declared apps/Deployment/shop/web,/Service/shop/web
   taffrail explain shop --from dump.yaml -o json
 
-Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage, nothing of that name, or
-several apps; 3 when something that was asked for could not be read (the rest is still shown).")]
+Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage, no match for a name, or
+several apps; 3 some data could not be read (the rest is still shown).")]
 pub(crate) struct ExplainArguments {
     /// Apps (NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME) or objects (KIND/NAME or
     /// [CLUSTER/]group/Kind/namespace/name) [default: every app that is not ready]
     #[arg(value_name = "APP|KIND/NAME")]
     pub(crate) what: Vec<String>,
 
-    /// Only apps declared, and objects, in this namespace [default: all; of objects of live clusters that of the
-    /// context]
+    /// Only apps declared in this namespace, and objects in it [default: all; for objects of live clusters the
+    /// context's]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
@@ -358,22 +358,22 @@ pub(crate) struct ExplainArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only in these clusters, by the names in the lists
+    /// Only these clusters, by their names in the list
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// An entry for each cluster, where several have the same
+    /// Do not merge equal entries of several clusters
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
-    /// Take these objects for one app: group/Kind/namespace/name,…
+    /// Treat these objects as one app: group/Kind/namespace/name,…
     #[arg(long, value_name = "REF,…", value_delimiter = ',', conflicts_with_all = ["what", "namespace"])]
     pub(crate) declared: Vec<ObjectKey>,
 
     #[command(flatten)]
     pub(crate) grouping: GroupingArguments,
 
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = ExplainOutput::Table)]
     pub(crate) output: ExplainOutput,
 
@@ -396,7 +396,7 @@ pub(crate) enum ExplainOutput {
 /// Options for grouping objects that no tool declares.
 #[derive(Debug, Args)]
 pub(crate) struct GroupingArguments {
-    /// The label whose value names the app of an object that no tool declares; of several the first that it carries
+    /// Label whose value names the app of an object that no tool declares; the first of several that the object has
     /// counts [default: app.kubernetes.io/instance, app.kubernetes.io/part-of]
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     pub(crate) app_label: Vec<AppLabel>,
@@ -410,10 +410,10 @@ impl GroupingArguments {
 
 /// The filters of a list.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Only")]
+#[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArguments {
-    /// What has one of these statuses, or none of them: Ready,InProgress or '!Ready'; what is Ready but has a problem of
-    /// another axis is not Ready, unless that is a notice (suspended, OutOfSync without automatic sync)
+    /// Rows with one of these statuses, or with none of them: Ready,InProgress or '!Ready'. A healthy app with another
+    /// problem does not count as Ready, unless it is a notice (suspended, OutOfSync without automatic sync)
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
@@ -421,16 +421,16 @@ pub(crate) struct FilterArguments {
     #[arg(long)]
     pub(crate) problems: bool,
 
-    /// Apps whose sync has one of these states, or none of them: Failed,OutOfSync or '!Synced,Syncing'; an app that is
-    /// made of labels has none that could be wrong
+    /// Apps with one of these sync states, or with none of them: Failed,OutOfSync or '!Synced,Syncing'. Apps known only
+    /// by labels have no sync state
     #[arg(long, value_name = "LIST")]
     pub(crate) sync: Option<SyncFilter>,
 
-    /// Apps that are delivered so: flux-kustomization or ks, helm, …
+    /// Apps of these delivery tools: flux-kustomization or ks, helm, …
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Delivery::of_word)]
     pub(crate) delivery: Vec<Delivery>,
 
-    /// Apps that their tool was told to leave alone
+    /// Apps that are suspended in their tool
     #[arg(long)]
     pub(crate) suspended: bool,
 
@@ -438,11 +438,11 @@ pub(crate) struct FilterArguments {
     #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 
-    /// What is in these clusters, by the names in the list
+    /// Rows in these clusters, by their names in the list
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Objects in these namespaces, and the apps that have objects there, wherever they are declared
+    /// Objects in these namespaces, and apps with objects there, wherever they are declared
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) in_namespace: Vec<String>,
 
@@ -459,13 +459,13 @@ pub(crate) struct FilterArguments {
 pub(crate) enum SortBy {
     /// Name, then namespace
     Name,
-    /// The worst first
+    /// Worst first
     Status,
     /// Name of the cluster
     Cluster,
-    /// What is not well for longest first
+    /// Oldest problem first
     Since,
-    /// How it is delivered
+    /// Delivery tool
     Delivery,
 }
 
@@ -488,11 +488,11 @@ pub(crate) struct NameArguments {
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// It may be declared in any namespace, which is the default
+    /// The app may be declared in any namespace, which is the default
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only in these clusters, by the names in the lists
+    /// Only these clusters, by their names in the list
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
@@ -500,17 +500,17 @@ pub(crate) struct NameArguments {
     pub(crate) grouping: GroupingArguments,
 }
 
-/// Show one app: where it comes from, how far it got, and how each of its objects is.
+/// Show one app: its source, its last reconciliation, and the status of each of its objects.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   taffrail app shop
   taffrail app flux-system/shop
-  taffrail app flux-helmrelease/web/cache        where other apps have the same name
-  taffrail app shop --all-contexts               in every cluster that it is in
+  taffrail app flux-helmrelease/web/cache        if other apps have the same name
+  taffrail app shop --all-contexts               in every cluster that has it
 
-Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 when
-something that was asked for could not be read (the rest is still shown).")]
+Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 some
+data could not be read (the rest is still shown).")]
 pub(crate) struct AppArguments {
     /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME
     pub(crate) name: AppQuery,
@@ -518,7 +518,7 @@ pub(crate) struct AppArguments {
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = AppOutput::Table)]
     pub(crate) output: AppOutput,
 
@@ -537,17 +537,17 @@ pub(crate) enum AppOutput {
     Yaml,
 }
 
-/// Show an app, what it declares, and what controllers made of that, as a tree.
+/// Show an app, its declared objects, and their dependents, as a tree.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   taffrail tree shop
   taffrail tree flux-system --compact            only the apps that it delivers
-  taffrail tree shop --all                       each of forty equal Pods on a line of its own
+  taffrail tree shop --all                       every Pod on its own line, even if many are alike
   taffrail tree shop -o dot | dot -Tsvg > shop.svg
 
-Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 when
-something that was asked for could not be read (the rest is still shown).")]
+Exit codes: 0 answered; 1 with --exit-status when it is not ready; 2 wrong usage, no such app, or several; 3 some
+data could not be read (the rest is still shown).")]
 pub(crate) struct TreeArguments {
     /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME
     pub(crate) name: AppQuery,
@@ -559,11 +559,11 @@ pub(crate) struct TreeArguments {
     #[arg(long, conflicts_with = "all")]
     pub(crate) compact: bool,
 
-    /// Each object on a line of its own, however many are equal
+    /// Show each object on its own line, even if many are alike
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// Form of the answer; json has all objects
+    /// Output format; json contains all objects
     #[arg(short, long, value_enum, default_value_t = TreeOutput::Text)]
     pub(crate) output: TreeOutput,
 
@@ -583,15 +583,15 @@ pub(crate) enum TreeOutput {
     Dot,
 }
 
-/// Show the warnings about the objects of apps, the newest last.
+/// Show the warning events of apps' objects, newest last.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   taffrail events shop
-  taffrail events --all-contexts                 about all apps of all clusters
+  taffrail events --all-contexts                 of all apps in all clusters
 
-Exit codes: 0 answered; 2 wrong usage, no such app, or several; 3 when something that was asked for
-could not be read (the rest is still shown).")]
+Exit codes: 0 answered; 2 wrong usage, no such app, or several; 3 some data could not be read (the rest is still
+shown).")]
 pub(crate) struct EventsArguments {
     /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME [default: all]
     pub(crate) name: Option<AppQuery>,
@@ -599,15 +599,15 @@ pub(crate) struct EventsArguments {
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// An entry for each cluster, where several have the same
+    /// Do not merge equal entries of several clusters
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = EventsOutput::Table)]
     pub(crate) output: EventsOutput,
 
-    /// Leave out the line of titles
+    /// Omit the header row
     #[arg(long)]
     pub(crate) no_headers: bool,
 
@@ -621,25 +621,24 @@ pub(crate) enum EventsOutput {
     Json,
 }
 
-/// Show every place where green may be wrong: what was not read, who is silent, who disagrees, and what is switched
-/// off.
+/// List reasons to doubt a green status: scopes that were not read, silent controllers and nodes, contradictions, and
+/// switches that are off.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  taffrail trust                                 how far the green of all apps can be trusted
-  taffrail trust shop                            of one app
-  taffrail trust --category silent,disagreeing   signs that green is wrong now
-  taffrail trust --all-contexts -o wide          of every cluster, a line for each finding
-  taffrail trust --from dumps/ -o json           of files, without a cluster
+  taffrail trust                                 findings about all apps
+  taffrail trust shop                            about one app
+  taffrail trust --category silent,disagreeing   signs that a green status is wrong now
+  taffrail trust --all-contexts -o wide          in all clusters, one line per finding
+  taffrail trust --from dumps/ -o json           from dump files, without a cluster
 
-Severity: high where there is a sign that green is wrong; medium where nothing proves that it is right;
-low where it says less than it seems to, by somebody's choice or by the nature of things. GREEN counts the apps
-that show green and would not if the doubt were right.
+Severity: high for a sign that a green status is wrong; medium if nothing proves it right; low if it covers less than
+it seems to, by choice or by nature. GREEN counts the green apps that would not be green if the finding were true.
 
-Nodes and controllers are looked at unless -n narrows the question: their leases are in other namespaces.
+Nodes and controllers are checked unless -n is given: their leases are in other namespaces.
 
-Exit codes: 0 answered; 1 with --exit-status when something of high or medium severity concerns green apps; 2 wrong
-usage, no such app, or several; 3 when something that was asked for could not be read (the rest is still shown).")]
+Exit codes: 0 answered; 1 with --exit-status when a finding of high or medium severity concerns green apps; 2 wrong
+usage, no such app, or several; 3 some data could not be read (the rest is still shown).")]
 pub(crate) struct TrustArguments {
     /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME [default: all]
     pub(crate) name: Option<AppQuery>,
@@ -647,7 +646,7 @@ pub(crate) struct TrustArguments {
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// An entry for each cluster, where several have the same
+    /// Do not merge equal entries of several clusters
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
@@ -655,15 +654,15 @@ pub(crate) struct TrustArguments {
     #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',')]
     pub(crate) category: Vec<Category>,
 
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = TrustOutput::Table)]
     pub(crate) output: TrustOutput,
 
-    /// Leave out the line of titles
+    /// Omit the header row
     #[arg(long)]
     pub(crate) no_headers: bool,
 
-    /// Exit with 1 when green may be wrong: when a finding of high or medium severity concerns green apps
+    /// Exit with 1 when a finding of high or medium severity concerns green apps
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -673,15 +672,15 @@ pub(crate) struct TrustArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Category {
-    /// Somebody else says something else
+    /// The tool and the objects disagree
     Disagreeing,
-    /// Who should speak does not
+    /// A controller or node stopped reporting
     Silent,
-    /// It could not be looked at
+    /// A scope could not be read
     Unread,
-    /// Clocks differ, or nobody knows when it was looked at
+    /// Clocks differ, or the time of reading is not known
     Skewed,
-    /// People switched it off
+    /// Switched off on purpose
     Suspended,
     /// No rule knows the kind
     Fallback,
@@ -710,7 +709,7 @@ pub(crate) enum TrustOutput {
     Wide,
     Json,
     Yaml,
-    /// Category, reason, cluster and scope: to compare with an earlier run
+    /// Category, reason, cluster and scope, to compare with an earlier run
     Name,
 }
 
@@ -755,7 +754,7 @@ mod tests {
     use super::Cli;
 
     #[test]
-    fn all_namespaces_can_be_said_wherever_a_namespace_can() {
+    fn every_namespace_flag_has_all_namespaces() {
         fn missing(command: &Command, lacking: &mut Vec<String>) {
             let has = |long, short| {
                 command.get_arguments().any(|it| it.get_long() == Some(long) && it.get_short() == Some(short))

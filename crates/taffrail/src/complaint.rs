@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_other_side_says_is_cut_to_a_line() {
+    fn peer_messages_are_cut_to_one_line() {
         let said = "\u{1b}[31mgo\n away ".repeat(4000);
         let error = told("list pods", Some(told(&format!("http2 error: {said}"), Some(told(&said, None)))));
         for text in [chain(&error), Complaint::unreadable("prod").because(&error).to_string()] {

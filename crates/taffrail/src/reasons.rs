@@ -6,40 +6,40 @@ use taffrail_cluster::Reason;
 const OWN: [(&str, &str, &str); 9] = [
     (
         "DiscoveryFailed",
-        "The server could not say which kinds a group has.",
+        "The server could not list the kinds of a group.",
         "`kubectl get apiservices` shows which API service is down; its kinds are Unknown until then",
     ),
     (
         "Empty",
-        "A dump holds no objects.",
-        "is it the file that was meant? `taffrail dump` writes one with all that you may read",
+        "A dump contains no objects.",
+        "check the file; `taffrail dump` writes one with all objects that you may read",
     ),
     (
         "Malformed",
-        "An object is not of the form that its kind has; it was read as far as possible.",
-        "look at the object with `kubectl get -o yaml`, and at what writes it",
+        "An object does not have the structure of its kind; it was read as far as possible.",
+        "check the object with `kubectl get -o yaml`, and the tool that writes it",
     ),
     (
         "NotInDump",
-        "A dump does not hold it: it was not read when the dump was written.",
-        "write the dump again with the rights, and without the -n, that it takes to read it",
+        "The dump does not contain it, because it was not read when the dump was written.",
+        "write the dump again with sufficient rights, and without -n",
     ),
     (
         "NotJudged",
         "Judging it would take too long, or too many steps.",
-        "look at what fills that namespace; a longer --timeout, or -n for another namespace, judges more",
+        "check what fills that namespace; a longer --timeout judges more objects",
     ),
     ("Overlap", "Several apps declare the same object.", "remove it from all of them but one"),
-    ("TooLarge", "A dump is as large as it may be.", "`taffrail dump --max-size` sets how large it may be"),
+    ("TooLarge", "The dump has reached its maximum size.", "raise the limit with `taffrail dump --max-size`"),
     (
         "TooMany",
-        "A dump holds only so many kinds, and so many releases of Helm.",
-        "`taffrail dump -n` writes one namespace",
+        "The dump has reached its maximum number of kinds or of Helm releases.",
+        "dump a single namespace with `taffrail dump -n`",
     ),
     (
         "Unreadable",
-        "A dump could not be read, or not all of it.",
-        "is the file whole, and YAML or JSON as `kubectl get -o yaml` prints it?",
+        "A dump could not be read, or not completely.",
+        "check that the file is complete, and YAML or JSON as printed by `kubectl get -o yaml`",
     ),
 ];
 
@@ -54,34 +54,32 @@ pub(crate) fn hint(reason: &str) -> Option<&'static str> {
 pub(crate) fn table() -> Vec<(&'static str, &'static str, &'static str)> {
     let meaning = |reason: Reason| match reason {
         Reason::Timeout => "The cluster took longer than --timeout.",
-        Reason::Unauthorized => "The server does not accept who we are.",
-        Reason::Forbidden => "The server knows who we are and does not allow this.",
+        Reason::Unauthorized => "The server does not accept the credentials.",
+        Reason::Forbidden => "The server accepts the credentials, but does not allow this.",
         Reason::NotFound => "The server has no such object, or no such kind.",
-        Reason::CertificateInvalid => "The server's certificate is not to be trusted.",
+        Reason::CertificateInvalid => "The server's certificate is not trusted.",
         Reason::CertificateExpired => "The server's certificate has expired.",
-        Reason::ConnectionRefused => "Nobody listens at the server's address.",
+        Reason::ConnectionRefused => "No process listens at the server's address.",
         Reason::ConnectionLost => "The connection broke before the answer was complete.",
         Reason::ConnectionFailed => {
-            "There is no way to the server, or the two ends do not speak the same protocol."
+            "The server is unreachable, or the two ends do not speak the same protocol."
         }
-        Reason::NameNotResolved => "The server's name has no address.",
-        Reason::ProxyFailed => "The proxy did not let us through.",
-        Reason::ExecPluginFailed => "The program that should have given credentials did not.",
+        Reason::NameNotResolved => "The server's name does not resolve.",
+        Reason::ProxyFailed => "The proxy did not connect to the server.",
+        Reason::ExecPluginFailed => "The exec plugin did not give credentials.",
         Reason::CredentialsInvalid => "The credentials cannot be used or renewed.",
-        Reason::NotJson => "The answer is not JSON; perhaps it comes from something else than an API server.",
-        Reason::UnexpectedAnswer => "The answer is JSON, but not what was asked for.",
+        Reason::NotJson => "The answer is not JSON; perhaps it does not come from an API server.",
+        Reason::UnexpectedAnswer => "The answer is JSON, but not of the requested form.",
         Reason::ServerError => "The server failed.",
-        Reason::TooManyRequests => "The server asks for more patience than --timeout has.",
-        Reason::Gone => "What was being read is no longer kept by the server.",
+        Reason::TooManyRequests => "The server asks to wait longer than --timeout.",
+        Reason::Gone => "The server no longer keeps the version that was being read.",
         Reason::OverLimit => {
-            "More than is read: a cluster sends too much, or apps name too many objects, or objects of too many kinds, or in too many namespaces, in another cluster."
+            "A limit is exceeded: a cluster sends too much, or apps name too many objects, kinds or namespaces in another cluster."
         }
-        Reason::BadRequest => "The server rejects the request as it stands.",
-        Reason::Conflict => "What was to be changed was changed by somebody else since it was read.",
-        Reason::Invalid => {
-            "The server, or a webhook of it, does not accept the object that a change would make."
-        }
-        Reason::BadKubeconfig => "The kubeconfig, or this context of it, cannot be used.",
+        Reason::BadRequest => "The server rejects the request.",
+        Reason::Conflict => "Another client changed the object since it was read.",
+        Reason::Invalid => "The server, or one of its webhooks, rejects the changed object.",
+        Reason::BadKubeconfig => "The kubeconfig, or this context in it, cannot be used.",
         _ => "",
     };
     let of_clusters = Reason::ALL.iter().map(|reason| (reason.as_str(), meaning(*reason), reason.hint()));

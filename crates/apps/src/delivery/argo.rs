@@ -16,7 +16,7 @@ use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
 use crate::objects::Objects;
-use crate::problem::{self, Axis, Problem, ProblemSeverity, UNTRIED};
+use crate::problem::{self, Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
 use crate::rows::elapsed;
 use crate::sync::{ObjectSync, Source, Sync, SyncState, shorten};
 use crate::teachers::{self, INSTALLED, Standing, argo_standing};
@@ -48,11 +48,11 @@ pub(crate) fn is_kept_off(object: &Object<'_>) -> bool {
 
 /// The maximum number of controller namespaces that the Applications of one namespace may name: the limit is
 /// per tenant, so none uses up that of others.
-const CONTROLLERS: usize = 2;
+const MAX_CONTROLLERS_PER_NAMESPACE: usize = 2;
 
 /// The maximum number of controller namespaces that are read in a cluster; those named from the most
 /// namespaces come first.
-const ALL_CONTROLLERS: usize = 200;
+const MAX_CONTROLLERS: usize = 200;
 
 /// Returns the namespace of the controller that an Application names in its status, if it is another one.
 ///
@@ -132,13 +132,13 @@ fn looked_at(named: BTreeMap<String, BTreeMap<String, usize>>) -> Vec<String> {
     for controllers in named.into_values() {
         let mut controllers: Vec<(String, usize)> = controllers.into_iter().collect();
         controllers.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
-        for (controller, _) in controllers.into_iter().take(CONTROLLERS) {
+        for (controller, _) in controllers.into_iter().take(MAX_CONTROLLERS_PER_NAMESPACE) {
             *wanted.entry(controller).or_default() += 1;
         }
     }
     let mut wanted: Vec<(String, usize)> = wanted.into_iter().collect();
     wanted.sort_by_key(|(_, namespaces)| std::cmp::Reverse(*namespaces));
-    wanted.into_iter().take(ALL_CONTROLLERS).map(|(namespace, _)| namespace).collect()
+    wanted.into_iter().take(MAX_CONTROLLERS).map(|(namespace, _)| namespace).collect()
 }
 
 fn application(
@@ -270,7 +270,7 @@ fn lists(application: &Object<'_>, key: &ObjectKey) -> bool {
 }
 
 /// The maximum number of hooks of an operation that are read.
-const MOST_HOOKS: usize = 200;
+const MAX_HOOKS: usize = 200;
 
 /// Returns the hooks that the last operation of an Application lists.
 fn hooks(object: &Object<'_>) -> Vec<ObjectKey> {
@@ -281,7 +281,7 @@ fn hooks(object: &Object<'_>) -> Vec<ObjectKey> {
         let key = ObjectKey::new(field("group"), field("kind"), field("namespace"), field("name"));
         (!field("hookType").is_empty() && names::check(&key).is_ok()).then_some(key)
     };
-    listed.filter_map(hook).take(MOST_HOOKS).collect()
+    listed.filter_map(hook).take(MAX_HOOKS).collect()
 }
 
 fn place(
@@ -584,7 +584,7 @@ fn out_of_sync(
     // so. Only the field managers of the objects show it.
     let drifted = || drifted(failed_at(object)?);
     let compared = object.at(&["status", "reconciledAt"]).map(Some).and_then(time);
-    let is_long = |at: Timestamp| elapsed(home, at, UNTRIED, now) >= UNTRIED;
+    let is_long = |at: Timestamp| elapsed(home, at, MAX_UNTRIED_TIME, now) >= MAX_UNTRIED_TIME;
     let (severity, since, says) = if is_manual {
         let since = is_tried.then(drifted).flatten();
         (ProblemSeverity::Notice, since, "automatic sync is off".to_owned())
@@ -613,10 +613,10 @@ pub(crate) fn is_manual(object: &Object<'_>) -> bool {
 
 /// Joins the names of the first objects that differ, and counts the others.
 pub(crate) fn which(unsynced: &[ObjectSync]) -> String {
-    const NAMED: usize = 3;
-    let names = unsynced.iter().take(NAMED).map(|it| format!("{} {}", it.key.kind, it.key.path()));
+    const MAX_NAMED: usize = 3;
+    let names = unsynced.iter().take(MAX_NAMED).map(|it| format!("{} {}", it.key.kind, it.key.path()));
     let names = names.collect::<Vec<_>>().join(", ");
-    match unsynced.len().saturating_sub(NAMED) {
+    match unsynced.len().saturating_sub(MAX_NAMED) {
         0 => names,
         more => format!("{names} and {more} more"),
     }

@@ -9,16 +9,16 @@ use super::{Declaration, Declarations, ObjectKeys};
 
 /// The maximum number of objects of one app, or of one Helm release, that are read. The largest known have
 /// some hundreds.
-pub(super) const MOST_OBJECTS: usize = 5_000;
+pub(super) const MAX_OBJECTS: usize = 5_000;
 
 /// The maximum number of objects of all apps of one namespace that are read.
-const MOST_IN_NAMESPACE: usize = 100_000;
+const MAX_OBJECTS_PER_NAMESPACE: usize = 100_000;
 
-/// Collects keys, each once; if there are more than [`MOST_OBJECTS`], one more, so that the caller sees the
+/// Collects keys, each once; if there are more than [`MAX_OBJECTS`], one more, so that the caller sees the
 /// excess.
 pub(super) fn gather(keys: impl Iterator<Item = ObjectKey>) -> Vec<ObjectKey> {
     let mut seen = HashSet::new();
-    keys.filter(|key| seen.insert(key.clone())).take(MOST_OBJECTS + 1).collect()
+    keys.filter(|key| seen.insert(key.clone())).take(MAX_OBJECTS + 1).collect()
 }
 
 /// Cuts the claims beyond the limits of all apps from index `first` on.
@@ -29,24 +29,23 @@ pub(super) fn gather(keys: impl Iterator<Item = ObjectKey>) -> Vec<ObjectKey> {
 pub(super) fn bound_claims(found: &mut Declarations, first: usize) {
     let mut namespaces: BTreeMap<(usize, &str), Vec<usize>> = BTreeMap::new();
     let mut cuts: Vec<(usize, ObjectKeys, String)> = Vec::new();
-    let number = |app: &Declaration| app.objects.len().min(MOST_OBJECTS) + app.claimant.hooks.len();
+    let number = |app: &Declaration| app.objects.len().min(MAX_OBJECTS) + app.claimant.hooks.len();
     for (place, app) in found.apps.iter().enumerate().skip(first) {
-        if app.objects.len() > MOST_OBJECTS {
-            let kept = app.objects.iter().take(MOST_OBJECTS).cloned().collect();
-            let why = format!(
-                "names more than {MOST_OBJECTS} objects: only the first {MOST_OBJECTS} are looked at"
-            );
+        if app.objects.len() > MAX_OBJECTS {
+            let kept = app.objects.iter().take(MAX_OBJECTS).cloned().collect();
+            let why =
+                format!("names more than {MAX_OBJECTS} objects: only the first {MAX_OBJECTS} are looked at");
             cuts.push((place, kept, why));
         }
         namespaces.entry((app.home, &app.namespace)).or_default().push(place);
     }
     for ((_, namespace), mut places) in namespaces {
         let number = |place: &usize| found.apps.get(*place).map_or(0, number);
-        if places.iter().map(number).sum::<usize>() <= MOST_IN_NAMESPACE {
+        if places.iter().map(number).sum::<usize>() <= MAX_OBJECTS_PER_NAMESPACE {
             continue;
         }
         places.sort_by_key(number);
-        let mut left = MOST_IN_NAMESPACE;
+        let mut left = MAX_OBJECTS_PER_NAMESPACE;
         for place in places {
             if number(&place) <= left {
                 left -= number(&place);
@@ -55,7 +54,7 @@ pub(super) fn bound_claims(found: &mut Declarations, first: usize) {
             left = 0;
             let why = format!(
                 "names objects that are not looked at: the apps of namespace {namespace} name more than \
-                 {MOST_IN_NAMESPACE} in all, and it is one of those that name most"
+                 {MAX_OBJECTS_PER_NAMESPACE} in all, and it is one of those that name most"
             );
             cuts.push((place, ObjectKeys::default(), why));
         }
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_apps_of_a_namespace_that_claim_most_lose_their_objects_first() {
+    fn the_largest_apps_of_a_namespace_lose_their_objects_first() {
         let mut apps: Vec<Declaration> = (0..20).map(|at| app("team-a", &format!("a{at}"), 5_000)).collect();
         apps.push(app("team-a", "small", 10));
         apps.push(app("team-b", "large", 5_000));
@@ -139,7 +138,7 @@ mod tests {
     /// Checks that all apps share one list, and that those whose list was cut say so.
     fn check_shared(apps: &[&Declaration]) {
         let full: Vec<_> = apps.iter().filter(|app| !app.objects.is_empty()).collect();
-        assert_eq!(full.len(), MOST_IN_NAMESPACE / LISTED);
+        assert_eq!(full.len(), MAX_OBJECTS_PER_NAMESPACE / LISTED);
         let first = full.first().map(|app| app.objects.as_ptr());
         assert!(full.iter().all(|app| Some(app.objects.as_ptr()) == first), "a list was copied");
         assert!(apps.iter().all(|app| app.objects.is_empty() == app.unreadable.is_some()));

@@ -8,10 +8,10 @@ use taffrail_object::{ObjectKey, ObjectKeyRef};
 use crate::objects::{Scope, ScopeError};
 
 /// The maximum number of errors reported for the Helm releases of one namespace.
-const MOST_OF_RELEASES: usize = super::MOST_MALFORMED;
+const MAX_RELEASE_ERRORS: usize = super::MOST_MALFORMED;
 
 /// The maximum number of errors reported for all apps that one namespace declares.
-const MOST_OF_APPS: usize = 200;
+const MAX_APP_ERRORS: usize = 200;
 
 /// The kind of declaration that an error is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,8 +23,8 @@ pub(super) enum Subject {
 impl Subject {
     fn most(self) -> usize {
         match self {
-            Subject::Releases => MOST_OF_RELEASES,
-            Subject::Apps => MOST_OF_APPS,
+            Subject::Releases => MAX_RELEASE_ERRORS,
+            Subject::Apps => MAX_APP_ERRORS,
         }
     }
 

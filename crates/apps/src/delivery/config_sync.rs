@@ -11,7 +11,7 @@ use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::objects::Objects;
-use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
+use crate::problem::{self, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
 use crate::rows::elapsed;
 use crate::sync::{Source, Sync, SyncState};
 
@@ -177,7 +177,8 @@ pub(crate) fn problem(
     now: Timestamp,
 ) -> Option<Problem> {
     let fetched = time(declaring.object.at(&["status", "source", "lastUpdate"]))?;
-    let is_late = sync.state == SyncState::OutOfSync && elapsed(home, fetched, UNTRIED, now) >= UNTRIED;
+    let is_late = sync.state == SyncState::OutOfSync
+        && elapsed(home, fetched, MAX_UNTRIED_TIME, now) >= MAX_UNTRIED_TIME;
     let message = "the source has a newer commit, and its reconciler has not tried it";
     let problem = problem::untried(ProblemSeverity::Error, Some(fetched));
     is_late.then(|| problem.says(message).about(declaring.key))

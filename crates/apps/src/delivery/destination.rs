@@ -14,7 +14,7 @@ use super::{Declarations, Destination, text};
 use crate::fleet::Fleet;
 
 /// The maximum size of a kubeconfig in base64. Ordinary ones hold a few clusters and their certificates.
-const LARGEST: usize = 256 << 10;
+const MAX_KUBECONFIG_BYTES: usize = 256 << 10;
 
 /// The addresses by which Pods reach the API server of their own cluster.
 const OWN_SERVERS: [&str; 3] = [
@@ -78,11 +78,11 @@ fn kubeconfigs(
     let data = object.at(&["data"]).and_then(Value::members).into_iter().flatten();
     let read = |(key, config): (Cow<'_, str>, Value<'_>)| {
         let config = config.as_str().filter(|config| !config.is_empty())?;
-        let cluster = match config.len() > LARGEST {
+        let cluster = match config.len() > MAX_KUBECONFIG_BYTES {
             true => Some(Destination::out_of_reach(format!(
                 "the cluster of the kubeconfig in Secret {}, which is larger than {} KiB",
                 secret.path(),
-                LARGEST >> 10
+                MAX_KUBECONFIG_BYTES >> 10
             ))),
             false => server(&config).map(|server| at(fleet, home, &server)),
         };

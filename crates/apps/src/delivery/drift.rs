@@ -10,7 +10,7 @@ use crate::objects::Objects;
 use crate::sync::ObjectSync;
 
 /// The maximum number of objects for which the time is determined.
-const MANY: usize = 20;
+const MAX_DATED_OBJECTS: usize = 20;
 
 /// A cache of the newest two writes to each object by others than Argo CD, the newest first, by the index of
 /// its cluster.
@@ -33,7 +33,7 @@ impl Writes {
         cluster: usize,
         synced: Timestamp,
     ) -> Option<Timestamp> {
-        if unsynced.len() > MANY {
+        if unsynced.len() > MAX_DATED_OBJECTS {
             return None;
         }
         let after = |it: &ObjectSync| match self.newest(objects, cluster, &it.key) {

@@ -23,7 +23,7 @@ use crate::identity::{AppKey, Delivery};
 use crate::inventory;
 use crate::names;
 use crate::objects::Objects;
-use crate::problem::{self, Problem, ProblemSeverity, UNTRIED};
+use crate::problem::{self, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
 use crate::rows::elapsed;
 use crate::sync::{Source, Sync, SyncState, shorten};
 
@@ -43,7 +43,7 @@ const SOURCES: [&str; 6] =
     ["Bucket", "ExternalArtifact", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"];
 
 /// The maximum number of history entries that are read; Flux itself keeps about five.
-const LONGEST_HISTORY: usize = 20;
+const MAX_HISTORY: usize = 20;
 
 /// Reads the Kustomizations and HelmReleases of one cluster.
 pub(crate) fn declare(
@@ -136,7 +136,9 @@ pub(crate) fn problems(
         // Without a time the change may have been made a moment ago.
         let since = written(&declaring.object, &["spec"]);
         let severity = match since {
-            Some(since) if elapsed(objects, since, UNTRIED, now) >= UNTRIED => Some(ProblemSeverity::Error),
+            Some(since) if elapsed(objects, since, MAX_UNTRIED_TIME, now) >= MAX_UNTRIED_TIME => {
+                Some(ProblemSeverity::Error)
+            }
             Some(_) => None,
             None => Some(ProblemSeverity::Waiting),
         };
@@ -148,7 +150,7 @@ pub(crate) fn problems(
         && !waits(&declaring.object, now)
         // An app that was created or resumed after that has had less time.
         && let since = began(&declaring.object).map_or(fetched, |began| began.max(fetched))
-        && elapsed(objects, since, UNTRIED, now) >= UNTRIED
+        && elapsed(objects, since, MAX_UNTRIED_TIME, now) >= MAX_UNTRIED_TIME
     {
         let desired = sync.desired.as_deref().map(shorten).unwrap_or_default();
         let message = format!("the source has {desired}, and its controller has not applied it");
@@ -493,10 +495,10 @@ impl<'a> Reader<'_, 'a> {
     fn history(&self) -> Vec<Value<'a>> {
         let history = self.object().at(&["status", "history"]).and_then(Value::items);
         let mut history: Vec<_> = history.into_iter().flatten().collect();
-        if history.len() > LONGEST_HISTORY {
+        if history.len() > MAX_HISTORY {
             let version = |entry: &Value<'a>| entry.get("version").and_then(Value::as_i64);
             history.sort_by_cached_key(|entry| Reverse(version(entry)));
-            history.truncate(LONGEST_HISTORY);
+            history.truncate(MAX_HISTORY);
         }
         history
     }

@@ -7,7 +7,7 @@ use taffrail_status::Presence;
 
 use super::{Condition, late, span, text, time, written};
 use crate::objects::Objects;
-use crate::problem::{Axis, Problem, ProblemSeverity, SUSPENDED, UNTRIED};
+use crate::problem::{Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity, SUSPENDED};
 use crate::rows::elapsed;
 
 /// Returns the reason why a source cannot be fetched or verified, even if it still holds an older artifact.
@@ -23,7 +23,8 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
     };
     if text(found.root(), &["metadata", "deletionTimestamp"]).is_some() {
         let since = time(found.at(&["metadata", "deletionTimestamp"]));
-        let is_stuck = since.is_some_and(|since| elapsed(objects, since, UNTRIED, now) >= UNTRIED);
+        let is_stuck =
+            since.is_some_and(|since| elapsed(objects, since, MAX_UNTRIED_TIME, now) >= MAX_UNTRIED_TIME);
         let severity = if is_stuck { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
         let message = format!("{name} is being deleted: what is pushed is not fetched");
         return Some(
@@ -78,7 +79,8 @@ fn unfetched(
     now: Timestamp,
 ) -> Option<Problem> {
     let since = ready.since();
-    let severity = late::severity(objects, since, interval.unwrap_or(UNTRIED), late::LONG, now)?;
+    let severity =
+        late::severity(objects, since, interval.unwrap_or(MAX_UNTRIED_TIME), late::MAX_SYNC_TIME, now)?;
     let problem = Problem::new(Axis::Source, "NotFetched", severity).since(since);
     Some(problem.says(format!("{name} has not been fetched yet: {}", ready.text("message"))))
 }

@@ -6,7 +6,7 @@ use taffrail_object::ObjectKey;
 
 /// The maximum number of objects that are read one by one for the apps of a namespace before the needs of
 /// other namespaces.
-const MOST_AT_FIRST: usize = 200;
+const MAX_FIRST_READS: usize = 200;
 
 /// Objects that were not read, each with the cluster that holds it and the namespaces of the apps that need
 /// it.
@@ -40,7 +40,7 @@ impl Lacking {
     /// Splits the objects that match `is_wanted` by the namespaces that need them.
     ///
     /// The first list is for namespaces that need few objects, the second for those that need more than
-    /// [`MOST_AT_FIRST`]. Objects that both need are in the first.
+    /// [`MAX_FIRST_READS`]. Objects that both need are in the first.
     pub(crate) fn parted(
         &self,
         is_wanted: impl Fn(&ObjectKey) -> bool,
@@ -50,7 +50,7 @@ impl Lacking {
         for asker in wanted.iter().flat_map(|(_, askers)| *askers) {
             *numbers.entry(asker).or_default() += 1;
         }
-        let is_modest = |asker: &String| numbers.get(asker.as_str()).is_none_or(|it| *it <= MOST_AT_FIRST);
+        let is_modest = |asker: &String| numbers.get(asker.as_str()).is_none_or(|it| *it <= MAX_FIRST_READS);
         let (mut first, mut rest) = (Vec::new(), Vec::new());
         for ((_, key), askers) in wanted {
             let part = if askers.iter().any(is_modest) { &mut first } else { &mut rest };

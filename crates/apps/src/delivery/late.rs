@@ -9,12 +9,12 @@ use super::{Condition, Declaration, argo, config_sync, helm, span, text, written
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::objects::Objects;
-use crate::problem::{Axis, Problem, ProblemSeverity, UNTRIED};
+use crate::problem::{Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
 use crate::rows::elapsed;
 use crate::sync::SyncState;
 
 /// The time that a sync may take before waiting longer makes no sense.
-pub(super) const LONG: SignedDuration = SignedDuration::from_hours(1);
+pub(super) const MAX_SYNC_TIME: SignedDuration = SignedDuration::from_hours(1);
 
 /// Returns the severity of an operation that has been running since `since`: waiting after `first`, an error
 /// after `last`, `None` before.
@@ -67,7 +67,7 @@ pub(crate) fn problem(
         // The app that delivers a package reports it itself, and a label syncs nothing.
         Delivery::Porch | Delivery::Label | Delivery::Taffrail => return None,
     };
-    of(home, since, LONG, now).map(|problem| problem.says(says))
+    of(home, since, MAX_SYNC_TIME, now).map(|problem| problem.says(says))
 }
 
 fn of(
@@ -76,7 +76,7 @@ fn of(
     last: SignedDuration,
     now: Timestamp,
 ) -> Option<Problem> {
-    let severity = severity(objects, since, UNTRIED, last, now)?;
+    let severity = severity(objects, since, MAX_UNTRIED_TIME, last, now)?;
     Some(Problem::new(Axis::Sync, SyncState::Syncing.as_str(), severity).since(since))
 }
 
@@ -89,17 +89,17 @@ pub(super) fn problem_of_argo(home: &dyn Objects, object: &Object<'_>, now: Time
         }
         false => "an operation was asked for, and Argo CD has not begun it".to_owned(),
     };
-    of(home, argo::begun(object), LONG, now).map(|problem| problem.says(says))
+    of(home, argo::begun(object), MAX_SYNC_TIME, now).map(|problem| problem.says(says))
 }
 
 /// Returns the problem of an app of Flux that has been reconciled for long; a longer timeout in its spec is
 /// respected.
 fn problem_of_flux(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -> Option<Problem> {
     let timeout = object.at(&["spec", "timeout"]).and_then(Value::as_str);
-    let timeout = timeout.and_then(|timeout| span(&timeout)).unwrap_or(LONG);
+    let timeout = timeout.and_then(|timeout| span(&timeout)).unwrap_or(MAX_SYNC_TIME);
     let ready = Condition::find(object, "Ready").filter(|ready| !ready.is("True"));
     let condition =
         ready.or_else(|| Condition::find(object, "Reconciling").filter(|condition| condition.is("True")))?;
-    let problem = of(home, condition.since(), LONG.max(timeout), now)?;
+    let problem = of(home, condition.since(), MAX_SYNC_TIME.max(timeout), now)?;
     Some(problem.says(format!("it has been reconciled for long: {}", condition.text("message"))))
 }

@@ -3,21 +3,21 @@
 use serde::{Deserialize, Deserializer, de};
 use taffrail_object::{ItemKind, ObjectKey, yaml};
 
-use super::bounds::MOST_OBJECTS;
+use super::bounds::MAX_OBJECTS;
 use crate::names;
 
 /// The maximum number of malformed documents that are reported one by one.
-const MOST_BAD: usize = 50;
+const MAX_REPORTED: usize = 50;
 
 /// The maximum length of a document with aliases, in bytes: aliases are written by hand, in short documents.
-const LONGEST_WITH_ALIASES: usize = 64 << 10;
+const MAX_ALIASED_BYTES: usize = 64 << 10;
 
 /// The length to which texts are cut, in bytes; longer than any name.
-const LONGEST_WORD: usize = 512;
+const MAX_WORD_LENGTH: usize = 512;
 
 /// The maximum length of a document that is parsed as a whole, in bytes. Of most documents only a few lines
 /// are given to the parser.
-const LONGEST_DOCUMENT: usize = 2 << 20;
+const MAX_DOCUMENT_BYTES: usize = 2 << 20;
 
 /// The error that manifests need more YAML parsing than their limit allows.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D:
         }
 
         fn visit_str<E: de::Error>(self, text: &str) -> Result<Option<String>, E> {
-            let end = text.floor_char_boundary(LONGEST_WORD);
+            let end = text.floor_char_boundary(MAX_WORD_LENGTH);
             Ok(Some(text[..end].to_owned()))
         }
 
@@ -118,21 +118,21 @@ pub(super) fn read(manifest: &str, left: &mut usize) -> Result<Manifest, TooMuch
             continue;
         }
         documents_read += 1;
-        if documents_read > MOST_OBJECTS || found.declared.len() > MOST_OBJECTS {
+        if documents_read > MAX_OBJECTS || found.declared.len() > MAX_OBJECTS {
             found.is_cut = true;
             break;
         }
-        let may_repeat = found.bad.len() < MOST_BAD;
+        let may_repeat = found.bad.len() < MAX_REPORTED;
         let parsed = parse(text, may_repeat, left)?;
         if let Err(why) = parsed.and_then(|parsed| declare(parsed, &mut found.declared)) {
             match found.bad.len() {
-                MOST_BAD.. => found.more_bad += 1,
+                MAX_REPORTED.. => found.more_bad += 1,
                 _ => found.bad.push(BadDocument { document, why }),
             }
         }
     }
-    found.is_cut |= found.declared.len() > MOST_OBJECTS;
-    found.declared.truncate(MOST_OBJECTS);
+    found.is_cut |= found.declared.len() > MAX_OBJECTS;
+    found.declared.truncate(MAX_OBJECTS);
     Ok(found)
 }
 
@@ -172,14 +172,14 @@ fn parse(
     {
         return Ok(Ok(document));
     }
-    if text.len() > LONGEST_DOCUMENT {
-        return Ok(Err(format!("is longer than {} MiB", LONGEST_DOCUMENT >> 20)));
+    if text.len() > MAX_DOCUMENT_BYTES {
+        return Ok(Err(format!("is longer than {} MiB", MAX_DOCUMENT_BYTES >> 20)));
     }
     let read = read_document(text, may_repeat, left)?;
     Ok(read.map_err(|error| {
         let line = error.line.map(|line| format!("at its line {line}: ")).unwrap_or_default();
         let told = format!("{line}{}", error.message);
-        let end = told.floor_char_boundary(LONGEST_WORD);
+        let end = told.floor_char_boundary(MAX_WORD_LENGTH);
         format!("is no YAML: {}", &told[..end])
     }))
 }
@@ -193,7 +193,7 @@ fn read_document(text: &str, may_repeat: bool, left: &mut usize) -> Result<ReadD
     };
     pay()?;
     let read = yaml::read_without_aliases(text);
-    if read.is_err() && may_repeat && text.len() <= LONGEST_WITH_ALIASES && text.contains('*') {
+    if read.is_err() && may_repeat && text.len() <= MAX_ALIASED_BYTES && text.contains('*') {
         pay()?;
         return Ok(yaml::read_with_few_aliases(text));
     }
@@ -319,7 +319,7 @@ fn declare(document: Option<Document>, declared: &mut Vec<ObjectKey>) -> Result<
                 return Err("holds a list in a list".to_owned());
             }
             // One more than the limit shows that there are more.
-            if declared.len() > MOST_OBJECTS {
+            if declared.len() > MAX_OBJECTS {
                 break;
             }
             declare(item.map(|item| item.typed(&of_items)), declared)?;
@@ -338,7 +338,7 @@ fn declare(document: Option<Document>, declared: &mut Vec<ObjectKey>) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_BAD, MOST_OBJECTS, Manifest, TooMuch, head};
+    use super::{MAX_OBJECTS, MAX_REPORTED, Manifest, TooMuch, head};
     use taffrail_object::ObjectKey;
 
     pub(super) fn read(manifest: &str) -> Manifest {
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_what_else_is_of_no_interest_cost_nothing() {
+    fn unneeded_parts_of_a_document_are_not_parsed() {
         let labels: String = (0..150).map(|number| format!("    l{number}: x\n")).collect();
         let text = format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  labels:\n{labels}  name: a\n  finalizers:\n  - a/b\n  namespace: shop\ndata:\n  a: b\n"
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_is_read_as_far_as_it_may_cost() {
+    fn parsing_stops_at_the_yaml_limit() {
         let one = "apiVersion: v1\nkind: Secret\nmetadata: {name: a, labels: {a: b}}\n---\n";
         let each = cost(one);
         let mut left = each * 10;
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_only_where_metadata_plainly_has_them() {
+    fn names_are_taken_only_from_plain_metadata() {
         for odd in [
             // A text that goes on as far left as the keys are.
             "metadata:\n  annotations:\n    a: \"x\n  name: b\"\n  name: a\n",
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_matters_is_read_whatever_else_stands_there() {
+    fn keys_are_read_despite_unusual_yaml_elsewhere() {
         // Go accepts a continuation line that is not indented past its key.
         check(
             "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  text: \"one\n  two\"\n",
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_document_spoils_itself_only() {
+    fn a_malformed_document_leaves_the_others_readable() {
         check(
             "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n---\nkind: [\n---\nkind: Secret\nmetadata: {}\n---\nmetadata:\n  name: b\n",
             &[declared("", "Secret", "", "a")],
@@ -489,20 +489,20 @@ mod tests {
     #[test]
     fn many_documents_are_cut_and_many_errors_are_counted() {
         let one = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\n";
-        let found = read(&one.repeat(MOST_OBJECTS + 7));
-        assert_eq!((found.declared.len(), found.is_cut), (MOST_OBJECTS, true));
-        let found = read(&"kind: [\n---\n".repeat(MOST_BAD + 7));
-        assert_eq!((found.bad.len(), found.more_bad, found.is_cut), (MOST_BAD, 7, false));
-        let items = "- {kind: Secret, metadata: {name: a}}\n".repeat(MOST_OBJECTS + 7);
+        let found = read(&one.repeat(MAX_OBJECTS + 7));
+        assert_eq!((found.declared.len(), found.is_cut), (MAX_OBJECTS, true));
+        let found = read(&"kind: [\n---\n".repeat(MAX_REPORTED + 7));
+        assert_eq!((found.bad.len(), found.more_bad, found.is_cut), (MAX_REPORTED, 7, false));
+        let items = "- {kind: Secret, metadata: {name: a}}\n".repeat(MAX_OBJECTS + 7);
         let found = read(&format!("kind: List\nitems:\n{items}"));
-        assert_eq!((found.declared.len(), found.is_cut), (MOST_OBJECTS, true));
+        assert_eq!((found.declared.len(), found.is_cut), (MAX_OBJECTS, true));
     }
 }
 
 #[cfg(test)]
 mod bounds {
     use super::tests::read;
-    use super::{LONGEST_WITH_ALIASES, MOST_OBJECTS};
+    use super::{MAX_ALIASED_BYTES, MAX_OBJECTS};
 
     /// Returns about 125 KB of documents, each of which expands to far more.
     fn small_bombs() -> String {
@@ -525,13 +525,13 @@ mod bounds {
 
     /// Before there was a limit, a manifest of 125 KB took 73 seconds and 6.7 GB.
     #[test]
-    fn what_repeats_itself_costs_no_more_than_it_is_long() {
+    fn aliases_cost_no_more_than_the_length_of_the_text() {
         let found = read(&small_bombs());
         assert_eq!(found.declared, []);
         assert!(found.bad.len() + found.more_bad > 100);
         for length in [100, 250, 60_000] {
             let text = long_name(length);
-            assert!(text.len() > LONGEST_WITH_ALIASES);
+            assert!(text.len() > MAX_ALIASED_BYTES);
             assert_eq!((read(&text).declared.len(), read(&text).bad.len()), (0, 1));
         }
         // A short document is parsed, and its names are not longer than allowed.
@@ -540,12 +540,12 @@ mod bounds {
             "a".repeat(60)
         );
         assert_eq!(read(&short).declared.len(), 2);
-        assert!(read(&short).declared.len() < MOST_OBJECTS);
+        assert!(read(&short).declared.len() < MAX_OBJECTS);
     }
 
     #[test]
-    fn many_small_documents_cost_what_the_first_of_them_cost() {
+    fn the_number_of_documents_is_limited() {
         let found = read(&"x\n---\n".repeat(1_000_000));
-        assert_eq!((found.bad.len() + found.more_bad, found.is_cut), (MOST_OBJECTS, true));
+        assert_eq!((found.bad.len() + found.more_bad, found.is_cut), (MAX_OBJECTS, true));
     }
 }

@@ -28,7 +28,7 @@ use crate::objects::{Objects, Scope, ScopeError};
 use crate::sync::{Source, Sync, SyncState, shorten, without_password};
 
 /// The maximum number of apps that a message names if several seem to deliver a package.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 pub(crate) const GROUP: &str = "porch.kpt.dev";
 pub(crate) const KIND: &str = "PackageRevision";
@@ -290,9 +290,8 @@ impl Package<'_> {
             if best >= Ground::Admin || best == Ground::Marked && is_one {
                 return Some(delivered(carrier, by));
             }
-            let names: Vec<String> =
-                all.iter().take(MOST_NAMED).map(|(.., by)| by.declaring_name()).collect();
-            let (names, left) = (names.join(", "), all.len().saturating_sub(MOST_NAMED));
+            let names: Vec<String> = all.iter().take(MAX_NAMED).map(|(.., by)| by.declaring_name()).collect();
+            let (names, left) = (names.join(", "), all.len().saturating_sub(MAX_NAMED));
             let more = if left > 0 { format!(" and {left} more") } else { String::new() };
             let why = match (best, all.len()) {
                 (Ground::Marked, _) => "and objects carry the marks of each",
@@ -420,7 +419,7 @@ mod tests {
     use super::{address, carriers, folder};
 
     #[test]
-    fn ways_to_one_repository_are_equal() {
+    fn spellings_of_one_repository_address_are_equal() {
         let one = address("https://git.example.com/nephio/edge1.git");
         for other in [
             "https://git.example.com/nephio/edge1",

@@ -11,33 +11,33 @@ use taffrail_object::json::{self, Parser, Value};
 use taffrail_object::{AsObjectKey, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::Presence;
 
-use super::bounds::MOST_OBJECTS;
+use super::bounds::MAX_OBJECTS;
 use super::helm::is_secret;
 use super::{ObjectKeys, dedup, manifest, text, time};
 use crate::objects::{Objects, Scope, ScopeError, why_unread};
 
 /// The maximum number of hooks of a release that are read, and of objects in one hook.
-const MOST_HOOKS: usize = 200;
+const MAX_HOOKS: usize = 200;
 
 /// The maximum total size of the hooks' manifests that are read, in bytes.
-const MOST_HOOK_BYTES: usize = 1 << 20;
+const MAX_HOOK_BYTES: usize = 1 << 20;
 
 /// The maximum unpacked size of a release, in bytes; no honest release that fits into a Secret reaches it.
-const LARGEST: usize = 32 << 20;
+const MAX_RELEASE_BYTES: usize = 32 << 20;
 
 /// The maximum length of a manifest, in bytes; no release that fits into a Secret has a longer one.
-const LONGEST_MANIFEST: usize = 8 << 20;
+const MAX_MANIFEST_BYTES: usize = 8 << 20;
 
 /// The ratio by which a release may unpack without using up the limit of its namespace: charts unpack to
 /// three to ten times their stored size.
-const HONEST: usize = 16;
+const FREE_RATIO: usize = 16;
 
 /// The number of bytes beyond that ratio that all releases of one namespace may unpack to.
-const UNPACKED: usize = 64 << 20;
+const MAX_EXTRA_BYTES: usize = 64 << 20;
 
 /// The number of bytes of manifests, beyond their stored size, that may be parsed as YAML. Most are so plain
 /// that hardly any need it.
-const YAML: usize = 4 << 20;
+const MAX_EXTRA_YAML_BYTES: usize = 4 << 20;
 
 /// The reason why a release cannot be read from its storage.
 #[derive(Debug, thiserror::Error)]
@@ -54,13 +54,13 @@ pub(crate) enum ReleaseError {
     NotBase64(#[source] base64::DecodeError),
     #[error("its release is cut or damaged")]
     NotGzip(#[source] std::io::Error),
-    #[error("its release unpacks to more than {} MiB", LARGEST >> 20)]
+    #[error("its release unpacks to more than {} MiB", MAX_RELEASE_BYTES >> 20)]
     TooLarge,
     #[error("the releases of namespace {0} take too much to read: {1}")]
     TooMuch(String, String),
     #[error("its release is not JSON: {0}")]
     NotJson(json::Error),
-    #[error("its manifest is longer than {} MiB", LONGEST_MANIFEST >> 20)]
+    #[error("its manifest is longer than {} MiB", MAX_MANIFEST_BYTES >> 20)]
     LongManifest,
     #[error("its release has no {0}")]
     Incomplete(&'static str),
@@ -131,7 +131,7 @@ impl ReadReleases {
         let known = self.known.entry(cluster).or_default();
         if !known.contains_key(&key as &dyn AsObjectKey) {
             let left = self.left.entry((cluster, key.namespace.to_owned()));
-            let left = left.or_insert(Left { unpacked: UNPACKED, yaml: YAML });
+            let left = left.or_insert(Left { unpacked: MAX_EXTRA_BYTES, yaml: MAX_EXTRA_YAML_BYTES });
             let written = read(objects, key, left).map_err(Arc::new);
             let written = written.map(|it| Known { written: Arc::new(it), placed: [None, None] });
             known.insert(key.to_owned(), written);
@@ -202,7 +202,7 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
     // A release may declare nothing, so an empty manifest is valid.
     let manifest =
         root.get("manifest").and_then(Value::as_str).ok_or(ReleaseError::Incomplete("manifest"))?;
-    if manifest.len() > LONGEST_MANIFEST {
+    if manifest.len() > MAX_MANIFEST_BYTES {
         return Err(ReleaseError::LongManifest);
     }
     let mut yaml = left.yaml.saturating_add(stored);
@@ -210,18 +210,18 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
         let read = manifest::read(text, &mut yaml);
         // As much as was stored is free; of the rest all that was begun counts.
         left.yaml = left.yaml.min(yaml);
-        let why = || format!("their manifests are more than {} MiB of odd YAML", YAML >> 20);
+        let why = || format!("their manifests are more than {} MiB of odd YAML", MAX_EXTRA_YAML_BYTES >> 20);
         read.map_err(|manifest::TooMuch| too_much(why()))
     };
     let read = read_manifest(&manifest)?;
     let mut hooks = Vec::new();
-    let mut hook_bytes = MOST_HOOK_BYTES;
-    for hook in root.get("hooks").and_then(Value::items).into_iter().flatten().take(MOST_HOOKS) {
+    let mut hook_bytes = MAX_HOOK_BYTES;
+    for hook in root.get("hooks").and_then(Value::items).into_iter().flatten().take(MAX_HOOKS) {
         let Some(text) = hook.get("manifest").and_then(Value::as_str) else { continue };
         let Some(less) = hook_bytes.checked_sub(text.len()) else { break };
         hook_bytes = less;
-        hooks.extend(read_manifest(&text)?.declared.into_iter().take(MOST_HOOKS));
-        if hooks.len() > MOST_OBJECTS {
+        hooks.extend(read_manifest(&text)?.declared.into_iter().take(MAX_HOOKS));
+        if hooks.len() > MAX_OBJECTS {
             break;
         }
     }
@@ -233,7 +233,7 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
     let more = (read.more_bad > 0)
         .then(|| format!("{} more documents of the manifest declare no object", read.more_bad));
     let cut =
-        read.is_cut.then(|| format!("of the objects of the manifest only the first {MOST_OBJECTS} are read"));
+        read.is_cut.then(|| format!("of the objects of the manifest only the first {MAX_OBJECTS} are read"));
     let bad = read.bad.iter().map(ToString::to_string).chain(more).chain(cut);
     let chart_name = field(&["chart", "metadata", "name"], "chart name")?;
     Ok(Written {
@@ -261,7 +261,7 @@ fn decode(data: &str, is_secret: bool) -> Result<Vec<u8>, ReleaseError> {
     decode(&packed)
 }
 
-/// Unpacks gzip; `left` is the number of bytes allowed beyond [`HONEST`] times the packed size, and is
+/// Unpacks gzip; `left` is the number of bytes allowed beyond [`FREE_RATIO`] times the packed size, and is
 /// reduced.
 fn unpack(
     payload: Vec<u8>,
@@ -271,8 +271,8 @@ fn unpack(
     if !payload.starts_with(&[0x1f, 0x8b, 0x08]) {
         return Ok(payload);
     }
-    let honest = payload.len().saturating_mul(HONEST);
-    let most = honest.saturating_add(*left).min(LARGEST);
+    let honest = payload.len().saturating_mul(FREE_RATIO);
+    let most = honest.saturating_add(*left).min(MAX_RELEASE_BYTES);
     let mut unpacked = Vec::new();
     let mut reader =
         flate2::read::GzDecoder::new(payload.as_slice()).take(u64::try_from(most + 1).unwrap_or(u64::MAX));
@@ -280,10 +280,10 @@ fn unpack(
     *left = left.saturating_sub(unpacked.len().saturating_sub(honest));
     read.map_err(ReleaseError::NotGzip)?;
     match unpacked.len() > most {
-        true if most == LARGEST => Err(ReleaseError::TooLarge),
+        true if most == MAX_RELEASE_BYTES => Err(ReleaseError::TooLarge),
         true => Err(too_much(format!(
-            "beyond {HONEST} times what is stored they unpack to more than {} MiB",
-            UNPACKED >> 20
+            "beyond {FREE_RATIO} times what is stored they unpack to more than {} MiB",
+            MAX_EXTRA_BYTES >> 20
         ))),
         false => Ok(unpacked),
     }

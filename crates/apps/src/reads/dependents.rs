@@ -19,10 +19,10 @@ const DEPENDENT: [(&str, &str); 5] = [
 ];
 
 /// The maximum number of namespaces that are listed one by one; above it all are listed at once.
-const FEW_NAMESPACES: usize = 10;
+const MAX_NAMESPACED_LISTS: usize = 10;
 
 /// The same limit if one namespace was asked for: that user may not be allowed to list all.
-const MOST_NAMESPACES: usize = 200;
+const MAX_SCOPED_LISTS: usize = 200;
 
 impl Plan<'_> {
     /// Plans lists of dependents in the namespaces of the apps whose dependents are wanted, and of the events
@@ -32,13 +32,13 @@ impl Plan<'_> {
         let others = self.asked.dependents_in.iter().map(String::as_str);
         let scopes: Vec<Option<&str>> = match self.namespace {
             Some(_) => {
-                let whole = (own.len() > MOST_NAMESPACES).then_some(None);
-                let few: BTreeSet<&str> = own.into_iter().take(MOST_NAMESPACES).chain(others).collect();
+                let whole = (own.len() > MAX_SCOPED_LISTS).then_some(None);
+                let few: BTreeSet<&str> = own.into_iter().take(MAX_SCOPED_LISTS).chain(others).collect();
                 few.into_iter().map(Some).chain(whole).collect()
             }
             None => {
                 let all: BTreeSet<&str> = own.into_iter().chain(others).collect();
-                match all.len() <= FEW_NAMESPACES {
+                match all.len() <= MAX_NAMESPACED_LISTS {
                     true => all.into_iter().map(Some).collect(),
                     false => vec![None],
                 }

@@ -16,22 +16,22 @@ use crate::objects::{Objects, Scope, ScopeError};
 /// The maximum number of kinds of which objects are read in a cluster for the apps of another one.
 ///
 /// Each may cost the cluster a list and a watch, made with its own credentials.
-const MOST_KINDS: usize = 250;
+const MAX_KINDS: usize = 250;
 
 /// The maximum number of lists, of a kind in a namespace, in a cluster for the apps of another one.
-const MOST_PLACES: usize = 1_500;
+const MAX_NAMESPACED_LISTS: usize = 1_500;
 
 /// The maximum number of objects of unlistable kinds that are read one by one in a cluster for the apps of
 /// another one.
-const MOST_SINGLES: usize = 200;
+const MAX_SINGLE_GETS: usize = 200;
 
 /// The maximum number of namespaces of a cluster in which dependents are listed for the apps of another one.
-const MOST_NAMESPACES: usize = 100;
+const MAX_NAMESPACES: usize = 100;
 
 /// The maximum number of objects that are followed in a cluster for the apps of another one.
 ///
 /// Each is looked up whenever the reads of that cluster are planned.
-const MOST_FOLLOWED: usize = 10_000;
+const MAX_FOLLOWED: usize = 10_000;
 
 /// The way in which clusters are read for the apps of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,22 +93,22 @@ impl LeftOut {
         let LeftOut { target, count, .. } = self;
         let message = match self.excess {
             Excess::Kinds => format!(
-                "its apps name objects of {count} kinds in {target}, of which {MOST_KINDS} are read there for it"
+                "its apps name objects of {count} kinds in {target}, of which {MAX_KINDS} are read there for it"
             ),
             Excess::Places => format!(
                 "its apps name objects in {target} that take {count} lists, each of a kind in a namespace, of which \
-                 {MOST_PLACES} are made there for it; without -n each kind is listed once"
+                 {MAX_NAMESPACED_LISTS} are made there for it; without -n each kind is listed once"
             ),
             Excess::Singles => format!(
-                "its apps name {count} objects in {target} of kinds that cannot be listed, of which {MOST_SINGLES} \
+                "its apps name {count} objects in {target} of kinds that cannot be listed, of which {MAX_SINGLE_GETS} \
                  are read there for it"
             ),
             Excess::Namespaces => format!(
-                "its apps have objects in {count} namespaces of {target}, in {MOST_NAMESPACES} of which it is read for \
+                "its apps have objects in {count} namespaces of {target}, in {MAX_NAMESPACES} of which it is read for \
                  it what became of them; without -n it is read in all"
             ),
             Excess::Objects => format!(
-                "its apps name {count} objects in {target}, of which {MOST_FOLLOWED} are followed there for it"
+                "its apps name {count} objects in {target}, of which {MAX_FOLLOWED} are followed there for it"
             ),
         };
         let scope = Scope::Input(format!("objects in {target}"));
@@ -156,10 +156,10 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadM
         let (home, target) = (fleet.objects(home).name(), there.name());
         // For each kind: true if it is served, and true if it cannot be listed.
         let mut known: HashMap<(&str, &str), (bool, bool)> = HashMap::new();
-        let mut kinds = Share::of(MOST_KINDS);
-        let mut places = Share::of(MOST_PLACES);
-        let mut singles = Share::of(MOST_SINGLES);
-        let mut objects = Share::of(if mode == ReadMode::Followed { MOST_FOLLOWED } else { usize::MAX });
+        let mut kinds = Share::of(MAX_KINDS);
+        let mut places = Share::of(MAX_NAMESPACED_LISTS);
+        let mut singles = Share::of(MAX_SINGLE_GETS);
+        let mut objects = Share::of(if mode == ReadMode::Followed { MAX_FOLLOWED } else { usize::MAX });
         for key in apps.iter().flat_map(|app| &app.objects) {
             if !objects.has_room(key) {
                 continue;
@@ -188,11 +188,11 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadM
             objects.granted.insert(key);
         }
         let namespaces =
-            namespaces(dependents, &apps, if by_namespace { MOST_NAMESPACES } else { usize::MAX });
+            namespaces(dependents, &apps, if by_namespace { MAX_NAMESPACES } else { usize::MAX });
         let counts = [
-            (Excess::Kinds, kinds.wanted.len(), MOST_KINDS),
-            (Excess::Places, places.wanted.len(), MOST_PLACES),
-            (Excess::Singles, singles.wanted.len(), MOST_SINGLES),
+            (Excess::Kinds, kinds.wanted.len(), MAX_KINDS),
+            (Excess::Places, places.wanted.len(), MAX_NAMESPACED_LISTS),
+            (Excess::Singles, singles.wanted.len(), MAX_SINGLE_GETS),
             (Excess::Namespaces, namespaces.wanted.len(), namespaces.most),
             (Excess::Objects, objects.wanted.len(), objects.most),
         ];

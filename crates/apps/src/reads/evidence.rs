@@ -16,17 +16,17 @@ use taffrail_status::assess::{
 };
 use taffrail_status::{ActiveRules, ClusterState, Listing, Observed, Presence};
 
-use super::{Changes, FEW, Plan, Read, Target, list};
+use super::{Changes, MAX_SINGLE_GETS, Plan, Read, Target, list};
 use crate::delivery::{Declaration, Declarations, time};
 use crate::kinds::{KindCatalog, ServedKind};
 use crate::objects::{Objects, suffices};
 use crate::snapshot::Listed;
 
 /// The maximum number of namespaces that are listed one by one; above it all are listed at once.
-const MANY: usize = 16;
+const MAX_NAMESPACED_LISTS: usize = 16;
 
 /// The maximum number of kinds of its own group that a custom resource is assumed to control.
-const FAMILY: usize = 12;
+const MAX_CONTROLLED_KINDS: usize = 12;
 
 /// The field selector for warnings; nearly all events are of the other type.
 const WARNINGS: &str = "type=Warning";
@@ -294,7 +294,7 @@ impl Plan<'_> {
 
     /// Replaces many namespaces by one list of all, unless one namespace was asked for.
     fn together<'n>(&self, namespaces: BTreeSet<Option<&'n str>>) -> BTreeSet<Option<&'n str>> {
-        let is_all = self.namespace.is_none() && namespaces.len() > MANY;
+        let is_all = self.namespace.is_none() && namespaces.len() > MAX_NAMESPACED_LISTS;
         if is_all || namespaces.contains(&None) { BTreeSet::from([None]) } else { namespaces }
     }
 
@@ -326,7 +326,7 @@ impl Plan<'_> {
             let Some(served) = catalog.get(&kind) else { continue };
             let projection = evidence_projection(&kind.group, &kind.kind);
             let is_unlisted = self.snapshot.listed(&kind, namespace.as_deref(), projection) != Listed::Done;
-            if keys.len() > FEW && is_unlisted && served.is_listable() {
+            if keys.len() > MAX_SINGLE_GETS && is_unlisted && served.is_listable() {
                 reads.push(list(served, namespace, None, projection));
             } else {
                 reads.extend(keys.iter().filter_map(|key| self.object(catalog, key, projection)));
@@ -393,7 +393,7 @@ fn made_by(catalog: &KindCatalog, kind: &GroupKind) -> Vec<GroupKind> {
                     |one: &str, other: &str| one.strip_suffix(other).is_some_and(|it| it.ends_with('.'));
                 served.is_listable() && (one == other || is_below(one, other) || is_below(other, one))
             };
-            let family = catalog.iter().filter(is_family).take(FAMILY);
+            let family = catalog.iter().filter(is_family).take(MAX_CONTROLLED_KINDS);
             let mut kinds: Vec<_> =
                 family.map(|served| GroupKind::new(&*served.group, &*served.kind)).collect();
             let workloads =
@@ -417,7 +417,7 @@ fn remaining<'c>(catalog: &'c KindCatalog, namespace: &Object<'_>) -> Vec<&'c Se
         let (plural, group) = resource.split_once('.')?;
         catalog.iter().find(|served| served.plural == plural && served.group == group)
     });
-    served.take(FAMILY).collect()
+    served.take(MAX_CONTROLLED_KINDS).collect()
 }
 
 fn is_condition(object: &Object<'_>, name: &str, status: &str) -> bool {

@@ -23,7 +23,7 @@ const UNLABELLED: [(&str, &str); 2] = [
 ];
 
 /// The maximum number of kinds whose definition is read to learn if they have a status.
-const MOST: usize = 20;
+const MAX_DEFINITIONS: usize = 20;
 
 impl Plan<'_> {
     /// Plans reads of Leases, of the workloads of delivery tools, and of the definitions of kinds without a
@@ -88,7 +88,7 @@ impl Plan<'_> {
             let key = ObjectKey::new("apiextensions.k8s.io", "CustomResourceDefinition", "", name);
             self.lacks(&key, Projection::Full).then(|| self.object(catalog, &key, Projection::Full)).flatten()
         };
-        kinds.into_iter().take(MOST).filter_map(definition).collect()
+        kinds.into_iter().take(MAX_DEFINITIONS).filter_map(definition).collect()
     }
 
     /// Plans reads of the controllers of the objects that are asked for by name, up to the topmost.

@@ -16,25 +16,25 @@ use crate::snapshot::Snapshot;
 ///
 /// Two or three are enough where nothing changes meanwhile. Without a maximum, an author who keeps creating
 /// objects that a stage wants could keep all later stages from ever being read.
-const MOST_ROUNDS: [u8; 4] = [3, 3, 6, 3];
+const MAX_ROUNDS: [u8; 4] = [3, 3, 6, 3];
 
 /// The rounds for which each stage of the plan has held up those after it.
 ///
 /// A reader that follows a cluster keeps them from one plan to the next, and resets them once all awaited
 /// reads are done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rounds([u8; MOST_ROUNDS.len()]);
+pub struct Rounds([u8; MAX_ROUNDS.len()]);
 
 impl Rounds {
     /// Returns the counts of a reader for which no stage holds up another, so that all stages are planned at
     /// once.
     pub fn spent() -> Rounds {
-        Rounds(MOST_ROUNDS)
+        Rounds(MAX_ROUNDS)
     }
 
     /// Returns true if a stage may hold up those after it once more, and counts that round.
     fn may_hold_up(&mut self, stage: usize) -> bool {
-        let (Some(rounds), Some(most)) = (self.0.get_mut(stage), MOST_ROUNDS.get(stage)) else {
+        let (Some(rounds), Some(most)) = (self.0.get_mut(stage), MAX_ROUNDS.get(stage)) else {
             return false;
         };
         let may = *rounds < *most;
@@ -111,7 +111,7 @@ pub fn plan_reads(
         next.awaited.extend(first);
     }
     let mut stage = 1;
-    while next.awaited.is_empty() && stage < MOST_ROUNDS.len() {
+    while next.awaited.is_empty() && stage < MAX_ROUNDS.len() {
         let mut reads = match stage {
             1 => {
                 let mut reads = plan.declared(catalog, &found);

@@ -1,4 +1,4 @@
-//! From what changed in a cluster to the questions about it whose answers may be others now.
+//! Dependency tracking: from a changed object to the questions whose answers may have changed.
 
 use taffrail_object::ObjectKey;
 use taffrail_status::Observed;
@@ -10,7 +10,8 @@ use crate::owners::Pointing;
 use crate::snapshot::{has_pods, is_budget, is_definition, is_pod, leaves, wanted};
 use crate::teachers::{WORKLOADS, is_controller};
 
-/// Tells all questions that may have another answer since an object came (`old` is none), changed, or went (`new` is none).
+/// Passes to `tell` all questions whose answers may have changed because an object was created (`old` is
+/// `None`), changed, or deleted (`new` is `None`).
 pub(super) fn questions(
     key: &ObjectKey,
     old: Option<&Observed<'_>>,
@@ -78,7 +79,7 @@ pub(super) fn questions(
     }
 }
 
-/// Returns true unless an object says the same of who made it as before.
+/// Returns true if the labels, annotations, owners or UID of an object changed.
 pub(super) fn is_marked_otherwise(old: Option<&Observed<'_>>, new: Option<&Observed<'_>>) -> bool {
     let (Some(old), Some(new)) = (old, new) else { return true };
     ["labels", "annotations", "ownerReferences", "uid"].into_iter().any(|field| {

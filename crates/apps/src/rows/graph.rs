@@ -1,4 +1,6 @@
-//! What was found out, and by which questions: the answer to one of them changes, and it is known what has to be found out again.
+//! The dependency graph of computed results and the questions asked for them.
+//!
+//! If the answer to a question changes, it tells which results have to be computed again.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -9,10 +11,10 @@ use taffrail_status::assess::Excess;
 
 use super::questions::Asked;
 
-/// The number of something that was found out.
+/// The number of a result in the graph.
 pub(super) type Node = u32;
 
-/// A number that is a hash already.
+/// A hasher for numbers that are hashes already.
 #[derive(Debug, Default)]
 struct AsIs(u64);
 
@@ -32,7 +34,7 @@ impl Hasher for AsIs {
     }
 }
 
-/// Some nodes, mostly one.
+/// A set of nodes, usually one.
 #[derive(Debug)]
 enum Nodes {
     One(Node),
@@ -48,7 +50,7 @@ impl Nodes {
         }
     }
 
-    /// Removes one of them; returns true if none is left.
+    /// Removes a node; returns true if none is left.
     fn remove(&mut self, node: Node) -> bool {
         match self {
             Nodes::One(one) => *one == node,
@@ -68,12 +70,12 @@ impl Nodes {
     }
 }
 
-/// The thing that is found out.
+/// The subject of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Subject<S> {
-    /// Something by which it is known outside.
+    /// A result that the user of the graph names.
     Own(S),
-    /// Something on which several others rest.
+    /// A result that several others depend on.
     Shared,
 }
 
@@ -81,28 +83,29 @@ pub(super) enum Subject<S> {
 struct Found<S> {
     subject: Subject<S>,
     questions: Vec<u64>,
-    /// On what it rests.
+    /// The results that it depends on.
     below: Vec<Node>,
-    /// What rests on it.
+    /// The results that depend on it.
     above: Option<Nodes>,
     next: Option<Timestamp>,
     excess: Excess,
 }
 
-/// All that was found out.
+/// The dependency graph.
 #[derive(Debug)]
 pub(super) struct Graph<S> {
     nodes: Vec<Option<Found<S>>>,
     free: Vec<Node>,
-    /// Those that were given up in this look: their numbers may still stand somewhere.
+    /// Numbers removed in this look, which are not reused before its end because they may still be referred
+    /// to.
     given_up: Vec<Node>,
     askers: HashMap<u64, Nodes, BuildHasherDefault<AsIs>>,
-    /// The first moments at which time alone changes something.
+    /// The times at which time alone may change a result first.
     moments: BTreeSet<(Timestamp, Node)>,
-    /// What was found out once for several in this look.
+    /// The shared results of this look, by the address of their record.
     shared: HashMap<usize, (Arc<Asked>, Node)>,
     excess: Excess,
-    /// A test sees what is missed.
+    /// True in a test that shows what goes wrong if shared results are not followed.
     pub(super) forgets_shared: bool,
 }
 
@@ -130,12 +133,12 @@ impl<S: Clone> Graph<S> {
         self.nodes.get_mut(usize::try_from(node).ok()?)?.as_mut()
     }
 
-    /// Takes in how something was found out.
+    /// Adds a result with the questions asked for it.
     pub(super) fn add(&mut self, subject: S, asked: Asked) -> Node {
         self.insert(Subject::Own(subject), asked)
     }
 
-    /// Takes in how something was found out again.
+    /// Replaces the questions of a result that was computed again.
     pub(super) fn set(&mut self, node: Node, asked: Asked) {
         let Asked { questions, remembered, next, excess } = asked;
         let (below, next) = self.share(remembered, next);
@@ -166,7 +169,7 @@ impl<S: Clone> Graph<S> {
         self.excess.add(&excess);
     }
 
-    /// Forgets something.
+    /// Removes a result.
     pub(super) fn remove(&mut self, node: Node) {
         let place = usize::try_from(node).ok().and_then(|at| self.nodes.get_mut(at));
         let Some(found) = place.and_then(Option::take) else { return };
@@ -181,23 +184,23 @@ impl<S: Clone> Graph<S> {
         self.given_up.push(node);
     }
 
-    /// Ends a look: what is found out from now on is another thing.
+    /// Ends a look: its shared results are not reused in the next one.
     pub(super) fn finish(&mut self) {
         self.shared = HashMap::new();
         self.free.append(&mut self.given_up);
     }
 
-    /// Returns the first moment at which time alone may change anything.
+    /// Returns the first time at which time alone may change a result.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.moments.first().map(|(next, _)| *next)
     }
 
-    /// Returns true if nothing came near a bound of what looking may cost.
+    /// Returns true if no computation came near its cost limit.
     pub(super) fn is_within_bounds(&self) -> bool {
         self.excess.is_within_bounds()
     }
 
-    /// Returns the subjects that time may have changed by now.
+    /// Appends to `found` the subjects that time alone may have changed by `now`.
     pub(super) fn due(&self, now: Timestamp, found: &mut Vec<S>) {
         let mut seen = HashSet::new();
         for (_, node) in self.moments.iter().take_while(|(next, _)| *next <= now) {
@@ -205,7 +208,7 @@ impl<S: Clone> Graph<S> {
         }
     }
 
-    /// Returns the subjects that asked a question.
+    /// Appends to `found` the subjects whose results depend on a question, without those in `seen`.
     pub(super) fn askers(&self, question: u64, seen: &mut HashSet<Node>, found: &mut Vec<S>) {
         for node in self.askers.get(&question).into_iter().flat_map(Nodes::iter) {
             self.climb(node, seen, found);
@@ -251,14 +254,15 @@ impl<S: Clone> Graph<S> {
         node
     }
 
-    /// Finds the nodes of what several rest on, and the first moment at which time changes any of it.
+    /// Returns the nodes of shared results, added where new, and the first time at which time alone changes
+    /// any of them.
     fn share(&mut self, all: Vec<Arc<Asked>>, next: Option<Timestamp>) -> (Vec<Node>, Option<Timestamp>) {
         let mut nodes = Vec::with_capacity(all.len());
         let mut first = next;
         for asked in all {
             let place = Arc::as_ptr(&asked).addr();
             let known = self.shared.get(&place).map(|(_, node)| *node);
-            // One on which nothing rests any more is forgotten.
+            // A shared result that nothing depends on any more was removed.
             let node = known.filter(|node| self.get(*node).is_some()).unwrap_or_else(|| {
                 let Asked { questions, remembered, next, excess } = &*asked;
                 let (questions, remembered) = (questions.clone(), remembered.clone());

@@ -1,22 +1,25 @@
-//! Rows kept up to date: the apps of a fleet, of which a change makes new what it may have changed, and nothing else.
+//! Rows kept up to date: the apps of a fleet, of which a change recomputes only what it may have changed.
 //!
-//! While declarations are read and rows are judged, each question that is asked of a cluster is noted ([`questions`]), as build
-//! systems do that know from their runs which files a target reads. A batch of changes is turned into the questions whose answers
-//! may be others now ([`changed`]); what asked one of them is found out again ([`graph`]). So the list equals that of [`apps_by`]
-//! after any sequence of changes, and costs what the change costs:
+//! While declarations are read and rows are judged, each question asked of a cluster is recorded
+//! ([`questions`]), like in build systems that trace which files a target reads. A batch of changes is turned
+//! into the questions whose answers may have changed ([`changed`]); results that depend on one of them are
+//! computed again ([`graph`]). So the list equals that of [`apps_by`](crate::apps_by) after any sequence of
+//! changes, at a cost in proportion to the change:
 //!
-//! * A row asks about its objects, what stands behind them, the events, the sources and controllers of its tool. It is judged again
-//!   when one of these answers may have changed, or at the moment at which time alone changes it: each comparison with the time of a
-//!   look notes when it turns out otherwise ([`elapsed`]).
-//! * What the tools declare is read again as a whole when an object that they read changes. Rows whose declaration is the same stay.
-//!   Only where the claims differ is it found out again which objects the labels of all others make into apps.
-//! * Else the labels of an object are looked at when that object changes, or its controller comes or goes.
+//! * A row depends on its objects, their evidence and events, and the sources and controllers of its tool. It
+//!   is judged again when one of these answers may have changed, or at the time at which time alone changes
+//!   it: each comparison with the present time records when its result will change ([`elapsed`]).
+//! * The declarations of all tools are read again when an object that they read changes. Rows with an
+//!   unchanged declaration stay. Only if the claims differ, all label groups are computed again.
+//! * Otherwise the labels of an object are examined when that object changes, or its controller comes or
+//!   goes.
 //!
-//! What was found out once for several rows rests on a node of its own, so that many rows that share an object do not each hold the
-//! questions about it. Where so much is looked at that something may come to the bounds of [`Costs`](taffrail_status::assess::Costs),
-//! the order in which objects are judged counts: then all is judged at each change, as long as that is so.
+//! A result that several rows share has a node of its own, so that many rows with one object do not each hold
+//! the questions about it. If a computation may reach the limits of
+//! [`Costs`](taffrail_status::assess::Costs), the order in which objects are judged matters: then all rows
+//! are judged at each change, as long as that is so.
 //!
-//! How fresh an observation is, is written into the rows of its cluster and makes none of them new.
+//! The freshness of a cluster is written into its rows without judging them again.
 
 mod changed;
 mod graph;
@@ -42,18 +45,18 @@ use crate::snapshot::ChangeBatch;
 pub use questions::QuestionLog;
 pub(crate) use questions::{Asked, Noting, Question, ask_at_once, elapsed};
 
-/// What a look did.
+/// The extent of a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Looked {
-    /// The number of rows that were judged.
+    /// Number of rows that were judged.
     pub judged: usize,
-    /// Whether what the tools declare was read.
+    /// True if the declarations were read.
     pub declared: bool,
-    /// Whether nothing was kept.
+    /// True if no earlier result was used.
     pub is_whole: bool,
 }
 
-/// A way on which a change reaches a row. A test leaves one out to see that it is missed.
+/// A way in which a change reaches a row. A test leaves one out to show that rows go wrong without it.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Propagation {
@@ -75,18 +78,16 @@ pub enum Propagation {
     ArgoControllers,
     Errors,
     Freshness,
-    /// What several rows rest on.
+    /// Results that several rows share.
     Shared,
-    /// The labels of what changed.
+    /// The labels of a changed object.
     Labels,
-    /// The names of claims that StatefulSets make.
+    /// The names of claims that StatefulSets create.
     ClaimTemplates,
-    /// From the claims of tools to the rows of labels.
+    /// From the claims of tools to the label groups.
     Claims,
     /// Time alone.
     Time,
-    /// From the name of an app to the rows that name it.
-    Via,
 }
 
 impl Question<'_> {
@@ -115,12 +116,12 @@ impl Question<'_> {
     }
 }
 
-/// What is found out by asking.
+/// A result that depends on questions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Subject {
-    /// What the tools declare.
+    /// The declarations of all tools.
     Tools,
-    /// The app that the labels of an object of a cluster make it part of.
+    /// The app that the labels of an object of a cluster name.
     Labelled(usize, ObjectKey),
     /// A row.
     Row(u32),
@@ -136,7 +137,7 @@ pub struct Rows {
     without: Option<Propagation>,
 }
 
-/// The rows of a list, and what they rest on.
+/// The rows of a list, and the results that they depend on.
 #[derive(Debug)]
 struct Kept {
     identity: Vec<Identity>,
@@ -144,29 +145,29 @@ struct Kept {
     now: Timestamp,
     found: Declarations,
     claims: ClaimIndex,
-    /// By the place of the cluster in the fleet.
+    /// The label groups, by the index of the cluster in the fleet.
     groups: Vec<LabelGroups>,
     labelled: HashMap<(usize, ObjectKey), Node>,
     tools: Node,
     graph: Graph<Subject>,
-    /// In the order of the list.
+    /// The rows, in the order of the list.
     rows: Vec<Row>,
-    /// The place of each row in the list, by its number; those that are gone have none.
+    /// The index of each row in the list, by its number; `None` for removed rows.
     places: Vec<Option<usize>>,
-    /// The rows of labels, by their numbers.
+    /// The numbers of the rows of label groups.
     by_labels: HashMap<GroupName, u32>,
     freshness: Vec<Freshness>,
-    /// Something came to a bound, or may.
+    /// True if a computation reached a cost limit, or may have.
     is_bounded: bool,
 }
 
-/// The cluster of a group of labels, its namespace and its app.
+/// The cluster of a label group, its namespace and its app.
 type GroupName = (usize, String, String);
 
-/// What declares a row.
+/// The declaration of a row.
 #[derive(Debug, Clone)]
 enum Declaring {
-    /// A tool: the place among all that tools declare.
+    /// A tool's, by its index among all declarations of tools.
     Tool(usize),
     Labels(GroupName),
 }
@@ -176,11 +177,11 @@ struct Row {
     number: u32,
     node: Node,
     declaring: Declaring,
-    /// The cluster in which it is shown.
+    /// The index of the cluster in which it is shown.
     cluster: usize,
 }
 
-/// What becomes of rows, by their numbers.
+/// The rows to judge again, to remove and to add; existing ones by their numbers.
 #[derive(Debug, Default)]
 struct Plan {
     again: BTreeSet<u32>,
@@ -188,42 +189,42 @@ struct Plan {
     fresh: Vec<Declaring>,
 }
 
-/// What tells clusters apart.
+/// The facts that distinguish clusters.
 #[derive(Debug, PartialEq, Eq)]
 struct Identity {
     name: String,
     id: Option<String>,
     servers: Vec<String>,
-    /// Its place in the fleet, where it is not another name of one.
+    /// Its index in the fleet; `None` for an alias.
     place: Option<usize>,
     twin_of: Option<String>,
 }
 
 impl Rows {
-    /// No rows yet, where `labels` name the apps of objects that no tool declares.
+    /// Makes an empty list; `labels` name the apps of objects that no tool declares.
     pub fn new(labels: AppLabels) -> Rows {
         Rows { labels, log: QuestionLog::default(), kept: None, list: AppList::default(), without: None }
     }
 
-    /// The apps, as [`apps_by`](crate::apps_by) finds them at the moment of the last look.
+    /// Returns the apps, equal to those of [`apps_by`](crate::apps_by) at the time of the last look.
     pub fn list(&self) -> &AppList {
         &self.list
     }
 
-    /// The first moment at which a look may find something else though nothing changed.
+    /// Returns the first time at which a look may differ though nothing changed.
     pub fn next_moment(&self) -> Option<Timestamp> {
         self.kept.as_ref()?.graph.next()
     }
 
-    /// Leaves a propagation out, for a test.
+    /// Leaves out a propagation, for a test.
     #[doc(hidden)]
     pub fn leave_out(&mut self, propagation: Propagation) {
         self.without = Some(propagation);
     }
 
-    /// Takes in what changed in each of the clusters since the last look, and the time. The rules are those of the last look.
+    /// Updates the rows by the changes in each of the clusters since the last look, and by the time.
     ///
-    /// A cluster of which no batch is given may have changed in any way.
+    /// The rules must be those of the last look. If a cluster has no batch, everything is computed again.
     pub fn look(
         &mut self,
         clusters: &[&dyn Objects],
@@ -243,11 +244,11 @@ impl Rows {
     }
 }
 
-/// One look.
+/// A look in progress.
 struct Look<'l, 'a> {
     rows: &'l mut Rows,
     log: &'a QuestionLog,
-    /// In the order of the batches.
+    /// The clusters, in the order of the batches.
     clusters: &'l [&'a dyn Objects],
     fleet: &'l Fleet<'a>,
     rules: &'l ActiveRules<'l>,
@@ -289,7 +290,7 @@ impl Look<'_, '_> {
         self.rows.without != Some(propagation)
     }
 
-    /// Finds everything out.
+    /// Computes everything.
     fn whole(self, identity: Vec<Identity>) -> Looked {
         let Look { log, fleet, rules, now, .. } = self;
         let ((found, claims), asked) =
@@ -328,7 +329,8 @@ impl Look<'_, '_> {
         self.judge(kept, plan, true, looked)
     }
 
-    /// Judges the rows that a plan names and puts all in order; nothing where the order in which objects are judged counts.
+    /// Judges the rows of a plan and sorts the list; starts over if a cost limit makes the order of judging
+    /// matter.
     fn judge(mut self, mut kept: Kept, plan: Plan, has_errors: bool, mut looked: Looked) -> Looked {
         let judge = Judge::new(self.fleet, self.rules, self.now);
         let Plan { again, gone, fresh } = plan;
@@ -387,7 +389,8 @@ impl Look<'_, '_> {
         looked
     }
 
-    /// Judges the row that something declares, and tells what was asked for it.
+    /// Judges the row of a declaration, and returns it with the index of its cluster and the record of its
+    /// questions.
     fn judged(
         &self,
         judge: &Judge<'_, '_>,
@@ -404,7 +407,7 @@ impl Look<'_, '_> {
         Some((cluster, App { via, ..app }, asked))
     }
 
-    /// Writes into the rows how fresh they are.
+    /// Writes the freshness of the clusters into the rows.
     fn freshen(&mut self, kept: &mut Kept) {
         let freshness = self.freshness();
         if freshness == kept.freshness {
@@ -413,14 +416,18 @@ impl Look<'_, '_> {
         let homes = self.fleet.members.iter().map(|member| member.objects.freshness());
         let homes: Vec<Freshness> = homes.collect();
         for (app, row) in self.rows.list.apps.iter_mut().zip(&kept.rows) {
-            if let Some(own) = homes.get(row.cluster) {
-                app.freshness = *own;
+            let home = match &row.declaring {
+                Declaring::Tool(place) => kept.found.apps.get(*place).map(|app| app.home),
+                Declaring::Labels((home, ..)) => Some(*home),
+            };
+            if let Some((target, home)) = homes.get(row.cluster).zip(homes.get(home.unwrap_or(row.cluster))) {
+                (app.freshness, app.home_freshness) = (*target, *home);
             }
         }
         kept.freshness = freshness;
     }
 
-    /// Finds the rows that labels make in the cluster at a place of the fleet.
+    /// Computes the label groups in the cluster with this index in the fleet.
     fn groups(
         &self,
         home: usize,
@@ -443,7 +450,7 @@ impl Look<'_, '_> {
         groups
     }
 
-    /// Finds the place of an object among the rows of labels; nothing for one that no label names an app of.
+    /// Returns the place of an object among the label groups; `None` if its labels name no app.
     fn place(
         &self,
         groups: &LabelGroups,
@@ -460,7 +467,7 @@ impl Look<'_, '_> {
         self.clusters.iter().map(|objects| objects.freshness()).collect()
     }
 
-    /// Returns what has to be found out again.
+    /// Returns the results that have to be computed again.
     fn dirty(&self, kept: &Kept, changes: &[ChangeBatch]) -> Vec<Subject> {
         let (mut seen, mut dirty) = (HashSet::new(), Vec::new());
         let mut tell = |cluster: usize, question: Question<'_>| {
@@ -494,7 +501,7 @@ impl Look<'_, '_> {
         dirty
     }
 
-    /// Finds out again what changed.
+    /// Computes the changed results again.
     fn update(self, mut kept: Kept, changes: &[ChangeBatch]) -> Looked {
         let mut looked = Looked::default();
         let mut plan = Plan::default();
@@ -535,7 +542,8 @@ impl Look<'_, '_> {
         self.judge(kept, plan, has_errors, looked)
     }
 
-    /// Finds out which rows stand for what tools declare now.
+    /// Matches the rows with the declarations that the tools make now, and plans the rows to add, remove and
+    /// judge again.
     fn reconcile(&self, kept: &mut Kept, old: &Declarations, plan: &mut Plan) {
         let name = |app: &Declaration| {
             let cluster = app.cluster().unwrap_or(app.home);
@@ -545,7 +553,7 @@ impl Look<'_, '_> {
         for (place, app) in old.apps.iter().enumerate() {
             known.entry(name(app)).or_default().push_back(place);
         }
-        // The old place of each new one.
+        // The new index of each old declaration.
         let mut taken: HashMap<usize, usize> = HashMap::new();
         for (place, app) in kept.found.apps.iter().enumerate() {
             match known.get_mut(&name(app)).and_then(VecDeque::pop_front) {
@@ -566,8 +574,7 @@ impl Look<'_, '_> {
             let both = old.apps.get(*before).zip(kept.found.apps.get(place));
             *before = place;
             let is_same = both.is_some_and(|(before, after)| {
-                before.says_as(after)
-                    && (title(old, before) == title(&kept.found, after) || !self.goes(Propagation::Via))
+                before.says_as(after) && title(old, before) == title(&kept.found, after)
             });
             if !is_same {
                 plan.again.insert(row.number);
@@ -575,7 +582,8 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Finds the places of objects among the rows of labels again, where they may be others; the groups that are not what they were.
+    /// Computes the label groups of objects again where they may have changed, and returns the groups that
+    /// differ.
     fn regroup(
         &self,
         kept: &mut Kept,
@@ -662,7 +670,7 @@ impl Look<'_, '_> {
     }
 }
 
-/// Puts the rows in their order, without those that are gone.
+/// Sorts the rows and drops those in `gone`.
 fn arrange(kept: &mut Kept, apps: &mut Vec<App>, gone: &HashSet<u32>) {
     let mut all: Vec<(App, Row)> = apps.drain(..).zip(kept.rows.drain(..)).collect();
     all.retain(|(_, row)| {
@@ -692,12 +700,12 @@ fn arrange(kept: &mut Kept, apps: &mut Vec<App>, gone: &HashSet<u32>) {
     }
 }
 
-/// Returns true if two lists of apps claim the same objects in the same words.
+/// Returns true if two lists of apps make the same claims.
 fn same_claims(one: &[Declaration], other: &[Declaration]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.claims_as(other))
 }
 
-/// Returns true if something of an app was not judged because it would have cost too much.
+/// Returns true if a part of an app was not judged because of a cost limit.
 fn is_unjudged(app: &App) -> bool {
     let resources = app.resources.iter().chain(&app.speaker);
     resources.into_iter().any(|it| it.rule == UNJUDGED || it.chain.iter().any(|link| link.rule == UNJUDGED))

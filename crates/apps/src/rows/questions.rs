@@ -1,5 +1,6 @@
-//! Questions that were asked of clusters while something was found out: when the answer to one of them may have changed, that has
-//! to be found out again, and nothing else.
+//! Questions asked of clusters while a result is computed.
+//!
+//! If the answer to one of them may have changed, that result has to be computed again, and no other.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hash};
@@ -20,62 +21,62 @@ use crate::snapshot::{Label, labels};
 /// A question about one cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Question<'q> {
-    /// Is it there, and what does it say?
+    /// The presence and content of an object.
     Object(ObjectKeyRef<'q>),
-    /// Is it there, and what does its metadata say of who made it?
+    /// The presence of an object, and its labels, annotations and owners.
     Metadata(ObjectKeyRef<'q>),
-    /// Which objects are of a group and kind, in a namespace or in all?
+    /// The objects of a group and kind, in a namespace or in all.
     Kind(&'q str, &'q str, Option<&'q str>),
-    /// Are objects of a group and kind in namespaces?
+    /// The scope of a group and kind: namespaced or not.
     IsNamespaced(&'q str, &'q str),
-    /// Which objects have a controller of this UID?
+    /// The objects with a controller of this UID.
     Controlled(&'q str),
-    /// Which objects have an owner of this UID?
+    /// The objects with an owner of this UID.
     Owned(&'q str),
-    /// Which Pods use the claim of a namespace?
+    /// The Pods that use a claim, by its namespace and name.
     Users(&'q str, &'q str),
-    /// Are all Pods of a namespace known?
+    /// The completeness of the known Pods of a namespace.
     Pods(&'q str),
-    /// Which budgets of a namespace want a label?
+    /// The disruption budgets of a namespace whose selector requires a label.
     Budgets(&'q str, Option<&'q Label>),
-    /// Which Pods leave a node?
+    /// The Pods that are terminating on a node.
     Leaving(&'q str),
-    /// What defines a group and kind?
+    /// The definition of a group and kind.
     Definition(&'q str, &'q str),
-    /// What is in a namespace?
+    /// The objects in a namespace.
     Namespace(&'q str),
-    /// Which events are about the object of a kind, a namespace and a name?
+    /// The events about the object of a kind, namespace and name.
     Events(&'q str, &'q str, &'q str),
-    /// What was listed of a group and kind?
+    /// The lists made of a group and kind.
     Lists(&'q str, &'q str),
-    /// What does Helm store?
+    /// The releases in Helm's storage.
     Storage,
-    /// Which workloads of a namespace are those of an Argo CD?
+    /// The workloads of a namespace that are application controllers of an Argo CD.
     ArgoControllers(&'q str),
-    /// What do the names of claims begin with that StatefulSets make?
+    /// The names of claim templates of StatefulSets.
     ClaimTemplates,
-    /// What could not be read?
+    /// The errors of reading.
     Errors,
-    /// Is it live?
+    /// The freshness of the cluster.
     Freshness,
-    /// Which objects are there?
+    /// All objects.
     All,
 }
 
-/// What was asked while something was found out, and when time alone changes it.
+/// The record of a computation: the questions asked, and the time at which time alone changes its result.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
-    /// In their order, each once.
+    /// The numbers of the questions, sorted, each once.
     pub(crate) questions: Vec<u64>,
-    /// What was taken from memory, where others had found it out.
+    /// The records of cached results that were used.
     pub(crate) remembered: Vec<Arc<Asked>>,
-    /// The first moment at which time alone may change it.
+    /// The first time at which time alone may change the result.
     pub(crate) next: Option<Timestamp>,
-    /// The steps that it took beyond those that each object may take.
+    /// The steps that it took beyond the limit of each object.
     pub(crate) excess: Excess,
 }
 
-/// The questions of those who are finding something out, the innermost last.
+/// A log of the questions of running computations, the innermost last.
 #[derive(Debug, Default)]
 pub struct QuestionLog {
     open: Mutex<Vec<Open>>,
@@ -85,7 +86,7 @@ pub struct QuestionLog {
 #[derive(Debug, Default)]
 struct Open {
     asked: Asked,
-    /// Nothing is noted: whoever asks says in other words what they ask.
+    /// True while questions are not recorded because one question covers them all.
     is_quiet: bool,
 }
 
@@ -94,8 +95,9 @@ impl QuestionLog {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number by which a question of the cluster at a place is known. Two may have one number: then both are taken for
-    /// asked.
+    /// Returns the number of a question about the cluster with this index.
+    ///
+    /// It is a hash: if two questions collide, both count as asked.
     pub(crate) fn number(&self, cluster: usize, question: &Question<'_>) -> u64 {
         self.hasher.hash_one((cluster, question))
     }
@@ -107,7 +109,7 @@ impl QuestionLog {
         }
     }
 
-    /// Takes in that time alone changes the answer then.
+    /// Records that time alone changes the answer at `at`.
     pub(crate) fn changes_at(&self, at: Timestamp) {
         if let Some(Open { asked, .. }) = self.open().last_mut()
             && asked.next.is_none_or(|next| at < next)
@@ -116,14 +118,14 @@ impl QuestionLog {
         }
     }
 
-    /// Takes in what objects took beyond what each may take.
+    /// Records steps that objects took beyond the limit of each.
     pub(crate) fn takes(&self, excess: &Excess) {
         if let Some(open) = self.open().last_mut().filter(|_| !excess.is_empty()) {
             open.asked.excess.add(excess);
         }
     }
 
-    /// Finds something out, and tells what was asked for it.
+    /// Runs a computation and returns its result with the record of its questions.
     pub(crate) fn record<T>(&self, find: impl FnOnce() -> T) -> (T, Asked) {
         self.open().push(Open::default());
         let found = find();
@@ -134,7 +136,7 @@ impl QuestionLog {
         (found, asked)
     }
 
-    /// Takes in that this was asked for what is being found out.
+    /// Adds a record to that of the running computation.
     pub(crate) fn add(&self, asked: Asked) {
         if let Some(next) = asked.next {
             self.changes_at(next);
@@ -146,7 +148,7 @@ impl QuestionLog {
         }
     }
 
-    /// Takes in that something was found out before, by asking this.
+    /// Adds the record of a cached result to that of the running computation.
     pub(crate) fn remember(&self, asked: &Arc<Asked>) {
         if let Some(last) = self.open().last_mut() {
             last.asked.remembered.push(asked.clone());
@@ -163,14 +165,15 @@ impl QuestionLog {
     }
 }
 
-/// Asks what one question covers, which takes many of a cluster.
+/// Records one question in place of the many that `find` asks of a cluster.
 pub(crate) fn ask_at_once<T>(objects: &dyn Objects, question: &Question<'_>, find: impl FnOnce() -> T) -> T {
     let Some((log, cluster)) = objects.question_log() else { return find() };
     log.ask(cluster, question);
     log.quietly(find)
 }
 
-/// Returns how long it is since `at`, to be compared with `limit`; the moment at which that turns out otherwise is noted.
+/// Returns the time since `at`, to be compared with `limit`, and records the time at which it will reach the
+/// limit.
 pub(crate) fn elapsed(
     objects: &dyn Objects,
     at: Timestamp,
@@ -187,7 +190,7 @@ pub(crate) fn elapsed(
     elapsed
 }
 
-/// A cluster of which each question is noted.
+/// A cluster that records each question in a log.
 pub(crate) struct Noting<'a> {
     objects: &'a dyn Objects,
     cluster: usize,
@@ -195,7 +198,7 @@ pub(crate) struct Noting<'a> {
 }
 
 impl<'a> Noting<'a> {
-    /// Notes what is asked of the cluster at a place.
+    /// Makes a cluster that records its questions under the index `cluster`.
     pub(crate) fn new(objects: &'a dyn Objects, cluster: usize, log: &'a QuestionLog) -> Noting<'a> {
         Noting { objects, cluster, log }
     }

@@ -57,6 +57,38 @@ impl ChangeBatch {
     fn note_all(&mut self) {
         *self = ChangeBatch::all();
     }
+
+    pub(super) fn note_kind(&mut self, kind: &GroupKind) {
+        if !self.kinds.contains(kind) {
+            self.kinds.insert(kind.clone());
+        }
+    }
+
+    fn note_sought(&mut self, key: &ObjectKey) {
+        if self.is_all || self.sought.contains(key) {
+            return;
+        }
+        self.sought.insert(key.clone());
+        if self.sought.len() > MOST_OBJECTS {
+            self.note_all();
+        }
+    }
+
+    /// Adds what changed after that.
+    pub fn add(&mut self, later: ChangeBatch) {
+        let ChangeBatch { objects, kinds, sought, has_errors, is_all } = later;
+        if self.is_all || is_all {
+            return self.note_all();
+        }
+        for (key, old) in objects {
+            self.note(&key, old);
+        }
+        self.kinds.extend(kinds);
+        for key in sought {
+            self.note_sought(&key);
+        }
+        self.has_errors |= has_errors;
+    }
 }
 
 impl Snapshot {
@@ -89,18 +121,14 @@ impl Snapshot {
     }
 
     pub(super) fn note_kind(&mut self, kind: &GroupKind) {
-        if let Some(changes) = self.changes.as_mut().filter(|changes| !changes.kinds.contains(kind)) {
-            changes.kinds.insert(kind.clone());
+        if let Some(changes) = &mut self.changes {
+            changes.note_kind(kind);
         }
     }
 
     pub(super) fn note_sought(&mut self, key: &ObjectKey) {
-        let Some(changes) = &mut self.changes else { return };
-        if !changes.is_all && !changes.sought.contains(key) {
-            changes.sought.insert(key.clone());
-        }
-        if changes.sought.len() > MOST_OBJECTS {
-            changes.note_all();
+        if let Some(changes) = &mut self.changes {
+            changes.note_sought(key);
         }
     }
 

@@ -167,7 +167,7 @@ pub(crate) fn is_definition(key: ObjectKeyRef<'_>) -> bool {
 }
 
 /// The field by which a controller says how many Pods it has, by its kind.
-const HAVE_PODS: [(&str, &str); 4] = [
+pub(crate) const HAVE_PODS: [(&str, &str); 4] = [
     ("ReplicaSet", "replicas"),
     ("StatefulSet", "replicas"),
     ("Deployment", "replicas"),

@@ -317,7 +317,8 @@ fn by_whom(object: &Object<'_>, path: &[&str]) -> String {
 /// Returns the progress of an app after its tool has handled the request.
 pub fn settled(app: &App) -> Progress {
     if !app.home_freshness.is_live() {
-        return Progress::Waiting(format!("its home cluster {} does not answer", app.app.home));
+        let predicate = app.home_freshness.state.predicate();
+        return Progress::Waiting(format!("its home cluster {} {predicate}", app.app.home));
     }
     match (app.effective(), app.sync.state) {
         (_, SyncState::Failed) => Progress::Failed(app.said.clone()),

@@ -11,9 +11,9 @@ use crate::verbs::{Patch, Verb};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionList {
-    /// [`API_VERSION`].
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `ActionList`.
+    /// Always `ActionList`.
     pub kind: &'static str,
     /// `reconcile`, `suspend` or `resume`.
     pub verb: &'static str,

@@ -64,10 +64,10 @@ impl<'l> Fields<'l> {
 /// The maximum number of rows in which a link is shown in full.
 ///
 /// Causes are rarely shared by more, and in a thousand rows a reader has seen it by then.
-const MOST_TOLD: usize = 10;
+const MAX_FULL_LINKS: usize = 10;
 
 /// The length to which the message of a link is cut in further rows, in bytes.
-const SHORT: usize = 200;
+const MAX_SHORT_MESSAGE: usize = 200;
 
 /// The number of times that each link was shown so far, by the namespace of the app.
 ///
@@ -97,7 +97,7 @@ impl Told {
             let place = (Place(link.0.clone()), namespace.clone());
             let told = self.0.entry(place).or_insert_with(|| Times { count: 0, first: whose.into() });
             told.count += 1;
-            if told.count <= MOST_TOLD {
+            if told.count <= MAX_FULL_LINKS {
                 kept.push(link);
                 continue;
             }
@@ -120,7 +120,7 @@ impl Told {
 }
 
 fn short(link: &Link) -> LinkRow {
-    let message = match link.message.get(..link.message.floor_char_boundary(SHORT)) {
+    let message = match link.message.get(..link.message.floor_char_boundary(MAX_SHORT_MESSAGE)) {
         Some(begin) if begin.len() < link.message.len() => format!("{begin}…"),
         _ => link.message.clone(),
     };

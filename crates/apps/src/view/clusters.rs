@@ -18,9 +18,9 @@ use crate::reads;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterList {
-    /// [`API_VERSION`].
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `ClusterList`.
+    /// Always `ClusterList`.
     pub kind: &'static str,
     /// A row for each cluster, under the first name by which it was given.
     pub items: Vec<ClusterRow>,

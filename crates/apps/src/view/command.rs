@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_one_word_whatever_is_in_it() {
+    fn names_are_quoted_for_the_shell() {
         let told = |words: &[&str], namespace, context| taffrail(words, namespace, context).unwrap();
         assert_eq!(
             told(&["app", "shop"], "web", Some("gke_p_eu-1_c")),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn no_command_has_a_name_that_would_be_an_option() {
+    fn names_that_look_like_options_make_no_command() {
         let evil = "--kubeconfig=/tmp/evil";
         assert_eq!(kubectl(&["describe", "deployment.apps", evil], "shop", None), None);
         assert_eq!(kubectl(&["get", evil, "-A"], "", None), None);

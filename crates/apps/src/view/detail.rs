@@ -21,9 +21,9 @@ use crate::sync::{Source, SyncState};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppDetailList {
-    /// [`API_VERSION`].
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `AppDetailList`.
+    /// Always `AppDetailList`.
     pub kind: &'static str,
     /// The app, once for each cluster that it is in.
     pub items: Vec<AppDetail>,

@@ -23,9 +23,9 @@ use crate::owners::controllers;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventList {
-    /// [`API_VERSION`].
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `EventList`.
+    /// Always `EventList`.
     pub kind: &'static str,
     /// Each warning once; the one seen last comes last.
     pub items: Vec<EventRow>,

@@ -249,9 +249,9 @@ impl Explanation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
-    /// [`API_VERSION`].
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `Explanation`.
+    /// Always `Explanation`.
     pub kind: &'static str,
     /// The explanation.
     #[serde(flatten)]
@@ -264,9 +264,9 @@ pub struct Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ExplanationList {
-    /// [`API_VERSION`].
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `ExplanationList`.
+    /// Always `ExplanationList`.
     pub kind: &'static str,
     /// The explanations.
     pub items: Vec<Explanation>,
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn the_container_that_ended_is_named_by_a_fact_or_by_the_message() {
+    fn logs_command_names_the_container_that_ended() {
         let cause = Link {
             object: ObjectKey::new("", "Pod", "shop", "import-1"),
             status: Status::Failed,
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_fit_the_cause() {
+    fn next_commands_fit_the_cause() {
         let pod = || ObjectKey::new("", "Pod", "shop", "web-1");
         let ended = "container app ended with exit code 1 (Error)";
         for (object, status, reason, fact, expected) in [

@@ -15,9 +15,9 @@ use crate::words::Words;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceList {
-    /// [`API_VERSION`].
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `ResourceList`.
+    /// Always `ResourceList`.
     pub kind: &'static str,
     /// A row for each object of each app.
     pub items: Vec<ResourceRow>,
@@ -52,7 +52,7 @@ pub struct ResourceRow {
     pub cluster: String,
     /// API group; empty for the core group.
     pub group: String,
-    /// Kind.
+    /// Name of the kind: `Deployment`.
     pub kind: String,
     /// Namespace; empty for cluster-scoped objects.
     pub namespace: String,

@@ -352,7 +352,7 @@ impl Generated {
 }
 
 /// The lengths of the parts of a UID.
-const UID: [usize; 5] = [8, 4, 4, 4, 12];
+const UID_PARTS: [usize; 5] = [8, 4, 4, 4, 12];
 
 /// Replaces UIDs by `#`, such as those of Pods in messages of the kubelet.
 pub(super) fn without_uids(text: &str) -> String {
@@ -363,9 +363,9 @@ pub(super) fn without_uids(text: &str) -> String {
                 part.len() == *length && part.bytes().all(|byte| byte.is_ascii_hexdigit())
             })
         };
-        UID.iter().all(is_part)
+        UID_PARTS.iter().all(is_part)
     };
-    let length = UID.iter().sum::<usize>() + UID.len() - 1;
+    let length = UID_PARTS.iter().sum::<usize>() + UID_PARTS.len() - 1;
     let mut told = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {

@@ -18,9 +18,9 @@ use crate::words::Words;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitChange {
-    /// [`API_VERSION`].
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `WaitChange`.
+    /// Always `WaitChange`.
     pub kind: &'static str,
     /// The time at which it was seen.
     pub time: String,
@@ -111,9 +111,9 @@ fn next(row: &Row, context: Option<&str>) -> Option<String> {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitSummary {
-    /// [`API_VERSION`].
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `WaitSummary`.
+    /// Always `WaitSummary`.
     pub kind: &'static str,
     /// The time at which it ended.
     pub time: String,

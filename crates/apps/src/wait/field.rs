@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dialect_of_kubectl_is_understood() {
+    fn jsonpath_follows_kubectl() {
         let object = json!({
             "metadata": {"annotations": {"example.com/tier": "gold", "it's": "odd"}},
             "spec": {"replicas": 3, "paused": false},
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_path_is_refused_and_never_recurses_far() {
+    fn invalid_and_deep_paths_are_refused() {
         let deep = format!("{{.a{}", "[?(@".repeat(200));
         let closed = format!("{{.a{}{}}}", "[?(@.b".repeat(100), ")]".repeat(100));
         let negated = format!("{{.a[?({}@.b)]}}", "!(".repeat(17));

@@ -13,7 +13,7 @@ use super::{Judgement, Selection, Subject, Target, Until, WaitState};
 use crate::apps::{App, AppList, Resource, declared};
 use crate::delivery::labels::NOT_SHOWN;
 use crate::find::{AppQuery, FindError};
-use crate::freshness::FreshnessState;
+use crate::freshness::{self, Freshness, FreshnessState};
 use crate::identity::Delivery;
 use crate::inventory;
 use crate::objects::{Objects, Scope, ScopeError};
@@ -66,11 +66,12 @@ impl Opinion {
 
 /// Returns the reason why the state of a cluster is not known now; `None` if it is live.
 pub(super) fn silence(snapshot: &Snapshot) -> Option<String> {
-    if snapshot.freshness().state == FreshnessState::Live {
+    let state = snapshot.freshness().state;
+    if state == FreshnessState::Live {
         return None;
     }
     let own = snapshot.errors().iter().find(|error| error.scope == Scope::Cluster);
-    Some(own.map_or_else(|| "the cluster does not answer".to_owned(), |error| error.message.clone()))
+    Some(own.map_or_else(|| format!("the cluster {}", state.predicate()), |error| error.message.clone()))
 }
 
 /// Returns the existing objects of a selection.
@@ -223,6 +224,10 @@ impl Bench<'_> {
     fn object(&self, resource: &Resource) -> Judgement {
         let subject = Subject::Object(resource.key.clone());
         let observed = match self.snapshot.get(resource.key.as_ref()) {
+            Presence::Present(_) if !freshness::of(self.snapshot, [&resource.key]).is_live() => {
+                let why = format!("it {}", FreshnessState::Stale.predicate());
+                return self.said(subject, None, Opinion::unobserved(why));
+            }
             Presence::Present(observed) => observed,
             Presence::Absent => {
                 let opinion = match self.until {
@@ -333,11 +338,15 @@ impl Bench<'_> {
         if let Some(why) = silence(self.snapshot) {
             return self.said(subject, None, Opinion::unobserved(why));
         }
+        if let Some(dark) = of_dark(app, app.freshness) {
+            return self.said(subject, None, dark);
+        }
+        let dark_home = || of_dark(app, app.home_freshness);
         let opinion = match self.until {
             // A live target alone says that objects are not well; all else is the word of the home.
-            Until::Current => of_health(app).or_else(|| of_dark_home(app)).unwrap_or_else(|| of_sync(app)),
+            Until::Current => of_health(app).or_else(dark_home).unwrap_or_else(|| of_sync(app)),
             Until::Failed if app.health == Status::Failed => Opinion::met(app.message.clone()),
-            _ if let Some(dark) = of_dark_home(app) => dark,
+            _ if let Some(dark) = dark_home() => dark,
             Until::Exists => Opinion::met("it is there"),
             Until::Deleted => Opinion { with_cause: false, ..Opinion::waiting("it is there") },
             Until::Revision(wanted) => match &app.sync.applied {
@@ -413,9 +422,9 @@ fn of_health(app: &App) -> Option<Opinion> {
     })
 }
 
-/// Returns the opinion on an app whose home is not live: what the home declared may have changed since.
-fn of_dark_home(app: &App) -> Option<Opinion> {
-    if app.home_freshness.is_live() {
+/// Returns the opinion on an app of which a half is not live: it may have changed since.
+fn of_dark(app: &App, half: Freshness) -> Option<Opinion> {
+    if half.is_live() {
         return None;
     }
     let problem = app.problems.iter().find(|problem| problem.axis == Axis::Freshness)?;

@@ -25,8 +25,7 @@ use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::assess::Link;
 use taffrail_status::{ActiveRules, ClusterState as _, Presence, Status};
 
-use crate::apps::apps_by;
-use crate::delivery::AppLabels;
+use crate::apps::AppList;
 use crate::find::AppQuery;
 use crate::identity::AppRef;
 use crate::objects::Objects;
@@ -222,17 +221,15 @@ pub struct Wait {
     until: Until,
     options: Options,
     apps: Vec<AppQuery>,
-    labels: AppLabels,
     rows: BTreeMap<(usize, Subject), Row>,
     /// The present and past objects of selections and inventories, by cluster and target.
     known: BTreeMap<(usize, Target), BTreeSet<ObjectKey>>,
 }
 
 impl Wait {
-    /// Starts to wait for `until`, for the targets that each look names and for `apps`, which are grouped by
-    /// `labels`.
-    pub fn new(until: Until, options: Options, apps: Vec<AppQuery>, labels: AppLabels) -> Wait {
-        Wait { until, options, apps, labels, rows: BTreeMap::new(), known: BTreeMap::new() }
+    /// Starts to wait for `until`, for the targets that each look names and for `apps`.
+    pub fn new(until: Until, options: Options, apps: Vec<AppQuery>) -> Wait {
+        Wait { until, options, apps, rows: BTreeMap::new(), known: BTreeMap::new() }
     }
 
     /// Returns the condition.
@@ -261,10 +258,11 @@ impl Wait {
 
     /// Evaluates the state at the time `now`, `at` after the start, and returns the rows that changed.
     ///
-    /// [`Wait::learn`] must have recorded the objects of the targets.
+    /// [`Wait::learn`] must have recorded the objects of the targets. `apps` finds the apps of the clusters, where apps are waited for.
     pub fn look(
         &mut self,
         clusters: &[Seen<'_>],
+        apps: impl FnOnce() -> AppList,
         rules: &ActiveRules<'_>,
         now: Timestamp,
         at: Duration,
@@ -280,7 +278,7 @@ impl Wait {
         if !self.apps.is_empty() {
             let snapshots: Vec<&dyn Objects> =
                 clusters.iter().map(|seen| seen.snapshot as &dyn Objects).collect();
-            let list = apps_by(&self.labels, &snapshots, rules, now);
+            let list = apps();
             let benches: Vec<judge::Bench<'_>> = clusters
                 .iter()
                 .map(|seen| judge::Bench { snapshot: seen.snapshot, until: &self.until, rules, now })

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The minimum length of an abbreviated commit; shorter texts count as names.
-const SHORTEST: usize = 4;
+const MIN_HASH_LENGTH: usize = 4;
 
 /// A revision as a user writes it: a commit or the start of it (`1e64462`, `sha1:1e64462`), a branch or tag
 /// with it (`main@sha1:1e64462`), or a tag or version (`v1.2`).
@@ -84,7 +84,7 @@ impl<'t> Parts<'t> {
 /// Returns the text if it may be the start of a commit: 4 to 128 hexadecimal digits.
 fn hash(text: &str) -> Option<&str> {
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    (is_hex && (SHORTEST..=128).contains(&text.len())).then_some(text)
+    (is_hex && (MIN_HASH_LENGTH..=128).contains(&text.len())).then_some(text)
 }
 
 /// Removes `refs/heads/` or `refs/tags/` from a branch or tag.
@@ -107,7 +107,7 @@ mod tests {
     use super::Revision;
 
     #[test]
-    fn revisions_are_compared_by_what_is_said_of_them() {
+    fn revisions_are_compared_by_the_parts_they_name() {
         const COMMIT: &str = "1e644628deb645c454f4db167e1041e95e2d0ba3";
         let flux = format!("main@sha1:{COMMIT}");
         for (wanted, applied, is) in [

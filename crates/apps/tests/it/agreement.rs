@@ -1,4 +1,4 @@
-//! Whose word counts: a claim on other namespaces and clusters needs a mark on the object.
+//! Claims and marks: a claim on other namespaces and clusters needs a mark on the object.
 //!
 //! The marks are those that each tool writes itself: Flux kustomize-controller and helm-controller (labels of the owner), Helm
 //! v3.22 `pkg/action/validate.go`, Argo CD v3.6 `util/argo/resource_tracking.go` (which writes the namespace of the destination
@@ -28,7 +28,7 @@ fn marked(place: &str, marks: &[(&str, &str)]) -> Value {
     object
 }
 
-/// Each row with its objects; a `?` follows what is unconfirmed.
+/// Lists each row with its objects; a `?` follows unconfirmed ones.
 fn rows(list: &AppList) -> Vec<String> {
     let row = |app: &taffrail_apps::App| {
         let told = app.resources.iter().map(|resource| {
@@ -80,7 +80,7 @@ fn group(namespace: &str, name: &str, id: &str) -> Value {
 const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: shop}\n";
 
 #[test]
-fn a_helm_release_takes_from_other_namespaces_what_helm_marked() {
+fn a_release_claims_marked_objects_in_other_namespaces() {
     let forged = in_config_map(release("tenant", "evil", 1, "deployed", MANIFEST));
     check(&[settings(), forged.clone()], &["label shop/web: web", "helm tenant/evil: web?"]);
     let of = |name: &str, namespace: &str| {
@@ -95,7 +95,7 @@ fn a_helm_release_takes_from_other_namespaces_what_helm_marked() {
 }
 
 #[test]
-fn the_name_of_a_release_is_that_of_its_storage() {
+fn a_release_is_named_by_its_storage() {
     let mut payload = json!({
         "name": "web", "namespace": "shop", "version": 1, "manifest": MANIFEST,
         "info": {"status": "deployed"}, "chart": {"metadata": {"name": "x", "version": "1.0.0"}},
@@ -123,7 +123,7 @@ fn the_name_of_a_release_is_that_of_its_storage() {
 }
 
 #[test]
-fn a_kustomization_takes_what_flux_marked_for_it() {
+fn a_kustomization_claims_objects_with_its_flux_labels() {
     let of = |name: &str, namespace: &str| {
         let place = [
             ("kustomize.toolkit.fluxcd.io/name", name),
@@ -144,7 +144,7 @@ fn a_kustomization_takes_what_flux_marked_for_it() {
 }
 
 #[test]
-fn a_helm_release_of_flux_takes_what_flux_marked_for_it() {
+fn a_flux_helm_release_claims_objects_with_its_flux_labels() {
     let declaring = json!({
         "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
         "metadata": {"namespace": "apps", "name": "web", "generation": 1},
@@ -167,7 +167,7 @@ fn a_helm_release_of_flux_takes_what_flux_marked_for_it() {
 
 /// The release of another namespace is shown unless helm-controller marked its objects for this HelmRelease.
 #[test]
-fn a_helm_release_of_flux_hides_no_foreign_release() {
+fn a_flux_helm_release_does_not_hide_a_foreign_release() {
     let declaring = json!({
         "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
         "metadata": {"namespace": "tenant", "name": "evil", "generation": 1},
@@ -185,9 +185,9 @@ fn a_helm_release_of_flux_hides_no_foreign_release() {
     check(&[marked("labels", &own), honest, stored], &["flux-helmrelease tenant/evil: web"]);
 }
 
-/// Only so many namespaces were looked into, in the order of their names.
+/// Once only a limited number of namespaces was read, in the order of their names.
 #[test]
-fn many_foreign_helm_releases_do_not_push_out_the_one_that_the_objects_name() {
+fn many_foreign_helm_releases_do_not_displace_the_marked_one() {
     let claim = |namespace: &str, name: &str, target: &str| {
         let spec = json!({"storageNamespace": "shop", "targetNamespace": target, "releaseName": "web"});
         let status = json!({"inventory": {"entries": [{"id": "shop_web__ConfigMap", "v": "v1"}]}});
@@ -203,7 +203,7 @@ fn many_foreign_helm_releases_do_not_push_out_the_one_that_the_objects_name() {
 }
 
 #[test]
-fn an_application_takes_what_argo_cd_tracks_for_it() {
+fn an_application_claims_objects_tracked_for_it() {
     let tracking = |id: &str| marked("annotations", &[("argocd.argoproj.io/tracking-id", id)]);
     let own = application("argocd", "front", &web());
     for id in ["front:/ConfigMap:shop/web", "argocd_front:/ConfigMap:shop/web"] {
@@ -232,7 +232,7 @@ fn an_application_takes_what_argo_cd_tracks_for_it() {
 }
 
 #[test]
-fn another_label_tracks_where_argo_cd_is_told_so() {
+fn a_configured_tracking_label_counts() {
     let settings_of_argo = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "argocd", "name": "argocd-cm"},
         "data": {"application.instanceLabelKey": "example.com/app"},
@@ -245,7 +245,7 @@ fn another_label_tracks_where_argo_cd_is_told_so() {
 
 /// A label holds 63 characters.
 #[test]
-fn a_long_name_is_cut_in_a_label() {
+fn long_application_names_match_their_cut_label() {
     let name = "a".repeat(70);
     let mut object = settings();
     object["metadata"]["labels"]["app.kubernetes.io/instance"] = json!("a".repeat(63));
@@ -255,9 +255,9 @@ fn a_long_name_is_cut_in_a_label() {
     );
 }
 
-/// Argo CD writes the namespace of the destination for what has none of its own.
+/// For an object without a namespace Argo CD writes that of the destination.
 #[test]
-fn what_is_in_no_namespace_is_tracked_whatever_namespace_is_written() {
+fn cluster_scoped_objects_match_tracking_ids_with_any_namespace() {
     let role = |id: &str| {
         json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {
             "name": "web", "annotations": {"argocd.argoproj.io/tracking-id": id}}})
@@ -275,7 +275,7 @@ fn what_is_in_no_namespace_is_tracked_whatever_namespace_is_written() {
 }
 
 #[test]
-fn a_resource_group_takes_what_its_inventory_owns() {
+fn a_resource_group_claims_objects_with_its_inventory_id() {
     let of = |id: &str| marked("annotations", &[("config.k8s.io/owning-inventory", id)]);
     check(&[of("team_all"), group("team", "all", "team_all")], &["kpt team/all: web"]);
     for other in [settings(), of("team_other"), of("")] {
@@ -289,7 +289,7 @@ fn a_resource_group_takes_what_its_inventory_owns() {
 }
 
 #[test]
-fn a_sync_takes_what_it_manages() {
+fn a_root_sync_claims_objects_that_it_manages() {
     let sync = |kind: &str, namespace: &str, name: &str| json!({"apiVersion": "configsync.gke.io/v1beta1", "kind": kind, "metadata": {"namespace": namespace, "name": name}});
     let owned = |id: &str| marked("annotations", &[("config.k8s.io/owning-inventory", id)]);
     let managed = |by: &str| marked("annotations", &[("configsync.gke.io/manager", by)]);
@@ -320,14 +320,14 @@ fn a_sync_takes_what_it_manages() {
 }
 
 #[test]
-fn what_is_not_there_needs_nobodys_agreement() {
+fn absent_objects_need_no_mark() {
     check(&[kustomization("tenant", &["shop_gone__ConfigMap"])], &["flux-kustomization tenant/all: gone"]);
     let list = apps_of(&holding("prod", &[kustomization("tenant", &["shop_gone__ConfigMap"])]));
     assert_eq!(list.apps[0].health, taffrail_status::Status::NotFound);
 }
 
 #[test]
-fn a_mark_alone_takes_nothing_out_of_a_label_row() {
+fn a_mark_of_a_missing_app_keeps_the_object_in_its_label_app() {
     let marks = [
         ("labels", "kustomize.toolkit.fluxcd.io/name", "gone"),
         ("labels", "helm.toolkit.fluxcd.io/name", "gone"),
@@ -347,7 +347,7 @@ fn a_mark_alone_takes_nothing_out_of_a_label_row() {
 }
 
 #[test]
-fn a_controller_that_is_not_there_owns_nothing() {
+fn a_missing_controller_does_not_own_objects() {
     let mut owned = settings();
     owned["metadata"]["ownerReferences"] = json!([{"apiVersion": "example.com/v1", "kind": "Thing", "name": "a", "uid": "1", "controller": true}]);
     check(&[owned.clone()], &["label shop/web: web"]);
@@ -357,7 +357,7 @@ fn a_controller_that_is_not_there_owns_nothing() {
 }
 
 #[test]
-fn a_label_row_says_for_whom_its_objects_are_marked() {
+fn a_label_app_names_the_hidden_app_in_its_marks() {
     let place = [("meta.helm.sh/release-name", "web"), ("meta.helm.sh/release-namespace", "shop")];
     let said = |objects: &[Value]| {
         let list = apps_of(&holding("prod", objects));
@@ -382,7 +382,7 @@ fn a_label_row_says_for_whom_its_objects_are_marked() {
 }
 
 #[test]
-fn hooks_are_what_a_release_lists_and_jobs_marked_for_a_shown_app() {
+fn hooks_are_listed_by_their_release_or_marked_jobs() {
     let job = |place: &str, marks: &[(&str, &str)]| {
         let mut object = marked(place, marks);
         object["apiVersion"] = json!("batch/v1");
@@ -425,7 +425,7 @@ fn hooks_are_what_a_release_lists_and_jobs_marked_for_a_shown_app() {
 }
 
 #[test]
-fn names_that_no_object_can_have_are_reported_and_not_counted() {
+fn invalid_object_names_are_reported_and_not_counted() {
     let long = format!("shop_{}__ConfigMap", "a".repeat(300));
     let all = kustomization(
         "shop",
@@ -459,7 +459,7 @@ fn names_that_no_object_can_have_are_reported_and_not_counted() {
 }
 
 #[test]
-fn claims_from_another_cluster_remove_no_row_without_a_mark() {
+fn claims_from_another_cluster_need_a_mark_to_remove_a_row() {
     let mut hub = Snapshot::dump("dev", NOW);
     let mut forged = application("argocd", "front", &web());
     forged["spec"]["destination"] = json!({"server": "https://prod.example.com:6443"});
@@ -491,9 +491,9 @@ fn helm_release(namespace: &str, name: &str, spec: &Value, status: &Value) -> Va
     })
 }
 
-/// The names of releases, and the namespaces in which they and their storage are, are written by whoever writes a HelmRelease.
+/// An author of a HelmRelease chooses the name of the release, and the namespaces of it and its storage.
 #[test]
-fn a_helm_release_of_flux_takes_nothing_by_a_name_that_it_chose() {
+fn a_flux_helm_release_claims_nothing_by_a_chosen_release_name() {
     let helm = [("meta.helm.sh/release-name", "web"), ("meta.helm.sh/release-namespace", "shop")];
     let object = marked("annotations", &helm);
     let inventory = json!({"inventory": {"entries": [{"id": "shop_web__ConfigMap", "v": "v1"}]}});
@@ -520,7 +520,7 @@ fn a_helm_release_of_flux_takes_nothing_by_a_name_that_it_chose() {
 }
 
 #[test]
-fn a_helm_release_of_another_cluster_takes_nothing_by_the_name_of_a_namespace() {
+fn a_helm_release_of_another_cluster_claims_nothing_by_its_namespace() {
     let helm = [("meta.helm.sh/release-name", "web"), ("meta.helm.sh/release-namespace", "shop")];
     let mut prod = holding("prod", &[marked("annotations", &helm)]);
     prod.add_server("https://prod.example.com:6443");
@@ -549,7 +549,7 @@ fn failed_hook() -> Value {
 }
 
 #[test]
-fn a_hook_that_an_app_of_elsewhere_does_not_list_stays_in_its_label_row() {
+fn a_hook_not_listed_by_a_foreign_app_stays_in_its_label_app() {
     let row = "label shop/web: migrate";
     check(&[failed_hook()], &[row]);
     for namespace in ["tenant", "argocd"] {
@@ -573,16 +573,17 @@ fn a_hook_that_an_app_of_elsewhere_does_not_list_stays_in_its_label_row() {
 }
 
 #[test]
-fn a_release_of_which_nothing_is_there_stays_beside_a_foreign_helm_release() {
+fn a_release_without_objects_stays_beside_a_foreign_helm_release() {
     let stored = release("shop", "web", 1, "failed", MANIFEST);
     let spec = json!({"storageNamespace": "shop", "targetNamespace": "shop", "releaseName": "web"});
     let forged = helm_release("tenant", "evil", &spec, &json!({}));
     check(&[stored, forged], &["helm shop/web: web", "flux-helmrelease tenant/evil: web"]);
 }
 
-/// A release may deliver one object into the namespace of a tenant, who marks that for a HelmRelease of theirs.
+/// A release may deliver one object into the namespace of a tenant, who marks it for a HelmRelease of their
+/// own.
 #[test]
-fn a_foreign_release_is_not_hidden_by_what_its_tenant_marked() {
+fn a_tenant_cannot_hide_a_foreign_release_by_marks() {
     let given = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: given, namespace: tenant}\n";
     let stored = release("shop", "web", 1, "deployed", &format!("{MANIFEST}---\n{given}"));
     let own = json!({"helm.toolkit.fluxcd.io/name": "evil", "helm.toolkit.fluxcd.io/namespace": "tenant"});
@@ -598,9 +599,9 @@ fn a_foreign_release_is_not_hidden_by_what_its_tenant_marked() {
     }
 }
 
-/// A release may deliver all that it has into the namespace of a tenant, and fail nevertheless.
+/// A release may deliver all its objects into the namespace of a tenant, and fail nevertheless.
 #[test]
-fn a_foreign_release_with_all_objects_at_a_tenant_keeps_its_row() {
+fn a_foreign_release_with_all_objects_in_a_tenant_namespace_keeps_its_row() {
     let limits = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: limits, namespace: tenant}\n";
     let stored = release("shop", "web", 1, "failed", limits);
     let own = json!({"helm.toolkit.fluxcd.io/name": "evil", "helm.toolkit.fluxcd.io/namespace": "tenant"});
@@ -614,7 +615,7 @@ fn a_foreign_release_with_all_objects_at_a_tenant_keeps_its_row() {
 }
 
 #[test]
-fn who_copies_the_id_of_an_inventory_that_is_not_there_takes_nothing() {
+fn a_copied_inventory_id_claims_nothing() {
     let of = |id: &str| marked("annotations", &[("config.k8s.io/owning-inventory", id)]);
     for id in ["i-1", "apps_all", "config-management-system_root-sync"] {
         check(&[of(id), group("tenant", "copy", id)], &["label shop/web: web", "kpt tenant/copy: web?"]);
@@ -632,7 +633,7 @@ fn who_copies_the_id_of_an_inventory_that_is_not_there_takes_nothing() {
 }
 
 #[test]
-fn a_mark_by_which_nothing_claims_makes_no_row_and_takes_none() {
+fn marks_without_a_claimant_neither_make_nor_remove_rows() {
     let of = |kind: (&str, &str), label: bool| {
         let mut object = marked("annotations", &[("taffrail.dev/set", "shop_all"), ("helm.sh/hook", "test")]);
         object["apiVersion"] = json!(kind.0);
@@ -653,7 +654,7 @@ fn a_mark_by_which_nothing_claims_makes_no_row_and_takes_none() {
 }
 
 #[test]
-fn an_inventory_id_that_two_groups_have_is_no_agreement() {
+fn an_inventory_id_of_two_groups_does_not_count() {
     let object = marked("annotations", &[("config.k8s.io/owning-inventory", "i-1")]);
     check(
         &[object.clone(), group("apps", "all", "i-1"), group("tenant", "copy", "i-1")],
@@ -666,7 +667,8 @@ fn an_inventory_id_that_two_groups_have_is_no_agreement() {
     );
 }
 
-/// What makes the Argo CD of a namespace known: only people of the cluster can bind a role to an account everywhere.
+/// Returns the objects that make the Argo CD of a namespace known: only administrators can bind a role
+/// cluster-wide.
 fn argo_cd(namespace: &str) -> [Value; 3] {
     let workload = json!({
         "apiVersion": "apps/v1", "kind": "StatefulSet",
@@ -688,7 +690,7 @@ fn argo_cd(namespace: &str) -> [Value; 3] {
 }
 
 #[test]
-fn a_bare_name_is_that_of_an_application_beside_a_known_argo_cd() {
+fn a_bare_name_means_the_application_beside_a_known_argo_cd() {
     let id = [("argocd.argoproj.io/tracking-id", "web:/ConfigMap:shop/web")];
     let tracked = marked("annotations", &id);
     let label_key = json!({
@@ -732,7 +734,7 @@ fn a_bare_name_is_that_of_an_application_beside_a_known_argo_cd() {
 }
 
 #[test]
-fn a_label_is_no_agreement_to_an_application_of_another_cluster() {
+fn a_tracking_label_does_not_count_for_an_application_of_another_cluster() {
     let mut forged = application("argocd", "web", &web());
     forged["spec"]["destination"] = json!({"server": "https://prod.example.com:6443"});
     let hub = holding("hub", &[forged]);
@@ -748,7 +750,7 @@ fn a_label_is_no_agreement_to_an_application_of_another_cluster() {
 }
 
 #[test]
-fn an_unconfirmed_claim_is_said_where_its_object_is_not_ready() {
+fn an_unhealthy_unconfirmed_object_is_shown_as_unconfirmed() {
     let broken = json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"namespace": "shop", "name": "web", "generation": 1, "labels": {"app.kubernetes.io/part-of": "shop"}},

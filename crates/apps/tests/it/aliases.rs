@@ -1,4 +1,4 @@
-//! Which names are of one cluster: the UID of `kube-system` alone proves nothing, for a copy has it too.
+//! Names of one cluster: the UID of `kube-system` alone proves nothing, because a copy has it too.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn cluster(name: &str, server: &str, objects: &[Value]) -> Snapshot {
     snapshot
 }
 
-/// The rows of `get clusters`: name, aliases, identity and whose twin it is.
+/// Returns the rows of `get clusters`: name, aliases, identity and twin.
 fn clusters(all: &[&Snapshot]) -> Vec<Value> {
     let all: Vec<&dyn Objects> = all.iter().map(|snapshot| *snapshot as &dyn Objects).collect();
     let list = apps(&all, &ActiveRules::default(), NOW);
@@ -86,7 +86,7 @@ fn objects_at_one_version_in_both_make_an_alias() {
 }
 
 #[test]
-fn who_knows_an_object_of_a_cluster_does_not_hide_the_cluster() {
+fn a_few_known_objects_do_not_make_a_cluster_an_alias() {
     let hers = [settings("x", "10", "old"), settings("y", "12", "here"), settings("z", "14", "here")];
     let known = cluster("a", ONE, &[settings("x", "10", "old")]);
     // Names are no secret.
@@ -103,7 +103,7 @@ fn who_knows_an_object_of_a_cluster_does_not_hide_the_cluster() {
 }
 
 #[test]
-fn what_was_found_out_of_leases_is_surer_than_what_objects_say() {
+fn lease_comparison_overrides_object_comparison() {
     let one = cluster("a", ONE, &[settings("x", "10", "old")]);
     let mut two = cluster("b", TWO, &[settings("x", "10", "old")]);
     two.set_same_as("a", false);
@@ -115,7 +115,7 @@ fn what_was_found_out_of_leases_is_surer_than_what_objects_say() {
 
 /// The address of an alias is followed; that of a copy leads to the copy.
 #[test]
-fn an_app_goes_to_the_one_of_two_twins_whose_address_it_names() {
+fn an_app_targets_the_twin_whose_address_it_names() {
     let application = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"namespace": "argocd", "name": "x"},
         "spec": {"destination": {"server": TWO}},
@@ -131,7 +131,7 @@ fn an_app_goes_to_the_one_of_two_twins_whose_address_it_names() {
 }
 
 #[test]
-fn a_lease_never_goes_back_in_one_cluster() {
+fn lease_versions_that_go_back_prove_two_clusters() {
     let lease = |name: &str, uid: &str, version: u64| {
         document(&json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"namespace": "kube-system", "name": name, "uid": uid, "resourceVersion": version.to_string()}}))
@@ -181,7 +181,7 @@ fn a_lease_never_goes_back_in_one_cluster() {
 }
 
 #[test]
-fn what_was_read_at_one_time_says_nothing_of_each_other() {
+fn overlapping_lease_readings_prove_nothing() {
     let lease = |version: u64| {
         document(
             &json!({"metadata": {"name": "scheduler", "uid": "1", "resourceVersion": version.to_string()}}),
@@ -204,9 +204,9 @@ fn what_was_read_at_one_time_says_nothing_of_each_other() {
     assert!(still.are_still());
 }
 
-/// Whoever answers for a live cluster chooses what it holds.
+/// A server that answers for a live cluster can invent its objects.
 #[test]
-fn what_live_clusters_hold_makes_no_alias() {
+fn objects_of_live_clusters_do_not_make_an_alias() {
     let live = |name: &str, server: &str| {
         let mut snapshot = Snapshot::live(name, NOW);
         snapshot.add_server(server);
@@ -225,7 +225,7 @@ fn what_live_clusters_hold_makes_no_alias() {
 }
 
 #[test]
-fn without_an_identity_nothing_is_an_alias() {
+fn clusters_without_an_identity_are_not_aliases() {
     let (one, two) = (holding("a", &[]), holding("b", &[]));
     assert_eq!(clusters(&[&one, &two]).len(), 2);
     assert_eq!(apps_of(&one).apps, []);

@@ -1,4 +1,4 @@
-//! Argo CD: what an Application says, and where its objects are.
+//! Argo CD: Applications, and the clusters of their objects.
 //!
 //! The shapes are those of Argo CD v3.6 (`37ee0097`), `pkg/apis/application/v1alpha1/types.go`; each fixture names the
 //! type that it follows.
@@ -62,7 +62,7 @@ fn row(app: Value) -> App {
 }
 
 #[test]
-fn operations_change_sync_and_not_health() {
+fn operations_affect_sync_but_not_health() {
     use SyncState::{Failed, OutOfSync, Synced, Syncing, Unknown};
 
     let with = |condition: &str| {
@@ -138,7 +138,7 @@ fn operations_change_sync_and_not_health() {
 }
 
 #[test]
-fn several_sources_are_one_revision() {
+fn revisions_of_several_sources_are_joined() {
     let mut status = status("OutOfSync", "", None, json!(null));
     status["sync"] = json!({"status": "OutOfSync", "revisions": ["1.2.0", NEW]});
     status["history"] = json!([{"id": 0, "revisions": ["1.2.0", OLD], "deployedAt": "2026-03-01T11:20:00Z"}]);
@@ -168,7 +168,7 @@ fn several_sources_are_one_revision() {
 }
 
 #[test]
-fn what_is_hydrated_comes_from_the_branch_that_it_is_written_to() {
+fn a_hydrated_source_is_the_branch_that_it_is_written_to() {
     let mut app = application("shop", here(), status("Synced", NEW, Some(NEW), json!(null)));
     app["spec"].as_object_mut().unwrap().remove("source");
     app["spec"]["sourceHydrator"] = json!({
@@ -181,7 +181,7 @@ fn what_is_hydrated_comes_from_the_branch_that_it_is_written_to() {
 }
 
 #[test]
-fn managed_resources_count_without_hooks() {
+fn hooks_do_not_count_as_managed_resources() {
     let mut status = status("OutOfSync", NEW, Some(NEW), json!(null));
     status["resources"] = json!([
         {"kind": "ConfigMap", "namespace": "shop", "name": "settings"},
@@ -198,7 +198,7 @@ fn managed_resources_count_without_hooks() {
 }
 
 #[test]
-fn an_application_that_nobody_looked_at_is_in_progress_but_does_not_hold_up_its_parent() {
+fn an_unreconciled_application_is_in_progress_without_holding_up_its_parent() {
     let mut fresh = application("child", here(), json!(null));
     fresh.as_object_mut().unwrap().remove("status");
     let mut status = status("Synced", NEW, Some(NEW), json!(null));
@@ -213,7 +213,7 @@ fn an_application_that_nobody_looked_at_is_in_progress_but_does_not_hold_up_its_
 }
 
 #[test]
-fn an_application_that_is_deleted_before_anybody_looked_at_it_is_terminating() {
+fn an_application_deleted_before_its_first_reconciliation_is_terminating() {
     let mut app = application("shop", here(), json!({}));
     app["metadata"]["deletionTimestamp"] = json!("2026-03-01T11:00:00Z");
     assert_eq!(row(app).health, Status::Terminating);
@@ -231,9 +231,9 @@ fn cluster_secret(name: &str, server: &str) -> Value {
     })
 }
 
-/// Argo CD reads the Secrets of clusters beside itself alone.
+/// Argo CD reads only the cluster Secrets in its own namespace.
 #[test]
-fn a_secret_of_another_namespace_redirects_no_application() {
+fn cluster_secrets_of_other_namespaces_do_not_redirect_applications() {
     let mut forged = cluster_secret("edge", "https://dead.example.com");
     forged["metadata"]["namespace"] = json!("aaa");
     let honest = cluster_secret("edge", "https://edge.example.com:6443");
@@ -250,7 +250,7 @@ fn a_secret_of_another_namespace_redirects_no_application() {
 }
 
 #[test]
-fn an_application_is_where_its_destination_is() {
+fn the_destination_decides_the_target_cluster() {
     let well = || status("Synced", NEW, Some(NEW), json!(null));
     let edge_server = "https://edge.example.com:6443";
     let secrets = [
@@ -304,9 +304,9 @@ fn an_application_is_where_its_destination_is() {
     }
 }
 
-/// Each namespace with an Application costs a read of what its Argo CD would be set to, and is looked into for one.
+/// Each namespace with an Application costs a read of the settings of its Argo CD.
 #[test]
-fn of_many_namespaces_with_applications_some_are_looked_into_and_the_rest_is_told() {
+fn the_search_for_argo_cds_is_limited_and_the_rest_is_reported() {
     let named = |namespace: &str, name: &str| {
         let mut app = object("argoproj.io/v1alpha1", "Application", namespace, name);
         (app["spec"], app["status"]) = (json!({}), json!({}));

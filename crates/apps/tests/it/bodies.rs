@@ -1,4 +1,5 @@
-//! Metadata that was read keeps no body from being read that is evidence, whoever had the metadata read.
+//! Metadata that was read must not keep the bodies of evidence from being read, whatever caused the read of
+//! metadata.
 
 use serde_json::{Value, json};
 use taffrail_apps::{Answer, App, Asked, Objects as _, Read, Snapshot, Target, apps, next_reads};
@@ -74,7 +75,7 @@ fn refused() -> Vec<Value> {
     objects
 }
 
-/// Labelled ConfigMaps of a namespace, each of which names another object as its controller, and those objects.
+/// Returns labelled ConfigMaps of a namespace, each with another object as its controller, and those objects.
 fn named(namespace: &str, kind: (&str, &str), number: usize) -> Vec<Value> {
     let (api_version, kind) = kind;
     let of_node = |at: usize| if at == 0 { "one".to_owned() } else { format!("n{at}") };
@@ -110,9 +111,9 @@ const KINDS: [(&str, &str); 6] = [
     ("v1", "Pod"),
 ];
 
-/// What labelled objects name as their controllers is read by metadata, and that is no evidence.
+/// Controllers of labelled objects are read by metadata, which is not evidence.
 #[test]
-fn controllers_that_a_tenant_names_hide_no_cause_from_others() {
+fn owner_references_of_a_tenant_do_not_hide_causes_of_others() {
     for (world, said) in [
         (cron_job as fn() -> Vec<Value>, "0/3 nodes are available"),
         (on_lost_node, "Kubelet stopped"),
@@ -142,9 +143,9 @@ fn lists_of(log: &Log, kind: &str) -> Vec<String> {
     log.all().filter(|read| read.kind == kind).filter(is_list).map(Read::path).collect()
 }
 
-/// Who writes in one namespace must not have all namespaces listed, which not everybody may either.
+/// An author in one namespace must not cause lists of all namespaces, which not every user may make.
 #[test]
-fn controllers_that_one_namespace_names_are_listed_there() {
+fn many_controllers_named_in_one_namespace_are_listed_there() {
     let paths = |namespaces: &[(&str, usize)]| {
         let objects = namespaces.iter().flat_map(|(name, number)| named(name, ("v1", "Pod"), *number));
         let (_, log) = Server::new(objects.collect()).read("cluster", &Asked::default());
@@ -164,9 +165,9 @@ fn controllers_that_one_namespace_names_are_listed_there() {
     assert_eq!(paths(&many), (vec!["/api/v1/pods".to_owned()], 0));
 }
 
-/// As who goes on looking does.
+/// Plays a reader that keeps following the cluster.
 #[test]
-fn what_turns_bad_later_is_explained_though_a_tenant_had_its_kind_listed() {
+fn a_later_failure_is_explained_even_if_its_kind_was_listed_as_metadata() {
     let mut world = on_lost_node();
     let bad = std::mem::replace(
         &mut world[1]["status"],
@@ -193,9 +194,9 @@ fn what_turns_bad_later_is_explained_though_a_tenant_had_its_kind_listed() {
     }
 }
 
-/// A kind whose own status needs no body may be evidence all the same.
+/// A kind whose own status needs no body may still be evidence.
 #[test]
-fn a_default_class_is_known_though_somebody_declares_one() {
+fn the_default_storage_class_is_known_even_if_an_app_declares_a_class() {
     let mut class = object("storage.k8s.io/v1", "StorageClass", "", "lazy");
     class["metadata"]["annotations"] = json!({"storageclass.kubernetes.io/is-default-class": "true"});
     class["volumeBindingMode"] = json!("WaitForFirstConsumer");
@@ -213,7 +214,7 @@ fn a_default_class_is_known_though_somebody_declares_one() {
 }
 
 #[test]
-fn leases_are_read_whole_though_somebody_declares_one() {
+fn leases_are_read_whole_even_if_an_app_declares_one() {
     let mut lease = object("coordination.k8s.io/v1", "Lease", "kube-node-lease", "one");
     lease["spec"] = json!({"renewTime": "2026-03-01T11:00:00.000000Z"});
     let own = kustomization("v1", &["team-a_own_coordination.k8s.io_Lease"]);
@@ -236,9 +237,9 @@ fn pods(namespace: Option<&str>, projection: Projection) -> Read {
     }
 }
 
-/// Lists of both bodies are under way at once where a cluster is followed, and one may break.
+/// While a cluster is followed, lists of both projections run at once, and one may fail.
 #[test]
-fn what_metadata_says_last_takes_nothing_from_what_was_read_whole() {
+fn later_metadata_keeps_the_body_that_was_read() {
     let server = Server::new(cron_job());
     let (kind, team) = (taffrail_object::GroupKind::new("", "Pod"), Some("team-c"));
     let failed = || Answer::Failed { reason: "Timeout".to_owned(), message: "no answer".to_owned() };
@@ -267,9 +268,9 @@ fn what_metadata_says_last_takes_nothing_from_what_was_read_whole() {
     }
 }
 
-/// Who may not read a kind may not read its metadata either: that is asked, and told, once.
+/// A user who may not list a kind may not list its metadata either: it is requested and reported once.
 #[test]
-fn what_is_refused_is_not_asked_for_with_another_body() {
+fn a_forbidden_kind_is_not_requested_again_as_metadata() {
     let attack = named("team-a", ("v1", "Pod"), 25);
     let mut server = Server::new(cron_job().into_iter().chain(attack).collect());
     server.forbidden.push("/Pod");

@@ -1,4 +1,4 @@
-//! What judging a cluster may cost, and what is said of what was not judged.
+//! Limits on the cost of judging a cluster, and reports on the objects that were not judged.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use taffrail_status::{
 
 use super::dump::{NOW, holding};
 
-/// Objects of a namespace that are not well, each of which names all of them.
+/// Returns objects of a namespace that are not well, each of which refers to all of them.
 fn knots(namespace: &str, count: usize) -> Vec<Value> {
     let references: Vec<_> = (0..count)
         .map(|at| json!({"apiVersion": "example.com/v1", "kind": "Knot", "name": format!("k{at}")}))
@@ -44,7 +44,7 @@ fn keys(objects: &[Value]) -> Vec<ObjectKey> {
 }
 
 #[test]
-fn what_was_not_judged_in_time_is_unknown_and_told() {
+fn unjudged_objects_are_unknown_and_reported() {
     // Each takes its share, and more than there are shares.
     let knots = (0..40).flat_map(|at| knots(&format!("n{at}"), 1));
     let objects: Vec<_> = knots.chain([settings("shop")]).collect();
@@ -66,7 +66,7 @@ fn what_was_not_judged_in_time_is_unknown_and_told() {
 }
 
 #[test]
-fn references_without_end_turn_no_other_namespace_unknown() {
+fn endless_references_leave_other_namespaces_judged() {
     let objects: Vec<_> = knots("tenant", 150).into_iter().chain(knots("shop", 5)).collect();
     let list = declared(&[&holding("prod", &objects)], &keys(&objects), &ActiveRules::default(), NOW);
     let unknown = list.apps[0].resources.iter().filter(|it| it.status == Status::Unknown);
@@ -79,7 +79,7 @@ fn references_without_end_turn_no_other_namespace_unknown() {
 
 /// Prints how long both take with `--nocapture`; nothing depends on it.
 #[test]
-fn what_is_in_a_namespace_is_found_without_looking_at_all_objects() {
+fn objects_of_a_namespace_are_found_without_a_full_scan() {
     const NAMESPACES: usize = 500;
     let object = |at: usize| {
         json!({"apiVersion": "v1", "kind": "ConfigMap",
@@ -110,7 +110,7 @@ fn what_is_in_a_namespace_is_found_without_looking_at_all_objects() {
 }
 
 #[test]
-fn what_delivery_tools_say_is_cut() {
+fn messages_of_delivery_tools_are_cut() {
     let long = "ä".repeat(100_000);
     let kustomization = |ready: &str| {
         json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
@@ -150,14 +150,14 @@ fn lists(namespace: &str, name: &str, ids: &[String]) -> Value {
             "conditions": [{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "message": "Applied"}]}})
 }
 
-/// What is delivered by the Kustomization `flux-system/shop`.
+/// Returns an object that the Kustomization `flux-system/shop` delivers.
 fn delivered(mut object: Value) -> Value {
     object["metadata"]["labels"] = json!({
         "kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
     object
 }
 
-/// The row of the Kustomization `flux-system/shop` among all.
+/// Returns the row of the Kustomization `flux-system/shop`.
 fn of_shop(objects: &[Value]) -> (Status, String) {
     let snapshot = holding("cluster", objects);
     let list = apps(&[&snapshot as &dyn Objects], &ActiveRules::default(), NOW);
@@ -166,7 +166,7 @@ fn of_shop(objects: &[Value]) -> (Status, String) {
 }
 
 #[test]
-fn who_lists_objects_of_others_pays_for_it() {
+fn judging_foreign_objects_is_charged_to_the_listing_namespace() {
     let mut objects: Vec<Value> = knots("shop", 20).into_iter().map(delivered).collect();
     let ids: Vec<String> = (0..20).map(|at| format!("shop_k{at}_example.com_Knot")).collect();
     objects.push(lists("flux-system", "shop", &ids));
@@ -203,7 +203,7 @@ impl Rules for Scripted {
 }
 
 #[test]
-fn who_lists_objects_of_others_pays_for_scripts_of_the_user_too() {
+fn user_scripts_on_foreign_objects_are_charged_to_the_listing_namespace() {
     let widget = |at: usize| {
         delivered(json!({"apiVersion": "example.com/v1", "kind": "Widget",
             "metadata": {"name": format!("w{at}"), "namespace": "shop"}}))
@@ -224,7 +224,7 @@ fn who_lists_objects_of_others_pays_for_scripts_of_the_user_too() {
 }
 
 #[test]
-fn what_was_too_much_for_who_lists_it_is_judged_for_whose_it_is() {
+fn an_object_unjudged_for_its_lister_is_judged_for_its_owner() {
     let owner = delivered(json!({"apiVersion": "example.com/v1", "kind": "Hub",
         "metadata": {"name": "hub", "namespace": "shop", "uid": "u-hub", "generation": 1},
         "status": {"size": 1}}));
@@ -251,7 +251,7 @@ fn what_was_too_much_for_who_lists_it_is_judged_for_whose_it_is() {
 }
 
 #[test]
-fn who_names_an_owner_of_others_pays_for_it() {
+fn foreign_owner_references_are_charged_to_the_referring_namespace() {
     let owner = |namespace: &str| {
         delivered(json!({"apiVersion": "example.com/v1", "kind": "Tenancy",
             "metadata": {"name": "own", "namespace": namespace, "uid": "u1", "generation": 1},

@@ -1,4 +1,5 @@
-//! What declaring apps may cost: many small apps that name one large object read it once, and share what it holds.
+//! Limits on the cost of declarations: many small apps that name one large object read it once, and share its
+//! content.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -90,7 +91,7 @@ impl Objects for Counted {
     }
 }
 
-/// How often `key` is looked up while the apps of a cluster are listed.
+/// Counts the lookups of `key` while the apps of a cluster are listed.
 fn lookups(objects: &[Value], key: ObjectKey) -> usize {
     let cluster = Counted { inner: holding("prod", objects), key, gets: AtomicUsize::new(0) };
     apps(&[&cluster], &ActiveRules::default(), NOW);
@@ -111,7 +112,7 @@ fn source(kind: &str) -> Value {
         "status": {"artifact": {"revision": "main@sha1:abc"}}})
 }
 
-/// The most lookups of one object, however many apps name it.
+/// The maximum number of lookups of one object, however many apps name it.
 const FEW: usize = 10;
 
 #[test]
@@ -182,7 +183,7 @@ fn a_kubeconfig_of_many_apps_is_read_once() {
 }
 
 #[test]
-fn each_key_of_a_kubeconfig_secret_is_its_own() {
+fn each_key_of_a_kubeconfig_secret_names_its_own_cluster() {
     let mut edge = Snapshot::dump("edge", NOW);
     edge.add_server("https://10.0.0.1");
     let app = |name: &str, key: Value| {
@@ -204,7 +205,7 @@ fn each_key_of_a_kubeconfig_secret_is_its_own() {
     assert!(list.apps[0].message.contains("https://10.0.0.2"), "{}", list.apps[0].message);
 }
 
-/// The length of all that is said of apps and their objects.
+/// Returns the total length of all texts about apps and their objects.
 fn told(list: &AppList) -> usize {
     let of_object = |it: &taffrail_apps::Resource| {
         it.message.len() + it.chain.iter().map(|link| link.message.len()).sum::<usize>()
@@ -220,7 +221,7 @@ fn told(list: &AppList) -> usize {
 }
 
 #[test]
-fn what_many_apps_or_objects_say_of_one_text_is_short() {
+fn long_texts_are_cut_before_many_apps_copy_them() {
     const LONG: usize = 50_000;
     let long = "a".repeat(LONG);
     let mut large = source("GitRepository");
@@ -264,7 +265,7 @@ fn a_revision_that_is_too_long_is_unknown_and_not_cut() {
 }
 
 #[test]
-fn malformed_entries_are_told_by_namespace_and_not_by_app_alone() {
+fn reports_of_malformed_entries_are_limited_per_namespace() {
     let app = |namespace: &str, at: usize| {
         let entries: Vec<_> = (0..40).map(|it| json!({"id": it.to_string()})).collect();
         let mut app = kustomization(&format!("k{at}"), json!({}));
@@ -289,7 +290,7 @@ fn malformed_entries_are_told_by_namespace_and_not_by_app_alone() {
 }
 
 #[test]
-fn an_object_that_differs_from_what_was_synced_is_looked_at_once() {
+fn the_field_managers_of_a_drifted_object_are_read_once() {
     const APPS: usize = 40;
     let application = |at: usize| {
         json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
@@ -351,7 +352,7 @@ fn trust_reads_a_source_of_many_apps_once() {
 }
 
 #[test]
-fn a_large_object_that_many_apps_list_is_the_same_to_all() {
+fn marks_of_a_large_object_are_the_same_for_all_apps() {
     const APPS: usize = 300;
     // What large objects say is kept, and of small ones it is found out again.
     for size in [10, 900_000] {

@@ -1,4 +1,4 @@
-//! What changed before an app turned red.
+//! Changes before an app turned red.
 
 use serde_json::{Value, json};
 use taffrail_apps::{App, Asked, Changes, Objects, Snapshot, apps, changes, view::ChangeRow};
@@ -8,7 +8,7 @@ use taffrail_status::ActiveRules;
 use super::dump::{NOW, holding};
 use super::server::Server;
 
-/// A ReplicaSet of the Deployment `shop/web`, made then, with this image and these arguments.
+/// Returns a ReplicaSet of the Deployment `shop/web` with this creation time, image and arguments.
 fn set(name: &str, revision: &str, created: &str, image: &str, args: &[&str]) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",
         "metadata": {"name": name, "namespace": "shop", "uid": format!("u-{name}"), "creationTimestamp": created,
@@ -29,7 +29,7 @@ fn deployment(revision: &str) -> Value {
             {"type": "Progressing", "status": "True", "lastTransitionTime": "2026-03-01T11:40:00Z"}]}})
 }
 
-/// A Pod of the ReplicaSet that crashes and uses the ConfigMap `settings` and the Secret `login`.
+/// Returns a Pod of the ReplicaSet that crashes and uses the ConfigMap `settings` and the Secret `login`.
 fn pod(owner: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": "web-1", "namespace": "shop", "uid": "u-pod", "creationTimestamp": "2026-03-01T11:49:00Z",
@@ -40,7 +40,7 @@ fn pod(owner: &str) -> Value {
                 "lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}]}})
 }
 
-/// An object whose fields were written then.
+/// Returns an object whose fields were written at this time.
 fn written(kind: &str, name: &str, fields: &str, at: &str) -> Value {
     json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "shop", "creationTimestamp": "2026-02-01T00:00:00Z",
         "managedFields": [
@@ -64,7 +64,7 @@ fn of(objects: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn a_rollout_is_told_by_the_images_that_differ() {
+fn rollout_shows_the_images_that_differ() {
     let old = set("web-a", "1", "2026-02-20T08:00:00Z", "web:1", &["--fast"]);
     let new = set("web-b", "2", "2026-03-01T11:48:30Z", "web:2", &["--slow"]);
     assert_eq!(
@@ -77,7 +77,7 @@ fn a_rollout_is_told_by_the_images_that_differ() {
 }
 
 #[test]
-fn what_is_long_ago_or_later_has_nothing_to_do_with_it() {
+fn changes_long_before_or_after_the_failure_are_left_out() {
     let old = || set("web-a", "1", "2026-02-20T08:00:00Z", "web:1", &[]);
     for created in ["2026-03-01T10:40:00Z", "2026-03-01T11:50:02Z"] {
         let new = set("web-b", "2", created, "web:2", &[]);
@@ -94,7 +94,7 @@ fn what_is_long_ago_or_later_has_nothing_to_do_with_it() {
 }
 
 #[test]
-fn a_rollback_to_an_old_replica_set_is_told_by_its_image() {
+fn rollback_to_an_old_replica_set_shows_its_image() {
     // `kubectl rollout undo`: the controller numbers the old ReplicaSet anew and scales it up.
     let newer = || set("web-b", "2", "2026-02-20T08:00:00Z", "web:2", &[]);
     let mut again = set("web-a", "3", "2026-02-10T00:00:00Z", "web:1", &[]);
@@ -116,7 +116,7 @@ fn a_rollback_to_an_old_replica_set_is_told_by_its_image() {
 }
 
 #[test]
-fn who_wrote_the_image_of_a_rollout_is_told_though_its_replica_set_does_not_say() {
+fn rollout_shows_the_field_manager_of_the_image() {
     let old = || set("web-a", "1", "2026-02-20T08:00:00Z", "web:1", &[]);
     let new = || set("web-b", "2", "2026-03-01T11:48:30Z", "web:2", &[]);
     let written_at = |at: &str| {
@@ -140,7 +140,7 @@ fn who_wrote_the_image_of_a_rollout_is_told_though_its_replica_set_does_not_say(
 }
 
 #[test]
-fn what_the_pods_use_is_told_by_who_wrote_it_and_when() {
+fn config_changes_show_their_writer_and_time() {
     let objects = [
         deployment("1"),
         set("web-a", "1", "2026-02-20T08:00:00Z", "web:1", &[]),
@@ -165,7 +165,7 @@ fn what_the_pods_use_is_told_by_who_wrote_it_and_when() {
 }
 
 #[test]
-fn who_scaled_it_is_told_and_the_quota_that_was_lowered() {
+fn scaling_and_lowered_quotas_are_shown_with_their_writer() {
     let mut web = deployment("1");
     web["metadata"]["managedFields"] =
         written("X", "x", "f:spec", "2026-03-01T11:49:00Z")["metadata"]["managedFields"].clone();
@@ -189,7 +189,7 @@ fn who_scaled_it_is_told_and_the_quota_that_was_lowered() {
     );
 }
 
-/// A HelmRelease with this history whose upgrade was taken back.
+/// Returns a HelmRelease with this history whose upgrade was rolled back.
 fn remedied(history: &Value) -> Value {
     json!({"apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": {"name": "web", "namespace": "shop", "generation": 1},
         "spec": {"chart": {"spec": {"chart": "web", "sourceRef": {"kind": "HelmRepository", "name": "r"}}}},
@@ -201,7 +201,7 @@ fn remedied(history: &Value) -> Value {
 }
 
 #[test]
-fn a_rollback_is_no_cause_and_no_change() {
+fn helm_rollback_is_neither_the_cause_nor_a_change() {
     let snapshot = |version: i64, status: &str, chart: &str, at: &str| {
         json!({"name": "web", "namespace": "shop", "version": version, "status": status, "chartVersion": chart, "configDigest": "sha256:a",
             "lastDeployed": at})
@@ -221,7 +221,7 @@ fn a_rollback_is_no_cause_and_no_change() {
 }
 
 #[test]
-fn a_sync_that_brought_it_is_told_with_the_revision_before() {
+fn the_sync_before_a_failure_shows_both_revisions() {
     let application = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "web", "namespace": "argocd"},
         "spec": {"destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"}, "source": {"repoURL": "r"}},
         "status": {"health": {"status": "Degraded"}, "sync": {"status": "Synced", "revision": "c3"},
@@ -243,7 +243,7 @@ fn a_sync_that_brought_it_is_told_with_the_revision_before() {
 }
 
 #[test]
-fn what_changed_is_read_where_it_is_asked_for_and_of_secrets_only_metadata() {
+fn evidence_of_changes_is_read_on_request_and_secrets_as_metadata() {
     let server = Server::new(vec![
         deployment("1"),
         set("web-a", "1", "2026-02-20T08:00:00Z", "web:1", &[]),

@@ -1,4 +1,4 @@
-//! Whose is an object: strong claims before weak ones, and what labels do not claim.
+//! Ownership of objects: strong claims before weak ones, and objects that labels do not claim.
 //!
 //! The marks are those that each tool documents: Helm v3.22 `pkg/action/validate.go` (managed-by and release-name), Flux
 //! kustomize-controller `186fb3b` and helm-controller `0f61a86` (name and namespace), Argo CD v3.6
@@ -17,7 +17,7 @@ fn labelled(kind: &str, name: &str) -> Value {
     })
 }
 
-/// The objects of the label group of `objects`.
+/// Returns the objects of the label app of `objects`.
 #[track_caller]
 fn claimed(objects: &[Value]) -> Vec<String> {
     let list = apps_of(&holding("prod", objects));
@@ -29,7 +29,7 @@ fn claimed(objects: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn labels_do_not_claim_what_controllers_made_and_a_mark_alone_changes_nothing() {
+fn label_apps_do_not_claim_controlled_objects() {
     let with = |place: &str, key: &str, value: &str| {
         let mut object = labelled("ConfigMap", "other");
         object["metadata"][place][key] = json!(value);
@@ -80,9 +80,9 @@ fn labels_do_not_claim_what_controllers_made_and_a_mark_alone_changes_nothing() 
     }
 }
 
-/// What a ReplicaSet's controller writes on its Pods stays on them when it is deleted with `--cascade=orphan`.
+/// Labels that controllers write on Pods stay on them when the owner is deleted with `--cascade=orphan`.
 #[test]
-fn what_a_controller_left_behind_is_declared_by_nobody() {
+fn orphaned_pods_with_controller_labels_are_not_claimed() {
     for (label, is_claimed) in [
         ("pod-template-hash", false),
         ("controller-revision-hash", false),
@@ -98,7 +98,7 @@ fn what_a_controller_left_behind_is_declared_by_nobody() {
 /// `app.kubernetes.io/part-of` is the name of the larger whole in Kubernetes' recommended labels
 /// (docs/concepts/overview/working-with-objects/common-labels); Argo CD's own manifests carry nothing else.
 #[test]
-fn an_object_belongs_to_its_instance_before_the_whole_that_it_is_part_of() {
+fn the_instance_label_takes_precedence_over_part_of() {
     let with = |name: &str, labels: Value| {
         let mut object = labelled("ConfigMap", name);
         object["metadata"]["labels"] = labels;
@@ -130,7 +130,7 @@ fn an_object_belongs_to_its_instance_before_the_whole_that_it_is_part_of() {
 }
 
 #[test]
-fn keys_of_labels_are_as_the_api_takes_them() {
+fn app_label_keys_follow_the_rules_of_the_api() {
     for good in ["app", "app.kubernetes.io/name", "a", "A-b_c.d", "example.com/x"] {
         assert!(good.parse::<AppLabel>().is_ok(), "{good}");
     }
@@ -144,7 +144,7 @@ fn keys_of_labels_are_as_the_api_takes_them() {
 }
 
 #[test]
-fn a_group_is_one_instance_in_one_namespace() {
+fn a_label_app_is_one_instance_in_one_namespace() {
     let mut elsewhere = labelled("ConfigMap", "b");
     elsewhere["metadata"]["namespace"] = json!("wiki");
     let mut unlabelled = labelled("ConfigMap", "c");
@@ -158,7 +158,7 @@ fn a_group_is_one_instance_in_one_namespace() {
 }
 
 #[test]
-fn an_object_of_several_apps_is_shown_in_each_and_reported_once() {
+fn an_object_claimed_by_several_apps_is_shown_in_each_and_reported_once() {
     let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n";
     let objects = [
         labelled("ConfigMap", "a"),
@@ -181,7 +181,7 @@ fn an_object_of_several_apps_is_shown_in_each_and_reported_once() {
 }
 
 #[test]
-fn the_overlaps_of_one_namespace_push_out_none_of_others() {
+fn overlap_reports_are_limited_per_namespace() {
     let group = |namespace: &str, name: &str, resources: Vec<Value>| {
         json!({"apiVersion": "kpt.dev/v1alpha1", "kind": "ResourceGroup",
             "metadata": {"namespace": namespace, "name": name}, "spec": {"resources": resources}})

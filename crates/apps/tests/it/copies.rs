@@ -1,4 +1,4 @@
-//! What is said of one object and shown in many places is kept once, and told in full in few.
+//! Messages and chains about one object are stored once, and shown in full only a few times.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use taffrail_apps::view::{
     self, Explanation, ExplanationList, WaitChange, WaitSummary, explained_together, told_in_few,
 };
 use taffrail_apps::wait::{Options, Seen, Target, Wait};
-use taffrail_apps::{AppLabels, AppList, Resource};
+use taffrail_apps::{AppList, Resource};
 use taffrail_object::ObjectKey;
 use taffrail_status::{ActiveRules, MAX_MESSAGE};
 
 use super::dump::{NOW, apps_of, holding};
 
-/// How many apps show the same.
+/// Number of apps with the same cause.
 const MANY: usize = 200;
 
-/// How many objects lead to the cause.
+/// Number of objects in the chain to the cause.
 const LONG: usize = 12;
 
 fn custom(name: &str, names: &str, says: &str) -> Value {
@@ -27,7 +27,7 @@ fn custom(name: &str, names: &str, says: &str) -> Value {
         "status": {"conditions": [{"type": "Ready", "status": "False", "reason": "Waits", "message": says}]}})
 }
 
-/// Objects that each name the next, each with much to say.
+/// Returns objects that each refer to the next, with long messages.
 fn chain() -> Vec<Value> {
     let says = |at: usize| format!("{at} {}", "waits ".repeat(600));
     (0..LONG).map(|at| custom(&format!("c{at}"), &format!("c{}", at + 1), &says(at))).collect()
@@ -39,12 +39,12 @@ fn lists(name: &str, object: &str) -> Value {
         "status": {"inventory": {"entries": [{"id": format!("aaa_{object}_example.org_Custom"), "v": "v1"}]}}})
 }
 
-/// So many apps that list the first of the chain.
+/// Returns this number of apps that list the first object of the chain.
 fn one_object_in(apps: usize) -> Vec<Value> {
     chain().into_iter().chain((0..apps).map(|at| lists(&format!("k{at}"), "c0"))).collect()
 }
 
-/// Many apps that list an object of their own that leads to the chain.
+/// Returns many apps that each list an object of their own that leads to the chain.
 fn many_objects() -> Vec<Value> {
     let own = |at: usize| {
         [
@@ -59,7 +59,7 @@ fn size(objects: &[Value]) -> usize {
     objects.iter().map(|object| object.to_string().len()).sum()
 }
 
-/// The texts that are kept, each where it is kept.
+/// The allocations of the texts that are kept.
 #[derive(Default)]
 struct Kept(HashMap<*const u8, usize>);
 
@@ -97,7 +97,7 @@ fn explained(list: &AppList) -> Vec<Explanation> {
 }
 
 #[test]
-fn what_is_kept_of_one_object_does_not_grow_with_the_apps_that_list_it() {
+fn memory_for_an_object_does_not_grow_with_the_apps_that_list_it() {
     for objects in [one_object_in(MANY), many_objects()] {
         let list = apps_of(&holding("cluster", &objects));
         assert_eq!(list.apps.len(), MANY);
@@ -127,7 +127,7 @@ fn what_is_kept_of_one_object_does_not_grow_with_the_apps_that_list_it() {
 }
 
 #[test]
-fn answers_for_programs_tell_a_cause_in_full_in_few_places() {
+fn json_shows_a_shared_cause_in_full_only_a_few_times() {
     for objects in [one_object_in(MANY), many_objects()] {
         let list = apps_of(&holding("cluster", &objects));
         let told = explained(&list);
@@ -153,7 +153,7 @@ fn answers_for_programs_tell_a_cause_in_full_in_few_places() {
 }
 
 #[test]
-fn some_apps_that_share_a_cause_each_tell_all_of_it() {
+fn a_few_apps_with_a_shared_cause_each_show_it_in_full() {
     let list = apps_of(&holding("cluster", &one_object_in(5)));
     let told = explained(&list);
     assert_eq!(told.len(), 5);
@@ -166,7 +166,7 @@ fn some_apps_that_share_a_cause_each_tell_all_of_it() {
 }
 
 #[test]
-fn the_summary_of_a_wait_tells_a_cause_in_full_in_few_places() {
+fn the_wait_summary_shows_a_shared_cause_in_full_only_a_few_times() {
     let mut kept = Kept::default();
     let mut objects = many_objects();
     let ids = (0..MANY).map(|at| json!({"id": format!("aaa_own{at}_example.org_Custom"), "v": "v1"}));
@@ -178,10 +178,10 @@ fn the_summary_of_a_wait_tells_a_cause_in_full_in_few_places() {
     let targets = [Target::Inventory(key)];
     let deadline = Duration::from_secs(9);
     let options = Options { stable_for: Duration::ZERO, fail_fast: false, deadline };
-    let mut wait = Wait::new("current".parse().unwrap(), options, Vec::new(), AppLabels::default());
+    let mut wait = Wait::new("current".parse().unwrap(), options, Vec::new());
     wait.learn(0, &cluster, &targets);
     let seen = Seen { snapshot: &cluster, targets: &targets, is_settled: true, is_lost: false };
-    wait.look(&[seen], &ActiveRules::default(), NOW, deadline);
+    wait.look(&[seen], || apps_of(&cluster), &ActiveRules::default(), NOW, deadline);
     let end = wait.end(deadline).unwrap();
     for row in wait.rows() {
         kept.text(&row.judgement.message);

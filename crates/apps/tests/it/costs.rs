@@ -1,4 +1,4 @@
-//! How often objects are looked at: what is asked for each app must not go through all of a cluster.
+//! Numbers of lookups: work for each app must not scan a whole cluster.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -114,7 +114,7 @@ impl Objects for Counting {
     }
 }
 
-/// How many objects the listings yield for so many of each.
+/// Counts the objects that the listings yield for this number of each kind.
 fn yielded(of: impl Fn(usize) -> Vec<Value>, number: usize) -> usize {
     let counting = Counting::of(&(0..number).flat_map(of).collect::<Vec<_>>());
     let list = apps(&[&counting], &ActiveRules::default(), NOW);
@@ -123,7 +123,7 @@ fn yielded(of: impl Fn(usize) -> Vec<Value>, number: usize) -> usize {
     counting.yielded.into_inner()
 }
 
-/// Checks that ten times as much takes no more than about ten times as many looks.
+/// Checks that ten times the objects take no more than about ten times the lookups.
 #[track_caller]
 fn grows_with_its_size(of: impl Fn(usize) -> Vec<Value>) {
     let (few, many) = (yielded(&of, 10), yielded(&of, 100));
@@ -139,7 +139,7 @@ fn application(number: usize, destination: &Value) -> Value {
 }
 
 #[test]
-fn controllers_are_not_looked_for_among_all_workloads() {
+fn controllers_are_found_without_scanning_all_workloads() {
     let here = json!({"server": "https://kubernetes.default.svc"});
     grows_with_its_size(|number| {
         let workload = json!({"apiVersion": "apps/v1", "kind": "Deployment",
@@ -149,7 +149,7 @@ fn controllers_are_not_looked_for_among_all_workloads() {
 }
 
 #[test]
-fn a_stopped_controller_is_looked_at_once() {
+fn a_stopped_controller_is_examined_once() {
     let here = json!({"server": "https://kubernetes.default.svc"});
     grows_with_its_size(|number| {
         let controller = json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
@@ -176,7 +176,7 @@ fn the_clusters_of_an_argo_cd_are_read_once() {
 }
 
 #[test]
-fn that_a_dump_has_no_pods_is_found_out_once() {
+fn a_dump_without_pods_is_searched_for_them_once() {
     grows_with_its_size(|number| {
         let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
             "metadata": {"namespace": "shop", "name": format!("c{number}"), "creationTimestamp": "2026-01-01T00:00:00Z",
@@ -194,11 +194,11 @@ fn that_a_dump_has_no_pods_is_found_out_once() {
 }
 
 #[test]
-fn the_storage_of_helm_is_gone_through_once_for_all_failed_releases() {
+fn helm_storage_is_scanned_once_for_failed_releases() {
     grows_with_its_size(|number| vec![release("data", &format!("pg{number}"), 1, "failed", "")]);
 }
 
-/// How many looks a view of all apps takes, for so many of each.
+/// Counts the lookups for a view of all apps, with this number of each kind.
 fn looks(of: &impl Fn(usize) -> Vec<Value>, number: usize, view: &dyn Fn(&AppList, &Counting)) -> usize {
     let counting = Counting::of(&(0..number).flat_map(of).collect::<Vec<_>>());
     let list = apps(&[&counting], &ActiveRules::default(), NOW);
@@ -208,14 +208,14 @@ fn looks(of: &impl Fn(usize) -> Vec<Value>, number: usize, view: &dyn Fn(&AppLis
     counting.looks() - before
 }
 
-/// Checks that a view of ten times as much takes no more than about ten times as many looks.
+/// Checks that a view of ten times the objects takes no more than about ten times the lookups.
 #[track_caller]
 fn view_grows_with_its_size(of: impl Fn(usize) -> Vec<Value>, view: &dyn Fn(&AppList, &Counting)) {
     let (few, many) = (looks(&of, 20, view), looks(&of, 200, view));
     assert!(many <= few * 12, "{few} {many}");
 }
 
-/// A Kustomization of a tenant that lists one object, whoever else lists it.
+/// Returns a Kustomization of a tenant that lists one object, which others may list too.
 fn lists(number: usize, id: &str) -> Value {
     json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
         "metadata": {"namespace": "aaa", "name": format!("k{number}"),
@@ -223,7 +223,7 @@ fn lists(number: usize, id: &str) -> Value {
         "status": {"inventory": {"entries": [{"id": id, "v": "v1"}]}}})
 }
 
-/// What a Deployment of the name of `owner` made.
+/// Returns a dependent of the Deployment `owner`.
 fn made(mut object: Value, (version, kind, owner): (&str, &str, &str)) -> Value {
     object["metadata"]["ownerReferences"] = json!([{"apiVersion": version, "kind": kind, "name": owner, "uid": format!("u-{owner}"), "controller": true}]);
     object
@@ -234,7 +234,7 @@ fn config_map(name: &str) -> Value {
         "metadata": {"namespace": "aaa", "name": name, "uid": format!("u-{name}")}})
 }
 
-/// A Kustomization, and an object below the one that all list.
+/// Returns a Kustomization, and an object below the one that all list.
 fn shared(number: usize) -> Vec<Value> {
     let below = made(config_map(&format!("c{number}")), ("v1", "ConfigMap", "o"));
     let mut all = vec![lists(number, "aaa_o__ConfigMap"), below];
@@ -243,7 +243,7 @@ fn shared(number: usize) -> Vec<Value> {
 }
 
 #[test]
-fn what_several_apps_list_is_walked_once_for_all_their_warnings() {
+fn shared_objects_are_walked_once_for_events() {
     view_grows_with_its_size(shared, &|list, cluster| {
         let asked: Vec<&App> = list.apps.iter().collect();
         EventList::new(&asked, list, &[cluster], &ActiveRules::default(), NOW);
@@ -266,14 +266,14 @@ fn objects_that_share_a_uid_are_walked_once() {
     );
 }
 
-/// What changed before each app turned red.
+/// Returns the changes before each app turned red.
 fn changed(list: &AppList, cluster: &Counting) -> Vec<usize> {
     let all: Vec<(&App, &[&App])> = list.apps.iter().map(|app| (app, &[][..])).collect();
     changes_of_each(&all, &[cluster]).iter().map(Vec::len).collect()
 }
 
 #[test]
-fn what_changed_in_an_object_is_looked_at_once_for_all_apps_that_turned_red_by_it() {
+fn changes_of_a_shared_cause_are_computed_once() {
     const AT: &str = "2026-03-01T11:40:00Z";
     // A Pod with a volume for each app.
     let pod = |count: usize| {
@@ -298,7 +298,7 @@ fn what_changed_in_an_object_is_looked_at_once_for_all_apps_that_turned_red_by_i
 }
 
 #[test]
-fn the_replica_sets_of_a_deployment_are_looked_at_once_for_all_apps_that_turned_red_by_it() {
+fn replica_sets_of_a_shared_cause_are_read_once() {
     const AT: &str = "2026-03-01T11:40:00Z";
     let deployment = || {
         json!({"apiVersion": "apps/v1", "kind": "Deployment",
@@ -323,7 +323,7 @@ fn the_replica_sets_of_a_deployment_are_looked_at_once_for_all_apps_that_turned_
 }
 
 #[test]
-fn the_storage_of_helm_is_gone_through_once_for_all_that_changed() {
+fn helm_storage_is_scanned_once_for_changes() {
     let failed = |number: usize| {
         let mut stored = release("data", &format!("pg{number}"), 1, "failed", MANIFEST);
         stored["metadata"]["creationTimestamp"] = json!("2026-03-01T11:40:00Z");
@@ -342,13 +342,13 @@ fn the_storage_of_helm_is_gone_through_once_for_all_that_changed() {
 
 const MANIFEST: &str = "---\napiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n";
 
-/// How many nodes stand in trees.
+/// Counts the nodes of trees.
 fn nodes<'n>(trees: impl Iterator<Item = &'n TreeNode>) -> usize {
     trees.map(|node| 1 + nodes(node.children.iter())).sum()
 }
 
 #[test]
-fn the_trees_of_many_apps_that_share_objects_do_not_repeat_them_without_end() {
+fn trees_of_apps_that_share_objects_have_a_bounded_size() {
     let apps_of = |count: usize, below: usize| {
         let mut all: Vec<Value> = (0..count).map(|at| lists(at, "aaa_o__ConfigMap")).collect();
         all.push(config_map("o"));
@@ -389,7 +389,7 @@ fn the_images_of_an_object_that_many_apps_list_are_read_once() {
 }
 
 #[test]
-fn objects_that_are_asked_for_one_by_one_share_what_is_known_of_their_cluster() {
+fn single_objects_share_the_facts_of_their_cluster() {
     // Who uses a claim is found among all Pods.
     let objects = |number: usize| {
         let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
@@ -417,7 +417,7 @@ fn objects_that_are_asked_for_one_by_one_share_what_is_known_of_their_cluster() 
 }
 
 #[test]
-fn the_definitions_of_custom_resources_are_gone_through_once_for_all_doubts() {
+fn definitions_are_scanned_once_for_all_trust_findings() {
     view_grows_with_its_size(
         |number| {
             let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -436,7 +436,7 @@ fn the_definitions_of_custom_resources_are_gone_through_once_for_all_doubts() {
     );
 }
 
-/// Counts what is judged.
+/// Rules that count the objects judged.
 struct Judged(AtomicUsize);
 
 impl Rules for Judged {
@@ -452,7 +452,7 @@ impl Rules for Judged {
 }
 
 #[test]
-fn what_many_apps_declare_is_judged_once() {
+fn an_object_of_many_apps_is_judged_once() {
     let mut unwell = object("v1", "PersistentVolumeClaim", "shop", "data");
     unwell["status"] = json!({"phase": "Pending"});
     let count = |apps_of_it: usize| {

@@ -1,4 +1,4 @@
-//! The three sections of an app.
+//! The three sections of an app's details.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::dump::{NOW, cluster, holding, release};
 use super::golden::cases;
 use super::tree::{kustomization, object};
 
-/// The details of the app `name`, as programs get them.
+/// Returns the details of the app `name` as JSON.
 fn detail(snapshot: &Snapshot, name: &str) -> Value {
     let list = apps(&[snapshot], &ActiveRules::default(), NOW);
     let asked: Vec<&App> = list.apps.iter().filter(|app| app.app.name == name).collect();
@@ -25,7 +25,7 @@ fn golden(case: &str, name: &str) -> Value {
 }
 
 #[test]
-fn each_delivery_says_what_it_knows_and_nothing_else() {
+fn details_contain_only_fields_that_the_tool_knows() {
     let application = |case, name| golden(case, name)["application"].clone();
     assert_eq!(
         application("helmrelease-well", "podinfo"),
@@ -48,9 +48,9 @@ fn each_delivery_says_what_it_knows_and_nothing_else() {
     assert_eq!(application("label-groups", "forum"), json!({}));
 }
 
-/// Anybody may list what declares an app in an inventory of theirs.
+/// Any author can list a declaring object in an inventory of their own.
 #[test]
-fn only_who_marks_what_declares_an_app_says_where_it_is_configured() {
+fn only_apps_that_mark_the_declaring_object_give_its_config_url() {
     let listing = |namespace: &str| {
         let mut app =
             kustomization("root", &["infra_shop_kustomize.toolkit.fluxcd.io_Kustomization".to_owned()]);
@@ -73,7 +73,7 @@ fn only_who_marks_what_declares_an_app_says_where_it_is_configured() {
 }
 
 #[test]
-fn sources_come_before_what_delivers_them() {
+fn sources_come_before_deliveries() {
     let rows = |case, name, part: &str| {
         let rows = golden(case, name)["reconciliation"][part].clone();
         let rows = rows.as_array().unwrap().clone();
@@ -99,7 +99,7 @@ fn sources_come_before_what_delivers_them() {
 }
 
 #[test]
-fn a_source_that_is_not_there_is_said_to_be_missing() {
+fn a_missing_source_is_shown_as_not_found() {
     let shop = detail(&holding("prod", &[kustomization("app", &[])]), "app");
     let source = &shop["reconciliation"]["sources"][0];
     assert_eq!(source["ready"], "False");
@@ -107,7 +107,7 @@ fn a_source_that_is_not_there_is_said_to_be_missing() {
 }
 
 #[test]
-fn a_release_says_what_helm_says_whatever_becomes_of_its_objects() {
+fn a_release_shows_the_status_of_helm_despite_its_objects() {
     let manifest = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: rates}\n";
     let pg = detail(&holding("prod", &[release("data", "pg", 2, "failed", manifest)]), "pg");
     assert_eq!(pg["app"]["message"], "ConfigMap data/rates not found");
@@ -116,7 +116,7 @@ fn a_release_says_what_helm_says_whatever_becomes_of_its_objects() {
 }
 
 #[test]
-fn apps_that_an_app_delivers_are_rows_without_their_own_objects() {
+fn delivered_apps_are_rows_without_their_objects() {
     let outer = kustomization("outer", &["shop_inner_kustomize.toolkit.fluxcd.io_Kustomization".to_owned()]);
     let inner = kustomization("inner", &["shop_rates__ConfigMap".to_owned()]);
     let prod = holding("prod", &[outer, inner, object("v1", "ConfigMap", "rates", None)]);

@@ -26,7 +26,12 @@ pub(crate) fn cluster(name: &str, yaml: &str) -> Snapshot {
         snapshot.add_server(server);
     }
     for document in documents(yaml) {
-        insert(&mut snapshot, &document);
+        match document.get("items").and_then(Value::as_array) {
+            Some(items) if document["kind"] == "List" => {
+                items.iter().for_each(|item| insert(&mut snapshot, item))
+            }
+            _ => insert(&mut snapshot, &document),
+        }
     }
     snapshot
 }

@@ -41,7 +41,7 @@ fn shop(events: Vec<Value>) -> Snapshot {
 }
 
 #[test]
-fn warnings_about_what_has_a_generated_name_are_one() {
+fn warnings_about_generated_names_are_joined() {
     let at = |last: &str| json!({"firstTimestamp": "2026-03-01T11:00:00Z", "lastTimestamp": format!("2026-03-01T{last}Z")});
     let set = ("apps/v1", "ReplicaSet", "web-7d9f");
     let denied = |pod: &str| format!("Error creating: pods \"{pod}\" is forbidden: exceeded quota: team");
@@ -84,7 +84,7 @@ fn warnings_about_what_has_a_generated_name_are_one() {
 }
 
 #[test]
-fn a_warning_that_was_given_often_is_one() {
+fn repeated_warnings_are_joined_with_their_count() {
     let at = |first: &str, last: &str, count: i64| json!({"firstTimestamp": format!("2026-03-01T{first}Z"), "lastTimestamp": format!("2026-03-01T{last}Z"), "count": count});
     let prod = shop(vec![
         event("a", POD, "BackOff", "back-off 10s restarting web", &at("11:10:00", "11:20:00", 3)),
@@ -113,7 +113,7 @@ fn a_warning_that_was_given_often_is_one() {
 }
 
 #[test]
-fn only_warnings_about_the_app_are_told() {
+fn only_warnings_about_the_app_are_listed() {
     let plain = json!({});
     let prod = shop(vec![
         event("pod", POD, "BackOff", "of a dependent", &plain),
@@ -163,7 +163,7 @@ fn both_forms_of_an_event_are_read_and_one_event_in_both_counts_once() {
 }
 
 #[test]
-fn a_warning_from_another_namespace_is_none() {
+fn events_in_another_namespace_than_their_object_are_ignored() {
     let own = event("a", POD, "BackOff", "own words", &json!({}));
     let mut forged = event("b", POD, "Forged", "words of a stranger", &json!({}));
     forged["metadata"]["namespace"] = json!("tenant");
@@ -172,7 +172,7 @@ fn a_warning_from_another_namespace_is_none() {
 }
 
 #[test]
-fn events_about_the_name_in_another_namespace_are_not_looked_at() {
+fn events_about_the_same_name_elsewhere_are_not_visited() {
     let event = |namespace: &str, about: &str, at: usize| {
         json!({"apiVersion": "v1", "kind": "Event", "type": "Warning", "reason": "Failed", "message": "x",
             "metadata": {"namespace": namespace, "name": format!("e{at}")},

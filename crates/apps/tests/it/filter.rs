@@ -1,4 +1,4 @@
-//! Which rows are wanted, and in which order.
+//! Filters and orders of rows.
 
 use serde_json::json;
 use taffrail_apps::filter::{self, Filter, SortField, StatusFilter};
@@ -9,7 +9,7 @@ use super::dump::{NOW, apps_of, holding, release};
 use super::tree::{kustomization, object};
 
 #[test]
-fn statuses_are_named_or_excluded() {
+fn status_filter_names_or_excludes_statuses() {
     for (text, admitted) in [
         ("Ready", &[Status::Current][..]),
         ("current,inprogress", &[Status::InProgress, Status::Current]),
@@ -56,7 +56,7 @@ fn shown(filter: &Filter) -> Vec<String> {
 }
 
 #[test]
-fn apps_are_chosen_by_what_declares_them() {
+fn apps_are_filtered_by_their_declaring_object() {
     let all = Filter::default();
     assert_eq!(shown(&all), ["pg", "app", "quiet"]);
     assert_eq!(shown(&Filter { deliveries: vec![Delivery::Helm], ..all.clone() }), ["pg"]);
@@ -87,7 +87,7 @@ fn apps_are_chosen_by_what_declares_them() {
 }
 
 #[test]
-fn what_is_not_known_now_is_not_found_among_what_is_ready() {
+fn stale_apps_match_unknown_and_not_ready() {
     let prod = prod();
     let mut list = apps(&[&prod], &ActiveRules::default(), NOW);
     for app in &mut list.apps {
@@ -102,7 +102,7 @@ fn what_is_not_known_now_is_not_found_among_what_is_ready() {
 }
 
 #[test]
-fn objects_are_chosen_by_kind_status_and_image() {
+fn objects_are_filtered_by_kind_status_and_image() {
     let names = |filter: Filter| {
         let prod = prod();
         let mut list = apps(&[&prod], &ActiveRules::default(), NOW);
@@ -123,7 +123,7 @@ fn objects_are_chosen_by_kind_status_and_image() {
 }
 
 #[test]
-fn lists_are_sorted_by_what_was_asked() {
+fn lists_are_sorted_by_the_given_field() {
     let names = |by| {
         let mut list = apps(&[&prod()], &ActiveRules::default(), NOW);
         filter::sort_apps(&mut list.apps, by);
@@ -144,7 +144,7 @@ fn a_list_of_sync_states_that_begins_with_not_is_negated_as_a_whole() {
 }
 
 #[test]
-fn an_app_of_labels_has_no_sync_that_could_be_unknown() {
+fn sync_filter_never_matches_label_apps() {
     let labels = json!({"app.kubernetes.io/part-of": "wiki"});
     let held = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "wiki", "name": "a", "labels": labels}});
     let cluster = holding("prod", &[held]);

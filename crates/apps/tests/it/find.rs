@@ -1,4 +1,4 @@
-//! From the name that a person writes to the app that is meant.
+//! Lookup of apps by the name that a user writes.
 
 use serde_json::json;
 use taffrail_apps::{AppList, AppQuery, FindError, Objects, apps, full_name};
@@ -25,7 +25,7 @@ fn find(name: &str) -> Result<Vec<String>, FindError> {
 }
 
 #[test]
-fn a_name_leads_to_an_app_in_each_of_its_clusters() {
+fn a_name_finds_the_app_in_each_of_its_clusters() {
     let both = ["flux-kustomization/shop/web in one", "flux-kustomization/shop/web in two"];
     for name in ["flux-kustomization/web", "flux-kustomization/shop/web", "ks/web", "Kustomization/shop/web"]
     {
@@ -40,9 +40,9 @@ fn a_name_leads_to_an_app_in_each_of_its_clusters() {
     );
 }
 
-/// Whoever writes a declaring object chooses what all clusters call it.
+/// An author of a declaring object chooses the key that its copies in all clusters share.
 #[test]
-fn a_chosen_name_answers_for_no_app_of_another_namespace() {
+fn app_annotation_does_not_match_queries_for_another_namespace() {
     let called = |name: &str| {
         let mut later = kustomization("later", &[]);
         later["metadata"]["annotations"] = json!({"taffrail.dev/app": name});
@@ -62,7 +62,7 @@ fn a_chosen_name_answers_for_no_app_of_another_namespace() {
 }
 
 #[test]
-fn several_apps_of_a_name_are_named() {
+fn ambiguous_name_lists_its_candidates() {
     for name in ["web", "shop/web"] {
         let error = find(name).unwrap_err();
         assert_eq!(
@@ -73,7 +73,7 @@ fn several_apps_of_a_name_are_named() {
 }
 
 #[test]
-fn a_wrong_name_leads_to_the_nearest_ones() {
+fn unknown_name_suggests_the_nearest_ones() {
     let nearest = |name: &str| match find(name) {
         Err(FindError::NotFound { nearest, .. }) => nearest,
         other => panic!("{other:?}"),
@@ -85,14 +85,14 @@ fn a_wrong_name_leads_to_the_nearest_ones() {
 }
 
 #[test]
-fn what_names_nothing_is_refused() {
+fn malformed_app_names_are_refused() {
     for name in ["", "/", "shop/", "helm/shop/"] {
         assert!(name.parse::<AppQuery>().is_err(), "{name}");
     }
 }
 
 #[test]
-fn names_in_full_are_those_that_lists_print() {
+fn full_names_are_those_that_lists_print() {
     let is_full = |name: &str| name.parse::<AppQuery>().unwrap().is_full();
     for name in [
         "flux-kustomization/flux-system/shop",
@@ -107,9 +107,9 @@ fn names_in_full_are_those_that_lists_print() {
     }
 }
 
-/// Whoever may write into one namespace gives an app there the name that others are called by.
+/// An author in one namespace can give an app there the key of other apps.
 #[test]
-fn one_key_joins_no_apps_of_several_namespaces_in_one_cluster() {
+fn apps_with_one_key_in_several_namespaces_of_a_cluster_are_ambiguous() {
     let called = |namespace: &str| {
         let mut app = kustomization("orders", &[]);
         app["metadata"]["namespace"] = json!(namespace);
@@ -131,7 +131,7 @@ fn one_key_joins_no_apps_of_several_namespaces_in_one_cluster() {
     assert_eq!(found(&[&one, &two], "shop/checkout"), Ok(2));
 }
 
-/// Whoever may write into one namespace gives an app there the name that is the key of another.
+/// An author in one namespace can give an app there the name that is the key of another.
 #[test]
 fn a_name_that_is_also_the_key_of_another_app_is_ambiguous() {
     let at = |namespace: &str, name: &str| {
@@ -171,7 +171,7 @@ fn a_name_that_is_also_the_key_of_another_app_is_ambiguous() {
 }
 
 #[test]
-fn the_key_of_a_package_leads_to_it() {
+fn a_package_is_found_by_its_key() {
     let group = |namespace: &str| {
         json!({"apiVersion": "kpt.dev/v1alpha1", "kind": "ResourceGroup",
         "metadata": {"namespace": namespace, "name": "inventory"},
@@ -186,9 +186,9 @@ fn the_key_of_a_package_leads_to_it() {
     assert_eq!(found(&[group("shop"), group("team-a")]), None, "anybody may call theirs so");
 }
 
-/// `argo`, `helm` and `release` are words for deliveries, and namespaces may be called so.
+/// `argo`, `helm` and `release` are words for deliveries, and namespaces may have such names.
 #[test]
-fn a_namespace_that_is_called_like_a_delivery_is_not_taken_for_it() {
+fn a_namespace_named_like_a_delivery_is_found() {
     let mut own = kustomization("web", &[]);
     own["metadata"]["namespace"] = json!("release");
     let theirs = release("team-a", "web", 1, "deployed", "");
@@ -210,9 +210,9 @@ fn a_namespace_that_is_called_like_a_delivery_is_not_taken_for_it() {
     assert_eq!(found(&[own, theirs], "helm/team-a/web").unwrap(), ["helm/team-a/web"]);
 }
 
-/// Where apps of one key are as many as a cluster can send, they are compared with none but those of their place.
+/// Apps of one key, as many as a cluster can send, are compared only with those of their place.
 #[test]
-fn of_thousands_of_apps_of_one_name_few_are_told_and_none_is_compared_with_all() {
+fn thousands_of_candidates_are_cut_and_found_in_linear_time() {
     const MANY: usize = 20_000;
 
     let objects: Vec<_> = (0..MANY)

@@ -1,4 +1,4 @@
-//! Flux: where an app stands, what it holds, and where.
+//! Flux: the state of apps, their objects, and their clusters.
 //!
 //! The shapes are those of Flux v2: kustomize-controller `186fb3b`, helm-controller `0f61a86`, source-controller
 //! `39b711b1`; each fixture names the type that it follows.
@@ -43,7 +43,7 @@ fn ready(status: &str, reason: &str, generation: i64) -> Value {
     })
 }
 
-/// What `runtime/reconcile` of `fluxcd/pkg` sets while a controller works or retries.
+/// The conditions that `runtime/reconcile` of `fluxcd/pkg` sets while a controller works or retries.
 fn reconciling() -> Value {
     json!({"type": "Reconciling", "status": "True", "reason": "Progressing", "message": "working", "observedGeneration": 3})
 }
@@ -191,7 +191,7 @@ fn a_suspended_app_keeps_its_last_verdict() {
 }
 
 #[test]
-fn a_row_says_where_the_app_comes_from_and_when_it_last_went_well() {
+fn a_row_has_the_source_and_the_last_success() {
     let mut state = status(Some(NEW), Some(NEW), 3, &[ready("True", "ReconciliationSucceeded", 3)]);
     let list = apps_of(&holding("prod", &[source(Some(NEW)), kustomization(state.clone())]));
     let App { source: Some(from), sync, message, .. } = &list.apps[0] else { panic!("{list:?}") };
@@ -399,10 +399,9 @@ fn long_release_names_are_recognised_in_their_short_form() {
     assert_eq!(apps_of(&holding("prod", &[app, stored])).apps.len(), 2);
 }
 
-/// The Secret of `spec.kubeConfig.secretRef`: `fluxcd/pkg` `apis/meta/reference_types.go`, KubeConfigReference.
-/// helm-controller keeps a few snapshots; who writes thousands into the status claims no more releases by that.
+/// helm-controller keeps a few snapshots; thousands in the status do not make an author claim more releases.
 #[test]
-fn of_a_long_history_only_the_newest_names_count() {
+fn only_the_newest_release_names_of_a_long_history_count() {
     let snapshot = |version: i64| json!({"name": format!("db-{version}"), "namespace": "shop", "version": version, "status": "superseded"});
     let mut status = with_history(&[], "1.0.0");
     status["history"] = (1..=40).map(snapshot).collect();
@@ -413,6 +412,8 @@ fn of_a_long_history_only_the_newest_names_count() {
     assert_eq!(names, ["db", "db-1", "db-20"]);
 }
 
+/// The Secret of `spec.kubeConfig.secretRef`: `fluxcd/pkg` `apis/meta/reference_types.go`,
+/// KubeConfigReference.
 fn kubeconfig(server: &str) -> Value {
     let config = format!(
         "clusters:\n- name: other\n  cluster: {{server: https://other.example.com}}\n- name: edge\n  cluster:\n    server: {server}\n\
@@ -453,7 +454,7 @@ fn an_app_is_followed_into_the_cluster_that_its_kubeconfig_names() {
 }
 
 #[test]
-fn a_kubeconfig_of_the_own_cluster_leads_nowhere_else() {
+fn a_kubeconfig_of_the_home_cluster_targets_the_home() {
     for server in ["https://kubernetes.default.svc", "https://kubernetes.default.svc.cluster.local:443/"] {
         let list = apps_of(&holding("hub", &[source(Some(NEW)), remote(), kubeconfig(server), settings()]));
         let [row] = list.apps.as_slice() else { panic!("{list:?}") };
@@ -462,7 +463,7 @@ fn a_kubeconfig_of_the_own_cluster_leads_nowhere_else() {
 }
 
 #[test]
-fn an_app_in_a_cluster_out_of_reach_is_unknown_and_says_where_it_is() {
+fn an_app_out_of_reach_is_unknown_and_names_its_cluster() {
     // An object of that name at home is another one.
     for (config, place) in [
         (Some(kubeconfig("https://edge.example.com")), "https://edge.example.com"),
@@ -488,7 +489,7 @@ fn an_app_in_a_cluster_out_of_reach_is_unknown_and_says_where_it_is() {
 }
 
 #[test]
-fn of_the_objects_the_worst_speaks_and_the_declaring_one_only_if_it_is_worse() {
+fn the_worst_object_decides_and_the_declaring_one_only_if_worse() {
     let object = |name: &str, since: &str| {
         json!({
             "apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"namespace": "shop", "name": name},

@@ -39,7 +39,7 @@ fn identity(row: &Value) -> String {
     ["cluster", "delivery", "namespace", "name"].map(|key| text(row, key)).join(" ")
 }
 
-/// What is expected and is not so in an answer.
+/// Returns the expectations that an answer does not meet.
 fn differences(expected: &Value, row: &Value) -> Vec<String> {
     let worst = row
         .get("worst")

@@ -8,7 +8,8 @@ use taffrail_apps::filter::Filter;
 use taffrail_apps::verbs::{Progress, settled};
 use taffrail_apps::view::{self, text};
 use taffrail_apps::wait::{Options, Seen, Wait, WaitState};
-use taffrail_apps::{App, AppLabels, AppList, Freshness, FreshnessState, Objects, Snapshot, SyncState, apps};
+use taffrail_apps::{App, AppList, Freshness, FreshnessState, Objects, Scope, Snapshot, SyncState, apps};
+use taffrail_object::GroupKind;
 use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, holding};
@@ -60,9 +61,10 @@ fn admits(fleet: &[Snapshot; 2], words: &str) -> bool {
 fn verdict(fleet: &[Snapshot; 2], until: &str) -> WaitState {
     let options = Options { stable_for: Duration::ZERO, fail_fast: true, deadline: Duration::from_secs(60) };
     let app = "argocd/shop".parse().unwrap();
-    let mut wait = Wait::new(until.parse().unwrap(), options, vec![app], AppLabels::default());
+    let mut wait = Wait::new(until.parse().unwrap(), options, vec![app]);
     let seen = |snapshot| Seen { snapshot, targets: &[], is_settled: true, is_lost: false };
-    wait.look(&[seen(&fleet[0]), seen(&fleet[1])], &ActiveRules::default(), NOW, Duration::ZERO);
+    let seen = [seen(&fleet[0]), seen(&fleet[1])];
+    wait.look(&seen, || list(fleet), &ActiveRules::default(), NOW, Duration::ZERO);
     wait.rows().next().unwrap().judgement.verdict
 }
 
@@ -178,4 +180,37 @@ fn details_of_a_dark_home_are_not_ready() {
     darken(&mut fleet[1], FreshnessState::Lost);
     fleet[0].set_freshness(Freshness::live(NOW));
     assert_eq!(ready(&fleet), ["True", "True"]);
+}
+
+fn kind(group: &str, kind: &str, namespace: Option<&str>) -> (Scope, Timestamp) {
+    let scope = Scope::Kind { kind: GroupKind::new(group, kind), namespace: namespace.map(str::to_owned) };
+    (scope, seen_last())
+}
+
+#[test]
+fn a_half_is_as_fresh_as_the_least_known_scope_that_it_stands_on() {
+    let stale = |home: Vec<(Scope, Timestamp)>, target: Vec<(Scope, Timestamp)>| {
+        let mut fleet = fleet();
+        fleet[0].set_stale_scopes(home);
+        fleet[1].set_stale_scopes(target);
+        let row = row(&fleet);
+        (text::status(row.health, row.freshness, NOW), text::sync(&row).into_owned())
+    };
+    let (ready, synced) = (|| "Ready".to_owned(), || "Synced".to_owned());
+    let was_ready = "Unknown (was Ready, 12 min ago)".to_owned();
+    let was_synced = "Unknown (was Synced)".to_owned();
+    assert_eq!(stale(vec![kind("argoproj.io", "Application", None)], vec![]), (ready(), was_synced));
+    assert_eq!(stale(vec![], vec![kind("", "ConfigMap", Some("shop"))]), (was_ready, synced()));
+    // Other kinds and namespaces, and the kind of the objects where none of them is.
+    let others = vec![kind("", "Secret", None), kind("", "ConfigMap", Some("pay"))];
+    assert_eq!(stale(vec![kind("", "ConfigMap", None)], others), (ready(), synced()));
+}
+
+#[test]
+fn a_stale_scope_is_told_as_a_part_of_its_cluster() {
+    let mut fleet = fleet();
+    fleet[1].set_stale_scopes(vec![kind("", "ConfigMap", None)]);
+    let message = row(&fleet).problem().unwrap().message.to_string();
+    assert_eq!(message, "a part of cluster edge has not been observed for some time");
+    assert_eq!(verdict(&fleet, "current"), WaitState::Unobserved);
 }

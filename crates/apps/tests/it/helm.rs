@@ -24,7 +24,7 @@ fn show(objects: Vec<Value>) -> AppList {
 }
 
 #[test]
-fn the_status_of_the_newest_release_is_its_sync() {
+fn sync_follows_the_status_of_the_newest_release() {
     for (status, state, message) in [
         ("deployed", SyncState::Synced, "pg-12.0.0, revision 12"),
         ("failed", SyncState::Failed, "failed by a test"),
@@ -50,7 +50,7 @@ fn the_status_of_the_newest_release_is_its_sync() {
 }
 
 #[test]
-fn objects_are_where_the_api_puts_them() {
+fn release_objects_get_the_namespace_that_the_api_gives_them() {
     let crd = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "zones.example.com"},
         "spec": {"group": "example.com", "names": {"kind": "Zone"}, "scope": "Cluster"},
@@ -76,7 +76,7 @@ apiVersion: v1\nkind: Secret\nmetadata: {name: pg, namespace: other}\n";
 }
 
 #[test]
-fn a_document_that_declares_nothing_is_reported_and_not_counted() {
+fn malformed_manifest_documents_are_reported_and_not_counted() {
     let manifest = format!("{MANIFEST}---\nkind: ConfigMap\nmetadata: {{}}\n");
     let list = show(vec![release("data", "pg", 1, "deployed", &manifest), config_map()]);
     assert_eq!((list.apps[0].health, list.apps[0].counts.total()), (Status::Current, 1));
@@ -90,7 +90,7 @@ fn a_document_that_declares_nothing_is_reported_and_not_counted() {
 }
 
 #[test]
-fn complaints_about_the_releases_of_a_namespace_have_one_bound() {
+fn errors_about_releases_are_limited_per_namespace() {
     let manifest = format!("{MANIFEST}{}", "---\nkind: ConfigMap\nmetadata: {}\n".repeat(30));
     let in_namespace = |namespace: &str| {
         (0..5).map(|at| release(namespace, &format!("pg{at}"), 1, "deployed", &manifest)).collect::<Vec<_>>()
@@ -111,7 +111,7 @@ fn complaints_about_the_releases_of_a_namespace_have_one_bound() {
 }
 
 #[test]
-fn releases_that_are_not_packed_are_read_too() {
+fn uncompressed_releases_are_read() {
     let text = json!({
         "name": "pg", "namespace": "data", "version": 1, "manifest": MANIFEST, "info": {"status": "deployed"},
         "chart": {"metadata": {"name": "pg", "version": "1.0.0"}},
@@ -122,7 +122,7 @@ fn releases_that_are_not_packed_are_read_too() {
 }
 
 #[test]
-fn what_cannot_be_read_is_unknown() {
+fn unreadable_releases_are_unknown() {
     let packed = |payload: &[u8]| STANDARD.encode(STANDARD.encode(payload));
     let bomb = gzip(&vec![b' '; 65 << 20]);
     for (data, why) in [
@@ -149,7 +149,7 @@ fn what_cannot_be_read_is_unknown() {
     }
 }
 
-/// A release with so many MiB of nothing in it.
+/// Returns a release with this many MiB of zeros in it.
 fn padded(namespace: &str, name: &str, mebibytes: usize) -> Value {
     let release = json!({
         "name": name, "namespace": namespace, "version": 1, "manifest": MANIFEST, "info": {"status": "deployed"},
@@ -160,7 +160,7 @@ fn padded(namespace: &str, name: &str, mebibytes: usize) -> Value {
 }
 
 #[test]
-fn releases_that_unpack_to_too_much_are_unreadable_in_their_own_namespace_only() {
+fn the_unpacking_limit_applies_per_namespace() {
     let costly = ["a", "b", "c"].map(|name| padded("tenant", name, 30));
     let honest = [release("tenant", "web", 1, "deployed", MANIFEST), padded("shop", "web", 30)];
     let list = show(costly.into_iter().chain(honest).collect());
@@ -180,7 +180,7 @@ fn releases_that_unpack_to_too_much_are_unreadable_in_their_own_namespace_only()
     assert!(told.contains("the releases of namespace tenant take too much to read"), "{told}");
 }
 
-/// Each of them unpacked it again, so that a few took as much as may be.
+/// Before, each app unpacked it again, so that a few used up the limit.
 #[test]
 fn a_release_that_many_helm_releases_name_is_unpacked_once() {
     let named = |number: usize| {
@@ -202,7 +202,7 @@ fn a_release_that_many_helm_releases_name_is_unpacked_once() {
 }
 
 #[test]
-fn releases_in_config_maps_are_read_too() {
+fn releases_in_config_maps_are_read() {
     let newest = in_config_map(release("data", "pg", 2, "failed", MANIFEST));
     let older = in_config_map(release("data", "pg", 1, "deployed", MANIFEST));
     let list = show(vec![newest.clone(), older.clone(), config_map()]);
@@ -223,7 +223,7 @@ fn releases_in_config_maps_are_read_too() {
 }
 
 #[test]
-fn other_secrets_are_no_releases() {
+fn other_secrets_are_not_releases() {
     let mut opaque = release("data", "pg", 1, "deployed", MANIFEST);
     opaque["type"] = json!("Opaque");
     let mut odd = release("data", "pg", 1, "deployed", MANIFEST);

@@ -1,11 +1,11 @@
-//! Names of objects and apps, of the shapes that real ones have.
+//! Names of objects and apps, in the forms that occur.
 
 use serde_json::{Value, json};
 use taffrail_apps::{AppKey, AppRef, Delivery};
 use taffrail_object::{Object, ObjectKey};
 
 #[test]
-fn keys_of_objects_are_read_and_written() {
+fn object_keys_round_trip() {
     for (text, group, kind, namespace, name) in [
         ("apps/Deployment/shop/web", "apps", "Deployment", "shop", "web"),
         ("/Service/shop/web", "", "Service", "shop", "web"),
@@ -44,7 +44,7 @@ fn keys_of_objects_are_read_and_written() {
 }
 
 #[test]
-fn deliveries_are_read_and_written() {
+fn deliveries_round_trip() {
     for delivery in Delivery::ALL {
         assert_eq!(delivery.to_string().parse(), Ok(delivery));
     }
@@ -63,7 +63,7 @@ fn owned(api_version: &str, kind: &str) -> Value {
 }
 
 #[test]
-fn an_app_is_the_same_in_several_clusters_by_its_key() {
+fn copies_of_an_app_have_the_same_key() {
     use Delivery::{
         ArgoApplication, ConfigSync, FluxHelmRelease, FluxKustomization, Helm, Kpt, Label, Taffrail,
     };
@@ -153,7 +153,7 @@ fn an_app_is_the_same_in_several_clusters_by_its_key() {
 }
 
 #[test]
-fn apps_are_named_in_sentences() {
+fn app_references_are_formatted_for_sentences() {
     let app = |namespace: &str| AppRef {
         home: "hub".to_owned(),
         target: "edge".to_owned(),

@@ -1,4 +1,4 @@
-//! Inventory ids, both ways.
+//! Parsing and formatting of inventory ids.
 
 use proptest::prelude::*;
 use taffrail_apps::inventory;
@@ -7,7 +7,7 @@ use taffrail_object::ObjectKey;
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 #[test]
-fn ids_of_every_shape_are_read_and_written() {
+fn inventory_ids_round_trip() {
     for (id, key) in [
         ("_podinfo__Namespace", ObjectKey::new("", "Namespace", "", "podinfo")),
         ("default_podinfo_apps_Deployment", ObjectKey::new("apps", "Deployment", "default", "podinfo")),
@@ -43,7 +43,7 @@ fn ids_of_every_shape_are_read_and_written() {
 }
 
 #[test]
-fn malformed_ids_are_named() {
+fn malformed_inventory_ids_are_quoted_in_errors() {
     for id in
         ["", "notanid", "shop_web", "shop_web_Deployment", "shop__apps_Deployment", "shop_web_apps_", "___"]
     {

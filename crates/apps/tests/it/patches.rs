@@ -1,4 +1,4 @@
-//! What makes an object be another.
+//! Patches that turn one object into another.
 
 use serde_json::{Value, json};
 use taffrail_apps::verbs::{DiffLine, Patch};
@@ -14,7 +14,7 @@ fn object(spec: Value, status: Value) -> Value {
 }
 
 #[test]
-fn only_what_differs_is_written() {
+fn patch_contains_only_differing_fields() {
     let before = object(json!({"a": 1, "b": {"c": "x", "d": "y"}, "gone": true}), json!({}));
     let after = object(json!({"a": 1, "b": {"c": "z", "d": "y"}, "new": {"e": []}}), json!({}));
     let patch = between(&before, &after);
@@ -24,7 +24,7 @@ fn only_what_differs_is_written() {
 }
 
 #[test]
-fn what_means_the_same_is_no_change() {
+fn equal_numbers_and_nulls_are_not_changes() {
     let before = object(json!({"n": 3, "list": [1, {"x": null}], "none": null}), json!({}));
     let after = object(json!({"n": 3.0, "list": [1.0, {}]}), json!({}));
     assert!(between(&before, &after).is_empty(), "{:?}", between(&before, &after));
@@ -34,7 +34,7 @@ fn what_means_the_same_is_no_change() {
 }
 
 #[test]
-fn the_status_can_be_written_apart() {
+fn patch_splits_into_status_and_the_rest() {
     let before = object(json!({"paused": true}), json!({"abort": false}));
     let patch = between(&before, &object(json!({"paused": false}), json!({"abort": true})));
     assert_eq!(patch.part(true).tree(), json!({"status": {"abort": true}}));
@@ -42,7 +42,7 @@ fn the_status_can_be_written_apart() {
 }
 
 #[test]
-fn of_a_list_only_what_differs_is_shown() {
+fn diff_of_a_list_shows_only_differing_items() {
     let before = object(json!({"list": ["a", {"b": 1}, "c"]}), json!({}));
     let patch = between(&before, &object(json!({"list": ["a", {"b": 2}, "x", "c"]}), json!({})));
     let expected = [
@@ -60,7 +60,7 @@ fn of_a_list_only_what_differs_is_shown() {
 }
 
 #[test]
-fn what_the_server_drops_is_found() {
+fn dropped_fields_are_found() {
     let before = object(json!({}), json!({}));
     let patch = between(&before, &object(json!({"n": 3.0, "unknown": true}), json!({})));
     let kept = object(json!({"n": 3}), json!({}));

@@ -1,4 +1,4 @@
-//! Porch: packages of deployment repositories, and what delivers them.
+//! Porch: packages of deployment repositories, and the apps that deliver them.
 //!
 //! The shapes are those of Porch `74d82d5`: `PackageRevision` of `api/porch/v1alpha1/types_packagerevisions.go`
 //! (and `v1alpha2/packagerevision_types.go`, where noted), `Repository` of `api/porchconfig/v1alpha1`; names and
@@ -103,7 +103,7 @@ fn names(app: &App) -> Vec<&str> {
 }
 
 #[test]
-fn a_package_is_where_what_syncs_its_folder_is() {
+fn a_package_targets_the_cluster_of_the_app_that_syncs_its_folder() {
     let porch = holding(
         "porch",
         &[
@@ -150,7 +150,7 @@ fn a_package_is_where_what_syncs_its_folder_is() {
 }
 
 #[test]
-fn a_package_whose_names_are_none_is_reported_and_has_no_row() {
+fn a_package_with_invalid_names_is_reported_without_a_row() {
     for (repository, package) in [
         ("q flux-kustomization/flux-system/infra z", "apps"),
         ("edge1", "$(reboot)"),
@@ -167,9 +167,9 @@ fn a_package_whose_names_are_none_is_reported_and_has_no_row() {
     }
 }
 
-/// Whoever may write a Repository names any address.
+/// An author of a Repository can name any address.
 #[test]
-fn a_package_of_elsewhere_is_unconfirmed_in_what_flux_delivers() {
+fn objects_of_a_foreign_package_delivered_by_flux_are_unconfirmed() {
     let source = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
         "metadata": {"namespace": "porch-demo", "name": "infra"},
         "spec": {"url": REPO, "ref": {"branch": "main"}}});
@@ -201,7 +201,7 @@ fn a_package_of_elsewhere_is_unconfirmed_in_what_flux_delivers() {
 }
 
 #[test]
-fn what_is_synced_is_never_guessed() {
+fn the_synced_revision_is_never_guessed() {
     use SyncState::{Failed, OutOfSync, Synced, Syncing, Unknown};
 
     let with = |change: &dyn Fn(&mut Value)| {
@@ -273,7 +273,7 @@ fn what_is_synced_is_never_guessed() {
 }
 
 #[test]
-fn what_is_not_published_for_deployment_is_no_app() {
+fn unpublished_packages_are_not_apps() {
     for (repository, revision, is_app) in [
         (repository(true), revision("shop", json!(2), "Published", NEW), true),
         (repository(true), revision("shop", json!(2), "DeletionProposed", NEW), true),
@@ -304,7 +304,7 @@ fn what_is_not_published_for_deployment_is_no_app() {
 }
 
 #[test]
-fn what_nothing_is_known_to_deliver_is_unknown() {
+fn a_package_without_a_known_carrier_is_unknown() {
     let alone = |objects: Vec<Value>| {
         let all: Vec<Value> =
             [revision("shop", json!(2), "Published", NEW)].into_iter().chain(objects).collect();
@@ -327,7 +327,7 @@ fn what_nothing_is_known_to_deliver_is_unknown() {
 }
 
 #[test]
-fn an_object_that_may_be_of_the_package_is_not_left_out() {
+fn objects_that_may_belong_to_the_package_are_kept() {
     let objects = |dir: &str, extra: &[Value]| -> App {
         let mut objects = vec![repository(true), revision("shop", json!(2), "Published", NEW)];
         objects.extend([root_sync(dir, NEW), inventory(&["shop", "deep", "gone", "bare"])]);
@@ -385,9 +385,9 @@ fn grabbing(namespace: &str, entry: Option<&str>) -> [Value; 2] {
     ]
 }
 
-/// The address of a repository is known to many, and whoever may write into one namespace can say it there.
+/// The address of a repository is widely known, and an author in any namespace can name it there.
 #[test]
-fn what_a_tenant_says_to_deliver_takes_no_package_of_another_namespace() {
+fn a_tenant_cannot_claim_to_deliver_a_foreign_package() {
     let row = |more: &[Value]| {
         let package = [repository(true), revision("shop", json!(2), "Published", NEW)];
         let list = apps_of(&holding("prod", &[&package[..], more].concat()));
@@ -430,9 +430,9 @@ fn what_a_tenant_says_to_deliver_takes_no_package_of_another_namespace() {
     assert_eq!((app.health, app.sync.state), (Status::Current, SyncState::Synced), "{}", app.message);
 }
 
-/// `wait` reads the objects of what it waits for alone, and those of a package are the carrier's.
+/// `wait` reads only the objects of the apps that it waits for, and those of a package belong to its carrier.
 #[test]
-fn a_package_that_is_waited_for_has_its_objects_read() {
+fn a_plan_for_one_package_reads_its_objects() {
     let objects = [vec![repository(true), revision("shop", json!(2), "Published", NEW)], edge(NEW)].concat();
     let asked = Asked {
         only: vec!["porch/porch-demo/edge1.shop".parse().unwrap()],
@@ -446,7 +446,7 @@ fn a_package_that_is_waited_for_has_its_objects_read() {
 }
 
 #[test]
-fn flux_delivers_packages_too() {
+fn packages_delivered_by_flux_are_found() {
     let flux = |path: &str| {
         let source = json!({
             "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
@@ -483,7 +483,7 @@ fn flux_delivers_packages_too() {
 }
 
 #[test]
-fn a_live_cluster_is_asked_for_packages_only_where_it_has_them() {
+fn packages_are_listed_only_if_discovery_shows_them() {
     let objects = [vec![repository(true), revision("shop", json!(2), "Published", NEW)], edge(NEW)].concat();
     let (live, log) = Server::new(objects.clone()).read("prod", &Asked::default());
     log.assert_no_repetition();

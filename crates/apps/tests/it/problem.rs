@@ -1,4 +1,4 @@
-//! The problem of a row: for each axis a state that has it alone, in every view.
+//! Problems of a row: for each axis a state with a problem on it alone, in every view.
 
 use serde_json::{Value, json};
 use taffrail_apps::filter::Filter;
@@ -85,13 +85,13 @@ pub(crate) fn row(cluster: &dyn Objects) -> App {
     list.apps.remove(0)
 }
 
-/// The axis, state and severity of the worst problem of the only app.
+/// Returns the axis, state and severity of the worst problem of the only app.
 pub(crate) fn worst(objects: &[Value]) -> Option<(Axis, String, ProblemSeverity)> {
     let row = row(&holding("prod", objects));
     row.problem().map(|problem| (problem.axis, problem.state.clone(), problem.severity))
 }
 
-/// What each view makes of the only app of a cluster.
+/// Returns the text of each view for the only app of a cluster.
 pub(crate) fn in_every_view(cluster: &dyn Objects, words: &str) {
     let list = apps(&[cluster], &ActiveRules::default(), NOW);
     let app = &list.apps[0];
@@ -167,7 +167,7 @@ fn an_app_without_a_problem_is_well() {
 }
 
 #[test]
-fn a_dark_home_is_a_problem_of_the_app_that_lands_elsewhere() {
+fn a_dark_home_is_a_problem_of_an_app_in_another_cluster() {
     let mut app = application(json!({
         "sync": {"status": "Synced", "revision": "c2"}, "health": {"status": "Healthy"},
         "resources": [{"kind": "ConfigMap", "namespace": "shop", "name": "settings", "status": "Synced"}],
@@ -185,7 +185,7 @@ fn a_dark_home_is_a_problem_of_the_app_that_lands_elsewhere() {
 }
 
 #[test]
-fn severities_follow_from_what_will_be_tried() {
+fn severity_depends_on_whether_the_tool_will_retry() {
     use Axis::{Source, Sync};
     use ProblemSeverity::{Error, Notice, Waiting};
 
@@ -217,7 +217,7 @@ fn severities_follow_from_what_will_be_tried() {
 }
 
 #[test]
-fn a_suspended_application_keeps_the_problem_that_it_had() {
+fn a_suspended_application_keeps_its_problem() {
     let mut app = application(argo_status("OutOfSync", "Failed"));
     app["metadata"]["annotations"] = json!({"argocd.argoproj.io/skip-reconcile": "true"});
     let row = row(&holding("prod", &[app, settings()]));
@@ -225,7 +225,7 @@ fn a_suspended_application_keeps_the_problem_that_it_had() {
 }
 
 #[test]
-fn a_stopped_controller_is_not_judged_by_its_name_elsewhere() {
+fn a_namesake_elsewhere_does_not_hide_a_stopped_controller() {
     let apps = |others: &[Value]| [&[fetched(), kustomization()][..], others].concat();
     let [running, stopped] =
         [1, 0].map(|replicas| controller("kustomize-controller", "flux-system", replicas));
@@ -236,7 +236,7 @@ fn a_stopped_controller_is_not_judged_by_its_name_elsewhere() {
 }
 
 #[test]
-fn a_workload_that_only_has_the_name_of_a_controller_says_nothing_of_it() {
+fn a_namesake_of_a_controller_is_not_a_stopped_controller() {
     let gitops = |replicas| controller("kustomize-controller", "gotk", replicas);
     let impostor = |replicas| controller("kustomize-controller", "shop", replicas);
     for others in [&[impostor(0)][..], &[gitops(0), impostor(1)], &[gitops(1), impostor(0)]] {
@@ -255,7 +255,7 @@ fn a_workload_that_only_has_the_name_of_a_controller_says_nothing_of_it() {
 }
 
 #[test]
-fn the_last_operation_speaks_object_by_object() {
+fn a_failed_operation_is_reported_per_object() {
     let row = row(&holding("prod", &[application(argo_status("OutOfSync", "Failed")), settings()]));
     let problem = row.problem().unwrap();
     assert_eq!(problem.message, "Gear shop/g: make sure the CRD is installed");
@@ -265,7 +265,7 @@ fn the_last_operation_speaks_object_by_object() {
 }
 
 #[test]
-fn a_remedied_release_speaks_by_what_failed_in_its_sync_too() {
+fn a_remediated_release_shows_the_failure_and_not_the_rollback() {
     let remedied = json!({
         "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
         "metadata": {"name": "web", "namespace": "shop", "generation": 1},
@@ -289,7 +289,7 @@ pub(crate) fn wrote(part: &Value, at: &str) -> Value {
 }
 
 #[test]
-fn a_controller_is_scaled_to_nothing_since_somebody_did_it() {
+fn a_controller_scaled_to_zero_is_dated_by_its_events() {
     let mut stopped = controller("kustomize-controller", "flux-system", 0);
     stopped["status"]["conditions"] =
         json!([{"type": "Available", "status": "True", "lastTransitionTime": "2026-02-26T12:00:00Z"}]);
@@ -320,7 +320,7 @@ fn a_controller_is_scaled_to_nothing_since_somebody_did_it() {
 }
 
 #[test]
-fn an_app_of_flux_is_out_of_sync_since_its_source_has_something_else() {
+fn a_flux_app_is_out_of_sync_since_its_source_was_fetched() {
     let mut app = kustomization();
     app["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-02-26T12:00:00Z");
     let newer = git(json!([{"type": "Ready", "status": "True"}]), "2026-03-01T11:49:00Z", "main@sha1:2");
@@ -330,7 +330,7 @@ fn an_app_of_flux_is_out_of_sync_since_its_source_has_something_else() {
 }
 
 #[test]
-fn a_spec_that_was_not_seen_is_not_said_to_be_a_revision_that_was_not_applied() {
+fn an_unobserved_spec_is_not_reported_as_an_unapplied_revision() {
     let mut app = kustomization();
     app["metadata"]["generation"] = json!(3);
     app["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-02-26T12:00:00Z");
@@ -356,7 +356,7 @@ fn a_spec_that_was_not_seen_is_not_said_to_be_a_revision_that_was_not_applied() 
 }
 
 #[test]
-fn a_comparison_fails_since_its_condition_says_so() {
+fn a_failed_comparison_is_dated_by_its_condition() {
     let mut status = argo_status("Unknown", "Succeeded");
     status["operationState"]["finishedAt"] = json!("2026-02-26T12:00:00Z");
     status["conditions"] = json!([{"type": "ComparisonError", "message": "failed to list refs",
@@ -381,7 +381,7 @@ fn a_comparison_fails_since_its_condition_says_so() {
 }
 
 #[test]
-fn what_drifted_is_out_of_sync_since_its_write_or_no_time_is_told() {
+fn drift_is_dated_by_the_field_manager_or_not_at_all() {
     let written = |manager: &str, at: &str| json!({"manager": manager, "operation": "Update", "time": at, "fieldsV1": {"f:data": {"f:LOG_LEVEL": {}}}});
     let argo = written("argocd-controller", "2026-03-01T11:59:40Z");
     let before = written("helm", "2026-03-01T11:29:00Z");
@@ -420,7 +420,7 @@ fn what_drifted_is_out_of_sync_since_its_write_or_no_time_is_told() {
 }
 
 #[test]
-fn what_was_just_made_is_not_late() {
+fn new_apps_are_not_late() {
     let newer = git(json!([{"type": "Ready", "status": "True"}]), "2026-03-01T09:00:00Z", "main@sha1:2");
     let late = Some((Axis::Sync, "OutOfSync".to_owned(), ProblemSeverity::Error));
     assert_eq!(worst(&[newer.clone(), kustomization()]), late);
@@ -440,7 +440,7 @@ fn what_was_just_made_is_not_late() {
 }
 
 #[test]
-fn a_source_without_artifact_speaks_for_itself() {
+fn a_failed_source_without_artifact_is_the_only_problem() {
     let mut failing = failing("FetchFailed", "True", "2026-03-01T11:00:00Z");
     failing["status"].as_object_mut().unwrap().remove("artifact");
     let row = row(&holding("prod", &[failing, kustomization()]));
@@ -457,7 +457,7 @@ fn a_source_without_artifact_speaks_for_itself() {
 }
 
 #[test]
-fn a_comparison_that_fails_without_words_is_a_problem() {
+fn a_failed_comparison_without_a_message_is_a_problem() {
     let mut app = application(argo_status("Unknown", "Succeeded"));
     app["status"]["conditions"] = json!([{"type": "ComparisonError", "message": ""}]);
     let row = row(&holding("prod", &[app, settings()]));

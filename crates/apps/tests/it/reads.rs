@@ -1,4 +1,4 @@
-//! What is read of a live cluster, and that it is enough.
+//! The plan of reads of a live cluster, and its completeness.
 
 use std::fs;
 
@@ -27,7 +27,7 @@ fn golden() -> Vec<(String, Server, String)> {
 }
 
 #[test]
-fn a_live_cluster_shows_what_its_dump_shows() {
+fn a_live_cluster_and_its_dump_have_the_same_apps() {
     for (name, server, yaml) in golden() {
         let (live, log) = server.read("cluster", &Asked::default());
         let dump = cluster("cluster", &yaml);
@@ -39,7 +39,7 @@ fn a_live_cluster_shows_what_its_dump_shows() {
 }
 
 #[test]
-fn of_config_maps_only_the_newest_releases_are_read_whole() {
+fn only_config_maps_with_the_newest_releases_are_read_whole() {
     let release =
         |version, status| dump::in_config_map(dump::release("data", "pg", version, status, MANIFEST));
     let mut labelled = object("v1", "ConfigMap", "data", "own");
@@ -71,7 +71,7 @@ fn of_config_maps_only_the_newest_releases_are_read_whole() {
 const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: pg}\n";
 
 #[test]
-fn without_label_groups_only_what_is_declared_is_read() {
+fn without_label_groups_only_declared_objects_are_read() {
     let asked = Asked { label_groups: false, ..Asked::default() };
     for (name, server, yaml) in golden() {
         let (live, log) = server.read("cluster", &asked);
@@ -96,7 +96,7 @@ pub(super) fn values_of_secrets(log: &Log) -> Vec<String> {
 }
 
 #[test]
-fn of_secrets_only_the_newest_releases_are_read() {
+fn only_secrets_with_the_newest_releases_are_read_whole() {
     for (name, server, _) in golden() {
         let (_, log) = server.read("cluster", &Asked::default());
         let read = values_of_secrets(&log);
@@ -144,7 +144,7 @@ fn lists(log: &Log, kind: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_kind_is_listed_where_its_objects_are() {
+fn a_kind_is_listed_in_the_namespaces_of_its_objects() {
     let server = Server::new(vec![
         kustomization(
             "v1",
@@ -220,7 +220,7 @@ fn definitions_of_a_chart_are_read_by_their_label() {
 }
 
 #[test]
-fn what_may_not_be_listed_is_unknown_and_named() {
+fn forbidden_kinds_are_unknown_and_named() {
     let mut server = Server::new(vec![
         kustomization("v1", &["shop_web_apps_Deployment", "shop_settings__ConfigMap"]),
         object("apps/v1", "Deployment", "shop", "web"),
@@ -240,7 +240,7 @@ fn what_may_not_be_listed_is_unknown_and_named() {
 }
 
 #[test]
-fn a_release_whose_secret_may_not_be_read_is_unknown_and_reported_once() {
+fn a_release_with_a_forbidden_secret_is_unknown_and_reported_once() {
     let plain = dump::release("data", "pg", 1, "deployed", "");
     let mut release = object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "shop", "db");
     release["status"] = json!({"conditions": [{"type": "Ready", "status": "True"}]});
@@ -274,7 +274,7 @@ fn bare_pods_of_a_label_group_are_read_whole() {
 }
 
 #[test]
-fn who_asks_for_a_namespace_lists_in_namespaces_only() {
+fn a_plan_for_one_namespace_lists_only_in_namespaces() {
     let mut app = kustomization("v1", &["shop_web_apps_Deployment", "wiki_web_apps_Deployment"]);
     app["spec"]["sourceRef"]["namespace"] = json!("sources");
     let mut source = object("source.toolkit.fluxcd.io/v1", "GitRepository", "sources", "fleet");
@@ -323,7 +323,7 @@ fn across_namespaces() -> Vec<Value> {
 }
 
 #[test]
-fn a_namespace_narrows_what_is_shown_and_not_what_is_known_of_it() {
+fn a_plan_for_one_namespace_knows_as_much_about_its_apps() {
     let objects = across_namespaces();
     let all = apps(&[&dump::holding("cluster", &objects)], &ActiveRules::default(), NOW);
     let detail = |list: &AppList, cluster: &Snapshot, name: &str| {
@@ -355,7 +355,7 @@ fn a_namespace_narrows_what_is_shown_and_not_what_is_known_of_it() {
 
 /// helm-controller `0f61a86`, `api/v2/helmrelease_types.go`: GetStorageNamespace.
 #[test]
-fn a_release_that_a_helm_release_of_another_namespace_declares_is_no_app_of_its_own() {
+fn a_release_of_a_helm_release_elsewhere_is_not_an_app_of_its_own() {
     let mut declaring = object("helm.toolkit.fluxcd.io/v2", "HelmRelease", "flux-system", "pg");
     declaring["spec"] = json!({"storageNamespace": "data", "targetNamespace": "data", "releaseName": "pg"});
     let other = dump::release("data", "own", 1, "deployed", MANIFEST);
@@ -378,9 +378,9 @@ fn a_release_that_a_helm_release_of_another_namespace_declares_is_no_app_of_its_
     assert_eq!(names(&server), ["own", "pg"]);
 }
 
-/// Argo CD v2 tracks by the label of the instance unless told otherwise (`application.resourceTrackingMethod`).
+/// Argo CD v2 tracks by the instance label by default (`application.resourceTrackingMethod`).
 #[test]
-fn what_argo_cd_marks_by_label_alone_is_no_app_of_its_namespace() {
+fn objects_tracked_by_label_alone_are_not_a_label_app() {
     let mut labelled = object("v1", "ConfigMap", "shop", "settings");
     labelled["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "guestbook"});
     let mut app = object("argoproj.io/v1alpha1", "Application", "argocd", "guestbook");
@@ -404,7 +404,7 @@ fn what_argo_cd_marks_by_label_alone_is_no_app_of_its_namespace() {
 }
 
 #[test]
-fn an_item_says_what_it_is() {
+fn list_items_get_their_api_version_and_kind() {
     let read = Read {
         group: "apps".to_owned(),
         version: "v1".to_owned(),
@@ -429,7 +429,7 @@ fn an_item_says_what_it_is() {
 }
 
 #[test]
-fn objects_that_another_cluster_delivers_are_read_afterwards() {
+fn objects_delivered_from_another_cluster_are_read_in_a_later_round() {
     let labelled = |name: String| {
         let mut object = object("apps/v1", "Deployment", "shop", &name);
         object["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "shop"});
@@ -477,7 +477,7 @@ fn objects_that_another_cluster_delivers_are_read_afterwards() {
 }
 
 #[test]
-fn what_stands_behind_objects_that_another_cluster_delivers_is_read() {
+fn evidence_about_objects_delivered_from_another_cluster_is_read() {
     let config = "clusters: [{name: e, cluster: {server: 'https://edge'}}]\n\
                   contexts: [{name: c, context: {cluster: e}}]\ncurrent-context: c";
     let mut app = kustomization("v1", &["shop_web_apps_Deployment"]);
@@ -503,7 +503,7 @@ fn what_stands_behind_objects_that_another_cluster_delivers_is_read() {
 }
 
 #[test]
-fn who_counts_pods_sees_those_of_apps_that_another_cluster_delivers() {
+fn dependents_of_apps_delivered_from_another_cluster_are_read() {
     let asked = Asked { follow: true, dependents: Dependents::All, liveness: true, ..Asked::default() };
     let config = "clusters: [{name: e, cluster: {server: 'https://edge'}}]\n\
                   contexts: [{name: c, context: {cluster: e}}]\ncurrent-context: c";
@@ -547,7 +547,7 @@ fn is_ready(name: &str) -> Value {
     deployment
 }
 
-/// A Deployment whose only Pod cannot have its image, with what stands behind it.
+/// Returns a Deployment whose only Pod cannot pull its image, with the evidence.
 fn bad_image() -> Vec<Value> {
     let mut deployment = is_ready("web");
     deployment["status"] = json!({"replicas": 1, "updatedReplicas": 1});
@@ -581,7 +581,7 @@ fn evidence(log: &Log) -> Vec<String> {
 }
 
 #[test]
-fn labels_on_pods_of_what_is_well_cost_no_round() {
+fn labelled_pods_of_healthy_workloads_cost_no_round() {
     let mut deployment = is_ready("web");
     deployment["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "shop"});
     let mut objects = bad_image();
@@ -595,7 +595,7 @@ fn labels_on_pods_of_what_is_well_cost_no_round() {
 }
 
 #[test]
-fn the_labels_that_name_apps_choose_what_is_read() {
+fn the_app_labels_decide_which_objects_are_read() {
     let labelled = |name: &str, labels: Value| {
         let mut object = object("v1", "ConfigMap", "shop", name);
         object["metadata"]["labels"] = labels;
@@ -632,7 +632,7 @@ fn the_labels_that_name_apps_choose_what_is_read() {
 }
 
 #[test]
-fn where_all_is_well_no_evidence_is_read() {
+fn no_evidence_is_read_for_healthy_objects() {
     let app = kustomization("v1", &["shop_web_apps_Deployment"]);
     let mut other = is_ready("other");
     other["metadata"]["namespace"] = json!("wiki");
@@ -644,7 +644,7 @@ fn where_all_is_well_no_evidence_is_read() {
 }
 
 #[test]
-fn evidence_is_read_in_one_round_where_it_is() {
+fn evidence_is_read_in_one_round_in_its_namespaces() {
     let mut elsewhere = object("v1", "Pod", "wiki", "elsewhere");
     elsewhere["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "wiki"});
     elsewhere["metadata"]["ownerReferences"] = json!([
@@ -675,7 +675,7 @@ fn evidence_is_read_in_one_round_where_it_is() {
 }
 
 #[test]
-fn evidence_that_may_not_be_read_leaves_the_row_and_is_named() {
+fn forbidden_evidence_is_named_and_keeps_the_row() {
     let mut objects = bad_image();
     objects.push(kustomization("v1", &["shop_web_apps_Deployment"]));
     let mut server = Server::new(objects);
@@ -689,7 +689,7 @@ fn evidence_that_may_not_be_read_leaves_the_row_and_is_named() {
 }
 
 #[test]
-fn a_lost_node_and_an_autoscaler_are_asked_when_a_pod_gives_reason_to() {
+fn nodes_and_autoscaler_events_are_read_if_a_pod_needs_them() {
     let app = kustomization("v1", &["shop_web_apps_Deployment"]);
     let silent = || {
         let mut objects = bad_image();
@@ -727,7 +727,7 @@ fn a_lost_node_and_an_autoscaler_are_asked_when_a_pod_gives_reason_to() {
 }
 
 #[test]
-fn objects_can_be_read_without_looking_for_apps() {
+fn named_objects_are_read_without_declarations() {
     let asked = Asked {
         declarations: false,
         objects: vec![ObjectKey::new("apps", "Deployment", "shop", "web")],

@@ -1,4 +1,4 @@
-//! kpt and Config Sync: both keep what they manage in a ResourceGroup.
+//! kpt and Config Sync: both list the objects that they manage in a ResourceGroup.
 //!
 //! The shapes are those of kpt `23c57d7` and Config Sync `bd5fadf`; each fixture names the type that it follows.
 
@@ -57,7 +57,7 @@ fn only(objects: &[Value]) -> App {
 }
 
 #[test]
-fn sync_of_a_package_is_what_was_done_with_its_objects() {
+fn sync_of_a_package_follows_the_actuation_of_its_objects() {
     use SyncState::{Failed, OutOfSync, Synced, Syncing, Unknown};
 
     let well = || done("Succeeded", "Succeeded");
@@ -100,7 +100,7 @@ fn sync_of_a_package_is_what_was_done_with_its_objects() {
 }
 
 #[test]
-fn health_is_that_of_the_live_objects_and_of_subgroups() {
+fn health_follows_the_live_objects_and_subgroups() {
     // The copy of the status says Current; the object is gone.
     let gone = only(&[group("inventory", resources(), with(&[done("Succeeded", "Succeeded")]))]);
     assert_eq!((gone.health, gone.sync.state), (Status::NotFound, SyncState::Synced));
@@ -147,7 +147,7 @@ fn stages(source: &str, sync: &str, synced: &str, syncing: &str) -> Value {
 }
 
 #[test]
-fn errors_of_config_sync_change_sync_and_not_health() {
+fn config_sync_errors_affect_sync_but_not_health() {
     use SyncState::{Failed, OutOfSync, Synced, Syncing, Unknown};
 
     let failing = |stage: &str, mut status: Value| {
@@ -201,7 +201,7 @@ fn errors_of_config_sync_change_sync_and_not_health() {
 }
 
 #[test]
-fn a_sync_without_inventory_declares_nothing_yet() {
+fn a_root_sync_without_inventory_has_no_objects_yet() {
     let row = only(&[root_sync(stages(NEW, "", "", "True"))]);
     assert_eq!((row.counts.total(), row.health, row.sync.applied), (0, Status::Current, None));
     let source = row.source.unwrap();

@@ -18,7 +18,7 @@ pub(crate) struct Server {
     pub(crate) versions: BTreeMap<&'static str, &'static str>,
 }
 
-/// What was asked of a server, round by round.
+/// The requests to a server, round by round.
 pub(crate) struct Log(pub(crate) Vec<Vec<Read>>);
 
 fn text(value: &Value, path: &str) -> String {
@@ -66,7 +66,7 @@ impl Server {
         self.versions.get(kind.as_str()).map_or(version, |served| (*served).to_owned())
     }
 
-    /// The kinds of all objects, of built-in ones a few more.
+    /// Returns the kinds of all objects, and a few more built-in ones.
     pub(crate) fn catalog(&self) -> KindCatalog {
         let served = |group: &str, version: &str, kind: &str, namespaced: bool| ServedKind {
             group: group.to_owned(),
@@ -147,14 +147,14 @@ impl Server {
         Answer::Objects(objects.iter().map(item).collect())
     }
 
-    /// Reads all that the plan says.
+    /// Reads everything that the plan names.
     pub(crate) fn read(&self, name: &str, asked: &Asked) -> (Snapshot, Log) {
         let mut snapshot = Snapshot::live(name, NOW);
         let log = self.go_on(&mut snapshot, asked);
         (snapshot, log)
     }
 
-    /// Reads what the plan says is still to be read.
+    /// Reads what the plan still lacks.
     pub(crate) fn go_on(&self, snapshot: &mut Snapshot, asked: &Asked) -> Log {
         let mut log = Log(Vec::new());
         loop {
@@ -179,12 +179,12 @@ impl Log {
         self.0.iter().flatten()
     }
 
-    /// What was read in each round but the first.
+    /// Returns the reads of each round but the first.
     pub(crate) fn paths(&self) -> Vec<Vec<String>> {
         self.0.iter().skip(1).map(|reads| reads.iter().map(Read::path).collect()).collect()
     }
 
-    /// No kind is listed twice in a namespace, and no object is read twice.
+    /// Checks that no kind is listed twice in a namespace, and no object is read twice.
     pub(crate) fn assert_no_repetition(&self) {
         let mut reads: Vec<&Read> = self.all().collect();
         reads.sort_by_key(|read| matches!(read.target, Target::Object(_)));
@@ -221,7 +221,7 @@ impl Log {
     }
 }
 
-/// Whether a list leaves out what controllers made, or is of Helm's storage.
+/// Returns true if a list leaves out controlled objects, or is of Helm's storage.
 fn is_of_few(read: &Read) -> bool {
     labels(read).iter().any(|label| label == "!pod-template-hash" || label == "owner=helm")
 }
@@ -235,7 +235,7 @@ fn labels(read: &Read) -> Vec<String> {
     }
 }
 
-/// Whether the selectors of one list leave out all that the other one brings.
+/// Returns true if the selectors of one list exclude all objects of the other one.
 fn excludes(read: &Read, other: &Read) -> bool {
     let fields = |read: &Read| match &read.target {
         Target::List { fields: Some(fields), .. } => fields.split(',').map(str::to_owned).collect(),

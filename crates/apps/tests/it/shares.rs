@@ -1,4 +1,4 @@
-//! What one namespace asks for in excess, and what of it others pay for.
+//! Limits per namespace: excess reads of one do not delay others.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -16,15 +16,15 @@ use super::dump::{NOW, release, storage};
 use super::reads::{kustomization, object, values_of_secrets};
 use super::server::{Log, Server};
 
-/// The rounds in which reads were made that `is_it` tells.
+/// Returns the rounds in which reads were made for which `is_it` is true.
 fn rounds(log: &Log, is_it: impl Fn(&Read) -> bool) -> Vec<usize> {
     let rounds = log.0.iter().enumerate();
     rounds.filter(|(_, reads)| reads.iter().any(&is_it)).map(|(round, _)| round).collect()
 }
 
-/// What a tenant can create in seconds must not use up the time of all.
+/// Objects that a tenant can create in seconds must not use up the time of all.
 #[test]
-fn thousands_of_releases_of_one_namespace_are_read_after_what_others_need() {
+fn excess_releases_of_one_namespace_are_read_last() {
     let mut objects = vec![
         kustomization("v1", &["shop_web_apps_Deployment"]),
         object("apps/v1", "Deployment", "shop", "web"),
@@ -44,7 +44,7 @@ fn thousands_of_releases_of_one_namespace_are_read_after_what_others_need() {
     assert_eq!(log.all().filter(|read| of("team-a")(read)).count(), 250);
 }
 
-/// What names the releases of others does not put these behind.
+/// An author who names the releases of others does not delay them.
 #[test]
 fn releases_are_charged_to_the_namespace_that_asks_for_them() {
     let helm_release = |namespace: &str, name: &str| {
@@ -68,7 +68,7 @@ fn releases_are_charged_to_the_namespace_that_asks_for_them() {
     assert_eq!((of("infra"), of("r7")), (vec![1], vec![log.0.len() - 1]));
 }
 
-/// Follows a server, which `changes` before each round of reads, until nothing is waited for; what the rounds were.
+/// Follows a server that `changes` before each round, until no read is awaited, and returns the rounds.
 fn follow(mut server: Server, changes: impl Fn(&mut Server, usize)) -> (AppList, usize) {
     let asked = Asked::default();
     let mut snapshot = Snapshot::live("cluster", NOW);
@@ -97,9 +97,9 @@ fn follow(mut server: Server, changes: impl Fn(&mut Server, usize)) -> (AppList,
     panic!("40 rounds are waited for");
 }
 
-/// However few are there at a time: what is new in each round must not be waited for in each.
+/// Even a few new objects in each round must not be awaited in every round.
 #[test]
-fn what_a_namespace_goes_on_to_make_holds_up_nothing_of_others() {
+fn a_namespace_that_keeps_creating_objects_does_not_hold_up_others() {
     let mut deployment = object("apps/v1", "Deployment", "shop", "web");
     deployment["spec"] = json!({"replicas": 1});
     let objects = || {
@@ -143,7 +143,7 @@ fn what_a_namespace_goes_on_to_make_holds_up_nothing_of_others() {
     }
 }
 
-/// Between a list and what is read of one of its objects time passes.
+/// Time passes between a list and the read of one of its objects.
 #[test]
 fn a_release_that_is_gone_when_it_is_read_is_neither_a_row_nor_an_error() {
     let objects = vec![
@@ -167,7 +167,7 @@ fn a_release_that_is_gone_when_it_is_read_is_neither_a_row_nor_an_error() {
     assert_eq!(rows, [("pg", None)]);
 }
 
-/// Who can write a Kustomization would else have any object read, and shown, by who may read more.
+/// Otherwise an author of a Kustomization could have any object read, and shown, by a user who may read more.
 #[test]
 fn only_sources_of_flux_are_read_as_sources() {
     let mut own = kustomization("v1", &[]);
@@ -184,9 +184,9 @@ fn only_sources_of_flux_are_read_as_sources() {
     }
 }
 
-/// What is read by metadata alone is well live, whatever its dump says; so no kind with something to say may be.
+/// A kind that is read by metadata alone counts as well in a live cluster, so no kind with a status may be.
 #[test]
-fn what_is_judged_by_its_body_is_read_whole() {
+fn kinds_judged_by_their_body_are_read_whole() {
     for kind in ["ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding"] {
         let binding = json!({
             "apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
@@ -201,7 +201,7 @@ fn what_is_judged_by_its_body_is_read_whole() {
     }
 }
 
-/// An app of a namespace that has these in another cluster, and the Secret that says where that is.
+/// Returns an app of a namespace with these objects in another cluster, and the Secret with its address.
 fn delivered(name: &str, ids: &[String]) -> [Value; 2] {
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     let mut app = kustomization("v1", &ids);
@@ -230,7 +230,7 @@ fn maps(count: usize) -> Vec<String> {
 }
 
 #[test]
-fn of_lists_in_namespaces_that_one_home_takes_elsewhere_few_are_made_and_who_names_little_has_his() {
+fn namespaced_lists_for_another_home_are_limited_and_small_apps_come_first() {
     let grab = delivered("a-grab", &maps(3000));
     let front = delivered("front", &["shop_web_apps_Deployment".to_owned()]);
     let hub = hub("hub", &[grab, front]);
@@ -253,7 +253,7 @@ fn of_lists_in_namespaces_that_one_home_takes_elsewhere_few_are_made_and_who_nam
 }
 
 #[test]
-fn dependents_of_what_one_home_has_elsewhere_are_listed_in_few_namespaces() {
+fn namespaces_of_dependents_for_another_home_are_limited() {
     let grab = delivered("a-grab", &maps(300));
     let front = delivered("front", &["shop_web_apps_Deployment".to_owned()]);
     let hub = hub("hub", &[grab, front]);
@@ -266,7 +266,7 @@ fn dependents_of_what_one_home_has_elsewhere_are_listed_in_few_namespaces() {
 }
 
 #[test]
-fn of_objects_elsewhere_whose_kind_cannot_be_listed_few_are_read() {
+fn single_reads_for_another_home_are_limited() {
     let ids: Vec<String> = (0..300).map(|at| format!("shop_a{at}_example.com_Mute")).collect();
     let hub = hub("hub", &[delivered("grab", &ids)]);
     let mut edge = edge(&Server::new(Vec::new()), &Asked::default());
@@ -287,7 +287,7 @@ fn of_objects_elsewhere_whose_kind_cannot_be_listed_few_are_read() {
 }
 
 #[test]
-fn of_objects_that_are_followed_elsewhere_so_many_are_for_one_home_and_all_of_who_names_few() {
+fn followed_objects_for_another_home_are_limited_and_small_apps_come_first() {
     // An app names 5,000 at most.
     let ids = |app: usize| (0..4000).map(|at| format!("shop_a{app}-{at}__ConfigMap")).collect::<Vec<_>>();
     let grabs = (0..3).map(|at| delivered(&format!("a-grab{at}"), &ids(at)));
@@ -305,7 +305,7 @@ fn of_objects_that_are_followed_elsewhere_so_many_are_for_one_home_and_all_of_wh
 }
 
 #[test]
-fn apps_of_one_namespace_take_no_more_than_its_share_elsewhere() {
+fn namespaces_of_a_home_share_its_limits_elsewhere() {
     let in_namespace = |namespace: &str, app: [Value; 2]| {
         app.map(|mut object| {
             object["metadata"]["namespace"] = json!(namespace);
@@ -340,7 +340,7 @@ fn apps_of_one_namespace_take_no_more_than_its_share_elsewhere() {
 }
 
 #[test]
-fn neither_a_cluster_nor_another_home_waits_for_what_one_home_names_in_excess() {
+fn excess_reads_of_one_home_do_not_delay_others() {
     let excess = hub("excess", &[delivered("grab", &maps(300))]);
     let home = hub("home", &[delivered("front", &["shop_web_apps_Deployment".to_owned()])]);
     let own = object("apps/v1", "Deployment", "data", "db");
@@ -361,9 +361,9 @@ fn neither_a_cluster_nor_another_home_waits_for_what_one_home_names_in_excess() 
     assert!(at("shop").is_some_and(|at| at <= 2), "{:?}", at("shop"));
 }
 
-/// The same by whoever may deliver from the namespace that is asked for: of one kind there may be a list for each namespace.
+/// An author in the namespace that is asked for could cause a list in each of thousands of namespaces.
 #[test]
-fn what_apps_of_one_namespace_name_in_thousands_of_others_is_listed_by_kind() {
+fn objects_in_thousands_of_namespaces_are_listed_by_kind() {
     let objects = |count: usize| {
         let ids = maps(count);
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! What a snapshot knows, and what it knows that it does not.
+//! Knowledge of a snapshot: present, absent and unobserved objects.
 
 use serde_json::json;
 use taffrail_apps::{Answer, FreshnessState, KindCatalog, Objects, Read, ServedKind, Snapshot, Target, apps};
@@ -28,7 +28,7 @@ fn value(snapshot: &Snapshot) -> (String, Projection) {
 }
 
 #[test]
-fn of_equal_keys_the_last_counts_but_metadata_replaces_nothing() {
+fn the_last_copy_counts_but_metadata_does_not_replace_a_body() {
     let mut snapshot = holding("prod", &[config_map("one"), config_map("two")]);
     assert_eq!(value(&snapshot), ("two".to_owned(), Projection::Full));
     assert_eq!(snapshot.all().count(), 1);
@@ -42,9 +42,9 @@ fn of_version(value: &str, version: &str) -> serde_json::Value {
     map
 }
 
-/// Who follows a list of metadata hears of a change that the whole copy of an object, which nothing brings any more, does not tell.
+/// A reader that follows metadata sees a change before the whole copy of the object, which is not followed.
 #[test]
-fn newer_metadata_that_is_followed_takes_the_place_of_a_whole_copy() {
+fn newer_followed_metadata_replaces_a_whole_copy() {
     let everything = Target::List { labels: None, fields: None };
     let list = read("ConfigMap", None, everything, Projection::Metadata);
     let told = |version: &str, brings_body: bool| {
@@ -64,7 +64,7 @@ fn newer_metadata_that_is_followed_takes_the_place_of_a_whole_copy() {
 }
 
 #[test]
-fn what_is_set_aside_is_known_as_a_list_knows_it() {
+fn objects_set_aside_stay_known_by_their_list() {
     let mut snapshot = Snapshot::live("prod", NOW);
     let one = read("ConfigMap", Some("shop"), Target::Object("a".to_owned()), Projection::Full);
     snapshot.answer(&one, Answer::Objects(vec![document(&config_map("one"))]));
@@ -94,7 +94,7 @@ fn objects_without_kind_or_name_are_refused() {
 }
 
 #[test]
-fn a_cluster_is_known_by_its_kube_system_namespace() {
+fn the_kube_system_namespace_identifies_a_cluster() {
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "42"}});
     assert_eq!(holding("prod", &[namespace]).id().map(ToString::to_string).as_deref(), Some("42"));
@@ -102,7 +102,7 @@ fn a_cluster_is_known_by_its_kube_system_namespace() {
 }
 
 #[test]
-fn a_whole_dump_lacks_what_it_does_not_hold_and_half_a_dump_does_not_know() {
+fn missing_objects_are_absent_in_a_whole_dump_and_unobserved_in_a_partial_one() {
     let mut snapshot = holding("prod", &[]);
     assert!(matches!(snapshot.get(key().as_ref()), Presence::Absent));
     snapshot.report_unreadable("prod.yaml:17", "half a document");
@@ -111,7 +111,7 @@ fn a_whole_dump_lacks_what_it_does_not_hold_and_half_a_dump_does_not_know() {
 }
 
 #[test]
-fn a_lost_cluster_knows_nothing() {
+fn all_objects_of_a_lost_cluster_are_unobserved() {
     let snapshot = Snapshot::lost("prod", "Timeout", "no answer within 5 s");
     let Presence::Unobserved(why) = snapshot.get(key().as_ref()) else { panic!() };
     assert_eq!(why, "no answer within 5 s");
@@ -132,7 +132,7 @@ fn read(kind: &str, namespace: Option<&str>, target: Target, projection: Project
 }
 
 #[test]
-fn each_answer_says_something_else_of_what_is_not_there() {
+fn each_answer_decides_if_a_missing_object_is_absent() {
     let list = |labels: Option<&str>| Target::List { labels: labels.map(str::to_owned), fields: None };
     let failed = || Answer::Failed { reason: "Timeout".to_owned(), message: "too slow".to_owned() };
     let one = || Target::Object("a".to_owned());
@@ -155,7 +155,7 @@ fn each_answer_says_something_else_of_what_is_not_there() {
 }
 
 #[test]
-fn kinds_are_absent_only_where_discovery_knows_it() {
+fn kinds_are_absent_only_by_discovery() {
     let broken = ("metrics.example.com".to_owned(), "its server is down".to_owned());
     let mut snapshot = Snapshot::live("prod", NOW);
     snapshot.set_kinds(KindCatalog::new([], [broken]));
@@ -170,7 +170,7 @@ fn kinds_are_absent_only_where_discovery_knows_it() {
 }
 
 #[test]
-fn a_refusal_of_a_kind_that_is_not_there_is_no_failure() {
+fn denied_access_to_an_unserved_kind_is_not_an_error() {
     let forbidden = || Answer::Forbidden { message: "no".to_owned() };
     let all = || read("Thing", None, Target::List { labels: None, fields: None }, Projection::Full);
     let key = ObjectKey::new("", "Thing", "shop", "a");
@@ -188,7 +188,7 @@ fn a_refusal_of_a_kind_that_is_not_there_is_no_failure() {
 }
 
 #[test]
-fn scopes_of_kinds_are_learnt() {
+fn definitions_and_objects_show_if_a_kind_is_namespaced() {
     let mut snapshot = holding(
         "prod",
         &[
@@ -218,7 +218,7 @@ fn scopes_of_kinds_are_learnt() {
 }
 
 #[test]
-fn metadata_is_judged_only_where_it_says_all() {
+fn metadata_suffices_only_for_kinds_without_status() {
     let labelled = |kind: &str, deletion: Option<&str>| {
         let mut object = config_map("");
         object["kind"] = json!(kind);
@@ -256,7 +256,7 @@ fn one_cluster_under_two_names_is_shown_once() {
     assert_eq!(apps(&[&one, &two], &ActiveRules::default(), NOW).apps.len(), 2);
 }
 
-/// A claim that is bound when a Pod that uses it has a node, in a label group of its own.
+/// Returns a claim that is bound once a Pod that uses it has a node, in a label app of its own.
 fn waiting_claim() -> [serde_json::Value; 2] {
     [
         json!({
@@ -275,7 +275,7 @@ fn waiting_claim() -> [serde_json::Value; 2] {
 }
 
 #[test]
-fn a_dump_without_its_pods_does_not_make_a_claim_well() {
+fn a_claim_is_not_well_in_a_dump_that_lacks_its_pods() {
     let health = |objects: &[serde_json::Value]| apps_of(&holding("dump", objects)).apps[0].health;
     let set = |replicas: i64| {
         json!({
@@ -293,9 +293,9 @@ fn a_dump_without_its_pods_does_not_make_a_claim_well() {
     assert_eq!(health(&[class, claim, set(1), pod]), Status::Current);
 }
 
-/// A server may answer with anything; what is not what was asked for must not become an identity, or another kind.
+/// A server may send anything: an unexpected answer must not become an identity, or another kind.
 #[test]
-fn items_of_another_kind_than_was_asked_are_malformed() {
+fn list_items_of_another_kind_are_malformed() {
     let mut snapshot = Snapshot::live("dev", NOW);
     let read = Read {
         group: "apps".to_owned(),
@@ -331,9 +331,9 @@ fn items_of_another_kind_than_was_asked_are_malformed() {
     assert_eq!(snapshot.all().count(), 1);
 }
 
-/// The API takes names of any length for roles, and whoever makes one makes nothing else unknown.
+/// The API accepts names of any length for roles, and the author of one must not make others unknown.
 #[test]
-fn a_role_with_a_long_name_is_left_out_in_silence() {
+fn a_role_with_a_long_name_is_skipped_without_an_error() {
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
         "metadata": {"namespace": "tenant", "name": "r".repeat(1_100)},

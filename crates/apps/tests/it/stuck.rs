@@ -1,4 +1,4 @@
-//! What is green by its objects while its tool is stuck, has given up, or says something worse.
+//! Apps that are green by their objects while their tool is stuck, has given up, or reports worse.
 
 use serde_json::{Value, json};
 use taffrail_apps::{Axis, ProblemSeverity, SyncState};
@@ -12,7 +12,7 @@ const JUST_NOW: &str = "2026-03-01T11:55:00Z";
 const FOR_LONG: &str = "2026-03-01T11:30:00Z";
 const SINCE_JANUARY: &str = "2026-01-01T00:00:00Z";
 
-/// That what goes on is a problem only after ten minutes, and an error after an hour, with its time.
+/// Checks that an operation is a problem only after ten minutes, and an error after an hour, with its time.
 #[track_caller]
 fn is_stuck_in_time(axis: Axis, state: &str, of: impl Fn(&str) -> Vec<Value>) {
     let told = |at: &str| worst(&of(at));
@@ -31,7 +31,7 @@ fn running(at: &str) -> Vec<Value> {
     vec![application(status), settings()]
 }
 
-/// An Application of which a sync was asked for then, and not begun.
+/// Returns an Application with a sync that was requested at this time and has not begun.
 fn requested(at: &str) -> Vec<Value> {
     let mut app = application(argo_status("Synced", "Succeeded"));
     app["operation"] = json!({"sync": {"revision": "c2"}});
@@ -40,7 +40,7 @@ fn requested(at: &str) -> Vec<Value> {
 }
 
 #[test]
-fn an_operation_of_argo_cd_that_does_not_end_is_a_problem() {
+fn a_never_ending_argo_cd_operation_is_a_problem() {
     is_stuck_in_time(Axis::Sync, "Syncing", running);
     is_stuck_in_time(Axis::Sync, "Syncing", requested);
     let own = row(&holding("prod", &running(SINCE_JANUARY)));
@@ -53,7 +53,7 @@ fn an_operation_of_argo_cd_that_does_not_end_is_a_problem() {
 }
 
 #[test]
-fn a_release_that_helm_does_not_finish_is_a_problem() {
+fn an_unfinished_helm_release_is_a_problem() {
     for status in ["pending-install", "pending-upgrade", "pending-rollback", "uninstalling"] {
         let of = |at: &str| {
             let mut stored =
@@ -83,7 +83,7 @@ fn root_sync(part: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn a_root_sync_that_goes_on_syncing_is_a_problem() {
+fn a_long_syncing_root_sync_is_a_problem() {
     let of = |at: &str| {
         root_sync(&json!({"type": "Syncing", "status": "True", "reason": "Sync", "lastTransitionTime": at}))
     };
@@ -92,7 +92,7 @@ fn a_root_sync_that_goes_on_syncing_is_a_problem() {
 }
 
 #[test]
-fn errors_that_only_the_condition_of_a_root_sync_counts_are_a_sync_that_failed() {
+fn errors_in_the_syncing_condition_of_a_root_sync_fail_its_sync() {
     let counted = |part: Value| {
         let mut syncing =
             json!({"type": "Syncing", "status": "False", "message": "boom", "lastTransitionTime": FOR_LONG});
@@ -116,7 +116,7 @@ fn errors_that_only_the_condition_of_a_root_sync_counts_are_a_sync_that_failed()
 }
 
 #[test]
-fn an_application_that_argo_cd_calls_worse_is_said_to_be() {
+fn worse_health_reported_by_argo_cd_is_shown() {
     let of = |word: &str, lists: bool| {
         let mut status = argo_status("Synced", "Succeeded");
         status["health"] = json!({"status": word, "lastTransitionTime": FOR_LONG});
@@ -140,7 +140,7 @@ fn an_application_that_argo_cd_calls_worse_is_said_to_be() {
 }
 
 #[test]
-fn automatic_sync_that_has_given_up_is_a_sync_that_failed() {
+fn a_sync_error_of_automated_sync_fails_the_sync() {
     for condition in ["SyncError", "DeletionError"] {
         let mut status = argo_status("Synced", "Succeeded");
         status["conditions"] = json!([{"type": condition, "message": "Failed last sync attempt: boom", "lastTransitionTime": FOR_LONG}]);
@@ -158,7 +158,7 @@ fn automatic_sync_that_has_given_up_is_a_sync_that_failed() {
 }
 
 #[test]
-fn a_source_that_is_not_fetched_any_more_is_a_problem() {
+fn an_unfetched_source_is_a_problem() {
     let of = |conditions: Value| {
         let mut source = git(conditions, "2026-03-01T09:00:00Z", "main@sha1:1");
         source["metadata"]["finalizers"] = json!(["finalizers.fluxcd.io"]);

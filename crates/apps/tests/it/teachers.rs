@@ -1,4 +1,4 @@
-//! Whose scripts are heard, and how far.
+//! Health rules in the cluster, and the trust that they get.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use super::dump::{NOW, holding};
 use super::reads::object;
 use super::server::Server;
 
-/// Rules that note who would teach them.
+/// Rules that record who would teach them.
 #[derive(Default)]
 struct Listening {
     heard: Mutex<Vec<(String, Voice, Payer)>>,
@@ -50,7 +50,7 @@ fn trusting(trust: Trust) -> Options {
     Options { trust, ..Options::default() }
 }
 
-/// Who is heard for what, in clusters that hold these.
+/// Returns the teachers and their trust in clusters with these objects.
 fn heard(clusters: &[&dyn Objects], trust: Trust) -> Vec<(String, Voice, Payer)> {
     let rules = Listening::default();
     apps(clusters, &with(&rules, &trusting(trust)), NOW);
@@ -133,7 +133,7 @@ fn an_argo_cd_is_known_by_the_binding_of_its_controller_or_by_the_settings() {
 }
 
 #[test]
-fn only_a_config_map_named_argocd_cm_is_heard() {
+fn only_the_config_map_argocd_cm_teaches() {
     let mut other = argocd_cm("argocd");
     other["metadata"]["name"] = json!("mine");
     other["metadata"]["labels"] = json!({"app.kubernetes.io/name": "argocd-cm"});
@@ -148,7 +148,7 @@ fn only_a_config_map_named_argocd_cm_is_heard() {
 }
 
 #[test]
-fn what_an_application_says_of_its_controller_is_believed_only_by_its_argo_cd() {
+fn a_controller_namespace_counts_only_if_its_argo_cd_serves_the_application() {
     let listing = |namespaces: &str| {
         let mut map = object("v1", "ConfigMap", "argocd", "argocd-cmd-params-cm");
         map["data"] = json!({"application.namespaces": namespaces});
@@ -191,7 +191,7 @@ fn a_home_makes_objects_of_another_cluster_only_worse_unless_it_is_trusted() {
 }
 
 #[test]
-fn bindings_are_read_only_where_there_are_scripts_and_missed_only_there() {
+fn bindings_are_read_and_required_only_with_health_scripts() {
     let with_scripts = || {
         let objects = vec![
             application("argocd", None),
@@ -232,9 +232,9 @@ fn bindings_are_read_only_where_there_are_scripts_and_missed_only_there() {
     assert_eq!(live.errors(), [], "nobody asked for them either");
 }
 
-/// Whoever declares a ClusterRole has its kind listed by metadata, which does not say what roles allow.
+/// An app that declares a ClusterRole has the kind listed by metadata, which does not show what roles allow.
 #[test]
-fn an_argo_cd_is_known_beside_apps_that_declare_roles() {
+fn an_argo_cd_is_known_even_if_an_app_declares_cluster_roles() {
     let mut declaring = application("team", None);
     declaring["status"]["resources"] = json!([
         {"group": "rbac.authorization.k8s.io", "version": "v1", "kind": "ClusterRole", "name": "none"},
@@ -258,9 +258,9 @@ fn an_argo_cd_is_known_beside_apps_that_declare_roles() {
     assert!(team.resources.iter().all(|resource| resource.status == Status::NotFound), "{team:?}");
 }
 
-/// The namespaces that the Applications of one tenant name as those of their controllers push out none that others name.
+/// The controller namespaces that the Applications of one tenant name do not displace those that others name.
 #[test]
-fn a_tenant_takes_away_nobody_elses_scripts() {
+fn controller_namespaces_are_limited_per_tenant() {
     let mut parameters = object("v1", "ConfigMap", "argocd", "argocd-cmd-params-cm");
     parameters["data"] = json!({"application.namespaces": "team-*"});
     let mut objects = vec![
@@ -284,7 +284,7 @@ fn a_tenant_takes_away_nobody_elses_scripts() {
 }
 
 #[test]
-fn trust_names_the_setting_by_which_scripts_would_be_heard() {
+fn trust_names_the_setting_that_would_enable_scripts() {
     let said = |clusters: &[&dyn Objects]| -> Vec<String> {
         let list = apps(clusters, &ActiveRules::default(), NOW);
         let asked: Vec<&App> = list.apps.iter().collect();
@@ -311,7 +311,7 @@ fn trust_names_the_setting_by_which_scripts_would_be_heard() {
     assert!(told[0].contains("trusted-homes: [hub]"), "{told:?}");
 }
 
-/// Rules by which the one who teaches says of each Deployment what its first expression says, as far as it is heard.
+/// Rules by which a teacher's first expression decides the status of each Deployment, within its trust.
 struct Obeying;
 
 struct Taught {
@@ -370,7 +370,8 @@ fn deployment(namespace: &str, is_well: bool, marks: Value) -> Value {
     web
 }
 
-/// An object of Flux in a namespace, which lists the Deployment `web` of another and says when that is well.
+/// Returns an object of Flux that lists the Deployment `web` of another namespace and has a health
+/// expression.
 fn of_flux(kind: &str, namespace: &str, target: &str, current: Option<&str>) -> Value {
     let group = if kind == "HelmRelease" { "helm" } else { "kustomize" };
     let version = if kind == "HelmRelease" { "v2" } else { "v1" };
@@ -396,7 +397,7 @@ fn status_of_web(objects: &[Value], namespace: &str) -> Status {
 }
 
 #[test]
-fn an_app_makes_better_only_what_is_beside_it_or_says_that_it_is_its_own() {
+fn rules_of_an_app_improve_only_objects_beside_it_or_with_its_mark() {
     let label = |tool: &str| {
         let key = |what: &str| format!("{tool}.toolkit.fluxcd.io/{what}");
         json!({"labels": {key("namespace"): "tenant", key("name"): "of-tenant"}})
@@ -419,7 +420,7 @@ fn an_app_makes_better_only_what_is_beside_it_or_says_that_it_is_its_own() {
 }
 
 #[test]
-fn what_another_app_says_makes_no_row_worse_but_its_own() {
+fn rules_of_an_app_affect_only_its_own_row() {
     let both = |current| {
         [
             of_flux("Kustomization", "tenant", "shop", current),
@@ -431,7 +432,7 @@ fn what_another_app_says_makes_no_row_worse_but_its_own() {
     assert_eq!(status_of_web(&both(Some("false")), "shop"), Status::Current);
 }
 
-/// Rules that count how often objects are judged by what an Argo CD teaches, and by whom that is paid for.
+/// Rules that count how often Argo CD's settings judge an object, and who pays.
 #[derive(Default)]
 struct Counting {
     judged: Mutex<usize>,
@@ -466,7 +467,7 @@ impl ClusterRules for Counting {
 }
 
 #[test]
-fn an_object_that_many_applications_list_is_judged_once_and_not_at_its_own_cost() {
+fn an_object_listed_by_many_applications_is_judged_once_at_their_cost() {
     let judged = |tenants: usize| {
         let web = json!({"group": "", "kind": "ConfigMap", "namespace": "shop", "name": "web"});
         let listing = |namespace: &str, name: &str| {

@@ -1,4 +1,4 @@
-//! Trees: what is below an app, and that no ring and no number of objects spoils it.
+//! Trees of apps, with circular owners and many objects.
 
 use serde_json::{Value, json};
 use taffrail_apps::view::{TreeList, TreeNode, TreeShape};
@@ -57,7 +57,7 @@ fn lines(snapshots: &[&Snapshot], name: &str, shape: TreeShape) -> Vec<String> {
 }
 
 #[test]
-fn owners_lead_from_a_deployment_to_its_pods() {
+fn a_tree_follows_owners_from_deployment_to_pods() {
     let mut old = object("apps/v1", "ReplicaSet", "web-1", Some("Deployment-web"));
     old["spec"] = json!({"replicas": 0});
     old["status"] = json!({"replicas": 0});
@@ -115,7 +115,7 @@ fn equal_children_share_a_line_and_others_do_not() {
 }
 
 #[test]
-fn what_is_not_well_is_never_hidden_in_a_line_for_many() {
+fn unhealthy_objects_are_never_folded_into_a_shared_line() {
     let names: Vec<String> = (0..8).map(|number| format!("d{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut objects = vec![kustomization("app", &ids("_ConfigMap", &names))];
@@ -134,7 +134,7 @@ fn what_is_not_well_is_never_hidden_in_a_line_for_many() {
 }
 
 #[test]
-fn rings_of_owners_and_of_apps_end() {
+fn circular_owners_and_apps_end() {
     let prod = holding(
         "prod",
         &[
@@ -173,7 +173,7 @@ fn rings_of_owners_and_of_apps_end() {
 }
 
 #[test]
-fn a_chain_without_end_is_cut_and_says_so() {
+fn an_endless_owner_chain_is_cut_with_a_note() {
     let mut objects = vec![kustomization("app", &ids("_ConfigMap", &["c0"]))];
     objects.push(object("v1", "ConfigMap", "c0", None));
     for number in 1..2_000 {
@@ -187,7 +187,7 @@ fn a_chain_without_end_is_cut_and_says_so() {
 }
 
 #[test]
-fn what_another_cluster_calls_the_same_is_not_shown_for_what_is_out_of_reach() {
+fn objects_out_of_reach_are_not_replaced_by_namesakes_in_the_home() {
     let mut app = kustomization("app", &ids("apps_Deployment", &["web"]));
     app["spec"]["kubeConfig"] = json!({"secretRef": {"name": "far-away"}});
     let prod = holding(
@@ -224,7 +224,7 @@ fn a_live_cluster_has_the_tree_of_its_dump() {
 }
 
 #[test]
-fn dependents_are_read_where_the_app_is_and_nowhere_else() {
+fn dependents_are_read_only_in_the_namespaces_of_the_app() {
     let mut objects = Vec::new();
     for namespace in ["shop", "other"] {
         let mut app = kustomization(namespace, &[format!("{namespace}_web_apps_Deployment")]);
@@ -256,7 +256,7 @@ fn dependents_are_read_where_the_app_is_and_nowhere_else() {
 }
 
 #[test]
-fn a_tree_says_which_objects_are_unconfirmed() {
+fn a_tree_shows_unconfirmed_objects() {
     let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "other", "name": "settings"}});
     let own = object("v1", "ConfigMap", "own", None);
     let ids = ["shop_own__ConfigMap", "other_settings__ConfigMap"].map(str::to_owned);

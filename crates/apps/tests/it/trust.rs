@@ -1,4 +1,4 @@
-//! Where green may be wrong: cases in `tests/trust`, and what depends on how a cluster was read.
+//! Findings against green: cases in `tests/trust`, and those that depend on how a cluster was read.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn findings(cluster: &Snapshot) -> Vec<TrustFinding> {
     report(&[cluster], NOW, TrustShape::default()).items
 }
 
-/// A finding in one line, as the cases have it.
+/// Returns a finding in one line, as the cases have it.
 fn line(finding: &TrustFinding) -> String {
     let TrustFinding { category, severity, reason, scope, green, app_count, message, .. } = finding;
     let since = finding.since.as_ref().map(|since| format!(" since {since}")).unwrap_or_default();
@@ -33,7 +33,7 @@ fn line(finding: &TrustFinding) -> String {
     )
 }
 
-/// Whether a line is the expected one, of whose message a part is enough.
+/// Returns true if a line is the expected one; a part of the message is enough.
 fn is_like(line: &str, expected: &str) -> bool {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let (line, expected) = (words(line), words(expected));
@@ -69,7 +69,7 @@ fn every_case_has_its_findings_and_no_other() {
 }
 
 #[test]
-fn a_dump_that_nobody_dated_is_judged_as_of_its_newest_time() {
+fn an_undated_dump_is_judged_at_its_newest_time() {
     let lease = |name: &str, at: &str| {
         json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -90,7 +90,7 @@ fn a_dump_that_nobody_dated_is_judged_as_of_its_newest_time() {
 }
 
 #[test]
-fn clocks_that_differ_are_told_and_do_not_accuse_nodes() {
+fn clock_skew_is_reported_and_does_not_make_nodes_silent() {
     let renewed = |at: &str| {
         json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -113,7 +113,7 @@ fn clocks_that_differ_are_told_and_do_not_accuse_nodes() {
 }
 
 #[test]
-fn scopes_that_could_not_be_read_are_told_with_the_apps_that_need_them() {
+fn unread_scopes_name_the_apps_that_need_them() {
     let web = |namespace: &str| {
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
@@ -178,7 +178,7 @@ fn commands_name_the_cluster_where_it_must_be_named() {
 }
 
 #[test]
-fn equal_findings_share_one_with_their_number() {
+fn equal_findings_are_joined_with_a_count() {
     let settings: Vec<Value> = (0..30)
         .map(|number| {
             json!({
@@ -197,7 +197,7 @@ fn equal_findings_share_one_with_their_number() {
 }
 
 #[test]
-fn what_is_said_alike_of_several_objects_is_said_once() {
+fn equal_findings_of_several_objects_are_joined() {
     let lease = |name: &str, at: &str| {
         json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -218,7 +218,7 @@ fn what_is_said_alike_of_several_objects_is_said_once() {
 }
 
 #[test]
-fn one_app_hears_only_of_what_concerns_it() {
+fn a_report_for_one_app_has_only_its_findings() {
     let setting = |app: &str, kind: &str| {
         json!({
             "apiVersion": "acme.dev/v1", "kind": kind, "status": {"size": 1},
@@ -249,7 +249,7 @@ fn one_app_hears_only_of_what_concerns_it() {
 }
 
 #[test]
-fn one_app_hears_only_of_its_own_objects_of_a_kind() {
+fn a_report_for_one_app_names_only_its_objects_of_a_kind() {
     let gear = |app: &str| {
         json!({
             "apiVersion": "acme.dev/v1", "kind": "Gear", "status": {"size": 1},
@@ -275,7 +275,7 @@ fn one_app_hears_only_of_its_own_objects_of_a_kind() {
 }
 
 #[test]
-fn an_app_in_a_cluster_that_does_not_answer_is_doubted() {
+fn a_lost_cluster_is_a_finding_about_its_apps() {
     let app = json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
         "metadata": {"namespace": "argocd", "name": "shop"},
@@ -307,7 +307,7 @@ fn an_app_in_a_cluster_that_does_not_answer_is_doubted() {
 }
 
 #[test]
-fn a_live_cluster_is_asked_for_leases_only_by_who_wants_to_know() {
+fn leases_are_read_only_for_trust() {
     let server = Server::new(vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u"}}),
         json!({
@@ -344,9 +344,9 @@ fn a_live_cluster_is_asked_for_leases_only_by_who_wants_to_know() {
     assert_eq!(asks(&Asked { liveness: true, ..Asked::default() }), (true, true));
 }
 
-/// Anyone may give a Lease of their own the name of a controller's.
+/// Any author can give a Lease the name of a controller's.
 #[test]
-fn leases_of_tenants_speak_for_no_controller() {
+fn leases_of_tenants_do_not_count_for_controllers() {
     let lease = |namespace: &str, at: &str| {
         json!({
             "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
@@ -374,7 +374,7 @@ fn leases_of_tenants_speak_for_no_controller() {
 }
 
 #[test]
-fn a_dump_is_dated_by_what_controllers_write_where_that_is_there() {
+fn a_dump_is_dated_by_leases_and_heartbeats_if_it_has_any() {
     let lease = |at: &str| {
         json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
             "metadata": {"namespace": "kube-system", "name": "kube-controller-manager"},

@@ -1,4 +1,4 @@
-//! What it means to reconcile, suspend and resume, per tool; what is refused, and how it is seen that it was handled.
+//! Plans for reconcile, suspend and resume, per tool; refusals, and progress.
 //!
 //! The annotations and fields are those of Flux (`fluxcd/pkg` `apis/meta/annotations.go`) and of Argo CD v3.6
 //! (`pkg/apis/application/v1alpha1/types.go`, Operation and SyncPolicyAutomated).
@@ -58,7 +58,7 @@ fn application(policy: Value, annotations: Value) -> Value {
     })
 }
 
-/// The plan for the app of this name in a cluster that holds these objects.
+/// Returns the plan for the app of this name in a cluster with these objects.
 fn planned(objects: &[Value], name: &str, verb: Verb) -> Result<Plan, Refusal> {
     let cluster = holding("prod", objects);
     let list = apps_of(&cluster);
@@ -69,7 +69,7 @@ fn named<'l>(list: &'l AppList, name: &str) -> &'l App {
     list.apps.iter().find(|app| app.app.name == name).unwrap()
 }
 
-/// A plan of one step, as it is shown.
+/// Returns the lines of a plan with one step.
 fn shown(plan: &Plan) -> Vec<String> {
     assert_eq!(plan.steps.len(), 1, "{plan:?}");
     plan.steps[0].patch.lines().into_iter().map(text).collect()
@@ -87,7 +87,7 @@ fn body(plan: &Plan, at: usize) -> Value {
     serde_json::from_slice(&plan.steps[at].patch.body()).unwrap()
 }
 
-/// The objects of the steps, by kind and name.
+/// Returns the objects of the steps, by kind and name.
 fn steps(plan: &Plan) -> Vec<String> {
     plan.steps.iter().map(|step| format!("{} {}", step.object.kind, step.object.path())).collect()
 }
@@ -99,7 +99,7 @@ fn nothing(plan: Result<Plan, Refusal>) -> String {
 }
 
 #[test]
-fn flux_is_asked_by_an_annotation() {
+fn reconcile_annotates_flux_objects() {
     let plan = planned(&[kustomization(json!({}))], "shop", RECONCILE).unwrap();
     let requested = format!("+    reconcile.fluxcd.io/requestedAt: \"{AT}\"");
     assert_eq!(shown(&plan), [" metadata:", "   annotations:", &requested]);
@@ -107,7 +107,7 @@ fn flux_is_asked_by_an_annotation() {
 }
 
 #[test]
-fn sources_of_flux_come_first_where_somebody_fetches_them() {
+fn reconcile_with_source_patches_fetched_sources_first() {
     let with_source = Verb::Reconcile(Reconcile { with_source: true, ..Reconcile::default() });
     let plan = planned(&[kustomization(json!({})), repository(json!({}))], "shop", with_source).unwrap();
     assert_eq!(steps(&plan), ["GitRepository flux-system/fleet", "Kustomization flux-system/shop"]);
@@ -131,7 +131,7 @@ fn sources_of_flux_come_first_where_somebody_fetches_them() {
 }
 
 #[test]
-fn force_and_reset_are_repeated_by_the_same_token() {
+fn force_and_reset_use_the_token_of_the_request() {
     let how = Reconcile { force: true, reset: true, ..Reconcile::default() };
     let plan = planned(&[helm_release(), chart()], "cache", Verb::Reconcile(how)).unwrap();
     let all =
@@ -142,7 +142,7 @@ fn force_and_reset_are_repeated_by_the_same_token() {
 }
 
 #[test]
-fn flux_is_suspended_and_resumed_by_its_spec() {
+fn suspend_and_resume_write_spec_suspend_of_flux_objects() {
     let (running, suspended) = (kustomization(json!({})), kustomization(json!({"suspend": true})));
     let plan = planned(std::slice::from_ref(&running), "shop", Verb::Suspend).unwrap();
     assert_eq!(shown(&plan), [" spec:", "+  suspend: true"]);
@@ -165,7 +165,7 @@ fn flux_is_suspended_and_resumed_by_its_spec() {
 }
 
 #[test]
-fn flux_has_handled_what_it_repeats() {
+fn a_flux_request_is_handled_once_its_status_repeats_it() {
     let objects = [kustomization(json!({}))];
     let plan = planned(&objects, "shop", RECONCILE).unwrap();
     let after = |handled: &str, ready: Value| {
@@ -186,7 +186,7 @@ fn flux_has_handled_what_it_repeats() {
 }
 
 #[test]
-fn argo_refreshes_and_syncs_when_told() {
+fn reconcile_refreshes_or_syncs_an_application() {
     let automated = json!({"automated": {"prune": true, "selfHeal": true}, "syncOptions": ["CreateNamespace=true"], "retry": {"limit": 2}});
     let objects = [application(automated, json!({}))];
     let plan = planned(&objects, "api", RECONCILE).unwrap();
@@ -221,7 +221,7 @@ fn argo_refreshes_and_syncs_when_told() {
 }
 
 #[test]
-fn argo_has_handled_what_it_took_away() {
+fn an_argo_cd_request_is_handled_once_it_is_removed() {
     let objects = [application(json!({}), json!({}))];
     let sync = Verb::Reconcile(Reconcile { sync: true, hard: true, ..Reconcile::default() });
     let of = |verb, version: &str, annotations: Value, operation: Value, phase: &str| {
@@ -246,7 +246,7 @@ fn argo_has_handled_what_it_took_away() {
 }
 
 #[test]
-fn argo_is_suspended_by_its_policy_whatever_its_age() {
+fn suspend_switches_off_automated_sync_in_old_and_new_argo_cd() {
     let policy = json!({"automated": {"prune": true}});
     let running = application(policy, json!({}));
     let plan = planned(std::slice::from_ref(&running), "api", Verb::Suspend).unwrap();
@@ -293,7 +293,7 @@ fn argo_is_suspended_by_its_policy_whatever_its_age() {
 }
 
 #[test]
-fn who_would_set_it_back_is_told() {
+fn suspend_warns_about_tools_that_would_revert_it() {
     let parent = json!({
         "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
         "metadata": {"namespace": "flux-system", "name": "apps"},
@@ -326,9 +326,9 @@ fn who_would_set_it_back_is_told() {
     );
 }
 
-/// Anybody may list an object in an inventory of theirs.
+/// Any author can list an object in an inventory of their own.
 #[test]
-fn only_who_marks_what_declares_an_app_is_told_to_set_it_back() {
+fn only_apps_that_mark_the_declaring_object_cause_a_revert_warning() {
     let listing = |namespace: &str, name: &str| {
         json!({
             "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
@@ -348,7 +348,7 @@ fn only_who_marks_what_declares_an_app_is_told_to_set_it_back() {
 }
 
 #[test]
-fn tools_that_cannot_be_told_say_so() {
+fn verbs_are_refused_with_a_hint_for_other_tools() {
     let root = |name: &str| {
         json!({"apiVersion": "configsync.gke.io/v1beta1", "kind": "RootSync",
             "metadata": {"namespace": "config-management-system", "name": name}, "spec": {}})
@@ -379,7 +379,7 @@ fn tools_that_cannot_be_told_say_so() {
 }
 
 #[test]
-fn what_is_not_known_whole_is_not_changed() {
+fn verbs_are_refused_for_objects_that_were_not_read_whole() {
     let mut cluster = Snapshot::dump("prod", NOW);
     insert(&mut cluster, &kustomization(json!({})));
     let list = apps_of(&cluster);
@@ -392,7 +392,7 @@ fn what_is_not_known_whole_is_not_changed() {
 }
 
 #[test]
-fn dropped_fields_are_noticed() {
+fn fields_that_the_server_drops_are_detected() {
     let plan =
         planned(&[application(json!({"automated": {"prune": true}}), json!({}))], "api", Verb::Suspend)
             .unwrap();
@@ -405,7 +405,7 @@ fn dropped_fields_are_noticed() {
 }
 
 #[test]
-fn an_app_has_arrived_when_it_is_ready_and_nobody_syncs_it() {
+fn an_app_is_settled_when_ready_and_not_syncing() {
     let mut object = kustomization(json!({}));
     let mut of = |ready: Value| {
         object["status"] = json!({"conditions": [ready], "lastAppliedRevision": "main@sha1:1"});
@@ -420,9 +420,9 @@ fn an_app_has_arrived_when_it_is_ready_and_nobody_syncs_it() {
     assert!(matches!(of(ready("Unknown", "Progressing")), Progress::Waiting(_)));
 }
 
-/// Who writes a Kustomization names as its source what he wants.
+/// An author of a Kustomization can name any object as its source.
 #[test]
-fn what_is_no_source_of_flux_is_not_written_to() {
+fn reconcile_does_not_patch_sources_of_other_groups() {
     let with_source = Verb::Reconcile(Reconcile { with_source: true, ..Reconcile::default() });
     let groups =
         [("apps/v1", "Deployment"), ("/v1", "Secret"), ("source.toolkit.fluxcd.io/v1", "Deployment")];
@@ -440,7 +440,7 @@ fn what_is_no_source_of_flux_is_not_written_to() {
 }
 
 #[test]
-fn sources_of_other_namespaces_are_told_apart() {
+fn sources_in_other_namespaces_are_listed() {
     let with_source = Verb::Reconcile(Reconcile { with_source: true, ..Reconcile::default() });
     let elsewhere = |own: Value, source: Value| {
         let cluster = holding("prod", &[own, source]);

@@ -1,4 +1,4 @@
-//! What is shown.
+//! View models and texts.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn before(seconds: i64) -> Timestamp {
 }
 
 #[test]
-fn revisions_are_short() {
+fn revisions_are_shortened() {
     let sha = "1e644628deb645c454f4db167e1041e95e2d0ba3";
     let digest = "bb52bb261f0a5a051b9bdb2a1d747da36cb240259c112e6e2ab811cd43baa6c1";
     for (revision, short) in [
@@ -34,7 +34,7 @@ fn revisions_are_short() {
 }
 
 #[test]
-fn ages_are_in_their_largest_unit() {
+fn ages_are_shown_in_their_largest_unit() {
     for (seconds, ago) in [
         (-300, "just now"),
         (1, "just now"),
@@ -54,7 +54,7 @@ fn app() -> App {
 }
 
 #[test]
-fn health_says_what_is_known_now() {
+fn stale_health_shows_the_last_known_status() {
     let mut app = app();
     assert_eq!(text::health(&app, NOW), "Ready");
     app.suspended = true;
@@ -68,7 +68,7 @@ fn health_says_what_is_known_now() {
 }
 
 #[test]
-fn a_message_fits_a_line() {
+fn messages_are_folded_into_one_line() {
     for (message, line) in [
         ("", ""),
         ("\n KNV2004: error in\tthe  container \n\nFor more information", "KNV2004: error in the container"),
@@ -84,7 +84,7 @@ fn json(value: &impl serde::Serialize) -> Value {
 const MANIFEST: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: pg}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: pg}\n";
 
 #[test]
-fn lists_have_the_form_of_the_design() {
+fn lists_serialize_to_the_documented_json() {
     let secret =
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "data", "name": "pg"}});
     let mut cluster = holding("prod", &[release("data", "pg", 1, "deployed", MANIFEST), secret]);
@@ -140,7 +140,7 @@ fn lists_have_the_form_of_the_design() {
 }
 
 #[test]
-fn a_cluster_whose_apps_cannot_be_seen_is_not_ready() {
+fn a_cluster_with_unreadable_apps_is_unknown() {
     let empty = Snapshot::dump("empty", NOW);
     let lost = Snapshot::lost("lost", "Timeout", "no answer within 5 s");
     let mut half = Snapshot::dump("half", NOW);

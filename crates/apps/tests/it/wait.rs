@@ -1,9 +1,9 @@
-//! Whether what is waited for holds, and when waiting ends.
+//! Conditions to wait for, and the end of waiting.
 
 use std::time::Duration;
 
 use taffrail_apps::wait::{End, Judgement, Options, Seen, Subject, Target, Until, Wait, WaitState};
-use taffrail_apps::{AppLabels, Snapshot};
+use taffrail_apps::{Snapshot, apps};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::ActiveRules;
@@ -25,15 +25,17 @@ fn options(stable_for: u64, fail_fast: bool) -> Options {
 }
 
 fn wait(until: &str, options: Options) -> Wait {
-    Wait::new(until.parse().unwrap(), options, Vec::new(), AppLabels::default())
+    Wait::new(until.parse().unwrap(), options, Vec::new())
 }
 
-/// One look at what a cluster holds, so many seconds after the beginning.
+/// Looks once at the state of a cluster, this number of seconds after the start.
 fn look(wait: &mut Wait, cluster: &Snapshot, targets: &[Target], at: u64) -> Option<End> {
     wait.learn(0, cluster, targets);
     let seen = Seen { snapshot: cluster, targets, is_settled: true, is_lost: false };
     let at = Duration::from_secs(at);
-    wait.look(&[seen], &ActiveRules::default(), NOW.parse().unwrap(), at);
+    let now = NOW.parse().unwrap();
+    let found = || apps(&[cluster], &ActiveRules::default(), now);
+    wait.look(&[seen], found, &ActiveRules::default(), now, at);
     wait.end(at)
 }
 
@@ -45,7 +47,7 @@ const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: sh
 const JOB: &str = "{apiVersion: batch/v1, kind: Job, metadata: {name: a, namespace: shop, uid: one}";
 
 #[test]
-fn each_thing_to_wait_for_is_judged_with_its_reason() {
+fn each_condition_is_judged_with_its_reason() {
     let pod = |status: &str| format!("{POD}, status: {status}}}");
     let job = |status: &str| format!("{JOB}, status: {status}}}");
     let ready = "{phase: Running, conditions: [{type: Ready, status: 'True'}]}";
@@ -97,7 +99,7 @@ fn each_thing_to_wait_for_is_judged_with_its_reason() {
 }
 
 #[test]
-fn a_condition_of_an_older_generation_says_nothing() {
+fn a_condition_of_an_older_generation_is_not_met() {
     let object = "{apiVersion: e.x/v1, kind: W, metadata: {name: a, namespace: shop, generation: 2}, status: \
                   {conditions: [{type: Ready, status: 'True', observedGeneration: 1}]}}";
     let target = Target::Object(ObjectKey::new("e.x", "W", "shop", "a"));
@@ -107,7 +109,7 @@ fn a_condition_of_an_older_generation_says_nothing() {
 }
 
 #[test]
-fn all_must_be_met_at_once_and_stay_so() {
+fn all_targets_must_be_met_at_once_for_the_stable_time() {
     let ready = format!("{POD}, status: {{phase: Succeeded}}}}");
     let pending = format!("{POD}, status: {{phase: Pending}}}}");
     let targets = [Target::Object(ObjectKey::new("", "Pod", "shop", "a"))];
@@ -121,7 +123,7 @@ fn all_must_be_met_at_once_and_stay_so() {
 }
 
 #[test]
-fn it_ends_with_what_failed_or_what_time_left() {
+fn waiting_ends_on_failure_or_at_the_deadline() {
     let failed = format!("{JOB}, status: {{conditions: [{{type: Failed, status: 'True'}}]}}}}");
     let targets = [
         Target::Object(ObjectKey::new("batch", "Job", "shop", "a")),
@@ -146,7 +148,7 @@ fn it_ends_with_what_failed_or_what_time_left() {
 }
 
 #[test]
-fn what_was_replaced_is_gone_and_what_an_inventory_held_stays_known() {
+fn replaced_objects_count_as_deleted_and_inventory_members_are_remembered() {
     let other = "{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: shop, uid: two}, status: {phase: Running}}";
     let inventory = "{apiVersion: v1, kind: ConfigMap, metadata: {name: inv, namespace: shop, uid: i}, data: \
                      {shop_a__Pod: '', shop_b__Pod: ''}}";
@@ -166,7 +168,7 @@ fn what_was_replaced_is_gone_and_what_an_inventory_held_stays_known() {
 }
 
 #[test]
-fn what_cannot_be_waited_for_is_refused() {
+fn invalid_conditions_are_refused() {
     for text in
         ["", "happy", "condition", "condition=", "condition==True", "condition=A=", "revision=", "jsonpath="]
     {
@@ -187,7 +189,7 @@ fn what_cannot_be_waited_for_is_refused() {
     assert_eq!(said(&wait)[0].subject, Subject::Named("deplyo/web".to_owned()));
 }
 
-/// What is judged of an app by who may not read all, and how the wait ends when time is up.
+/// Returns the judgement of an app by a user with limited access, and the end of the wait at the deadline.
 fn as_reader(
     objects: Vec<serde_json::Value>,
     forbidden: &[&'static str],
@@ -204,15 +206,14 @@ fn as_reader(
     };
     let (snapshot, _) = server.read("prod", &asked);
     let options = Options { deadline: Duration::from_secs(3), ..options(0, false) };
-    let mut wait =
-        Wait::new("current".parse().unwrap(), options, vec![query], taffrail_apps::AppLabels::default());
+    let mut wait = Wait::new("current".parse().unwrap(), options, vec![query]);
     let end = look(&mut wait, &snapshot, &[], 0);
     let end = end.or_else(|| look(&mut wait, &snapshot, &[], 3));
     let judgement = &said(&wait)[0];
     (format!("{:?}", judgement.verdict), judgement.message.to_string(), end)
 }
 
-/// The Application of a namespace that an Argo CD in another one serves.
+/// Returns the Application of a namespace that an Argo CD in another one serves.
 fn gear() -> serde_json::Value {
     serde_json::json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
@@ -223,7 +224,7 @@ fn gear() -> serde_json::Value {
 }
 
 #[test]
-fn who_may_not_list_what_declares_apps_does_not_learn_that_there_is_none() {
+fn forbidden_declaring_kinds_make_a_missing_app_unobserved() {
     let missing = Some(End::Deadline { observed: true });
     let unknown = Some(End::Deadline { observed: false });
     assert_eq!(as_reader(Vec::new(), &[], "gear").2, missing);
@@ -235,9 +236,9 @@ fn who_may_not_list_what_declares_apps_does_not_learn_that_there_is_none() {
     assert_eq!(as_reader(vec![gear()], &["argoproj.io/Application"], "argo/gear").2, unknown);
 }
 
-/// What could not be listed may have the app that is meant, and a tenant one of its name.
+/// A kind that could not be listed may hold the app that was named, and a tenant may have one of its name.
 #[test]
-fn a_short_name_is_not_ready_where_a_list_failed() {
+fn a_short_app_name_is_unobserved_if_a_declaring_list_failed() {
     let judged = |name: &str, is_read: bool| {
         let server = super::server::Server::new(vec![gear()]);
         let query: taffrail_apps::AppQuery = name.parse().unwrap();
@@ -250,8 +251,7 @@ fn a_short_name_is_not_ready_where_a_list_failed() {
                 message: "no answer within 10.0 s".to_owned(),
             });
         }
-        let mut wait =
-            Wait::new("current".parse().unwrap(), options(0, false), vec![query], AppLabels::default());
+        let mut wait = Wait::new("current".parse().unwrap(), options(0, false), vec![query]);
         look(&mut wait, &snapshot, &[], 0);
         said(&wait)[0].clone()
     };
@@ -265,7 +265,7 @@ fn a_short_name_is_not_ready_where_a_list_failed() {
 }
 
 #[test]
-fn an_app_is_not_ready_by_the_word_of_who_may_not_read_its_rules() {
+fn an_app_with_unreadable_health_scripts_is_unobserved() {
     assert_eq!(as_reader(vec![gear()], &[], "gear").0, "Met");
     let (verdict, message, end) = as_reader(vec![gear()], &["get /ConfigMap"], "gear");
     assert_eq!((&*verdict, end), ("Unobserved", Some(End::Deadline { observed: false })), "{message}");
@@ -273,7 +273,7 @@ fn an_app_is_not_ready_by_the_word_of_who_may_not_read_its_rules() {
 }
 
 #[test]
-fn a_part_of_a_release_that_may_not_be_seen_is_not_ready_for_it() {
+fn a_label_app_of_a_hidden_release_is_unobserved() {
     let part = serde_json::json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {
@@ -289,7 +289,7 @@ fn a_part_of_a_release_that_may_not_be_seen_is_not_ready_for_it() {
 }
 
 #[test]
-fn an_app_is_not_ready_while_nothing_can_deliver_to_it() {
+fn an_app_with_a_failed_source_or_stopped_controller_is_not_met() {
     let source = |ready: &str, reason: &str| {
         format!(
             "{{apiVersion: source.toolkit.fluxcd.io/v1, kind: GitRepository, metadata: {{name: fleet, namespace: flux-system, \
@@ -311,7 +311,7 @@ fn an_app_is_not_ready_while_nothing_can_deliver_to_it() {
     let judged = |objects: &[&str]| {
         let cluster = cluster(objects);
         let apps = vec!["shop".parse().unwrap()];
-        let mut wait = Wait::new(Until::Current, options(0, true), apps, AppLabels::default());
+        let mut wait = Wait::new(Until::Current, options(0, true), apps);
         look(&mut wait, &cluster, &[], 0);
         let [one] = said(&wait).try_into().unwrap();
         (one.verdict, one.reason, one.message)

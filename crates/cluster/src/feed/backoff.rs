@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_the_longest_and_begin_anew() {
+    fn backoff_grows_to_its_maximum_and_resets() {
         let longest = Duration::from_secs(4);
         let mut pause = Backoff::new(longest);
         for expected in [0.25, 0.5, 1.0, 2.0, 4.0, 4.0] {

@@ -21,6 +21,12 @@ use crate::read::ListRequest;
 pub enum Contact {
     /// The server answers.
     Live,
+    /// It was not asked in time, because the process or its machine was asleep: it is asked now. Each scope that was live tells
+    /// its state again once that is known.
+    Stale {
+        /// How long ago it was heard of last.
+        silent: Duration,
+    },
     /// The server does not answer.
     Lost {
         /// Time since the last sign of life.
@@ -39,33 +45,52 @@ pub enum Contact {
     },
 }
 
+/// How often it is looked at whether the machine was asleep: timers stand still in its sleep.
+const LOOK: Duration = Duration::from_secs(2);
+
 /// Probes the server when nothing else shows that it is alive, and reports changes of connectivity.
 pub(super) async fn keep(shared: Arc<Shared>) {
-    let mut backoff = Backoff::new(shared.settings.longest_pause);
+    let settings = &shared.settings;
+    let mut backoff = Backoff::new(settings.longest_pause);
     let mut lost = false;
+    // Not known to be there since a sleep.
+    let mut stale = false;
     let mut last_version: Option<String> = None;
+    let mut looked = settings.clock.now();
     loop {
-        if !lost {
-            let due = shared.heard() + shared.settings.probe_after;
+        let silent = shared.silent();
+        let began = settings.clock.now();
+        // A server that is lost is silent, whoever is awake.
+        let paused = if lost { began.since(looked) } else { silent.max(began.since(looked)) };
+        looked = began;
+        if paused > settings.longest_silence() {
+            stale = true;
+            let told = Message::Delivery(Delivery::Contact(Contact::Stale { silent }));
+            if shared.outbox.send(told).await.is_err() {
+                return;
+            }
+            shared.woken.send_modify(|moved| *moved += 1);
+        }
+        let left = settings.probe_after.saturating_sub(silent);
+        if !lost && !stale && !left.is_zero() {
             tokio::select! {
-                () = tokio::time::sleep_until(due) => {
-                    if shared.heard() + shared.settings.probe_after > Instant::now() {
-                        continue;
-                    }
-                }
+                () = tokio::time::sleep(left.min(LOOK)) => continue,
                 () = shared.doubted.notified() => {}
             }
         }
-        let silent_since = shared.heard();
         let generation = shared.connection().generation;
         let mut refused = false;
         let tell = match probe(&shared).await {
+            // What was said before a sleep proves nothing after it.
+            Ok(_) if settings.clock.now().since(began) > settings.longest_silence() => continue,
             Ok(version) => {
-                shared.hear();
+                shared.prove();
                 shared.accept(generation);
                 backoff.reset();
-                let back = std::mem::take(&mut lost);
-                if back {
+                let was_lost = std::mem::take(&mut lost);
+                let back = std::mem::take(&mut stale) || was_lost;
+                // After a mere sleep nothing rests, and watches are being opened again.
+                if was_lost {
                     shared.returned.send_modify(|moved| *moved += 1);
                 }
                 let before = std::mem::replace(&mut last_version, version.clone());
@@ -81,15 +106,17 @@ pub(super) async fn keep(shared: Arc<Shared>) {
             Err(error) => {
                 refused = error.reason() == Reason::Unauthorized;
                 let first = !std::mem::replace(&mut lost, true);
-                let silent = silent_since.elapsed();
+                let silent = shared.silent();
                 let (reason, message) = (error.reason().as_str(), error.to_string());
                 first.then_some(Contact::Lost { silent, reason, message })
             }
         };
-        if let Some(contact) = tell
-            && shared.outbox.send(Message::Delivery(Delivery::Contact(contact))).await.is_err()
-        {
-            return;
+        if let Some(contact) = tell {
+            if shared.outbox.send(Message::Delivery(Delivery::Contact(contact))).await.is_err() {
+                return;
+            }
+            // A reader may take its time.
+            looked = settings.clock.now();
         }
         if refused {
             // The report comes first, because renewing credentials may take long.

@@ -419,7 +419,7 @@ mod tests {
     use taffrail_object::Projection;
 
     #[test]
-    fn a_page_is_cut_into_what_is_read_at_once() {
+    fn pages_are_split_into_batches() {
         let item = |at: usize| format!(r#"{{"metadata":{{"name":"a{at}"}}}}"#);
         let items: Vec<String> = (0..2 * MAX_BATCH_ITEMS + 1).map(item).collect();
         let page = format!(

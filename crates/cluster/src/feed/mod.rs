@@ -30,8 +30,8 @@ use std::time::Duration;
 use taffrail_object::{ApiResource, Projection};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
+use crate::clock::{Clock, Moment};
 use crate::connect::Cluster;
 use crate::kubeconfig::Context;
 
@@ -141,6 +141,8 @@ pub struct FeedSettings {
     pub credentials_timeout: Duration,
     /// Maximum length of a line in bytes; longer ones are skipped and reported.
     pub longest_line: usize,
+    /// The clock by which it is known how long the server was silent.
+    pub clock: Clock,
 }
 
 impl Default for FeedSettings {
@@ -157,7 +159,19 @@ impl Default for FeedSettings {
             forbidden_pause: Duration::from_secs(30),
             credentials_timeout: Duration::from_secs(30),
             longest_line: 8 << 20,
+            clock: Clock::default(),
         }
+    }
+}
+
+/// How much later than it should a busy process may ask the server whether it is there.
+const LATE: Duration = Duration::from_secs(5);
+
+impl FeedSettings {
+    /// Returns the longest silence of a server that is asked whether it is there in time. After more than that the process or
+    /// its machine was asleep, and only an answer to a new question proves anything.
+    fn longest_silence(&self) -> Duration {
+        self.probe_after + self.probe_timeout + LATE
     }
 }
 
@@ -180,7 +194,9 @@ struct Shared {
     before: Mutex<Cost>,
     /// Time at which bytes last arrived, in milliseconds since `begun`.
     heard: AtomicU64,
-    begun: Instant,
+    begun: Moment,
+    /// Moves when the process or its machine was asleep: watches are opened again.
+    woken: watch::Sender<u64>,
     /// Incremented when all watches become void because the server's state went back in time.
     epoch: watch::Sender<u64>,
     /// The newest resource version that a scope of the server's own store has received.
@@ -201,9 +217,20 @@ impl Shared {
         self.connection.borrow().clone()
     }
 
+    /// Takes note that the server sent something. What comes after a silence in which it should have been asked may have been
+    /// sent before a sleep, and proves nothing.
     fn hear(&self) {
-        let now = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.heard.store(now, Ordering::Relaxed);
+        if self.silent() > self.settings.longest_silence() {
+            self.doubted.notify_one();
+        } else {
+            self.prove();
+        }
+    }
+
+    /// Takes note that the server is there.
+    fn prove(&self) {
+        let now = self.settings.clock.now().since(self.begun);
+        self.heard.store(u64::try_from(now.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Voids all watches because the server's state went back in time; everything is listed again.
@@ -218,8 +245,10 @@ impl Shared {
         self.accepted.fetch_max(generation + 1, Ordering::Relaxed);
     }
 
-    fn heard(&self) -> Instant {
-        self.begun + Duration::from_millis(self.heard.load(Ordering::Relaxed))
+    /// Returns for how long the server has not been heard of.
+    fn silent(&self) -> Duration {
+        let heard = self.begun + Duration::from_millis(self.heard.load(Ordering::Relaxed));
+        self.settings.clock.now().since(heard)
     }
 }
 
@@ -330,7 +359,8 @@ impl Feeds {
             costs: costs::Counters::default(),
             before: Mutex::default(),
             heard: AtomicU64::new(0),
-            begun: Instant::now(),
+            begun: settings.clock.now(),
+            woken: watch::Sender::new(0),
             epoch: watch::Sender::new(0),
             newest: Arc::default(),
             returned: watch::Sender::new(0),
@@ -409,6 +439,17 @@ impl Feeds {
     /// Returns true if lists are read as streams; pages are compressed if [`Cluster::compresses`].
     pub fn streams_lists(&self) -> bool {
         scope::streams(&self.shared)
+    }
+
+    /// Returns for how long the server was not heard of, where that is longer than it is while the process runs: the machine was
+    /// asleep, say. Nothing of the cluster is known to be as it was until [`Contact::Live`]. The server is asked at once.
+    pub fn silence(&self) -> Option<Duration> {
+        let silent = self.shared.silent();
+        let is_long = silent > self.shared.settings.longest_silence();
+        is_long.then(|| {
+            self.shared.doubted.notify_one();
+            silent
+        })
     }
 
     /// Ends the backoff of all scopes, because an attempt may now succeed.

@@ -56,7 +56,10 @@ const MIN_WATCH: Duration = Duration::from_secs(1);
 const MAX_EARLY_ENDS: u32 = 1;
 const MAX_EARLY_ENDS_WITH_CHANGES: u32 = 4;
 
-/// The error if the reader is gone.
+/// A server sends what happened since a version as soon as a watch from it begins; nothing says that this was all.
+const BEHIND: Duration = Duration::from_millis(500);
+
+/// The reader is gone.
 pub(super) struct ReaderGone;
 
 /// The reason why a list or watch ended.
@@ -73,6 +76,8 @@ enum Ended {
     },
     /// It was silent for too long.
     Silent,
+    /// The process or its machine was asleep: whether it still brings what happens is not known.
+    Woken,
     /// Its resource version is void.
     Expired,
     /// It failed.
@@ -110,7 +115,11 @@ struct Task<'a> {
     shared: &'a Shared,
     followed: &'a Arc<Followed>,
     what: String,
-    state: Option<ScopeState>,
+    /// The state that was told, and `opened` at that time.
+    state: Option<(ScopeState, u64)>,
+    woken: watch::Receiver<u64>,
+    /// How often the process had been woken when the server was asked last.
+    opened: u64,
     /// The doubt that the last watch left.
     doubt: Doubt,
     /// The epoch in which this round began.
@@ -131,6 +140,8 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
         followed,
         what: what(&followed.scope),
         state: None,
+        woken: shared.woken.subscribe(),
+        opened: 0,
         doubt: Doubt::None,
         epoch: 0,
         is_foreign: followed.newest.is_none(),
@@ -158,12 +169,12 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
             (unreadable, early, expired) = (0, 0, 0);
         }
         task.doubt = match ended {
-            Ended::Closed | Ended::Expired => Doubt::None,
+            Ended::Closed | Ended::Expired | Ended::Woken => Doubt::None,
             Ended::Early { at_once: true, moved: false } | Ended::Silent | Ended::Failed(_) => Doubt::Grave,
             Ended::Early { .. } => Doubt::Slight,
         };
         let refusal = match ended {
-            Ended::Closed => continue,
+            Ended::Closed | Ended::Woken => continue,
             Ended::Early { at_once: false, .. } => continue,
             Ended::Early { at_once: true, moved } => {
                 early += 1;
@@ -267,10 +278,11 @@ impl<'a> Task<'a> {
     }
 
     async fn tell(&mut self, state: ScopeState) -> Result<(), ReaderGone> {
-        if self.state.as_ref() == Some(&state) {
+        let told = Some((state.clone(), self.opened));
+        if self.state == told {
             return Ok(());
         }
-        self.state = Some(state.clone());
+        self.state = told;
         self.send(Delivery::State(self.followed.id, state)).await
     }
 
@@ -391,6 +403,7 @@ impl<'a> Task<'a> {
     async fn list(&mut self) -> Result<Ended, ReaderGone> {
         // The semaphore is never closed.
         let Ok(_place) = self.shared.lists.acquire().await else { return Err(ReaderGone) };
+        self.opened = *self.woken.borrow_and_update();
         self.tell(ScopeState::CatchingUp).await?;
         self.send(Delivery::Began(self.followed.id)).await?;
         let scope = &self.followed.scope;
@@ -497,6 +510,7 @@ impl<'a> Task<'a> {
         let scope = &self.followed.scope;
         let accept = accepted(scope, self.protobuf);
         let ask = Ask { what: self.what.clone(), path: path(scope, &parameters), accept };
+        self.opened = *self.woken.borrow_and_update();
         let mut stream = match open(self.shared, &ask, Purpose::Watch, false).await {
             Ok(stream) => stream,
             Err(refusal) => return Ok(Ended::Failed(refusal)),
@@ -504,11 +518,15 @@ impl<'a> Task<'a> {
         if initial {
             self.tell(ScopeState::CatchingUp).await?;
             self.send(Delivery::Began(self.followed.id)).await?;
-        } else {
+        }
+        // Where it was not live for a while, what happened meanwhile comes first.
+        let is_live = matches!(self.state, Some((ScopeState::Live, _)));
+        if !initial && is_live {
             self.tell(ScopeState::Live).await?;
         }
         let begun = Instant::now();
-        let ended = self.lines(&mut stream, place, newest).await?;
+        let behind = (!initial && !is_live).then_some(BEHIND);
+        let ended = self.lines(&mut stream, place, newest, behind).await?;
         drop(stream);
         self.read().await?;
         let mut progress = self.followed.progress();
@@ -540,6 +558,7 @@ impl<'a> Task<'a> {
         stream: &mut Stream,
         mut place: Option<tokio::sync::SemaphorePermit<'_>>,
         newest: &str,
+        mut behind: Option<Duration>,
     ) -> Result<Ended, ReaderGone> {
         let longest = self.shared.settings.longest_line;
         let mut held: Vec<u8> = Vec::new();
@@ -550,6 +569,7 @@ impl<'a> Task<'a> {
         // One timer for all lines: resetting it costs next to nothing, while a new one is inserted and removed each
         // time.
         let mut silent = pin!(tokio::time::sleep(self.shared.settings.silence));
+        let mut level = pin!(tokio::time::sleep(behind.unwrap_or_default()));
         loop {
             let mut next = tokio::select! {
                 next = stream.next(self.shared) => next,
@@ -561,6 +581,15 @@ impl<'a> Task<'a> {
                     continue;
                 }
                 () = &mut silent => return Ok(Ended::Silent),
+                () = &mut level, if behind.is_some() => {
+                    behind = None;
+                    self.tell(ScopeState::Live).await?;
+                    continue;
+                }
+                _ = self.woken.changed() => {
+                    self.tell(ScopeState::CatchingUp).await?;
+                    return Ok(Ended::Woken);
+                }
             };
             silent.as_mut().reset(Instant::now() + self.shared.settings.silence);
             let mut ended = None;
@@ -767,7 +796,7 @@ mod tests {
     use super::Skipping;
 
     #[test]
-    fn what_follows_something_too_long_is_kept() {
+    fn skipping_keeps_the_text_after_an_overlong_line() {
         let mut line = Skipping::Line;
         assert_eq!(line.rest(Bytes::from_static(b"more of it")), "");
         assert_eq!(line.rest(Bytes::from_static(b"its end\nnext")), "next");

@@ -101,7 +101,7 @@ async fn begin(
     }
     let request = request.body(Body::empty()).map_err(|error| ReadError::Unexpected {
         what: ask.what.clone(),
-        problem: format!("cannot be asked for: {error}"),
+        problem: format!("the request is invalid: {error}"),
     })?;
     shared.costs.request(purpose);
     shared.costs.stream();

@@ -76,10 +76,10 @@ impl Context {
     pub fn warning(&self) -> Option<&'static str> {
         match self.config.cluster_url.scheme_str() {
             Some("http") if is_open(&self.config) => Some(
-                "its server is asked over plain http: no credentials are sent, and the answers may come from anybody",
+                "its server is reached over plain http: no credentials are sent, and anyone on the network may forge its answers",
             ),
             Some("https") if self.config.accept_invalid_certs => Some(
-                "its server is not verified (insecure-skip-tls-verify): the answers may come from anybody, who then has the credentials too",
+                "its server is not verified (insecure-skip-tls-verify): anyone on the network may forge its answers and obtain the credentials",
             ),
             _ => None,
         }

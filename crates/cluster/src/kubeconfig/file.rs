@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_not_repeated() {
+    fn errors_do_not_quote_values() {
         assert_eq!(
             without_values("invalid type: string \"s3cret\", expected struct X"),
             "invalid type: string …, expected struct X"

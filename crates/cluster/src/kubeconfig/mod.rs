@@ -227,7 +227,7 @@ impl Kubeconfig {
             if let Some(exec) = exec.as_mut().filter(|exec| exec.provide_cluster_info) {
                 let cluster = (&cluster).try_into();
                 exec.cluster = Some(cluster.map_err(|error| {
-                    at_cluster.caused("the exec plugin cannot be told about the cluster", error)
+                    at_cluster.caused("the cluster's description for the exec plugin is invalid", error)
                 })?);
             }
             config.auth_info = user;
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_has_its_service_account() {
+    fn in_cluster_context_uses_the_service_account() {
         let folder = tempfile::tempdir().unwrap();
         let key = rcgen::generate_simple_self_signed(["kubernetes.default.svc".to_owned()]).unwrap();
         std::fs::write(folder.path().join("ca.crt"), key.cert.pem()).unwrap();

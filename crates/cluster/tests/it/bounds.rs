@@ -40,7 +40,7 @@ async fn connected(server: &Server, memory: &Memory, timeout: Duration) -> Clust
 }
 
 #[tokio::test]
-async fn an_answer_is_bounded_by_what_it_is_when_unpacked() {
+async fn response_size_is_bounded_after_decompression() {
     let server = Server::start(|_| {
         gzip(|to| {
             to.write_all(br#"{"kind":"ThingList","apiVersion":"example/v1","metadata":{},"items":["#)
@@ -71,7 +71,7 @@ fn endless(size: usize) -> impl Fn(&Request) -> Reply + Send + Sync + 'static {
 }
 
 #[tokio::test]
-async fn a_list_without_end_ends_at_the_clusters_share_and_takes_nobody_elses() {
+async fn endless_list_ends_at_the_clusters_share() {
     let memory = Memory::of(64 << 20);
     let (hostile, honest) = (
         Server::start(endless(1 << 20)),
@@ -96,7 +96,7 @@ async fn a_list_without_end_ends_at_the_clusters_share_and_takes_nobody_elses() 
 }
 
 #[tokio::test]
-async fn a_list_of_empty_pages_without_end_is_given_up() {
+async fn endless_empty_pages_are_an_error() {
     let pages = AtomicUsize::new(0);
     let server = Server::start(move |_| {
         let page = pages.fetch_add(1, Ordering::Relaxed);
@@ -161,7 +161,7 @@ async fn broken(server: &Server, memory: &Memory, lists: Lists) -> ScopeState {
 }
 
 #[tokio::test]
-async fn what_a_watch_holds_of_a_line_is_charged_to_the_cluster() {
+async fn incomplete_watch_lines_are_charged_to_the_cluster() {
     let server = Server::start(|seen| match seen.query.contains("watch=1") {
         true => Reply::stuck(format!(r#"{{"type":"ADDED","object":{{"x":"{}"#, "x".repeat(3 << 20))),
         false => Reply::status(404, "NotFound", "no"),
@@ -175,7 +175,7 @@ async fn what_a_watch_holds_of_a_line_is_charged_to_the_cluster() {
 
 /// Nobody asked for that, and little of it would be much.
 #[tokio::test]
-async fn a_watch_that_is_compressed_is_not_unpacked() {
+async fn compressed_watches_are_not_decompressed() {
     let server = Server::start(|seen| match seen.query.contains("watch=1") {
         true => gzip(|to| {
             to.write_all(b"{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\"}}}\n").unwrap()
@@ -189,7 +189,7 @@ async fn a_watch_that_is_compressed_is_not_unpacked() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_followed_is_charged_and_read_some_at_a_time() {
+async fn followed_pages_are_charged_and_read_in_batches() {
     let pages = |_: &Request| page_of("{\"metadata\":{\"name\":\"a\"}},", 2 << 20);
     let server = Server::start(pages);
     // The last item is no object, and the watch after it no watch.
@@ -200,7 +200,7 @@ async fn a_page_that_is_followed_is_charged_and_read_some_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_followed_ends_at_what_is_no_object() {
+async fn followed_list_fails_on_too_many_non_objects() {
     let server = Server::start(|_| page_of("{},", 1 << 20));
     let state = broken(&server, &Memory::of(1 << 30), Lists::Pages).await;
     let ScopeState::Broken { message, .. } = state else { panic!("{state:?}") };
@@ -244,7 +244,7 @@ impl Excess {
 }
 
 #[tokio::test]
-async fn of_100_000_kinds_5_000_are_read_and_the_rest_is_told() {
+async fn discovery_reads_at_most_5_000_kinds_and_reports_the_rest() {
     let server = Server::start(|seen| Excess::Kinds(100_000).reply(seen));
     let cluster = reached(&server, Duration::from_secs(100)).await;
     let discovery = cluster.discover().await.unwrap();
@@ -256,7 +256,7 @@ async fn of_100_000_kinds_5_000_are_read_and_the_rest_is_told() {
 }
 
 #[tokio::test]
-async fn not_each_of_20_000_groups_is_asked_for() {
+async fn discovery_requests_a_bounded_number_of_groups() {
     let server = Server::start(|seen| Excess::Groups(20_000).reply(seen));
     let cluster = reached(&server, Duration::from_secs(100)).await;
     let discovery = cluster.discover().await.unwrap();
@@ -266,7 +266,7 @@ async fn not_each_of_20_000_groups_is_asked_for() {
 }
 
 #[tokio::test]
-async fn the_deadline_holds_for_what_is_done_with_an_answer_too() {
+async fn deadline_covers_parsing_of_answers() {
     let server = Server::start(|_| {
         gzip(|to| {
             to.write_all(br#"{"kind":"ThingList","apiVersion":"example/v1","metadata":{},"items":["#)
@@ -287,7 +287,7 @@ async fn the_deadline_holds_for_what_is_done_with_an_answer_too() {
 }
 
 #[tokio::test]
-async fn while_an_answer_is_unpacked_others_have_their_turn() {
+async fn decompression_yields_to_other_tasks() {
     let server = Server::start(|_| {
         gzip(|to| {
             let spaces = vec![b' '; 1 << 20];
@@ -309,7 +309,7 @@ async fn while_an_answer_is_unpacked_others_have_their_turn() {
 }
 
 #[tokio::test]
-async fn honest_clusters_of_100_000_objects_stay_below() {
+async fn clusters_of_100_000_objects_stay_within_limits() {
     // Twenty clusters, one of them large, on a machine of 8 GB.
     let memory = Memory::of(4 << 30);
     let servers = Server::start(|_| Reply::json(200, "{}"));

@@ -166,7 +166,7 @@ async fn certificates_that_cannot_be_trusted_say_why() {
 }
 
 #[tokio::test]
-async fn client_certificates_are_shown_and_their_absence_is_told() {
+async fn client_certificates_are_sent_and_missing_ones_reported() {
     let authority = Authority::new();
     let config = tls(&authority.issue("127.0.0.1", None), &["h2"], Some(&authority));
     let server = Server::start_tls(config, Duration::ZERO, empty);
@@ -189,7 +189,7 @@ async fn client_certificates_are_shown_and_their_absence_is_told() {
 }
 
 #[tokio::test]
-async fn tls_with_a_server_that_has_none_is_told() {
+async fn tls_to_a_plain_server_is_reported() {
     let server = Server::start(empty);
     let error = connect(&format!("server: https://{}", server.address()), "", LONG).await.unwrap_err();
     assert_eq!(error.reason(), Reason::ConnectionFailed);
@@ -197,7 +197,7 @@ async fn tls_with_a_server_that_has_none_is_told() {
 }
 
 #[tokio::test]
-async fn addresses_where_nobody_answers_say_why() {
+async fn unreachable_addresses_report_the_reason() {
     let address = {
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         listener.local_addr().unwrap()
@@ -226,7 +226,7 @@ async fn a_server_that_accepts_and_hangs_is_given_up_in_its_handshake() {
 }
 
 #[tokio::test]
-async fn a_proxy_is_asked_for_a_tunnel() {
+async fn proxies_open_a_tunnel() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     let authority = Authority::new();
@@ -302,7 +302,7 @@ async fn an_exec_plugin_gives_a_token_and_runs_once() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn an_exec_plugin_that_fails_says_why_and_no_more() {
+async fn failed_exec_plugin_reports_only_its_last_line() {
     let why = async |script: &str| {
         let error = connect("server: http://127.0.0.1:1", &plugin(script), LONG).await.unwrap_err();
         assert_eq!(error.reason(), Reason::ExecPluginFailed);

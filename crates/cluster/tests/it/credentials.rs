@@ -57,7 +57,7 @@ async fn no_exec_plugin_runs_for_a_server_over_plain_http_elsewhere() {
 }
 
 #[test]
-fn what_is_not_verified_is_told() {
+fn unverified_servers_are_reported() {
     let told = |cluster: &str| context(cluster, TOKEN).warning().map(str::to_owned);
     assert_eq!(told("server: https://api.example"), None);
     assert_eq!(told("server: http://127.0.0.1:8080"), None);
@@ -84,7 +84,7 @@ fn not_to_verify_and_an_authority_contradict_each_other() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn exec_plugins_end_with_us() {
+async fn exec_plugins_end_with_the_process() {
     let folder = tempfile::tempdir().unwrap();
     let pids = folder.path().join("pids");
     let script = format!("echo $$ > {0}.new\nmv {0}.new {0}\nsleep 600", pids.display());

@@ -77,7 +77,7 @@ async fn two_answers_tell_all_kinds() {
 }
 
 #[tokio::test]
-async fn names_mean_what_they_mean_to_kubectl() {
+async fn names_resolve_as_in_kubectl() {
     let (discovery, _server) = discover(modern).await;
     let meant = |typed: &str| {
         discovery

@@ -76,7 +76,7 @@ fn in_namespaces(count: usize) -> impl Iterator<Item = Scope> {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_storm_of_401s_gets_credentials_once() {
+async fn concurrent_401s_renew_credentials_once() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 0).await;
     let rotating = Rotating::new(&cluster);
@@ -101,7 +101,7 @@ async fn a_storm_of_401s_gets_credentials_once() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_plugin_that_hangs_is_told_and_others_go_on() {
+async fn hanging_plugin_is_reported_and_others_continue() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 0).await;
     let other = fleet.cluster("paris").await.unwrap();
@@ -146,7 +146,7 @@ async fn a_plugin_that_hangs_is_told_and_others_go_on() {
 }
 
 #[tokio::test]
-async fn objects_of_more_than_a_mebibyte_are_known_however_they_come() {
+async fn objects_above_1_mib_are_read_from_lists_and_watches() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 3).await;
     let big = |name: &str| config_map(name, &"ü\n".repeat(700_000));
@@ -214,7 +214,7 @@ fn is_question(seen: &Request) -> bool {
 }
 
 #[tokio::test]
-async fn events_that_come_twice_or_too_late_end_in_the_truth() {
+async fn repeated_and_late_events_converge() {
     let watches = AtomicUsize::new(0);
     let (_server, mut reader) = scripted(settings(Lists::Pages), move |seen| {
         if !is_watch(seen) {
@@ -271,7 +271,7 @@ async fn a_list_that_expires_between_its_pages_begins_again_with_larger_ones() {
 }
 
 #[tokio::test]
-async fn a_server_whose_watches_always_expire_is_not_asked_without_end() {
+async fn always_expiring_watches_are_backed_off() {
     let (server, mut reader) = scripted(settings(Lists::Pages), |seen| {
         if is_watch(seen) {
             return Reply::status(410, "Expired", "too old resource version: 10 (30)");
@@ -294,7 +294,7 @@ async fn a_server_whose_watches_always_expire_is_not_asked_without_end() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_every_watch_at_once_is_told_and_not_asked_without_end() {
+async fn server_that_ends_every_watch_is_reported_and_backed_off() {
     let (server, mut reader) = scripted(settings(Lists::Pages), |seen| {
         if is_watch(seen) { Reply::json(200, "") } else { list(&[item("a", 5)], 10, "") }
     })
@@ -307,7 +307,7 @@ async fn a_server_that_ends_every_watch_at_once_is_told_and_not_asked_without_en
 }
 
 #[tokio::test]
-async fn a_watch_that_brings_news_and_ends_at_once_is_not_opened_again_without_pause() {
+async fn watch_that_ends_at_once_after_changes_is_reopened_with_backoff() {
     let watches = AtomicUsize::new(0);
     let (server, mut reader) = scripted(settings(Lists::Pages), move |seen| {
         if !is_watch(seen) {
@@ -359,14 +359,14 @@ async fn restored_after(farewell: String) -> Server {
 }
 
 #[tokio::test]
-async fn a_server_that_says_goodbye_and_returns_with_an_older_state_is_listed_again() {
+async fn server_restarted_with_older_state_is_relisted() {
     let server = restored_after(String::new()).await;
     let to_come = server.requests().iter().filter(|seen| seen.query.contains("resourceVersion=100")).count();
     assert_eq!(to_come, 1, "no watch went on from a version that was still to come");
 }
 
 #[tokio::test]
-async fn a_watch_that_a_busy_server_closes_goes_on_before_any_question_is_answered() {
+async fn closed_watch_reopens_before_the_version_check_completes() {
     let (_server, mut reader) = scripted(settings(Lists::Pages), |seen| {
         if !is_watch(seen) {
             return if is_question(seen) { Reply::stuck("") } else { list(&[item("a", 5)], 10, "") };
@@ -387,12 +387,12 @@ async fn a_watch_that_a_busy_server_closes_goes_on_before_any_question_is_answer
 }
 
 #[tokio::test]
-async fn a_watch_that_goes_on_does_not_hide_that_the_state_went_back() {
+async fn continued_watch_does_not_hide_a_state_rollback() {
     restored_after(lines(&[("MODIFIED", item("a", 101))])).await;
 }
 
 #[tokio::test]
-async fn a_quiet_scope_knows_by_the_others_that_the_state_went_back() {
+async fn quiet_scope_relists_when_others_see_the_state_go_back() {
     let state = Arc::new(AtomicUsize::new(0));
     let served = state.clone();
     let mut impatient = settings(Lists::Pages);

@@ -164,7 +164,7 @@ pub(crate) fn in_shop() -> Scope {
 }
 
 #[tokio::test]
-async fn lists_go_over_into_watches() {
+async fn lists_continue_as_watches() {
     for lists in [Lists::Streams, Lists::Pages] {
         let fleet = Fleet::builder().start().await.unwrap();
         // More than two pages.
@@ -196,7 +196,7 @@ async fn lists_go_over_into_watches() {
 }
 
 #[tokio::test]
-async fn what_is_deleted_while_nobody_watches_is_gone_after_the_next_list() {
+async fn deletions_between_watches_show_after_the_next_list() {
     let fleet = Fleet::builder().window(50).start().await.unwrap();
     let cluster = shop(&fleet, 30).await;
     let mut reader = Reader::start(&cluster, settings(Lists::Pages)).await;
@@ -253,7 +253,7 @@ async fn lines_cut_in_the_middle_are_sent_again() {
 }
 
 #[tokio::test]
-async fn what_is_forbidden_is_told_and_picked_up_when_allowed() {
+async fn forbidden_scope_is_reported_and_read_once_allowed() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 3).await;
     let user = cluster.add_user("alice", &[]);
@@ -283,7 +283,7 @@ async fn what_is_forbidden_is_told_and_picked_up_when_allowed() {
 }
 
 #[tokio::test]
-async fn a_kind_to_come_is_absent_until_it_comes() {
+async fn missing_kind_is_absent_until_it_is_served() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 0).await;
     let mut reader = Reader::start(&cluster, settings(Lists::Streams)).await;
@@ -305,7 +305,7 @@ async fn a_kind_to_come_is_absent_until_it_comes() {
 }
 
 #[tokio::test]
-async fn a_silent_watch_is_opened_anew() {
+async fn silent_watch_is_reopened() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 2).await;
     let mut settings = settings(Lists::Pages);
@@ -321,7 +321,7 @@ async fn a_silent_watch_is_opened_anew() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_answering_is_lost_and_found_again() {
+async fn silent_server_is_lost_and_recovers() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 2).await;
     let mut reader = Reader::start(&cluster, settings(Lists::Streams)).await;
@@ -333,6 +333,46 @@ async fn a_server_that_stops_answering_is_lost_and_found_again() {
     cluster.heal(hole);
     reader.until("found", |known| known.contacts.last() == Some(&Contact::Live)).await;
     reader.until("told", |known| known.objects.contains_key(&(id, "shop/meanwhile".to_owned()))).await;
+}
+
+#[tokio::test]
+async fn after_a_sleep_the_server_is_asked_and_each_watch_opened_again() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 2).await;
+    let settings = settings(Lists::Streams);
+    let clock = settings.clock.clone();
+    let mut reader = Reader::start(&cluster, settings).await;
+    let id = reader.feeds.follow(in_shop());
+    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    assert_eq!(reader.feeds.silence(), None);
+    let night = Duration::from_secs(8 * 3600);
+    clock.sleep(night);
+    assert!(reader.feeds.silence().is_some_and(|silence| silence >= night));
+    let said = reader.known.said.len();
+    reader.until("live again", |known| known.said.len() >= said + 2).await;
+    assert_eq!(reader.known.said[said..], [ScopeState::CatchingUp, ScopeState::Live]);
+    let [Contact::Stale { silent }, Contact::Live] = &*reader.known.contacts else {
+        panic!("{:?}", reader.known.contacts)
+    };
+    assert!(*silent >= night, "{silent:?}");
+    assert_eq!((reader.feeds.silence(), reader.known.complete), (None, 1), "nothing was listed again");
+}
+
+#[tokio::test]
+async fn what_comes_after_a_sleep_does_not_show_that_the_server_is_there() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet, 2).await;
+    let settings = settings(Lists::Streams);
+    let clock = settings.clock.clone();
+    let mut reader = Reader::start(&cluster, settings).await;
+    let id = reader.feeds.follow(in_shop());
+    reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
+    cluster.fault(Fault::new(Trouble::Hang).resource("namespaces"));
+    clock.sleep(Duration::from_secs(60));
+    // As what a socket held when the machine fell asleep.
+    cluster.apply(config_map("late", "1")).unwrap();
+    reader.until("lost", |known| matches!(known.contacts.last(), Some(Contact::Lost { .. }))).await;
+    assert!(reader.feeds.silence().is_some());
 }
 
 #[tokio::test]
@@ -363,7 +403,7 @@ async fn a_server_restored_from_a_backup_is_listed_again() {
 }
 
 #[tokio::test]
-async fn a_busy_server_is_obeyed() {
+async fn retry_after_is_obeyed() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 2).await;
     let mut reader = Reader::start(&cluster, settings(Lists::Pages)).await;
@@ -382,7 +422,7 @@ async fn a_busy_server_is_obeyed() {
 }
 
 #[tokio::test]
-async fn garbage_errors_and_hangs_end_in_the_truth() {
+async fn garbage_errors_and_hangs_converge() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 5).await;
     let troubles = [
@@ -409,7 +449,7 @@ async fn garbage_errors_and_hangs_end_in_the_truth() {
 }
 
 #[tokio::test]
-async fn a_line_that_is_too_long_is_told_and_the_others_are_read() {
+async fn overlong_line_is_reported_and_others_are_read() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 2).await;
     let mut settings = settings(Lists::Streams);

@@ -81,7 +81,7 @@ fn an_alias_bomb_ends() {
 }
 
 #[test]
-fn a_bad_context_spoils_only_itself() {
+fn bad_context_leaves_others_usable() {
     let folder = Folder::new();
     let text = r#"apiVersion: v1
 current-context: good

@@ -167,7 +167,7 @@ async fn pages_follow_one_another_and_selectors_are_escaped() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_gone_begins_again_once() {
+async fn expired_list_restarts_once() {
     let firsts = AtomicUsize::new(0);
     let server = Server::start(move |seen| {
         if seen.query.contains("continue") {
@@ -203,7 +203,7 @@ async fn a_server_that_repeats_a_page_is_not_followed_for_ever() {
 }
 
 #[tokio::test]
-async fn a_malformed_item_spoils_only_itself() {
+async fn malformed_item_leaves_others_readable() {
     let server = Server::start(|_| {
         Reply::json(
             200,
@@ -235,7 +235,7 @@ async fn null_items_are_an_empty_list_and_no_items_are_an_error() {
 }
 
 #[tokio::test]
-async fn a_busy_server_is_asked_again_when_it_says() {
+async fn reads_are_retried_after_retry_after() {
     let asked = AtomicUsize::new(0);
     let server = Server::start(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
         0 | 1 => Reply::status(429, "TooManyRequests", "slow down").header("retry-after", "0"),
@@ -270,7 +270,7 @@ async fn a_failing_server_is_asked_once_more() {
 }
 
 #[tokio::test]
-async fn what_the_server_refuses_is_told_in_its_words() {
+async fn refusals_contain_the_servers_message() {
     let server = Server::start(|seen| match seen.path.as_str() {
         "/api/v1/pods" => Reply::status(401, "Unauthorized", "Unauthorized"),
         "/api/v1/nodes" => Reply::status(403, "Forbidden", "nodes is forbidden:\n User cannot list"),
@@ -293,7 +293,7 @@ async fn what_the_server_refuses_is_told_in_its_words() {
 }
 
 #[tokio::test]
-async fn html_is_shown_for_what_it_is() {
+async fn html_answer_is_quoted_in_the_error() {
     let login = format!("<!doctype html>\n\u{1b}[2J<html> <title>Log in</title>{}", "é".repeat(2000));
     let server = Server::start(move |seen| {
         let headers = vec![("content-type", "text/html; charset=utf-8".to_owned())];
@@ -314,7 +314,7 @@ async fn html_is_shown_for_what_it_is() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_not_taken_for_whole() {
+async fn truncated_answer_is_an_error() {
     let server = Server::start(|seen| match seen.path.ends_with("pods") {
         true => Reply::json(200, r#"{"kind":"PodList","items":[{"metadata":"#),
         false => Reply::cut(r#"{"kind":"DeploymentList","items":["#),
@@ -328,7 +328,7 @@ async fn an_answer_that_breaks_off_is_not_taken_for_whole() {
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_is_given_up_and_where_it_hung_is_told() {
+async fn hanging_server_times_out_and_names_the_phase() {
     const SHORT: Duration = Duration::from_millis(300);
     let server = Server::start(|seen| match seen.path.ends_with("pods") {
         true => Reply::stuck(r#"{"kind":"PodList","#),
@@ -375,7 +375,7 @@ async fn one_object_is_found_missing_or_of_an_unknown_kind() {
 }
 
 #[tokio::test]
-async fn names_cannot_leave_their_place_in_the_path() {
+async fn names_are_escaped_in_paths() {
     let server = Server::start(|_| Reply::status(404, "NotFound", "no"));
     let cluster = reached(&server, LONG).await;
     let _ = cluster.get(&deployments(), Some("a/../b"), "x?limit=1#y", Projection::Full).await;

@@ -42,7 +42,7 @@ fn merge<'a>(resource: &'a ApiResource, name: &'a str, body: &'a [u8]) -> PatchR
 const SAVED: &str = r#"{"metadata":{"name":"a","namespace":"shop","resourceVersion":"8"},"data":{"k":"v"}}"#;
 
 #[tokio::test]
-async fn a_patch_says_who_writes_and_is_counted_as_one() {
+async fn patch_names_the_field_manager_and_is_counted_once() {
     let server = Server::start(|_| Reply::json(200, SAVED));
     let cluster = reached(&server, LONG).await;
     let resource = config_maps();
@@ -71,7 +71,7 @@ async fn a_patch_says_who_writes_and_is_counted_as_one() {
 }
 
 #[tokio::test]
-async fn what_the_server_refuses_has_a_type_and_a_hint() {
+async fn refused_writes_have_a_type_and_a_hint() {
     type Is = fn(&WriteError) -> bool;
     let unknown = r#"strict decoding error: unknown field \"spec.syncPolicy.automated.enabled\""#;
     let webhook = r#"Internal error occurred: failed calling webhook \"w.example.com\": refused"#;
@@ -99,7 +99,7 @@ async fn what_the_server_refuses_has_a_type_and_a_hint() {
 }
 
 #[tokio::test]
-async fn an_answer_that_got_lost_leaves_it_open_whether_it_was_done() {
+async fn lost_answer_makes_a_write_uncertain() {
     let scripts: [fn() -> Reply; 4] = [
         || Reply::cut(r#"{"metadata""#),
         || Reply::stuck(r#"{"metadata""#),
@@ -125,7 +125,7 @@ async fn an_answer_that_got_lost_leaves_it_open_whether_it_was_done() {
 }
 
 #[tokio::test]
-async fn what_was_put_off_is_tried_again() {
+async fn deferred_writes_are_retried() {
     let asked = AtomicUsize::new(0);
     let server = Server::start(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
         0 => Reply::status(429, "TooManyRequests", "later").header("retry-after", "0"),
@@ -161,7 +161,7 @@ async fn connect(cluster: &taffrail_sim::Cluster, kubeconfig: &str) -> Cluster {
 }
 
 #[tokio::test]
-async fn an_api_server_does_what_a_patch_says() {
+async fn api_server_applies_patches() {
     let fleet = Fleet::builder().controllers(false).start().await.unwrap();
     let sim = fleet.cluster("one").await.unwrap();
     sim.apply(namespace("shop")).unwrap();
@@ -218,7 +218,7 @@ async fn an_api_server_does_what_a_patch_says() {
 }
 
 #[tokio::test]
-async fn an_api_server_makes_what_it_is_given_once() {
+async fn api_server_creates_objects_once() {
     let fleet = Fleet::builder().controllers(false).start().await.unwrap();
     let sim = fleet.cluster("one").await.unwrap();
     sim.apply(namespace("shop")).unwrap();

@@ -147,10 +147,12 @@ impl Follow {
         following.held = Some(cluster.hold());
         let mut settings = FeedSettings::default();
         settings.lists = self.lists;
+        settings.clock = self.clock.clone();
         let (feeds, inbox) = Feeds::start(cluster, context, settings);
         following.feeds = Some(feeds);
         following.discovered = Instant::now();
         following.changed = true;
+        (following.stale, following.is_asked) = (None, false);
         following.inbox = Some(inbox);
         true
     }
@@ -201,9 +203,22 @@ impl Follow {
                 self.has_moved = true;
                 let now = Timestamp::now();
                 match contact {
-                    Contact::Live => {
+                    // Of what was live before, each scope says again how it is.
+                    Contact::Stale { silent } => {
+                        let heard = now.checked_sub(silent).unwrap_or(now);
+                        following.is_asked = true;
+                        following.stale.get_or_insert(heard);
+                        let live = |followed: &&mut Followed| followed.state.0 == ScopeState::Live;
+                        for followed in following.scopes.values_mut().filter(live) {
+                            followed.stale.get_or_insert(heard);
+                        }
+                    }
+                    Contact::Live | Contact::WentBack { .. } => {
+                        if snapshot.freshness().state == FreshnessState::Lost {
+                            snapshot.retract(&Scope::Cluster);
+                        }
                         snapshot.set_freshness(Freshness::live(now));
-                        snapshot.retract(&Scope::Cluster);
+                        following.is_asked = false;
                     }
                     Contact::Lost { silent, reason, message } => {
                         let at = now.checked_sub(silent).ok();
@@ -212,12 +227,14 @@ impl Follow {
                         let (scope, reason) = (Scope::Cluster, reason.to_owned());
                         snapshot.report(ScopeError { scope, reason, message });
                     }
-                    Contact::WentBack { .. } => {}
                 }
                 true
             }
             Delivery::State(id, state) => {
                 let Some(followed) = following.scopes.get_mut(&id) else { return false };
+                if !matches!(state, ScopeState::CatchingUp | ScopeState::Broken { .. }) {
+                    followed.stale = None;
+                }
                 if followed.state.0 != state {
                     followed.state = (state.clone(), Timestamp::now());
                 }
@@ -248,7 +265,7 @@ impl Follow {
                     ScopeState::Absent => Answer::NotFound,
                     // What was known goes on to be shown while it is tried again.
                     ScopeState::Broken { reason, message } if followed.answered => {
-                        followed.broken.get_or_insert((Instant::now(), reason, message));
+                        followed.broken.get_or_insert((self.clock.now(), reason, message));
                         return false;
                     }
                     ScopeState::Broken { reason, message } => {
@@ -329,7 +346,7 @@ impl Follow {
                             followed.keys.remove(&key);
                         }
                         followed.answered = true;
-                        followed.broken = None;
+                        (followed.broken, followed.stale) = (None, None);
                         snapshot.retract_read(&followed.read);
                         snapshot.answer(&followed.read, Answer::Objects(Vec::new()));
                         followed.report(snapshot);

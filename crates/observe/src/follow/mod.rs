@@ -4,6 +4,8 @@
 //! into the same `Snapshot`s, so a view cannot tell a followed fleet from one that was read just now.
 
 mod again;
+#[cfg(test)]
+mod asleep;
 mod bodies;
 mod holders;
 mod intake;
@@ -30,10 +32,11 @@ use scopes::{is_whole_kind, named};
 use singles::Singles;
 use taffrail_apps::wait::Selection;
 use taffrail_apps::{
-    Asked, Freshness, FreshnessState, NotLive, Objects, Read, Reading, Rounds, Sameness, ScopeError,
+    Asked, Freshness, FreshnessState, NotLive, Objects, Read, Reading, Rounds, Sameness, Scope, ScopeError,
+    Snapshot,
 };
 use taffrail_cluster::{
-    Cluster, Delivery, Discovery, Feeds, Held, Inbox, Lists, ReadError, ScopeId, ScopeState,
+    Clock, Cluster, Delivery, Discovery, Feeds, Held, Inbox, Lists, Moment, ReadError, ScopeId, ScopeState,
 };
 use taffrail_object::json::Parser;
 use taffrail_object::{GroupKind, ObjectKey};
@@ -45,6 +48,7 @@ use crate::fleet::FleetSnapshot;
 use crate::look::{More, NOTHING_MORE, Outcome};
 use crate::members::{FleetMembers, Member};
 use crate::reading::following;
+use crate::rows::KeptRows;
 use crate::rules::FleetRules;
 use crate::sameness::Pair;
 
@@ -109,7 +113,9 @@ struct Followed {
     /// It has been answered, one way or the other.
     answered: bool,
     /// It was known, and cannot be read for now; since when, and why.
-    broken: Option<(Instant, &'static str, String)>,
+    broken: Option<(Moment, &'static str, String)>,
+    /// When what it holds was known last, where that is too long ago.
+    stale: Option<Timestamp>,
     /// How well it is known now, and since when.
     state: (ScopeState, Timestamp),
     /// Wanted by apps of other clusters alone.
@@ -131,6 +137,7 @@ impl Followed {
             malformed: Default::default(),
             answered: false,
             broken: None,
+            stale: None,
             state: (ScopeState::CatchingUp, Timestamp::now()),
             is_foreign,
             is_loose,
@@ -210,6 +217,10 @@ struct Following {
     is_settled: bool,
     /// Since when all of it has been live.
     live_since: Option<Timestamp>,
+    /// When it was heard of last, where the machine slept since and it is not known again.
+    stale: Option<Timestamp>,
+    /// The machine slept, and its server is asked whether it is there.
+    is_asked: bool,
     selections: BTreeSet<Selection>,
     /// What the server said of its kinds.
     discovery: Option<Discovery>,
@@ -220,6 +231,28 @@ struct Following {
 }
 
 impl Following {
+    /// Tells `snapshot` how fresh it is; what is live is as of `aged`.
+    fn refresh(&mut self, snapshot: &mut Snapshot, now: Timestamp, aged: Timestamp) {
+        // A server that is lost says so until it is found.
+        if snapshot.freshness().state == FreshnessState::Lost {
+            return;
+        }
+        let broken = |followed: &&Followed| matches!(followed.state.0, ScopeState::Broken { .. });
+        let (broken, unproven): (Vec<&Followed>, Vec<&Followed>) =
+            self.scopes.values().filter(|followed| followed.stale.is_some()).partition(broken);
+        if let Some(silence) = self.feeds.as_ref().and_then(Feeds::silence) {
+            self.stale.get_or_insert_with(|| now.checked_sub(silence).unwrap_or(now));
+        } else if !self.is_asked {
+            self.stale = unproven.iter().filter_map(|followed| followed.stale).min();
+        }
+        let freshness = |heard| Freshness { state: FreshnessState::Stale, observed_at: Some(heard) };
+        snapshot.set_freshness(self.stale.map_or_else(|| Freshness::live(aged), freshness));
+        let mut stale: Vec<(Scope, Timestamp)> =
+            broken.iter().filter_map(|followed| Some((followed.read.scope(), followed.stale?))).collect();
+        stale.sort();
+        snapshot.set_stale_scopes(stale);
+    }
+
     /// How it is read now.
     fn reading(&mut self, now: Timestamp, freshness: FreshnessState) -> Option<Reading> {
         let mut not_live: Vec<NotLive> = self.scopes.values().filter_map(Followed::not_live).collect();
@@ -279,6 +312,8 @@ pub struct FollowRequest {
     pub rules: Arc<dyn FleetRules>,
     /// The way in which lists come.
     pub lists: Lists,
+    /// The clock by which ages are measured.
+    pub clock: Clock,
 }
 
 /// Clusters that are followed, as a fleet.
@@ -292,6 +327,8 @@ pub struct Follow {
     asked: Asked,
     timeout: Duration,
     lists: Lists,
+    /// Tells how old what is known is.
+    clock: Clock,
     /// Pairs of clusters that give one identity and were compared, or are being.
     compared: HashMap<Pair, Compared>,
     /// How dear it is to find what apps have in other clusters, and whether something came since that may change it.
@@ -309,14 +346,21 @@ pub struct Follow {
 impl Follow {
     /// Begins to follow what `request` asks; nothing is known yet.
     pub async fn start(request: FollowRequest) -> Follow {
-        let FollowRequest { members: FleetMembers { members, problems }, timeout, asked, rules, lists } =
-            request;
+        let FollowRequest {
+            members: FleetMembers { members, problems },
+            timeout,
+            asked,
+            rules,
+            lists,
+            clock,
+        } = request;
         let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked };
         let now = Timestamp::now();
         let waiting = Failure { reason: "Connecting".to_owned(), message: "not connected yet".to_owned() };
         let snapshots = members.iter().map(|member| member.lost(waiting.clone())).collect();
         let labels = asked.app_labels.clone();
-        let fleet = FleetSnapshot { snapshots, now, aged: now, rules, problems, labels };
+        let rows = Some(KeptRows::new(labels.clone()));
+        let fleet = FleetSnapshot { snapshots, now, aged: now, rules, problems, labels, rows };
         let discovered = Instant::now() + timeout;
         let clusters = members.into_iter().map(|member| Following {
             member,
@@ -341,6 +385,8 @@ impl Follow {
             changed: false,
             is_settled: false,
             live_since: None,
+            stale: None,
+            is_asked: false,
             selections: BTreeSet::new(),
             discovery: None,
             coming: Coming::default(),
@@ -356,6 +402,7 @@ impl Follow {
             asked,
             timeout,
             lists,
+            clock,
             compared: HashMap::new(),
             pace: Pace::default(),
             has_moved: true,
@@ -374,10 +421,8 @@ impl Follow {
     pub fn fleet(&mut self) -> &FleetSnapshot {
         let now = Timestamp::now();
         let (judged, aged) = self.judged_at.unwrap_or((now, now));
-        for snapshot in &mut self.fleet.snapshots {
-            if snapshot.freshness().state == FreshnessState::Live {
-                snapshot.set_freshness(Freshness::live(aged));
-            }
+        for (following, snapshot) in self.clusters.iter_mut().zip(&mut self.fleet.snapshots) {
+            following.refresh(snapshot, now, aged);
         }
         let is_compared = judged != aged;
         for (following, snapshot) in self.clusters.iter_mut().zip(&mut self.fleet.snapshots) {
@@ -386,6 +431,9 @@ impl Follow {
             }
         }
         (self.fleet.now, self.fleet.aged) = (judged, aged);
+        if let Some(rows) = &mut self.fleet.rows {
+            rows.note(self.fleet.snapshots.iter_mut());
+        }
         &self.fleet
     }
 

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::pin::Pin;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use taffrail_apps::{
     Answer, Asked, LeftOut, Objects, Read, ReadMode, ReadPlan, Rounds, Scope, ScopeError, Snapshot, Target,
     elsewhere, plan_reads,
 };
-use taffrail_cluster::{Cluster, Deadline, ReadError, Reason, ScopeId, ScopeState};
+use taffrail_cluster::{Cluster, Deadline, Moment, ReadError, Reason, ScopeId, ScopeState};
 use taffrail_object::{GroupKind, ObjectKey, Projection};
 use tokio::time::Instant;
 
@@ -186,8 +187,12 @@ impl Follow {
             following.changed = true;
         }
         for followed in following.scopes.values_mut() {
-            let lasts = |(since, ..): &mut (Instant, &'static str, String)| now >= *since + BROKEN_FOR_LONG;
-            if let Some((_, reason, message)) = followed.broken.take_if(lasts) {
+            let lasts = |(since, ..): &mut (Moment, &'static str, String)| {
+                self.clock.now().since(*since) >= BROKEN_FOR_LONG
+            };
+            if let Some((since, reason, message)) = followed.broken.take_if(lasts) {
+                let began = Timestamp::now().checked_sub(self.clock.now().since(since)).ok();
+                followed.stale = followed.stale.or(began);
                 snapshot.retract_read(&followed.read);
                 snapshot.answer(&followed.read, Answer::Failed { reason: reason.to_owned(), message });
                 following.changed = true;

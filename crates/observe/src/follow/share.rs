@@ -89,7 +89,7 @@ pub(super) mod tests {
 
     use serde_json::{Value, json};
     use taffrail_apps::{Asked, Objects};
-    use taffrail_cluster::{Lists, Memory};
+    use taffrail_cluster::{Clock, Lists, Memory};
     use taffrail_rules::RuleSet;
     use taffrail_sim::{Cluster, Fleet};
     use taffrail_status::assess::Options;
@@ -138,8 +138,13 @@ pub(super) mod tests {
         }
     }
 
-    /// Begins to follow clusters.
+    /// Follows clusters by the clock of the machine.
     pub(in super::super) async fn follow(clusters: &[Cluster], memory: &Memory) -> Follow {
+        follow_by(&Clock::default(), clusters, memory).await
+    }
+
+    /// Follows clusters by a clock.
+    pub(in super::super) async fn follow_by(clock: &Clock, clusters: &[Cluster], memory: &Memory) -> Follow {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), Cluster::kubeconfig_of(clusters)).unwrap();
         let kubeconfig = Some(file.path().to_owned());
@@ -158,6 +163,7 @@ pub(super) mod tests {
             asked: Asked::default(),
             rules: Arc::new(Shipped(RuleSet::shipped())),
             lists: Lists::Measured,
+            clock: clock.clone(),
         };
         Follow::start(request).await
     }

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_that_is_no_yaml_costs_no_other_item_of_any_list() {
+    fn invalid_yaml_item_leaves_others_readable() {
         let (expected, _) = read(LISTS, InputShape::Lines { exact: false });
         let printed = include_str!("../../../object/tests/printed/lists-2.yaml");
         let faulty = printed
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_lists_do_not_have_is_told() {
+    fn foreign_fields_in_lists_are_reported() {
         let item = "- {kind: Secret, metadata: {name: a}}\n";
         for member in ["q: x", "items: []", "kind: List"] {
             let (_, faults) =
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn yaml_that_people_write_is_read_as_go_reads_it() {
+    fn handwritten_yaml_is_read_as_in_go() {
         let text = "\u{feff}%YAML 1.1\n---\nkind: A\nbase: &b {x: 1, y: 2}\nall:\n  <<: *b\n  x: 5\nboth: {<<: [*b, {z: 3}]}\nown: {<<: {a: 1}}\r\n\
              flag: [yes, Off, y, ~]\nnumbers: [0x1F, 010, 0o17, 0b11, 1_000, +5, 1e3, 1.5, 08]\n\
              texts: [.inf, -.INF, .nan, 1e999, 2001-01-01, 1:30, !foo 5, !!str 5, '5', 1.2.3]\nbytes: !!binary aGk=\nforced: [!!int '5', !!bool x]\n\

@@ -62,6 +62,9 @@ const INCOMPLETE: Duration = Duration::from_secs(60);
 /// Discovery that failed, or of which a half did, is tried again after this time.
 const RETRY: Duration = Duration::from_secs(5);
 
+/// Why a scope is stale whose server was not asked in time.
+const ASLEEP: &str = "this process or its machine was asleep, and the server is asked again";
+
 /// How long discovery may take.
 const DISCOVERY: Duration = Duration::from_secs(30);
 
@@ -189,6 +192,8 @@ struct Followed {
     kind: KindId,
     namespace: Option<String>,
     state: cluster::ScopeState,
+    /// It was live before the process or its machine slept, and has not been told since.
+    is_unproven: bool,
     /// It has never been complete.
     is_loading: bool,
     /// Its objects define kinds.
@@ -366,6 +371,7 @@ impl Owner {
                 kind,
                 namespace: scope.namespace.clone(),
                 state: cluster::ScopeState::CatchingUp,
+                is_unproven: false,
                 is_loading: position.is_none(),
                 defines: kinds::defines_kinds(&scope.resource),
             };
@@ -405,17 +411,25 @@ impl Owner {
                 let Some(followed) = self.scopes.get_mut(&id) else { return };
                 followed.state = state;
                 let is_answered = !matches!(followed.state, cluster::ScopeState::CatchingUp);
+                followed.is_unproven &= !is_answered;
                 if is_answered && std::mem::take(&mut followed.is_loading) {
                     self.loading -= 1;
                 }
                 self.show_scope(id, now);
             }
             Delivery::Contact(contact) => {
-                self.contact.send_replace(match contact {
+                if matches!(contact, Contact::Stale { .. }) {
+                    for followed in self.scopes.values_mut() {
+                        followed.is_unproven |= followed.state == cluster::ScopeState::Live;
+                    }
+                }
+                let is_lost = matches!(*self.contact.borrow(), Contact::Lost { .. });
+                match contact {
+                    Contact::Stale { .. } if is_lost => {}
                     // It is there; that its state went back concerns its scopes, which are read again.
-                    Contact::WentBack { .. } => Contact::Live,
-                    other => other,
-                });
+                    Contact::WentBack { .. } => drop(self.contact.send_replace(Contact::Live)),
+                    other => drop(self.contact.send_replace(other)),
+                }
                 for id in self.scopes.keys().copied().collect::<Vec<_>>() {
                     self.show_scope(id, now);
                 }
@@ -461,6 +475,8 @@ impl Owner {
         let Some(followed) = self.scopes.get(&id) else { return };
         let lost = match &*self.contact.borrow() {
             Contact::Lost { message, .. } => Some(message.clone()),
+            Contact::Stale { .. } => Some(ASLEEP.to_owned()),
+            _ if followed.is_unproven => Some(ASLEEP.to_owned()),
             _ => None,
         };
         let (state, reason) = match (&followed.state, &lost) {

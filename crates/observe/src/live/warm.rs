@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_saved_is_for_its_owner_alone() {
+    fn saved_index_is_readable_only_by_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("index");
         fs::write(&file, "old").unwrap();

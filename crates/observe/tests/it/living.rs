@@ -99,7 +99,7 @@ async fn shop(fleet: &Fleet) -> taffrail_sim::Cluster {
 }
 
 #[tokio::test]
-async fn everything_that_is_there_is_known_and_stays_so() {
+async fn all_objects_are_known_and_stay_live() {
     let fleet = Fleet::builder().nodes(2).start().await.unwrap();
     let cluster = shop(&fleet).await;
     cluster.apply(deployment(3)).unwrap();
@@ -128,7 +128,7 @@ async fn everything_that_is_there_is_known_and_stays_so() {
 }
 
 #[tokio::test]
-async fn who_asks_for_a_few_kinds_follows_no_others() {
+async fn only_requested_kinds_are_followed() {
     let fleet = Fleet::builder().nodes(2).start().await.unwrap();
     let cluster = shop(&fleet).await;
     cluster.apply(deployment(3)).unwrap();
@@ -204,7 +204,7 @@ async fn a_pod_that_fails_fails_its_deployment_in_the_same_batch() {
 }
 
 #[tokio::test]
-async fn kinds_come_and_go_and_others_do_not_notice() {
+async fn adding_and_removing_kinds_leaves_others_alone() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet).await;
     let live = live(&cluster).await;
@@ -263,6 +263,27 @@ async fn a_cluster_that_stops_answering_turns_stale_and_live_again() {
     let back =
         |snapshot: &Snapshot| is_live(snapshot) && snapshot.find("", "Namespace", "", "meanwhile").is_some();
     until(&live, "live again", back).await;
+}
+
+#[tokio::test]
+async fn what_was_known_before_a_sleep_is_stale_until_it_is_watched_again() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = shop(&fleet).await;
+    let settings = settings();
+    let clock = settings.feeds.clock.clone();
+    let live = live_by(&cluster, settings).await;
+    until(&live, "live", is_live).await;
+    let hung = cluster.fault(Fault::new(Trouble::Hang).verb("watch"));
+    clock.sleep(Duration::from_secs(3600));
+    // The server answers, and still no scope is live.
+    let stale = |snapshot: &Snapshot| snapshot.scopes().all(|(.., scope)| scope.state != ScopeState::Live);
+    until(&live, "stale", stale).await;
+    let mut contact = live.contact();
+    let back = contact.wait_for(|contact| *contact == Contact::Live);
+    tokio::time::timeout(PATIENCE, back).await.expect("it answers").unwrap();
+    assert!(stale(&live.snapshot()));
+    cluster.heal(hung);
+    until(&live, "live again", is_live).await;
 }
 
 #[tokio::test]

@@ -581,12 +581,18 @@ impl<'e> Case<'e> {
 
     /// Whether something happened within a while before now.
     pub(super) fn is_recent(&self, event: &Event<'_>, within: SignedDuration) -> bool {
-        event.last.is_some_and(|last| self.elapsed(last, within) <= within)
+        event.last.is_some_and(|last| self.is_within(last, within))
     }
 
     /// Returns how long it is since `at`, to be compared with `limit`: see [`elapsed`].
     pub(super) fn elapsed(&self, at: Timestamp, limit: SignedDuration) -> SignedDuration {
         elapsed(at, limit, self.now, self.evidence.costs())
+    }
+
+    /// Returns true if it is not longer than `limit` since `at`.
+    pub(super) fn is_within(&self, at: Timestamp, limit: SignedDuration) -> bool {
+        let beyond = limit.saturating_add(SignedDuration::from_nanos(1));
+        self.elapsed(at, beyond) < beyond
     }
 
     /// Returns the age of an object, to be compared with `limit`.

@@ -213,8 +213,8 @@ impl Costs {
     }
 }
 
-/// Returns how long it is since `at`. Where it matters only if that is at least `limit`, or more than that, the moment at which it is
-/// so is noted in `costs`.
+/// Returns the time since `at`, to be compared with `limit`. As long as it is less, the moment at which it is that is noted in
+/// `costs`.
 pub fn elapsed(
     at: Timestamp,
     limit: SignedDuration,
@@ -222,11 +222,10 @@ pub fn elapsed(
     costs: Option<&Costs>,
 ) -> SignedDuration {
     let elapsed = now.duration_since(at);
-    if let Some(costs) = costs.filter(|_| elapsed <= limit)
-        && let Ok(at) = at.checked_add(limit)
+    if let Some(costs) = costs.filter(|_| elapsed < limit)
+        && let Ok(end) = at.checked_add(limit)
     {
-        let later = at.checked_add(SignedDuration::from_nanos(1)).unwrap_or(at);
-        costs.changes_at(if elapsed < limit { at } else { later });
+        costs.changes_at(end);
     }
     elapsed
 }
@@ -408,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn the_costliest_are_left_first_and_only_in_their_namespace() {
+    fn costliest_objects_are_skipped_first_within_their_namespace() {
         let costs = Costs::default();
         let tenant = may_each(&costs, "tenant", 200, 1_000);
         assert_eq!(tenant.iter().filter(|may| **may).count(), 111);
@@ -420,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_step_of_one_is_no_time_of_others() {
+    fn slow_step_of_a_namespace_is_not_charged_to_others() {
         let now = Arc::new(std::sync::atomic::AtomicU64::new(0));
         let clock = {
             let now = now.clone();
@@ -443,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lists_what_does_not_say_so_pays() {
+    fn unconfirmed_claims_are_charged_to_the_claimant() {
         let costs = Costs::default();
         let claimed = (0..1_000).map(|_| {
             let bill = Bill::new(Some(&costs), None, Account::new(Some("tenant"), "shop"));

@@ -231,7 +231,7 @@ fn crash_loop(
     if is_ready || restarts < MIN_RESTARTS || run >= BACK_OFF_RESET {
         return None;
     }
-    let is_recent = latest.at.is_some_and(|at| case.elapsed(at, CRASHED_RECENTLY) <= CRASHED_RECENTLY);
+    let is_recent = latest.at.is_some_and(|at| case.is_within(at, CRASHED_RECENTLY));
     let backs_off = || {
         let says_so = |event: &Event<'_>| {
             event.reason == "BackOff"
@@ -333,7 +333,7 @@ fn coming(case: &Case<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option
     }
     let is_leaving = |other: &Object<'_>| {
         let end = grace_ends(other);
-        end.is_some_and(|end| case.elapsed(end, SignedDuration::ZERO) <= SignedDuration::ZERO)
+        end.is_some_and(|end| case.is_within(end, SignedDuration::ZERO))
             && other.text(&["spec", "nodeName"]) == node
             && is_preempted(other)
     };

@@ -255,7 +255,7 @@ pub(super) fn pods(
     if !unwell.is_empty() || finding.is_current() {
         return unwell;
     }
-    let is_recent = |at: Timestamp| case.elapsed(at, FAILED_RECENTLY) <= FAILED_RECENTLY;
+    let is_recent = |at: Timestamp| case.is_within(at, FAILED_RECENTLY);
     let created = |object: &Object<'_>| time(object.at(&["metadata", "creationTimestamp"]));
     let failed = failed.iter().map(|object| (created(object), pod::failed(case, object)));
     let recent = failed.filter(|(_, pod)| pod.since.is_some_and(is_recent) && pod.since >= finding.since);

@@ -25,7 +25,7 @@ fn judge(object: &Value) -> (Status, String) {
 }
 
 #[test]
-fn ready_speaks_by_its_own_generation() {
+fn ready_counts_by_its_own_generation() {
     let retrying = json!({"type": "Reconciling", "status": "True", "reason": "ProgressingWithRetry", "message": "retrying"});
     let of_ready = "of Ready".to_owned();
     for (conditions, expected) in [
@@ -42,7 +42,7 @@ fn ready_speaks_by_its_own_generation() {
 }
 
 #[test]
-fn a_generation_that_nobody_looked_at_is_in_progress_unless_suspended() {
+fn unobserved_flux_generation_is_in_progress_unless_suspended() {
     let mut old = ready("False", "BuildFailed");
     old["observedGeneration"] = json!(1);
     assert_eq!(judge(&kustomization(json!({}), json!([old]))).0, Status::InProgress);

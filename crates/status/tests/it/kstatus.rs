@@ -92,7 +92,7 @@ fn numbers_wrap_and_do_not_crash() {
 }
 
 #[test]
-fn what_has_no_kind_is_no_object() {
+fn value_without_kind_is_not_an_object() {
     for text in [
         "[]",
         "null",

@@ -52,7 +52,7 @@ proptest! {
 }
 
 #[test]
-fn ties_go_to_whom_has_not_been_well_for_longest_then_by_name() {
+fn ties_are_broken_by_duration_then_by_name() {
     let subject = |since: Option<i64>, kind, name| Subject {
         status: Status::Failed,
         since: since.map(|second| Timestamp::from_second(second).unwrap()),
@@ -92,7 +92,7 @@ fn kstatus_aggregates_for_a_wait() {
 }
 
 #[test]
-fn statuses_are_read_in_both_spellings() {
+fn statuses_parse_in_both_spellings() {
     assert_eq!("Ready".parse(), Ok(Status::Current));
     assert_eq!("current".parse(), Ok(Status::Current));
     assert_eq!("NotFound".parse(), Ok(Status::NotFound));

@@ -23,9 +23,9 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     };
     match read.map(Duration::try_from) {
         Some(Ok(duration)) if !duration.is_zero() => Ok(duration),
-        Some(_) => Err("must be more than nothing".to_owned()),
-        None if matches!(unit, "" | "ms" | "s" | "m" | "h") => Err("no number".to_owned()),
-        None => Err("no such unit; use ms, s, m or h".to_owned()),
+        Some(_) => Err("must be greater than zero".to_owned()),
+        None if matches!(unit, "" | "ms" | "s" | "m" | "h") => Err("not a number".to_owned()),
+        None => Err("unknown unit; use ms, s, m or h".to_owned()),
     }
 }
 
@@ -42,19 +42,19 @@ mod tests {
     }
 
     #[test]
-    fn a_span_of_time_has_units_or_is_in_seconds_and_says_what_is_wrong_with_it() {
+    fn durations_parse_with_units_or_in_seconds() {
         for (text, milliseconds) in
             [("5", 5_000), ("1.5s", 1_500), ("500ms", 500), ("1m30s", 90_000), ("2h", 7_200_000)]
         {
             assert_eq!(duration(text).map(|read| read.as_millis()), Ok(milliseconds), "{text}");
         }
         for (text, wrong) in [
-            ("", "no number"),
-            ("ms", "no number"),
-            ("1..2s", "no number"),
-            ("20x", "no such unit; use ms, s, m or h"),
-            ("1d", "no such unit; use ms, s, m or h"),
-            ("0s", "must be more than nothing"),
+            ("", "not a number"),
+            ("ms", "not a number"),
+            ("1..2s", "not a number"),
+            ("20x", "unknown unit; use ms, s, m or h"),
+            ("1d", "unknown unit; use ms, s, m or h"),
+            ("0s", "must be greater than zero"),
         ] {
             assert_eq!(duration(text), Err(wrong.to_owned()), "{text}");
         }

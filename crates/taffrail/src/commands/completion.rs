@@ -8,21 +8,21 @@ use crate::complaint::{Complaint, Exit, written};
 use crate::completion;
 use crate::output::answer;
 
-/// Print the script that makes a shell complete commands, flags, contexts, namespaces, kinds and apps.
+/// Print a shell completion script for commands, flags, contexts, namespaces, kinds and apps.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  source <(taffrail completion bash)             now; put it into ~/.bashrc for always
+  source <(taffrail completion bash)             now; add it to ~/.bashrc to keep it
   source <(taffrail completion zsh)              in ~/.zshrc, after compinit
   taffrail completion fish > ~/.config/fish/completions/taffrail.fish
   taffrail completion kubectl | sh               `kubectl taffrail`, and its completion
 
-Namespaces, kinds and apps are asked of the clusters, or of the dumps, that the line names; a cluster that does not
-answer within a second has none.
+Namespaces, kinds and apps are read from the clusters or dumps that the command line names; a cluster that does not
+answer within a second contributes none.
 
 Exit codes: 0 printed; 2 wrong usage.")]
 pub(crate) struct CompletionArguments {
-    /// Which shell, or kubectl
+    /// The shell, or kubectl
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -32,7 +32,7 @@ enum Shell {
     Bash,
     Zsh,
     Fish,
-    /// Links for a plugin of kubectl
+    /// Links for the kubectl plugin
     Kubectl,
 }
 

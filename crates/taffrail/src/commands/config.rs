@@ -11,7 +11,7 @@ use crate::emit;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, screen};
 
-/// Show what is set once for all commands.
+/// Show the settings that apply to all commands.
 ///
 /// Settings come from a file, ~/.config/taffrail/config.yaml, and from the environment. A flag wins over the
 /// environment, the environment over the file, the file over the default.
@@ -20,10 +20,10 @@ use crate::output::{answer, screen};
 Examples:
   taffrail config view                           all settings and their values
   taffrail config view --show-origin             with the file and line, or the variable, of each
-  taffrail config view -o yaml                   as a file that sets the same
+  taffrail config view -o yaml                   as a settings file
 
 A file:
-  context: [\"@prod\"]             # asked where no --context is given
+  context: [\"@prod\"]             # used without --context
   timeout: 10s
   fleets:
     prod: [eu-1, us-1, \"edge-*\"] # taffrail get apps --context @prod
@@ -32,10 +32,10 @@ A file:
   columns:
     resources: [cluster, kind, name, status, message]
 
-Each setting but the fleets has a variable: TAFFRAIL_TIMEOUT=10s, TAFFRAIL_OUTPUT_APPS=wide. TAFFRAIL_CONFIG and
---config name another file. A setting that does not exist is an error.
+Each setting except the fleets has a variable: TAFFRAIL_TIMEOUT=10s, TAFFRAIL_OUTPUT_APPS=wide. TAFFRAIL_CONFIG and
+--config name another file. An unknown setting is an error.
 
-Exit codes: 0 shown; 2 something that is set makes no sense.")]
+Exit codes: 0 shown; 2 a setting is invalid.")]
 pub(crate) struct ConfigArguments {
     #[command(subcommand)]
     pub(crate) command: ConfigCommand,
@@ -54,13 +54,13 @@ Examples:
   TAFFRAIL_TIMEOUT=10s taffrail config view --show-origin
   taffrail config view -o yaml > ~/.config/taffrail/config.yaml
 
-Exit codes: 0 shown; 2 something that is set makes no sense.")]
+Exit codes: 0 shown; 2 a setting is invalid.")]
 pub(crate) struct ViewArguments {
-    /// Say where each value comes from
+    /// Show the origin of each value
     #[arg(long)]
     show_origin: bool,
 
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = ViewOutput::Table)]
     output: ViewOutput,
 }
@@ -68,9 +68,9 @@ pub(crate) struct ViewArguments {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ViewOutput {
     Table,
-    /// Always with the origins
+    /// Always with origins
     Json,
-    /// As a file that sets the same
+    /// As a settings file
     Yaml,
 }
 

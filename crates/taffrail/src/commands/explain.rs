@@ -169,7 +169,7 @@ impl<'t> Name<'t> {
             Err(_) => match text.parse() {
                 Ok(query) => Ok(Name::Words { text, query }),
                 Err(InvalidAppQuery(text)) => {
-                    let what = format!("'{text}' names neither an app nor an object");
+                    let what = format!("'{text}' is neither the name of an app nor of an object");
                     Err(Complaint::usage(what)
                         .hint("write NAME, NAMESPACE/NAME, KIND/NAME or [CLUSTER/]group/Kind/namespace/name"))
                 }
@@ -326,12 +326,13 @@ fn not_found(
     let Some((kind, wanted)) = of_kind else {
         return match refusal {
             Some(error) => named::refused("explain", error, list),
-            None => Complaint::usage("nothing of that name was found"),
+            None => Complaint::usage("found nothing of that name"),
         };
     };
     let what = format!("there is no {kind} '{wanted}' and no app of that name");
     if let Some(hidden) = list.errors.iter().find(|error| named::hides_apps(error)) {
-        let hidden = format!("{what} in what could be read; {}: {}", hidden.cluster, hidden.error.message);
+        let hidden =
+            format!("{what} in the part that could be read; {}: {}", hidden.cluster, hidden.error.message);
         return Complaint::unreadable(hidden);
     }
     let all = fleet.snapshots.iter().flat_map(Objects::all).map(|observed| observed.key);
@@ -342,7 +343,7 @@ fn not_found(
     others.sort();
     others.dedup();
     Complaint::usage(what).hint(match others.as_slice() {
-        [] => "-n NAMESPACE says where to look; group/Kind/namespace/name names an object in full".to_owned(),
+        [] => "choose a namespace with -n NAMESPACE, or write group/Kind/namespace/name".to_owned(),
         others => format!("there is one in namespace {}", others.join(", ")),
     })
 }
@@ -433,7 +434,7 @@ fn unread(found: &str, lost: &[&str]) -> String {
         more => format!(" and {more} more"),
     };
     let plural = if lost.len() == 1 { "" } else { "s" };
-    format!("{found}, but cluster{plural} {named}{more} could not be read: what is there is not known.")
+    format!("{found}, but cluster{plural} {named}{more} could not be read: its objects are unknown.")
 }
 
 fn people(
@@ -448,17 +449,17 @@ fn people(
         if is_all {
             let is_empty = fleet.apps(&[]).apps.is_empty();
             if !lost.is_empty() {
-                let found = if is_empty { "No apps found" } else { "Nothing found that is not ready" };
+                let found = if is_empty { "No apps found" } else { "No problem found" };
                 answer::tell(phrase!("{}\n", printable(&unread(found, lost))));
                 return Ok(());
             }
             // Without apps there is no ready app to report.
             answer::tell(match is_empty {
                 true if is_hidden => {
-                    phrase!("No apps found in what could be read: what is in the rest is not known.\n")
+                    phrase!("No apps found, but not everything could be read.\n")
                 }
-                true => phrase!("No apps found: there is nothing that could be ready.\n"),
-                false => phrase!("Nothing found that is not ready, and no sync or source with a problem.\n"),
+                true => phrase!("No apps found.\n"),
+                false => phrase!("Every app is ready, and no sync or source has a problem.\n"),
             });
         }
         return Ok(());
@@ -505,7 +506,7 @@ fn explain(
         colour,
     )?;
     if place.are_several() {
-        let told = format!("told as it is in {}; --per-cluster tells it of each", place.first());
+        let told = format!("shown for {}; --per-cluster shows each cluster", place.first());
         indented(out, "  ", &told)?;
     }
     flagged(out, explanation)?;
@@ -538,7 +539,7 @@ fn explain(
     last_changed(out, explanation, now)?;
     if explanation.chain.len() > 1 {
         say!(out)?;
-        say!(out, "{}How it shows{:#}", bold, bold)?;
+        say!(out, "{}Cause chain{:#}", bold, bold)?;
         for (depth, link) in explanation.chain.iter().enumerate() {
             let branch = if depth == 0 { String::new() } else { format!("{}└ ", "  ".repeat(depth - 1)) };
             let message = if depth + 1 == explanation.chain.len() { "" } else { &*link.message };
@@ -548,7 +549,7 @@ fn explain(
     let others = others(app);
     if !others.is_empty() {
         say!(out)?;
-        say!(out, "{}Not ready as well{:#}", bold, bold)?;
+        say!(out, "{}Also not ready{:#}", bold, bold)?;
         for other in others.iter().take(MAX_NAMED) {
             let name = format!("{} {}", other.key.kind, other.key.path());
             line(out, "", &name, other.status, &other.message)?;
@@ -585,7 +586,8 @@ fn problems(out: &mut impl Write, app: &App, now: Timestamp) -> io::Result<()> {
     for problem in besides {
         let about = problem.object.as_ref().map(object);
         let about = about.map(|about| format!("{about}: ")).unwrap_or_default();
-        let since = problem.since.map(|since| format!(", since {}", text::ago(since, now)));
+        let seconds = |since: Timestamp| now.as_second().saturating_sub(since.as_second());
+        let since = problem.since.map(|since| format!(", for {}", text::span(seconds(since))));
         indented(out, "  ", &format!("{about}{}{}", problem.state, since.unwrap_or_default()))?;
         // Many messages name their object themselves.
         let message = problem.message.strip_prefix(&*about).unwrap_or(&problem.message);
@@ -631,7 +633,7 @@ fn changed(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
         return Ok(());
     }
     say!(out)?;
-    say!(out, "{}What changed before{:#}", bold, bold)?;
+    say!(out, "{}Changes before{:#}", bold, bold)?;
     let time = |text: &str| text.parse::<Timestamp>().ok();
     let turn = explanation.chain.iter().find_map(|link| link.since);
     for change in &explanation.changed {
@@ -652,7 +654,7 @@ fn doubted(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     }
     let bold = Style::new().bold();
     say!(out)?;
-    say!(out, "{}Signs that this is wrong{:#}", bold, bold)?;
+    say!(out, "{}Signs that this status is wrong{:#}", bold, bold)?;
     for doubt in explanation.doubts.iter().take(MAX_NAMED) {
         let about = match doubt.objects.as_slice() {
             [only] => format!("{} {}", only.key.kind, only.key.name),
@@ -705,7 +707,7 @@ fn further(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
         return Ok(());
     }
     say!(out)?;
-    say!(out, "{}Look further{:#}", bold, bold)?;
+    say!(out, "{}Next steps{:#}", bold, bold)?;
     explanation.next.iter().try_for_each(|command| say!(out, "  {}", printable(command)))
 }
 
@@ -747,7 +749,11 @@ fn belongs(out: &mut impl Write, belonging: &Belonging<'_>, object: &App) -> io:
         indented(out, "  ", &format!("belongs to {line}"))?;
     }
     for app in &belonging.listed {
-        indented(out, "  ", &format!("listed by {} (unconfirmed: its marks do not name that app)", app.app))?;
+        indented(
+            out,
+            "  ",
+            &format!("listed by {} (unconfirmed: its labels and annotations do not name that app)", app.app),
+        )?;
     }
     for mark in &belonging.marked {
         indented(out, "  ", &format!("marked for {mark}"))?;
@@ -775,5 +781,6 @@ fn object(name: &ObjectKey) -> String {
 
 fn since(link: &LinkRow, now: Timestamp) -> String {
     let what = if link.status == Status::Terminating { "being deleted" } else { "not ready" };
-    link.since.map(|since| format!(", {what} since {}", text::ago(since, now))).unwrap_or_default()
+    let seconds = |since: Timestamp| now.as_second().saturating_sub(since.as_second());
+    link.since.map(|since| format!(", {what} for {}", text::span(seconds(since)))).unwrap_or_default()
 }

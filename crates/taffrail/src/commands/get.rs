@@ -151,23 +151,23 @@ fn check(arguments: &GetArguments) -> Result<(), Complaint> {
     if *what != What::Resources {
         let of_objects = [("--kind", &filters.kind), ("--image", &filters.image)];
         if let Some((option, _)) = of_objects.iter().find(|(_, values)| !values.is_empty()) {
-            let complaint = Complaint::usage(format!("{option} is about objects, not {}", noun(*what)));
+            let complaint = Complaint::usage(format!("{option} applies to objects, not {}", noun(*what)));
             return Err(complaint.hint(format!("{} get resources {option} …", program::name())));
         }
     }
     if *what != What::Apps {
         let of_apps = [("--problems", filters.problems), ("--sync", filters.sync.is_some())];
         if let Some((option, _)) = of_apps.iter().find(|(_, is_set)| *is_set) {
-            let complaint = Complaint::usage(format!("{option} is about apps, not {}", noun(*what)));
+            let complaint = Complaint::usage(format!("{option} applies to apps, not {}", noun(*what)));
             return Err(complaint.hint(format!("{} get apps {option} …", program::name())));
         }
     }
     if *what == What::Clusters && !filters.in_namespace.is_empty() {
-        let complaint = Complaint::usage("--in-namespace is about apps and objects, not clusters");
+        let complaint = Complaint::usage("--in-namespace applies to apps and objects, not clusters");
         return Err(complaint.hint(format!("{} get apps --in-namespace …", program::name())));
     }
     if *what == What::Clusters && !arguments.name.is_empty() {
-        let complaint = Complaint::usage("clusters are not chosen by the names of apps");
+        let complaint = Complaint::usage("clusters cannot be selected by names of apps");
         return Err(complaint.hint(format!("{} get clusters --cluster NAME", program::name())));
     }
     if *what == What::Clusters && matches!(arguments.sort, Some(SortBy::Since | SortBy::Delivery)) {
@@ -189,7 +189,7 @@ pub(super) fn unknown_cluster<'w>(
     known: &[&str],
 ) -> Option<Complaint> {
     let wrong = wanted.find(|wanted| !known.contains(wanted))?;
-    let complaint = Complaint::usage(format!("no cluster here is called '{wrong}'"));
+    let complaint = Complaint::usage(format!("there is no cluster '{wrong}'"));
     Some(complaint.hint(format!("there are: {}", known.join(", "))))
 }
 
@@ -215,7 +215,7 @@ fn chosen_columns(arguments: &GetArguments) -> Result<Option<Vec<&'static str>>,
         return Ok(None);
     }
     if !matches!(arguments.output, ListOutput::Table | ListOutput::Wide) {
-        return Err(Complaint::usage("--columns is for tables; other forms have all fields"));
+        return Err(Complaint::usage("--columns applies to tables; other output formats contain all fields"));
     }
     let chosen = |name: &String| {
         column(arguments.what, name).ok_or_else(|| {
@@ -363,8 +363,11 @@ impl Shown<'_> {
         if rows.is_empty() {
             let place = arguments.namespace.as_ref().map(|name| format!(" declared in namespace {name}"));
             let place = place.unwrap_or_default();
-            let filtered = if **filter == Filter::default() { "" } else { " with what was asked for" };
-            answer::tell(phrase!("No {} found{}{}.\n", noun(arguments.what), printable(&place), filtered));
+            let (noun, place) = (noun(arguments.what), printable(&place));
+            answer::tell(match **filter == Filter::default() {
+                true => phrase!("No {} found{}.\n", noun, place),
+                false => phrase!("No {}{} match these filters.\n", noun, place),
+            });
             return Ok(());
         }
         let is_said = |column: &&str| {
@@ -770,7 +773,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_tells_so_much_and_no_more() {
+    fn errors_of_a_cluster_are_bounded() {
         let kind = |at: usize| Scope::Kind { kind: GroupKind::new("x", format!("K{at}")), namespace: None };
         let one_reason: Vec<_> = (0..700).map(|at| error(kind(at), "Forbidden")).collect();
         let [told] = &complaints(&one_reason)[..] else { panic!("one line") };

@@ -11,8 +11,8 @@ use crate::phrase;
 const MAX_NAMED: usize = 10;
 
 /// Asks before writing to several things that the user did not name one by one. `what` is the verb, `names` the things,
-/// and `of` their noun, such as `clusters`. Asks nothing for a single name, with `yes`, or in a dry run. At a terminal it
-/// calls `show` before the question.
+/// and `of` their noun, such as `clusters`. Asks nothing for a single name, with `yes`, or in a dry run. At a terminal
+/// it calls `show` before the question.
 ///
 /// # Errors
 ///
@@ -34,7 +34,7 @@ pub(crate) fn confirm(
         told.push(&rest);
     }
     let question = format!("this would {what} {} {of}: {}", names.len(), told.join(", "));
-    ask(&question, "say --yes if all of them are meant, or look first with --dry-run=client", show)
+    ask(&question, "confirm with --yes, or check first with --dry-run=client", show)
 }
 
 /// Asks before writing to a source in another namespace than the app that names it: other apps may use that source.
@@ -58,11 +58,7 @@ pub(crate) fn confirm_elsewhere(
     }
     let question =
         format!("this would {what} sources in other namespaces than the apps that name them: {told}");
-    ask(
-        &question,
-        "say --yes if they are meant, leave --with-source out, or look first with --dry-run=client",
-        show,
-    )
+    ask(&question, "confirm with --yes, leave --with-source out, or check first with --dry-run=client", show)
 }
 
 fn ask(question: &str, hint: &str, show: impl FnOnce()) -> Result<(), Complaint> {
@@ -70,7 +66,7 @@ fn ask(question: &str, hint: &str, show: impl FnOnce()) -> Result<(), Complaint>
         return Err(Complaint::usage(question).hint(hint));
     }
     show();
-    answer::tell(phrase!("{}\nGo on? [y/N] ", printable(question)));
+    answer::tell(phrase!("{}\nContinue? [y/N] ", printable(question)));
     let _ = io::stderr().flush();
     let mut reply = String::new();
     // An unreadable answer is not a yes.

@@ -51,7 +51,7 @@ pub(super) fn find<'l>(
                 return Ok(found);
             }
             let elsewhere: Vec<&str> = elsewhere.into_iter().collect();
-            let complaint = Complaint::usage(format!("app '{name}' is not in the clusters asked for"));
+            let complaint = Complaint::usage(format!("app '{name}' is not in the selected clusters"));
             return Err(complaint.hint(format!("it is in: {}", elsewhere.join(", "))));
         }
         Err(error) => error,
@@ -84,14 +84,16 @@ pub(super) fn refused(command: &str, error: &FindError, list: &AppList) -> Compl
     match error {
         FindError::Ambiguous { .. } => {
             // No example name: the first of the matches may be anyone's.
-            let hint = format!("say which: {} {command} with one of these names", program::name());
+            let hint = format!("choose one: {} {command} with one of these names", program::name());
             Complaint::usage(error).hint(hint)
         }
         FindError::NotFound { nearest, .. } => {
             // The app may be in a part that could not be read.
             if let Some(hidden) = list.errors.iter().find(|error| hides_apps(error)) {
-                let hidden =
-                    format!("{error} in what could be read; {}: {}", hidden.cluster, hidden.error.message);
+                let hidden = format!(
+                    "{error} in the part that could be read; {}: {}",
+                    hidden.cluster, hidden.error.message
+                );
                 return Complaint::unreadable(hidden);
             }
             let hint = match nearest.as_slice() {

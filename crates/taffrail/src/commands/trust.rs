@@ -88,9 +88,10 @@ fn colour(severity: Severity) -> Style {
     }
 }
 
-fn since(doubt: &TrustFinding, now: Timestamp) -> Option<String> {
+/// Returns the age of a finding in seconds, if known.
+fn age(doubt: &TrustFinding, now: Timestamp) -> Option<i64> {
     let since: Timestamp = doubt.since.as_deref()?.parse().ok()?;
-    Some(text::ago(since, now))
+    Some(now.as_second().saturating_sub(since.as_second()))
 }
 
 /// Returns the object, kind or scope that a finding is about, in kubectl's spelling.
@@ -126,7 +127,7 @@ fn table(arguments: &TrustArguments, doubts: &[TrustFinding], fleet: &FleetSnaps
             "ABOUT" => Cell::new(subject(doubt)),
             "GREEN" => Cell::new(doubt.green.to_string()),
             "APPS" => Cell::new(doubt.app_count.to_string()),
-            "SINCE" => Cell::new(since(doubt, fleet.aged).unwrap_or_default()),
+            "SINCE" => Cell::new(age(doubt, fleet.aged).map(text::age).unwrap_or_default()),
             "MESSAGE" => Cell::new(&doubt.message),
             _ => Cell::new(doubt.next.join("; ")),
         };
@@ -144,8 +145,8 @@ fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &FleetSnapsho
     let sections: [(&str, Vec<&TrustFinding>); 4] = [
         ("Signs that green is wrong", report.items.iter().filter(of(Severity::High)).collect()),
         ("Nothing proves that green is right", report.items.iter().filter(of(Severity::Medium)).collect()),
-        ("Green says less than it seems to", report.items.iter().filter(of(Severity::Low)).collect()),
-        ("About apps that are not green anyway", report.items.iter().filter(is_idle).collect()),
+        ("Green covers less than it seems to", report.items.iter().filter(of(Severity::Low)).collect()),
+        ("About apps that are not green", report.items.iter().filter(is_idle).collect()),
     ];
     for (title, doubts) in sections.into_iter().filter(|(_, doubts)| !doubts.is_empty()) {
         say!(out, "{}{}{:#}", bold, title, bold)?;
@@ -153,7 +154,7 @@ fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &FleetSnapsho
         say!(out)?;
     }
     if report.items.is_empty() {
-        let scope = if arguments.category.is_empty() { "" } else { " in the categories asked for" };
+        let scope = if arguments.category.is_empty() { "" } else { " in the selected categories" };
         match report.checked.iter().all(|cluster| cluster.apps == 0) {
             true => say!(out, "No apps found: there is no green status to doubt.\n")?,
             false => say!(out, "Found no reason to doubt a green status{}.\n", scope)?,
@@ -170,7 +171,7 @@ fn one(out: &mut impl Write, doubt: &TrustFinding, several: bool, now: Timestamp
     let bold = Style::new().bold();
     let style = colour(doubt.severity);
     let place = if several { format!("{}: ", doubt.place.words()) } else { String::new() };
-    let since = since(doubt, now).map(|since| format!(", since {since}")).unwrap_or_default();
+    let since = age(doubt, now).map(|age| format!(", for {}", text::span(age))).unwrap_or_default();
     let subject = printable(&subject(doubt)).into_owned();
     let category = doubt.category.as_str();
     say!(
@@ -286,7 +287,7 @@ fn checked(out: &mut impl Write, checked: &[CheckedCluster], several: bool) -> i
     if !without.is_empty() {
         let all = without.len();
         let place = if several { format!(" of {}", listed(without, all)) } else { String::new() };
-        lines.push(format!("No leases{place} were read: whether nodes and controllers live is not known."));
+        lines.push(format!("No leases{place} were read: dead nodes and controllers would go unnoticed."));
     }
     for line in lines {
         indented(out, "", &line)?;

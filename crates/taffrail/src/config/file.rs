@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_knows_its_line() {
+    fn every_value_has_its_line() {
         let text = "\
 # what I always want
 timeout: 10s
@@ -195,7 +195,7 @@ pager: false
     }
 
     #[test]
-    fn what_is_no_setting_is_told_with_its_line() {
+    fn unknown_settings_are_reported_with_their_line() {
         let line = |text: &str| entries(text).unwrap_err().0;
         assert_eq!(line("timeout: 5s\n\ntimeout: 6s\n"), Some(3));
         assert_eq!(line("timeout: 5s\ncontext:\n"), Some(2));
@@ -205,7 +205,7 @@ pager: false
     }
 
     #[test]
-    fn the_usual_place_is_that_of_xdg() {
+    fn default_path_follows_xdg() {
         let place = |xdg: Option<&str>| {
             usual_place(xdg.map(OsString::from), Some("/me".into())).unwrap().display().to_string()
         };

@@ -48,55 +48,50 @@ const fn list(key: &'static str, flag: &'static str, of: Of, about: &'static str
 
 /// All settings, in the order in which they are shown.
 pub(crate) const SETTINGS: &[Setting] = &[
-    list(
-        "context",
-        "context",
-        Of::All,
-        "The contexts that are asked where no --context is given: names, @FLEET, prod-*",
-    ),
-    one("timeout", "timeout", Of::All, "How long a cluster may take to answer everything"),
+    list("context", "context", Of::All, "The contexts to read without --context: names, @FLEET, prod-*"),
+    one("timeout", "timeout", Of::All, "Time limit for reading a cluster"),
     list(
         "app-label",
         "app_label",
         Of::All,
-        "The labels whose values name the apps of objects that no tool declares",
+        "Labels whose values name the apps of objects that no tool declares",
     ),
-    one("rules", "rules", Of::All, "Whose rules decide: taffrail, kstatus or a folder"),
+    one("rules", "rules", Of::All, "Rules that judge objects: taffrail, kstatus or a folder"),
     Setting {
         key: "argocd",
-        about: "The namespaces in which Argo CDs run whose scripts count: NAMESPACE, or CLUSTER/NAMESPACE of one cluster",
+        about: "Namespaces of trusted Argo CDs, whose scripts count: NAMESPACE, or CLUSTER/NAMESPACE in one cluster",
         flag: None,
         of: Of::All,
         is_list: true,
     },
     Setting {
         key: "trusted-homes",
-        about: "The clusters whose rules may make objects of other clusters better too: names, @FLEET",
+        about: "Clusters whose rules count in full for objects of other clusters: names, @FLEET",
         flag: None,
         of: Of::All,
         is_list: true,
     },
-    one("pdb", "pdb", Of::All, "What a PodDisruptionBudget means for the Deployment whose Pods it protects"),
+    one("pdb", "pdb", Of::All, "Meaning of a PodDisruptionBudget for the Deployment whose Pods it protects"),
     one("color", "color", Of::All, "Colours: auto, always or never"),
     Setting {
         key: "pager",
-        about: "What shows answers that are longer than the screen; never: nothing [default: $PAGER, or less]",
+        about: "Program that shows answers longer than the screen; never disables it [default: $PAGER, or less]",
         flag: None,
         of: Of::All,
         is_list: false,
     },
-    one("output.apps", "output", Of::List("apps"), "The form of `taffrail get apps`"),
-    one("output.clusters", "output", Of::List("clusters"), "The form of `taffrail get clusters`"),
-    one("output.resources", "output", Of::List("resources"), "The form of `taffrail get resources`"),
-    one("output.app", "output", Of::Command("app"), "The form of `taffrail app`"),
-    one("output.tree", "output", Of::Command("tree"), "The form of `taffrail tree`"),
-    one("output.events", "output", Of::Command("events"), "The form of `taffrail events`"),
-    one("output.explain", "output", Of::Command("explain"), "The form of `taffrail explain`"),
-    one("output.trust", "output", Of::Command("trust"), "The form of `taffrail trust`"),
-    one("output.status", "output", Of::Command("status"), "The form of `taffrail status`"),
-    list("columns.apps", "columns", Of::List("apps"), "The columns of `taffrail get apps`"),
-    list("columns.clusters", "columns", Of::List("clusters"), "The columns of `taffrail get clusters`"),
-    list("columns.resources", "columns", Of::List("resources"), "The columns of `taffrail get resources`"),
+    one("output.apps", "output", Of::List("apps"), "Output format of `taffrail get apps`"),
+    one("output.clusters", "output", Of::List("clusters"), "Output format of `taffrail get clusters`"),
+    one("output.resources", "output", Of::List("resources"), "Output format of `taffrail get resources`"),
+    one("output.app", "output", Of::Command("app"), "Output format of `taffrail app`"),
+    one("output.tree", "output", Of::Command("tree"), "Output format of `taffrail tree`"),
+    one("output.events", "output", Of::Command("events"), "Output format of `taffrail events`"),
+    one("output.explain", "output", Of::Command("explain"), "Output format of `taffrail explain`"),
+    one("output.trust", "output", Of::Command("trust"), "Output format of `taffrail trust`"),
+    one("output.status", "output", Of::Command("status"), "Output format of `taffrail status`"),
+    list("columns.apps", "columns", Of::List("apps"), "Columns of `taffrail get apps`"),
+    list("columns.clusters", "columns", Of::List("clusters"), "Columns of `taffrail get clusters`"),
+    list("columns.resources", "columns", Of::List("resources"), "Columns of `taffrail get resources`"),
 ];
 
 /// Prefix of fleet names.
@@ -130,14 +125,14 @@ impl Setting {
             return (!names.contains(&value)).then(|| {
                 let nearest = nearest(value, names.iter().copied());
                 let meant = nearest.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
-                format!("'{value}' is none of {}{meant}", names.join(", "))
+                format!("'{value}' is not one of {}{meant}", names.join(", "))
             });
         }
         let alone = Arg::new("value").long("value").value_parser(argument.get_value_parser().clone());
         let parsed = Command::new("value").no_binary_name(true).arg(alone);
         let error = parsed.try_get_matches_from([format!("--value={value}")]).err()?;
         let why = std::error::Error::source(&error).map(|why| format!(": {why}")).unwrap_or_default();
-        Some(format!("'{value}' is no value for it{why}"))
+        Some(format!("'{value}' is not a valid value{why}"))
     }
 }
 
@@ -300,7 +295,7 @@ impl Config {
                 let known: Vec<String> = self.fleets().map(|(fleet, _)| fleet).collect();
                 let hint = match known.as_slice() {
                     [] => {
-                        format!("the configuration names none; '{} config --help' shows how", program::name())
+                        format!("the configuration defines none; see '{} config --help'", program::name())
                     }
                     known => format!("there are: {}", known.join(", ")),
                 };

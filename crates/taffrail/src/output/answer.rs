@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pager_is_one_that_is_there() {
+    fn missing_pagers_are_ignored() {
         assert!(is_pager("sh -c cat"));
         for none in ["", "never", "off", "cat", "no-such-pager -R"] {
             assert!(!is_pager(none), "{none}");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_those_of_the_screen() {
+    fn rows_are_counted_as_the_screen_wraps_them() {
         let mut held =
             Held { pager: String::new(), text: Vec::new(), columns: 10, rows: 24, used: 0, counted: 0 };
         held.text.extend_from_slice(b"one\n\n\x1b[31m1234567890\x1b[0m\n12345678901\nno end");

@@ -36,14 +36,14 @@ impl Names {
 
     /// Prints a warning with the number of names left out.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
-        let why = "left out: with characters that shells take for more than a name";
+        let why = "left out because they contain characters that shells interpret";
         let first: String = self.first.chars().take(100).collect();
         match std::mem::take(&mut self.left_out) {
             0 => {}
-            1 => answer::tell(phrase!("warning: the name '{}' is {}\n", printable(&first), why)),
+            1 => answer::tell(phrase!("warning: the name '{}' was {}\n", printable(&first), why)),
             many => {
                 answer::tell(phrase!(
-                    "warning: {} names are {}; the first: '{}'\n",
+                    "warning: {} names were {}; the first: '{}'\n",
                     many,
                     why,
                     printable(&first)

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_names_who_is_waited_for_and_fits_the_screen() {
+    fn progress_line_names_pending_clusters_and_fits() {
         let names = ["edge-3", "edge-4", "edge-5"].map(str::to_owned).to_vec();
         let waiting = Waiting { text: "asking 20 clusters".to_owned(), names, total: 20, ended: false };
         assert_eq!(waiting.line(80), "asking 20 clusters: 17 answered, waiting for edge-3, edge-4, edge-5");

@@ -177,7 +177,7 @@ mod tests {
     use super::{Screen, cut};
 
     #[test]
-    fn a_frame_lets_nothing_but_colours_through() {
+    fn frames_pass_only_colours() {
         let line = "\x1b[1mweb\x1b[0m \x1b[2J\x1b]0;t\x07\u{202e}a\nb";
         let screen = |coloured| Screen { shown: Vec::new(), size: (0, 0), coloured };
         assert_eq!(
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_by_what_is_seen_of_them() {
+    fn lines_are_cut_by_display_width() {
         assert_eq!(cut("1234567890", 10), "1234567890");
         assert_eq!(cut("12345678901", 10), "123456789…");
         assert_eq!(cut("\x1b[31m12345\x1b[0m67890", 10), "\x1b[31m12345\x1b[0m67890");

@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_align_and_nothing_is_a_dash() {
+    fn columns_align_and_empty_cells_are_dashes() {
         let text = print(None, &[["web", ""], ["größer-名", "well"]]);
         assert_eq!(text, "NAME        MESSAGE\nweb         -\ngrößer-名   well\n");
     }
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn narrow_screens_lack_what_can_be_spared() {
+    fn narrow_screens_omit_spare_columns() {
         let print = |screen| {
             let mut out = Vec::new();
             let mut table =
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_comes_back_where_a_wider_one_that_went_after_it_left_room() {
+    fn columns_return_when_a_wider_one_leaves_room() {
         let print = |screen| {
             let cells = ["a-namespace-that-is-long", "web", "shop", "a message of words"];
             row(screen, cells, |table| table.spare(&["NAME", "NAMESPACE"]))
@@ -484,14 +484,14 @@ mod tests {
     }
 
     #[test]
-    fn columns_that_say_nothing_are_left_out_first() {
+    fn empty_columns_are_left_out_first() {
         let print = |cells| row(39, cells, |table| table.spare(&["NAME", "APP"]));
         let text = print(["shop", "web", "-", "a message of words"]);
         assert_eq!(text, "NAMESPACE  NAME  MESSAGE\nshop       web   a message of words\n");
     }
 
     #[test]
-    fn one_column_stands_for_several_where_there_is_no_room_for_them() {
+    fn folded_column_replaces_several_on_narrow_screens() {
         let print = |screen| {
             row(screen, ["shop", "web", "shop/web", "a message of words"], |table| {
                 table.spare(&["APP"]).folding("APP", &["NAMESPACE", "NAME"])
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_in_a_row_stands_below_it() {
+    fn wide_tables_print_missing_columns_below() {
         let print = |screen| {
             row(screen, ["shop", "web", "ks", "a message of some words"], |table| {
                 table.spare(&["APP", "NAMESPACE"]).whole(true)
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_in_the_middle_is_cut_so_that_those_behind_it_are_seen() {
+    fn middle_column_is_cut_to_keep_later_ones_visible() {
         let print = |screen| {
             let mut out = Vec::new();
             let header = vec!["NAME", "MESSAGE", "REVISION"];
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_column_without_words_is_no_column_for_people() {
+    fn empty_last_column_is_hidden_on_terminals() {
         let print = |screen| {
             let mut out = Vec::new();
             let mut table = Table::new(&mut out, vec!["NAME", "MESSAGE"], screen);
@@ -602,7 +602,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_wider_than_the_screen_whatever_is_in_it() {
+    fn no_line_is_wider_than_the_screen() {
         const TITLES: [&str; 13] = [
             "CLUSTER",
             "NAMESPACE",
@@ -653,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_five_megabytes_costs_others_253_columns() {
+    fn overlong_names_widen_a_column_to_253_at_most() {
         let name = "a".repeat(5 << 20);
         let mut out = Vec::new();
         let mut table = Table::new(&mut out, vec!["NAME", "STATUS", "MESSAGE"], None);

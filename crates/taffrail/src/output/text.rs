@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_seen_becomes_a_sign() {
+    fn invisible_characters_are_replaced() {
         assert_eq!(&*printable("größer 漢"), "größer 漢");
         assert_eq!(&*printable("one\n\x1b[2Jtwo\tthree"), "one \u{fffd}[2Jtwo three");
         assert_eq!(&*printable("a\u{202e}b\u{200b}c\u{9b}d\u{feff}"), "a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}");
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_comes_in_pieces_is_the_same() {
+    fn text_in_pieces_is_filtered_equally() {
         let text = "a\x1b[38;5;200mb漢ö\x1b[6n\u{202e}🦀\n".as_bytes();
         let whole = Sieve::of_people(true).pass(text);
         for size in 1..6 {

@@ -69,7 +69,7 @@ fn api(cluster: &Cluster) -> Value {
 }
 
 #[test]
-fn what_can_be_done_is_listed() {
+fn actions_are_listed() {
     let served = served(&["one"]);
     let answer = served.ask(&["actions", "deploy/web"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -89,11 +89,11 @@ scale     shipped   yes   replicas=2   Set how many Pods it has
     assert_eq!(names, "pause\nrestart\nresume\nscale\n");
     let answer = served.ask(&["actions", "namespace/shop"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert!(answer.stdout.ends_with("Nobody has actions for it.\n"), "{}", answer.stdout);
+    assert!(answer.stdout.ends_with("No actions for this object.\n"), "{}", answer.stdout);
 }
 
 #[test]
-fn what_is_not_there_has_no_actions() {
+fn missing_object_has_no_actions() {
     let served = served(&["one"]);
     for command in [&["actions"][..], &["action", "restart"]] {
         let answer = served.ask(&[command, &["deploy/shop"]].concat());
@@ -107,7 +107,7 @@ fn what_is_not_there_has_no_actions() {
 }
 
 #[test]
-fn an_action_is_shown_and_done() {
+fn action_shows_and_writes_its_change() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
     let answer = served.ask(&["action", "scale", "deploy/web", "--param", "replicas=5"]);
@@ -126,7 +126,7 @@ scale: changed Deployment shop/web
     assert_eq!(web(cluster)["spec"]["replicas"], 5);
     let answer = served.ask(&["action", "scale", "deploy/web", "--param", "replicas=5"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert_eq!(answer.stdout, "Deployment shop/web is so already: nothing to do\n");
+    assert_eq!(answer.stdout, "Deployment shop/web already has this state: nothing to do\n");
 
     let answer = served.ask(&["action", "restart", "deploy/web", "--now", "2026-03-01T12:00:00Z"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -179,7 +179,7 @@ fn names_of_objects_of_several_clusters_are_taken_by_every_command_about_objects
     for command in [&["status"][..], &["explain"], &["wait"], &["actions"]] {
         let wrong = ask(&[command, &["three/apps/Deployment/shop/web"]].concat());
         assert_eq!(wrong.code, 2, "{command:?}: {}", wrong.stderr);
-        assert!(wrong.stderr.contains("no cluster here is called 'three'"), "{command:?}: {}", wrong.stderr);
+        assert!(wrong.stderr.contains("there is no cluster 'three'"), "{command:?}: {}", wrong.stderr);
     }
 }
 
@@ -196,7 +196,7 @@ fn new_objects_are_made() {
     assert!(answer.stdout.ends_with("nothing was sent (dry run)\n"), "{}", answer.stdout);
     let answer = served.ask(&[&create[..], &now, &["--dry-run=server"]].concat());
     assert!(
-        answer.stdout.ends_with("the server would take it; nothing was changed (dry run)\n"),
+        answer.stdout.ends_with("the server accepts the change; nothing was written (dry run)\n"),
         "{}",
         answer.stdout
     );
@@ -211,7 +211,7 @@ fn new_objects_are_made() {
 }
 
 #[test]
-fn a_status_is_written_apart() {
+fn status_subresource_is_patched_separately() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
     let before = cluster.resource_version();
@@ -240,19 +240,22 @@ fn a_status_is_written_apart() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_action_usage_is_refused() {
     let served = served(&["one"]);
     let before = served.clusters[0].resource_version();
     for (arguments, why) in [
-        (&["resume", "deploy/web"][..], "'resume' makes no sense for Deployment shop/web in one as it is"),
+        (
+            &["resume", "deploy/web"][..],
+            "'resume' is disabled for the current state of Deployment shop/web in one",
+        ),
         (&["explode", "deploy/web"], "there are: pause, restart, resume, scale"),
         (&["scale", "deploy/web"], "'scale' refuses: replicas must be a whole number"),
         (
             &["scale", "deploy/web", "--param", "replicas=some"],
             "'scale' refuses: replicas must be a whole number",
         ),
-        (&["scale", "deploy/web", "--param", "size=3"], "'scale' knows no parameter 'size'"),
-        (&["restart", "namespace/shop"], "nobody has actions for Namespace"),
+        (&["scale", "deploy/web", "--param", "size=3"], "'scale' has no parameter 'size'"),
+        (&["restart", "namespace/shop"], "no rules define actions for Namespace"),
         (&["scale", "deploy/web", "--param", "replicas"], "NAME=VALUE"),
     ] {
         let answer = served.ask(&[&["action"], arguments].concat());
@@ -263,7 +266,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 #[test]
-fn several_clusters_are_asked_for_twice() {
+fn writing_to_several_clusters_needs_confirmation() {
     let served = served(&["one", "two"]);
     let scale = ["action", "scale", "deploy/web", "-p", "replicas=0"];
     let answer = served.ask(&scale);
@@ -447,7 +450,7 @@ fn the_settings_make_an_argo_cd_known() {
 }
 
 #[test]
-fn a_cluster_s_action_is_for_what_its_argo_cd_delivers() {
+fn cluster_actions_apply_only_to_objects_of_their_argo_cd() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
     let paint = "obj.metadata.annotations['colour'] = 'red'\nreturn obj";
@@ -505,7 +508,7 @@ fn a_cluster_s_action_is_for_what_its_argo_cd_delivers() {
 }
 
 #[test]
-fn a_script_of_the_cluster_makes_nothing_elsewhere_and_nothing_that_runs_code() {
+fn cluster_scripts_create_only_harmless_objects_in_their_namespace() {
     let made = |resource: &str, arguments: &[&str]| {
         let served = painted(&format!("return {{ {{ operation = 'create', resource = {resource} }} }}"));
         let before = served.clusters[0].resource_version();
@@ -544,7 +547,7 @@ const TWO: &str = "return {
 }";
 
 #[test]
-fn nothing_is_written_where_the_server_would_refuse_a_step() {
+fn refused_step_prevents_all_writes() {
     let served = painted(TWO);
     let cluster = &served.clusters[0];
     let map =
@@ -557,7 +560,7 @@ fn nothing_is_written_where_the_server_would_refuse_a_step() {
 }
 
 #[test]
-fn what_was_written_before_a_step_failed_is_listed() {
+fn writes_before_a_failed_step_are_listed() {
     // Either would be taken where nothing is there yet.
     let served = painted(&TWO.replace("'b'", "'a'"));
     let cluster = &served.clusters[0];
@@ -572,7 +575,7 @@ fn what_was_written_before_a_step_failed_is_listed() {
 }
 
 #[test]
-fn a_script_that_fails_costs_only_what_it_says() {
+fn failing_script_hides_only_its_own_actions() {
     let served = served(&["one"]);
     let folder = served.scripts(&[("discovery.lua", "return nothing.there")]);
     let answer = served.ask(&["actions", "deploy/web", "--rules", &folder]);
@@ -593,7 +596,7 @@ fn a_script_that_fails_costs_only_what_it_says() {
 }
 
 #[test]
-fn who_may_not_is_told_so() {
+fn forbidden_action_is_reported() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
     let alice = cluster.add_user("alice", &[]);
@@ -655,7 +658,7 @@ fn meanwhile(served: &Served, change: impl FnOnce(&Cluster)) -> Answer {
 }
 
 #[test]
-fn what_somebody_else_writes_meanwhile_is_not_overwritten() {
+fn concurrent_changes_are_not_overwritten() {
     let served = served(&["one"]);
     let answer = meanwhile(&served, |cluster| {
         let mut object = web(cluster);
@@ -743,7 +746,7 @@ fn programs_are_told_in_one_document() {
 }
 
 #[test]
-fn an_object_is_found_in_all_namespaces_and_several_are_asked_about() {
+fn object_in_several_namespaces_needs_confirmation() {
     let served = served(&["one"]);
     let mut other = deployment();
     other["metadata"]["namespace"] = json!("docs");

@@ -60,7 +60,7 @@ fn an_app_that_is_well_but_not_in_sync_says_what_its_tool_says() {
 }
 
 #[test]
-fn a_line_for_several_objects_is_of_their_kind() {
+fn collapsed_line_shows_the_kind() {
     let set = |number: usize| {
         format!(
             "{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: web-{number}, namespace: shop, uid: r{number}, \
@@ -80,7 +80,7 @@ fn a_line_for_several_objects_is_of_their_kind() {
 }
 
 #[test]
-fn what_nobody_delivers_has_dashes() {
+fn missing_delivery_details_are_dashes() {
     let answer = of_case(&["app", "forum"], "label-groups", &[]);
     for field in ["Branch", "config_url", "deployment_type", "Path", "source_type", "URL"] {
         let line = answer.stdout.lines().find(|line| line.trim_start().starts_with(field)).unwrap();
@@ -115,7 +115,7 @@ fn wrong_names_lead_to_right_ones() {
     assert_eq!(
         several.stderr,
         "error: 'web' names 2 apps: argo-application/argocd/web, helm/web/web\n \
-         hint: say which: taffrail app with one of these names\n"
+         hint: choose one: taffrail app with one of these names\n"
     );
     let none = of_case(&["app", "helm/webb"], "overlap", &[]);
     assert_eq!(none.code, 2);
@@ -133,18 +133,18 @@ fn wrong_names_lead_to_right_ones() {
 }
 
 #[test]
-fn an_app_that_may_be_where_nothing_was_read_is_not_said_to_be_missing() {
+fn unreadable_cluster_does_not_make_an_app_missing() {
     let answer = super::taffrail(&["app", "shop", "--from", "nowhere.yaml"], "");
     assert_eq!(answer.code, 3);
     assert!(
-        answer.stderr.contains("in what could be read; nowhere: cannot read nowhere.yaml"),
+        answer.stderr.contains("in the part that could be read; nowhere: cannot read nowhere.yaml"),
         "{}",
         answer.stderr
     );
 }
 
 #[test]
-fn only_what_concerns_the_app_is_told_below_it() {
+fn only_errors_of_the_app_are_printed() {
     let answer = of_case(&["app", "fine"], "helm-secret-damaged", &[]);
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{}", answer.stdout);
     assert_eq!(of_case(&["app", "web", "--exit-status"], "flux-in-motion", &[]).code, 1);

@@ -138,7 +138,7 @@ fn an_exec_plugin_that_hangs_or_fails() {
 }
 
 #[test]
-fn explain_does_not_say_that_there_is_nothing_in_a_cluster_that_does_not_answer() {
+fn explain_reports_unanswering_clusters() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");
     let dark = [("dark", "http://127.0.0.1:1"), ("grey", "http://127.0.0.1:1")];
@@ -146,15 +146,15 @@ fn explain_does_not_say_that_there_is_nothing_in_a_cluster_that_does_not_answer(
     let kubeconfig = ["explain", "--kubeconfig", file.to_str().unwrap()];
     let one = taffrail(&[&kubeconfig[..], &["--context", "dark"]].concat(), "");
     assert_eq!(one.code, 3);
-    assert!(!one.stderr.contains("nothing that could be ready"), "{}", one.stderr);
-    let said = "No apps found, but cluster dark could not be read: what is there is not known.";
+    assert!(!one.stderr.contains("No apps found."), "{}", one.stderr);
+    let said = "No apps found, but cluster dark could not be read: its objects are unknown.";
     assert!(one.stderr.contains(said), "{}", one.stderr);
     let both = taffrail(&[&kubeconfig[..], &["--all-contexts"]].concat(), "");
     assert!(both.stderr.contains("clusters dark, grey could not be read"), "{}", both.stderr);
 }
 
 #[test]
-fn of_apps_in_a_cluster_that_does_not_answer_its_silence_comes_first() {
+fn silence_of_a_cluster_precedes_its_apps_problems() {
     let served = super::served::Served::start(&["hub"], |_, cluster| {
         cluster.apply(with_status_subresource(applications())).unwrap();
         cluster.apply(namespace("argocd")).unwrap();

@@ -46,7 +46,7 @@ fn a_budget_suffices_in_every_view_that_is_told_so() {
 }
 
 #[test]
-fn a_meaning_that_there_is_not_is_refused() {
+fn unknown_pdb_meaning_is_refused() {
     let answer = taffrail(&["get", "apps", "--from", "-", "--pdb", "sometimes"], ROLLING);
     assert_eq!(answer.code, 2);
     assert!(answer.stderr.contains("sufficient"), "{}", answer.stderr);

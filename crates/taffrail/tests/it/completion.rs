@@ -78,7 +78,7 @@ fn bash_knows_commands_flags_and_values() {
 }
 
 #[test]
-fn bash_asks_the_dumps_that_the_line_names() {
+fn bash_completes_from_dumps() {
     let from = golden_app("flux-in-motion");
     let Some(apps) = bash(&["taffrail", "app", "--from", &from, ""]) else { return };
     assert_eq!(apps, ["cache", "config", "db", "web"]);
@@ -167,7 +167,7 @@ fn kubectl() -> Option<PathBuf> {
 }
 
 #[test]
-fn kubectl_takes_it_for_a_plugin() {
+fn kubectl_runs_it_as_a_plugin() {
     let from = golden_app("helm-well");
     let programs = programs();
     let own = |name: &str, arguments: &[&str]| {
@@ -197,7 +197,7 @@ fn kubectl_takes_it_for_a_plugin() {
 }
 
 #[test]
-fn no_word_is_offered_that_a_shell_would_run() {
+fn completion_offers_no_shell_syntax() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");
     let names = [
@@ -266,7 +266,7 @@ fn one_name_of_thousands_of_apps_costs_no_more_than_thousands_of_names() {
 }
 
 #[test]
-fn of_thousands_of_names_in_one_cluster_so_many_are_offered() {
+fn completion_offers_a_bounded_number_of_names() {
     let folder = tempfile::tempdir().unwrap();
     let many = many_apps(folder.path(), "evil.json", 3000, |at| format!("a{at}"));
     let few = many_apps(folder.path(), "prod.json", 1, |_| "shop".to_owned());

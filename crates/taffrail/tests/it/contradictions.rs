@@ -67,7 +67,7 @@ fn is_fine(explained: &Value) -> bool {
 }
 
 #[test]
-fn what_trust_calls_a_sign_that_green_is_wrong_is_not_fine_to_explain_and_the_other_way_round() {
+fn trust_and_explain_agree_on_doubtful_green() {
     let mut wrong = Vec::new();
     let (mut signs, mut doubtful, mut counted) = (0, 0, 0);
     for folder in cases() {
@@ -122,7 +122,7 @@ pub(super) fn samples() -> Vec<super::Answer> {
     assert_eq!(doubted.json()["doubts"][0]["reason"], "ToolSaysUnwell", "{}", doubted.stdout);
     let text = case.ask(&["explain", "says-degraded"]).stdout;
     assert!(
-        text.contains("\nSigns that this is wrong\n") && text.contains("Argo CD calls it Degraded"),
+        text.contains("\nSigns that this status is wrong\n") && text.contains("Argo CD calls it Degraded"),
         "{text}"
     );
     vec![doubted, case.ask(&["explain", "says-degraded", "says-degraded", "-o", "json"])]

@@ -140,7 +140,7 @@ fn cause(explanation: &Value) -> (String, String, String) {
 }
 
 #[test]
-fn what_goes_wrong_first_is_explained_and_a_dark_cluster_is_unknown() {
+fn first_faults_are_explained_and_a_dark_cluster_is_unknown() {
     let mut demo = Demo::start(&["--skip", "60s", "--hold"]);
     assert!(demo.first[0].contains("12 clusters"), "{:?}", demo.first);
     let text = fs::read_to_string(&demo.kubeconfig).unwrap();
@@ -191,7 +191,7 @@ fn what_goes_wrong_first_is_explained_and_a_dark_cluster_is_unknown() {
 }
 
 #[test]
-fn what_changes_is_told_line_by_line() {
+fn demo_prints_one_line_per_change() {
     let mut demo = Demo::start(&["--skip", "44s"]);
     // Where the machine is slow it was dark already at the first look.
     if !demo.first.iter().any(|line| line.contains("ap-2") && line.contains("Unknown")) {
@@ -202,7 +202,7 @@ fn what_changes_is_told_line_by_line() {
 }
 
 #[test]
-fn what_goes_wrong_later_is_explained_as_well() {
+fn later_faults_are_explained() {
     let mut demo = Demo::start(&["--skip", "150s", "--hold"]);
     let apps = demo.apps();
     assert_eq!(apps.0.len(), 99, "{:#?}", apps.0);
@@ -238,7 +238,7 @@ fn what_goes_wrong_later_is_explained_as_well() {
 }
 
 #[test]
-fn somebody_elses_kubeconfig_is_left_alone() {
+fn foreign_kubeconfig_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     fs::write(&path, "apiVersion: v1\n").unwrap();

@@ -155,7 +155,7 @@ fn a_dump_has_no_values_of_secrets_and_only_its_owner_may_read_it() {
 }
 
 #[test]
-fn what_a_dump_could_not_read_is_unknown_when_it_is_read_back() {
+fn unread_scopes_of_a_dump_are_unknown() {
     let served = served(&["one"]);
     served.clusters[0].fault(Fault::new(Trouble::ServerError("no etcd".to_owned())).resource("configmaps"));
     let path = served.path("one.jsonl");
@@ -172,7 +172,7 @@ fn what_a_dump_could_not_read_is_unknown_when_it_is_read_back() {
 }
 
 #[test]
-fn a_dump_of_one_namespace_says_nothing_of_the_others() {
+fn dump_of_one_namespace_leaves_others_unknown() {
     let served = served(&["one"]);
     let path = served.path("one.jsonl");
     let answer = served.ask(&["dump", "-n", "flux-system", "-o", &path]);
@@ -213,7 +213,7 @@ fn a_dump_that_was_cut_proves_nothing_absent() {
 }
 
 #[test]
-fn a_dump_says_what_its_bound_left_out() {
+fn dump_reports_objects_beyond_its_limit() {
     let served = served(&["one"]);
     let path = served.path("one.jsonl");
     let answer = served.ask(&["dump", "-o", &path, "--max-size", "0"]);
@@ -544,7 +544,7 @@ fn documents_of_which_the_last_was_cut_are_told() {
 }
 
 #[test]
-fn what_a_tenant_leaves_out_of_its_last_object_cuts_no_dump() {
+fn incomplete_last_object_does_not_cut_a_dump() {
     let folder = tempfile::tempdir().unwrap();
     let bare = |kind: &str, version: &str, last: &str| {
         format!(
@@ -571,7 +571,7 @@ fn what_a_tenant_leaves_out_of_its_last_object_cuts_no_dump() {
 }
 
 #[test]
-fn no_honest_dump_is_taken_for_a_cut_one() {
+fn complete_dumps_are_not_taken_for_cut_ones() {
     let mut files = Vec::new();
     let mut folders = vec![super::golden_apps().to_owned(), Path::new(EXAMPLE).to_owned()];
     while let Some(folder) = folders.pop() {
@@ -616,7 +616,7 @@ fn of_reader(served: &Served, namespace: &str) -> String {
 }
 
 #[test]
-fn who_may_read_one_namespace_has_the_same_answers_of_a_dump() {
+fn namespace_reader_gets_equal_answers_from_a_dump() {
     let served = served(&["one"]);
     let kubeconfig = of_reader(&served, "shop");
     let path = served.path("one.jsonl");
@@ -635,7 +635,7 @@ fn who_may_read_one_namespace_has_the_same_answers_of_a_dump() {
 }
 
 #[test]
-fn what_a_dump_does_not_hold_is_named() {
+fn missing_kinds_of_a_dump_are_named() {
     let served = served(&["one"]);
     let path = served.path("one.jsonl");
     served.ask(&["dump", "-n", "flux-system", "-o", &path]);
@@ -656,6 +656,6 @@ fn explain_reads_where_it_was_asked_to_look() {
     assert!(!inside.stderr.contains("No apps found"), "{}", inside.stderr);
     let all = explain(&[]);
     assert_eq!(all.code, 3, "{}", all.stderr);
-    assert!(!all.stderr.contains("nothing that could be ready"), "{}", all.stderr);
-    assert!(all.stderr.contains("No apps found in what could be read"), "{}", all.stderr);
+    assert!(!all.stderr.contains("No apps found."), "{}", all.stderr);
+    assert!(all.stderr.contains("No apps found, but not everything could be read"), "{}", all.stderr);
 }

@@ -21,7 +21,7 @@ LAST SEEN   FIRST SEEN   COUNT   OBJECT                         REASON    MESSAG
 }
 
 #[test]
-fn none_is_said_beside_the_answer() {
+fn empty_events_are_reported_on_stderr() {
     let answer = of_case(&["events", "docs"], "flux-bad-image", &[]);
     assert_eq!((answer.stdout.as_str(), answer.code), ("", 0));
     assert_eq!(answer.stderr, "No warnings about 'docs'.\n");

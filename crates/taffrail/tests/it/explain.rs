@@ -15,19 +15,19 @@ fn the_cause_comes_first_and_a_command_last() {
 argo-application argocd/web is Failed
 
 Cause
-  Pod web/web-rh4wc9sqk-8vpjn: CrashLoopBackOff, not ready since 7 min ago
+  Pod web/web-rh4wc9sqk-8vpjn: CrashLoopBackOff, not ready for 7 min
   back-off 2m40s restarting failed container=web pod=web-rh4wc9sqk-8vpjn_web([UID])
   - container web ended with exit code 1 (Error)
 
-What changed before
+Changes before
   at that time: Deployment web/web, image of container web: ghcr.io/acme/web:1.4.2 → ghcr.io/acme/web:1.5.0
 
-How it shows
+Cause chain
   Deployment web/web  Failed: Updated: 1/2
   └ ReplicaSet web/web-rh4wc9sqk  Failed: Available: 0/1
     └ Pod web/web-rh4wc9sqk-8vpjn  Failed
 
-Look further
+Next steps
   kubectl describe pod web-rh4wc9sqk-8vpjn -n web
   kubectl logs web-rh4wc9sqk-8vpjn -c web --previous -n web
 
@@ -37,7 +37,7 @@ Look further
 }
 
 #[test]
-fn apps_and_objects_go_by_several_names() {
+fn apps_and_objects_are_found_by_every_form_of_name() {
     let worst = |name: &str| {
         let answer = explain("argo-failures", &[name, "-o", "json"]).json();
         answer["object"]["kind"].as_str().map(str::to_owned)
@@ -52,13 +52,13 @@ fn apps_and_objects_go_by_several_names() {
 }
 
 #[test]
-fn what_is_not_there_is_told_with_what_was_meant() {
+fn unknown_names_are_reported_with_suggestions() {
     for (arguments, says, hint) in [
         (&["wbe"][..], "there is no app 'wbe'", "did you mean argo-application/argocd/web?"),
         (&["deploy/web", "-n", "docs"], "there is no deploy 'web'", "there is one in namespace web"),
         (&["deploy/nope"], "there is no deploy 'nope'", "-n NAMESPACE"),
         (&["nosuch/web"], "there is no app 'nosuch/web'", "did you mean argo-application/argocd/web?"),
-        (&["a/"], "names neither an app nor an object", "KIND/NAME"),
+        (&["a/"], "is neither the name of an app nor of an object", "KIND/NAME"),
     ] {
         let answer = explain("argo-failures", arguments);
         assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{}", answer.stderr);
@@ -71,13 +71,13 @@ fn what_is_not_there_is_told_with_what_was_meant() {
 }
 
 #[test]
-fn a_name_of_several_apps_says_which_there_are() {
+fn ambiguous_name_lists_the_apps() {
     let answer = explain("label-groups", &["blog"]);
     assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{}", answer.stderr);
     assert!(answer.stderr.contains("label/web-staging/blog, label/web/blog"), "{}", answer.stderr);
     // The first of them may be anybody's: none is offered to be copied.
     assert!(
-        answer.stderr.contains("say which: taffrail explain with one of these names"),
+        answer.stderr.contains("choose one: taffrail explain with one of these names"),
         "{}",
         answer.stderr
     );
@@ -90,7 +90,7 @@ fn a_name_of_several_apps_says_which_there_are() {
 }
 
 #[test]
-fn an_object_says_whose_it_is() {
+fn explain_shows_ownership() {
     let head = |case: &str, arguments: &[&str]| {
         let answer = explain(case, arguments);
         assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -134,7 +134,7 @@ ConfigMap a/one is Ready
 }
 
 #[test]
-fn without_a_name_all_that_is_not_ready_is_explained() {
+fn explain_without_a_name_covers_all_unready_apps() {
     let list = explain("argo-failures", &["-o", "json"]).json();
     assert_eq!(list["kind"], "ExplanationList");
     let names = |list: &serde_json::Value| {
@@ -146,7 +146,7 @@ fn without_a_name_all_that_is_not_ready_is_explained() {
 
     let well = explain("flux-kustomization-well", &["--exit-status"]);
     assert_eq!((well.code, well.stdout.as_str()), (0, ""));
-    assert_eq!(well.stderr, "Nothing found that is not ready, and no sync or source with a problem.\n");
+    assert_eq!(well.stderr, "Every app is ready, and no sync or source has a problem.\n");
     let well = explain("flux-kustomization-well", &["shop", "-o", "json"]).json();
     assert_eq!((&well["health"], &well["object"]["kind"]), (&"Current".into(), &"Kustomization".into()));
 }
@@ -177,7 +177,7 @@ fn a_sync_that_failed_is_told_of_an_app_that_is_ready() {
         let answer = explain("argo-failures", &[name]);
         let (first, rest) = answer.stdout.split_once('\n').unwrap();
         assert_eq!(first, format!("argo-application argocd/{name} is Ready, sync {}", sync.to_lowercase()));
-        let next = format!("\n\nLook further\n  kubectl describe application.argoproj.io {name} -n argocd\n");
+        let next = format!("\n\nNext steps\n  kubectl describe application.argoproj.io {name} -n argocd\n");
         assert!(rest.ends_with(&next), "{rest}");
         let json = explain("argo-failures", &[name, "-o", "json"]).json();
         assert_eq!((&json["sync"], &json["chain"]), (&sync.into(), &serde_json::json!([])));
@@ -187,7 +187,7 @@ fn a_sync_that_failed_is_told_of_an_app_that_is_ready() {
 }
 
 #[test]
-fn a_damaged_release_is_for_helm_to_look_at() {
+fn damaged_helm_release_suggests_helm() {
     let json = explain("helm-secret-damaged", &["ops/mail", "-o", "json"]).json();
     assert_eq!(json["chain"][0]["reason"], "Unreadable");
     assert_eq!(json["next"], serde_json::json!(["helm history mail -n ops"]));
@@ -201,7 +201,7 @@ fn an_app_in_another_cluster_is_looked_for_by_its_name() {
 }
 
 #[test]
-fn what_is_switched_off_is_told_of_what_is_well() {
+fn explain_shows_suspended_objects_of_healthy_apps() {
     let paused = r#"
 apiVersion: apps/v1
 kind: Deployment
@@ -220,7 +220,7 @@ status: {observedGeneration: 2, replicas: 1, updatedReplicas: 1, readyReplicas: 
 }
 
 #[test]
-fn an_app_among_the_objects_of_another_is_as_its_own_row_says() {
+fn nested_app_has_the_status_of_its_own_row() {
     let from = own_app("argo-app-of-apps");
     let of = |what: &[&str]| {
         let end = ["--from", &from, "--now", NOW, "-o", "json"];
@@ -275,19 +275,19 @@ data: {key: value}
 "#;
 
 #[test]
-fn what_changed_before_is_told_without_values() {
+fn changes_before_a_failure_contain_no_values() {
     let explain = |form: &[&str]| {
         let now = ["explain", "deploy/web", "-n", "shop", "--from", "-", "--now", NOW];
         taffrail(&[&now[..], form].concat(), CHANGED).stdout
     };
     let text = explain(&[]);
     let section = "\
-What changed before
+Changes before
   30 s before: ConfigMap shop/settings, contents, by kubectl-edit
   3 min before: Deployment shop/web, image of container app: web:1 → web:2
   3 min before: Deployment shop/web, how its Pods are made: args of container app
 
-How it shows
+Cause chain
 ";
     assert!(text.contains(section), "{text}");
     let json = explain(&["-o", "json"]);
@@ -328,7 +328,7 @@ status: {observedGeneration: 1, replicas: 3, fullyLabeledReplicas: 3, readyRepli
 "#;
 
 #[test]
-fn who_scaled_what_is_well_is_told_among_its_last_writers() {
+fn last_changes_include_who_scaled() {
     let ask = |what: &str, form: &[&str]| {
         let now = ["explain", what, "-n", "shop", "--from", "-", "--now", NOW];
         taffrail(&[&now[..], form].concat(), SCALED)
@@ -359,7 +359,7 @@ Last changed
 }
 
 #[test]
-fn an_object_that_an_app_lists_without_its_mark_is_told_as_unconfirmed() {
+fn unmarked_listed_object_is_shown_as_unconfirmed() {
     let objects = "apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {namespace: tenant, name: zz}

@@ -66,7 +66,7 @@ fn names_that_are_more_than_one_word_to_a_shell_are_left_out() {
         names,
         ["rbac.authorization.k8s.io/ClusterRole//admin", "rbac.authorization.k8s.io/ClusterRole//edit"]
     );
-    assert!(answer.stderr.contains("2 names are left out"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("2 names were left out"), "{}", answer.stderr);
 }
 
 #[test]
@@ -81,13 +81,13 @@ fn columns_are_chosen_by_name() {
 }
 
 #[test]
-fn wrong_values_name_the_right_ones() {
+fn invalid_values_list_the_valid_ones() {
     for (what, arguments, told) in [
         ("apps", &["--status", "Redy"][..], "Failed, NotFound, Unknown, Terminating, InProgress, Current"),
         ("apps", &["--delivery", "flux"], "flux-kustomization (ks), flux-helmrelease (hr)"),
         ("apps", &["--sort", "age"], "name, status, cluster, since, delivery"),
         ("apps", &["--columns", "nam"], "namespace, name, delivery"),
-        ("apps", &["--columns", "name", "-o", "json"], "--columns is for tables"),
+        ("apps", &["--columns", "name", "-o", "json"], "--columns applies to tables"),
         ("apps", &["--cluster", "edge"], "there are: cluster"),
         ("apps", &["--kind", "Deployment"], "taffrail get resources --kind"),
         ("apps", &["-l", "a b"], "LABEL=VALUE"),

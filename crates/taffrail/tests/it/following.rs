@@ -184,6 +184,20 @@ fn expect_delivered(config: &str, timeout: Duration) {
 }
 
 #[test]
+fn a_dark_home_makes_the_sync_of_what_it_delivers_unknown_and_leaves_its_health() {
+    let fleet = honest(&["hub", "prod"]);
+    deliver(&fleet.clusters[0], &fleet.clusters[1]);
+    let mut going = begin(&fleet.kubeconfig, &["get", "apps", "-w"]);
+    let is_far = |line: &str| line.contains(" far ") && line.contains(" Ready");
+    going.until_line("Synced", |line| is_far(line) && line.contains(" Synced "));
+    let away = fleet.runtime.block_on(async { fleet.clusters[0].trouble(Trouble::Blackhole) });
+    let line = going.until_line("Unknown", |line| is_far(line) && line.contains(" Unknown (was Synced) "));
+    assert!(line.contains("Ready, home lost"), "{line}");
+    fleet.clusters[0].heal(away);
+    going.until_line("Synced again", |line| is_far(line) && line.contains(" Synced "));
+}
+
+#[test]
 fn a_cluster_that_hangs_spends_no_time_of_the_others() {
     let fleet = honest(&["hub", "prod"]);
     deliver(&fleet.clusters[0], &fleet.clusters[1]);
@@ -221,7 +235,7 @@ fn a_cluster_that_drags_on_spends_no_time_of_the_others() {
 }
 
 #[test]
-fn what_no_home_wants_any_more_is_watched_no_more() {
+fn unneeded_watches_end() {
     let prod = Server::start(|request| core(request, &[("configmaps", "ConfigMap"), ("secrets", "Secret")]));
     let fleet = honest(&["hub"]);
     let hub = &fleet.clusters[0];
@@ -270,7 +284,7 @@ fn what_no_home_wants_any_more_is_watched_no_more() {
 
 /// Who may not list a whole kind is still to be told of what is named.
 #[test]
-fn what_one_home_names_in_excess_takes_nothing_of_what_another_one_names() {
+fn excess_of_one_home_does_not_affect_another() {
     let is_whole = |path: &str| path.contains("/v1/configmaps?") && !path.contains("Selector");
     let prod = Server::start(move |request| match is_whole(&request.target()) {
         true => Reply::status(403, "Forbidden", "forbidden"),
@@ -299,7 +313,7 @@ fn what_one_home_names_in_excess_takes_nothing_of_what_another_one_names() {
 }
 
 #[test]
-fn of_what_one_home_wants_elsewhere_so_many_kinds_are_read_and_the_home_is_told() {
+fn kinds_named_by_one_home_are_bounded_and_reported() {
     let fleet = honest(&["hub", "prod"]);
     let [hub, prod] = [&fleet.clusters[0], &fleet.clusters[1]];
     serve_applications(hub);
@@ -322,7 +336,7 @@ fn of_what_one_home_wants_elsewhere_so_many_kinds_are_read_and_the_home_is_told(
 
 /// Who asks for one namespace lists in namespaces only.
 #[test]
-fn of_namespaces_that_one_home_names_elsewhere_so_many_are_listed_after_those_of_others() {
+fn namespaces_named_by_one_home_are_bounded_and_listed_last() {
     let prod = Server::start(|request| match request.path.contains("/configmaps") {
         true => empty(),
         false => core(request, &[("configmaps", "ConfigMap")]),

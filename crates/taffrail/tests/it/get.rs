@@ -37,7 +37,7 @@ fn namespaces_filter_by_where_an_app_is_declared() {
 }
 
 #[test]
-fn a_namespace_without_declarations_leads_to_the_apps_that_have_objects_there() {
+fn empty_namespace_hints_at_apps_with_objects_there() {
     let ask = |what: &str, words: &[&str]| get(what, "sixty-apps", words);
     let inside = ask("apps", &["--in-namespace", "ns-5", "-o", "json"]).json();
     let inside = inside["items"].as_array().unwrap();
@@ -86,7 +86,7 @@ fn clusters_and_resources_of_a_dump() {
 }
 
 #[test]
-fn what_is_wrong_in_a_dump_is_told_and_the_rest_is_shown() {
+fn defects_of_a_dump_are_reported_and_the_rest_is_shown() {
     let answer = get("apps", "helm-secret-damaged", &[]);
     assert!(answer.stderr.contains("sh.helm.release.v1.cart.v2"), "{}", answer.stderr);
     assert!(answer.stdout.contains("fine"), "{}", answer.stdout);
@@ -95,7 +95,7 @@ fn what_is_wrong_in_a_dump_is_told_and_the_rest_is_shown() {
 }
 
 #[test]
-fn a_part_of_a_dump_that_cannot_be_read_turns_nothing_green() {
+fn unreadable_part_of_a_dump_is_never_green() {
     let from = golden_app("flux-kustomization-well");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("prod.yaml");
@@ -111,7 +111,7 @@ fn a_part_of_a_dump_that_cannot_be_read_turns_nothing_green() {
 }
 
 #[test]
-fn dumps_that_are_not_there() {
+fn missing_dumps_are_reported() {
     let answer = taffrail(&["get", "apps", "--from", "nowhere.yaml"], "");
     assert_eq!(answer.code, 3);
     assert!(answer.stdout.contains("nowhere"), "a row says why: {}", answer.stdout);
@@ -220,7 +220,7 @@ fn the_message_of_a_cluster_has_the_room_of_its_version() {
 }
 
 #[test]
-fn wide_rows_lack_nothing_on_a_narrow_screen() {
+fn wide_rows_are_complete_on_a_narrow_screen() {
     let text = on_screen(80, &[&["get", "apps", "-o", "wide"], &EXAMPLE[..]].concat());
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("CLUSTER  APP           STATUS"), "{text}");

@@ -128,7 +128,7 @@ fn names_for_programs_are_plain_or_left_out() {
     let (_folder, file) = dump();
     let answer = taffrail(&["get", "apps", "--from", &file, "-o", "name"], "");
     assert_eq!(answer.stdout, "");
-    assert!(answer.stderr.contains("is left out"), "{:?}", answer.stderr);
+    assert!(answer.stderr.contains("was left out"), "{:?}", answer.stderr);
     seen(&answer.stderr);
 }
 
@@ -179,7 +179,7 @@ fn passwords_in_the_addresses_of_sources_are_not_shown() {
 }
 
 #[test]
-fn no_table_is_wider_than_its_screen() {
+fn tables_never_exceed_the_screen() {
     for case in ["flux-in-motion", "helm-secret-damaged"] {
         let from = golden_app(case);
         let (_folder, evil) = dump();
@@ -239,7 +239,7 @@ fn no_text_from_a_server_acts_on_the_terminal_in_a_question_or_a_plan() {
     let served = served();
     let before: Vec<u64> = served.clusters.iter().map(taffrail_sim::Cluster::resource_version).collect();
     let mut asked = on_terminal(&served, &["suspend", "--all", "--request-timeout", "60s"]);
-    asked.wait_for("Go on? [y/N] ");
+    asked.wait_for("Continue? [y/N] ");
     asked.type_in("n\n");
     let (text, code) = asked.end();
     let plain = told(&text);
@@ -255,7 +255,7 @@ fn no_text_from_a_server_acts_on_the_terminal_in_a_question_or_a_plan() {
     let name = format!("web{EVIL}");
     let words = ["reconcile", &name, "--wait=false", "--request-timeout", "60s"];
     let mut asked = on_terminal(&served, &words);
-    asked.wait_for("Go on? [y/N] ");
+    asked.wait_for("Continue? [y/N] ");
     asked.type_in("y\n");
     let (text, _) = asked.end();
     let plain = told(&text);
@@ -318,7 +318,7 @@ fn a_server_over_plain_http_gets_no_credentials_and_is_told_of() {
     fs::write(&file, kubeconfig(&[("a", "http://0.0.0.0:1")])).unwrap();
     let answer = taffrail(&["get", "apps", "--kubeconfig", file.to_str().unwrap()], "");
     assert!(
-        answer.stderr.contains("warning: context \"a\": its server is asked over plain http"),
+        answer.stderr.contains("warning: context \"a\": its server is reached over plain http"),
         "{}",
         answer.stderr
     );

@@ -43,7 +43,7 @@ fn text_that_is_no_object() {
 #[test]
 fn binary_data() {
     let complaint = complaint(b"kind: \xff\xfe\x00");
-    assert_eq!(complaint, "error: DIR/bad.yaml:1: not text: byte 6 is no UTF-8\n");
+    assert_eq!(complaint, "error: DIR/bad.yaml:1: not text: byte 6 is not UTF-8\n");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn json_that_breaks_off_is_named_by_the_line_of_the_break() {
 }
 
 #[test]
-fn many_misses_are_counted_and_not_all_told() {
+fn misses_beyond_a_bound_are_counted() {
     let answer = taffrail(&["status", "-f", "-", "--input", "jsonl"], &"x\n".repeat(1000));
     assert_eq!(answer.stderr.lines().count(), 21);
     assert!(answer.stderr.ends_with("error: … and 980 more\n"), "{}", answer.stderr);

@@ -124,7 +124,7 @@ fn each_action_works_on_what_each_tool_of_the_demo_delivers() {
 }
 
 #[test]
-fn who_changed_an_object_of_the_demo_has_an_answer() {
+fn demo_objects_have_last_writers() {
     // Somebody has scaled a controller of Flux to nothing by hand.
     let demo = Demo::start(&["--skip", "225s", "--hold"]);
     let trust = |context: &str| {
@@ -155,7 +155,7 @@ fn who_changed_an_object_of_the_demo_has_an_answer() {
 }
 
 #[test]
-fn names_and_flags_are_taken_as_one_guesses_them() {
+fn guessed_names_and_flags_work() {
     let demo = Demo::start(&["--skip", "2s", "--hold"]);
     let ask = |words: &[&str]| demo.ask_plainly(&[words, &["--timeout", "60s"]].concat());
     // Two apps in the same namespace of different clusters, delivered in different ways, are one name in one cluster.

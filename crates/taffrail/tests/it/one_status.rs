@@ -153,7 +153,7 @@ fn a_declared_object_of_a_kind_that_a_dump_lacks_says_so() {
 }
 
 #[test]
-fn an_empty_dump_is_no_all_well() {
+fn empty_dump_is_not_reported_as_healthy() {
     for (suffix, text) in
         [(".yaml", ""), (".json", "{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": []}\n")]
     {
@@ -170,7 +170,7 @@ fn an_empty_dump_is_no_all_well() {
 }
 
 #[test]
-fn a_cluster_without_apps_is_no_all_well() {
+fn cluster_without_apps_is_not_reported_as_healthy() {
     let namespace = namespace("x");
     let dump = written(&[namespace]);
     let from = dump.path().to_str().unwrap();

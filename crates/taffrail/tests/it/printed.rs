@@ -23,7 +23,7 @@ fn rows(dump: &str) -> (String, i32, String) {
 }
 
 #[test]
-fn what_a_tenant_writes_takes_nothing_out_of_a_dump() {
+fn tenant_objects_hide_nothing_in_a_dump() {
     let honest = rows(&dump(""));
     assert_eq!(honest.1, 1, "{honest:?}");
     assert!(honest.0.contains("Failed"), "{honest:?}");
@@ -52,7 +52,7 @@ fn what_a_tenant_writes_takes_nothing_out_of_a_dump() {
 }
 
 #[test]
-fn what_cannot_be_read_of_a_tenant_is_told_and_is_not_the_fault_of_others() {
+fn unreadable_objects_of_a_tenant_are_reported_alone() {
     let honest = rows(&dump(""));
     let tenant =
         "- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: t\n    namespace: tenant\n  zzz: 'a\n";

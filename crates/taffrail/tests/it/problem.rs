@@ -127,7 +127,7 @@ fn each_axis_alone_is_seen_in_every_view() {
 }
 
 #[test]
-fn an_app_of_labels_has_no_sync_that_could_be_wrong() {
+fn label_apps_have_no_sync_state() {
     let dump = format!(
         "{SYNC_FAILED}---
 apiVersion: v1
@@ -156,11 +156,11 @@ fn apps_are_chosen_by_the_state_of_their_sync() {
     assert!(wrong.stderr.contains("Synced, OutOfSync, Syncing"), "{}", wrong.stderr);
     let wrong = ask(&["get", "resources", "--problems"], SYNC_FAILED);
     assert_eq!(wrong.code, 2);
-    assert!(wrong.stderr.contains("--problems is about apps"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("--problems applies to apps"), "{}", wrong.stderr);
 }
 
 #[test]
-fn a_notice_is_no_reason_to_fail() {
+fn notice_does_not_set_the_exit_status() {
     let quiet = KUSTOMIZATION.replace("spec: {", "spec: {suspend: true, ");
     let dump = [&source(FETCHED), &*quiet].concat();
     let shown = ask(&["get", "apps", "--problems", "--exit-status"], &dump);
@@ -235,7 +235,7 @@ fn the_object_that_differs_is_seen_in_lists_and_trees() {
 }
 
 #[test]
-fn a_revision_that_is_applied_is_not_said_to_be_wanted() {
+fn applied_revision_is_not_shown_as_wanted() {
     let drifted = SYNC_FAILED.replace("phase: Failed", "phase: Succeeded");
     let behind = ask(&["app", "shop"], &drifted).stdout;
     assert!(behind.contains("OutOfSync: c2 is wanted"), "{behind}");
@@ -245,7 +245,7 @@ fn a_revision_that_is_applied_is_not_said_to_be_wanted() {
 }
 
 #[test]
-fn what_a_namespace_holds_that_cannot_be_read_is_no_matter_of_another() {
+fn unreadable_objects_of_a_namespace_do_not_affect_another() {
     let damaged = "---\napiVersion: v1\nkind: Secret\ntype: helm.sh/release.v1\n\
                    metadata: {namespace: tenant, name: sh.helm.release.v1.r.v1}\ndata: {release: '!!'}\n";
     let dump = [&source(FETCHED), KUSTOMIZATION, damaged].concat();

@@ -55,7 +55,7 @@ fn path(folder: &tempfile::TempDir) -> &str {
 }
 
 #[test]
-fn rules_of_ones_own_decide_and_name_themselves() {
+fn user_rules_decide_and_are_named() {
     let status = |rules: &str| {
         let answer = taffrail(&["status", "-f", "-", "--rules", rules, "-o", "json"], LOCK).json();
         let item = &answer["items"][0];
@@ -73,7 +73,7 @@ fn rules_of_ones_own_decide_and_name_themselves() {
 }
 
 #[test]
-fn views_judge_by_them_too() {
+fn views_use_user_rules() {
     let labelled =
         DOOR.replace("namespace: house", "namespace: house, labels: {app.kubernetes.io/instance: house}");
     let row = |rules: &str| {
@@ -89,7 +89,7 @@ fn views_judge_by_them_too() {
 }
 
 #[test]
-fn what_is_no_rule_set_is_refused() {
+fn invalid_rule_folders_are_refused() {
     let refused = |rules: &str| {
         let answer = taffrail(&["status", "-f", "-", "--rules", rules], LOCK);
         assert_eq!(answer.code, 2, "{}", answer.stderr);
@@ -125,7 +125,7 @@ fn rules_are_listed_and_shown_as_they_are_written() {
     assert_eq!(built_in["items"][0]["origin"], "builtin");
     let table = list(&["--rules", LIBRARY, "lamp"]).stdout;
     assert!(table.starts_with("GROUP") && table.contains("lamps.example.com"), "{table}");
-    assert!(list(&["nothing-of-that-name"]).stderr.contains("No kind of such a name has rules."));
+    assert!(list(&["nothing-of-that-name"]).stderr.contains("No rules match these names."));
 
     let show = |kind: &str| taffrail(&["rules", "show", kind, "--rules", LIBRARY], "");
     let lock = show("locks.doors.example.com").stdout;
@@ -146,7 +146,7 @@ fn rules_are_listed_and_shown_as_they_are_written() {
 }
 
 #[test]
-fn it_is_told_which_rule_decides_and_why_not_another() {
+fn rules_why_shows_the_deciding_rule() {
     let why = |input: &str, arguments: &[&str]| {
         taffrail(&[&["rules", "why", "-f", "-", "--rules", LIBRARY], arguments].concat(), input)
     };
@@ -167,8 +167,8 @@ fn it_is_told_which_rule_decides_and_why_not_another() {
     assert_eq!(decides, [&json!(true), &json!(false)]);
     let secret = why("kind: Secret\napiVersion: v1\nmetadata: {name: a}\n", &[]).stdout;
     assert!(
-        secret.contains("There are no rules for this kind but the built-in ones.")
-            && secret.contains("what is built in"),
+        secret.contains("Only the built-in rules apply to this kind.")
+            && secret.contains("the built-in rule"),
         "{secret}"
     );
     let dump = DOOR.replace("half", "nearly");
@@ -178,7 +178,7 @@ fn it_is_told_which_rule_decides_and_why_not_another() {
 }
 
 #[test]
-fn it_is_told_where_views_see_more_than_the_rules() {
+fn rules_why_shows_the_verdict_of_views() {
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/example/eu-1.yaml");
     let ask = |arguments: &[&str]| {
         taffrail(&[arguments, &["deploy/web", "-n", "shop", "--from", example]].concat(), "").stdout
@@ -195,7 +195,7 @@ fn it_is_told_where_views_see_more_than_the_rules() {
 }
 
 #[test]
-fn cases_are_tried_and_the_last_line_counts() {
+fn rule_cases_run_and_are_counted() {
     let test =
         |folder: &str, arguments: &[&str]| taffrail(&[&["rules", "test", folder], arguments].concat(), "");
     let well = test(LIBRARY, &[]);
@@ -218,11 +218,11 @@ fn cases_are_tried_and_the_last_line_counts() {
     assert_eq!(test(path(&without), &[]).code, 3);
 
     let lint = |folder: &str| taffrail(&["rules", "lint", folder], "");
-    assert_eq!((lint(LIBRARY).stdout.as_str(), lint(LIBRARY).code), ("nothing to put right\n", 0));
+    assert_eq!((lint(LIBRARY).stdout.as_str(), lint(LIBRARY).code), ("no findings\n", 0));
     let untidy = lint(path(&broken));
     assert_eq!(untidy.code, 1);
     assert!(untidy.stdout.contains("example.com/A#2: no case reaches it"), "{}", untidy.stdout);
-    assert!(untidy.stdout.ends_with("3 things to put right\n"), "{}", untidy.stdout);
+    assert!(untidy.stdout.ends_with("3 findings\n"), "{}", untidy.stdout);
 }
 
 /// A folder may hold what Flux and kapp have, as it is.
@@ -330,7 +330,7 @@ status: {conditions: [{type: Ready, status: 'False', reason: Broken, message: no
 "#;
 
 #[test]
-fn an_argo_cd_is_heard_as_far_as_it_is_known() {
+fn scripts_of_an_unknown_argo_cd_only_worsen() {
     let rows = |more: &str, argocd: &str| {
         let mut asked = command(&["get", "resources", "--from", "-", "-o", "json"]);
         asked.env("TAFFRAIL_ARGOCD", argocd);
@@ -374,7 +374,7 @@ rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]
 }
 
 #[test]
-fn it_is_told_which_setting_has_an_argo_cd_heard() {
+fn rules_why_names_the_setting_that_trusts_an_argo_cd() {
     let lock = LOCK.replace(
         "namespace: house",
         "namespace: house, annotations: {argocd.argoproj.io/tracking-id: 'house:doors.example.com/Lock:house/front'}",
@@ -411,7 +411,7 @@ status:
 ";
 
 #[test]
-fn what_a_dependency_lacks_is_explained_with_the_expression() {
+fn unmet_dependency_shows_its_expression() {
     let answer = taffrail(&["explain", "apps", "--from", "-"], WAITS);
     let told = "readyExpr does not hold of Kustomization flux-system/infra: dep.metadata.labels.version == self.metadata.labels.version";
     assert!(answer.stdout.contains(told), "{}{}", answer.stdout, answer.stderr);

@@ -105,7 +105,7 @@ pub(super) fn merged(one: &str, other: &str) -> String {
 }
 
 #[test]
-fn a_cluster_is_found_to_be_one_by_what_it_renews() {
+fn clusters_are_identified_by_their_leases() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (_fleet, cluster) = started(&runtime, &[settings("web")]);
     let both = merged(&renamed(&cluster, "one", "127.0.0.1"), &renamed(&cluster, "private", "localhost"));

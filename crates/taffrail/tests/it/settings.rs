@@ -91,12 +91,12 @@ fn contexts_have_fleets_and_patterns() {
 }
 
 #[test]
-fn nothing_that_is_set_is_passed_over() {
+fn every_setting_takes_effect_or_is_an_error() {
     for (file, said) in [
         ("timeout: 5s\ntimout: 6s\n", "config.yaml:2: there is no setting 'timout'"),
         ("timout: 6s\n", "did you mean timeout?"),
         ("output: wide\n", "set one of: output.apps"),
-        ("\noutput:\n  apps: wid\n", "config.yaml:3: 'output.apps': 'wid' is none of"),
+        ("\noutput:\n  apps: wid\n", "config.yaml:3: 'output.apps': 'wid' is not one of"),
         ("timeout: soon\n", "config.yaml:1: 'timeout'"),
         ("timeout: [5s, 6s]\n", "takes one value"),
         ("columns:\n  apps: [nam]\n", "no column 'nam'"),
@@ -119,7 +119,7 @@ fn nothing_that_is_set_is_passed_over() {
 }
 
 #[test]
-fn what_is_shown_as_yaml_sets_the_same() {
+fn config_view_yaml_round_trips() {
     let file =
         "timeout: 7s\nfleets:\n  my prod: [a, \"b-*\"]\noutput:\n  tree: json\ncontext: [\"@my prod\"]\n";
     let first = with(file, &[], &["config", "view", "-o", "yaml"]);

@@ -130,7 +130,7 @@ fn the_rules_decide() {
 }
 
 #[test]
-fn exit_codes_follow_the_question() {
+fn exit_status_flag_sets_the_exit_code() {
     let code =
         |arguments: &[&str], input: &str| taffrail(&[&["status", "-f", "-"], arguments].concat(), input).code;
     assert_eq!(code(&[], DEPLOYMENT), 0);
@@ -143,7 +143,7 @@ fn exit_codes_follow_the_question() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_work_quietly() {
+fn closed_stdout_ends_status_quietly() {
     use std::io::{BufRead, BufReader};
     use std::process::Stdio;
 

@@ -142,7 +142,7 @@ fn tables_fit_the_terminal() {
 }
 
 #[test]
-fn colours_are_for_terminals_unless_somebody_says_otherwise() {
+fn colours_default_to_terminals() {
     let coloured = |text: &str| text.contains("\x1b[");
     let piped = |arguments: &[&str], variables: &[(&str, &str)]| {
         let mut command = of_case("argo-failures", arguments);
@@ -176,7 +176,7 @@ fn of_hanging(servers: &[Server; 2], folder: &tempfile::TempDir) -> String {
 }
 
 #[test]
-fn who_is_waited_for_is_told_on_a_terminal_and_taken_back() {
+fn progress_line_appears_and_is_cleared() {
     let folder = tempfile::tempdir().unwrap();
     let servers = [Server::hanging(), Server::hanging()];
     let file = of_hanging(&servers, &folder);
@@ -206,7 +206,7 @@ fn an_interrupt_leaves_the_terminal_clean() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_answer_silently() {
+fn closed_stdout_ends_a_view_silently() {
     let from = golden_app("sixty-apps");
     let program = env!("CARGO_BIN_EXE_taffrail");
     for (form, code) in [("table", 0), ("json", 0), ("table --exit-status", 1)] {

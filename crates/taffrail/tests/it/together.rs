@@ -82,7 +82,7 @@ fn one_cause_in_many_clusters_is_one_explanation_that_names_them() {
     assert_eq!(shared["chain"][2]["object"]["name"], "web-7d9f12-x2k12");
 
     let text = ask(&fleet(), &["explain"]).stdout;
-    assert!(text.contains("label shop/shop in eu, ap, us is Failed\n  told as it is in eu;"), "{text}");
+    assert!(text.contains("label shop/shop in eu, ap, us is Failed\n  shown for eu;"), "{text}");
     assert!(text.contains("label shop/shop in hostile is Failed\n"), "{text}");
     assert_eq!(clusters(&ask(&fleet(), &["explain", "--per-cluster", "-o", "json"]).json()).len(), 4);
     // By its name an app is told of each cluster.
@@ -93,7 +93,7 @@ fn one_cause_in_many_clusters_is_one_explanation_that_names_them() {
 }
 
 #[test]
-fn what_differs_besides_the_cause_keeps_explanations_apart() {
+fn different_explanations_are_not_merged() {
     let mut fleet = fleet();
     // In one of the clusters another object is not ready either.
     let mut other = fleet[0].1["items"][0].clone();
@@ -126,7 +126,7 @@ fn one_finding_in_many_clusters_is_one_that_counts_all() {
 }
 
 #[test]
-fn a_finding_about_an_object_is_one_though_other_apps_hang_on_it() {
+fn findings_about_one_object_merge_across_apps() {
     let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {"namespace": "kube-system", "name": "kube-scheduler"},
         "spec": {"leaseDurationSeconds": 15, "renewTime": "2026-03-01T10:00:00.000000Z"}});

@@ -37,7 +37,7 @@ Kustomization flux-system/apps   Ready    19 d
 }
 
 #[test]
-fn what_is_not_well_says_why() {
+fn tree_shows_messages_of_unhealthy_nodes() {
     let answer = of_case(&["tree", "web"], "flux-in-motion", &[]);
     let line =
         "    │   └── Pod web-rh4wc9sqk-8vpjn   InProgress   35 s   containers with unready status: [web]\n";
@@ -152,7 +152,7 @@ fn graph(text: &str) -> (Vec<String>, usize) {
 }
 
 #[test]
-fn what_graphviz_gets_keeps_to_its_grammar() {
+fn dot_output_is_valid() {
     for (case, app) in [("flux-bad-image", "shop"), ("argo-failures", "web"), ("helmrelease-well", "apps")] {
         let (labels, edges) = graph(&of_case(&["tree", app], case, &["-o", "dot"]).stdout);
         // It is a tree.

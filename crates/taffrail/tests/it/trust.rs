@@ -9,13 +9,13 @@ fn findings_say_what_may_be_wrong_and_what_to_do() {
         &answer.stdout,
         str![[r#"
 Nothing proves that green is right
-  unread      GitRepository flux-system/stale, since 40 min ago
+  unread      GitRepository flux-system/stale, for 40 min
     cannot be fetched, so what is wanted may be newer than what is Ready: failed to checkout and determine revision: dial tcp: lookup git.example.com: i/o timeout
     Green app: flux-system/stale
     > kubectl describe gitrepository.source.toolkit.fluxcd.io stale -n flux-system
 
 Checked as of 2026-03-01 12:00:00 UTC: 4 apps (1 green), 5 objects, 1 Pod and 0 leases.
-No leases were read: whether nodes and controllers live is not known.
+No leases were read: dead nodes and controllers would go unnoticed.
 
 "#]],
     );
@@ -23,7 +23,7 @@ No leases were read: whether nodes and controllers live is not known.
 }
 
 #[test]
-fn where_nothing_is_found_it_is_said_what_was_looked_at() {
+fn trust_without_findings_lists_what_was_checked() {
     let answer = of_case(&["trust"], "helmrelease-well", &["--exit-status"]);
     assert!(answer.stdout.starts_with("Found no reason to doubt a green status.\n"), "{}", answer.stdout);
     assert!(answer.stdout.contains("2 apps (2 green), 6 objects, 3 Pods and 0 leases"), "{}", answer.stdout);
@@ -108,7 +108,7 @@ fn findings_are_narrowed_to_apps_clusters_and_categories() {
 }
 
 #[test]
-fn the_exit_code_says_whether_green_may_be_wrong() {
+fn trust_exit_status_reports_doubtful_green() {
     let code = |case, arguments: &[&str]| of_case(&["trust"], case, arguments).code;
     assert_eq!(code("flux-source-failed", &[]), 0);
     assert_eq!(code("flux-source-failed", &["--exit-status"]), 1);
@@ -122,7 +122,7 @@ fn the_exit_code_says_whether_green_may_be_wrong() {
 }
 
 #[test]
-fn an_old_dump_is_not_taken_for_now_unless_somebody_says_so() {
+fn old_dump_is_stale_unless_now_is_given() {
     let dump =
         "apiVersion: v1\nkind: Namespace\nmetadata: {name: a, creationTimestamp: \"2026-01-01T00:00:00Z\"}\n";
     let reasons = |arguments: &[&str]| {

@@ -138,7 +138,7 @@ fn reconciling_flux_waits_until_it_was_handled() {
 }
 
 #[test]
-fn what_fails_then_is_told() {
+fn failures_after_a_write_are_reported() {
     let served = served(&["one"]);
     let answer = played(&served, &["reconcile", "shop"], |cluster| {
         let object = until(cluster, shop, |object| requested(object).is_some());
@@ -174,7 +174,7 @@ fn the_source_is_handled_before_what_is_made_from_it() {
 }
 
 #[test]
-fn a_source_that_fails_is_the_end() {
+fn failed_source_ends_the_reconcile() {
     let served = served(&["one"]);
     let answer = played(&served, &["reconcile", "shop", "--with-source"], |cluster| {
         let source = until(cluster, fleet, |object| requested(object).is_some());
@@ -186,7 +186,7 @@ fn a_source_that_fails_is_the_end() {
 }
 
 #[test]
-fn who_is_waited_for_is_told_once_where_no_line_can_stand() {
+fn waiting_is_reported_once_without_a_terminal() {
     let served = served(&["one", "two"]);
     let answer = served.ask(&["reconcile", "shop", "--yes", "--timeout", "2s"]);
     assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
@@ -199,7 +199,7 @@ fn who_is_waited_for_is_told_once_where_no_line_can_stand() {
 }
 
 #[test]
-fn who_is_not_answered_stops_waiting() {
+fn unanswered_request_times_out() {
     let served = served(&["one"]);
     let answer = served.ask(&["reconcile", "shop", "--timeout", "300ms"]);
     assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
@@ -229,7 +229,7 @@ nothing was sent (dry run)
     );
     let answer = served.ask(&["suspend", "shop", "--dry-run=server"]);
     assert!(
-        answer.stdout.ends_with("the server would take it; nothing was changed (dry run)\n"),
+        answer.stdout.ends_with("the server accepts the change; nothing was written (dry run)\n"),
         "{}",
         answer.stdout
     );
@@ -307,7 +307,7 @@ fn suspended_apps_are_resumed() {
         "{}",
         answer.stderr
     );
-    assert!(answer.stderr.contains("hint: say --yes"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("hint: confirm with --yes"), "{}", answer.stderr);
     assert_eq!(suspended(0), Value::Null);
     // In the other one it is done, and told what was done already.
     let answer = served.ask(&["suspend", "shop", "--yes"]);
@@ -373,11 +373,11 @@ fn names_of_lists_are_taken_by_the_verbs_and_by_wait() {
     assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
     let answer = wait(&["three/flux-kustomization/flux-system/shop", "--timeout", "5s"]);
     assert_eq!(answer.code, 2, "{}{}", answer.stdout, answer.stderr);
-    assert!(answer.stderr.contains("no cluster here is called 'three'"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("there is no cluster 'three'"), "{}", answer.stderr);
 }
 
 #[test]
-fn argo_cd_takes_requests_away() {
+fn argo_cd_requests_are_removed_when_handled() {
     let served = served(&["one"]);
     let answer = played(&served, &["reconcile", "api"], |cluster| {
         let refresh =
@@ -410,7 +410,7 @@ fn argo_cd_of_any_age_is_suspended() {
         let answer = served.ask(&["suspend", "api"]);
         assert_eq!(answer.code, 0, "{name}: {}{}", answer.stdout, answer.stderr);
         assert_eq!(api(cluster)["spec"]["syncPolicy"], policy, "{name}: {}", answer.stdout);
-        assert_eq!(answer.stdout.contains("does not know this field"), name == "old", "{}", answer.stdout);
+        assert_eq!(answer.stdout.contains("too old for this field"), name == "old", "{}", answer.stdout);
         let list = ["get", "apps", "--suspended", "-o", "json", "--kubeconfig", &served.kubeconfig];
         let row = taffrail(&list, "").json();
         assert_eq!(row["items"][0]["name"], "api", "{name}");
@@ -423,7 +423,7 @@ fn argo_cd_of_any_age_is_suspended() {
 }
 
 #[test]
-fn who_may_not_write_is_told() {
+fn forbidden_write_is_reported() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
     let alice = cluster.add_user("alice", &[]);
@@ -476,7 +476,7 @@ fn meanwhile(served: &Served, change: impl FnOnce(&Cluster)) -> Answer {
 }
 
 #[test]
-fn a_change_that_does_not_matter_does_not_keep_from_writing() {
+fn unrelated_concurrent_change_does_not_prevent_a_write() {
     let served = served(&["one"]);
     let answer = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -496,7 +496,7 @@ fn a_change_that_does_not_matter_does_not_keep_from_writing() {
 }
 
 #[test]
-fn what_somebody_else_asks_for_meanwhile_is_not_overwritten() {
+fn concurrent_requests_are_not_overwritten() {
     let served = served(&["one"]);
     let other = json!({"initiatedBy": {"username": "somebody"}, "sync": {"revision": "v2"}});
     let answer = meanwhile(&served, |cluster| {
@@ -510,7 +510,7 @@ fn what_somebody_else_asks_for_meanwhile_is_not_overwritten() {
 }
 
 #[test]
-fn many_are_asked_for_twice() {
+fn writing_to_many_apps_needs_confirmation() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
     let before = cluster.resource_version();
@@ -583,7 +583,7 @@ fn a_short_name_is_not_enough_where_a_list_failed() {
     let ask = |name: &str| taffrail(&[&["suspend", name][..], &options].concat(), "");
     let answer = ask("shop");
     assert_eq!(answer.code, 3, "{}", answer.stderr);
-    assert!(answer.stderr.contains("there may be another app 'shop'"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("cannot rule out another app 'shop'"), "{}", answer.stderr);
     assert!(
         answer.stderr.contains("DELIVERY/NAMESPACE/NAME") && answer.stdout.is_empty(),
         "{}",
@@ -597,7 +597,7 @@ fn a_short_name_is_not_enough_where_a_list_failed() {
 
 /// Who writes a Kustomization names the source that the reconciliation of its app sets going.
 #[test]
-fn a_source_of_another_namespace_is_written_to_only_if_that_is_meant() {
+fn source_in_another_namespace_needs_confirmation() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
     let mut mine = kustomization("mine");
@@ -614,7 +614,7 @@ fn a_source_of_another_namespace_is_written_to_only_if_that_is_meant() {
 
 /// What one tenant has too much of does not hide what others have.
 #[test]
-fn what_is_too_much_in_all_namespaces_is_listed_in_each() {
+fn oversized_lists_are_read_per_namespace() {
     let served = served(&["one"]);
     served.clusters[0].fault(Fault::new(Trouble::Hang).path("/apis/argoproj.io/v1alpha1/applications"));
     let slow = "/apis/argoproj.io/v1alpha1/namespaces/flux-system/applications";

@@ -75,7 +75,7 @@ fn map(name: &str, value: &str) -> Value {
 }
 
 #[test]
-fn what_is_ready_is_ready_at_once_and_what_becomes_so_is_told() {
+fn ready_targets_are_met_at_once_and_changes_are_reported() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
     cluster.apply(deployment("web", 2)).unwrap();
@@ -172,7 +172,7 @@ fn each_condition_is_waited_for() {
 }
 
 #[test]
-fn an_expression_that_is_no_question_ends_with_an_error() {
+fn non_boolean_expression_is_an_error() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
     cluster.apply(deployment("web", 2)).unwrap();
@@ -201,7 +201,7 @@ fn an_expression_that_is_no_question_ends_with_an_error() {
 }
 
 #[test]
-fn what_is_gone_or_never_was_is_deleted() {
+fn missing_objects_count_as_deleted() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
     for absent in
@@ -234,7 +234,7 @@ fn what_is_gone_or_never_was_is_deleted() {
 }
 
 #[test]
-fn it_ends_when_only_what_has_failed_is_left() {
+fn wait_ends_when_only_failed_targets_remain() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
     cluster.apply(stuck("web")).unwrap();
@@ -246,12 +246,12 @@ fn it_ends_when_only_what_has_failed_is_left() {
     going.until("Given up after");
     going.until("deployment/web is Failed");
     going.until("taffrail explain deployment/web -n shop --context one");
-    going.until("--fail-fast=false waits on");
+    going.until("--fail-fast=false keeps waiting");
     assert_eq!(going.end(), Some(1));
 }
 
 #[test]
-fn all_must_be_so_at_once_and_stay_so() {
+fn all_targets_must_be_met_at_once_and_stay_met() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
     cluster.apply(deployment("web", 2)).unwrap();
@@ -268,7 +268,7 @@ fn all_must_be_so_at_once_and_stay_so() {
 }
 
 #[test]
-fn the_last_words_say_what_stands_in_the_way() {
+fn wait_result_shows_what_blocks() {
     let served = served(&["one", "two"]);
     served.clusters[0].apply(deployment("web", 2)).unwrap();
     served.clusters[1].apply(deployment("web", 1)).unwrap();
@@ -316,7 +316,7 @@ fn the_last_words_say_what_stands_in_the_way() {
 }
 
 #[test]
-fn what_cannot_be_seen_is_neither_ready_nor_failed() {
+fn unobserved_targets_are_neither_ready_nor_failed() {
     let served = served(&["one", "two"]);
     for cluster in &served.clusters {
         cluster.apply(deployment("web", 2)).unwrap();
@@ -428,7 +428,7 @@ fn apps_are_waited_for_at_a_revision() {
 }
 
 #[test]
-fn nothing_is_asked_but_the_watches() {
+fn wait_sends_no_requests_besides_watches() {
     let served = served(&["one"]);
     asks_for_watches_only(&served);
     // Of a server that is far, or slow, no less.
@@ -494,7 +494,7 @@ fn asks_for_watches_only(served: &Served) {
 }
 
 #[test]
-fn what_may_be_read_but_not_watched_is_read_again() {
+fn unwatchable_kinds_are_polled() {
     let served = served(&["one"]);
     let cluster = &served.clusters[0];
     cluster.apply(deployment("web", 1)).unwrap();
@@ -538,15 +538,15 @@ fn what_may_be_read_but_not_watched_is_read_again() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told_at_once() {
+fn invalid_usage_fails_at_once() {
     for (arguments, said) in [
         (vec!["deploy/web", "--for", "happiness"], "nothing to wait for"),
         (vec!["deploy/web", "--for", "jsonpath={.a"], "is no JSONPath"),
         (vec!["deploy/web", "--for", "revision=v1"], "only apps have revisions"),
-        (vec!["deploy/web", "-l", "a=b"], "-l chooses"),
+        (vec!["deploy/web", "-l", "a=b"], "-l selects"),
         (vec!["deploy", "svc/web"], "cannot be mixed"),
         (vec![], "required"),
-        (vec!["deploy/web", "--timeout", "0s"], "more than nothing"),
+        (vec!["deploy/web", "--timeout", "0s"], "must be greater than zero"),
     ] {
         let answer = taffrail(&[&["wait"], &arguments[..]].concat(), "");
         assert_eq!(answer.code, 2, "{arguments:?}: {}", answer.stderr);

@@ -42,7 +42,7 @@ pub(crate) fn forbidden_everything() -> String {
 }
 
 #[test]
-fn how_a_cluster_is_followed_is_told_and_stays_true() {
+fn watch_notes_describe_how_a_cluster_is_followed() {
     let served = served();
     let mut going = begin(&served, &["get", "clusters", "-w", "-o", "wide"]);
     let header = going.until_line("the line", |line| line.starts_with("CLUSTER"));
@@ -166,7 +166,7 @@ fn time_alone_turns_an_app_red() {
 }
 
 #[test]
-fn of_what_is_gone_it_is_said() {
+fn deleted_objects_are_reported() {
     let served = served();
     let mut going = begin(&served, &["get", "apps", "-w"]);
     going.until_line("the line", |line| words(line).starts_with(&["two", "shop", "shop", "label", "Ready"]));
@@ -241,7 +241,7 @@ fn a_cluster_that_goes_away_is_unknown_and_comes_back() {
 }
 
 #[test]
-fn all_views_go_on() {
+fn every_view_can_watch() {
     let served = served();
     for (view, first, then) in [
         (vec!["app", "shop", "-w"], "Ready", "InProgress"),
@@ -259,14 +259,14 @@ fn all_views_go_on() {
 }
 
 #[test]
-fn what_makes_no_sense_is_told_at_once() {
+fn invalid_usage_fails_at_once() {
     let answer = taffrail(&["get", "apps", "-w", "--from", "somewhere"], "");
     assert_eq!(answer.code, 2);
     assert!(answer.stderr.contains("--from"), "{}", answer.stderr);
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_it() {
+fn closed_stdout_ends_watching() {
     let served = served();
     let all = ["get", "apps", "-w", "--all-contexts", "--kubeconfig", &served.kubeconfig];
     let mut child = command(&all).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
@@ -286,7 +286,7 @@ fn a_reader_that_goes_away_ends_it() {
 }
 
 #[test]
-fn what_recovers_is_shown_as_it_is_and_only_what_is_gone_is_gone() {
+fn recovered_rows_are_updated_and_only_deleted_ones_removed() {
     let served = served();
     served.clusters[1].apply(app(1, 1)).unwrap();
     let mut going = begin(&served, &["get", "apps", "-w", "--status", "!Ready"]);
@@ -306,7 +306,7 @@ fn what_recovers_is_shown_as_it_is_and_only_what_is_gone_is_gone() {
 }
 
 #[test]
-fn a_dark_cluster_says_since_when_and_what_was_last_known() {
+fn dark_cluster_shows_its_age_and_last_state() {
     let served = served();
     let mut going = begin(&served, &["get", "clusters", "-w"]);
     going.until_line("the line", |line| words(line).starts_with(&["two", "Ready"]));
@@ -316,7 +316,7 @@ fn a_dark_cluster_says_since_when_and_what_was_last_known() {
 }
 
 #[test]
-fn a_dark_cluster_that_was_asked_keeps_its_rows_once_and_followed() {
+fn dark_cluster_keeps_its_rows() {
     let served = served();
     let [hub, target] = [&served.clusters[0], &served.clusters[1]];
     hub.apply(applications()).unwrap();

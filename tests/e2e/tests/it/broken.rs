@@ -505,7 +505,7 @@ fn a_finalizer_that_nobody_removes(stage: &mut Stage) {
         &[("ConfigMap", "Terminating", "Finalizers")],
     );
     let text = broken.explain(&[]);
-    assert!(text.stdout.contains("Finalizers, being deleted since"), "{text}");
+    assert!(text.stdout.contains("Finalizers, being deleted for"), "{text}");
 }
 
 fn a_namespace_that_cannot_go(stage: &mut Stage) {

@@ -46,7 +46,7 @@ const BORDERS: [Border; 10] = [
     },
     Border {
         name: "taffrail-apps",
-        uses: &["taffrail-object", "taffrail-status"],
+        uses: &["taffrail-index", "taffrail-object", "taffrail-status"],
         never: &RUNTIMES,
         pure: true,
     },

@@ -18,8 +18,8 @@ pub(super) enum ReleaseName {
 }
 
 impl ReleaseName {
-    const LONGEST: usize = 53;
-    const KEPT: usize = 40;
+    const MAX_LENGTH: usize = 53;
+    const KEPT_LENGTH: usize = 40;
 
     pub(super) fn of(release: &Object<'_>) -> ReleaseName {
         if let Some(name) = text(release.root(), &["spec", "releaseName"]) {
@@ -29,8 +29,8 @@ impl ReleaseName {
             Some(namespace) => format!("{namespace}-{}", release.name()),
             None => release.name().into_owned(),
         };
-        match name.get(..Self::KEPT) {
-            Some(kept) if name.len() > Self::LONGEST => ReleaseName::Shortened(format!("{kept}-")),
+        match name.get(..Self::KEPT_LENGTH) {
+            Some(kept) if name.len() > Self::MAX_LENGTH => ReleaseName::Shortened(format!("{kept}-")),
             _ => ReleaseName::Exact(name),
         }
     }
@@ -48,7 +48,7 @@ impl ReleaseName {
             ReleaseName::Exact(own) => own == name,
             ReleaseName::Shortened(kept) => {
                 let hex = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_hexdigit());
-                name.len() == Self::LONGEST && name.strip_prefix(kept.as_str()).is_some_and(hex)
+                name.len() == Self::MAX_LENGTH && name.strip_prefix(kept.as_str()).is_some_and(hex)
             }
         }
     }
@@ -112,7 +112,7 @@ impl Releases {
     /// proof; otherwise one of the conditions must be met.
     pub(crate) fn of(&self, cluster: usize, namespace: &str, name: &str) -> Option<Vec<&Elsewhere>> {
         let names = self.declared.get(&(cluster, namespace.to_owned()))?;
-        let cut = name.get(..=ReleaseName::KEPT).map(|kept| ReleaseName::Shortened(kept.to_owned()));
+        let cut = name.get(..=ReleaseName::KEPT_LENGTH).map(|kept| ReleaseName::Shortened(kept.to_owned()));
         let own = [Some(ReleaseName::Exact(name.to_owned())), cut.filter(|cut| cut.is(name))];
         let claims: Vec<_> = own.iter().flatten().filter_map(|own| names.get(own)).collect();
         if claims.iter().any(|declared| declared.is_beside) {

@@ -18,7 +18,7 @@ use crate::sync::Source;
 
 /// The maximum length of a revision that is compared, in bytes. Flux's own have a name that Git, OCI or
 /// SemVer limits, and a digest.
-const LONGEST_REVISION: usize = 1024;
+const MAX_REVISION_LENGTH: usize = 1024;
 
 /// The content of a source.
 #[derive(Debug, Clone)]
@@ -107,8 +107,8 @@ impl KnownSource {
         };
         KnownSource {
             artifact: match revision {
-                Some(revision) if revision.len() > LONGEST_REVISION => Artifact::Unknown(format!(
-                    "{} {}: its revision is longer than {LONGEST_REVISION} bytes",
+                Some(revision) if revision.len() > MAX_REVISION_LENGTH => Artifact::Unknown(format!(
+                    "{} {}: its revision is longer than {MAX_REVISION_LENGTH} bytes",
                     key.kind,
                     key.path()
                 )),

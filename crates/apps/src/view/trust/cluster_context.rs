@@ -49,7 +49,7 @@ pub(super) struct ClusterContext<'a> {
 }
 
 /// The tolerated clock skew: clocks differ by some seconds in the best of clusters.
-pub(super) const TOLERANCE: SignedDuration = SignedDuration::from_secs(30);
+pub(super) const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(30);
 
 impl<'a> ClusterContext<'a> {
     pub(super) fn new(
@@ -76,9 +76,9 @@ impl<'a> ClusterContext<'a> {
             }
         }
         // The times in objects are by the clocks of the cluster.
-        let ahead = objects.clock_ahead().filter(|ahead| ahead.abs() > TOLERANCE).unwrap_or_default();
+        let ahead = objects.clock_ahead().filter(|ahead| ahead.abs() > CLOCK_TOLERANCE).unwrap_or_default();
         let there = asked_at.saturating_add(ahead).unwrap_or(asked_at);
-        let latest = there.saturating_add(TOLERANCE).unwrap_or(Timestamp::MAX);
+        let latest = there.saturating_add(CLOCK_TOLERANCE).unwrap_or(Timestamp::MAX);
         let (newest, future) = traces(objects, latest);
         let now = if objects.is_dated() { there } else { newest.unwrap_or(there).min(there) };
         ClusterContext {

@@ -17,7 +17,7 @@ use crate::identity::Delivery;
 use crate::objects::Scope;
 
 /// The age up to which a lost Pod may not have been counted by its workload yet.
-const FRESH: SignedDuration = SignedDuration::from_mins(1);
+const MIN_LOST_AGE: SignedDuration = SignedDuration::from_mins(1);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = pods(cluster);
@@ -55,7 +55,8 @@ fn pods(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
         let (ready, others): (Vec<_>, Vec<_>) = pods.iter().partition(|pod| is_ready(&pod.object));
         let since =
             |object: &Object<'_>| delivery::time(object.condition("Ready")?.get("lastTransitionTime"));
-        let is_fresh = others.iter().filter_map(|pod| since(&pod.object)).any(|at| cluster.age(at) < FRESH);
+        let is_fresh =
+            others.iter().filter_map(|pod| since(&pod.object)).any(|at| cluster.age(at) < MIN_LOST_AGE);
         let counted = i64::try_from(ready.len()).unwrap_or(i64::MAX);
         if counted >= claimed || is_fresh {
             continue;

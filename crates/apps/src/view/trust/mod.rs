@@ -30,15 +30,15 @@ use crate::fleet::Fleet;
 use crate::objects::Objects;
 
 /// The maximum number of objects and apps that a finding names; the others are counted.
-const NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// The findings that speak against a green status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustReport {
-    /// [`API_VERSION`].
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `TrustReport`.
+    /// Always `TrustReport`.
     pub kind: &'static str,
     /// The findings: the worst first, then those with most green apps.
     pub items: Vec<TrustFinding>,
@@ -186,7 +186,7 @@ impl TrustFinding {
             let apps_differ = one.apps_differ || first != (other.apps.clone(), other.app_count);
             let new = other.apps.into_iter().filter(|app| !one.apps.contains(app)).collect::<Vec<_>>();
             one.apps.extend(new);
-            one.apps.truncate(NAMED);
+            one.apps.truncate(MAX_NAMED);
             let objects = one.objects.into_iter().zip(other.objects);
             let objects = objects
                 .map(|(object, other)| FindingObject { since: earlier(object.since, other.since), ..object });
@@ -340,9 +340,9 @@ impl NewFinding {
             message: self.message,
             since: since.map(time),
             object_count: self.objects.len(),
-            objects: self.objects.into_iter().take(NAMED).map(object).collect(),
+            objects: self.objects.into_iter().take(MAX_NAMED).map(object).collect(),
             app_count: apps.len(),
-            apps: apps.iter().take(NAMED).map(|app| AppName::from(&app.app)).collect(),
+            apps: apps.iter().take(MAX_NAMED).map(|app| AppName::from(&app.app)).collect(),
             green,
             next: self.next,
             apps_differ: false,

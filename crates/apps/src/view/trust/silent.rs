@@ -20,13 +20,13 @@ use crate::view::command;
 
 /// The tolerance for a late Lease: it is renewed several times before it expires, so one or two late renewals
 /// mean nothing.
-const LATE: SignedDuration = SignedDuration::from_secs(60);
+const LEASE_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// The time that a controller may take to observe a change.
-const SLOW: SignedDuration = SignedDuration::from_mins(5);
+const MAX_REACTION_TIME: SignedDuration = SignedDuration::from_mins(5);
 
 /// The tolerance for comparisons: Argo CD compares each Application every two to three minutes by default.
-const ARGO: SignedDuration = SignedDuration::from_mins(30);
+const MAX_COMPARISON_AGE: SignedDuration = SignedDuration::from_mins(30);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = control_plane(cluster);
@@ -47,7 +47,7 @@ fn finding(reason: &'static str) -> NewFinding {
 fn expired(cluster: &ClusterContext<'_>, lease: &Observed<'_>) -> Option<Timestamp> {
     let renewed = moment(&lease.object, &["spec", "renewTime"])?;
     let lasts = number(&lease.object, &["spec", "leaseDurationSeconds"]).unwrap_or(15).clamp(1, 86_400);
-    (cluster.age(renewed) > SignedDuration::from_secs(lasts) + LATE).then_some(renewed)
+    (cluster.age(renewed) > SignedDuration::from_secs(lasts) + LEASE_TOLERANCE).then_some(renewed)
 }
 
 /// The controllers of Kubernetes, with the consequence if one stops.
@@ -191,7 +191,7 @@ fn generations(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
             continue;
         }
         let since = changed(object);
-        if since.is_some_and(|since| cluster.age(since) < SLOW) {
+        if since.is_some_and(|since| cluster.age(since) < MAX_REACTION_TIME) {
             continue;
         }
         let (all, objects, any_green) = behind.entry(observed.key.group_kind()).or_default();
@@ -231,7 +231,7 @@ fn without_status(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
             continue;
         }
         let created = moment(object, &["metadata", "creationTimestamp"]);
-        let is_old = created.is_none_or(|created| cluster.age(created) >= SLOW);
+        let is_old = created.is_none_or(|created| cluster.age(created) >= MAX_REACTION_TIME);
         if is_old && status_is_served(cluster, object) == Some(true) {
             let (objects, all) = mute.entry(resource.key.group_kind()).or_default();
             objects.push((resource.key.clone(), created));
@@ -283,7 +283,7 @@ fn unheard(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forg
     let asked = observed.object.text(&["metadata", "annotations", "reconcile.fluxcd.io/requestedAt"]);
     let since: Timestamp = asked.parse().ok()?;
     let is_handled = observed.object.text(&["status", "lastHandledReconcileAt"]) == asked;
-    (!is_handled && cluster.age(since) > SLOW).then(|| Forgotten {
+    (!is_handled && cluster.age(since) > MAX_REACTION_TIME).then(|| Forgotten {
         reason: "RequestUnheard",
         since,
         message: "somebody asked for a reconciliation, and its controller has not answered".to_owned(),
@@ -296,7 +296,7 @@ fn overdue(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forg
     let history = object.at(&["status", "history"]).and_then(Value::items)?;
     let last = history.filter_map(|entry| delivery::time(entry.get("lastReconciled"))).max()?;
     let interval = span(&object.text(&["spec", "interval"]))?;
-    let allowed = interval.saturating_mul(2).saturating_add(SLOW);
+    let allowed = interval.saturating_mul(2).saturating_add(MAX_REACTION_TIME);
     (cluster.age(last) > allowed).then(|| Forgotten {
         reason: "Overdue",
         since: last,
@@ -319,7 +319,7 @@ fn untried<'a>(cluster: &ClusterContext<'a>, app: &App, observed: &Observed<'a>)
     }
     let source = cluster.sources(observed).pop()?;
     let since = cluster.fetched(&source)?;
-    (cluster.age(since) > SLOW * 2).then(|| Forgotten {
+    (cluster.age(since) > MAX_REACTION_TIME * 2).then(|| Forgotten {
         reason: "RevisionUntried",
         since,
         message: format!(
@@ -337,7 +337,7 @@ fn argo_apps(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
         .filter(|(_, app, _)| app.app.delivery == Delivery::ArgoApplication && !app.suspended);
     let old = apps.filter_map(|(place, _, observed)| {
         let at = moment(&observed.object, &["status", "reconciledAt"])?;
-        (cluster.age(at) > ARGO).then(|| (place, observed.key.to_owned(), at))
+        (cluster.age(at) > MAX_COMPARISON_AGE).then(|| (place, observed.key.to_owned(), at))
     });
     let old: Vec<_> = old.collect();
     let Some((_, first, _)) = old.first() else { return Vec::new() };

@@ -2,13 +2,13 @@
 
 use jiff::SignedDuration;
 
-use super::cluster_context::{ClusterContext, TOLERANCE};
+use super::cluster_context::{CLOCK_TOLERANCE, ClusterContext};
 use super::{FindingCategory, NewFinding, Severity, count};
 use crate::freshness::FreshnessState;
 use crate::view::text;
 
 /// The maximum age of a dump that can still be taken as current.
-const OLD: SignedDuration = SignedDuration::from_mins(10);
+const MAX_UNDATED_AGE: SignedDuration = SignedDuration::from_mins(10);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let found = [undated(cluster), server(cluster), future(cluster), stale(cluster)];
@@ -23,7 +23,7 @@ fn finding(severity: Severity, reason: &'static str) -> NewFinding {
 fn undated(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
     let newest = cluster.newest.filter(|_| !cluster.objects.is_dated())?;
     let age = cluster.asked_at.duration_since(newest);
-    if age <= OLD {
+    if age <= MAX_UNDATED_AGE {
         return None;
     }
     let message = format!(
@@ -38,7 +38,7 @@ fn undated(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
 /// Finds an API server whose clock differs from the reader's.
 fn server(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
     let ahead = cluster.objects.clock_ahead()?;
-    if ahead.abs() <= TOLERANCE {
+    if ahead.abs() <= CLOCK_TOLERANCE {
         return None;
     }
     let side = if ahead.is_negative() { "behind" } else { "ahead of" };

@@ -16,7 +16,7 @@ use crate::reads;
 use crate::view::command;
 
 /// The maximum number of kinds that a finding names.
-const NAMED: usize = 6;
+const MAX_NAMED_KINDS: usize = 6;
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     let mut findings = scopes(cluster);
@@ -167,8 +167,8 @@ fn kinds_unread(
     let mut names: Vec<String> = of.iter().map(|(kind, namespace, _)| named(kind, *namespace)).collect();
     names.sort();
     names.dedup();
-    let more = names.len().saturating_sub(NAMED);
-    names.truncate(NAMED);
+    let more = names.len().saturating_sub(MAX_NAMED_KINDS);
+    names.truncate(MAX_NAMED_KINDS);
     if more > 0 {
         names.push(format!("{more} more"));
     }

@@ -20,7 +20,7 @@ fn with(conditions: &[String]) -> String {
 const IN_PROGRESS: &str = "InProgress < example.com/Widget/shop/blue";
 
 #[test]
-fn a_condition_that_is_bad_news_is_never_green() {
+fn adverse_condition_is_never_green() {
     for name in ["Failing", "Degraded", "Error", "UpgradeFailed"] {
         let told = with(&[condition(name, "True", ", reason: Broken, message: it says why")]);
         check(&told, &format!("{IN_PROGRESS}: {name} is True: it says why"));
@@ -42,7 +42,7 @@ fn a_condition_that_is_bad_news_is_never_green() {
 }
 
 #[test]
-fn beside_ready_few_conditions_count() {
+fn few_adverse_conditions_count_beside_ready() {
     let ready = || condition("Ready", "True", "");
     for name in ["Available", "Accepted", "Healthy", "Established", "NodesReady"] {
         check(&with(&[ready(), condition(name, "False", "")]), "Current");
@@ -74,7 +74,7 @@ fn names_that_negate_and_reasons_of_rest_are_good_news() {
 }
 
 #[test]
-fn a_phase_or_state_that_is_bad_news_is_never_green() {
+fn adverse_phase_or_state_is_never_green() {
     for word in ["Error", "Degraded", "Unavailable", "ERROR", "degraded"] {
         check(
             &widget(&format!("{{phase: {word}, message: it says why}}")),
@@ -98,7 +98,7 @@ fn a_phase_or_state_that_is_bad_news_is_never_green() {
 }
 
 #[test]
-fn it_is_not_well_since_the_condition_says_so() {
+fn since_is_the_transition_of_the_adverse_condition() {
     let yaml = with(&[condition("Degraded", "True", ", lastTransitionTime: '2026-03-01T11:00:00Z'")]);
     let objects = super::read(&yaml);
     let told = super::assess_all(
@@ -111,7 +111,7 @@ fn it_is_not_well_since_the_condition_says_so() {
 }
 
 #[test]
-fn what_is_not_observed_yet_does_not_fail() {
+fn unobserved_generation_does_not_fail() {
     let stale = widget("{observedGeneration: 1, phase: Failed}");
     check(&stale, "InProgress < example.com/Widget/shop/blue: generation is 2");
 }

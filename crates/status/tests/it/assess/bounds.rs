@@ -89,7 +89,7 @@ fn mutual(count: usize) -> Vec<Value> {
 }
 
 #[test]
-fn objects_that_all_name_one_another_cost_no_square_each() {
+fn mutual_references_cost_less_than_a_square_per_object() {
     let (few, _) = cost(&mutual(100));
     let (many, told) = cost(&mutual(800));
     // A lookup in the namespace and one in the cluster, for what it is and for whether it is there.
@@ -99,7 +99,7 @@ fn objects_that_all_name_one_another_cost_no_square_each() {
 }
 
 #[test]
-fn an_honest_composition_is_followed_to_its_end() {
+fn composition_is_followed_to_its_end() {
     let mut objects = mutual(400);
     for object in &mut objects[1..] {
         object["spec"] = json!({});
@@ -111,7 +111,7 @@ fn an_honest_composition_is_followed_to_its_end() {
 }
 
 #[test]
-fn pods_that_share_claims_cost_no_square_each() {
+fn shared_claims_cost_less_than_a_square_per_pod() {
     let claims: Vec<_> = (0..60)
         .map(|at| json!({"name": format!("v{at}"), "persistentVolumeClaim": {"claimName": format!("c{at}")}}))
         .collect();
@@ -130,7 +130,7 @@ fn pods_that_share_claims_cost_no_square_each() {
 }
 
 #[test]
-fn messages_are_cut_where_they_come_in() {
+fn messages_are_cut_on_input() {
     let long = "ä".repeat(100_000);
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "namespace": "shop"},
         "status": {"conditions": [{"type": "Ready", "status": "False", "reason": long, "message": long}]}});
@@ -188,7 +188,7 @@ fn in_one_look(objects: &[Value], rules: &ActiveRules<'_>) -> (usize, Vec<Assess
 }
 
 #[test]
-fn the_excess_of_a_namespace_leaves_the_others_as_they_are() {
+fn excess_of_a_namespace_does_not_affect_others() {
     let tenant = knots_in("tenant", 150);
     let objects: Vec<_> = tenant.into_iter().chain(knots_in("shop", 20)).chain([widget("tenant")]).collect();
     let (lookups, told) = in_one_look(&objects, &ActiveRules::default());
@@ -215,7 +215,7 @@ fn patient(milliseconds: u64) -> Options {
 }
 
 #[test]
-fn judging_ends_when_the_patience_of_the_caller_does() {
+fn judging_ends_at_the_time_limit() {
     let well =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "late"}});
     let objects: Vec<_> = (0..40).flat_map(|at| knots_in(&format!("n{at}"), 30)).chain([well]).collect();
@@ -232,7 +232,7 @@ fn judging_ends_when_the_patience_of_the_caller_does() {
 }
 
 #[test]
-fn a_namespace_that_takes_the_time_of_all_leaves_the_others_half_of_it() {
+fn greedy_namespace_leaves_half_the_time_to_others() {
     let objects: Vec<_> = knots_in("tenant", 100).into_iter().chain(knots_in("shop", 10)).collect();
     let (_, told) =
         in_one_look(&objects, &ActiveRules { options: &patient(10_000), ..ActiveRules::default() });

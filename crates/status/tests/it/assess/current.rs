@@ -73,7 +73,7 @@ fn a_cron_job_whose_active_job_cannot_start_has_failed() {
 }
 
 #[test]
-fn a_later_run_that_succeeded_and_is_gone_is_the_last_one() {
+fn later_successful_run_clears_a_failed_job() {
     let status = |success: &str| {
         format!(r#"lastScheduleTime: "2026-03-01T11:00:00Z", lastSuccessfulTime: "2026-03-01T{success}Z""#)
     };
@@ -110,7 +110,7 @@ fn an_autoscaler_that_cannot_tell_its_pods_has_failed() {
 }
 
 #[test]
-fn an_ingress_without_address_is_not_there_when_its_controller_goes_on_warning() {
+fn ingress_without_address_is_in_progress_while_its_controller_warns() {
     let ingress = |address: &str| {
         format!(
             r#"
@@ -224,7 +224,7 @@ fn owned(api: &str, kind: &str, name: &str, owner: &str, rest: &str) -> String {
 }
 
 #[test]
-fn a_custom_resource_of_which_nobody_knows_more_fails_with_its_own_workload() {
+fn custom_resource_without_rules_fails_with_its_workload() {
     let set = |owner: &str| {
         owned(
             "apps/v1",
@@ -263,7 +263,7 @@ fn a_custom_resource_of_which_nobody_knows_more_fails_with_its_own_workload() {
 }
 
 #[test]
-fn of_the_jobs_of_a_custom_resource_the_newest_counts() {
+fn newest_job_of_a_custom_resource_counts() {
     let job = |name: &str, at: &str, status: &str| {
         job(name, at, status)
             .replace("kind: CronJob, name: nightly, uid: u-nightly", "kind: Widget, name: blue, uid: u-blue")
@@ -277,7 +277,7 @@ fn of_the_jobs_of_a_custom_resource_the_newest_counts() {
 }
 
 #[test]
-fn what_keeps_an_old_pod_holds_a_deployment_that_recreates() {
+fn stuck_old_pod_blocks_a_recreate_deployment() {
     let recreating = |strategy: &str| {
         ROLLING
             .replace("spec: {replicas: 2, progress", &format!("spec: {{replicas: 2, strategy: {{type: {strategy}}}, progress"))

@@ -149,7 +149,7 @@ fn the_order_of_objects_does_not_matter() {
 
 /// What nobody looked at may not make anything green. (A CronJob without its Jobs says nothing of itself.)
 #[test]
-fn what_was_not_observed_never_makes_green() {
+fn unobserved_objects_are_never_green() {
     const HIDDEN: [(&str, &str); 4] =
         [("", "Pod"), ("apps", "ReplicaSet"), ("", "Node"), ("storage.k8s.io", "StorageClass")];
     let is_hidden = |object: &Value| HIDDEN.iter().any(|(_, kind)| object["kind"] == *kind);

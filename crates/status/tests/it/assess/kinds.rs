@@ -40,7 +40,7 @@ fn a_job_runs_until_it_ends_and_may_crash_while_tries_are_left() {
 }
 
 #[test]
-fn a_suspended_job_is_well_and_flagged() {
+fn suspended_job_is_current_and_flagged() {
     let suspended = JOB.replace("{backoffLimit", "{suspend: true, backoffLimit");
     check(&suspended, "Current");
     check(&suspended.replace("startTime: \"2026-03-01T11:40:00Z\", active: 1, ", ""), "Current");
@@ -52,7 +52,7 @@ fn a_suspended_job_is_well_and_flagged() {
 }
 
 #[test]
-fn a_failed_job_ends_at_the_pod_that_failed_it() {
+fn failed_job_chain_ends_at_the_failed_pod() {
     let failed = |message: &str| {
         JOB.replace(
             "active: 1",
@@ -92,7 +92,7 @@ fn a_refused_pod_of_a_job_is_known_by_its_event() {
 }
 
 #[test]
-fn the_last_finished_job_speaks_for_a_cronjob() {
+fn last_finished_job_decides_for_a_cronjob() {
     let cron_job = "{apiVersion: batch/v1, kind: CronJob, metadata: {name: report, namespace: shop, uid: u-report}, spec: {suspend: false}}";
     let job = |name: &str, at: &str, condition: &str| {
         format!(
@@ -132,7 +132,7 @@ const USER: &str = r#"spec: {volumes: [{name: data, persistentVolumeClaim: {clai
 status: {phase: Pending, conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: 0/3 nodes}]}"#;
 
 #[test]
-fn a_claim_that_nobody_uses_waits_by_design_and_one_that_is_used_does_not() {
+fn unused_claim_waiting_for_a_consumer_is_current() {
     let lazy = class("WaitForFirstConsumer");
     check(&all(&[CLAIM, &lazy]), "Current");
     check(&all(&[CLAIM, &class("Immediate")]), "InProgress < /PersistentVolumeClaim/shop/data");
@@ -156,7 +156,7 @@ fn a_claim_that_nobody_uses_waits_by_design_and_one_that_is_used_does_not() {
 }
 
 #[test]
-fn a_pod_without_node_ends_at_a_claim_that_cannot_be_bound() {
+fn unscheduled_pod_chain_ends_at_an_unbound_claim() {
     let used = pod("web", USER);
     check(&all(&[&used, CLAIM, &class("Immediate")]), "Failed < /PersistentVolumeClaim/shop/data");
     // That one waits for the Pod.
@@ -228,7 +228,7 @@ status: {{loadBalancer: {{ingress: {ingress}}}}}
 }
 
 #[test]
-fn an_api_that_cannot_be_reached_ends_at_the_pod_behind_it() {
+fn unreachable_api_chain_ends_at_its_pod() {
     let api = r#"
 apiVersion: apiregistration.k8s.io/v1
 kind: APIService
@@ -268,7 +268,7 @@ fn deleted(yaml: &str, finalizers: &str) -> String {
 }
 
 #[test]
-fn a_deletion_ends_at_what_holds_the_object_and_never_fails() {
+fn deletion_chain_ends_at_the_blocking_object() {
     let claim = deleted(&CLAIM.replace("Pending", "Bound"), "kubernetes.io/pvc-protection");
     let user = USER.replace("spec: {", "spec: {nodeName: node-1, ").replace("0/3 nodes", "x");
     check(&claim, "Terminating < /PersistentVolumeClaim/shop/data: kubernetes.io/pvc-protection");
@@ -332,7 +332,7 @@ spec: {group: example.com, names: {kind: Widget}, versions: [{name: v1, subresou
 "#;
 
 #[test]
-fn the_first_status_has_five_minutes() {
+fn missing_first_status_is_in_progress_for_five_minutes() {
     check(
         &all(&[WIDGET, DEFINITION]),
         "InProgress < example.com/Widget//blue: no controller has written a status",
@@ -348,7 +348,7 @@ fn the_first_status_has_five_minutes() {
 }
 
 #[test]
-fn a_custom_resource_ends_at_what_it_owns_or_names() {
+fn custom_resource_chain_ends_at_owned_or_named_objects() {
     let unready = WIDGET.to_owned()
         + r#"spec: {issuerRef: {group: cert-manager.io, kind: ClusterIssuer, name: ca}}
 status: {observedGeneration: 1, conditions: [{type: Ready, status: "False", message: "waits"}]}"#;
@@ -390,7 +390,7 @@ status: {{conditions: [{{type: Reconciling, status: "True", reason: ProgressingW
 }
 
 #[test]
-fn what_flux_waits_for_is_named_and_followed() {
+fn flux_dependencies_are_named_and_followed() {
     let apps = kustomization(
         "apps",
         "DependencyNotReady",
@@ -434,7 +434,7 @@ status: {conditions: [{type: Ready, status: "False", reason: GitOperationFailed,
 }
 
 #[test]
-fn what_is_not_there_is_not_found_and_what_nobody_saw_is_unknown() {
+fn absent_is_not_found_and_unobserved_is_unknown() {
     let objects = read(JOB);
     let mut evidence = dump(&objects);
     evidence.set_unobserved("", "Secret");
@@ -449,7 +449,7 @@ fn what_is_not_there_is_not_found_and_what_nobody_saw_is_unknown() {
 }
 
 #[test]
-fn a_deletion_is_held_by_what_it_owns_without_controlling_it() {
+fn deletion_is_blocked_by_non_controlled_dependents() {
     let of = |kind: &str, name: &str, more: &str| {
         format!(
             "{{apiVersion: example.com/v1, kind: {kind}, metadata: {{name: {name}, namespace: shop, uid: u-{name}, \

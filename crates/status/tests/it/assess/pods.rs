@@ -20,7 +20,7 @@ fn waiting(list: &str, reason: &str) -> String {
 }
 
 #[test]
-fn what_waiting_never_mends_is_a_hard_cause() {
+fn permanent_pod_errors_are_hard_causes() {
     for list in ["containerStatuses", "initContainerStatuses"] {
         for reason in [
             "ImagePullBackOff",
@@ -45,7 +45,7 @@ fn what_waiting_never_mends_is_a_hard_cause() {
 }
 
 #[test]
-fn a_container_without_words_is_named() {
+fn container_without_message_is_named() {
     let rest = "status: {phase: Pending, containerStatuses: [{name: app, state: {waiting: {reason: CrashLoopBackOff}}}]}";
     check(&rolling(rest), &format!("Failed{CAUSE}: container app: CrashLoopBackOff"));
 }
@@ -74,7 +74,7 @@ fn a_second_kill_for_memory_is_a_hard_cause_and_the_first_is_not() {
 }
 
 #[test]
-fn the_scheduler_has_fifteen_seconds() {
+fn unscheduled_pod_is_in_progress_for_fifteen_seconds() {
     let at = |second: u32| {
         let pod = pod_of(
             "ReplicaSet/web-2",
@@ -89,7 +89,7 @@ fn the_scheduler_has_fifteen_seconds() {
 }
 
 #[test]
-fn a_node_that_is_coming_is_waited_for() {
+fn scale_up_keeps_a_pod_in_progress() {
     let pod = pod_of(
         "ReplicaSet/web-2",
         "web-2-a",
@@ -161,7 +161,7 @@ fn three_events_that_came_once_each_count_as_three() {
 }
 
 #[test]
-fn a_volume_attached_elsewhere_ends_at_the_pod_that_has_it() {
+fn volume_attached_elsewhere_chain_ends_at_its_pod() {
     let claim = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]";
     let waiting = CREATING.replace("nodeName: node-1", &format!("nodeName: node-1, {claim}"));
     let message = "Multi-Attach error for volume \"pv\" Volume is already used by pod(s) web-1-a";
@@ -221,7 +221,7 @@ fn a_lost_node_is_a_hard_cause_and_one_that_is_not_ready_is_not() {
 }
 
 #[test]
-fn a_probe_that_fails_is_told_and_no_hard_cause() {
+fn failing_probe_is_reported_without_a_hard_cause() {
     let event = |last| event("Pod/web-2-a", "Warning", "Unhealthy", 40, last, "Readiness probe failed: 503");
     check(
         &all(&[&rolling(UNREADY), &event("11:59:30")]),
@@ -244,7 +244,7 @@ fn events_about_an_earlier_pod_of_the_name_are_not_about_this_one() {
 }
 
 #[test]
-fn what_a_pod_refers_to_and_is_missing_is_named_by_the_pod() {
+fn missing_references_of_a_pod_are_named() {
     let spec = |optional: bool| {
         format!(
             "spec: {{nodeName: node-1, volumes: [{{name: a, secret: {{secretName: web-tls, optional: {optional}}}}}], containers: [\
@@ -272,7 +272,7 @@ fn what_a_pod_refers_to_and_is_missing_is_named_by_the_pod() {
 }
 
 #[test]
-fn a_bare_pod_that_failed_has_failed_and_an_owned_one_waits_for_its_owner() {
+fn failed_pod_counts_only_without_an_owner() {
     let failed = "status: {phase: Failed, reason: Evicted, message: The node was low on memory}";
     check(&pod("web", failed), "Failed < /Pod/shop/web: The node was low on memory");
     check(&pod_of("ReplicaSet/web-2", "web", failed), "Current");
@@ -280,7 +280,7 @@ fn a_bare_pod_that_failed_has_failed_and_an_owned_one_waits_for_its_owner() {
 }
 
 #[test]
-fn beside_its_owner_a_pod_that_ended_badly_says_so() {
+fn failed_dependent_pod_shows_as_failed() {
     let shown = |phase: &str| {
         let rest =
             format!("status: {{phase: {phase}, reason: Evicted, message: The node was low on memory}}");
@@ -305,7 +305,7 @@ fn crashed(state: &str, ready: bool, restarts: u32, code: u32, from: &str, to: &
 }
 
 #[test]
-fn a_crash_loop_is_one_between_two_crashes_too() {
+fn crash_loop_is_detected_between_crashes() {
     let failed = format!("Failed{CAUSE}: container app ended with exit code 1 (Error), ");
     let in_progress = format!("InProgress{CAUSE}");
     let running = "{running: {}}";
@@ -334,7 +334,7 @@ fn a_crash_loop_is_one_between_two_crashes_too() {
 }
 
 #[test]
-fn a_pod_for_which_others_make_room_waits_for_their_grace() {
+fn preemption_keeps_a_pod_in_progress_for_the_grace_period() {
     let waiting = pod_of(
         "ReplicaSet/web-2",
         "web-2-a",
@@ -372,7 +372,7 @@ status: {{phase: Running, conditions: [{{type: DisruptionTarget, status: "True",
 }
 
 #[test]
-fn what_a_pod_waits_for_before_it_has_a_node_is_told() {
+fn scheduling_gates_are_reported() {
     let unscheduled = |reason: &str, message: &str, spec: &str| {
         rolling(&format!(
             r#"{spec}
@@ -391,7 +391,7 @@ status: {{phase: Pending, conditions: [{{type: PodScheduled, status: "False", re
 }
 
 #[test]
-fn why_a_pod_cannot_be_killed_is_told() {
+fn kill_errors_of_a_terminating_pod_are_reported() {
     let stuck = pod("web", "spec: {nodeName: node-1}\nstatus: {phase: Running}")
         .replace("namespace: shop,", "namespace: shop, deletionTimestamp: '2026-03-01T11:00:00Z',");
     let event = |reason: &str| {

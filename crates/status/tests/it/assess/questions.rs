@@ -79,7 +79,7 @@ status: {phase: Pending}
 ";
 
 #[test]
-fn a_claim_asks_for_its_own_users_and_not_for_all_pods() {
+fn claim_reads_only_its_own_users() {
     let user = pod("web", "spec: {volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]}");
     assert_eq!(listed(&all(&[CLAIM, CLASS, &user])), Vec::<String>::new());
     let bound = CLAIM.replace("phase: Pending", "phase: Bound").replace(
@@ -90,7 +90,7 @@ fn a_claim_asks_for_its_own_users_and_not_for_all_pods() {
 }
 
 #[test]
-fn a_pod_whose_volume_is_attached_elsewhere_asks_for_those_that_use_it_too() {
+fn pod_with_volume_attached_elsewhere_reads_the_claims_users() {
     let volumes = "volumes: [{name: d, persistentVolumeClaim: {claimName: data}}]";
     let waiting = pod("web", &format!("spec: {{nodeName: n1, {volumes}}}\nstatus: {{phase: Pending}}"));
     let other = pod("other", &format!("spec: {{nodeName: n2, {volumes}}}\nstatus: {{phase: Running}}"));
@@ -100,7 +100,7 @@ fn a_pod_whose_volume_is_attached_elsewhere_asks_for_those_that_use_it_too() {
 }
 
 #[test]
-fn a_custom_resource_asks_for_its_own_definition() {
+fn custom_resource_reads_its_own_definition() {
     let definition = "
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

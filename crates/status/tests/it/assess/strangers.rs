@@ -15,7 +15,7 @@ fn in_tenant(text: &str) -> String {
 }
 
 #[test]
-fn a_dependent_of_another_namespace_makes_nothing_fail() {
+fn dependent_in_another_namespace_is_ignored() {
     let (deployment, sets) = rolling();
     let pod = pod_of("ReplicaSet/web-2", "web-2-a", CRASHING);
     check(&all(&[&deployment, &sets, &pod]), "Failed < /Pod/shop/web-2-a: back-off");
@@ -33,7 +33,7 @@ fn a_newer_revision_of_another_namespace_hides_no_crash() {
 }
 
 #[test]
-fn the_uid_alone_makes_no_owner() {
+fn uid_alone_does_not_prove_ownership() {
     let widget = "
 apiVersion: example.com/v1
 kind: Widget
@@ -77,7 +77,7 @@ status: {conditions: [{type: Ready, status: "False", reason: Creating, message: 
 "#;
 
 #[test]
-fn an_event_speaks_only_where_its_object_is() {
+fn event_counts_only_in_the_namespace_of_its_object() {
     let failed = || event("PersistentVolumeClaim/data", "Warning", "Provisioning", 9, "11:59:00", "no space");
     let from = |namespace: &str| failed().replacen("namespace: shop", &format!("namespace: {namespace}"), 1);
     let told = |event: &str| super::told(&all(&[CLAIM, event])).contains("no space");
@@ -87,7 +87,7 @@ fn an_event_speaks_only_where_its_object_is() {
 }
 
 #[test]
-fn an_event_about_an_object_of_the_cluster_comes_from_where_the_api_puts_it() {
+fn cluster_scoped_events_count_only_in_their_namespaces() {
     let event = event("Database/db", "Warning", "Boom", 9, "11:59:00", "no space");
     let about = |from: &str, of: &str| {
         let event = event.replacen("namespace: shop", &format!("namespace: {from}"), 1);
@@ -104,7 +104,7 @@ fn an_event_about_an_object_of_the_cluster_comes_from_where_the_api_puts_it() {
 
 /// The API asks nobody before an object of a namespace names an owner that is in none.
 #[test]
-fn what_is_in_a_namespace_makes_no_owner_worse_that_is_in_none() {
+fn namespaced_objects_do_not_worsen_cluster_scoped_owners() {
     let widget = |status: &str| {
         format!(
             "apiVersion: example.com/v1\nkind: Widget\n\

@@ -11,7 +11,7 @@ const CRASH: &str = r#"status: {phase: Running, conditions: [{type: Ready, statu
   containerStatuses: [{name: app, restartCount: 4, state: {waiting: {reason: CrashLoopBackOff, message: back-off}}}]}"#;
 
 #[test]
-fn only_pods_of_the_revision_that_is_rolled_out_speak() {
+fn only_pods_of_the_current_revision_count() {
     check(
         &all(&[ROLLING, &pod_of("ReplicaSet/web-1", "old", CRASH)]),
         "InProgress < apps/ReplicaSet/shop/web-2",
@@ -30,7 +30,7 @@ fn only_pods_of_the_revision_that_is_rolled_out_speak() {
 }
 
 #[test]
-fn pods_that_are_going_are_noise_for_a_deployment() {
+fn terminating_pods_do_not_affect_a_deployment() {
     let going = pod_of("ReplicaSet/web-2", "new", CRASH)
         .replace("uid: u-new,", "uid: u-new, deletionTimestamp: \"2026-03-01T12:00:20Z\",");
     check(&all(&[ROLLING, &going]), "InProgress < apps/ReplicaSet/shop/web-2");
@@ -55,7 +55,7 @@ fn a_replicaset_that_is_behind_does_not_hide_why_the_deployment_fails() {
 }
 
 #[test]
-fn a_workload_that_fails_for_its_pods_says_how_far_it_is_and_the_cause_says_why() {
+fn failed_workload_reports_progress_and_cause() {
     let objects = read(&all(&[ROLLING, &pod_of("ReplicaSet/web-2", "new", CRASH)]));
     let assessment = &assess_all(&[name("apps/Deployment/shop/web")], &dump(&objects), now())[0];
     let told: Vec<_> = assessment.chain.iter().map(|link| (link.status, &*link.message)).collect();
@@ -66,7 +66,7 @@ fn a_workload_that_fails_for_its_pods_says_how_far_it_is_and_the_cause_says_why(
 }
 
 #[test]
-fn owners_are_told_by_uid_and_not_by_name() {
+fn owners_are_matched_by_uid() {
     let other = pod_of("ReplicaSet/web-2", "new", CRASH).replace("uid: u-web-2,", "uid: u-earlier,");
     check(&all(&[ROLLING, &other]), "InProgress < apps/ReplicaSet/shop/web-2");
     let no_controller =
@@ -75,7 +75,7 @@ fn owners_are_told_by_uid_and_not_by_name() {
 }
 
 #[test]
-fn owners_that_form_a_circle_are_left() {
+fn owner_cycles_end() {
     let circle = ROLLING.replacen(
         "uid: u-web,",
         "uid: u-web, ownerReferences: [{uid: u-web-2, controller: true}],",
@@ -88,7 +88,7 @@ fn owners_that_form_a_circle_are_left() {
 }
 
 #[test]
-fn of_several_pods_a_hard_cause_speaks_and_then_who_is_unwell_for_longest() {
+fn hard_cause_then_duration_selects_the_pod() {
     let waits = r#"status: {phase: Running, conditions: [{type: Ready, status: "False", lastTransitionTime: "2026-03-01T11:51:00Z"}]}"#;
     let later = CRASH.replace("11:55:00", "11:57:00");
     let pods = [("a", &*later), ("b", CRASH), ("c", waits)]
@@ -98,7 +98,7 @@ fn of_several_pods_a_hard_cause_speaks_and_then_who_is_unwell_for_longest() {
 }
 
 #[test]
-fn a_refusal_ends_at_what_was_refused() {
+fn refusal_ends_the_chain_at_the_refused_workload() {
     let condition = r#"replicas: 0, conditions: [{type: ReplicaFailure, status: "True", reason: FailedCreate, message: exceeded quota}]"#;
     let refused = ROLLING.replacen("replicas: 1, fullyLabeledReplicas: 1", condition, 1);
     check(&refused, "Failed < apps/ReplicaSet/shop/web-2: exceeded quota");
@@ -171,7 +171,7 @@ fn a_refused_pod_of_a_statefulset_is_known_by_its_event() {
 }
 
 #[test]
-fn a_set_that_is_replaced_by_hand_fails_by_its_pods() {
+fn on_delete_set_fails_by_its_pods() {
     let by_hand = SET.replace("type: RollingUpdate", "type: OnDelete");
     let crash = pod_of("StatefulSet/db", "db-0", CRASH);
     check(&all(&[&by_hand, &crash]), "Failed < /Pod/shop/db-0: back-off");
@@ -246,7 +246,7 @@ fn paused(updated: u32, old: u32, new: u32) -> String {
 }
 
 #[test]
-fn a_paused_deployment_is_well_unless_it_is_half_rolled() {
+fn paused_deployment_is_current_unless_half_rolled_out() {
     check(&paused(2, 0, 2), "Current");
     // A new template waits; no ReplicaSet was made for it.
     check(&paused(0, 2, 0), "Current");
@@ -260,7 +260,7 @@ fn a_paused_deployment_is_well_unless_it_is_half_rolled() {
 }
 
 #[test]
-fn a_budget_is_named_and_may_suffice() {
+fn violated_budget_is_named_and_a_kept_one_may_suffice() {
     let budget = r#"
 apiVersion: policy/v1
 kind: PodDisruptionBudget
@@ -316,7 +316,7 @@ fn not_well_since_is_the_condition_else_the_evidence_else_the_creation() {
 }
 
 #[test]
-fn a_generation_that_was_not_seen_is_not_since_an_older_condition() {
+fn unobserved_generation_ignores_older_conditions_for_since() {
     let scaled = |generation: u8, managed: &str| {
         let yaml = format!(
             r#"
@@ -349,7 +349,7 @@ status: {{observedGeneration: {}, replicas: 2, conditions: [
 }
 
 #[test]
-fn a_rollout_begun_just_now_is_not_as_old_as_the_workload() {
+fn since_of_a_rollout_is_its_start() {
     for (kind, status) in [
         (
             "Deployment",

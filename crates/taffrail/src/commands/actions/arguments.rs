@@ -8,36 +8,36 @@ use taffrail_object::ObjectKey;
 use crate::cli::SourceArguments;
 use crate::commands::verbs::DryRun;
 
-/// List what can be done with an object.
+/// List the actions of an object.
 ///
-/// Actions are scripts in Lua, in the form of Argo CD's: the user's own (--rules DIR), those that come with Taffrail, and, as
-/// cluster/NAME, those that an Argo CD of the cluster has in its ConfigMap argocd-cm for what it delivers: an Application lists the
-/// object, and the object carries the mark of that. An Argo CD is heard where a ClusterRoleBinding gives its application
-/// controller (of a ServiceAccount other than default) a ClusterRole that may write everything (create, update, patch or * on all
-/// apiGroups and resources) and both can be read, or where the setting argocd names its namespace.
+/// Actions are Lua scripts in Argo CD's format: your own (--rules DIR), those of Taffrail, and, as cluster/NAME, those
+/// in the ConfigMap argocd-cm of an Argo CD in the cluster, for the objects that it delivers: an Application must list
+/// the object, and the object must carry its mark. Taffrail trusts an Argo CD if a ClusterRoleBinding gives its
+/// application controller (of a ServiceAccount other than default) a ClusterRole that may write everything (create,
+/// update, patch or * on all apiGroups and resources) and both can be read, or if the setting argocd names its
+/// namespace.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  taffrail actions deploy/web -n shop            what can be done, and what it wants to be told
+  taffrail actions deploy/web -n shop            the actions and their parameters
   taffrail actions apps/Deployment/shop/web -o json
   taffrail actions rollout/web -n shop --rules my-actions/
 
-Exit codes: 0 answered; 2 wrong usage, or no such object; 3 something could not be read (the rest is still shown).")]
+Exit codes: 0 answered; 2 wrong usage, or no such object; 3 some data could not be read (the rest is still shown).")]
 pub(crate) struct ActionsArguments {
     #[command(flatten)]
     pub(crate) which: WhichArguments,
 
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = ActionsOutput::Table)]
     pub(crate) output: ActionsOutput,
 }
 
-/// Do something with an object: restart, scale, suspend, and whatever else its kind has actions for.
+/// Run an action on an object: restart, scale, suspend, or another one of its kind.
 ///
-/// What is to be written is shown before it is written. An object is changed by a merge patch of what differs, and only
-/// while nobody else changes the same; an action may also make new objects. A script of the cluster is run only for what its
-/// Argo CD delivers, and what it would write is written only after a question, or with --yes, and only to the object and in its
-/// namespace.
+/// The change is shown before it is written, as a merge patch that fails if another client changes the same fields. An
+/// action may also create objects. A script of the cluster runs only for objects that its Argo CD delivers, asks before
+/// it writes (unless --yes is given), and writes only to the object and in its namespace.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -47,7 +47,7 @@ Examples:
   taffrail action abort rollout/web -n shop --context prod
   taffrail action cluster/promote rollout/web -n shop --yes
 
-Exit codes: 0 done, or there was nothing to do; 2 wrong usage, no such object, or no such action for it as it is;
+Exit codes: 0 done, or nothing to do; 2 wrong usage, no such object, or no such action for its current state;
 3 something could not be read or written.")]
 pub(crate) struct ActionArguments {
     /// The action; `taffrail actions OBJECT` lists them
@@ -57,27 +57,28 @@ pub(crate) struct ActionArguments {
     #[command(flatten)]
     pub(crate) which: WhichArguments,
 
-    /// Tell the action something; may be given more than once
+    /// A parameter of the action; may be given more than once
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) parameters: Vec<(String, String)>,
 
-    /// Do it although the object is in several clusters or namespaces, or the script is the cluster's
+    /// Do not ask if the object is in several clusters or namespaces, or the script is the cluster's
     #[arg(short, long)]
     pub(crate) yes: bool,
 
-    /// Let a script of the cluster make objects of this kind, though they may run code or grant rights; without it, it makes Events
-    /// and ConfigMaps without labels, and none named argocd-...; may be given more than once
+    /// Let a script of the cluster create objects of this kind, although they may run code or grant rights. By default
+    /// it may create Events, and ConfigMaps without labels whose name does not begin with argocd-; may be given more
+    /// than once
     #[arg(long, value_name = "KIND")]
     pub(crate) allow_create: Vec<String>,
 
-    /// Only show what would be written; without a value as --dry-run=client
+    /// Show the change without writing it; --dry-run alone means --dry-run=client
     #[arg(
         long, value_enum, value_name = "BY", num_args = 0..=1, require_equals = true, default_value_t = DryRun::None,
         default_missing_value = "client"
     )]
     pub(crate) dry_run: DryRun,
 
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = ActionOutput::Text)]
     pub(crate) output: ActionOutput,
 }
@@ -85,19 +86,19 @@ pub(crate) struct ActionArguments {
 /// The object, and the scripts to use.
 #[derive(Debug, Args)]
 pub(crate) struct WhichArguments {
-    /// The object: KIND/NAME or [CLUSTER/]group/Kind/namespace/name, as `get resources -o name` prints it
+    /// The object: KIND/NAME or [CLUSTER/]group/Kind/namespace/name, as printed by `get resources -o name`
     #[arg(value_name = "OBJECT", value_parser = Word::read)]
     pub(crate) object: Word,
 
-    /// The namespace of the object [default: that of the context; of dumps any]
+    /// The namespace of the object [default: the context's; any for dumps]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// The objects of that name in all namespaces
+    /// All objects of that name, in any namespace
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Whose actions: Taffrail's, or those of a folder before Taffrail's, in the layout of Argo CD's resource_customizations
+    /// Scripts: Taffrail's, or those in a folder before Taffrail's, laid out like Argo CD's resource_customizations
     #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = Whose::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: Whose,
 
@@ -110,15 +111,15 @@ pub(crate) enum ActionsOutput {
     /// For people
     Table,
     Json,
-    /// The names alone
+    /// Names only
     Name,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ActionOutput {
-    /// What is written as it is written, and what comes of it
+    /// The change as it is written, and its result
     Text,
-    /// One document when all is done
+    /// One document at the end
     Json,
 }
 
@@ -132,7 +133,7 @@ impl Whose {
         match text {
             "taffrail" | "kstatus" => Ok(Whose(None)),
             folder if Path::new(folder).is_dir() => Ok(Whose(Some(folder.into()))),
-            _ => Err("it is taffrail or a folder with actions".to_owned()),
+            _ => Err("must be taffrail or a folder with actions".to_owned()),
         }
     }
 }

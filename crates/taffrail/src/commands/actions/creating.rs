@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_but_a_plain_config_map_and_an_event_is_risky() {
+    fn only_plain_config_maps_and_events_are_harmless() {
         let is = |group: &str, kind: &str, name: &str, object: Value| {
             is_risky(&ObjectKey::new(group, kind, "shop", name), &object)
         };

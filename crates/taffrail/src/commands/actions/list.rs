@@ -126,7 +126,7 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
 
 fn print(offers: &[Offer]) -> io::Result<()> {
     if offers.is_empty() {
-        return say!(answer::people(), "Nobody has actions for it.");
+        return say!(answer::people(), "No actions for this object.");
     }
     let mut table =
         Table::new(answer::people(), vec!["ACTION", "FROM", "NOW", "PARAMETERS", "DOES"], screen());

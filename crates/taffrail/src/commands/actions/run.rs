@@ -153,7 +153,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
     if !arguments.yes && !may_ask(arguments) && tasks.iter().any(is_of_cluster) {
         let what =
             format!("{} is a script of the cluster, and would write with your rights", arguments.action);
-        let hint = "look first with --dry-run=client, and say --yes if it is meant";
+        let hint = "check with --dry-run=client, then confirm with --yes";
         return Err(Complaint::usage(what).hint(hint));
     }
     for mut task in tasks {
@@ -268,16 +268,16 @@ fn chosen(
         let complaint = Complaint::usage(format!("there is no action '{name}' for {place}"));
         let names: Vec<String> = offers.iter().map(Offer::called).collect();
         return Err(match names.as_slice() {
-            [] => complaint.hint(format!("nobody has actions for {}; --rules DIR adds some", key.kind)),
+            [] => complaint.hint(format!("no rules define actions for {}; --rules DIR adds some", key.kind)),
             names => complaint.hint(format!("there are: {}", names.join(", "))),
         });
     };
     if offer.action.disabled {
-        let complaint = Complaint::usage(format!("'{name}' makes no sense for {place} as it is"));
+        let complaint = Complaint::usage(format!("'{name}' is disabled for the current state of {place}"));
         let others = offers.iter().filter(|offer| !offer.action.disabled);
         let others: Vec<String> = others.map(Offer::called).collect();
         let others = if others.is_empty() { "nothing".to_owned() } else { others.join(", ") };
-        return Err(complaint.hint(format!("what does: {others}")));
+        return Err(complaint.hint(format!("enabled: {others}")));
     }
     let parameters = told(&offer.action, &arguments.parameters)?;
     Ok(Chosen { origin: offer.origin, place: offer.place, name: offer.action.name.clone(), parameters })
@@ -293,8 +293,8 @@ fn told(action: &Action, given: &[(String, String)]) -> Result<BTreeMap<String, 
         // A script that declares no parameters may take any.
         if !action.params.is_empty() && !action.params.iter().any(|parameter| parameter.name == *name) {
             let names: Vec<&str> = action.params.iter().map(|parameter| parameter.name.as_str()).collect();
-            let complaint = Complaint::usage(format!("'{}' knows no parameter '{name}'", action.name));
-            return Err(complaint.hint(format!("it can be told: {}", names.join(", "))));
+            let complaint = Complaint::usage(format!("'{}' has no parameter '{name}'", action.name));
+            return Err(complaint.hint(format!("parameters: {}", names.join(", "))));
         }
         told.insert(name.clone(), value.clone());
     }
@@ -318,7 +318,7 @@ fn steps(
         Some(Err(error)) if matches!(error.problem, LuaProblem::Raised(_)) => {
             let complaint = Complaint::usage(format!("'{name}' refuses: {}", error.problem));
             let line = error.line.map(|line| format!(" on line {line}")).unwrap_or_default();
-            return Err(complaint.hint(format!("so says {}{line}", error.script)));
+            return Err(complaint.hint(format!("raised in {}{line}", error.script)));
         }
         Some(Err(error)) => return Err(failing(&site.cluster, &error)),
         None => Vec::new(),
@@ -328,7 +328,7 @@ fn steps(
     for Change { operation, object: after } in changes {
         let key = Object::new((&after).into()).map(|object| ObjectKey::of(&object));
         let mut key = key.map_err(|error| {
-            Complaint::unreadable(format!("'{name}' returned something that is no object")).because(&error)
+            Complaint::unreadable(format!("'{name}' returned a value that is not an object")).because(&error)
         })?;
         match operation {
             Operation::Patch if key == own => {
@@ -540,11 +540,11 @@ impl Task<'_> {
             let Some(same) = same else {
                 let complaint =
                     Complaint::unreadable(format!("{name} was changed meanwhile: {}", chain(&conflict)));
-                return Err(complaint.hint("look at it, and try again if it is still wanted"));
+                return Err(complaint.hint("check the object, and try again if the change is still needed"));
             };
             based = same.based_on(&again);
         }
-        let complaint = Complaint::unreadable(format!("{name} was changed again and again by somebody else"));
+        let complaint = Complaint::unreadable(format!("{name} is changed again and again by another client"));
         Err(complaint.hint("try again later"))
     }
 
@@ -590,8 +590,8 @@ impl Task<'_> {
         let own = format!("{} {}", self.key.kind, self.key.path());
         let text = match self.row.result {
             "Planned" => "nothing was sent (dry run)".to_owned(),
-            "Accepted" => "the server would take it; nothing was changed (dry run)".to_owned(),
-            "Unchanged" => format!("{own} is so already: nothing to do"),
+            "Accepted" => "the server accepts the change; nothing was written (dry run)".to_owned(),
+            "Unchanged" => format!("{own} already has this state: nothing to do"),
             "Done" => format!("{}: {}", arguments.action, self.written().join(", ")),
             _ => return Ok(()),
         };

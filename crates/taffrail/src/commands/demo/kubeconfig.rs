@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_demo_left_behind_is_replaced() {
+    fn only_files_of_ended_demos_are_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config");
         fs::write(&path, "apiVersion: v1\n").unwrap();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_wrote_there_meanwhile_stays() {
+    fn foreign_content_in_the_kubeconfig_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config");
         let file = PrivateFile::create(Some(&path)).unwrap();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_can_read_it() {
+    fn kubeconfig_is_readable_only_by_its_owner() {
         use std::os::unix::fs::PermissionsExt;
         let file = PrivateFile::create(None).unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -16,7 +16,7 @@ use clap::Args;
 use futures::future::select_all;
 use jiff::Timestamp;
 use taffrail_apps::Asked;
-use taffrail_cluster::Lists;
+use taffrail_cluster::{Clock, Lists};
 use taffrail_observe::{Follow, FollowRequest, NOTHING_MORE};
 use taffrail_status::Trust;
 use taffrail_status::assess::Budgets;
@@ -221,6 +221,7 @@ async fn follow(file: &PrivateFile, trust: &Trust) -> Result<Follow, Complaint> 
         asked: Asked::default(),
         rules: Arc::new(rules),
         lists: Lists::Measured,
+        clock: Clock::default(),
     };
     Ok(Follow::start(request).await)
 }

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_and_keeps_what_is_to_be_copied() {
+    fn overview_fits_and_keeps_commands_whole() {
         for (columns, rows) in [(80, 24), (120, 40), (60, 24)] {
             for concerns in [0, 3, 30] {
                 let lines = lines(&news(concerns), columns, rows);

@@ -20,30 +20,30 @@ use crate::source;
 use taffrail_observe::FleetMembers;
 use taffrail_observe::recording::{RecordedScope, State};
 
-/// Write the objects of clusters to files that --from reads.
+/// Write the objects of clusters to files for --from.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   taffrail dump -o prod.jsonl                    the cluster of the current context
-  taffrail dump --all-contexts -o dumps/         every cluster, a file for each
-  taffrail dump -n shop -o shop.jsonl            of one namespace, and what is in no namespace
-  taffrail get apps --from dumps/                what all views show of them
+  taffrail dump --all-contexts -o dumps/         all clusters, one file each
+  taffrail dump -n shop -o shop.jsonl            one namespace, and cluster-scoped objects
+  taffrail get apps --from dumps/                read the dumps with any view
 
-A dump holds every object that you may list, whole: specs with the values of environment variables, ConfigMaps with
-their data, events. Of Secrets it holds names, labels and the annotations that say whose they are, and no values, but
-for Helm's releases, whose manifests may hold passwords that a chart was given, and for the addresses in kubeconfigs and
-in Argo CD's Secrets of clusters, without users and passwords. Copies that kubectl and kapp keep of objects are left
-out. It says which kinds were read and which were refused, so that --from shows as Unknown what was not read.
-Only its owner may read the file (mode 0600), and it appears under its name when it is complete.
-In a folder, a cluster that does not answer has a file too, which says why nothing was read.
+A dump contains every object that you may list in full: specs with the values of environment variables, ConfigMaps
+with their data, events. Of Secrets it contains names, labels and the annotations that name their owner, but no values,
+except Helm's releases, whose manifests may contain passwords given to a chart, and the addresses in kubeconfigs and in
+Argo CD's cluster Secrets, without users and passwords. Copies that kubectl and kapp keep of objects are left out. The
+dump records which kinds were read and which were refused, so that --from shows unread objects as Unknown.
+Only its owner may read the file (mode 0600), which gets its name when it is complete.
+In a folder, a cluster that does not answer has a file too, with the reason.
 
-Exit codes: 0 written; 2 wrong usage; 3 when something could not be read (the rest is still written).")]
+Exit codes: 0 written; 2 wrong usage; 3 some data could not be read (the rest is still written).")]
 pub(crate) struct DumpArguments {
-    /// File, or folder for a file of each cluster; - for stdout [default: - for one cluster]
+    /// File, or folder for one file per cluster; - for stdout [default: - for one cluster]
     #[arg(short, long, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     output: Option<PathBuf>,
 
-    /// Only this namespace, and what is in no namespace
+    /// Only this namespace, and cluster-scoped objects
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     namespace: Option<String>,
 
@@ -51,11 +51,11 @@ pub(crate) struct DumpArguments {
     #[arg(short = 'A', long)]
     all_namespaces: bool,
 
-    /// How many MiB of objects a dump may hold; what is left out is recorded as not read
+    /// Maximum size of a dump in MiB; objects left out are recorded as not read
     #[arg(long, value_name = "MIB", default_value_t = 4096)]
     max_size: u64,
 
-    /// How long a cluster may take for one answer, such as 5s, 500ms or 1m
+    /// Time limit for one request, such as 5s, 500ms or 1m
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     timeout: Duration,
 

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_have_no_user() {
+    fn users_are_removed_from_addresses() {
         for (address, plain) in [
             ("https://u:pw@b", "https://b"),
             ("https://u:p/w@b:6443/c", "https://b:6443/c"),

@@ -42,8 +42,9 @@ pub(super) fn each(
     let mut reports = TrustReport::each(&selections, list, &fleet.clusters(), fleet.now, shape).into_iter();
     let reports = places.into_iter().map(|is_told| if is_told { reports.next() } else { None }).collect();
     let undoubted = (left > 0).then(|| {
-        let what =
-            format!("{left} more apps of one name were not searched for signs that their green is wrong");
+        let what = format!(
+            "{left} more apps of one name were not checked for signs that their green status is wrong"
+        );
         Complaint::unreadable(what).hint("name one in full: DELIVERY/NAMESPACE/NAME").harmless()
     });
     (reports, undoubted)

@@ -83,7 +83,7 @@ fn print(form: ListOutput, items: Vec<Item>) -> io::Result<()> {
         })),
         ListOutput::Table | ListOutput::Wide => {
             if items.is_empty() {
-                answer::tell(phrase!("No kind of such a name has rules.\n"));
+                answer::tell(phrase!("No rules match these names.\n"));
                 return Ok(());
             }
             let wide = form == ListOutput::Wide;

@@ -15,20 +15,19 @@ use crate::cli::{ListOutput, SourceArguments};
 use crate::complaint::{Complaint, Exit};
 use crate::rule_source::RuleSource;
 
-/// Show, explain and try the rules by which objects are judged.
+/// Show, explain and test the rules that judge objects.
 ///
-/// The user's own rules (--rules DIR) are asked first, then those of the library that comes with Taffrail, then what is
-/// built in for Kubernetes' own kinds, then the conditions that every kind may have. The first that has something to say
-/// decides, and each verdict names it.
+/// Rules apply in this order: your own (--rules DIR), Taffrail's library, the built-in rules for Kubernetes' own kinds,
+/// and the conditions that every kind may have. The first that applies decides, and each verdict names it.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   taffrail rules list                            every kind that has rules
-  taffrail rules show certificate                the rules of a kind, as they are written
-  taffrail rules why certificate/web -n shop     which rule decides about an object
-  taffrail rules test my-rules/                  do they say what their cases want?
+  taffrail rules show certificate                the rules of a kind, as written
+  taffrail rules why certificate/web -n shop     the rule that decides about an object
+  taffrail rules test my-rules/                  run the test cases of rules
 
-Exit codes: 0 answered; 1 a case fails, or something is to be put right; 2 wrong usage; 3 something could not be read.")]
+Exit codes: 0 answered; 1 a case fails, or lint has findings; 2 wrong usage; 3 some data could not be read.")]
 pub(crate) struct RulesArguments {
     #[command(subcommand)]
     pub(crate) command: RulesCommand,
@@ -49,15 +48,15 @@ pub(crate) enum RulesCommand {
 Examples:
   taffrail rules list                            every kind
   taffrail rules list crossplane                 kinds and groups with this in their name
-  taffrail rules list --rules my-rules/ -o json  with rules of your own, for programs
+  taffrail rules list --rules my-rules/ -o json  including your own rules, as JSON
 
 Exit codes: 0 answered; 2 wrong usage.")]
 pub(crate) struct ListArguments {
-    /// Only kinds and groups that have one of these words in their name
+    /// Only kinds and groups with one of these words in their name
     #[arg(value_name = "WORD")]
     words: Vec<String>,
 
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = ListOutput::Table)]
     output: ListOutput,
 
@@ -65,13 +64,13 @@ pub(crate) struct ListArguments {
     whose: Whose,
 }
 
-/// Show the rules of a kind as they are written.
+/// Show the rules of a kind as written.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   taffrail rules show certificate
   taffrail rules show certificates.cert-manager.io
-  taffrail rules show Bucket.s3.aws.upbound.io   the rules that such an object would be judged by
+  taffrail rules show Bucket.s3.aws.upbound.io   the rules that judge such an object
 
 Exit codes: 0 answered; 2 wrong usage, or no rules for such a kind.")]
 pub(crate) struct ShowArguments {
@@ -83,15 +82,15 @@ pub(crate) struct ShowArguments {
     whose: Whose,
 }
 
-/// Tell which rules are asked about an object, which of them hold, and which one decides.
+/// Show which rules apply to an object, which of them hold, and which one decides.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  taffrail rules why certificate/web -n shop     an object of the cluster
-  taffrail rules why -f web.yaml                 of a file
+  taffrail rules why certificate/web -n shop     an object in the cluster
+  taffrail rules why -f web.yaml                 an object in a file
   taffrail rules why -f web.yaml --rules my-rules/
 
-Exit codes: 0 answered; 2 wrong usage; 3 something could not be read or judged (the rest is still shown).")]
+Exit codes: 0 answered; 2 wrong usage; 3 some data could not be read or judged (the rest is still shown).")]
 pub(crate) struct WhyArguments {
     /// Objects of clusters: KIND/NAME …, KIND NAME …, or KIND,… for all of a kind
     #[arg(value_name = "KIND/NAME", conflicts_with = "files")]
@@ -101,7 +100,7 @@ pub(crate) struct WhyArguments {
     #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     files: Vec<PathBuf>,
 
-    /// The namespace of the objects [default: that of the context]
+    /// The namespace of the objects [default: the context's]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces", requires = "objects")]
     namespace: Option<String>,
 
@@ -109,7 +108,7 @@ pub(crate) struct WhyArguments {
     #[arg(short = 'A', long, requires = "objects")]
     all_namespaces: bool,
 
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = WhyOutput::Text)]
     output: WhyOutput,
 
@@ -120,14 +119,14 @@ pub(crate) struct WhyArguments {
     source: SourceArguments,
 }
 
-/// Try rules by their cases.
+/// Run the test cases of rules.
 ///
-/// A folder has rules in rules.yaml and cases in cases.yaml, or folders that have. Argo CD's scripts in the layout of its
-/// resource_customizations are tried by their health_test.yaml and action_test.yaml.
+/// A folder contains rules in rules.yaml and cases in cases.yaml, or folders with these files. Argo CD's scripts, laid
+/// out like its resource_customizations, are tested by their health_test.yaml and action_test.yaml.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  taffrail rules test my-rules/                  a line for each case that fails
+  taffrail rules test my-rules/                  one line per failed case
   taffrail rules test my-rules/ -o json
   taffrail rules test argo-cd/resource_customizations/
 
@@ -137,31 +136,31 @@ pub(crate) struct TestArguments {
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
 
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = TestOutput::Text)]
     output: TestOutput,
 }
 
-/// Look rules through: what cannot be read, branches that no object reaches or no case tries, kinds without a source.
+/// Lint rules: files that cannot be read, branches that are unreachable or untested, kinds without a source.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   taffrail rules lint my-rules/
 
-Exit codes: 0 nothing to put right; 1 something; 2 wrong usage; 3 the folder could not be read.")]
+Exit codes: 0 no findings; 1 findings; 2 wrong usage; 3 the folder could not be read.")]
 pub(crate) struct LintArguments {
     /// The folder
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
 
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = TestOutput::Text)]
     output: TestOutput,
 }
 
 #[derive(Debug, Args)]
 struct Whose {
-    /// Whose rules: Taffrail's, or those of a folder before Taffrail's
+    /// Rules: Taffrail's, or those in a folder before Taffrail's
     #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     rules: RuleSource,
 }

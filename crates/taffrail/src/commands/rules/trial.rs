@@ -138,8 +138,8 @@ fn print(kind: &str, passed: usize, items: &[Item]) -> io::Result<()> {
     }
     match (kind, items.len()) {
         ("RuleTest", failed) => say!(out, "{} passed, {} failed", passed, failed),
-        (_, 0) => say!(out, "nothing to put right"),
-        (_, 1) => say!(out, "1 thing to put right"),
-        (_, number) => say!(out, "{} things to put right", number),
+        (_, 0) => say!(out, "no findings"),
+        (_, 1) => say!(out, "1 finding"),
+        (_, number) => say!(out, "{} findings", number),
     }
 }

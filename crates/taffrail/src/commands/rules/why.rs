@@ -160,8 +160,8 @@ fn text(item: &Item<'_>, verdict: &Verdict, seen: Option<&Verdict>) -> Phrase {
     }
     if item.asked.is_empty() {
         out.push(match item.rule.starts_with("builtin/") {
-            true => phrase!("  There are no rules for this kind but the built-in ones."),
-            false => phrase!("  There are no rules for this kind."),
+            true => phrase!("  Only the built-in rules apply to this kind."),
+            false => phrase!("  No rules apply to this kind."),
         });
     }
     let mut is_decided = false;
@@ -186,10 +186,10 @@ fn text(item: &Item<'_>, verdict: &Verdict, seen: Option<&Verdict>) -> Phrase {
         "generic/generation" => "its controller has not seen the newest generation yet",
         "generic/first-status" => "its controller has not written a status yet",
         "generic/deletion" => "it is being deleted",
-        "generic/ready" | "generic/conditions" => "its conditions decide, which any kind may have",
-        "generic/adverse" => "what it says of itself speaks against it, whatever its kind",
-        "fallback" => "nothing speaks against it, so it counts as ready",
-        rule if rule.starts_with("builtin/") => "what is built in for the kind decides",
+        "generic/ready" | "generic/conditions" => "its standard conditions decide",
+        "generic/adverse" => "its own fields report a problem",
+        "fallback" => "nothing reports a problem, so it counts as ready",
+        rule if rule.starts_with("builtin/") => "the built-in rule of the kind decides",
         _ => return lines(&out),
     };
     out.push(phrase!("\n  {}: {}", printable(item.rule), before));

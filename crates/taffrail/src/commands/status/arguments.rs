@@ -9,21 +9,21 @@ use taffrail_observe::input::InputShape;
 use crate::cli::SourceArguments;
 use crate::rule_source::RuleSource;
 
-/// Show the status of objects from files, stdin or clusters.
+/// Show the status of objects in files, stdin or clusters.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  taffrail status deploy/web svc/web -n shop     of two objects in the cluster
-  taffrail status deploy,sts -A -l team=blue     of all Deployments and StatefulSets with a label
+  taffrail status deploy/web svc/web -n shop     two objects in the cluster
+  taffrail status deploy,sts -A -l team=blue     all Deployments and StatefulSets with a label
   kubectl get deploy -A -o json | taffrail status -f -
   taffrail status -f manifests/ -R -o wide
   taffrail status -f pods.jsonl --input jsonl -o jsonl --rules kstatus
 
-Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 when
-something could not be read or judged (the rest is still shown).")]
+Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 some data could not be
+read or judged (the rest is still shown).")]
 pub(crate) struct StatusArguments {
-    /// Objects of clusters: KIND/NAME …, KIND NAME …, KIND,… for all of a kind, or [CLUSTER/]group/Kind/namespace/name …, as
-    /// `get resources -o name` prints them
+    /// Objects of clusters: KIND/NAME …, KIND NAME …, KIND,… for all of a kind, or [CLUSTER/]group/Kind/namespace/name
+    /// …, as printed by `get resources -o name`
     #[arg(value_name = "KIND/NAME", conflicts_with = "files")]
     pub(crate) objects: Vec<String>,
 
@@ -35,7 +35,7 @@ pub(crate) struct StatusArguments {
     #[arg(short = 'l', long, value_name = "LABELS", requires = "objects")]
     pub(crate) selector: Option<String>,
 
-    /// The namespace of the objects [default: that of the context]
+    /// The namespace of the objects [default: the context's]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces", requires = "objects")]
     pub(crate) namespace: Option<String>,
 
@@ -47,19 +47,19 @@ pub(crate) struct StatusArguments {
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
 
-    /// Form of the input
+    /// Input format
     #[arg(long, value_enum, default_value_t = InputFormat::Auto)]
     pub(crate) input: InputFormat,
 
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = StatusOutput::Table)]
     pub(crate) output: StatusOutput,
 
-    /// Whose rules decide: Taffrail's, kstatus' to the letter, or those of a folder before Taffrail's
+    /// Rules that judge objects: Taffrail's, exactly those of kstatus, or those in a folder before Taffrail's
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
-    /// Which kstatus, where the two differ
+    /// Variant of kstatus, where the two differ
     #[arg(long, value_enum, default_value_t = KstatusFork::Flux)]
     pub(crate) kstatus_fork: KstatusFork,
 
@@ -71,11 +71,11 @@ pub(crate) struct StatusArguments {
     #[arg(long)]
     pub(crate) exit_status: bool,
 
-    /// Go on, and show what changes as it changes, until Ctrl-C
+    /// Keep watching, and show changes until Ctrl-C
     #[arg(short, long, requires = "objects", conflicts_with_all = ["files", "from", "now", "exit_status"])]
     pub(crate) watch: bool,
 
-    /// How many threads judge objects [default: one per processor]
+    /// Number of threads that judge objects [default: one per processor]
     #[arg(short, long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
 
@@ -96,13 +96,13 @@ pub(crate) enum Why {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InputFormat {
-    /// Look at the first bytes
+    /// Guess from the first bytes
     Auto,
     /// YAML documents
     Yaml,
-    /// JSON values one after the other
+    /// A sequence of JSON values
     Json,
-    /// One JSON object a line; each line gets one answer
+    /// One JSON object per line; each line gets one answer
     Jsonl,
 }
 

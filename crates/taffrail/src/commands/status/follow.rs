@@ -110,11 +110,13 @@ fn show(
         let complaint = Complaint::unreadable(format!("{name}: {message}"));
         printer.complain(complaint.maybe_hint(reasons::hint(reason).map(str::to_owned)));
     };
-    let is_live = snapshot.freshness().state == FreshnessState::Live;
+    let state = snapshot.freshness().state;
+    let is_live = state == FreshnessState::Live;
     let own = snapshot.errors().iter().find(|error| error.scope == Scope::Cluster);
-    let silence = own.map_or("the cluster does not answer", |error| &*error.message);
+    let silence =
+        own.map_or_else(|| format!("the cluster {}", state.predicate()), |error| error.message.clone());
     if !is_live || (meant.is_empty() && own.is_some()) {
-        complain(printer, own.map_or("", |error| &error.reason), silence);
+        complain(printer, own.map_or("", |error| &error.reason), &silence);
     }
     let costs = Costs::default();
     let print = |printer: &mut Printer, resource: &ApiResource, key: &ObjectKey| -> Result<(), Complaint> {
@@ -127,7 +129,7 @@ fn show(
                 kind: resource.kind.clone(),
                 namespace: key.namespace.clone(),
                 name: key.name.clone(),
-                verdict: Verdict::new(Status::Unknown, silence.to_owned(), ""),
+                verdict: Verdict::new(Status::Unknown, silence.clone(), ""),
             }),
         };
         printer.print(answers).map(drop)

@@ -9,44 +9,44 @@ use taffrail_object::LabelSelector;
 
 use crate::cli::{NameArguments, SourceArguments, duration, label_selector};
 
-/// Have an app's tool look at it now: fetch, compare and apply; then follow until it is ready.
+/// Reconcile an app now: its tool fetches, compares and applies; then wait until it is ready.
 #[derive(Debug, Args)]
 #[command(
     mut_arg("timeout", request_timeout),
     after_help = "\
 Examples:
-  taffrail reconcile shop                        and wait until it is ready, or has failed
+  taffrail reconcile shop                        and wait until it is ready or has failed
   taffrail reconcile shop --with-source          Flux: fetch its source first
-  taffrail reconcile hr/web/cache --force        Flux: upgrade the release although nothing changed
+  taffrail reconcile hr/web/cache --force        Flux: upgrade the release even if nothing changed
   taffrail reconcile argo/api --sync             Argo CD: sync, not only compare
-  taffrail reconcile shop --dry-run=server       what would be written, checked by the server
+  taffrail reconcile shop --dry-run=server       show the change, validated by the server
   taffrail reconcile -l team=web --yes           all apps whose declaring object has a label
 
-What is written: for Flux the annotation reconcile.fluxcd.io/requestedAt (with --force and --reset also forceAt and
+Written fields: for Flux the annotation reconcile.fluxcd.io/requestedAt (with --force and --reset also forceAt and
 resetAt); for Argo CD the annotation argocd.argoproj.io/refresh, with --sync the field operation.
 
-Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeout; 2 wrong usage, or nothing that
-the app's tool can do; 3 something could not be read or written."
+Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeout; 2 wrong usage, or not supported by
+the app's tool; 3 something could not be read or written."
 )]
 pub(crate) struct ReconcileArguments {
-    /// Flux: first fetch what it is made from; for a source in another namespace than the app that names it there is a question, and
-    /// where there is no terminal it takes --yes
+    /// Flux: fetch the source first; for a source in another namespace than the app, asks first, or requires --yes
+    /// without a terminal
     #[arg(long)]
     pub(crate) with_source: bool,
 
-    /// Flux HelmRelease: install or upgrade once, although nothing changed
+    /// Flux HelmRelease: install or upgrade once, even if nothing changed
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Flux HelmRelease: forget how often it failed
+    /// Flux HelmRelease: reset the count of failures
     #[arg(long)]
     pub(crate) reset: bool,
 
-    /// Argo CD: render the manifests anew instead of taking those that it remembers
+    /// Argo CD: render the manifests again, ignoring its cache
     #[arg(long)]
     pub(crate) hard: bool,
 
-    /// Argo CD: sync, also an app that is not synced by itself
+    /// Argo CD: sync, even if automatic sync is off
     #[arg(long)]
     pub(crate) sync: bool,
 
@@ -61,28 +61,28 @@ impl ReconcileArguments {
     }
 }
 
-/// Have an app's tool leave it alone.
+/// Suspend an app: its tool stops reconciling it.
 #[derive(Debug, Args)]
 #[command(
     mut_args(suspending),
     after_help = "\
 Examples:
-  taffrail suspend shop                          in every cluster that it is in
+  taffrail suspend shop                          in every cluster that has it
   taffrail suspend shop --cluster eu-1
-  taffrail suspend shop --dry-run=client         what would be written, asking nobody
+  taffrail suspend shop --dry-run=client         show the change, send nothing
 
-What is written: for Flux spec.suspend; for Argo CD spec.syncPolicy.automated.enabled, and where it is older than that
-field the policy is taken away and kept in the annotation taffrail.dev/suspended-automated. Who declares the object
-may set it back: that is told.
+Written fields: for Flux spec.suspend; for Argo CD spec.syncPolicy.automated.enabled, or, in versions without that
+field, the policy is moved to the annotation taffrail.dev/suspended-automated. If a tool delivers the object itself, it
+may revert the change; a warning says so.
 
-Exit codes: 0 done; 2 wrong usage, or nothing that the app's tool can do; 3 something could not be read or written."
+Exit codes: 0 done; 2 wrong usage, or not supported by the app's tool; 3 something could not be read or written."
 )]
 pub(crate) struct SuspendArguments {
     #[command(flatten)]
     pub(crate) acting: ActingArguments,
 }
 
-/// Have an app's tool take care of it again, now; then follow until it is ready.
+/// Resume a suspended app: its tool reconciles it now; then wait until it is ready.
 #[derive(Debug, Args)]
 #[command(
     mut_arg("timeout", request_timeout),
@@ -92,10 +92,10 @@ Examples:
   taffrail resume shop --wait=false              do not wait until it is ready
   taffrail resume --all -n team-a --yes
 
-What is written: what `taffrail suspend` writes is taken back, and a reconciliation is requested.
+Written fields: those of `taffrail suspend` are reverted, and a reconciliation is requested.
 
-Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeout; 2 wrong usage, or nothing that
-the app's tool can do; 3 something could not be read or written."
+Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeout; 2 wrong usage, or not supported by
+the app's tool; 3 something could not be read or written."
 )]
 pub(crate) struct ResumeArguments {
     #[command(flatten)]
@@ -127,36 +127,36 @@ pub(crate) struct ActingArguments {
     #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 
-    /// All apps that there are, or those of the namespace and the clusters
+    /// All apps, or all in the given namespace and clusters
     #[arg(long, conflicts_with = "selector")]
     pub(crate) all: bool,
 
-    /// Do it, without a question, although several clusters are meant, apps that were not named, or sources in other namespaces
+    /// Do not ask before writing to several clusters, to apps that were not named, or to sources in other namespaces
     #[arg(short, long)]
     pub(crate) yes: bool,
 
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Only show what would be written; without a value as --dry-run=client
+    /// Show the change without writing it; --dry-run alone means --dry-run=client
     #[arg(
         long, value_enum, value_name = "BY", num_args = 0..=1, require_equals = true, default_value_t = DryRun::None,
         default_missing_value = "client"
     )]
     pub(crate) dry_run: DryRun,
 
-    /// Form of the answer
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = ActingOutput::Text)]
     pub(crate) output: ActingOutput,
 
-    /// Wait until the tool has handled it and the app is ready or has failed; --wait=false does not
+    /// Wait until the tool has handled the request and the app is ready or has failed; --wait=false returns at once
     #[arg(
         long, value_name = "TRUTH", action = ArgAction::Set, default_value_t = true, default_missing_value = "true",
         num_args = 0..=1, require_equals = true
     )]
     pub(crate) wait: bool,
 
-    /// How long to wait for that, such as 5m or 90s
+    /// Time limit for waiting, such as 5m or 90s
     #[arg(id = "deadline", long = "timeout", value_name = "TIME", default_value = "5m", value_parser = duration)]
     pub(crate) deadline: Duration,
 
@@ -166,19 +166,19 @@ pub(crate) struct ActingArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ActingOutput {
-    /// What is written as it is written, and what comes of it
+    /// The change as it is written, and its result
     Text,
-    /// One document when all is done
+    /// One document at the end
     Json,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DryRun {
-    /// Write it
+    /// Write the change
     None,
-    /// The server says whether it would take it
+    /// Send a server-side dry run
     Server,
-    /// Nobody is asked
+    /// Print the change and send nothing
     Client,
 }
 

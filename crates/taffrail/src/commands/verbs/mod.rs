@@ -98,7 +98,7 @@ fn chosen<'a>(
     for name in &names(arguments) {
         if let Some(error) = list.errors.iter().find(|error| may_hide(&error.error, name)) {
             let what =
-                format!("there may be another app '{name}': {}: {}", error.cluster, error.error.message);
+                format!("cannot rule out another app '{name}': {}: {}", error.cluster, error.error.message);
             return Err(Complaint::unreadable(what).hint("write its name in full: DELIVERY/NAMESPACE/NAME"));
         }
         for app in named::find(verb.as_str(), name, &arguments.which, list)? {
@@ -123,7 +123,7 @@ fn chosen<'a>(
     let apps: Vec<&App> = inside.into_iter().filter(has_tool).collect();
     let names: std::collections::BTreeSet<String> = apps.iter().map(|app| full_name(&app.app)).collect();
     if names.is_empty() {
-        let complaint = Complaint::usage("no app of Flux or Argo CD is meant");
+        let complaint = Complaint::usage("the selection matches no Flux or Argo CD app");
         return Err(complaint.hint(format!("'{} get apps' lists all", program::name())));
     }
     let names: Vec<String> = names.into_iter().collect();

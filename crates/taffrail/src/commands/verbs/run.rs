@@ -419,7 +419,7 @@ impl<'a> VerbRun<'a> {
         let name = format!("{} {}", step.object.kind, step.object.path());
         let failed = match outcome {
             None => {
-                let what = format!("{name}: cluster {} is not there to be written to", task.app.home);
+                let what = format!("{name}: cluster {} is not connected", task.app.home);
                 Complaint::unreadable(what)
             }
             Some(Ok(document)) => {
@@ -442,7 +442,9 @@ impl<'a> VerbRun<'a> {
                         return Ok(());
                     }
                     let (result, said) = match (dry_run, self.verb) {
-                        (true, _) => ("Accepted", "the server would take it; nothing was changed (dry run)"),
+                        (true, _) => {
+                            ("Accepted", "the server accepts the change; nothing was written (dry run)")
+                        }
                         (false, Verb::Suspend) => ("Suspended", "suspended"),
                         (false, Verb::Resume) => ("Resumed", "resumed"),
                         (false, Verb::Reconcile(_)) => ("Requested", "requested"),
@@ -475,7 +477,7 @@ impl<'a> VerbRun<'a> {
         let task = &mut self.tasks[at];
         (task.otherwise, task.shown, task.state) = (true, false, State::Writing);
         task.is_previewed = false;
-        let text = "the tool does not know this field yet; instead:";
+        let text = "the tool is too old for this field; instead:";
         if self.is_text() { written(say!(answer::people(), "{}", text)) } else { Ok(()) }
     }
 
@@ -517,8 +519,8 @@ impl<'a> VerbRun<'a> {
                     return Ok(None);
                 }
                 let what = format!("{} was changed meanwhile: {message}", task.app);
-                let complaint =
-                    Complaint::unreadable(what).hint("look at it, and try again if it is still wanted");
+                let complaint = Complaint::unreadable(what)
+                    .hint("check the object, and try again if the change is still needed");
                 self.fail(at, &complaint);
                 return Ok(None);
             }
@@ -604,7 +606,7 @@ impl<'a> VerbRun<'a> {
         let app = list.apps.iter().find(|app| app.app == task.app);
         let is_observed = app.is_some_and(|app| app.freshness.is_live() && app.home_freshness.is_live());
         self.exit = self.exit.max(if is_observed { Exit::No } else { Exit::Incomplete });
-        let why = why.unwrap_or_else(|| "it is not known why".to_owned());
+        let why = why.unwrap_or_else(|| "the reason is unknown".to_owned());
         self.end(at, "Timeout", &why, Some(begun));
         let text = format!("not ready within {}: {why}", span(self.arguments.deadline));
         self.say(&self.tasks[at], &text, AnsiColor::Yellow.on_default())?;
@@ -614,7 +616,7 @@ impl<'a> VerbRun<'a> {
 
     fn hint(&self, at: usize) {
         let name = quoted(&full_name(&self.tasks[at].app));
-        advise(&format!("'{} explain {name}' tells more", program::name()));
+        advise(&format!("'{} explain {name}' shows more", program::name()));
     }
 
     /// Prints the result of an app.

@@ -13,12 +13,12 @@ use crate::cel::Interpreter;
 use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, duration};
 use crate::rule_source::RuleSource;
 
-/// Wait until objects or apps are as they shall be, and say what stands in the way.
+/// Wait until objects or apps meet a condition, and show what blocks them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  taffrail wait deploy/web svc/web -n shop       until they are ready, or have failed
-  taffrail wait app/shop --all-contexts          an app, in every cluster that it is in
+  taffrail wait deploy/web svc/web -n shop       until they are ready or have failed
+  taffrail wait app/shop --all-contexts          an app, in every cluster that has it
   taffrail wait app/shop --for revision=main@sha1:1e64462
   taffrail wait pod -l app=web -n shop --for deleted
   taffrail wait crd/widgets.example.com --for condition=Established
@@ -26,19 +26,19 @@ Examples:
   taffrail wait deploy/web --for cel='object.status.readyReplicas >= 2'
   taffrail wait -f manifests/ --timeout 10m --stable-for 30s -o junit > wait.xml
 
-Kinds and objects that are not there yet are waited for. All targets must be as they shall at the same time.
+Targets need not exist yet, nor their kinds. All targets must meet the condition at the same time.
 
-Exit codes: 0 they are; 1 they are not: what is left has failed, or time is up; 2 wrong usage; 3 time is up, and
-something was never seen; 130 interrupted.")]
+Exit codes: 0 all targets met the condition; 1 they did not: the rest has failed, or the time is up; 2 wrong usage;
+3 the time is up, and a target was never observed; 130 interrupted.")]
 pub(crate) struct WaitArguments {
-    /// What is waited for: objects, all of a kind, apps.
+    /// The targets: objects, all of a kind, or apps.
     #[arg(
-        help = "KIND/NAME …, KIND NAME …, KIND,… (all of a kind, or with -l), app/[DELIVERY/][NAMESPACE/]NAME, [CLUSTER/]group/Kind/namespace/name, or a name that `get apps -o name` and `get resources -o name` print",
+        help = "KIND/NAME …, KIND NAME …, KIND,… (all of a kind, or with -l), app/[DELIVERY/][NAMESPACE/]NAME, [CLUSTER/]group/Kind/namespace/name, or a name printed by `get apps -o name` or `get resources -o name`",
         value_name = "TARGET", required_unless_present_any = ["files", "inventory"]
     )]
     pub(crate) targets: Vec<String>,
 
-    /// What to wait for: current, deleted, exists, failed, condition=NAME[=VALUE], jsonpath='{.field}'[=VALUE],
+    /// Condition to wait for: current, deleted, exists, failed, condition=NAME[=VALUE], jsonpath='{.field}'[=VALUE],
     /// cel='EXPRESSION' about `object`, or revision=REVISION (of apps)
     #[arg(long = "for", value_name = "WHAT", default_value = "current", value_parser = until)]
     pub(crate) until: Until,
@@ -51,19 +51,19 @@ pub(crate) struct WaitArguments {
     #[arg(short = 'R', long, requires = "files")]
     pub(crate) recursive: bool,
 
-    /// What an inventory holds: [KIND/]NAME of a ResourceGroup, of a ConfigMap of cli-utils, or of a Kustomization
+    /// The objects in an inventory: [KIND/]NAME of a ResourceGroup, of a ConfigMap of cli-utils, or of a Kustomization
     #[arg(long, value_name = "NAME")]
     pub(crate) inventory: Vec<String>,
 
-    /// Of the kinds named only objects with these labels
+    /// For targets that are kinds, only objects with these labels
     #[arg(short = 'l', long, value_name = "LABELS", requires = "targets")]
     pub(crate) selector: Option<String>,
 
-    /// The namespace of the objects [default: that of the context], or of the apps' declarations [default: any]
+    /// The namespace of the objects [default: the context's], or of the apps' declarations [default: any]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// Of the kinds named the objects of all namespaces
+    /// For targets that are kinds, objects of all namespaces
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
@@ -71,27 +71,27 @@ pub(crate) struct WaitArguments {
     #[arg(id = "deadline", long = "timeout", value_name = "TIME", default_value = "5m", value_parser = duration)]
     pub(crate) deadline: Duration,
 
-    /// For how long all must have been as they shall
+    /// Require the condition to hold for this long
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) stable_for: Option<Duration>,
 
-    /// End when only what has failed and what is as it shall are left
+    /// End when all targets have met the condition or failed
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
         require_equals = true, default_missing_value = "true")]
     pub(crate) fail_fast: bool,
 
-    /// Form of the answer [default: a table on a terminal, lines elsewhere]
+    /// Output format [default: a table on a terminal, lines elsewhere]
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<WaitOutput>,
 
     #[command(flatten)]
     pub(crate) grouping: GroupingArguments,
 
-    /// What a PodDisruptionBudget means for the Deployment whose Pods it protects
+    /// Meaning of a PodDisruptionBudget for the Deployment whose Pods it protects
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
 
-    /// Whose rules decide: Taffrail's, kstatus', or those of a folder before Taffrail's
+    /// Rules that judge objects: Taffrail's, those of kstatus, or those in a folder before Taffrail's
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
@@ -110,13 +110,13 @@ fn until(text: &str) -> Result<Until, InvalidUntil> {
 
 /// The clusters to read.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Where from")]
+#[command(next_help_heading = "Clusters")]
 pub(crate) struct ClusterArguments {
-    /// Ask the clusters of these contexts: a,b or 'prod-*'; may be given more than once [default: the current context]
+    /// Read the clusters of these contexts: a,b or 'prod-*'; may be given more than once [default: the current context]
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Vec<String>,
 
-    /// Ask the clusters of all contexts
+    /// Read the clusters of all contexts
     #[arg(long, conflicts_with = "context")]
     pub(crate) all_contexts: bool,
 
@@ -124,7 +124,7 @@ pub(crate) struct ClusterArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Tell on stderr at the end what was asked; twice: each request; three times: what each was for
+    /// Print the requests to stderr at the end; twice: each request; three times: the purpose of each request
     #[arg(short, long, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
@@ -135,13 +135,13 @@ pub(crate) struct ClusterArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WaitOutput {
-    /// All targets, drawn anew as they change
+    /// All targets, redrawn as they change
     Table,
     /// A line for each change
     Lines,
     /// A line of JSON for each change
     Jsonl,
-    /// A report when it ends, as CI systems read it
+    /// A report at the end, for CI systems
     Junit,
 }
 

@@ -123,7 +123,7 @@ impl Question {
         let mut output =
             Output::open(self.output, members > 1, source.all_contexts || !source.context.is_empty())?;
         let apps = self.asked.apps.clone();
-        let mut wait = Wait::new(self.until, self.options, apps, self.labels);
+        let mut wait = Wait::new(self.until, self.options, apps);
         loop {
             let looked = Instant::now();
             let target = |(at, name): (usize, &String)| {
@@ -149,7 +149,7 @@ impl Question {
                 })
                 .collect();
             let at = begun.elapsed();
-            let changed = wait.look(&seen, &fleet.rules.active(), fleet.now, at);
+            let changed = wait.look(&seen, || fleet.apps(&[]), &fleet.rules.active(), fleet.now, at);
             let end = wait.end(at);
             let is_read = output.show(&wait, &changed, fleet.now, at, self.options)?;
             if let Some(complaint) = fault(&wait) {

@@ -333,7 +333,7 @@ fn last_words(
         End::Failed => {
             say!(
                 out,
-                "{}Given up after {}: {} of {} {}, and what is left has failed{:#}",
+                "{}Given up after {}: {} of {} {}, and the rest has failed{:#}",
                 bold,
                 &took,
                 met,
@@ -348,7 +348,7 @@ fn last_words(
         End::Unobservable => {
             say!(
                 out,
-                "{}Given up after {}: {} of {} {}, and what is left cannot be seen{:#}",
+                "{}Given up after {}: {} of {} {}, and the rest cannot be read{:#}",
                 bold,
                 &took,
                 met,
@@ -377,14 +377,14 @@ fn last_words(
             let reason = if link.reason.is_empty() { String::new() } else { format!(" {}", link.reason) };
             let told =
                 format!("{}/{}{reason}: {}", link.object.kind.to_lowercase(), link.object.name, link.message);
-            indented(out, "    because of ", &told)?;
+            indented(out, "    caused by ", &told)?;
         }
         for command in &item.next {
             say!(out, "    {}", printable(command))?;
         }
     }
     if end == End::Failed {
-        say!(out, "--fail-fast=false waits on, for what has failed to be mended")?;
+        say!(out, "--fail-fast=false keeps waiting for failed targets to recover")?;
     }
     Ok(())
 }

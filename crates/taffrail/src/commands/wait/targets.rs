@@ -61,7 +61,7 @@ impl Asked {
             let (kind, name) =
                 text.split_once('/').map_or((None, &**text), |(kind, name)| (Some(kind), name));
             if name.is_empty() || name.contains('/') || kind == Some("") {
-                return Err(Complaint::usage(format!("'{text}' names no inventory; write [KIND/]NAME")));
+                return Err(Complaint::usage(format!("'{text}' is not an inventory; write [KIND/]NAME")));
             }
             let kind = kind.map(str::to_owned);
             asked.words.push(TargetArg::Inventory { kind, name: name.to_owned() });
@@ -70,9 +70,7 @@ impl Asked {
             asked.files(arguments)?;
         }
         if asked.labels.is_some() && !asked.words.iter().any(|word| matches!(word, TargetArg::Kind(_))) {
-            return Err(Complaint::usage(
-                "-l chooses among all objects of a kind: name a kind without a name",
-            ));
+            return Err(Complaint::usage("-l selects objects of a kind: write the kind without a name"));
         }
         if matches!(arguments.until, Until::Revision(_)) && !asked.words.is_empty() {
             return Err(Complaint::usage("only apps have revisions").hint("name apps: app/NAME"));
@@ -99,7 +97,7 @@ impl Asked {
                         self.words.push(TargetArg::Named { kind: kind.to_owned(), name: name.to_owned() });
                     }
                     _ => {
-                        let complaint = Complaint::usage(format!("'{word}' names nothing to wait for"));
+                        let complaint = Complaint::usage(format!("'{word}' is not a valid target"));
                         return Err(complaint
                             .hint("write KIND/NAME, app/NAME or [CLUSTER/]group/Kind/namespace/name"));
                     }
@@ -150,7 +148,7 @@ impl Asked {
                     Ok(object) => {
                         let key = ObjectKey::of(&object);
                         if key.name.is_empty() {
-                            complaints.push(wrong(format!("line {}: an object without name", parsed.line)));
+                            complaints.push(wrong(format!("line {}: an object without a name", parsed.line)));
                         } else {
                             self.words.push(TargetArg::Manifest(key));
                         }
@@ -164,7 +162,7 @@ impl Asked {
             return Err(complaint);
         }
         match self.words.len() == before {
-            true => Err(Complaint::usage("there are no objects in what -f names")),
+            true => Err(Complaint::usage("the files named with -f contain no objects")),
             false => Ok(()),
         }
     }
@@ -299,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_read_as_people_write_them() {
+    fn targets_parse_in_every_form() {
         let key = |cluster: Option<&str>, key| TargetArg::Key { cluster: cluster.map(str::to_owned), key };
         let named =
             |kind: &str, name: &str| TargetArg::Named { kind: kind.to_owned(), name: name.to_owned() };
@@ -332,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_yet_is_waited_for_by_its_words() {
+    fn unknown_kinds_become_pending_targets() {
         let asked = read(&["widget/one"]).unwrap_or_default();
         let targets = asked.targets("one", None, "default");
         assert!(matches!(&targets[..], [Target::UnknownKind { why: Some(_), .. }]), "{targets:?}");

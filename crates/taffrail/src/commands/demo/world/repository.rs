@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_tool_of_an_object_writes_is_a_commit_and_what_others_write_is_drift() {
+    fn tool_writes_are_commits_and_other_writes_are_drift() {
         let repository = Repository::default();
         let map = json!({
             "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "web"}, "data": {"level": "1"},

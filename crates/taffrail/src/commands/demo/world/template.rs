@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_filled_and_none_is_forgotten() {
+    fn every_placeholder_must_be_filled() {
         let values = Values::default().with("a", 1).with("b", "x").with("a", 2);
         assert_eq!(
             values.fill("{a: {{a}}, b: \"{{b}}\", c: ${NOW}}").unwrap(),

@@ -242,7 +242,7 @@ async fn argo_cd_without_self_heal_is_out_of_sync_until_it_is_synced() {
 }
 
 #[tokio::test]
-async fn what_is_deleted_goes_with_what_it_delivered() {
+async fn deleting_an_app_deletes_its_objects() {
     let mut stage = Stage::begin(&["us-1"], 0).await;
     let us = stage.cluster("us-1").clone();
     // One holds a claim that its Pods use, the other a HelmRelease with a finalizer.
@@ -259,7 +259,7 @@ async fn what_is_deleted_goes_with_what_it_delivered() {
 }
 
 #[tokio::test]
-async fn controllers_leave_the_story_as_it_is_told() {
+async fn controllers_do_not_override_the_story() {
     let mut stage =
         Stage::begin(&["eu-1", "eu-2", "eu-3", "us-1", "us-2", "eu-hub", "ap-2", "ap-3"], 0).await;
     stage.pass(60);

@@ -1,0 +1,302 @@
+//! The objects of an index as the apps read them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
+
+use taffrail_index::{Contents, IndexEvidence, IndexSettings};
+use taffrail_object::json::{OwnedDocument, Value};
+use taffrail_object::kinds::is_namespaced;
+use taffrail_object::{AsObjectKey, GroupKind, Object, ObjectError, ObjectKey, ObjectKeyRef, Projection};
+use taffrail_status::assess::{Event, defined, evidence_projection};
+use taffrail_status::{ClusterState, Listing, Observed, Presence, Rules};
+
+use crate::agreement::annotations_of_apps;
+use crate::freshness::Freshness;
+use crate::identity::ClusterId;
+use crate::kinds::KindCatalog;
+use crate::objects::{Objects, ScopeError};
+use crate::reads::is_declaring;
+use crate::snapshot::{HAVE_PODS, has_pods};
+
+/// One cluster, read from an index.
+///
+/// Of the index it borrows what the API server holds; what is known of the cluster beside its objects is set here.
+#[derive(Debug)]
+pub struct IndexedCluster<'s> {
+    name: String,
+    id: Option<ClusterId>,
+    servers: Vec<String>,
+    version: Option<String>,
+    freshness: Freshness,
+    /// Whether the objects are those of a dump, which may omit whole kinds.
+    is_dump: bool,
+    catalog: Option<KindCatalog>,
+    errors: Vec<ScopeError>,
+    repeated: Vec<ObjectKey>,
+    /// What was read one by one for this look.
+    bodies: BTreeMap<ObjectKey, OwnedDocument>,
+    contents: &'s Contents,
+    evidence: IndexEvidence<'s>,
+    /// True for the kinds of custom resources that live in namespaces, by their definitions.
+    declared_scopes: OnceLock<HashMap<GroupKind, bool>>,
+    without_pods: OnceLock<HashSet<String>>,
+}
+
+impl<'s> IndexedCluster<'s> {
+    /// Reads a live cluster from `contents`, known by `name`.
+    pub fn live(name: impl Into<String>, contents: &'s Contents, freshness: Freshness) -> IndexedCluster<'s> {
+        let evidence = contents.evidence();
+        let home = evidence.get(ObjectKeyRef::new("", "Namespace", "", "kube-system")).present();
+        let uid = home.map(|home| home.object.text(&["metadata", "uid"]).into_owned());
+        IndexedCluster {
+            name: name.into(),
+            id: uid.filter(|uid| !uid.is_empty()).map(ClusterId),
+            servers: Vec::new(),
+            version: None,
+            freshness,
+            is_dump: false,
+            catalog: None,
+            errors: Vec::new(),
+            repeated: Vec::new(),
+            bodies: BTreeMap::new(),
+            contents,
+            evidence,
+            declared_scopes: OnceLock::new(),
+            without_pods: OnceLock::new(),
+        }
+    }
+
+    /// Reads a dump from `contents`: an object that it does not hold does not exist.
+    pub fn dump(name: impl Into<String>, contents: &'s Contents, freshness: Freshness) -> IndexedCluster<'s> {
+        IndexedCluster { is_dump: true, ..IndexedCluster::live(name, contents, freshness) }
+    }
+
+    /// Adds an address by which other clusters name this one.
+    pub fn add_server(&mut self, server: impl Into<String>) {
+        self.servers.push(server.into());
+    }
+
+    /// Sets the version of the API server.
+    pub fn set_version(&mut self, version: impl Into<String>) {
+        self.version = Some(version.into());
+    }
+
+    /// Sets the kinds that the API server serves.
+    pub fn set_kinds(&mut self, catalog: KindCatalog) {
+        self.catalog = Some(catalog);
+    }
+
+    /// Reports a failure that leaves the objects as they are.
+    pub fn report(&mut self, error: ScopeError) {
+        self.errors.push(error);
+    }
+
+    /// Sets the objects that were there more than once, and differently: the index holds the last of each.
+    pub fn set_repeated(&mut self, repeated: Vec<ObjectKey>) {
+        self.repeated = repeated;
+    }
+
+    /// Adds an object that was read for this look alone, such as a release of Helm or the address of a cluster: an index keeps no
+    /// values of Secrets. It is dropped with the look.
+    ///
+    /// # Errors
+    /// When it is not an object of Kubernetes.
+    pub fn add_body(&mut self, document: OwnedDocument) -> Result<(), ObjectError> {
+        let key = ObjectKey::of(&Object::new(document.root())?);
+        self.bodies.insert(key, document);
+        Ok(())
+    }
+
+    /// Says how much of an object is there: of one that is evidence by its being there alone, an extract is the metadata.
+    fn cut<'o>(&'o self, observed: Observed<'o>) -> Observed<'o> {
+        let key = observed.key;
+        if evidence_projection(key.group, key.kind) == Projection::Full {
+            return observed;
+        }
+        if let Some(body) = self.bodies.get(&key as &dyn AsObjectKey)
+            && let Ok(object) = Object::new(body.root())
+        {
+            return Observed { object, projection: Projection::Full, ..observed };
+        }
+        let kept = self.contents.find(key.group, key.kind, key.namespace, key.name);
+        match kept.is_none_or(|object| object.body().is_none()) {
+            true => Observed { projection: Projection::Metadata, ..observed },
+            false => observed,
+        }
+    }
+
+    /// Returns objects in the order of their keys, so that what names several of them names them in one order.
+    fn listing<'l>(&'l self, listing: impl Iterator<Item = Observed<'l>>) -> Listing<'l> {
+        let mut all: Vec<_> = listing.map(|observed| self.cut(observed)).collect();
+        all.sort_by_key(|observed| observed.key);
+        Box::new(all.into_iter())
+    }
+}
+
+impl ClusterState for IndexedCluster<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
+        match self.evidence.get(key) {
+            Presence::Present(observed) => Presence::Present(self.cut(observed)),
+            Presence::Unobserved(_) if self.is_dump => Presence::Absent,
+            missing => missing,
+        }
+    }
+
+    fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.listing(self.evidence.owned(uid, namespace))
+    }
+
+    fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.listing(self.evidence.dependents(uid, namespace))
+    }
+
+    fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.listing(self.evidence.of_kind(group, kind, namespace))
+    }
+
+    fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
+        self.listing(self.evidence.users(namespace, claim))
+    }
+
+    fn knows_users(&self, namespace: &str) -> bool {
+        self.is_observed("", "Pod", Some(namespace))
+            && !self.without_pods.get_or_init(|| without_pods(self)).contains(namespace)
+    }
+
+    fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Listing<'_> {
+        self.listing(self.evidence.budgets(namespace, labels))
+    }
+
+    fn terminating_on(&self, node: &str) -> Listing<'_> {
+        self.listing(self.evidence.terminating_on(node))
+    }
+
+    fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
+        self.evidence.definition(group, kind)
+    }
+
+    fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
+        let served = self.catalog.as_ref()?.get(&GroupKind::new(group, kind))?;
+        (served.version == version).then_some(served.has_status_subresource)
+    }
+
+    fn in_namespace(&self, namespace: &str) -> Listing<'_> {
+        self.listing(self.evidence.in_namespace(namespace))
+    }
+
+    fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
+        self.evidence.events(about)
+    }
+
+    fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
+        self.is_dump || self.evidence.is_observed(group, kind, namespace)
+    }
+
+    fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
+        match self.is_dump {
+            true => {
+                self.of_kind(group, kind, Some(namespace)).next().is_some()
+                    || self.definition(group, kind).is_some()
+            }
+            false => self.evidence.tells_absence(group, kind, namespace),
+        }
+    }
+}
+
+impl Objects for IndexedCluster<'_> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn id(&self) -> Option<&ClusterId> {
+        self.id.as_ref()
+    }
+
+    fn servers(&self) -> &[String] {
+        &self.servers
+    }
+
+    fn version(&self) -> Option<&str> {
+        self.version.as_deref()
+    }
+
+    fn freshness(&self) -> Freshness {
+        self.freshness
+    }
+
+    fn all(&self) -> Listing<'_> {
+        self.listing(self.contents.all().filter_map(|object| self.evidence.of(object)))
+    }
+
+    fn is_dump(&self) -> bool {
+        self.is_dump
+    }
+
+    fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
+        let key = GroupKind::new(group, kind);
+        let declared = || {
+            let definitions = self.evidence.of_kind("apiextensions.k8s.io", "CustomResourceDefinition", None);
+            let scopes = definitions.filter_map(|definition| {
+                let (group, kind) = defined(&definition.object);
+                let scope = definition.object.text(&["spec", "scope"]);
+                let is_namespaced = match &*scope {
+                    "Namespaced" => true,
+                    "Cluster" => false,
+                    _ => return None,
+                };
+                Some((GroupKind::new(group, kind), is_namespaced))
+            });
+            scopes.collect()
+        };
+        is_namespaced(group, kind)
+            .or_else(|| Some(self.catalog.as_ref()?.get(&key)?.namespaced))
+            .or_else(|| self.declared_scopes.get_or_init(declared).get(&key).copied())
+            .or_else(|| {
+                let kind = self.contents.find_kind(group, kind)?;
+                self.contents.of_kind(kind, None).next().map(|object| !object.namespace().is_empty())
+            })
+    }
+
+    fn is_served(&self, group: &str, kind: &str) -> Option<bool> {
+        Some(self.catalog.as_ref()?.may_serve(&GroupKind::new(group, kind)))
+    }
+
+    fn is_listable(&self, group: &str, kind: &str) -> Option<bool> {
+        Some(self.catalog.as_ref()?.get(&GroupKind::new(group, kind))?.is_listable())
+    }
+
+    fn repeated(&self) -> &[ObjectKey] {
+        &self.repeated
+    }
+
+    fn errors(&self) -> &[ScopeError] {
+        &self.errors
+    }
+}
+
+/// Returns the settings of a compact index whose apps are to be known.
+pub fn index_settings(rules: Arc<dyn Rules>) -> IndexSettings {
+    let annotations = annotations_of_apps().map(str::to_owned).collect();
+    IndexSettings { rules, annotations, keep: Arc::new(reads_body), ..IndexSettings::default() }
+}
+
+/// Returns true if the apps of a cluster read the body of an object that is well: it declares apps, is the source of some, or holds
+/// a release or settings. An index that is to know the apps of its cluster has to keep it.
+fn reads_body(object: &Object<'_>) -> bool {
+    match (object.group(), object.kind()) {
+        ("", "ConfigMap") => {
+            let labels = [("owner", "helm"), ("app.kubernetes.io/part-of", "argocd")];
+            labels.iter().any(|(label, value)| object.text(&["metadata", "labels", label]) == *value)
+        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => true,
+        (group, kind) => is_declaring(group, kind),
+    }
+}
+
+/// Returns the namespaces without Pods in which a controller says that it has some: the author of the dump left the Pods out.
+fn without_pods(objects: &dyn ClusterState) -> HashSet<String> {
+    let controllers = HAVE_PODS.into_iter().flat_map(|(kind, _)| objects.of_kind("apps", kind, None));
+    let namespaces = controllers.filter(has_pods).map(|controller| controller.key.namespace.to_owned());
+    let lacks_pods = |namespace: &String| objects.of_kind("", "Pod", Some(namespace)).next().is_none();
+    namespaces.collect::<HashSet<_>>().into_iter().filter(lacks_pods).collect()
+}

@@ -1,0 +1,58 @@
+//! The rows of clusters that are looked at again and again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use taffrail_apps::{AppLabels, AppList, ChangeBatch, Objects, Rows, Snapshot};
+use taffrail_status::ActiveRules;
+
+/// The rows, and what changed since they were asked for last.
+#[derive(Debug)]
+pub(crate) struct KeptRows {
+    kept: Mutex<Rows>,
+    pending: Mutex<Vec<ChangeBatch>>,
+    /// Whether anybody asks for them: else it is in vain to keep what changed.
+    is_wanted: AtomicBool,
+}
+
+impl KeptRows {
+    /// No rows yet.
+    pub(crate) fn new(labels: AppLabels) -> KeptRows {
+        KeptRows {
+            kept: Mutex::new(Rows::new(labels)),
+            pending: Mutex::default(),
+            is_wanted: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes in what changed in each of the clusters.
+    pub(crate) fn note<'s>(&mut self, snapshots: impl Iterator<Item = &'s mut Snapshot>) {
+        if !self.is_wanted.load(Ordering::Relaxed) {
+            return;
+        }
+        let pending = self.pending.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for (place, snapshot) in snapshots.enumerate() {
+            let changes = snapshot.take_changes();
+            match pending.get_mut(place) {
+                Some(pending) => pending.add(changes),
+                None => pending.push(changes),
+            }
+        }
+    }
+
+    /// Returns the apps of the clusters, in the order in which their changes were noted.
+    pub(crate) fn apps(&self, clusters: &[&dyn Objects], rules: &ActiveRules<'_>, now: Timestamp) -> AppList {
+        let mut rows = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+        // What changed between two looks is known from the second one on at which somebody asks.
+        let is_known = self.is_wanted.swap(true, Ordering::Relaxed);
+        let changes = match changes.is_empty() {
+            true if is_known => clusters.iter().map(|_| ChangeBatch::default()).collect(),
+            true => Vec::new(),
+            false => changes,
+        };
+        rows.look(clusters, &changes, rules, now);
+        rows.list().clone()
+    }
+}
