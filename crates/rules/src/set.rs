@@ -9,7 +9,7 @@ use taffrail_status::{
 };
 
 use crate::cel::{Names, Reading};
-use crate::cluster_rule_cache::{ClusterRuleCache, Heard};
+use crate::cluster_rule_cache::{ClusterRuleCache, TaughtRules};
 use crate::layer::{Found, Layer, Origin};
 use crate::script::{Judged, Script, add_children};
 use crate::yaml_rules::{self, KindRules, Ruling};
@@ -81,7 +81,7 @@ impl RuleSet {
         &self,
         object: &Object<'_>,
         context: &ObjectContext<'_>,
-        taught: &[Heard<'_>],
+        taught: &[TaughtRules<'_>],
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
         // Messages contain texts from the object, which may have any length.
@@ -92,7 +92,7 @@ impl RuleSet {
         &self,
         object: &Object<'_>,
         context: &ObjectContext<'_>,
-        taught: &[Heard<'_>],
+        taught: &[TaughtRules<'_>],
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
         let expects_status = context.has_status_subresource == Some(true);
@@ -219,8 +219,8 @@ impl ClusterRules for RuleSet {
         look: &'r Look,
     ) -> Option<Box<dyn Rules + 'r>> {
         let cache = self.cluster_rules.as_ref()?;
-        let heard = teachers.iter().filter_map(|teacher| cache.heard(teacher, look));
-        let (scripts, warnings): (Vec<_>, Vec<_>) = heard.partition(|heard| heard.voice() == Voice::Full);
+        let taught = teachers.iter().filter_map(|teacher| cache.taught_rules(teacher, look));
+        let (scripts, warnings): (Vec<_>, Vec<_>) = taught.partition(|rules| rules.voice() == Voice::Full);
         let has_any = !(scripts.is_empty() && warnings.is_empty());
         has_any.then(|| Box::new(Taught { rules: self, scripts, warnings }) as Box<dyn Rules + 'r>)
     }
@@ -240,9 +240,9 @@ impl ClusterRules for RuleSet {
 /// Rules, with rules of a cluster for some of its objects.
 struct Taught<'r> {
     rules: &'r RuleSet,
-    scripts: Vec<Heard<'r>>,
+    scripts: Vec<TaughtRules<'r>>,
     /// Rules that can make a verdict worse, never better.
-    warnings: Vec<Heard<'r>>,
+    warnings: Vec<TaughtRules<'r>>,
 }
 
 impl Rules for Taught<'_> {
