@@ -22,7 +22,7 @@ use crate::source::{Follow, NOTHING_MORE, Source, Wanted};
 #[derive(Default)]
 pub(super) struct Seen(BTreeMap<(usize, ObjectKey), ApiResource>);
 
-/// Prints the current statuses.
+/// Prints the current statuses of the selected objects.
 pub(super) fn look(
     arguments: &StatusArguments,
     view: &ViewArguments,
