@@ -324,6 +324,9 @@ impl World {
             _ => {
                 let state = *self.random.pick(&[FreshnessState::Live, FreshnessState::Lost]);
                 snapshot.set_freshness(Freshness { state, observed_at: Some(at) });
+                let scope = Scope::Kind { kind: key.group_kind(), namespace: None };
+                let is_stale = *self.random.pick(&[true, false]);
+                snapshot.set_stale_scopes(if is_stale { vec![(scope, at)] } else { Vec::new() });
             }
         }
     }

@@ -322,9 +322,9 @@ impl Script for HealthChecks {
     }
 
     fn reads_children(&self, group: &str, kind: &str) -> bool {
-        let expressions = |check: &HealthCheck<Arc<dyn Ask>>| {
+        let expressions = |check: &HealthCheck<Arc<dyn Predicate>>| {
             let others = check.in_progress.iter().chain(&check.failed);
-            others.chain([&check.current]).any(|expression| expression.written().contains(CHILDREN))
+            others.chain([&check.current]).any(|expression| expression.text().contains(CHILDREN))
         };
         self.checks.find(group, kind).is_some_and(expressions)
     }

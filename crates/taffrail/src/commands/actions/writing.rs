@@ -3,7 +3,6 @@
 use serde_json::Value;
 use taffrail_apps::verbs::Patch;
 use taffrail_cluster::{Cluster, CreateRequest, PatchRequest, PatchType, WriteError};
-use taffrail_object::json::OwnedDocument;
 use taffrail_object::{Object, ObjectKey};
 
 use super::sites::{Reach, Site};

@@ -107,7 +107,7 @@ impl Controllers {
         }
     }
 
-    /// Does what is due. Returns the time of the next evaluation if nothing changes before.
+    /// Lets each controller do its due work. Returns the time of the next evaluation if nothing changes before.
     pub(super) fn look(&mut self) -> Option<Timestamp> {
         let now = self.clock.now();
         let (home, places) = (&self.home, &*self.places);
