@@ -372,7 +372,7 @@ async fn one_object_is_found_missing_or_of_an_unknown_kind() {
     let cluster = reached(&server, LONG).await;
     let there = cluster.get(&deployments(), Some("a"), "there", Projection::Full).await.unwrap().unwrap();
     assert_eq!(text(&there), r#"{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"there"}}"#);
-    assert_eq!(cluster.get(&deployments(), Some("a"), "gone", Projection::Full).await.unwrap(), None);
+    assert!(cluster.get(&deployments(), Some("a"), "gone", Projection::Full).await.unwrap().is_none());
     let kind = resource("nobody.example", "Thing", "things");
     let error = cluster.get(&kind, Some("a"), "x", Projection::Full).await.unwrap_err();
     assert_eq!(error.reason(), Reason::NotFound);

@@ -1,6 +1,6 @@
 //! The kind of the items of lists.
 
-use taffrail_object::json::OwnedDocument;
+use taffrail_object::json::{DocumentBuilder, OwnedDocument, Value};
 use taffrail_object::{ItemKind, Object, ObjectError};
 
 fn list_of(kind: &str, items: &str) -> OwnedDocument {
@@ -65,4 +65,58 @@ fn typed_list_items_get_their_kind_in_text_and_tree() {
     let whole = OwnedDocument::parse(br#"{"apiVersion": "v1", "kind": "Pod"}"#.to_vec()).unwrap();
     let object = Object::new(whole.root()).unwrap();
     assert!(matches!(object.to_json(), Ok(std::borrow::Cow::Borrowed(_))));
+}
+
+/// Objects with indexed parts, escaped and doubled keys, and white space.
+const COPIED: [&str; 6] = [
+    r#"{"metadata":{"name":"a","labels":{"x":"y"}},"spec":{"replicas":2},"status":{"conditions":[{"type":"Ready","status":"True"},7,{"type":"Other"}]}}"#,
+    r#" { "metadata" : {"name":"a"} , "metadata" : {"name":"b"} } "#,
+    r#"{"met\u0061data":{"name":"a"},"sp\"ec":[],"":{}}"#,
+    r#"{"apiVersion":"meta.k8s.io/v1","kind":"PartialObjectMetadata","metadata":{"name":"a"}}"#,
+    "{ }",
+    r#"{"a_key_that_is_longer_than_sixteen_bytes":{"x":1},"status":{"phase":"Running","conditions":[]}}"#,
+];
+
+#[test]
+fn a_copy_reads_as_its_text_does() {
+    let kind = ItemKind::new("apps/v1", "Deployment");
+    for text in COPIED {
+        let item = OwnedDocument::parse(text.as_bytes()).unwrap();
+        let copy = kind.document(item.root()).unwrap();
+        let parsed = OwnedDocument::parse(kind.said_by(text.as_bytes())).unwrap();
+        let same = |one: &OwnedDocument, other: &OwnedDocument| {
+            assert_eq!(one.root().to_tree(), other.root().to_tree(), "{text}");
+            for path in [
+                &["metadata", "name"][..],
+                &["metadata", "labels", "x"],
+                &["spec", "replicas"],
+                &["status", "phase"],
+                &["kind"],
+                &["sp\"ec"],
+                &["a_key_that_is_longer_than_sixteen_bytes", "x"],
+            ] {
+                let at = |document: &OwnedDocument| document.root().at(path).map(|it| it.to_tree().unwrap());
+                assert_eq!(at(one), at(other), "{text} {path:?}");
+            }
+            let rows = |document: &OwnedDocument| -> Vec<String> {
+                let rows = document.root().at(&["status", "conditions"]).and_then(|it| it.items());
+                let of = |row: Value<'_>| row.get("type").map(|it| it.to_tree().unwrap().to_string());
+                rows.into_iter().flatten().map(|row| of(row).unwrap_or_default()).collect()
+            };
+            assert_eq!(rows(one), rows(other), "{text}");
+        };
+        same(&copy, &parsed);
+        // A copy of a copy, and a part of one in another.
+        let mut again = DocumentBuilder::new(0);
+        again.string("first", "\u{2028}\"");
+        again.members(copy.root());
+        let again = again.finish().unwrap();
+        same(&again, &OwnedDocument::parse(again.text()).unwrap());
+        let mut part = DocumentBuilder::new(0);
+        for name in ["metadata", "status", "kind"] {
+            copy.root().get(name).into_iter().for_each(|value| part.value(name, value));
+        }
+        let part = part.finish().unwrap();
+        same(&part, &OwnedDocument::parse(part.text()).unwrap());
+    }
 }

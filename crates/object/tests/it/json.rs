@@ -221,6 +221,7 @@ fn travelling(text: &str) -> (Vec<String>, Option<String>) {
     let mut parts = Vec::new();
     let visited = Parser::new().envelope(text.as_bytes(), |part| {
         parts.push(match part {
+            Part::Items => return,
             Part::Object(document) => {
                 let name = document.root().at(&["metadata", "name"]).and_then(|name| name.as_str());
                 format!("object {}", name.unwrap_or_default())
