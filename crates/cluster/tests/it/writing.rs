@@ -112,7 +112,7 @@ async fn lost_answer_makes_a_write_uncertain() {
         let resource = config_maps();
         let error = cluster.patch(&merge(&resource, "a", b"{}")).await.unwrap_err();
         assert!(matches!(error, WriteError::Uncertain(_)), "{error:?}");
-        assert!(error.to_string().ends_with("nobody knows whether it was done"), "{error}");
+        assert!(error.to_string().ends_with("the change may or may not have been made"), "{error}");
         assert_eq!(server.requests().len(), 1);
     }
     // Where nobody listens nothing was done.
