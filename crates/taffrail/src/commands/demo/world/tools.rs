@@ -1,7 +1,7 @@
 //! The controllers of Flux and Argo CD: they handle requests, apply declared objects that are missing or changed, and
 //! clean up after deletions.
 //!
-//! States written by the story (`troubles/`) stay: a controller writes a status only after it has done something,
+//! States written by the story (`faults/`) stay: a controller writes a status only after it has done something,
 //! leaves unreachable clusters alone, and does nothing while it is scaled to zero.
 
 mod argo;
