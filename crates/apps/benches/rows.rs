@@ -1,4 +1,4 @@
-//! What a status event costs where rows are kept up to date: at 100 apps and at 1,000, by turns.
+//! The cost of a status event where rows are kept up to date: at 100 apps and at 1,000, by turns.
 //!
 //! Each event is a Deployment whose number of ready replicas changes, told to the snapshot and to the rows. Half of the apps are
 //! those of Flux, half those of labels. Prints the medians and their ratio, which must be at most 1.1.

@@ -1,5 +1,5 @@
-//! The apps of a fleet: for each declared app, the status of its objects rolled up, beside what its delivery
-//! says of revisions.
+//! The apps of a fleet: for each declared app the rolled-up status of its objects, and the revisions that its
+//! delivery tool reports.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -23,39 +23,40 @@ use crate::teachers::{Standings, Unheard, of_doubted, teachers};
 use crate::view::is_plain;
 use crate::words::{Said, Words};
 
-/// The reason of what is in a cluster that is none of those asked.
+/// The reason for objects in a cluster that was not queried.
 pub(crate) const OUT_OF_REACH: &str = "OutOfReach";
 
-/// The reason of what nobody could look at.
+/// The reason for objects that could not be read.
 pub(crate) const UNOBSERVED: &str = "Unobserved";
 
-/// The reason of what was read and makes no sense.
+/// The reason for objects that were read but are malformed.
 pub(crate) const UNREADABLE: &str = "Unreadable";
 
-/// The reason of what it would have cost too much to judge.
+/// The reason for objects that were not judged because of a cost limit.
 const NOT_JUDGED: &str = "NotJudged";
 
-/// Of so many namespaces of a cluster it is told one by one that objects were not judged.
+/// The maximum number of namespaces of a cluster that are reported one by one because objects were not
+/// judged.
 const MOST_UNJUDGED: usize = 50;
 
 /// A declared object and its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resource {
-    /// Which object.
+    /// The object.
     pub key: ObjectKey,
-    /// Its status, with what stands behind it.
+    /// Its status, with the evidence considered.
     pub status: Status,
-    /// Why: where it is not well, in the words of the cause.
+    /// The message; where it is not well, in the words of the cause.
     pub message: Words,
-    /// The rule that decided; empty where no object was there to judge.
+    /// The rule that decided; empty if there was no object to judge.
     pub rule: String,
-    /// Since when it is not well, where that is known.
+    /// The time since when it is not well, if known.
     pub since: Option<Timestamp>,
-    /// What is switched off on purpose.
+    /// The switches that are off on purpose.
     pub flags: Flags,
-    /// From the object to the cause; empty where it is well.
+    /// The cause chain, from the object to the cause; empty where it is well.
     pub chain: Vec<Arc<Link>>,
-    /// Whether it is there and does not say that it is this app's.
+    /// True if it exists but carries no mark of this app.
     pub unconfirmed: bool,
 }
 
@@ -83,13 +84,13 @@ impl Resource {
         }
     }
 
-    /// An object in a cluster that is none of those asked.
+    /// Makes the entry for an object in a cluster that was not queried.
     ///
-    /// `said` is what its delivery tool says of it.
+    /// `said` is the health that its delivery tool reports.
     fn out_of_reach(key: &ObjectKey, place: &str, said: Option<&str>) -> Resource {
         // Argo CD's name of a cluster is most often that of its context.
         let name = place.split_once(" at ").map_or(place, |(name, _)| name);
-        // People copy it, and it comes from outside.
+        // Users copy it, and it comes from outside.
         let is_context = !name.is_empty() && !name.starts_with('-') && is_plain(name.as_bytes());
         let context = if is_context { name } else { "NAME" };
         let said = said.map(|said| format!("; {said}")).unwrap_or_default();
@@ -104,7 +105,7 @@ impl Resource {
         self
     }
 
-    /// The same object, with another status for a reason that no other object stands behind.
+    /// Replaces the status of the object for a reason of its own, so that the chain ends there.
     fn turned(self, status: Status, message: &str) -> Resource {
         let own = Resource::unjudged(&self.key, status, message.to_owned()).because("");
         Resource { status, message: own.message, chain: own.chain, ..self }
@@ -120,63 +121,62 @@ impl Resource {
 pub struct App {
     /// Its name.
     pub app: AppRef,
-    /// What it has in common with the same app in other clusters.
+    /// The key that the copies of the app in other clusters share.
     pub key: AppKey,
-    /// Whether its objects are in one of the clusters that were asked. Where they are not, the target is the home,
-    /// and what has the same name there is something else.
+    /// True if its objects are in one of the queried clusters. If not, the target is the home, and objects of
+    /// the same names there are others.
     pub in_reach: bool,
-    /// The object that declares it, in its home, where there is one that has a status.
+    /// The object that declares it, in its home, if there is one that has a status.
     pub declaring: Option<ObjectKey>,
-    /// The status of its objects and its declaring object, rolled up, when they were last observed.
+    /// The rolled-up status of its objects and its declaring object when they were last observed.
     pub health: Status,
-    /// Why, in one line; of an app that is well, what its delivery says.
+    /// The message in one line; for an app that is well, that of its delivery tool.
     pub message: Words,
-    /// What its delivery itself says, however the objects are.
+    /// The message of its delivery tool, whatever the state of the objects.
     pub said: String,
-    /// The object that speaks when the app is not well.
+    /// The worst object; `None` if the app is well.
     pub worst: Option<ObjectKey>,
-    /// How many of the declared objects have each status.
+    /// Number of declared objects by status.
     pub counts: Counts,
     /// Its revisions.
     pub sync: Sync,
-    /// Whether its tool was told to leave it alone.
+    /// True if it is suspended.
     pub suspended: bool,
-    /// The freshness of what was observed in the target: `health`, `counts`, `worst` and `message`.
+    /// The freshness of the observations in the target: `health`, `counts`, `worst` and `message`.
     pub freshness: Freshness,
-    /// The freshness of what the home declares: `sync`, `suspended` and `source`.
+    /// The freshness of the declarations in the home: `sync`, `suspended` and `source`.
     pub home_freshness: Freshness,
-    /// Where it comes from.
+    /// Its source.
     pub source: Option<Source>,
-    /// The app that delivers it, where its own tool does not: a package of Porch is delivered by a sync.
+    /// The app that delivers it if its own tool does not: a sync delivers a package of Porch.
     pub via: Option<AppRef>,
     /// The declared objects.
     pub resources: Vec<Resource>,
-    /// What there is to look at, on any axis, the worst first; nothing where the app is well.
+    /// The problems on any axis, the worst first; empty if the app is well.
     pub problems: Vec<Problem>,
-    /// The objects that are not synced by the word of the delivery tool, where it tells that object by object.
+    /// The objects that the delivery tool reports as not synced, if it reports single objects.
     pub unsynced: Vec<ObjectSync>,
-    /// What is known of the object that speaks: a declared one, the declaring one, or the one that should say
-    /// what is declared.
+    /// The entry of the worst object: a declared one, the declaring one, or the one that lists what is
+    /// declared.
     pub speaker: Option<Resource>,
-    /// Who says what health means for the objects and is not heard in full.
+    /// An object that teaches health rules for the objects but is not trusted in full.
     pub unheard: Option<Unheard>,
-    /// The object that should say what is declared and could not be read: the storage of a release, an inventory.
+    /// The object that lists what is declared but could not be read: the storage of a release, an inventory.
     pub unreadable: Option<ObjectKey>,
 }
 
 impl App {
-    /// What may be said of its health now.
+    /// Returns its health now: Unknown if the last observation is too old.
     pub fn effective(&self) -> Status {
         self.freshness.effective(self.health)
     }
 
-    /// Returns the sync that is known now: `Unknown` where the home is not live.
+    /// Returns its sync state now: `Unknown` if the home is not live.
     pub fn effective_sync(&self) -> SyncState {
         self.home_freshness.effective_sync(self.sync.state)
     }
 
-    /// How many of its objects are there and do not say that they are this app's: they stay in whatever other row they
-    /// have.
+    /// Counts its objects that exist but carry no mark of it: they stay in the other rows that have them.
     pub fn unconfirmed(&self) -> usize {
         self.resources.iter().filter(|resource| resource.unconfirmed).count()
     }
@@ -187,27 +187,28 @@ impl App {
 pub struct AppError {
     /// Name of the cluster.
     pub cluster: String,
-    /// What failed there.
+    /// The failure.
     pub error: ScopeError,
 }
 
-/// The apps of a fleet, and what could not be known of them.
+/// The apps of a fleet, and the failures that may hide or change some.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AppList {
-    /// By cluster in the order asked, namespace, name and delivery.
+    /// The apps by cluster in the order given, namespace, name and delivery.
     pub apps: Vec<App>,
-    /// What could not be read, cannot be right, or is claimed twice.
+    /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<AppError>,
 }
 
-/// Finds the apps that `clusters` hold and judges them at the time `now`.
+/// Finds the apps in `clusters` and judges them at the time `now`.
 ///
-/// A cluster that is there under several names is shown once, under the first of them.
+/// A cluster under several names is shown once, under the first of them.
 pub fn apps(clusters: &[&dyn Objects], rules: &ActiveRules<'_>, now: Timestamp) -> AppList {
     apps_by(&AppLabels::default(), clusters, rules, now)
 }
 
-/// As [`apps`], where `labels` name the apps of objects that no tool declares.
+/// Does the same as [`apps`], with `labels` as the labels that name the apps of objects that no tool
+/// declares.
 pub fn apps_by(
     labels: &AppLabels,
     clusters: &[&dyn Objects],
@@ -219,7 +220,7 @@ pub fn apps_by(
     list(&fleet, found, rules, now)
 }
 
-/// Takes `objects` for one app in each of the clusters, whatever else declares them, and judges it at the time
+/// Takes `objects` for one app in each of the clusters, whatever declares them, and judges it at the time
 /// `now`.
 pub fn declared(
     clusters: &[&dyn Objects],
@@ -233,7 +234,7 @@ pub fn declared(
     list(&fleet, found, rules, now)
 }
 
-/// As [`declared`], where each of the objects of one cluster makes an app of its own, in their order.
+/// Does the same as [`declared`] for one cluster, with an app for each object, in their order.
 pub fn declared_each(
     cluster: &dyn Objects,
     objects: &[ObjectKey],
@@ -260,13 +261,13 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &ActiveRules<'_>, now: Ti
     AppList { apps: rows.into_iter().map(|(_, row)| row).collect(), errors }
 }
 
-/// Returns by what the row of an app that is shown in a cluster has its place in a list.
+/// Returns the sort key of an app that is shown in a cluster.
 pub(crate) fn order(cluster: usize, app: &AppRef) -> (usize, String, String, Delivery, String) {
     let AppRef { namespace, name, delivery, home, .. } = app.clone();
     (cluster, namespace, name, delivery, home)
 }
 
-/// Returns what could not be read, cannot be right or was not judged, each once.
+/// Returns the failures to read, invalid declarations and unjudged objects, each once.
 pub(crate) fn errors(
     fleet: &Fleet<'_>,
     found: &[(usize, ScopeError)],
@@ -287,7 +288,7 @@ pub(crate) fn errors(
     errors.into_iter().map(named).collect()
 }
 
-/// What was not judged in a cluster, because it would cost too much.
+/// Returns the errors about objects of a cluster that were not judged because of a cost limit.
 fn unjudged(cluster: usize, costs: &Costs) -> Vec<(usize, ScopeError)> {
     let unjudged = costs.unjudged();
     let more = unjudged.len().saturating_sub(MOST_UNJUDGED);
@@ -305,28 +306,28 @@ fn unjudged(cluster: usize, costs: &Costs) -> Vec<(usize, ScopeError)> {
 
 pub(crate) struct Judge<'f, 'a> {
     fleet: &'f Fleet<'a>,
-    /// Of each cluster, in the order of the fleet.
+    /// The costs of each cluster, in the order of the fleet.
     costs: Vec<Costs>,
     rules: &'f ActiveRules<'f>,
-    /// What scripts have cost so far.
+    /// The costs of scripts so far.
     look: Look,
     standings: Standings,
     now: Timestamp,
-    /// What was said of the objects of each cluster that are not well, or large: apps may share them, and what costs much is
-    /// judged once for all of them.
+    /// A cache of the results for objects of each cluster that are not well, or large: apps may share them,
+    /// and what costs much is judged once for all of them.
     judged: Vec<Memo<ObjectKey, Resource>>,
-    /// The verdicts that do not hold for all apps, by what they hold for.
+    /// A cache of the verdicts that do not hold for all apps, by their reach.
     remembered: Memo<(Case, ObjectKey), Resource>,
-    /// What was said of all of them.
+    /// A pool of the messages and links of all results.
     said: RefCell<Said>,
     large: LargeMarks,
 }
 
-/// The reach of a verdict: the cluster of the objects, the scripts of an Argo CD, if some are heard, and the namespace that pays
-/// for it because its author lists the objects without their agreement, if one does.
+/// The reach of a verdict: the cluster of the objects, the trusted scripts of an Argo CD, and the namespace
+/// that pays because its author lists the objects without their agreement.
 type Case = (usize, Option<Lesson>, Option<String>);
 
-/// The scripts of an Argo CD, and how far they are heard.
+/// The scripts of an Argo CD, and the trust that they get.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Lesson {
     home: usize,
@@ -340,12 +341,12 @@ struct Place<'a> {
     cluster: usize,
     key: &'a ObjectKey,
     found: &'a Presence<'a>,
-    /// The namespace that lists the object though that does not say that it is meant.
+    /// The namespace that lists the object though the object carries no mark of it.
     claimant: Option<&'a str>,
 }
 
 impl<'f, 'a> Judge<'f, 'a> {
-    /// A judge who has judged nothing yet.
+    /// Makes a judge with empty caches.
     pub(crate) fn new(fleet: &'f Fleet<'a>, rules: &'f ActiveRules<'f>, now: Timestamp) -> Judge<'f, 'a> {
         let costs = fleet.members.iter().map(|_| Costs::default()).collect();
         let judged = fleet.members.iter().map(|_| Memo::default()).collect();
@@ -354,7 +355,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         Judge { fleet, costs, rules, look, standings, now, judged, remembered, said, large }
     }
 
-    /// Returns true if something was not judged because it would have cost too much.
+    /// Returns true if an object was not judged because of a cost limit.
     pub(crate) fn is_over(&self) -> bool {
         self.costs.iter().any(|costs| !costs.unjudged().is_empty())
     }
@@ -369,9 +370,9 @@ impl<'f, 'a> Judge<'f, 'a> {
         }
     }
 
-    /// The row of an app, with the place of the cluster in which it is shown.
+    /// Returns the row of an app, with the index of the cluster in which it is shown.
     pub(crate) fn row(&self, mut app: Declaration) -> (usize, App) {
-        // What delivery tools say is as long as they like.
+        // Messages of delivery tools may have any length.
         app.message = cut(app.message).into_owned();
         app.trouble = app.trouble.map(|trouble| cut(trouble).into_owned());
         let cluster = app.cluster().unwrap_or(app.home);
@@ -391,10 +392,10 @@ impl<'f, 'a> Judge<'f, 'a> {
             Destination::Cluster(cluster) => {
                 let found = self.fleet.objects(*cluster).get(key.as_ref());
                 let unconfirmed = app.claimant.lacks_agreement(*cluster, key, &found, &self.large);
-                // The rules that an app brings hold for its own objects alone.
+                // The rules that an app brings apply only to its own objects.
                 let is_doubted = unconfirmed
                     || taught.is_some() && !app.claimant.may_better(*cluster, key, &found, &self.large);
-                // Who lists what does not say so pays for it.
+                // A claimant without the agreement of the object pays for judging it.
                 let claimant = is_doubted.then(|| self.payer(&app, *cluster));
                 let place = Place { cluster: *cluster, key, found: &found, claimant: claimant.as_deref() };
                 let judged = match &taught {
@@ -416,7 +417,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         {
             speaker = Some(unreadable);
         }
-        // A declaring object speaks only where nothing that it declares says the same.
+        // A declaring object decides only if no object that it declares is as bad.
         if let Some(declaring) = &declaring
             && speaker.is_none_or(|speaker| declaring.status < speaker.status)
         {
@@ -463,7 +464,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         (cluster, row)
     }
 
-    /// The namespace of an app, as one that pays in a cluster.
+    /// Returns the namespace of an app in the form in which it pays for costs in a cluster.
     fn payer(&self, app: &Declaration, cluster: usize) -> String {
         match app.home == cluster {
             true => app.namespace.clone(),
@@ -471,7 +472,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         }
     }
 
-    /// What the delivery tool says of an app whose objects are out of reach: `Argo CD: Healthy`.
+    /// Returns the health that the delivery tool reports for an app whose objects are out of reach: `Argo CD:
+    /// Healthy`.
     fn tool_says(&self, app: &Declaration) -> Option<String> {
         if !matches!(app.destination, Destination::OutOfReach(_)) {
             return None;
@@ -489,14 +491,15 @@ impl<'f, 'a> Judge<'f, 'a> {
         }
     }
 
-    /// The objects of which the delivery tool says that they are not synced.
+    /// Returns the objects that the delivery tool reports as not synced.
     fn unsynced(&self, app: &Declaration) -> Vec<ObjectSync> {
         let declaring = app.declaring.as_ref().filter(|_| app.delivery == Delivery::ArgoApplication);
         let observed = declaring.and_then(|key| self.fleet.objects(app.home).get(key.as_ref()).present());
         observed.map(|observed| argo::unsynced(&observed.object)).unwrap_or_default()
     }
 
-    /// What makes the health of an app unknown beyond its objects, if anything does.
+    /// Returns an entry that makes the health of an app unknown whatever its objects are, if there is a
+    /// reason.
     fn unknown_objects(&self, app: &Declaration) -> Option<Resource> {
         if let Some((key, message)) = &app.unreadable {
             let mut own = Resource::unjudged(key, Status::Unknown, message.clone());
@@ -526,7 +529,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         own
     }
 
-    /// As [`Judge::judge`], by the rules that hold for all apps.
+    /// Judges an object by the rules that hold for all apps, with a cache.
     fn judge_once(&self, place: Place<'_>) -> Resource {
         let Place { cluster, key, claimant, .. } = place;
         let objects = self.fleet.objects(cluster);
@@ -534,11 +537,12 @@ impl<'f, 'a> Judge<'f, 'a> {
         if let Some(resource) = judged.known(objects, key) {
             return resource;
         }
-        // What was found out at the expense of a claimant may lack what was too much for it: others do not take it.
+        // A result computed at the expense of a claimant may lack parts that cost too much, so others do not
+        // use it.
         if claimant.is_some() {
             return self.judge_case(place, self.rules, None);
         }
-        // What nobody saw costs nothing to say again.
+        // The result for an unobserved object costs nothing to compute again.
         let costs_much = || matches!(place.found, Presence::Present(observed) if is_large(&observed.object));
         let is_kept = |resource: &Resource| {
             !resource.rule.is_empty() && (resource.status != Status::Current || costs_much())
@@ -546,9 +550,9 @@ impl<'f, 'a> Judge<'f, 'a> {
         judged.find(objects, || key.clone(), || self.judge(place, self.rules), is_kept)
     }
 
-    /// Returns whose scripts are run for the objects of an app, where those of several apps are judged by the same.
+    /// Returns the scripts that judge the objects of an app, if several apps share them.
     fn lesson(&self, app: &Declaration, teachers: &[Teacher<'_>]) -> Option<Lesson> {
-        // What Kustomizations and HelmReleases teach they say for themselves.
+        // The rules of Kustomizations and HelmReleases are their own.
         let is_shared = app.delivery == Delivery::ArgoApplication;
         let settings = teachers.iter().find(|teacher| is_shared && teacher.object.kind() == "ConfigMap")?;
         Some(Lesson {
@@ -558,14 +562,14 @@ impl<'f, 'a> Judge<'f, 'a> {
         })
     }
 
-    /// As [`Judge::judge`], by rules that hold for several apps: each object is judged by them once, and once more for each that
-    /// pays for it.
+    /// Judges an object by rules that several apps share: once for all of them, and once more for each
+    /// namespace that pays for it.
     fn judge_taught(&self, place: Place<'_>, rules: &ActiveRules<'_>, lesson: Option<&Lesson>) -> Resource {
         let Some(lesson) = lesson else { return self.judge(place, rules) };
         self.judge_case(place, rules, Some(lesson))
     }
 
-    /// Judges as [`Judge::judge`] does, once for each [`Case`].
+    /// Judges an object like [`Judge::judge`], once for each [`Case`].
     fn judge_case(&self, place: Place<'_>, rules: &ActiveRules<'_>, lesson: Option<&Lesson>) -> Resource {
         let Place { cluster, key, claimant, .. } = place;
         let case = (cluster, lesson.cloned(), claimant.map(str::to_owned));

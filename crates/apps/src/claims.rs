@@ -1,4 +1,5 @@
-//! Whose is an object: who declares it in words that need no guessing, and what the object says to that.
+//! Claims of apps on objects by inventories, lists of managed resources and Helm's storage, and the marks
+//! that objects carry.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,31 +13,33 @@ use crate::delivery::Declaration;
 use crate::fleet::Fleet;
 use crate::objects::{Scope, ScopeError};
 
-/// How many objects that several apps claim are reported one by one in a cluster.
+/// The maximum number of objects of a cluster that are reported one by one as claimed by several apps.
 const MOST_OVERLAPS: usize = 100;
 
-/// How many of the apps that claim one object are named.
+/// The maximum number of apps that are named for one object.
 const MOST_CLAIMANTS: usize = 10;
 
-/// A claim: a number that the object has, the place of the app, and that of the object in its list.
+/// A claim: the hash of the object, the index of the app, and that of the object in its list.
 type Claim = (u64, u32, u32);
 
-/// The objects named by inventories, lists of managed resources and Helm's storage, and the marks of the apps that name them. Weaker
-/// claims (labels) give way to these where the object agrees.
+/// An index of the claims of apps by object, and of the apps by their marks.
+///
+/// Weaker claims (labels) give way to these where the object agrees.
 #[derive(Debug, Default)]
 pub(crate) struct ClaimIndex {
     hasher: RandomState,
-    /// In their order.
+    /// The claims on declared objects, sorted.
     declared: Vec<Claim>,
     hooks: Vec<Claim>,
-    /// The apps that a mark names, by the cluster of their objects: of those that nothing here tells apart, the first.
+    /// The apps that a mark names, by the cluster of their objects; of apps that [`is_alike`] does not
+    /// distinguish, only the first.
     named: HashMap<(usize, Mark), Vec<usize>>,
-    /// The labels by which any of the apps tracks.
+    /// The label keys by which any of the apps tracks.
     labels: Vec<String>,
 }
 
 impl ClaimIndex {
-    /// The claims of `apps`; an app is known by its place in the list.
+    /// Makes the index of the claims of `apps`, which are known by their index in the list.
     pub(crate) fn of(apps: &[Declaration]) -> ClaimIndex {
         let mut index = ClaimIndex { labels: vec![INSTANCE_LABEL.to_owned()], ..ClaimIndex::default() };
         let mut labels = BTreeSet::new();
@@ -78,11 +81,11 @@ pub(crate) struct Claims<'a> {
     index: &'a ClaimIndex,
 }
 
-/// What is known of the claims on an object.
+/// The owner of an object by the claims on it.
 pub(crate) enum Claimed {
-    /// An app has it, or had it made.
+    /// An app, or one made it.
     ByApp,
-    /// No app has it; it names one, in words that tell whether that is shown.
+    /// No app. The object may name one that does not have it.
     ByNone(Option<Named>),
 }
 
@@ -94,12 +97,12 @@ pub(crate) struct Named {
 }
 
 impl<'a> Claims<'a> {
-    /// The claims of `apps`, of which `index` was made.
+    /// Makes the claims of `apps`, with the `index` made of them.
     pub(crate) fn new(apps: &'a [Declaration], index: &'a ClaimIndex) -> Claims<'a> {
         Claims { apps, index }
     }
 
-    /// Returns the apps that claim an object, by their places.
+    /// Returns the apps that claim an object.
     fn claimants(
         self,
         claims: &'a [Claim],
@@ -118,7 +121,7 @@ impl<'a> Claims<'a> {
         })
     }
 
-    /// Whose an object is, in view of what it says itself.
+    /// Returns the owner of an object by the claims on it and by its marks.
     pub(crate) fn on(&self, cluster: usize, observed: &Observed<'_>) -> Claimed {
         let (key, object) = (observed.key, &observed.object);
         let ClaimIndex { declared, hooks, labels, .. } = self.index;
@@ -139,7 +142,7 @@ impl<'a> Claims<'a> {
         let mut named = None;
         for mark in &marks {
             let comes_and_goes = is_job && (mark.is_written_by_tool() || is_hook(object));
-            // What an app does not list it has only by what nobody chose for it.
+            // An app has an object that it does not list only by a mark that its author could not choose.
             let has = |app: &Declaration| {
                 (app.unreadable.is_some() || comes_and_goes)
                     && (mark.is_bound_to(&app.namespace) || app.claimant.owns_place_of(cluster, key))
@@ -167,7 +170,8 @@ impl<'a> Claims<'a> {
         Claimed::ByNone(named)
     }
 
-    /// The apps that a mark of an object names among all of its `marks`, whose objects are in this cluster.
+    /// Returns the apps with objects in this cluster that a mark of an object names; `marks` are all marks of
+    /// the object.
     fn shown<'s>(
         &'s self,
         cluster: usize,
@@ -175,13 +179,14 @@ impl<'a> Claims<'a> {
         marks: &[Mark],
     ) -> impl Iterator<Item = &'a Declaration> + use<'s, 'a> {
         let named = self.index.named.get(&(cluster, mark.clone())).into_iter().flatten();
-        // Whoever is named by helm-controller is found by that mark: others of it are not meant.
+        // A HelmRelease is found by the mark of helm-controller: others with the same release name are not
+        // meant.
         let of_another = marks.iter().any(|it| it.is_of_helm_release() && it != mark);
         let apps = named.filter_map(|&place| self.apps.get(place));
         apps.filter(move |app| !of_another || !app.claimant.is_helm_release())
     }
 
-    /// Returns the objects of each cluster that two or more apps claim, each with the places of these.
+    /// Returns the objects of each cluster that two or more apps claim, each with the indices of these apps.
     fn several(&self) -> BTreeMap<usize, BTreeMap<&'a ObjectKey, Vec<usize>>> {
         let mut found: BTreeMap<usize, BTreeMap<&ObjectKey, Vec<usize>>> = BTreeMap::new();
         for same in self.index.declared.chunk_by(|one, other| one.0 == other.0).filter(|it| it.len() > 1) {
@@ -199,12 +204,12 @@ impl<'a> Claims<'a> {
         found
     }
 
-    /// The objects that two or more apps claim: each is shown in all of them and reported once.
+    /// Returns an error for each object that two or more apps claim; the object is shown in all of them.
     pub(crate) fn overlaps(&self, fleet: &Fleet<'_>) -> Vec<(usize, ScopeError)> {
         let mut overlaps = Vec::new();
         for (cluster, claims) in &self.several() {
             let (cluster, several) = (*cluster, claims.iter());
-            // By turns: what one namespace has many of takes no place from the others.
+            // Namespaces take turns, so that one with many overlaps does not displace the others.
             let mut turns: HashMap<&str, usize> = HashMap::new();
             let turn = |(object, claimants)| {
                 let object: &&'a ObjectKey = object;
@@ -242,7 +247,8 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// Returns true if two apps with a mark get the same answers in [`Claims::on`]: there may be many of one namespace.
+/// Returns true if [`Claims::on`] cannot distinguish two apps with the same mark: there may be many in one
+/// namespace.
 fn is_alike(one: &Declaration, other: &Declaration) -> bool {
     one.unreadable.is_some() == other.unreadable.is_some()
         && one.namespace == other.namespace
@@ -258,7 +264,7 @@ fn name(app: &Declaration, cluster: usize, fleet: &Fleet<'_>) -> String {
     }
 }
 
-/// Whether an object says that it comes and goes with what a tool does.
+/// Returns true if the annotations of an object mark it as a hook.
 fn is_hook(object: &taffrail_object::Object<'_>) -> bool {
     let says = |key: &str| object.at(&["metadata", "annotations", key]).is_some();
     says("argocd.argoproj.io/hook") || says("helm.sh/hook")

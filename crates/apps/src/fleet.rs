@@ -1,4 +1,4 @@
-//! The clusters that were asked, each once.
+//! The clusters that were queried, each once.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -16,19 +16,19 @@ use crate::delivery::helm::Storage;
 use crate::objects::Objects;
 use crate::rows::Asked;
 
-/// One cluster, under the first name by which it was asked for.
+/// One cluster, under the first name by which it was given.
 pub(crate) struct Member<'a> {
     pub(crate) objects: &'a dyn Objects,
     /// Its other names.
     pub(crate) aliases: Vec<String>,
-    /// Its addresses, those of its other names included, in the form that [`address`] gives them.
+    /// Its addresses, including those of its other names, in the form of [`address`].
     servers: Vec<String>,
-    /// The name of another one that has the same `kube-system` UID: one of them is a copy, or says what is not true.
+    /// The name of another cluster with the same `kube-system` UID: one of them is a copy, or lies.
     pub(crate) twin_of: Option<String>,
 }
 
 impl Member<'_> {
-    /// Which cluster it is, told from others that give the same identity.
+    /// Returns its identity, made unique if another cluster has the same.
     pub(crate) fn identity(&self) -> Option<String> {
         let id = self.objects.id()?;
         let address = self.objects.servers().first().map_or(self.objects.name(), String::as_str);
@@ -36,11 +36,11 @@ impl Member<'_> {
     }
 }
 
-/// All clusters that were asked; they are known by their place in it.
+/// All clusters that were queried, known by their index.
 pub(crate) struct Fleet<'a> {
     pub(crate) members: Vec<Member<'a>>,
     pub(crate) stops: Stops,
-    /// The sources of Flux that were read.
+    /// A cache of the sources of Flux.
     pub(crate) sources: Sources,
     pub(crate) writes: Writes,
     storages: Vec<OnceCell<(Storage<'a>, Option<Arc<Asked>>)>>,
@@ -73,12 +73,12 @@ impl<'a> Fleet<'a> {
         }
     }
 
-    /// The objects of the cluster at a place in the fleet.
+    /// Returns the objects of the cluster with this index.
     pub(crate) fn objects(&self, cluster: usize) -> &'a dyn Objects {
         self.members[cluster].objects
     }
 
-    /// Helm's storage in the cluster at a place in the fleet.
+    /// Returns Helm's storage in the cluster with this index, scanned at the first call.
     pub(crate) fn storage(&self, cluster: usize) -> &Storage<'a> {
         let objects = self.objects(cluster);
         let (storage, asked) = self.storages[cluster].get_or_init(|| match objects.question_log() {
@@ -94,25 +94,25 @@ impl<'a> Fleet<'a> {
         storage
     }
 
-    /// All names of the cluster at a place in the fleet.
+    /// Iterates over all names of the cluster with this index.
     pub(crate) fn names(&self, cluster: usize) -> impl Iterator<Item = &str> {
         let member = &self.members[cluster];
         std::iter::once(member.objects.name()).chain(member.aliases.iter().map(String::as_str))
     }
 
-    /// Returns true if the user trusts what a cluster says of others, by any of its names.
+    /// Returns true if the user trusts declarations of a cluster about others, by any of its names.
     pub(crate) fn trusts(&self, cluster: usize, trust: &Trust) -> bool {
         self.names(cluster).any(|name| trust.names_home(name))
     }
 
-    /// The cluster that answers at `server`.
+    /// Returns the index of the cluster that answers at `server`.
     pub(crate) fn by_server(&self, server: &str) -> Option<usize> {
         let server = address(server);
         self.members.iter().position(|member| member.servers.contains(&server))
     }
 }
 
-/// Returns for each cluster whether it is there already under another name.
+/// Returns true for each cluster that is an alias of an earlier one.
 pub fn aliases(clusters: &[&dyn Objects]) -> Vec<bool> {
     let mut members = Fleet::new(clusters).members.into_iter().peekable();
     let is_alias =
@@ -120,9 +120,10 @@ pub fn aliases(clusters: &[&dyn Objects]) -> Vec<bool> {
     clusters.iter().map(is_alias).collect()
 }
 
-/// Returns true if a cluster of the same identity is the one that is known: anybody who answers for a cluster can give any
-/// identity, and what was restored from a snapshot of another one has that one's. Of live clusters at different addresses
-/// only proof counts; what they hold is what their servers choose to say.
+/// Returns true if a cluster with the same identity is the known one.
+///
+/// A server can claim any identity, and a cluster restored from a snapshot of another one has that one's. For
+/// live clusters at different addresses only proof counts, because their servers can invent their objects.
 fn is_same(known: &Member<'_>, objects: &dyn Objects, servers: &[String]) -> bool {
     let other = known.objects;
     servers.iter().any(|server| known.servers.contains(server))
@@ -131,17 +132,19 @@ fn is_same(known: &Member<'_>, objects: &dyn Objects, servers: &[String]) -> boo
             .unwrap_or_else(|| other.is_dump() && objects.is_dump() && agree(other, objects))
 }
 
-/// Returns true if what two clusters hold can be of one: each version that both have names the same content, there is one, and
-/// the known one has most of the objects of the other.
+/// Returns true if the objects of two dumps can be of one cluster: each version that both have names the same
+/// content, there is one, and the known dump has most of the objects of the other.
 ///
-/// A Namespace is as old as a cluster and never changes, so that a copy has it too. An alias is not shown, and an object or two
-/// of a cluster are easily known: who answers for the known one would have to know the UIDs of most.
+/// A Namespace is as old as a cluster and never changes, so that a copy has it too. An alias is not shown,
+/// and an object or two of a cluster are easily known: to hide a cluster, one would have to know the UIDs of
+/// most of its objects.
 fn agree(one: &dyn Objects, other: &dyn Objects) -> bool {
     let version = |observed: &Observed<'_>| {
         let version = observed.object.text(&["metadata", "resourceVersion"]).into_owned();
         Some(version).filter(|version| !version.is_empty() && !is_namespace(observed.key))
     };
-    // A version that several objects have comes from different stores, and tells nothing of other objects.
+    // A version that several objects have comes from different stores, and proves nothing about other
+    // objects.
     let mut written: HashMap<String, Option<ObjectKeyRef<'_>>> = HashMap::new();
     for observed in one.all() {
         let Some(version) = version(&observed) else { continue };
@@ -187,7 +190,8 @@ fn is_event(key: ObjectKeyRef<'_>) -> bool {
     key.kind == "Event"
 }
 
-/// Whether two readings of an object are equal, as far as both say the same much: who wrote which field is left out of some.
+/// Returns true if two copies of an object are equal apart from managed fields; `None` if they cannot be
+/// compared.
 fn same_content(one: &Observed<'_>, other: &Observed<'_>) -> Option<bool> {
     let version = |observed: &Observed<'_>| observed.object.text(&["apiVersion"]).into_owned();
     if one.projection == Projection::Full
@@ -213,26 +217,27 @@ fn same_content(one: &Observed<'_>, other: &Observed<'_>) -> Option<bool> {
     Some(tree(one)? == tree(other)?)
 }
 
-/// What is proved of two clusters that give one identity.
+/// The result of comparing two clusters with one identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sameness {
-    /// They are one.
+    /// They are one cluster.
     One,
-    /// They are two.
+    /// They are two clusters.
     Two,
     /// Neither is proved.
     Unproven,
 }
 
-/// What a cluster renews: its Leases, as they were read again and again.
+/// Repeated readings of the Leases of a cluster, to compare clusters.
 ///
-/// In one cluster no Lease goes back from one reading to the next, whichever address it is read by, and each that is there before
-/// and after a reading is there in it; what a copy renews goes its own way. Whoever answers for one of two clusters would have to
-/// know each Lease of the other, and the version of each as it is renewed.
+/// In one cluster the version of a Lease never goes back from one reading to the next, by whatever address it
+/// is read, and a Lease that exists before and after a reading exists in it; a copy renews its Leases on its
+/// own. A server that plays another cluster would have to know each of its Leases, and each version at the
+/// time of its renewal.
 #[derive(Debug, Default)]
 pub struct Renewals(Vec<Reading>);
 
-/// The UID and the version of each Lease, by its name, at one moment between two.
+/// One reading: the UID and version of each Lease by its name, and the times of request and answer.
 #[derive(Debug)]
 struct Reading {
     asked: Duration,
@@ -241,8 +246,8 @@ struct Reading {
 }
 
 impl Renewals {
-    /// Takes in the Leases that were read, and when they were asked for and answered: of all clusters that are compared since
-    /// one moment.
+    /// Adds a reading of Leases with the times of request and answer, which count from one start for all
+    /// compared clusters.
     pub fn read(&mut self, asked: Duration, answered: Duration, leases: &[OwnedDocument]) {
         let lease = |document: &OwnedDocument| {
             let root = document.root();
@@ -252,8 +257,10 @@ impl Renewals {
         self.0.push(Reading { asked, answered, leases: leases.iter().filter_map(lease).collect() });
     }
 
-    /// Returns what is proved of two clusters. They are one where something was renewed in each of them while all that the other
-    /// said lay between, before and after it.
+    /// Compares the readings of two clusters.
+    ///
+    /// They are one if a Lease was renewed in each of them while all versions from the other lay between
+    /// those before and after.
     pub fn compare(&self, other: &Renewals) -> Sameness {
         let mut moved = [false; 2];
         for (moved, (outer, inner)) in moved.iter_mut().zip([(self, other), (other, self)]) {
@@ -272,7 +279,7 @@ impl Renewals {
                     if !is_between {
                         return Sameness::Two;
                     }
-                    // What nothing bounds from above proves nothing.
+                    // A reading without a later one of the other cluster proves nothing.
                     *moved |= later > version && is_bounded;
                 }
             }
@@ -280,15 +287,15 @@ impl Renewals {
         if moved == [true, true] { Sameness::One } else { Sameness::Unproven }
     }
 
-    /// Returns true if nothing was renewed from the first to the last of several readings.
+    /// Returns true if no Lease was renewed between the first and the last of at least three readings.
     pub fn are_still(&self) -> bool {
         let [first, _, .., last] = &*self.0 else { return false };
         first.leases == last.leases
     }
 }
 
-/// An address in the form in which two spellings of it are equal: scheme and host in small letters, no
-/// default port, no slash at the end.
+/// Returns an address in a form in which two spellings of it are equal: scheme and host in lower case, no
+/// default port, no trailing slash.
 fn address(server: &str) -> String {
     let server = server.trim().trim_end_matches('/');
     let Some((scheme, rest)) = server.split_once("://") else { return server.to_ascii_lowercase() };

@@ -1,7 +1,7 @@
 //! The age of an observation: an axis of its own beside health and sync.
 //!
-//! A row has two halves. What its home declares (sync, revisions, suspension, source) is as fresh as the home; what was
-//! observed of its objects (health, counts, worst) as fresh as the target.
+//! A row has two halves. The part that its home declares (sync, revisions, suspension, source) is as fresh as
+//! the home; the observations of its objects (health, counts, worst) are as fresh as the target.
 
 use jiff::Timestamp;
 use taffrail_object::ObjectKey;
@@ -10,10 +10,10 @@ use taffrail_status::Status;
 use crate::objects::Objects;
 use crate::sync::SyncState;
 
-/// Whether what is shown is what is there now.
+/// The age class of an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FreshnessState {
-    /// Observed within the window in which that means "now".
+    /// Observed within the window that counts as "now".
     Live,
     /// Observed some time ago; the producer is late.
     Stale,
@@ -22,7 +22,7 @@ pub enum FreshnessState {
 }
 
 impl FreshnessState {
-    /// The name used in JSON.
+    /// Returns the name used in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             FreshnessState::Live => "live",
@@ -31,7 +31,7 @@ impl FreshnessState {
         }
     }
 
-    /// Returns the words that say it of a cluster, after its name: `does not answer`.
+    /// Returns the words that follow the name of a cluster: `does not answer`.
     pub fn predicate(self) -> &'static str {
         match self {
             FreshnessState::Live => "answers",
@@ -41,42 +41,42 @@ impl FreshnessState {
     }
 }
 
-/// How fresh an observation is, and when it was made.
+/// The age class of an observation, and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freshness {
     /// Live, stale or lost.
     pub state: FreshnessState,
-    /// When it was observed; `None` if it never was.
+    /// The time of the observation; `None` if there never was one.
     pub observed_at: Option<Timestamp>,
 }
 
 impl Freshness {
-    /// Observed at `at`, which is now.
+    /// Makes the freshness of an observation at `at`, which is now.
     pub fn live(at: Timestamp) -> Freshness {
         Freshness { state: FreshnessState::Live, observed_at: Some(at) }
     }
 
-    /// Never observed.
+    /// Makes the freshness of something never observed.
     pub fn never() -> Freshness {
         Freshness { state: FreshnessState::Lost, observed_at: None }
     }
 
-    /// Returns true if what was observed is what is there now.
+    /// Returns true if the observation still holds.
     pub fn is_live(&self) -> bool {
         self.state == FreshnessState::Live
     }
 
-    /// What may be said of something whose last observed status is `health`: what was true once is not
-    /// known to be true.
+    /// Returns the status to show for a last observed one: an old observation need not hold any more, so it
+    /// is Unknown.
     pub fn effective(&self, health: Status) -> Status {
         if self.is_live() { health } else { Status::Unknown }
     }
 
-    /// Returns the sync that is known now, where the last observed one is `sync`.
+    /// Returns the sync state to show for a last observed one.
     pub fn effective_sync(&self, sync: SyncState) -> SyncState {
         if self.is_live() { sync } else { SyncState::Unknown }
     }
-    /// Returns the less fresh of two, the older of two that are equally fresh.
+    /// Returns the less fresh of two, and the older of two that are equally fresh.
     fn worst(self, other: Freshness) -> Freshness {
         match self.state.cmp(&other.state).then_with(|| other.observed_at.cmp(&self.observed_at)) {
             std::cmp::Ordering::Less => other,
@@ -85,7 +85,7 @@ impl Freshness {
     }
 }
 
-/// Returns how fresh what is known of some objects is: as the cluster, or as the least known of the scopes that they are in.
+/// Returns the freshness of some objects: that of the cluster, or of the least fresh scope that they are in.
 pub(crate) fn of<'k>(objects: &dyn Objects, keys: impl IntoIterator<Item = &'k ObjectKey>) -> Freshness {
     let (whole, stale) = (objects.freshness(), objects.stale_scopes());
     if stale.is_empty() {

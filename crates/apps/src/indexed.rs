@@ -1,4 +1,4 @@
-//! The objects of an index as the apps read them.
+//! The objects of an index, as the apps read them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ use crate::snapshot::{HAVE_PODS, has_pods};
 
 /// One cluster, read from an index.
 ///
-/// Of the index it borrows what the API server holds; what is known of the cluster beside its objects is set here.
+/// It borrows the contents of the index; other facts about the cluster are set here.
 #[derive(Debug)]
 pub struct IndexedCluster<'s> {
     name: String,
@@ -28,12 +28,12 @@ pub struct IndexedCluster<'s> {
     servers: Vec<String>,
     version: Option<String>,
     freshness: Freshness,
-    /// Whether the objects are those of a dump, which may omit whole kinds.
+    /// True if the objects are those of a dump, which may omit whole kinds.
     is_dump: bool,
     catalog: Option<KindCatalog>,
     errors: Vec<ScopeError>,
     repeated: Vec<ObjectKey>,
-    /// What was read one by one for this look.
+    /// Objects that were read one by one for this look.
     bodies: BTreeMap<ObjectKey, OwnedDocument>,
     contents: &'s Contents,
     evidence: IndexEvidence<'s>,
@@ -43,7 +43,7 @@ pub struct IndexedCluster<'s> {
 }
 
 impl<'s> IndexedCluster<'s> {
-    /// Reads a live cluster from `contents`, known by `name`.
+    /// Makes a live cluster called `name` from `contents`.
     pub fn live(name: impl Into<String>, contents: &'s Contents, freshness: Freshness) -> IndexedCluster<'s> {
         let evidence = contents.evidence();
         let home = evidence.get(ObjectKeyRef::new("", "Namespace", "", "kube-system")).present();
@@ -66,7 +66,7 @@ impl<'s> IndexedCluster<'s> {
         }
     }
 
-    /// Reads a dump from `contents`: an object that it does not hold does not exist.
+    /// Makes a dump from `contents`: an object that it does not hold does not exist.
     pub fn dump(name: impl Into<String>, contents: &'s Contents, freshness: Freshness) -> IndexedCluster<'s> {
         IndexedCluster { is_dump: true, ..IndexedCluster::live(name, contents, freshness) }
     }
@@ -91,13 +91,15 @@ impl<'s> IndexedCluster<'s> {
         self.errors.push(error);
     }
 
-    /// Sets the objects that were there more than once, and differently: the index holds the last of each.
+    /// Sets the objects that occurred more than once with different contents: the index holds the last of
+    /// each.
     pub fn set_repeated(&mut self, repeated: Vec<ObjectKey>) {
         self.repeated = repeated;
     }
 
-    /// Adds an object that was read for this look alone, such as a release of Helm or the address of a cluster: an index keeps no
-    /// values of Secrets. It is dropped with the look.
+    /// Adds an object that was read for this look alone, such as a Helm release or the address of a cluster.
+    ///
+    /// An index keeps no values of Secrets, so it is dropped with the look.
     ///
     /// # Errors
     /// When it is not an object of Kubernetes.
@@ -107,7 +109,8 @@ impl<'s> IndexedCluster<'s> {
         Ok(())
     }
 
-    /// Says how much of an object is there: of one that is evidence by its being there alone, an extract is the metadata.
+    /// Sets the projection of an object: for a kind that is evidence by its presence alone, an extract counts
+    /// as metadata.
     fn cut<'o>(&'o self, observed: Observed<'o>) -> Observed<'o> {
         let key = observed.key;
         if evidence_projection(key.group, key.kind) == Projection::Full {
@@ -125,7 +128,7 @@ impl<'s> IndexedCluster<'s> {
         }
     }
 
-    /// Returns objects in the order of their keys, so that what names several of them names them in one order.
+    /// Returns objects in the order of their keys, so that messages that name several name them in one order.
     fn listing<'l>(&'l self, listing: impl Iterator<Item = Observed<'l>>) -> Listing<'l> {
         let mut all: Vec<_> = listing.map(|observed| self.cut(observed)).collect();
         all.sort_by_key(|observed| observed.key);
@@ -274,14 +277,14 @@ impl Objects for IndexedCluster<'_> {
     }
 }
 
-/// Returns the settings of a compact index whose apps are to be known.
+/// Returns the settings of a compact index that is to know the apps of its cluster.
 pub fn index_settings(rules: Arc<dyn Rules>) -> IndexSettings {
     let annotations = annotations_of_apps().map(str::to_owned).collect();
     IndexSettings { rules, annotations, keep: Arc::new(reads_body), ..IndexSettings::default() }
 }
 
-/// Returns true if the apps of a cluster read the body of an object that is well: it declares apps, is the source of some, or holds
-/// a release or settings. An index that is to know the apps of its cluster has to keep it.
+/// Returns true if the apps need the body of an object that is well: it declares apps, is the source of some,
+/// or holds a release or settings. An index that is to know the apps of its cluster has to keep it.
 fn reads_body(object: &Object<'_>) -> bool {
     match (object.group(), object.kind()) {
         ("", "ConfigMap") => {
@@ -293,7 +296,7 @@ fn reads_body(object: &Object<'_>) -> bool {
     }
 }
 
-/// Returns the namespaces without Pods in which a controller says that it has some: the author of the dump left the Pods out.
+/// Returns the namespaces without Pods in which a controller reports some: the dump left the Pods out.
 fn without_pods(objects: &dyn ClusterState) -> HashSet<String> {
     let controllers = HAVE_PODS.into_iter().flat_map(|(kind, _)| objects.of_kind("apps", kind, None));
     let namespaces = controllers.filter(has_pods).map(|controller| controller.key.namespace.to_owned());

@@ -1,4 +1,4 @@
-//! The border to where objects come from: a live cluster, a dump, an index.
+//! The interface to the objects of a cluster: of a live cluster, a dump or an index.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::kinds;
 use crate::reading::Reading;
 use crate::rows::QuestionLog;
 
-/// Whether what was read of an object is enough to judge it.
+/// Returns true if enough of an object was read to judge it.
 pub(crate) fn suffices(observed: &Observed<'_>) -> bool {
     observed.projection == Projection::Full
         || !kinds::needs_body(observed.key.group, observed.key.kind)
@@ -22,27 +22,27 @@ pub(crate) fn suffices(observed: &Observed<'_>) -> bool {
 /// The smallest part of a cluster that a failure concerns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// All of it.
+    /// The whole cluster.
     Cluster,
     /// An API group.
     Group(String),
     /// The objects of a kind, in one namespace or in all.
     Kind {
-        /// Which kind.
+        /// The kind.
         kind: GroupKind,
-        /// Which namespace; `None` for all.
+        /// The namespace; `None` for all.
         namespace: Option<String>,
     },
-    /// The objects in a namespace, of whatever kinds; empty for those that have none.
+    /// The objects of all kinds in a namespace; empty for cluster-scoped ones.
     Namespace(String),
     /// One object.
     Object(ObjectKey),
-    /// A part of a dump: a file, a document in it.
+    /// A part of a dump: a file, or a document in it.
     Input(String),
 }
 
 impl Scope {
-    /// Returns true for a scope of objects that has this one.
+    /// Returns true if an object is in this scope.
     pub(crate) fn holds(&self, key: &ObjectKey) -> bool {
         match self {
             Scope::Cluster => true,
@@ -59,7 +59,8 @@ impl Scope {
     }
 }
 
-/// Written `cluster`, `group metrics.k8s.io`, `apps/Deployment`, `apps/Deployment in shop`, `namespace shop`, or as the object's key.
+/// Formats as `cluster`, `group metrics.k8s.io`, `apps/Deployment`, `apps/Deployment in shop`, `namespace
+/// shop`, or the key of an object.
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -78,100 +79,105 @@ impl fmt::Display for Scope {
 /// A failure, on the smallest scope that it concerns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScopeError {
-    /// What could not be read, or is wrong.
+    /// The scope that could not be read, or that is wrong.
     pub scope: Scope,
-    /// One word in CamelCase: `Forbidden`, `Timeout`, `Malformed`, …
+    /// The reason in one CamelCase word: `Forbidden`, `Timeout`, `Malformed`, …
     pub reason: String,
-    /// For people.
+    /// The message, for people.
     pub message: String,
 }
 
 /// The facts about a cluster as a whole, beside the state of its objects.
 pub trait Objects: ClusterState + Send + Sync {
-    /// The name by which people asked for the cluster: a context, a file's name.
+    /// Returns the name by which the user gave the cluster: a context or a file name.
     fn name(&self) -> &str;
 
-    /// Which cluster it is, where that is known.
+    /// Returns the identity of the cluster, if known.
     fn id(&self) -> Option<&ClusterId>;
 
-    /// Returns true if it is proved to be the cluster of that name, which gives the same identity, false if it is proved to be
-    /// another; `None` where neither is.
+    /// Returns true if it is proved to be the cluster `name`, which has the same identity, false if it is
+    /// proved to be another; `None` if neither.
     fn is_same_as(&self, name: &str) -> Option<bool> {
         let _ = name;
         None
     }
 
-    /// Why anybody may have answered for its server, if that was not verified.
+    /// Returns the reason why the server was not verified, so that any host may have answered; `None` if it
+    /// was.
     fn unverified(&self) -> Option<&str> {
         None
     }
 
-    /// The addresses by which other clusters name this one.
+    /// Returns the addresses by which other clusters name this one.
     fn servers(&self) -> &[String];
 
-    /// The version of its API server, where that is known.
+    /// Returns the version of its API server, if known.
     fn version(&self) -> Option<&str>;
 
-    /// When the objects were observed.
+    /// Returns the freshness of the objects.
     fn freshness(&self) -> Freshness;
 
-    /// The scopes that are known less well than the rest of a live cluster, and when they were observed last.
+    /// Returns the scopes that are less fresh than the rest of a live cluster, each with the time of the last
+    /// observation.
     fn stale_scopes(&self) -> &[(Scope, Timestamp)] {
         &[]
     }
 
-    /// All objects, as far as they were read.
+    /// Iterates over all objects, as far as they were read.
     fn all(&self) -> Listing<'_>;
 
-    /// Whether they were written down by somebody who may have left out whole kinds, and not read for what is
-    /// asked.
+    /// Returns true if the objects come from a dump. A dump may omit whole kinds, so an absent object proves
+    /// nothing.
     fn is_dump(&self) -> bool;
 
-    /// Whether objects of a kind live in namespaces; `None` where nothing says so.
+    /// Returns true if objects of a kind live in namespaces; `None` if it is not known.
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;
 
-    /// Returns true if the server serves a kind; `None` where it did not say so.
+    /// Returns true if the server serves a kind; `None` if discovery did not tell.
     fn is_served(&self, group: &str, kind: &str) -> Option<bool> {
         let _ = (group, kind);
         None
     }
 
-    /// Returns true if the server lets objects of a kind be listed, and not only be read one by one; `None` where it did not say so.
+    /// Returns true if the server can list objects of a kind, and not only get single ones; `None` if
+    /// discovery did not tell.
     fn is_listable(&self, group: &str, kind: &str) -> Option<bool> {
         let _ = (group, kind);
         None
     }
 
-    /// The objects that were there more than once, and differently; the last of each counts.
+    /// Returns the objects that occurred more than once with different contents; the last copy of each
+    /// counts.
     fn repeated(&self) -> &[ObjectKey];
 
-    /// What could not be read.
+    /// Returns the failures to read.
     fn errors(&self) -> &[ScopeError];
 
-    /// Whether it is known when the objects were read. Of a dump nobody knows, unless whoever made it says so.
+    /// Returns true if the time of reading is known. For a dump it is not, unless its author recorded it.
     fn is_dated(&self) -> bool {
         true
     }
 
-    /// How far the clock of the API server is ahead of the reader's, where both were looked at; negative where it
-    /// is behind.
+    /// Returns the time by which the clock of the API server is ahead of the reader's, if both are known;
+    /// negative if it is behind.
     fn clock_ahead(&self) -> Option<SignedDuration> {
         None
     }
 
-    /// The log in which questions are noted, and the place of this cluster in it; nothing where they are not.
+    /// Returns the log that records questions, and the index of this cluster in it; `None` if nothing is
+    /// recorded.
     #[doc(hidden)]
     fn question_log(&self) -> Option<(&QuestionLog, usize)> {
         None
     }
 
-    /// How it is read, where it is a live cluster that answered.
+    /// Returns statistics of reading, for a live cluster that answered.
     fn reading(&self) -> Option<&Reading> {
         None
     }
 }
 
-/// Why an object of which only metadata is known was not read whole, if that was tried.
+/// Returns the reason why an object known by metadata alone was not read whole, if that failed.
 pub(crate) fn why_unread(objects: &dyn Objects, key: ObjectKeyRef<'_>) -> Option<String> {
     let is_it = |error: &&ScopeError| matches!(&error.scope, Scope::Object(object) if object.as_ref() == key);
     objects.errors().iter().find(is_it).map(|error| error.message.clone())

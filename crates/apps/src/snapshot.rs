@@ -1,4 +1,4 @@
-//! Objects in memory: a dump, or what a live cluster answered to a plan of reads.
+//! Objects in memory: a dump, or the answers of a live cluster to a plan of reads.
 
 mod aside;
 mod batch;
@@ -36,31 +36,32 @@ pub(crate) use indexes::{
     HAVE_PODS, Label, has_pods, is_budget, is_definition, is_pod, labels, leaves, wanted,
 };
 
-/// The reason of what the server refused.
+/// The reason for reads to which the server denied access.
 pub(crate) const FORBIDDEN: &str = "Forbidden";
 
-/// The reason of a read that a dump cannot answer: nobody made it when the dump was written.
+/// The reason for reads that a dump cannot answer, because they were not made when it was written.
 pub const NOT_IN_DUMP: &str = "NotInDump";
 
-/// How many malformed items of one answer are reported one by one.
+/// The maximum number of malformed items of one answer that are reported one by one.
 const MOST_MALFORMED: usize = 50;
 
-/// Longer than a name, a namespace, a kind or a group can be: of most kinds these have at most 253 bytes.
+/// The maximum length of a name, namespace, kind or group, in bytes; for most kinds the API allows at most
+/// 253.
 const LONGEST_NAME: usize = 1024;
 
 const DISCOVERY_FAILED: &str = "DiscoveryFailed";
 
-/// Why a document cannot be kept.
+/// The reason why a document cannot be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsertError {
-    /// It is no Kubernetes object.
+    /// It is not a Kubernetes object.
     #[error("no Kubernetes object")]
     NotAnObject(#[source] ObjectError),
-    /// It is another one than was asked for.
+    /// It is another object than was requested.
     #[error("an object that was not asked for")]
     NotAsked,
-    /// Its names are longer than any that the API server takes.
+    /// A part of its key is longer than the API server accepts.
     #[error("an object with a name of more than {LONGEST_NAME} bytes")]
     LongName,
     /// It has no `metadata.name`.
@@ -68,28 +69,28 @@ pub enum InsertError {
     NoName,
 }
 
-/// What became of a [`Read`].
+/// The result of a [`Read`].
 #[derive(Debug)]
 pub enum Answer {
     /// The objects, all of them; see [`Read::document`].
     Objects(Vec<OwnedDocument>),
     /// Not found: the server does not serve the kind in this version, or does not hold the object.
     NotFound,
-    /// The server refused.
+    /// The server denied access.
     Forbidden {
-        /// What it said.
+        /// The message of the server.
         message: String,
     },
     /// Any other failure.
     Failed {
-        /// One word in CamelCase: `Timeout`, `InternalError`, …
+        /// The reason in one CamelCase word: `Timeout`, `InternalError`, …
         reason: String,
-        /// For people.
+        /// The message, for people.
         message: String,
     },
 }
 
-/// How a kind was listed, whatever came of it.
+/// The extent to which a kind was listed, whatever the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listed {
     /// Not at all, or in a version that is not served while another is.
@@ -104,7 +105,7 @@ pub(crate) enum Listed {
 struct Stored {
     document: OwnedDocument,
     projection: Projection,
-    /// Whether it was there before, and differently.
+    /// True if an earlier copy had different contents.
     is_repeated: bool,
 }
 
@@ -130,12 +131,12 @@ impl Stored {
     }
 }
 
-/// What is known when an object is not there and no read speaks of it.
+/// The presence of an object that is missing and that no read is about.
 #[derive(Debug)]
 enum Rest {
-    /// It is absent: a dump holds all objects.
+    /// Absent: a dump holds all objects.
     Absent,
-    /// Nothing is known, for this reason.
+    /// Unobserved, with the reason.
     Unobserved(&'static str),
 }
 
@@ -144,8 +145,9 @@ enum Rest {
 pub struct Snapshot {
     name: String,
     id: Option<ClusterId>,
-    /// Whether it is the cluster of a name, where that was found out.
+    /// The reason why the server was not verified, if so.
     unverified: Option<String>,
+    /// True for names that are proved to be of this cluster, false for names of others.
     compared: HashMap<String, bool>,
     servers: Vec<String>,
     version: Option<String>,
@@ -155,19 +157,19 @@ pub struct Snapshot {
     clock_ahead: Option<SignedDuration>,
     reading: Option<Reading>,
     objects: BTreeMap<ObjectKey, Stored>,
-    /// How long the texts of the objects are together.
+    /// The total length of the texts of the objects, in bytes.
     size: u64,
     catalog: Option<KindCatalog>,
     declared_scopes: HashMap<GroupKind, bool>,
     kinds: HashMap<GroupKind, KindMarks>,
-    /// What became of reads of one object: nothing, or why they failed.
+    /// The results of reads of missing objects: `None` if not found, otherwise the failure.
     unread: HashMap<ObjectKey, ByBody<Option<String>>>,
     rest: Rest,
     lost: Option<String>,
     errors: Errors,
     repeated: Vec<ObjectKey>,
     indexes: Indexes,
-    /// Recorded from the moment on at which somebody asks.
+    /// The changes; recorded from the first call of [`Snapshot::take_changes`] on.
     changes: Option<ChangeBatch>,
 }
 
@@ -200,17 +202,17 @@ impl Snapshot {
         }
     }
 
-    /// A dump: what it does not hold is not there.
+    /// Makes a dump: an object that it does not hold does not exist.
     pub fn dump(name: impl Into<String>, observed_at: Timestamp) -> Snapshot {
         Snapshot::new(name.into(), Freshness::live(observed_at), Rest::Absent)
     }
 
-    /// A live cluster of which nothing was read yet; [`crate::next_reads`] says what to read.
+    /// Makes a live cluster of which nothing was read yet; [`crate::next_reads`] plans the reads.
     pub fn live(name: impl Into<String>, observed_at: Timestamp) -> Snapshot {
         Snapshot::new(name.into(), Freshness::live(observed_at), Rest::Unobserved("it was not read"))
     }
 
-    /// A cluster that did not answer.
+    /// Makes a cluster that did not answer.
     pub fn lost(name: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Snapshot {
         let mut snapshot =
             Snapshot::new(name.into(), Freshness::never(), Rest::Unobserved("it was not read"));
@@ -220,7 +222,7 @@ impl Snapshot {
         snapshot
     }
 
-    /// Sets the name by which people ask for it.
+    /// Sets the name by which users give the cluster.
     pub fn set_name(&mut self, name: impl Into<String>) {
         self.name = name.into();
         self.note_all();
@@ -232,37 +234,37 @@ impl Snapshot {
         self.note_all();
     }
 
-    /// Says that anybody may have answered for its server, and why.
+    /// Records the reason why the server was not verified, so that any host may have answered.
     pub fn set_unverified(&mut self, why: impl Into<String>) {
         self.unverified = Some(why.into());
         self.note_all();
     }
 
-    /// Says whether it is the cluster `name`, which gives the same identity.
+    /// Records the proof that it is, or is not, the cluster `name`, which has the same identity.
     pub fn set_same_as(&mut self, name: impl Into<String>, is_same: bool) {
         if self.compared.insert(name.into(), is_same) != Some(is_same) {
             self.note_all();
         }
     }
 
-    /// Forgets whether it is the cluster `name`.
+    /// Removes the proof about the cluster `name`.
     pub fn forget_same_as(&mut self, name: &str) {
         if self.compared.remove(name).is_some() {
             self.note_all();
         }
     }
 
-    /// Says that nobody knows when the objects were observed: the time that was given is a guess.
+    /// Records that the time of observation is not known: the given time is a guess.
     pub fn set_undated(&mut self) {
         self.dated = false;
     }
 
-    /// Sets how far the clock of the API server is ahead of the reader's; negative where it is behind.
+    /// Sets the time by which the clock of the API server is ahead of the reader's; negative if it is behind.
     pub fn set_clock_ahead(&mut self, ahead: SignedDuration) {
         self.clock_ahead = Some(ahead);
     }
 
-    /// Says how it is read.
+    /// Sets the statistics of reading.
     pub fn set_reading(&mut self, reading: Reading) {
         self.reading = Some(reading);
     }
@@ -272,9 +274,9 @@ impl Snapshot {
         self.version = Some(version.into());
     }
 
-    /// Sets what discovery said; groups that could not be asked are reported.
+    /// Sets the result of discovery; groups whose discovery failed are reported.
     pub fn set_kinds(&mut self, catalog: KindCatalog) {
-        // Who may not list a kind is told so even where it does not exist.
+        // A server denies access to a kind even if it does not exist.
         let refused = self.kinds.iter_mut().filter(|(kind, _)| !catalog.may_serve(kind));
         for (kind, marks) in refused {
             *marks = KindMarks::default();
@@ -286,7 +288,7 @@ impl Snapshot {
             Scope::Kind { kind, .. } => error.reason != FORBIDDEN || catalog.may_serve(kind),
             _ => true,
         });
-        // What discovery could not say before, it says again if it still cannot.
+        // If discovery still fails for a group, it is reported again below.
         self.errors.retain(|error| error.reason != DISCOVERY_FAILED);
         for (group, reason) in catalog.broken_groups() {
             let message = format!("whether {group} is served is not known: {reason}");
@@ -300,25 +302,26 @@ impl Snapshot {
         self.catalog = Some(catalog);
     }
 
-    /// What discovery said, if it was asked.
+    /// Returns the result of discovery, if there is one.
     pub fn kinds(&self) -> Option<&KindCatalog> {
         self.catalog.as_ref()
     }
 
-    /// Reports a failure that leaves what was read as it is.
+    /// Reports a failure that leaves the objects as they are.
     pub fn report(&mut self, error: ScopeError) {
         self.note_errors();
         self.errors.push(error);
     }
 
-    /// Reports a failure that may be that of several reads: of two bodies, or of two selectors.
+    /// Reports a failure that several reads may share: those of two projections, or of two selectors.
     fn report_once(&mut self, error: ScopeError) {
         self.note_errors();
         self.errors.push_once(error);
     }
 
-    /// Reports a part of a dump that could not be read. What is missing may have been there, so nothing is
-    /// known to be absent any more.
+    /// Reports a part of a dump that could not be read.
+    ///
+    /// Missing objects may have been in it, so none counts as absent any more.
     pub fn report_unreadable(&mut self, place: impl Into<String>, message: impl Into<String>) {
         self.rest = Rest::Unobserved("parts of the dump could not be read");
         self.note_all();
@@ -326,10 +329,10 @@ impl Snapshot {
         self.report(ScopeError { scope, reason: "Unreadable".to_owned(), message: message.into() });
     }
 
-    /// Inserts an object that came as the answer to a read.
+    /// Inserts an object from the answer to a read.
     ///
     /// # Errors
-    /// As [`Snapshot::insert`], and when it is another one than was asked for: a server may answer with anything.
+    /// As [`Snapshot::insert`], and if it is another object than was requested: a server may send anything.
     pub fn insert_asked(&mut self, read: &Read, document: OwnedDocument) -> Result<(), InsertError> {
         match is_answer_to(read, &document) {
             true => self.insert(document, read.projection),
@@ -337,11 +340,12 @@ impl Snapshot {
         }
     }
 
-    /// Keeps an object, which must say its `apiVersion` and `kind`. Of objects with one key the last counts,
-    /// but metadata never replaces a whole object.
+    /// Inserts an object, which must contain its `apiVersion` and `kind`.
+    ///
+    /// Of objects with one key the last counts, but metadata never replaces a whole object.
     ///
     /// # Errors
-    /// When the document is no object with a name.
+    /// When the document is not an object with a name.
     pub fn insert(&mut self, document: OwnedDocument, projection: Projection) -> Result<(), InsertError> {
         let object = Object::new(document.root()).map_err(InsertError::NotAnObject)?;
         let key = ObjectKey::of(&object);
@@ -350,8 +354,8 @@ impl Snapshot {
         }
         let ObjectKey { group, kind, namespace, name } = &key;
         if [group, kind, namespace, name].iter().any(|part| part.len() > LONGEST_NAME) {
-            // The API takes some names of any length. No declaration can name such an object, so nothing is lost with it, and
-            // whoever made it makes nothing else unknown.
+            // The API accepts some names of any length. No declaration can name such an object, so it may be
+            // left out, and its author must not make other objects unknown.
             if names::has_loose_names(group, kind) {
                 return Ok(());
             }
@@ -393,7 +397,7 @@ impl Snapshot {
                 if projection != Projection::Full && known.is_some() {
                     return Ok(());
                 }
-                // A live cluster answers the same question twice with what it holds by then.
+                // A live cluster may answer the same read differently later.
                 let differs = matches!(self.rest, Rest::Absent)
                     && known.is_some_and(|known| known.document.text() != stored.document.text());
                 let was_repeated = known.is_some_and(|known| known.is_repeated);
@@ -416,7 +420,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Takes away an object that is no longer there.
+    /// Removes an object that no longer exists.
     pub fn remove(&mut self, key: &ObjectKey) {
         if let Some((key, old)) = self.take(key)
             && let Some(changes) = &mut self.changes
@@ -425,12 +429,12 @@ impl Snapshot {
         }
     }
 
-    /// How long the texts of its objects are together, in bytes.
+    /// Returns the total length of the texts of its objects, in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Forgets all objects but those that declare apps: nothing is known any more of the others, for this reason.
+    /// Removes all objects but those that declare apps; the others become unobserved for the reason `why`.
     pub fn keep_declarations(&mut self, why: &str) {
         let is_kept = |kind: &GroupKind| declares_apps(kind) && kind.kind != "Secret";
         self.objects.retain(|key, _| is_kept(&key.group_kind()));
@@ -449,12 +453,12 @@ impl Snapshot {
         self.note_all();
     }
 
-    /// Sets the scopes that are known less well than the rest, and when they were observed last.
+    /// Sets the scopes that are less fresh than the rest, each with the time of the last observation.
     pub fn set_stale_scopes(&mut self, scopes: Vec<(Scope, Timestamp)>) {
         self.stale_scopes = scopes;
     }
 
-    /// Says anew when the objects were observed; that the cluster did not answer is forgotten.
+    /// Sets the freshness; a lost cluster is no longer lost.
     pub fn set_freshness(&mut self, freshness: Freshness) {
         self.freshness = freshness;
         if self.lost.take().is_some() {
@@ -463,14 +467,15 @@ impl Snapshot {
         }
     }
 
-    /// Takes back what was reported of a scope: it is known better now.
+    /// Removes the errors of a scope, whose state is known again.
     pub fn retract(&mut self, scope: &Scope) {
         if self.errors.retract(scope, None) {
             self.note_errors();
         }
     }
 
-    /// Takes back what was reported of what a read is of, but why the same read with the other body fails: that is as it was.
+    /// Removes the errors of a read's scope, unless the same read with the other projection still fails with
+    /// them.
     pub fn retract_read(&mut self, read: &Read) {
         let scope = read.scope();
         let beside = match &scope {
@@ -485,7 +490,7 @@ impl Snapshot {
         }
     }
 
-    /// Forgets what a read of one object said: it is to be read again, if it is wanted at all.
+    /// Removes the result of the read of one object, so that it is read again if it is wanted.
     pub fn forget(&mut self, key: &ObjectKey) {
         if self.unread.remove(key).is_some() {
             self.note_sought(key);
@@ -493,13 +498,14 @@ impl Snapshot {
         self.retract(&Scope::Object(key.clone()));
     }
 
-    /// Takes in what became of `read`.
+    /// Records the answer to `read`.
     pub fn answer(&mut self, read: &Read, answer: Answer) {
         let scope = read.scope();
-        // Nobody asked which cluster this is: not being let know it leaves nothing out.
+        // The identity of the cluster was not requested by the user: without access to it nothing is missing.
         let is_asked = scope != Scope::Object(ObjectKey::new("", "Namespace", "", "kube-system"));
         let marks = self.kinds.get(&GroupKind::new(&*read.group, &*read.kind));
-        // Nor to know an Argo CD: its scripts are then heard less, and that is told where it matters.
+        // The same holds for reads that recognise an Argo CD: its scripts then get less trust, which is
+        // reported where it matters.
         let is_to_know = match &read.target {
             Target::List { labels, fields } => {
                 let kind = GroupKind::new(&*read.group, &*read.kind);
@@ -530,7 +536,7 @@ impl Snapshot {
                 return;
             }
             Answer::NotFound => {
-                // It was listed, and is gone by now.
+                // It was listed, and deleted since then.
                 if let Scope::Object(key) = &scope {
                     self.remove(key);
                 }
@@ -553,7 +559,7 @@ impl Snapshot {
                 (message, true)
             }
             Answer::Failed { reason, message } => {
-                // A dump of one namespace lacks what its writer would not have been let read.
+                // A dump of one namespace lacks the scopes that its author could not read.
                 if is_asked && !(is_widened && reason == NOT_IN_DUMP) {
                     self.report_once(ScopeError { scope, reason, message: message.clone() });
                 }
@@ -579,7 +585,8 @@ impl Snapshot {
         }
     }
 
-    /// How at least so much of the objects of a kind was listed in a namespace (`None`: in all).
+    /// Returns the extent to which the objects of a kind in a namespace (`None`: in all) were listed with at
+    /// least this projection.
     pub(crate) fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Projection) -> Listed {
         match self.kinds.get(kind).and_then(|marks| marks.find(namespace, wanted)) {
             None => Listed::No,
@@ -594,7 +601,8 @@ impl Snapshot {
         }
     }
 
-    /// Whether just this part of a kind was listed, with at least so much of each object, whatever came of it.
+    /// Returns true if just this part of a kind was listed with at least this projection, whatever the
+    /// result.
     pub(crate) fn was_selected(
         &self,
         kind: &GroupKind,
@@ -605,24 +613,25 @@ impl Snapshot {
         self.kinds.get(kind).is_some_and(|marks| marks.was_selected(namespace, target, wanted))
     }
 
-    /// Whether another part of a kind than this one was listed, whatever came of it.
+    /// Returns true if another part of a kind than this one was listed, whatever the result.
     pub(crate) fn has_selection_but(&self, kind: &GroupKind, target: &Target) -> bool {
         self.kinds.get(kind).is_some_and(|marks| marks.has_selection_but(target))
     }
 
-    /// Whether the cluster did not answer at all.
+    /// Returns true if the cluster did not answer at all.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost.is_some()
     }
 
-    /// Whether a read of at least so much of this one object was answered, or one that says that there is no more to read.
+    /// Returns true if a read of this object was answered with at least this projection, or showed that there
+    /// is no more to read.
     pub(crate) fn was_read(&self, key: &ObjectKey, wanted: Projection) -> bool {
         let Some(read) = self.unread.get(key) else { return false };
         read.at_least(wanted).next().is_some()
             || read.metadata().is_some_and(|failure| failure.is_some() || !self.objects.contains_key(key))
     }
 
-    /// Returns the objects from a key on, in the order of their keys.
+    /// Iterates over the objects from a key on, in the order of their keys.
     fn from(&self, key: ObjectKeyRef<'_>) -> Range<'_, ObjectKey, Stored> {
         self.objects
             .range::<dyn AsObjectKey, _>((Bound::Included(&key as &dyn AsObjectKey), Bound::Unbounded))
@@ -634,7 +643,7 @@ impl Snapshot {
         kind: &str,
     ) -> impl Iterator<Item = (&'a ObjectKey, &'a Stored)> + use<'a> {
         let after = self.from(ObjectKeyRef::new(group, kind, "", ""));
-        // All of a kind stand together, so the first one names the rest.
+        // The objects of a kind are adjacent, so the first one identifies the rest.
         let first = after.clone().next().map(|(key, _)| key);
         let first = first.filter(|key| key.group == group && key.kind == kind);
         after.take_while(move |(key, _)| {
@@ -647,7 +656,7 @@ fn length(document: &OwnedDocument) -> u64 {
     document.text().len() as u64
 }
 
-/// Whether a document is among what was asked for: a server may answer with anything.
+/// Returns true if a document is among the requested objects: a server may send anything.
 fn is_answer_to(read: &Read, document: &OwnedDocument) -> bool {
     let Ok(object) = Object::new(document.root()) else { return true };
     let is_kind = object.group() == read.group && object.kind() == read.kind;

@@ -1,24 +1,24 @@
-//! How far what is wanted got into the cluster: an axis of its own beside health and freshness.
+//! Progress of the wanted revision into the cluster: an axis of its own beside health and freshness.
 
 use std::borrow::Cow;
 
 use jiff::Timestamp;
 use taffrail_object::ObjectKey;
 
-/// Where an app stands between what its source wants and what its cluster holds.
+/// The state of an app between its source and its cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SyncState {
     /// The wanted revision is applied.
     Synced,
-    /// Another revision is wanted, and nothing says that it is being applied.
+    /// Another revision is wanted, and there is no sign that it is being applied.
     OutOfSync,
     /// The wanted revision is being applied.
     Syncing,
     /// Applying the wanted revision failed.
     Failed,
-    /// The tool was told to leave the app alone.
+    /// The app is suspended.
     Suspended,
-    /// Nobody says what is wanted, or it cannot be read.
+    /// The wanted revision is not known.
     Unknown,
 }
 
@@ -33,7 +33,7 @@ impl SyncState {
         SyncState::Unknown,
     ];
 
-    /// The name used in JSON and in tables.
+    /// Returns the name used in JSON and in tables.
     pub fn as_str(self) -> &'static str {
         match self {
             SyncState::Synced => "Synced",
@@ -46,7 +46,7 @@ impl SyncState {
     }
 }
 
-/// A word that is not a state of a sync.
+/// A word that is not a sync state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a sync state; there are: Synced, OutOfSync, Syncing, Failed, Suspended, Unknown")]
 pub struct UnknownSyncState(pub String);
@@ -69,26 +69,26 @@ impl std::fmt::Display for SyncState {
 /// The revisions of an app, as its tool writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sync {
-    /// Where the app stands.
+    /// The sync state.
     pub state: SyncState,
-    /// What the source holds.
+    /// The revision that the source holds.
     pub desired: Option<String>,
-    /// What was last tried.
+    /// The revision that was last tried.
     pub attempted: Option<String>,
-    /// What was last applied with success.
+    /// The revision that was last applied successfully.
     pub applied: Option<String>,
-    /// When something was last applied with success.
+    /// The time of the last successful sync.
     pub last_success: Option<Timestamp>,
 }
 
 impl Sync {
-    /// Nothing is known of revisions.
+    /// Makes a state without known revisions.
     pub(crate) fn unknown() -> Sync {
         Sync { state: SyncState::Unknown, desired: None, attempted: None, applied: None, last_success: None }
     }
 }
 
-/// What a delivery tool says of the sync of one object.
+/// The sync state of one object, reported by its delivery tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectSync {
     /// The object.
@@ -99,16 +99,16 @@ pub struct ObjectSync {
     pub message: String,
 }
 
-/// Where the wanted state of an app comes from.
+/// The source of an app's wanted state.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Source {
     /// The kind of source: `GitRepository`, `OCIRepository`, `HelmRepository`, `git`, …
     pub kind: String,
-    /// Namespace of the object that describes it, where there is one.
+    /// Namespace of the object that describes it, if there is one.
     pub namespace: Option<String>,
-    /// Name of the object that describes it, where there is one.
+    /// Name of the object that describes it, if there is one.
     pub name: Option<String>,
-    /// Where it is, without a password.
+    /// The URL, without a password.
     pub url: Option<String>,
     /// The part of it that is delivered: a folder, a chart.
     pub path: Option<String>,
@@ -116,7 +116,7 @@ pub struct Source {
     pub reference: Option<String>,
 }
 
-/// Cuts the password, and over HTTP the name as well, out of the address of a source: tokens stand in either place.
+/// Removes the password from a URL, and over HTTP the user name too: tokens occur in either place.
 pub(crate) fn without_password(url: &str) -> String {
     let (scheme, rest) = match url.find("://") {
         Some(end) => url.split_at(end + 3),
@@ -125,7 +125,7 @@ pub(crate) fn without_password(url: &str) -> String {
     let authority = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let at = match rest[..authority].rfind('@') {
         Some(at) => at,
-        // A password may have a slash in it, which no port has.
+        // A password may contain a slash, a port may not.
         None if is_port(&rest[..authority]) => return url.to_owned(),
         None => match rest.rfind('@') {
             Some(at) => at,
@@ -140,20 +140,20 @@ pub(crate) fn without_password(url: &str) -> String {
     }
 }
 
-/// Whether what follows the colon of `host:port`, if there is one, is a port.
+/// Returns true if the part after the colon of `host:port`, if there is one, is a port.
 fn is_port(authority: &str) -> bool {
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
     authority.ends_with(']') || port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl Source {
-    /// The source as it may be shown.
+    /// Removes the password from the URL, so that the source may be shown.
     pub(crate) fn without_password(self) -> Source {
         Source { url: self.url.map(|url| without_password(&url)), ..self }
     }
 }
 
-/// Shortens the hashes in a revision to 8 digits, wherever they stand in it.
+/// Shortens the hashes in a revision to 8 digits, wherever they occur in it.
 pub(crate) fn shorten(revision: &str) -> Cow<'_, str> {
     const HASHES: std::ops::RangeInclusive<usize> = 40..=128;
     const SHORT: usize = 8;

@@ -51,7 +51,7 @@ impl Memory {
         self.0.used().clusters.len()
     }
 
-    /// Sets how many clusters are about to share it, so that the first takes no more than its part.
+    /// Sets the number of clusters about to share the budget, so that the first takes no more than its part.
     pub fn expect(&self, clusters: usize) {
         self.0.used().expected = clusters;
     }

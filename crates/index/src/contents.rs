@@ -28,6 +28,8 @@ pub struct Contents {
     pub(super) seed: Seed,
     pub(super) sequence: u64,
     pub(super) kinds: Arc<Vec<Arc<ApiResource>>>,
+    /// Whether objects of each kind have a status subresource, where the server said so.
+    pub(super) status_subresources: Arc<Vec<Option<bool>>>,
     pub(super) scopes: Arc<Vec<Arc<KindScopes>>>,
     pub(super) links: Chunked<Links>,
     pub(super) records: Chunked<Option<Record>>,
@@ -60,6 +62,7 @@ impl Contents {
             seed,
             sequence: 0,
             kinds: Arc::default(),
+            status_subresources: Arc::default(),
             scopes: Arc::default(),
             links: Chunked::default(),
             records: Chunked::default(),
@@ -229,6 +232,13 @@ impl Contents {
     pub fn find_kind(&self, group: &str, kind: &str) -> Option<KindId> {
         let is_it = |own: &Arc<ApiResource>| own.kind == kind && own.group == group;
         self.kinds.iter().position(is_it).map(|at| KindId(at as u32))
+    }
+
+    /// Returns true if objects of a kind have in this version a status subresource; `None` where the server did not say so.
+    pub(super) fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
+        let kind = self.find_kind(group, kind)?;
+        let is_served = self.resource(kind)?.version == version;
+        self.status_subresources.get(kind.number()).copied().flatten().filter(|_| is_served)
     }
 
     /// The object of a handle, unless it is gone.

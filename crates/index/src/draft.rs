@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::{Kind, Value, write_string};
 use taffrail_object::{Object, Projection};
-use taffrail_status::assess::{Costs, claims, defined};
-use taffrail_status::{ObjectContext, Status, Verdict};
+use taffrail_status::assess::{claims, defined};
+use taffrail_status::{FIRST_STATUS_RULE, Verdict};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::extract::{Extractor, Known, write_value};
@@ -89,16 +89,24 @@ pub(super) fn mark(seed: Seed, mark: &str) -> u128 {
     seed.words(&["mark", mark])
 }
 
-/// Reads an object.
+/// What an object is read by.
+pub(super) struct Reading<'r> {
+    pub(super) settings: &'r IndexSettings,
+    pub(super) extractor: &'r Extractor,
+    pub(super) seed: Seed,
+    /// Its kind is one of which bodies are kept.
+    pub(super) is_kept: bool,
+}
+
+/// Reads an object on which the rules gave this verdict.
 pub(super) fn read<'a>(
     object: &Object<'a>,
     projection: Projection,
-    settings: &IndexSettings,
-    extractor: &Extractor,
-    costs: &Costs,
-    seed: Seed,
+    reading: &Reading<'_>,
+    verdict: Verdict,
     now: Timestamp,
 ) -> Result<Draft<'a>, Refusal> {
+    let Reading { settings, extractor, seed, is_kept } = *reading;
     let (name, namespace) = (object.name(), object.namespace());
     if name.is_empty() {
         return Err(Refusal::NoName);
@@ -124,11 +132,6 @@ pub(super) fn read<'a>(
     set(flag::METADATA, projection == Projection::Metadata);
     let is_deleting = !text("deletionTimestamp").is_empty();
     set(flag::DELETING, is_deleting);
-    let context = ObjectContext { costs: Some(costs), ..ObjectContext::default() };
-    let verdict = match settings.rules.judge(object, &context, now) {
-        Ok(verdict) => verdict.bounded(),
-        Err(error) => Verdict::new(Status::Unknown, error.to_string(), "unreadable").bounded(),
-    };
     let labels = pairs(member("labels"), |_| true);
     let annotations = member("annotations");
     let (owners, is_of_job) = owners(object, &labels, seed);
@@ -140,11 +143,16 @@ pub(super) fn read<'a>(
         has_odd_uid,
         has_odd_creation,
         is_of_job,
+        reads_children: settings.rules.reads_children(object.group(), object.kind()),
     };
     let extract = extractor.extract(object, &known);
     set(flag::PLAIN, extract.is_plain);
     let is_full = settings.retention == Retention::Full;
-    let keeps = !is_full && projection == Projection::Full && !is_secret && (settings.keep)(object);
+    // What is judged again, now or then, is judged whole.
+    let is_judged_again =
+        || known.reads_children || is_read_child(object, settings) || verdict.rule == FIRST_STATUS_RULE;
+    let is_kept = || is_kept || (settings.keep)(object) || is_judged_again();
+    let keeps = !is_full && projection == Projection::Full && !is_secret && is_kept();
     let digest = digest(object, projection, &labels, annotations, seed);
     Ok(Draft {
         uid,
@@ -165,6 +173,17 @@ pub(super) fn read<'a>(
         owners,
         labels,
         verdict,
+    })
+}
+
+/// Returns true if the rules of one of its owners read the object.
+fn is_read_child(object: &Object<'_>, settings: &IndexSettings) -> bool {
+    let references = object.metadata().and_then(|metadata| metadata.get("ownerReferences")?.items());
+    references.into_iter().flatten().any(|reference| {
+        let text = |key: &str| reference.get(key).and_then(Value::as_str).unwrap_or_default();
+        let api_version = text("apiVersion");
+        let group = api_version.split_once('/').map_or("", |(group, _)| group);
+        settings.rules.reads_children(group, &text("kind"))
     })
 }
 

@@ -11,7 +11,8 @@ use taffrail_object::json::{OwnedDocument, Value, write_string};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::assess::{Assessment, Event, assess_named};
 use taffrail_status::{
-    ActiveRules, ClusterState, ComputeError, Listing, ObjectContext, Observed, Presence, Rules, Verdict,
+    ActiveRules, ClusterRules, ClusterState, ComputeError, Listing, Look, ObjectContext, Observed, Presence,
+    Rules, Teacher, Verdict,
 };
 
 use super::contents::Contents;
@@ -277,7 +278,7 @@ impl Contents {
     /// The rules by which [`evidence`](Contents::evidence) is to be read: the verdicts are those that were given when the
     /// objects were whole.
     pub fn rules(&self) -> RecordedRules<'_> {
-        RecordedRules { contents: self }
+        RecordedRules { contents: self, cluster_rules: None }
     }
 
     /// Returns the rules in force, where `rules` judge.
@@ -339,6 +340,10 @@ impl ClusterState for IndexEvidence<'_> {
         self.observed(*self.contents.postings.members(key).first()?)
     }
 
+    fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
+        self.contents.has_status_subresource(group, version, kind)
+    }
+
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {
         self.objects(self.contents.in_namespace(namespace).map(|object| object.place))
     }
@@ -359,9 +364,26 @@ impl ClusterState for IndexEvidence<'_> {
 }
 
 /// Rules that say of the objects of an index what was said of them when they were whole.
-#[derive(Debug, Clone, Copy)]
+///
+/// As [`ClusterRules`] they judge by what the cluster itself states those objects of which the index keeps bodies.
+#[derive(Clone, Copy)]
 pub struct RecordedRules<'s> {
     contents: &'s Contents,
+    cluster_rules: Option<&'s dyn ClusterRules>,
+}
+
+impl<'s> RecordedRules<'s> {
+    /// Returns these rules with the reader of the rules that the cluster states.
+    pub fn with_reader(self, cluster_rules: &'s dyn ClusterRules) -> RecordedRules<'s> {
+        RecordedRules { cluster_rules: Some(cluster_rules), ..self }
+    }
+
+    fn record(&self, object: &Object<'_>) -> Option<&'s Record> {
+        let [namespace, name] =
+            object.full_name().map(|text| text.and_then(Value::as_str).unwrap_or_default());
+        let place = self.contents.place_of(object.group(), object.kind(), &namespace, &name)?;
+        self.contents.record(place)
+    }
 }
 
 impl Rules for RecordedRules<'_> {
@@ -371,13 +393,59 @@ impl Rules for RecordedRules<'_> {
         context: &ObjectContext<'_>,
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
-        let [namespace, name] =
-            object.full_name().map(|text| text.and_then(Value::as_str).unwrap_or_default());
-        let place = self.contents.place_of(object.group(), object.kind(), &namespace, &name);
-        let record = place.and_then(|place| self.contents.record(place));
-        match record.and_then(|record| self.contents.verdict(record.verdict)) {
+        match self.record(object).and_then(|record| self.contents.verdict(record.verdict)) {
             Some(verdict) => Ok(verdict.clone()),
             None => self.contents.settings.rules.judge(object, context, now),
         }
+    }
+
+    fn reads_children(&self, group: &str, kind: &str) -> bool {
+        self.contents.settings.rules.reads_children(group, kind)
+    }
+}
+
+impl ClusterRules for RecordedRules<'_> {
+    fn with_cluster_rules<'r>(
+        &'r self,
+        teachers: &[Teacher<'_>],
+        look: &'r Look,
+    ) -> Option<Box<dyn Rules + 'r>> {
+        let taught = self.cluster_rules?.with_cluster_rules(teachers, look)?;
+        Some(Box::new(TaughtRules { recorded: *self, taught }))
+    }
+
+    fn unmet_dependency(
+        &self,
+        object: &Object<'_>,
+        dependencies: &[Object<'_>],
+        look: &Look,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Vec<String> {
+        let rules = self.cluster_rules;
+        rules.map(|rules| rules.unmet_dependency(object, dependencies, look, goes_on)).unwrap_or_default()
+    }
+}
+
+/// Rules that a cluster states, for the objects of which an index keeps bodies: of an extract they say what was recorded.
+struct TaughtRules<'r> {
+    recorded: RecordedRules<'r>,
+    taught: Box<dyn Rules + 'r>,
+}
+
+impl Rules for TaughtRules<'_> {
+    fn judge(
+        &self,
+        object: &Object<'_>,
+        context: &ObjectContext<'_>,
+        now: Timestamp,
+    ) -> Result<Verdict, ComputeError> {
+        match self.recorded.record(object).is_some_and(|record| record.body.is_none()) {
+            true => self.recorded.judge(object, context, now),
+            false => self.taught.judge(object, context, now),
+        }
+    }
+
+    fn reads_children(&self, group: &str, kind: &str) -> bool {
+        self.taught.reads_children(group, kind)
     }
 }

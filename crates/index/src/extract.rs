@@ -366,6 +366,8 @@ pub(super) struct Known<'k> {
     pub(super) has_odd_uid: bool,
     pub(super) has_odd_creation: bool,
     pub(super) is_of_job: bool,
+    /// Its verdict may change with the objects that it owns.
+    pub(super) reads_children: bool,
 }
 
 impl Extractor {
@@ -510,7 +512,7 @@ fn has_no_status(object: &Object<'_>) -> bool {
 /// Whether no evidence changes what is to be said of an object. `assess` never looks further at others that are
 /// Current than at those that are told here.
 fn is_plain(object: &Object<'_>, known: &Known<'_>) -> bool {
-    if known.verdict.status != taffrail_status::Status::Current || known.is_deleting {
+    if known.verdict.status != taffrail_status::Status::Current || known.is_deleting || known.reads_children {
         return false;
     }
     let is_text = |path: &[&str], text: &str| object.at(path).is_some_and(|value| value.is_str(text));

@@ -48,19 +48,20 @@ use chunked::Vacant;
 use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 use taffrail_object::json::OwnedDocument;
-use taffrail_object::{ApiResource, Object};
-use taffrail_status::assess::{Costs, Options};
-use taffrail_status::{Rules, Taffrail};
+use taffrail_object::kinds::is_namespaced;
+use taffrail_object::{ApiResource, GroupKind, Object};
+use taffrail_status::assess::{Costs, Evidence, Options};
+use taffrail_status::{ObjectContext, Rules, Taffrail, Verdict};
 
 pub use contents::{Contents, Snapshot};
-use draft::Draft;
+use draft::{Draft, Reading};
 use events::EventsOwner;
 pub use events::{EVENTS_KEPT_FOR, EVENTS_OF_A_CLUSTER, EVENTS_OF_AN_OBJECT};
 pub use evidence::{IndexEvidence, RecordedRules};
 use extract::Extractor;
 pub use persist::{ReopenError, save};
 use pool::Pool;
-use record::Body;
+use record::{Body, Record};
 pub use record::{Handle, REMEMBERED, Relation, Transition, Uid};
 pub use scope::{Scope, ScopeState};
 use settle::Settling;
@@ -209,6 +210,8 @@ pub struct Index {
     reading: FxHashMap<(KindId, Option<Box<str>>), u32>,
     pending: Pending,
     settling: Settling,
+    /// The kinds of which bodies are kept besides.
+    kept_kinds: Vec<GroupKind>,
     /// What judging has cost since the last settling began.
     costs: Costs,
     subscribers: subscribe::Subscribers,
@@ -261,6 +264,7 @@ impl Index {
             reading: FxHashMap::default(),
             pending: Pending::default(),
             settling: Settling::default(),
+            kept_kinds: Vec::new(),
             costs: Costs::default(),
             subscribers: subscribe::Subscribers::default(),
         }
@@ -282,12 +286,62 @@ impl Index {
             return KindId(at as u32);
         }
         kinds.push(Arc::new(resource.clone()));
+        Arc::make_mut(&mut self.contents.status_subresources).push(None);
         Arc::make_mut(&mut self.contents.scopes).push(Arc::default());
         let at = self.contents.kind_heads.grow();
         if let Some(head) = self.contents.kind_heads.get_mut(at) {
             *head = pool::NONE;
         }
         KindId(at)
+    }
+
+    /// Says whether objects of a kind have a status subresource, which discovery tells; rules may expect a status of those.
+    ///
+    /// Returns true if objects are known that have no status and were judged as if it were otherwise: the caller reads the kind
+    /// again, and tells them whole.
+    pub fn set_status_subresource(&mut self, kind: KindId, is_there: Option<bool>) -> bool {
+        let known = Arc::make_mut(&mut self.contents.status_subresources);
+        match known.get_mut(kind.number()) {
+            Some(own) if *own != is_there => *own = is_there,
+            _ => return false,
+        }
+        let extracts = self.contents.extracts.clone();
+        self.forget_versions(kind, |record, verdict| {
+            let extract = extracts.get(record.extract).map_or(&[][..], |extract| &**extract);
+            let has_status = memchr::memmem::find(extract, b"\"status\":").is_some();
+            record.body.is_none() && verdict.rule == "fallback" && !has_status
+        })
+    }
+
+    /// Keeps the bodies of objects of these kinds too, from now on: rules that objects of the cluster state for others judge them. A
+    /// kind may be `*`.
+    ///
+    /// Returns those of the kinds of which objects are known without a body: the caller reads them again, and tells them whole.
+    pub fn set_kept_kinds(&mut self, kinds: impl IntoIterator<Item = GroupKind>) -> Vec<KindId> {
+        self.kept_kinds = kinds.into_iter().collect();
+        let is_kept = |kind: &ApiResource| keeps(&self.kept_kinds, &kind.group, &kind.kind);
+        let kept = self.contents.kinds().filter(|(_, kind)| is_kept(kind)).map(|(id, _)| id);
+        let kept: Vec<KindId> = kept.collect();
+        kept.into_iter()
+            .filter(|kind| self.forget_versions(*kind, |record, _| record.body.is_none()))
+            .collect()
+    }
+
+    /// Forgets the resource versions of objects of a kind, so that [`seen`](Index::seen) asks for each again. Returns false if there
+    /// is none.
+    fn forget_versions(&mut self, kind: KindId, is_meant: impl Fn(&Record, &Verdict) -> bool) -> bool {
+        let places: Vec<u32> = self.contents.of_kind(kind, None).map(|object| object.place).collect();
+        let is_meant = |place: &u32| {
+            let record = self.contents.record(*place);
+            record.is_some_and(|record| {
+                self.contents.verdict(record.verdict).is_some_and(|verdict| is_meant(record, verdict))
+            })
+        };
+        let meant: Vec<u32> = places.into_iter().filter(is_meant).collect();
+        for place in &meant {
+            self.forget_version(*place);
+        }
+        !meant.is_empty()
     }
 
     /// Takes what the API server says of an object; `form` says how much of it that is.
@@ -363,16 +417,28 @@ impl Index {
             return Ok(None);
         }
         let settings = Arc::clone(&self.contents.settings);
-        let draft = draft::read(
-            object,
-            projection,
-            &settings,
-            &self.extractor,
-            &self.costs,
-            self.contents.seed,
-            now,
-        )?;
-        Ok(Some(draft))
+        let is_kept = keeps(&self.kept_kinds, object.group(), object.kind());
+        let reading =
+            Reading { settings: &settings, extractor: &self.extractor, seed: self.contents.seed, is_kept };
+        let verdict = self.judge(kind, object, now);
+        draft::read(object, projection, &reading, verdict, now).map(Some)
+    }
+
+    /// Judges an object by the default rules, in view of what is around it.
+    fn judge(&self, kind: KindId, object: &Object<'_>, now: Timestamp) -> Verdict {
+        let rules = &*self.contents.settings.rules;
+        if self.contents.settings.assess && rules.reads_children(object.group(), object.kind()) {
+            let evidence = self.contents.evidence();
+            return Evidence::from(&evidence).at_cost(&self.costs).judge(rules, object, None, now);
+        }
+        let is_served = || self.contents.resource(kind).is_some_and(|own| own.version == object.version());
+        // The kinds of Kubernetes itself have one or have none, whatever a server says.
+        let is_custom = || is_namespaced(object.group(), object.kind()).is_none();
+        let told = self.contents.status_subresources.get(kind.number()).copied().flatten();
+        let has_status_subresource = told.filter(|_| is_served() && is_custom());
+        let costs = Some(&self.costs);
+        let context = ObjectContext { has_status_subresource, costs, ..ObjectContext::default() };
+        Verdict::of(rules.judge(object, &context, now))
     }
 
     /// Forgets an object that is gone. `false` if it was not there.
@@ -422,6 +488,11 @@ impl Index {
             places: self.contents.links.len() as usize,
         }
     }
+}
+
+/// Returns true if a kind is among those of which bodies are kept.
+fn keeps(kinds: &[GroupKind], group: &str, kind: &str) -> bool {
+    kinds.iter().any(|own| own.group == group && (own.kind == kind || own.kind == "*"))
 }
 
 fn is_event(resource: &ApiResource) -> bool {

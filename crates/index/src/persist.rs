@@ -24,7 +24,7 @@ use super::{Index, IndexSettings, KindId, Retention};
 /// What a file begins with.
 const MAGIC: &[u8; 8] = b"TAFFIDX\n";
 /// The version of the format; whatever else is read is refused.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// Why a file is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -60,10 +60,12 @@ pub fn save(snapshot: &Snapshot, now: Timestamp) -> Vec<u8> {
     out.number(contents.settings.revision);
     out.number(contents.seed.number());
     out.time(Some(now));
-    out.list(contents.kinds.iter(), |out, kind| {
+    let told = contents.status_subresources.iter();
+    out.list(contents.kinds.iter().zip(told), |out, (kind, has_status_subresource)| {
         let ApiResource { group, version, kind, plural, namespaced } = &**kind;
         [group, version, kind, plural].into_iter().for_each(|text| out.text(text));
         out.byte(u8::from(*namespaced));
+        out.option(*has_status_subresource, |out, is_there| out.byte(u8::from(is_there)));
     });
     out.list(contents.scopes(), |out, (kind, namespace, scope)| {
         out.number(u64::from(kind.0));
@@ -356,10 +358,12 @@ impl Index {
             let [group, version, kind, plural] =
                 [input.text()?, input.text()?, input.text()?, input.text()?].map(str::to_owned);
             let namespaced = input.byte()? != 0;
+            let has_status_subresource = input.option(|input| Ok(input.byte()? != 0))?;
             let id = self.kind(&ApiResource { group, version, kind, plural, namespaced });
             if id.number() != at {
                 return Err(Damaged);
             }
+            self.set_status_subresource(id, has_status_subresource);
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 use taffrail_status::assess::{Assessment, Evidence, UNJUDGED, assess, claims, references};
-use taffrail_status::{ClusterState as _, ObjectContext, Status};
+use taffrail_status::{ClusterState as _, FIRST_STATUS_RULE, Status};
 
 use super::contents::Contents;
 use super::draft::{self, FIRST_STATUS};
@@ -37,6 +37,9 @@ const AFTER_TRANSITION: [SignedDuration; 2] = [SignedDuration::from_mins(2), Sig
 
 /// After how long what it would have cost too much to judge is judged again though nothing changed, in milliseconds.
 const UNJUDGED_FOR: i64 = 60_000;
+
+/// After how long what waits for its first status is judged again, in milliseconds.
+const FIRST_STATUS_FOR: i64 = 15_000;
 
 /// After so many objects were made for evidence they are thrown away.
 const EVIDENCE_AT_ONCE: u32 = 10_000;
@@ -385,6 +388,7 @@ impl Index {
         }
         let (affected, mut changed) = self.affected();
         self.costs.begin();
+        self.judge_parents(&affected, now);
         let mut rest = &affected[..];
         while !rest.is_empty() {
             let evidence = IndexEvidence::new(&self.contents);
@@ -500,7 +504,12 @@ impl Index {
         let hears = (!is_known).then(|| self.contents.hears(&object));
         let deadline = match verdict_is_open {
             true => Some(millis(now).saturating_add(UNJUDGED_FOR)),
-            false => self.contents.deadline(&object, evidence, millis(now)),
+            false => {
+                // Rules do not say when they stop to wait for it.
+                let first_status =
+                    (own.rule == FIRST_STATUS_RULE).then(|| millis(now).saturating_add(FIRST_STATUS_FOR));
+                first_status.into_iter().chain(self.contents.deadline(&object, evidence, millis(now))).min()
+            }
         };
         Some(Answer { place, health, status, unwell_since: since.map_or(i64::MIN, millis), hears, deadline })
     }
@@ -549,25 +558,44 @@ impl Index {
         self.pools.healths.drop_use(&mut self.contents.healths, before.0);
     }
 
-    /// Judges Pods again that wait for the scheduler: what the rules of kstatus say of those changes with time. What they read
-    /// is in the extract.
+    /// Judges objects again of which the rules say something else as time passes: Pods that wait for the scheduler, and objects that
+    /// wait for their first status. What is read of the first is in the extract; the others are kept whole.
     fn judge_again(&mut self, due: &[u32], now: Timestamp) {
-        let evidence = IndexEvidence::new(&self.contents);
-        let judged = due.iter().filter_map(|place| {
-            let verdict = self.contents.verdict(self.contents.record(*place)?.verdict)?;
+        let is_waiting = |place: &u32| {
+            let record = self.contents.record(*place);
+            let verdict = record.and_then(|record| self.contents.verdict(record.verdict));
             // Of one that is plainly well by now the extract says too little, and time changes nothing.
-            if verdict.rule != "builtin/Pod" || self.contents.is_plain(*place) {
-                return None;
-            }
-            let again = self
-                .contents
-                .settings
-                .rules
-                .judge(&evidence.object(*place)?, &ObjectContext::default(), now)
-                .ok()?;
+            verdict.is_some_and(|verdict| matches!(&*verdict.rule, "builtin/Pod" | FIRST_STATUS_RULE))
+                && !self.contents.is_plain(*place)
+        };
+        let waiting: Vec<u32> = due.iter().copied().filter(is_waiting).collect();
+        let changed = self.judge_all(&waiting, now);
+        self.settling.changed.extend(changed);
+    }
+
+    /// Judges those of the objects again whose rules read the objects that they own.
+    fn judge_parents(&mut self, affected: &[u32], now: Timestamp) {
+        let rules = &self.contents.settings.rules;
+        let reads_children = |place: &u32| {
+            let name = self.contents.record(*place).map(|record| self.contents.name_of(record));
+            name.is_some_and(|(group, kind, ..)| rules.reads_children(group, kind))
+        };
+        let parents: Vec<u32> = affected.iter().copied().filter(reads_children).collect();
+        self.judge_all(&parents, now);
+    }
+
+    /// Judges objects again by what is kept of them. Returns those of which the rules say something else now.
+    fn judge_all(&mut self, places: &[u32], now: Timestamp) -> Vec<u32> {
+        let evidence = IndexEvidence::new(&self.contents);
+        let rules = &*self.contents.settings.rules;
+        let around = Evidence::from(&evidence).at_cost(&self.costs);
+        let judged = places.iter().filter_map(|place| {
+            let verdict = self.contents.verdict(self.contents.record(*place)?.verdict)?;
+            let again = around.judge(rules, &evidence.object(*place)?, None, now);
             (again != *verdict).then_some((*place, Judged(again)))
         });
         let judged: Vec<_> = judged.collect();
+        let changed = judged.iter().map(|(place, _)| *place).collect();
         for (place, judged) in judged {
             self.touch(place, Aspects::STATUS);
             let kept = &mut self.contents.verdicts;
@@ -576,7 +604,7 @@ impl Index {
                 let before = std::mem::replace(&mut record.verdict, verdict);
                 self.pools.verdicts.drop_use(&mut self.contents.verdicts, before);
             }
-            self.settling.changed.insert(place);
         }
+        changed
     }
 }

@@ -382,6 +382,15 @@ impl Index {
         self.settle_twins(record.uid);
     }
 
+    /// Forgets the resource version of an object, so that it has to be told whole.
+    pub(super) fn forget_version(&mut self, place: u32) {
+        let Index { contents, pools, .. } = self;
+        let Some(Some(record)) = contents.records.get_mut(place) else { return };
+        let (version, is_odd) = (std::mem::take(&mut record.version), record.has(flag::ODD_VERSION));
+        record.flags &= !flag::ODD_VERSION;
+        pools.drop_version(contents, version, is_odd);
+    }
+
     /// Remembers how an object was before it changes.
     pub(super) fn touch(&mut self, place: u32, aspects: Aspects) {
         let handle = self.contents.handle(place);

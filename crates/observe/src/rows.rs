@@ -12,7 +12,7 @@ use taffrail_status::ActiveRules;
 pub(crate) struct KeptRows {
     kept: Mutex<Rows>,
     pending: Mutex<Vec<ChangeBatch>>,
-    /// Whether anybody asks for them: else it is in vain to keep what changed.
+    /// True once a view has asked for them: until then changes are not recorded.
     is_wanted: AtomicBool,
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct ClusterRuleCache {
 #[derive(Debug, Default)]
 struct Read {
     /// The rules by source; `None` if they cannot be parsed.
-    lessons: HashMap<Arc<Source>, Option<Arc<Lesson>>>,
+    rules: HashMap<Arc<Source>, Option<Arc<ParsedRules>>>,
     /// The sources in the order in which they were parsed, oldest first.
     order: VecDeque<Arc<Source>>,
     /// The total length of the texts, in bytes.
@@ -66,14 +66,14 @@ enum Form {
 
 /// The rules that one object states.
 #[derive(Debug)]
-struct Lesson {
-    said: Said,
+struct ParsedRules {
+    body: RuleBody,
     /// Counts of stopped scripts, by kind and namespace of the judged objects.
     strikes: Strikes,
 }
 
 #[derive(Debug)]
-enum Said {
+enum RuleBody {
     /// Expressions as text: each is parsed when it is first needed.
     Checks { checks: Checks<String>, state: Mutex<State> },
     #[cfg(feature = "lua")]
@@ -92,15 +92,15 @@ enum State {
 }
 
 impl Read {
-    fn keep(&mut self, source: Source, lesson: Option<Arc<Lesson>>) {
+    fn keep(&mut self, source: Source, parsed: Option<Arc<ParsedRules>>) {
         let source = Arc::new(source);
         self.size += source.text.len();
         self.order.push_back(source.clone());
-        self.lessons.insert(source, lesson);
+        self.rules.insert(source, parsed);
         while self.order.len() > MAX_CACHED_OBJECTS || self.size > MAX_CACHED_BYTES {
             let Some(first) = self.order.pop_front() else { break };
             self.size -= first.text.len();
-            self.lessons.remove(&first);
+            self.rules.remove(&first);
         }
     }
 }
@@ -112,10 +112,14 @@ impl ClusterRuleCache {
 
     /// Returns the rules that an object states about others; `None` if it states none, or none that can be parsed:
     /// its own tool then refuses them and reports it.
-    pub(crate) fn heard<'r>(&'r self, teacher: &Teacher<'_>, look: &'r Look) -> Option<Heard<'r>> {
-        let lesson = self.lesson(teacher, look)?;
-        Some(Heard {
-            lesson,
+    pub(crate) fn taught_rules<'r>(
+        &'r self,
+        teacher: &Teacher<'_>,
+        look: &'r Look,
+    ) -> Option<TaughtRules<'r>> {
+        let parsed = self.parsed(teacher, look)?;
+        Some(TaughtRules {
+            parsed,
             expressions: &self.expressions,
             look,
             author: teacher.object.namespace().into_owned(),
@@ -136,7 +140,7 @@ impl ClusterRuleCache {
         })
     }
 
-    fn lesson(&self, teacher: &Teacher<'_>, look: &Look) -> Option<Arc<Lesson>> {
+    fn parsed(&self, teacher: &Teacher<'_>, look: &Look) -> Option<Arc<ParsedRules>> {
         let object = &teacher.object;
         let (path, form): (&[&str], Form) = match (object.group(), object.kind()) {
             _ if delivers(object) => (&["spec", "healthCheckExprs"], Form::HealthChecks),
@@ -144,10 +148,10 @@ impl ClusterRuleCache {
             ("", "ConfigMap") => (&["data"], Form::Customizations),
             _ => return None,
         };
-        let said = object.at(path).filter(|said| !said.is_null())?;
-        let text = match said.text() {
+        let body = object.at(path).filter(|body| !body.is_null())?;
+        let text = match body.text() {
             Some(text) => text.to_vec(),
-            None => serde_json::to_vec(&said.to_tree().ok()?).ok()?,
+            None => serde_json::to_vec(&body.to_tree().ok()?).ok()?,
         };
         if text.len() > MAX_OBJECT_RULES_BYTES {
             return None;
@@ -155,19 +159,19 @@ impl ClusterRuleCache {
         let (home, namespace) = (teacher.home.to_owned(), object.namespace().into_owned());
         let source = Source { home, namespace, form, text };
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(lesson) = read.lessons.get(&source) {
-            return lesson.clone();
+        if let Some(parsed) = read.rules.get(&source) {
+            return parsed.clone();
         }
         let began = computed();
-        let said = match form {
+        let body = match form {
             Form::HealthChecks => health_checks(object),
             #[cfg(feature = "lua")]
             Form::Customizations => customizations(object),
         };
         look.charge_reading(&source.home, &source.namespace, computed_since(began));
-        let lesson = said.map(|said| Arc::new(Lesson { said, strikes: Strikes::default() }));
-        read.keep(source, lesson.clone());
-        lesson
+        let parsed = body.map(|body| Arc::new(ParsedRules { body, strikes: Strikes::default() }));
+        read.keep(source, parsed.clone());
+        parsed
     }
 
     /// Lists the `readyExpr`s of a Flux object that do not hold for its dependencies, one message each; evaluates
@@ -282,23 +286,23 @@ fn delivers(object: &Object<'_>) -> bool {
     )
 }
 
-fn health_checks(teacher: &Object<'_>) -> Option<Said> {
+fn health_checks(teacher: &Object<'_>) -> Option<RuleBody> {
     let tree = teacher.root().to_tree().ok()?;
     let checks = Checks::written(&tree).ok()??;
-    Some(Said::Checks { checks, state: Mutex::new(State::Read(0)) })
+    Some(RuleBody::Checks { checks, state: Mutex::new(State::Read(0)) })
 }
 
 /// Reads the scripts of an `argocd-cm`. The caller decides which ConfigMap that is.
 #[cfg(feature = "lua")]
-fn customizations(teacher: &Object<'_>) -> Option<Said> {
+fn customizations(teacher: &Object<'_>) -> Option<RuleBody> {
     let scripts = Customizations::of_config_map_object(Origin::Cluster, teacher.root())?;
-    Some(Said::Scripts(Box::new(scripts)))
+    Some(RuleBody::Scripts(Box::new(scripts)))
 }
 
 /// The rules that one object states, as they apply in one look.
 #[derive(Debug)]
-pub(crate) struct Heard<'r> {
-    lesson: Arc<Lesson>,
+pub(crate) struct TaughtRules<'r> {
+    parsed: Arc<ParsedRules>,
     expressions: &'r Expressions,
     look: &'r Look,
     /// The namespace of the object that states them.
@@ -312,7 +316,7 @@ pub(crate) struct Heard<'r> {
     called: String,
 }
 
-impl Heard<'_> {
+impl TaughtRules<'_> {
     pub(crate) fn voice(&self) -> Voice {
         self.voice
     }
@@ -357,12 +361,12 @@ impl Heard<'_> {
         context: &ObjectContext<'_>,
         now: Timestamp,
     ) -> Judged {
-        let Lesson { said, strikes } = &*self.lesson;
+        let ParsedRules { body, strikes } = &*self.parsed;
         if let Some(verdict) = strikes.verdict(object, inside) {
             return Judged { verdict: Some(verdict), ..Judged::default() };
         }
-        let judged = match said {
-            Said::Checks { checks, state } => match self.are_valid(checks, state) {
+        let judged = match body {
+            RuleBody::Checks { checks, state } => match self.are_valid(checks, state) {
                 Ok(true) => checks.judge(Origin::Cluster, object, context, &|text| {
                     self.read(text).map_err(|why| match why {
                         Unread::Invalid(why) => why.to_string(),
@@ -373,7 +377,7 @@ impl Heard<'_> {
                 Err(why) => Judged { verdict: Some(self.over(self.unasked(&why))), ..Judged::default() },
             },
             #[cfg(feature = "lua")]
-            Said::Scripts(script) => script.judge_at_cost(object, context, now),
+            RuleBody::Scripts(script) => script.judge_at_cost(object, context, now),
         };
         #[cfg(not(feature = "lua"))]
         let _ = now;
@@ -393,24 +397,24 @@ impl Heard<'_> {
     }
 }
 
-impl Script for Heard<'_> {
+impl Script for TaughtRules<'_> {
     fn origin(&self) -> Origin {
         Origin::Cluster
     }
 
     fn kinds(&self) -> Vec<ScriptKind> {
-        match &self.lesson.said {
-            Said::Checks { checks, .. } => checks.kinds(),
+        match &self.parsed.body {
+            RuleBody::Checks { checks, .. } => checks.kinds(),
             #[cfg(feature = "lua")]
-            Said::Scripts(script) => script.kinds(),
+            RuleBody::Scripts(script) => script.kinds(),
         }
     }
 
     fn is_about(&self, object: &Object<'_>) -> bool {
-        match &self.lesson.said {
-            Said::Checks { checks, .. } => checks.are_about(object),
+        match &self.parsed.body {
+            RuleBody::Checks { checks, .. } => checks.are_about(object),
             #[cfg(feature = "lua")]
-            Said::Scripts(script) => script.is_about(object),
+            RuleBody::Scripts(script) => script.is_about(object),
         }
     }
 
@@ -418,7 +422,7 @@ impl Script for Heard<'_> {
         if !self.is_about(object) {
             return None;
         }
-        let Heard { home, namespace, target, payer, .. } = self;
+        let TaughtRules { home, namespace, target, payer, .. } = self;
         let teaching = Teaching { home, namespace, target, payer: *payer };
         if !self.look.has_room(&teaching, object) {
             let of = match payer {

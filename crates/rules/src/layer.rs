@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
+use crate::script::CHILDREN;
 use crate::yaml_rules::{self, GroupRules, KindRules, Problem, RuleFileError};
 
 /// The origins of rules, in the order in which they are consulted; the first that decides wins.
@@ -36,6 +37,8 @@ pub struct Layer {
     groups: FxHashMap<Box<str>, Group>,
     /// The rules for all groups with the same ending: by the ending with its dot, the longest first.
     endings: Vec<(Box<str>, Group)>,
+    /// False where no text says the word: then no rules need be found to know it.
+    may_read_children: bool,
 }
 
 /// The rules of a group, parsed at the first use.
@@ -116,7 +119,7 @@ impl Group {
 
 impl Layer {
     fn empty(origin: Origin) -> Layer {
-        Layer { origin, groups: FxHashMap::default(), endings: Vec::new() }
+        Layer { origin, groups: FxHashMap::default(), endings: Vec::new(), may_read_children: false }
     }
 
     /// Reads files of rules, given as pairs of name and text.
@@ -164,6 +167,7 @@ impl Layer {
             Some(ending) => self.endings.iter_mut().find(|(it, _)| **it == *ending).map(|(_, group)| group),
             None => self.groups.get_mut(&name),
         };
+        self.may_read_children |= text.contains(CHILDREN);
         let text = text.to_owned().into();
         if let Some(group) = before {
             group.texts.push(text);
@@ -176,6 +180,7 @@ impl Layer {
     }
 
     fn place(&mut self, name: &str, group: Group) {
+        self.may_read_children |= group.texts.iter().any(|text| text.contains(CHILDREN));
         match name.strip_prefix('*') {
             Some(ending) => {
                 self.endings.push((ending.into(), group));
@@ -199,6 +204,11 @@ impl Layer {
             let (kind, found) = group.rules().kind(kind)?;
             Some(group.of(self.origin, kind, found))
         })
+    }
+
+    /// Returns true if the rules for a kind may look at the children of its objects.
+    pub(crate) fn reads_children(&self, group: &str, kind: &str) -> bool {
+        self.may_read_children && self.find(group, kind).is_some_and(|found| found.rules.asks_children())
     }
 
     /// Lists all rules, sorted by group and kind.

@@ -26,6 +26,12 @@ pub trait Script: std::fmt::Debug + Send + Sync {
         true
     }
 
+    /// Returns true if what they say of a kind may depend on the children of its objects.
+    fn reads_children(&self, group: &str, kind: &str) -> bool {
+        let _ = (group, kind);
+        false
+    }
+
     /// Judges as [`Script::judge`], and returns the cost.
     fn judge_at_cost(&self, object: &Object<'_>, context: &ObjectContext<'_>, now: Timestamp) -> Judged {
         Judged { verdict: self.judge(object, context, now), ..Judged::default() }

@@ -9,7 +9,7 @@ use taffrail_status::{
 };
 
 use crate::cel::{Names, Reading};
-use crate::cluster_rule_cache::{ClusterRuleCache, Heard};
+use crate::cluster_rule_cache::{ClusterRuleCache, TaughtRules};
 use crate::layer::{Found, Layer, Origin};
 use crate::script::{Judged, Script, add_children};
 use crate::yaml_rules::{self, KindRules, Ruling};
@@ -81,7 +81,7 @@ impl RuleSet {
         &self,
         object: &Object<'_>,
         context: &ObjectContext<'_>,
-        taught: &[Heard<'_>],
+        taught: &[TaughtRules<'_>],
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
         // Messages contain texts from the object, which may have any length.
@@ -92,7 +92,7 @@ impl RuleSet {
         &self,
         object: &Object<'_>,
         context: &ObjectContext<'_>,
-        taught: &[Heard<'_>],
+        taught: &[TaughtRules<'_>],
         now: Timestamp,
     ) -> Result<Verdict, ComputeError> {
         let expects_status = context.has_status_subresource == Some(true);
@@ -205,6 +205,11 @@ impl Rules for RuleSet {
     ) -> Result<Verdict, ComputeError> {
         self.judge_taught(object, context, &[], now)
     }
+
+    fn reads_children(&self, group: &str, kind: &str) -> bool {
+        self.layers.iter().any(|layer| layer.reads_children(group, kind))
+            || self.scripts.iter().any(|script| script.reads_children(group, kind))
+    }
 }
 
 impl ClusterRules for RuleSet {
@@ -214,8 +219,8 @@ impl ClusterRules for RuleSet {
         look: &'r Look,
     ) -> Option<Box<dyn Rules + 'r>> {
         let cache = self.cluster_rules.as_ref()?;
-        let heard = teachers.iter().filter_map(|teacher| cache.heard(teacher, look));
-        let (scripts, warnings): (Vec<_>, Vec<_>) = heard.partition(|heard| heard.voice() == Voice::Full);
+        let taught = teachers.iter().filter_map(|teacher| cache.taught_rules(teacher, look));
+        let (scripts, warnings): (Vec<_>, Vec<_>) = taught.partition(|rules| rules.voice() == Voice::Full);
         let has_any = !(scripts.is_empty() && warnings.is_empty());
         has_any.then(|| Box::new(Taught { rules: self, scripts, warnings }) as Box<dyn Rules + 'r>)
     }
@@ -235,9 +240,9 @@ impl ClusterRules for RuleSet {
 /// Rules, with rules of a cluster for some of its objects.
 struct Taught<'r> {
     rules: &'r RuleSet,
-    scripts: Vec<Heard<'r>>,
+    scripts: Vec<TaughtRules<'r>>,
     /// Rules that can make a verdict worse, never better.
-    warnings: Vec<Heard<'r>>,
+    warnings: Vec<TaughtRules<'r>>,
 }
 
 impl Rules for Taught<'_> {
@@ -254,6 +259,11 @@ impl Rules for Taught<'_> {
         }
         let others = self.warnings.iter().filter_map(|script| script.judge(object, context, now));
         Ok(others.fold(verdict, |worst, other| if other.status < worst.status { other } else { worst }))
+    }
+
+    fn reads_children(&self, group: &str, kind: &str) -> bool {
+        let heard = || self.scripts.iter().chain(&self.warnings);
+        self.rules.reads_children(group, kind) || heard().any(|script| script.reads_children(group, kind))
     }
 }
 

@@ -48,7 +48,7 @@ pub use augment::{AugmentError, augment};
 pub use cluster_state::{ClusterState, Listing, Observed, Presence};
 pub use compute::{BUILT_IN, ComputeError, Fork};
 pub use rollup::aggregate;
-pub use rules::{ActiveRules, ClusterRules, Kstatus, ObjectContext, Rules, Taffrail};
+pub use rules::{ActiveRules, ClusterRules, FIRST_STATUS_RULE, Kstatus, ObjectContext, Rules, Taffrail};
 pub use taffrail_object::{Object, ObjectError, json, protobuf};
 pub use teaching::{Look, Payer, Strikes, Teacher, Teaching, Trust, Voice};
 pub use unseen::is_unseen;

@@ -64,7 +64,7 @@ impl Counts {
         self.0.iter().sum()
     }
 
-    /// Counts one more object.
+    /// Counts one more object with `status`.
     pub fn add(&mut self, status: Status) {
         self.0[status as usize] += 1;
     }

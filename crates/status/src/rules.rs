@@ -23,7 +23,19 @@ pub trait Rules: Send + Sync {
         context: &ObjectContext<'_>,
         now: Timestamp,
     ) -> Result<Verdict, ComputeError>;
+
+    /// Returns true if the verdict on objects of a kind may depend on their [children](ObjectContext::children). Who keeps verdicts
+    /// judges these again when a child changes.
+    ///
+    /// By default, no kind's does.
+    fn reads_children(&self, group: &str, kind: &str) -> bool {
+        let _ = (group, kind);
+        false
+    }
 }
+
+/// The rule of the verdict on an object that has no status yet, where its controller may still write the first: time alone changes it.
+pub const FIRST_STATUS_RULE: &str = "generic/first-status";
 
 /// The rules that objects of a cluster state for others: a Kustomization of Flux for what it delivers, the settings of an
 /// Argo CD for what that delivers.

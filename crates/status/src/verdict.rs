@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::compute::ComputeError;
+
 /// The six statuses of kstatus, worst first: `Failed` is the least, `Current` the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
@@ -141,6 +143,12 @@ pub fn cut<'t>(text: impl Into<Cow<'t, str>>) -> Cow<'t, str> {
 }
 
 impl Verdict {
+    /// Returns the verdict as views show it: within bounds, and `Unknown` on an object that is not shaped as its kind is.
+    pub fn of(judged: Result<Verdict, ComputeError>) -> Verdict {
+        let unreadable = |error: ComputeError| Verdict::new(Status::Unknown, error.to_string(), "unreadable");
+        judged.unwrap_or_else(unreadable).bounded()
+    }
+
     /// Returns the verdict with all texts cut to [`MAX_MESSAGE`].
     pub fn bounded(mut self) -> Verdict {
         let is_long = |text: &str| text.len() > MAX_MESSAGE;

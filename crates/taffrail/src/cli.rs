@@ -687,7 +687,7 @@ pub(crate) enum Category {
 }
 
 impl Category {
-    /// Returns true if it is the category of a finding.
+    /// Returns true if this is the category of a finding.
     pub(crate) fn is(self, category: FindingCategory) -> bool {
         let own = match self {
             Category::Disagreeing => FindingCategory::Disagreeing,

@@ -74,7 +74,7 @@ impl Complaint {
         self
     }
 
-    /// Prints it to stderr.
+    /// Prints the error and its hint to stderr.
     pub(crate) fn print(&self) {
         crate::output::answer::tell(self.text());
     }

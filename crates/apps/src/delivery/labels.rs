@@ -1,4 +1,4 @@
-//! Labels: objects that nobody else declares and whose labels name the same app.
+//! Label groups: objects that no tool declares and whose labels name the same app.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::str::FromStr;
@@ -21,12 +21,13 @@ use crate::rows::{Question, ask_at_once};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppLabel(String);
 
-/// A text that can be no label of Kubernetes.
+/// A text that cannot be the key of a label.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no label; write NAME or PREFIX/NAME, such as app or app.kubernetes.io/name")]
 pub struct InvalidAppLabel(pub String);
 
-/// As the API takes keys of labels: a name of at most 63 characters, and before it perhaps a DNS name and a slash.
+/// Parses a label key by the rules of the API: a name of at most 63 characters, optionally after a DNS name
+/// and a slash.
 impl FromStr for AppLabel {
     type Err = InvalidAppLabel;
 
@@ -46,11 +47,11 @@ impl FromStr for AppLabel {
     }
 }
 
-/// Labels that name apps, the strongest first: the first of them that an object carries tells its app.
+/// Labels that name apps, in order of precedence: the first of them that an object carries names its app.
 ///
-/// By default `app.kubernetes.io/instance`, which names what was installed, and for what carries none
-/// `app.kubernetes.io/part-of`, which names the larger whole: several instances may be parts of one, so that it is
-/// an app of its own only where nothing smaller is named. Both are those that Kubernetes recommends.
+/// By default `app.kubernetes.io/instance`, which names the installed instance, and for objects without it
+/// `app.kubernetes.io/part-of`, which names the larger whole: several instances may be parts of one, so that
+/// it is an app of its own only for objects without an instance. Kubernetes recommends both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppLabels(Vec<AppLabel>);
 
@@ -61,7 +62,7 @@ impl Default for AppLabels {
     }
 }
 
-/// Without any label the default ones.
+/// Uses the default labels for an empty list.
 impl From<Vec<AppLabel>> for AppLabels {
     fn from(labels: Vec<AppLabel>) -> AppLabels {
         if labels.is_empty() { AppLabels::default() } else { AppLabels(labels) }
@@ -69,13 +70,13 @@ impl From<Vec<AppLabel>> for AppLabels {
 }
 
 impl AppLabels {
-    /// The app that the labels of an object name.
+    /// Returns the app that the labels of an object name.
     fn app<'o>(&self, object: &Object<'o>) -> Option<std::borrow::Cow<'o, str>> {
         let values = self.0.iter().map(|AppLabel(label)| object.text(&["metadata", "labels", label]));
         values.into_iter().find(|value| !value.is_empty())
     }
 
-    /// The selectors that choose objects with one of the labels; none chooses what another one does.
+    /// Returns the label selectors for objects with one of the labels; no object matches two of them.
     pub(crate) fn selectors(&self) -> Vec<String> {
         let mut before = String::new();
         let mut selectors = Vec::new();
@@ -86,8 +87,8 @@ impl AppLabels {
         selectors
     }
 
-    /// A selector that chooses what `selector`, which is about the label `key`, chooses and [`AppLabels::selectors`] do
-    /// not; `None` where that is nothing.
+    /// Returns a selector for the objects that match `selector`, which is about the label `key`, but none of
+    /// [`AppLabels::selectors`]; `None` if there can be none.
     pub(crate) fn beside(&self, key: &str, selector: &str) -> Option<String> {
         let is_apart = self.0.iter().all(|AppLabel(label)| label != key);
         is_apart.then(|| {
@@ -96,55 +97,55 @@ impl AppLabels {
     }
 }
 
-/// Labels of what controllers of Kubernetes make: of ReplicaSets, and of the Pods of ReplicaSets, of StatefulSets
-/// and DaemonSets, and of Jobs. They stay on what its controller has left behind, which nobody has declared either.
+/// Labels that the controllers of Kubernetes put on dependents: on ReplicaSets, on Pods of ReplicaSets,
+/// StatefulSets and DaemonSets, and on those of Jobs. They stay on orphans, which are not declared either.
 const OF_MADE: [&str; 3] = ["pod-template-hash", "controller-revision-hash", "controller-uid"];
 
-/// Kinds whose objects are many, and nearly all made by controllers.
+/// Returns true for kinds with many objects, nearly all of them made by controllers.
 pub(crate) fn is_mostly_made(group: &str, kind: &str) -> bool {
     matches!((group, kind), ("", "Pod") | ("apps", "ReplicaSet"))
 }
 
-/// Makes a selector leave out what controllers of Kubernetes have made.
+/// Extends a selector to leave out objects made by the controllers of Kubernetes.
 pub(crate) fn not_made(selector: &str) -> String {
     OF_MADE.iter().fold(selector.to_owned(), |selector, label| format!("{selector},!{label}"))
 }
 
-/// The label by which helm-controller marks what a HelmRelease applied.
+/// The label by which helm-controller marks the objects that a HelmRelease applied.
 pub(crate) const HELM_RELEASE: &str = "helm.toolkit.fluxcd.io/name";
 
-/// How many of the apps that marks name are told in a row.
+/// The maximum number of apps in marks that a row names.
 const MOST_NAMED: usize = 3;
 
 /// The objects of a row.
 #[derive(Debug, PartialEq, Eq, Default)]
 struct Group {
     objects: Vec<ObjectKey>,
-    /// Of those that name an app which does not have them, which.
+    /// The apps that objects name but that do not have them.
     named: BTreeMap<ObjectKey, Named>,
 }
 
-/// The place of an object among the rows of labels.
+/// The place of an object among the label groups.
 pub(crate) enum Place {
-    /// It is in none.
+    /// It is in no group.
     None,
-    /// It is in that of an app; it may name another app, which does not have it.
+    /// It is in the group of an app; it may name another app, which does not have it.
     In(String, Option<Named>),
-    /// It is said to be controlled by an object that was not looked at.
+    /// It names a controller that was not read.
     Unknown(ObjectKey),
 }
 
-/// The label groups of one cluster: one in each namespace for each app that labels name.
+/// The label groups of one cluster: in each namespace one for each app that labels name.
 #[derive(Debug)]
 pub(crate) struct LabelGroups {
     home: usize,
-    /// What the names of claims start with that StatefulSets make, by namespace: `<template>-<StatefulSet>-`.
+    /// The prefixes of names of claims that StatefulSets create, by namespace: `<template>-<StatefulSet>-`.
     templates: HashSet<(String, String)>,
     groups: BTreeMap<(String, String), Group>,
 }
 
 impl LabelGroups {
-    /// The groups of a cluster without any objects but the StatefulSets of it.
+    /// Makes an empty set of groups; the StatefulSets of the cluster are read.
     pub(crate) fn new(fleet: &Fleet<'_>, home: usize) -> LabelGroups {
         let sets = || fleet.objects(home).of_kind("apps", "StatefulSet", None);
         let templates = ask_at_once(fleet.objects(home), &Question::ClaimTemplates, || {
@@ -153,7 +154,7 @@ impl LabelGroups {
         LabelGroups { home, templates, groups: BTreeMap::new() }
     }
 
-    /// Finds the place of an object.
+    /// Returns the place of an object.
     pub(crate) fn place(
         &self,
         objects: &dyn Objects,
@@ -174,7 +175,7 @@ impl LabelGroups {
         }
     }
 
-    /// Puts an object that is not there yet into the row of an app.
+    /// Adds an object to the group of an app, which must not contain it yet.
     pub(crate) fn insert(&mut self, key: &ObjectKey, app: String, named: Option<Named>) {
         let group = self.groups.entry((key.namespace.clone(), app)).or_default();
         let at = match group.objects.last() {
@@ -185,7 +186,9 @@ impl LabelGroups {
         group.named.extend(named.map(|named| (key.clone(), named)));
     }
 
-    /// Takes an object out of the row of an app, if it is there; returns which other app it names, if it names one.
+    /// Removes an object from the group of an app.
+    ///
+    /// Returns `None` if the group lacks the object, otherwise the other app that the object names, if any.
     pub(crate) fn remove(&mut self, key: &ObjectKey, app: &str) -> Option<Option<Named>> {
         let place = (key.namespace.clone(), app.to_owned());
         let group = self.groups.get_mut(&place)?;
@@ -198,30 +201,30 @@ impl LabelGroups {
         Some(named)
     }
 
-    /// Returns true if an app has a row.
+    /// Returns true if an app has a group.
     pub(crate) fn has(&self, namespace: &str, name: &str) -> bool {
         self.groups.contains_key(&(namespace.to_owned(), name.to_owned()))
     }
 
-    /// Returns the namespaces and names of all rows.
+    /// Returns the namespaces and names of all groups.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
         self.groups.keys().map(|(namespace, name)| (&**namespace, &**name))
     }
 
-    /// Returns the namespaces and names of the rows that are not as in another state of the cluster, or stand in one of them.
+    /// Returns the namespaces and names of the groups that differ between two states of the cluster.
     pub(crate) fn differing(&self, other: &LabelGroups) -> Vec<(String, String)> {
         let own = self.groups.iter().filter(|(place, group)| other.groups.get(*place) != Some(group));
         let gone = other.groups.keys().filter(|place| !self.groups.contains_key(*place));
         own.map(|(place, _)| place).chain(gone).cloned().collect()
     }
 
-    /// Returns the row of an app, if it has one.
+    /// Returns the declaration of an app, if it has a group.
     pub(crate) fn declaration(&self, namespace: &str, name: &str) -> Option<Declaration> {
         let group = self.groups.get(&(namespace.to_owned(), name.to_owned()))?;
         Some(self.of_group(namespace, name, group))
     }
 
-    /// Returns all rows.
+    /// Returns the declarations of all groups.
     pub(crate) fn declarations(&self) -> impl Iterator<Item = Declaration> {
         self.groups.iter().map(|((namespace, name), group)| self.of_group(namespace, name, group))
     }
@@ -241,7 +244,7 @@ impl LabelGroups {
     }
 }
 
-/// Returns the app that the labels of an object name, where they may.
+/// Returns the app that the labels of an object name; `None` for kinds that cannot be in a group.
 pub(crate) fn named<'o>(
     labels: &AppLabels,
     key: ObjectKeyRef<'_>,
@@ -253,7 +256,8 @@ pub(crate) fn named<'o>(
     labels.app(object).filter(|app| names::is_short(app))
 }
 
-/// The label groups of one cluster. Those who are said to control objects and were not looked at go to `owners`.
+/// Computes the label groups of one cluster. Controllers that objects name but that were not read are added
+/// to `owners`.
 pub(crate) fn declare(
     fleet: &Fleet<'_>,
     home: usize,
@@ -273,10 +277,10 @@ pub(crate) fn declare(
     groups
 }
 
-/// The words for an app that claims objects and is not among those that were found.
+/// The words for an app that claims objects but was not found.
 pub(crate) const NOT_SHOWN: &str = "is not shown";
 
-/// What the objects of a row say of whose they are.
+/// Returns the message about the other apps that the objects of a group name.
 fn says(marked: &BTreeMap<&Named, usize>) -> String {
     let says = |(named, number): (&&Named, &usize)| {
         let Named { app, is_shown } = named;
@@ -299,13 +303,14 @@ fn says(marked: &BTreeMap<&Named, usize>) -> String {
     told.join("; ")
 }
 
-/// Whether an object was made by a controller that is gone.
+/// Returns true if a controller made an object, even if that controller is gone.
 fn is_left_behind(key: ObjectKeyRef<'_>, object: &Object<'_>) -> bool {
     let has = |label: &str| object.at(&["metadata", "labels", label]).is_some();
     is_mostly_made(key.group, key.kind) && OF_MADE.iter().any(|label| has(label))
 }
 
-/// What the names of claims start with that StatefulSets make, by namespace: `<template>-<StatefulSet>-`.
+/// Returns the prefixes of names of claims that a StatefulSet creates, with its namespace:
+/// `<template>-<StatefulSet>-`.
 pub(crate) fn claim_templates(set: &Observed<'_>) -> Vec<(String, String)> {
     let of = set.object.at(&["spec", "volumeClaimTemplates"]).and_then(Value::items);
     let names = of.into_iter().flatten().filter_map(|it| it.at(&["metadata", "name"])?.as_str());
@@ -313,7 +318,8 @@ pub(crate) fn claim_templates(set: &Observed<'_>) -> Vec<(String, String)> {
     names.map(|name| (namespace.to_owned(), format!("{name}-{set}-"))).collect()
 }
 
-/// Whether a claim was made by a StatefulSet: it has no owner unless the set says that it shall go with it.
+/// Returns true if a StatefulSet created a claim: the claim has no owner unless the set asks to delete it
+/// with the set.
 fn is_claim_of(templates: &HashSet<(String, String)>, key: ObjectKeyRef<'_>) -> bool {
     if !key.group.is_empty() || key.kind != "PersistentVolumeClaim" {
         return false;

@@ -1,4 +1,4 @@
-//! What declares apps: a file for each tool, which reads that tool's objects and nothing else.
+//! Readers of declarations: a file for each tool, which reads that tool's objects and nothing else.
 
 pub(crate) mod argo;
 mod bounds;
@@ -45,26 +45,26 @@ pub(crate) use object_keys::ObjectKeys;
 use release::{ReadReleases, Release, ReleaseError};
 use taffrail_object::ObjectKey;
 
-/// Where the objects of an app are.
+/// The cluster that holds the objects of an app.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Destination {
-    /// In a cluster of the fleet.
+    /// A cluster of the fleet.
     Cluster(usize),
-    /// Elsewhere; in words that follow "in".
+    /// A cluster that was not queried; its description follows "in".
     OutOfReach(String),
 }
 
 impl Destination {
-    /// A place that is in none of the clusters. Each object that is there repeats its name, so a long one is cut.
+    /// Makes a destination out of reach. A long description is cut, because each object there repeats it.
     fn out_of_reach(place: impl Into<String>) -> Destination {
         Destination::OutOfReach(short(place.into()))
     }
 }
 
-/// What is known of an app before its objects are looked at.
+/// The declaration of an app, before its objects are looked up.
 #[derive(Debug, Clone)]
 pub(crate) struct Declaration {
-    /// The cluster of the declaring object.
+    /// The index of the cluster of the declaring object.
     pub(crate) home: usize,
     pub(crate) destination: Destination,
     pub(crate) delivery: Delivery,
@@ -73,34 +73,34 @@ pub(crate) struct Declaration {
     pub(crate) key: AppKey,
     /// The declaring object, where its own status counts.
     pub(crate) declaring: Option<ObjectKey>,
-    /// The declaring object's controller has not looked at it yet.
+    /// True if the declaring object's controller has not observed it yet.
     pub(crate) unseen: bool,
     /// The declared objects, each once.
     pub(crate) objects: ObjectKeys,
-    /// The object that should say what is declared but cannot be read, and why.
+    /// The object that lists what is declared but cannot be read, and the reason.
     pub(crate) unreadable: Option<(ObjectKey, String)>,
     pub(crate) sync: Sync,
     pub(crate) suspended: bool,
-    /// What the tool says when all is well.
+    /// The message of the tool when all is well.
     pub(crate) message: String,
-    /// What the tool says of a sync that failed or is unknown.
+    /// The message of the tool about a sync that failed or is unknown.
     pub(crate) trouble: Option<String>,
     pub(crate) source: Option<Source>,
-    /// The app that delivers this one's objects, where this one only says what is wanted; by its place in the list.
+    /// The index of the app that delivers this one's objects, if this one only states the wish.
     pub(crate) via: Option<usize>,
-    /// Who claims the objects.
+    /// The claimant of the objects.
     pub(crate) claimant: Claimant,
 }
 
 impl Declaration {
-    /// An app of objects that were named by whoever asks.
+    /// Makes an app of objects that the user named.
     pub(crate) fn of_objects(home: usize, objects: &[ObjectKey]) -> Declaration {
         let mut objects = objects.to_vec();
         dedup(&mut objects);
         Declaration::by_nobody(home, Delivery::Taffrail, String::new(), "declared".to_owned(), objects)
     }
 
-    /// An app that no object declares: there is nobody to say how it stands.
+    /// Makes an app without a declaring object, so that no tool reports its state.
     pub(crate) fn by_nobody(
         home: usize,
         delivery: Delivery,
@@ -129,7 +129,7 @@ impl Declaration {
         }
     }
 
-    /// Returns true if another says the same of the app, but for the place of the app that delivers it.
+    /// Returns true if two declarations are equal but for the index of the app that delivers them.
     pub(crate) fn says_as(&self, other: &Declaration) -> bool {
         self.claims_as(other)
             && self.destination == other.destination
@@ -144,7 +144,7 @@ impl Declaration {
             && self.source == other.source
     }
 
-    /// Returns true if another claims the same objects in the same words.
+    /// Returns true if two declarations claim the same objects with the same marks.
     pub(crate) fn claims_as(&self, other: &Declaration) -> bool {
         self.home == other.home
             && self.cluster() == other.cluster()
@@ -156,12 +156,12 @@ impl Declaration {
             && self.objects == other.objects
     }
 
-    /// `flux-kustomization flux-system/shop`, for sentences.
+    /// Returns the name for sentences: `flux-kustomization flux-system/shop`.
     pub(crate) fn title(&self) -> String {
         format!("{} {}/{}", self.delivery, self.namespace, self.name)
     }
 
-    /// `RootSync config-management-system/root-sync`, for sentences.
+    /// Returns the name of the declaring object for sentences: `RootSync config-management-system/root-sync`.
     pub(crate) fn declaring_name(&self) -> String {
         match &self.declaring {
             Some(key) => format!("{} {}", key.kind, key.path()),
@@ -169,7 +169,7 @@ impl Declaration {
         }
     }
 
-    /// The cluster that holds the declared objects, if it is in the fleet.
+    /// Returns the index of the cluster that holds the declared objects, if it is in the fleet.
     pub(crate) fn cluster(&self) -> Option<usize> {
         match self.destination {
             Destination::Cluster(cluster) => Some(cluster),
@@ -178,29 +178,30 @@ impl Declaration {
     }
 }
 
-/// All that the deliveries of a fleet declare.
+/// All declarations of a fleet.
 #[derive(Debug, Default)]
 pub(crate) struct Declarations {
     pub(crate) apps: Vec<Declaration>,
-    /// How many of them, from the first on, claim what they declare.
+    /// Number of apps, from the first on, that claim the objects they declare.
     pub(crate) delivered: usize,
-    /// What is wrong with declarations, each with the cluster that holds it.
+    /// The errors in declarations, each with the index of the cluster that holds it.
     pub(crate) errors: Vec<(usize, ScopeError)>,
-    /// Objects that would say more and whose body was not read, each with the cluster that holds it.
+    /// Objects whose body is needed and was not read, each with the index of its cluster.
     pub(crate) lacking: Lacking,
-    /// Objects that are said to control what labels name and that were not looked at, each with the cluster that holds it.
+    /// Controllers that labelled objects name and that were not read, each with the index of its cluster.
     pub(crate) owners: BTreeSet<(usize, ObjectKey)>,
-    /// Clusters in which CustomResourceDefinitions that carry a label of Flux are declared by it.
+    /// Indices of the clusters in which Flux declares CustomResourceDefinitions with its label.
     pub(crate) definitions: BTreeSet<usize>,
-    /// Objects that say where a destination is and whose body was not read, each with the cluster that holds it.
+    /// Objects with addresses of destinations whose body was not read, each with the index of its cluster.
     pub(crate) addresses: Lacking,
-    /// What is wrong with what each namespace declares.
+    /// Counts of the errors in the declarations of each namespace.
     pub(crate) complaints: Complaints,
-    /// The clusters that Argo CDs know by a name, by the cluster and the namespace of the Argo CD.
+    /// The clusters that Argo CDs know by a name, by the index of the cluster and the namespace of the Argo
+    /// CD.
     pub(crate) argo_clusters: HashMap<(usize, String), BTreeMap<String, Destination>>,
-    /// What kubeconfigs and ConfigMaps say of destinations.
+    /// A cache of the destinations in kubeconfigs and ConfigMaps.
     pub(crate) addresses_read: destination::Addresses,
-    /// The releases that were read, until all declarations are.
+    /// A cache of the releases, until all declarations are read.
     pub(crate) read: ReadReleases,
 }
 
@@ -217,12 +218,12 @@ impl Declarations {
         found
     }
 
-    /// The apps that claim what they declare.
+    /// Returns the apps that claim the objects they declare.
     pub(crate) fn claiming(&self) -> &[Declaration] {
         self.apps.get(..self.delivered).unwrap_or_default()
     }
 
-    /// Reads all that tools declare, and so what they claim.
+    /// Reads the declarations of all tools, with the index of their claims.
     pub(crate) fn by_tools(fleet: &Fleet<'_>, trust: &Trust, now: Timestamp) -> (Declarations, ClaimIndex) {
         let mut found = Declarations::default();
         let argos: Vec<_> =
@@ -243,7 +244,7 @@ impl Declarations {
         found.read = ReadReleases::default();
         let index = ClaimIndex::of(&found.apps);
         found.errors.extend(Claims::new(&found.apps, &index).overlaps(fleet));
-        // Whoever says only where a package belongs claims nothing: what delivers it does.
+        // A package only states a wish and claims nothing: the app that delivers it does.
         found.delivered = found.apps.len();
         porch::declare(fleet, &mut found);
         let delivered = found.delivered;
@@ -253,7 +254,8 @@ impl Declarations {
         (found, index)
     }
 
-    /// Reads a release from Helm's storage, which is `delivered` into that namespace; see [`ReadReleases::read`].
+    /// Reads a release from Helm's storage that is `delivered` into that namespace; see
+    /// [`ReadReleases::read`].
     fn release(
         &mut self,
         fleet: &Fleet<'_>,
@@ -264,7 +266,7 @@ impl Declarations {
         self.release_for(key.namespace, fleet, cluster, key, delivered)
     }
 
-    /// Reads a release that an app of the namespace `asker` has, wherever it is stored.
+    /// Reads a release for an app of the namespace `asker`, wherever it is stored.
     fn release_for(
         &mut self,
         asker: &str,
@@ -281,8 +283,8 @@ impl Declarations {
         release
     }
 
-    /// What to say of a release that cannot be read. It is reported, unless whoever read the cluster did so, or is about to
-    /// read it.
+    /// Returns the message about a release that cannot be read, and reports it, unless the reader of the
+    /// cluster did or will.
     fn unreadable(&mut self, cluster: usize, key: ObjectKeyRef<'_>, error: &ReleaseError) -> String {
         let message = format!("Helm release {} cannot be read: {error}", key.path());
         if !matches!(error, ReleaseError::Unobserved(_) | ReleaseError::MetadataOnly) {
@@ -295,7 +297,7 @@ impl Declarations {
         self.errors.push((cluster, error));
     }
 
-    /// Reports what is wrong with an object, unless much was with others that its namespace declares.
+    /// Reports an error about an object, unless its namespace has many of them.
     fn complain(&mut self, cluster: usize, key: ObjectKeyRef<'_>, reason: &str, message: &str) {
         if self.complaints.admit(cluster, key, Subject::Apps, 1) > 0 {
             let (scope, reason) = (Scope::Object(key.to_owned()), reason.to_owned());
@@ -303,7 +305,7 @@ impl Declarations {
         }
     }
 
-    /// Reports what is wrong with a Helm release, unless much was with others of its namespace.
+    /// Reports the errors of a Helm release, unless its namespace has many of them.
     fn report_release(&mut self, cluster: usize, key: ObjectKeyRef<'_>, malformed: &[ScopeError]) {
         if malformed.is_empty() {
             return;
@@ -316,17 +318,16 @@ impl Declarations {
 /// A revision that a tool applied, or tried to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Applied {
-    /// When it began.
+    /// The start of the operation.
     pub(crate) when: Timestamp,
-    /// What was applied before, where that was another revision.
+    /// The revision applied before, if it was another one.
     pub(crate) from: Option<String>,
     pub(crate) to: Option<String>,
-    /// What else differs, by name.
+    /// The names of other differences.
     pub(crate) fields: Vec<String>,
 }
 
-/// Of what was applied one after the other, each with the revision before; where that is the same, nothing that is known
-/// changed.
+/// Sorts applied revisions by time and gives each the one before; repetitions of a revision are dropped.
 fn one_after_another(mut applied: Vec<(Timestamp, String)>) -> Vec<Applied> {
     applied.sort();
     let mut before: Option<String> = None;
@@ -361,20 +362,20 @@ impl<'a> Condition<'a> {
     }
 }
 
-/// A point in time as the API writes it.
+/// Parses a time as the API writes it.
 pub(crate) fn time(value: Option<Value<'_>>) -> Option<Timestamp> {
     value?.as_str()?.parse().ok()
 }
 
-/// The non-empty string at a path of keys.
+/// Returns the non-empty string at a path of keys.
 fn text(value: Value<'_>, path: &[&str]) -> Option<String> {
     value.at(path).and_then(Value::as_str).map(|text| text.into_owned()).filter(|text| !text.is_empty())
 }
 
-/// The longest text that is copied from one object to each of many apps or objects.
+/// The maximum length of a text that is copied from one object to each of many apps or objects, in bytes.
 const LONGEST_SHARED: usize = 1024;
 
-/// Cuts a text from outside of which many apps or objects get a copy.
+/// Cuts a text from outside that is copied to many apps or objects.
 fn short(text: String) -> String {
     if text.len() <= LONGEST_SHARED {
         return text;
@@ -383,8 +384,8 @@ fn short(text: String) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// Whether nothing stands there: the zero values with which tools written in Go create their own objects say no more
-/// than `{}`.
+/// Returns true for an empty value: tools written in Go create their objects with zero values, which mean no
+/// more than `{}`.
 fn is_blank(value: Value<'_>) -> bool {
     if let Some(mut members) = value.members() {
         return members.all(|(_, member)| is_blank(member));
@@ -392,7 +393,8 @@ fn is_blank(value: Value<'_>) -> bool {
     value.is_null() || value.is_str("") || value.items().is_some_and(|mut items| items.next().is_none())
 }
 
-/// The entries of the list in which `declaring` names its objects. One that is no list is reported.
+/// Returns the entries of the list in which `declaring` names its objects. Reports a value that is not a
+/// list.
 fn entries<'v>(
     list: Option<Value<'v>>,
     home: usize,
@@ -408,11 +410,11 @@ fn entries<'v>(
     list.and_then(Value::items).into_iter().flatten()
 }
 
-/// How many malformed entries of one list, or of the Helm releases of one namespace, are reported one by one; see also
-/// [`Complaints`].
+/// The maximum number of malformed entries of one list, or of the Helm releases of one namespace, that are
+/// reported one by one; see also [`Complaints`].
 const MOST_MALFORMED: usize = 50;
 
-/// What is wrong with entries of the list of one declaring object.
+/// A counter of malformed entries in the list of one declaring object.
 struct Malformed<'d> {
     home: usize,
     declaring: ObjectKeyRef<'d>,
@@ -437,7 +439,7 @@ impl<'d> Malformed<'d> {
         }
     }
 
-    /// Says how many were not reported.
+    /// Reports the number of further entries.
     fn finish(self, found: &mut Declarations) {
         let more = self.number.saturating_sub(MOST_MALFORMED);
         if more > 0 {
@@ -446,8 +448,8 @@ impl<'d> Malformed<'d> {
     }
 }
 
-/// The objects that a list of `{group, kind, namespace, name}` names, each once. Entries that name none are
-/// reported, by their place in the list, and left out.
+/// Returns the objects that a list of `{group, kind, namespace, name}` names, each once. Malformed entries
+/// are reported by their index and left out.
 fn declared_objects<'v>(
     entries: impl Iterator<Item = (usize, Value<'v>)>,
     home: usize,
@@ -472,18 +474,18 @@ fn declared_objects<'v>(
     objects
 }
 
-/// Removes repetitions; the order stays.
+/// Removes repetitions and keeps the order.
 fn dedup(keys: &mut Vec<ObjectKey>) {
     let mut seen = std::collections::HashSet::with_capacity(keys.len());
     keys.retain(|key| seen.insert(key.clone()));
 }
 
-/// Returns the time at which a field got its value, as far as managed fields tell it.
+/// Returns the time at which a field got its value, as far as managed fields show it.
 pub(crate) fn written(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
     last_write(object, path).map(|(when, _)| when)
 }
 
-/// Returns the field manager that gave a field its value, for messages: ` (by kubectl)`, or nothing.
+/// Returns the field manager that gave a field its value, for messages: ` (by kubectl)`, or an empty text.
 pub(crate) fn by(object: &Object<'_>, path: &[&str]) -> String {
     let author = last_write(object, path).and_then(|(_, author)| author);
     author.map(|author| format!(" (by {})", short(author))).unwrap_or_default()
@@ -497,7 +499,7 @@ fn last_write(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<S
     wrote.filter_map(|entry| Some((time(entry.get("time"))?, text(entry, &["manager"])))).max()
 }
 
-/// Returns the time at which an app was suspended, where managed fields tell it.
+/// Returns the time at which an app was suspended, if managed fields show it.
 pub(crate) fn suspended_at(delivery: Delivery, declaring: &Observed<'_>) -> Option<Timestamp> {
     let path: &[&str] = match delivery {
         Delivery::ArgoApplication => &["spec", "syncPolicy"],
@@ -506,7 +508,7 @@ pub(crate) fn suspended_at(delivery: Delivery, declaring: &Observed<'_>) -> Opti
     written(&declaring.object, path)
 }
 
-/// Reads a span of time as Go writes it: `1h30m`, `10m0s`, `500ms`. None takes no time at all.
+/// Parses a duration as Go writes it: `1h30m`, `10m0s`, `500ms`. Returns `None` for zero.
 pub(crate) fn span(text: &str) -> Option<SignedDuration> {
     duration::parse(text).filter(SignedDuration::is_positive)
 }

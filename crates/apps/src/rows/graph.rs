@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_status::assess::Excess;
+use taffrail_status::assess::ExcessSteps;
 
 use super::questions::Asked;
 
@@ -88,7 +88,7 @@ struct Found<S> {
     /// The results that depend on it.
     above: Option<Nodes>,
     next: Option<Timestamp>,
-    excess: Excess,
+    excess: ExcessSteps,
 }
 
 /// The dependency graph.
@@ -104,7 +104,7 @@ pub(super) struct Graph<S> {
     moments: BTreeSet<(Timestamp, Node)>,
     /// The shared results of this look, by the address of their record.
     shared: HashMap<usize, (Arc<Asked>, Node)>,
-    excess: Excess,
+    excess: ExcessSteps,
     /// True in a test that shows what goes wrong if shared results are not followed.
     pub(super) forgets_shared: bool,
 }
@@ -118,7 +118,7 @@ impl<S> Default for Graph<S> {
             askers: HashMap::default(),
             moments: BTreeSet::new(),
             shared: HashMap::new(),
-            excess: Excess::default(),
+            excess: ExcessSteps::default(),
             forgets_shared: false,
         }
     }

@@ -38,8 +38,8 @@ use crate::claims::{ClaimIndex, Claims};
 use crate::delivery::labels::{self, LabelGroups, Place};
 use crate::delivery::{AppLabels, Declaration, Declarations};
 use crate::fleet::Fleet;
-use crate::freshness::{Freshness, FreshnessState};
-use crate::objects::Objects;
+use crate::freshness::{self, Freshness, FreshnessState};
+use crate::objects::{Objects, Scope};
 use crate::snapshot::ChangeBatch;
 
 pub use questions::QuestionLog;
@@ -156,10 +156,13 @@ struct Kept {
     places: Vec<Option<usize>>,
     /// The numbers of the rows of label groups.
     by_labels: HashMap<GroupName, u32>,
-    freshness: Vec<Freshness>,
+    freshness: Vec<Known>,
     /// True if a computation reached a cost limit, or may have.
     is_bounded: bool,
 }
+
+/// The freshness of a cluster, and its scopes that are less fresh.
+type Known = (Freshness, Vec<(Scope, Timestamp)>);
 
 /// The cluster of a label group, its namespace and its app.
 type GroupName = (usize, String, String);
@@ -413,16 +416,14 @@ impl Look<'_, '_> {
         if freshness == kept.freshness {
             return;
         }
-        let homes = self.fleet.members.iter().map(|member| member.objects.freshness());
-        let homes: Vec<Freshness> = homes.collect();
         for (app, row) in self.rows.list.apps.iter_mut().zip(&kept.rows) {
             let home = match &row.declaring {
                 Declaring::Tool(place) => kept.found.apps.get(*place).map(|app| app.home),
                 Declaring::Labels((home, ..)) => Some(*home),
             };
-            if let Some((target, home)) = homes.get(row.cluster).zip(homes.get(home.unwrap_or(row.cluster))) {
-                (app.freshness, app.home_freshness) = (*target, *home);
-            }
+            let [target, home] = [row.cluster, home.unwrap_or(row.cluster)].map(|at| self.fleet.objects(at));
+            app.freshness = freshness::of(target, app.resources.iter().map(|resource| &resource.key));
+            app.home_freshness = freshness::of(home, &app.declaring);
         }
         kept.freshness = freshness;
     }
@@ -463,8 +464,8 @@ impl Look<'_, '_> {
         Some(self.log.record(|| groups.place(objects, labels, claims, observed)))
     }
 
-    fn freshness(&self) -> Vec<Freshness> {
-        self.clusters.iter().map(|objects| objects.freshness()).collect()
+    fn freshness(&self) -> Vec<Known> {
+        self.clusters.iter().map(|objects| (objects.freshness(), objects.stale_scopes().to_vec())).collect()
     }
 
     /// Returns the results that have to be computed again.
@@ -490,8 +491,11 @@ impl Look<'_, '_> {
                 tell(cluster, Question::Errors);
             }
             let is_live = |it: &Freshness| it.state == FreshnessState::Live;
-            let (before, after) = (kept.freshness.get(cluster), objects.freshness());
-            if before != Some(&after) && !(before.is_some_and(is_live) && is_live(&after)) {
+            let after = objects.freshness();
+            let is_same = kept.freshness.get(cluster).is_some_and(|(before, stale)| {
+                (*before == after || is_live(before) && is_live(&after)) && stale == objects.stale_scopes()
+            });
+            if !is_same {
                 tell(cluster, Question::Freshness);
             }
         }

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKeyRef};
-use taffrail_status::assess::{Event, Excess};
+use taffrail_status::assess::{Event, ExcessSteps};
 use taffrail_status::{ClusterState, Listing, Observed, Presence};
 
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
-use crate::objects::{Objects, ScopeError};
+use crate::objects::{Objects, Scope, ScopeError};
 use crate::reading::Reading;
 use crate::snapshot::{Label, labels};
 
@@ -73,7 +73,7 @@ pub(crate) struct Asked {
     /// The first time at which time alone may change the result.
     pub(crate) next: Option<Timestamp>,
     /// The steps that it took beyond the limit of each object.
-    pub(crate) excess: Excess,
+    pub(crate) excess: ExcessSteps,
 }
 
 /// A log of the questions of running computations, the innermost last.
@@ -119,7 +119,7 @@ impl QuestionLog {
     }
 
     /// Records steps that objects took beyond the limit of each.
-    pub(crate) fn takes(&self, excess: &Excess) {
+    pub(crate) fn takes(&self, excess: &ExcessSteps) {
         if let Some(open) = self.open().last_mut().filter(|_| !excess.is_empty()) {
             open.asked.excess.add(excess);
         }
@@ -316,6 +316,11 @@ impl Objects for Noting<'_> {
     fn freshness(&self) -> Freshness {
         self.ask(&Question::Freshness);
         self.objects.freshness()
+    }
+
+    fn stale_scopes(&self) -> &[(Scope, Timestamp)] {
+        self.ask(&Question::Freshness);
+        self.objects.stale_scopes()
     }
 
     fn all(&self) -> Listing<'_> {

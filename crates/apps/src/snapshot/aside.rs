@@ -1,4 +1,4 @@
-//! Objects that a snapshot is made not to know for a while.
+//! Objects that are removed from a snapshot for a while, so that a read plan treats them as unread.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use taffrail_object::ObjectKey;
 use super::marks::ByBody;
 use super::{Snapshot, Stored};
 
-/// What single reads told a snapshot of some objects, taken out of it: see [`Snapshot::set_aside`].
+/// Results of single reads that were removed from a snapshot: see [`Snapshot::set_aside`].
 #[derive(Debug, Default)]
 pub struct Aside {
     keys: Vec<ObjectKey>,
@@ -16,15 +16,16 @@ pub struct Aside {
 }
 
 impl Aside {
-    /// The objects that were not put back.
+    /// Returns the keys of the objects that were not put back.
     pub fn keys(&self) -> &[ObjectKey] {
         &self.keys
     }
 }
 
 impl Snapshot {
-    /// Makes the snapshot not know objects that were read one by one, so that a plan tells which of them it wants. What a list
-    /// brings of them besides, their metadata, stays known.
+    /// Removes objects that were read one by one, so that a plan shows which of them it wants.
+    ///
+    /// The metadata of objects for which `is_listed` is true stays known, because a list brings it.
     pub fn set_aside(
         &mut self,
         keys: impl IntoIterator<Item = ObjectKey>,
@@ -51,7 +52,7 @@ impl Snapshot {
         aside
     }
 
-    /// Puts back what is known of those objects that `is_wanted`; false where there are none.
+    /// Puts back the objects for which `is_wanted` is true. Returns false if there are none.
     pub fn put_back(&mut self, aside: &mut Aside, is_wanted: impl Fn(&ObjectKey) -> bool) -> bool {
         let Aside { keys, objects, unread } = aside;
         let (back, left) = std::mem::take(keys).into_iter().partition(|key| is_wanted(key));

@@ -1,4 +1,4 @@
-//! What changed in a snapshot since somebody asked last.
+//! Changes of a snapshot since they were last taken.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,26 +7,27 @@ use taffrail_status::Observed;
 
 use super::{Snapshot, Stored};
 
-/// Beyond so many objects it is cheaper to look at all of them than to keep what each of them was.
+/// The maximum number of changed objects that are recorded: beyond it, looking at all objects is cheaper.
 const MOST_OBJECTS: usize = 10_000;
 
-/// What changed in a snapshot between two calls of [`Snapshot::take_changes`].
+/// The changes of a snapshot between two calls of [`Snapshot::take_changes`].
 #[derive(Debug, Default)]
 pub struct ChangeBatch {
-    /// The objects that came, changed or went; each with what it was, if it was there.
+    /// The objects that were created, changed or deleted, each with its former state; `None` if it did not
+    /// exist.
     objects: BTreeMap<ObjectKey, Option<Stored>>,
-    /// The kinds of which something else is known than objects: that all were listed, that they may not be.
+    /// The kinds about which other facts changed: that all objects were listed, or that access was denied.
     pub(crate) kinds: HashSet<GroupKind>,
-    /// The objects that were looked for one by one.
+    /// The objects that were read one by one.
     pub(crate) sought: HashSet<ObjectKey>,
-    /// What could not be read.
+    /// True if the errors changed.
     pub(crate) has_errors: bool,
-    /// More than can be told.
+    /// True if anything may have changed.
     pub(crate) is_all: bool,
 }
 
 impl ChangeBatch {
-    /// Everything, as far as anybody knows.
+    /// Makes a batch that says that anything may have changed.
     pub fn all() -> ChangeBatch {
         ChangeBatch { is_all: true, ..ChangeBatch::default() }
     }
@@ -37,12 +38,13 @@ impl ChangeBatch {
         objects.is_empty() && kinds.is_empty() && sought.is_empty() && !has_errors && !is_all
     }
 
-    /// The objects that came, changed or went, as they were; nothing where one was not there.
+    /// Iterates over the objects that were created, changed or deleted, with their former state; `None` for
+    /// new ones.
     pub(crate) fn objects(&self) -> impl Iterator<Item = (&ObjectKey, Option<Observed<'_>>)> {
         self.objects.iter().map(|(key, old)| (key, old.as_ref().and_then(|old| old.observed(key))))
     }
 
-    /// Takes in what an object was before it came (nothing), changed or went.
+    /// Records the state of an object before it was created (`None`), changed or deleted.
     pub(super) fn note(&mut self, key: &ObjectKey, old: Option<Stored>) {
         if self.is_all || self.objects.contains_key(key) {
             return;
@@ -74,7 +76,7 @@ impl ChangeBatch {
         }
     }
 
-    /// Adds what changed after that.
+    /// Adds later changes.
     pub fn add(&mut self, later: ChangeBatch) {
         let ChangeBatch { objects, kinds, sought, has_errors, is_all } = later;
         if self.is_all || is_all {
@@ -92,10 +94,11 @@ impl ChangeBatch {
 }
 
 impl Snapshot {
-    /// Returns what changed since the last call; everything at the first one. What changed is recorded from then on.
+    /// Returns the changes since the last call, and starts to record new ones. The first call says that
+    /// anything may have changed.
     pub fn take_changes(&mut self) -> ChangeBatch {
         let mut changes = self.changes.replace(ChangeBatch::default()).unwrap_or_else(ChangeBatch::all);
-        // What was set aside and put back is as it was.
+        // An object that was set aside and put back is unchanged.
         let objects = &self.objects;
         changes.objects.retain(|key, old| match (&old, objects.get(key)) {
             (Some(old), Some(new)) => {
@@ -107,7 +110,7 @@ impl Snapshot {
         changes
     }
 
-    /// Takes in that something changed that concerns more than objects.
+    /// Records a change that concerns more than objects.
     pub(super) fn note_all(&mut self) {
         if let Some(changes) = &mut self.changes {
             changes.note_all();
@@ -132,7 +135,7 @@ impl Snapshot {
         }
     }
 
-    /// Puts an object in the place of what is known of it, if anything is.
+    /// Stores an object in place of its former state, if there was one.
     pub(super) fn store(&mut self, key: ObjectKey, stored: Stored) {
         self.size += stored.size();
         let old = self.take(&key);
@@ -145,7 +148,7 @@ impl Snapshot {
         self.objects.insert(key, stored);
     }
 
-    /// Takes an object out.
+    /// Removes an object and returns it.
     pub(super) fn take(&mut self, key: &ObjectKey) -> Option<(ObjectKey, Stored)> {
         let (key, old) = self.objects.remove_entry(key)?;
         self.size = self.size.saturating_sub(old.size());

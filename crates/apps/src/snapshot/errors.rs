@@ -1,15 +1,16 @@
-//! What was reported of a snapshot.
+//! The errors of a snapshot.
 
 use std::collections::HashSet;
 use std::ops::Deref;
 
 use crate::objects::{Scope, ScopeError};
 
-/// Errors, and of which scopes there may be some: what is known better now is asked after far more often than there are any.
+/// Errors with an index of their scopes: the check for errors of a scope is far more frequent than errors
+/// are.
 #[derive(Debug, Default)]
 pub(super) struct Errors {
     list: Vec<ScopeError>,
-    /// The scopes of all of them, and perhaps of some that are gone.
+    /// The scopes of all errors, and perhaps of some that are gone.
     scopes: HashSet<Scope>,
 }
 
@@ -21,7 +22,7 @@ impl Errors {
         self.list.push(error);
     }
 
-    /// The same, of one that may be there already.
+    /// Adds an error, unless there is an equal one.
     pub(super) fn push_once(&mut self, error: ScopeError) {
         if !self.scopes.contains(&error.scope) || !self.list.contains(&error) {
             self.push(error);
@@ -37,8 +38,10 @@ impl Errors {
         self.list.retain(is_kept);
     }
 
-    /// Takes away those of a scope, but those with the message `kept`, and returns true if there may have been one; where there are
-    /// none that costs nothing.
+    /// Removes the errors of a scope, apart from those with the message `kept`. Returns true if there may
+    /// have been some.
+    ///
+    /// Without errors of that scope this costs nothing.
     pub(super) fn retract(&mut self, scope: &Scope, kept: Option<&str>) -> bool {
         let may_be = self.scopes.contains(scope);
         if may_be {

@@ -1,4 +1,4 @@
-//! Objects of a snapshot that are told of again and again, by reads of both bodies.
+//! Objects of a snapshot that are followed by reads of both projections.
 
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{Object, ObjectKey, Projection};
@@ -7,8 +7,10 @@ use super::{InsertError, Snapshot, is_answer_to};
 use crate::reads::Read;
 
 impl Snapshot {
-    /// As [`Snapshot::insert_asked`], of an object that is followed. Metadata that is newer than the whole copy that is known takes its
-    /// place, so that the rest is not told as if it were of now, unless another read `brings_body`: then that one says what it is.
+    /// Inserts an object that is followed, like [`Snapshot::insert_asked`].
+    ///
+    /// Metadata that is newer than the known whole copy replaces it, so that the old rest does not appear to
+    /// be current; unless another read `brings_body`, which will update it.
     ///
     /// # Errors
     /// As [`Snapshot::insert_asked`].
@@ -26,13 +28,13 @@ impl Snapshot {
             && is_newer(&document, &known.document)
         {
             self.remove(key);
-            // If it is wanted, it is read again.
+            // If it is needed, it is read again.
             self.forget(key);
         }
         self.insert_asked(read, document)
     }
 
-    /// Keeps of an object no more than its metadata: the rest is no longer told.
+    /// Reduces an object to its metadata.
     pub fn forget_body(&mut self, key: &ObjectKey) {
         let known = self.objects.get_key_value(key);
         let known = known.filter(|(_, stored)| stored.projection == Projection::Full);
@@ -43,7 +45,8 @@ impl Snapshot {
     }
 }
 
-/// Whether an object is of a later time than another of its name. What numbers them otherwise than API servers do may be.
+/// Returns true if an object is newer than another of its name. With resource versions that are not numbers,
+/// a different one counts as newer.
 fn is_newer(one: &OwnedDocument, other: &OwnedDocument) -> bool {
     let version = |document: &OwnedDocument| {
         let object = Object::new(document.root()).ok();

@@ -1,5 +1,7 @@
-//! Indexes of the objects of a snapshot. Each is built when the first question needs it: a cluster in which all is well costs
-//! nothing. From then on it follows each object that comes, changes or goes, at a cost that does not depend on the others.
+//! Indexes of the objects of a snapshot.
+//!
+//! Each is built when first needed, so a cluster in which all is well costs nothing. From then on each change
+//! of an object updates it, at a cost that does not depend on the other objects.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -18,11 +20,11 @@ use crate::owners::Pointers;
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
     pointers: OnceLock<Pointers>,
-    /// Pods by namespace and name of the claims they use.
+    /// Pods by the namespace and name of the claims that they use.
     users: OnceLock<Keyed<(String, String)>>,
-    /// Pods that are being deleted, by node.
+    /// Terminating Pods, by node.
     terminating: OnceLock<Keyed<String>>,
-    /// CustomResourceDefinitions by the group and kind they define; the last of several counts.
+    /// CustomResourceDefinitions by the group and kind that they define; the last of several counts.
     definitions: OnceLock<Keyed<(String, String)>>,
     budgets: OnceLock<Budgets>,
     namespaces: OnceLock<HashMap<String, PodCounts>>,
@@ -30,7 +32,7 @@ pub(super) struct Indexes {
     contents: OnceLock<Keyed<String>>,
 }
 
-/// The keys of objects in their order, by what the objects have in common.
+/// Sorted keys of objects, by a common property.
 #[derive(Debug)]
 struct Keyed<K>(HashMap<K, Vec<ObjectKey>>);
 
@@ -63,17 +65,18 @@ impl<K: Hash + Eq> Keyed<K> {
     }
 }
 
-/// The Pods of a namespace, and the controllers there that say that they have some.
+/// The number of Pods in a namespace, and of controllers there that report Pods.
 #[derive(Debug, Default)]
 struct PodCounts {
     pods: usize,
     with_pods: usize,
 }
 
-/// A label, and its value.
+/// The key and value of a label.
 pub(crate) type Label = (String, String);
 
-/// PodDisruptionBudgets by namespace and by one label that they want; those that want none by nothing.
+/// PodDisruptionBudgets by namespace and one label that their selector requires; `None` for those that
+/// require none.
 #[derive(Debug, Default)]
 struct Budgets {
     by_label: HashMap<String, HashMap<Option<Label>, Vec<ObjectKey>>>,
@@ -93,7 +96,8 @@ impl Budgets {
         index
     }
 
-    /// Files a budget under the rarest of the labels that it wants: what all have in common tells none of them apart.
+    /// Files a budget under the rarest of the labels that it requires: a label that all require would select
+    /// all of them.
     fn place(&mut self, wanted: Vec<Label>, budget: ObjectKeyRef<'_>) {
         let rarest = wanted.into_iter().min_by_key(|label| self.frequency.get(label).copied());
         let keys = self.by_label.entry(budget.namespace.to_owned()).or_default().entry(rarest).or_default();
@@ -118,7 +122,7 @@ impl Budgets {
             }
         }
         let Some(places) = self.by_label.get_mut(budget.namespace) else { return };
-        // Which of them was the rarest depends on what else was there at the time.
+        // The rarest label depends on the budgets that existed when it was filed.
         for place in wanted.into_iter().map(Some).chain([None]) {
             let Some(keys) = places.get_mut(&place) else { continue };
             let Ok(at) = keys.binary_search_by(|own| own.as_ref().cmp(&budget)) else { continue };
@@ -140,14 +144,14 @@ impl Budgets {
     }
 }
 
-/// The labels that a budget wants to equal a value.
+/// Returns the labels that the selector of a budget requires to have a value.
 pub(crate) fn wanted(budget: &Object<'_>) -> Vec<Label> {
     let selector = LabelSelector::of_object(budget.at(&["spec", "selector"]));
     let equal = selector.requirements().filter(|wanted| wanted.operator == Operator::Equals);
     equal.map(|wanted| (wanted.key.clone(), wanted.values.concat())).collect()
 }
 
-/// Labels, each key once.
+/// Returns the labels in a value, each key once.
 pub(crate) fn labels(value: Option<Value<'_>>) -> Vec<Label> {
     let members = value.and_then(Value::members).into_iter().flatten();
     let texts = members.filter_map(|(key, value)| Some((key.into_owned(), value.as_str()?.into_owned())));
@@ -166,7 +170,7 @@ pub(crate) fn is_definition(key: ObjectKeyRef<'_>) -> bool {
     key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
 }
 
-/// The field by which a controller says how many Pods it has, by its kind.
+/// The status field in which a controller reports its number of Pods, by kind.
 pub(crate) const HAVE_PODS: [(&str, &str); 4] = [
     ("ReplicaSet", "replicas"),
     ("StatefulSet", "replicas"),
@@ -174,14 +178,14 @@ pub(crate) const HAVE_PODS: [(&str, &str); 4] = [
     ("DaemonSet", "currentNumberScheduled"),
 ];
 
-/// Returns true for a controller that says that it has Pods.
+/// Returns true for a controller that reports Pods.
 pub(crate) fn has_pods(observed: &Observed<'_>) -> bool {
     let field = HAVE_PODS.into_iter().find(|(kind, _)| *kind == observed.key.kind);
     let count = |(_, count)| observed.object.at(&["status", count]).and_then(Value::as_i64);
     observed.key.group == "apps" && field.and_then(count).is_some_and(|count| count > 0)
 }
 
-/// The node of a Pod that is being deleted.
+/// Returns the node of a terminating Pod; `None` for other Pods.
 pub(crate) fn leaves<'a>(pod: &Observed<'a>) -> Option<Cow<'a, str>> {
     let is_leaving = !pod.object.text(&["metadata", "deletionTimestamp"]).is_empty();
     is_leaving.then(|| pod.object.text(&["spec", "nodeName"]))
@@ -198,7 +202,7 @@ fn claims(pod: &Observed<'_>) -> impl Iterator<Item = (String, String)> {
 }
 
 impl Indexes {
-    /// Returns true if there is an index to be kept.
+    /// Returns true if an index is built, so that it must be kept up to date.
     pub(super) fn are_built(&self) -> bool {
         self.pointers.get().is_some()
             || self.users.get().is_some()
@@ -209,7 +213,8 @@ impl Indexes {
             || self.contents.get().is_some()
     }
 
-    /// Takes in that an object came (`old` is none), changed, or went (`new` is none).
+    /// Updates the indexes for an object that was created (`old` is `None`), changed, or deleted (`new` is
+    /// `None`).
     pub(super) fn replace(&mut self, old: Option<&Observed<'_>>, new: Option<&Observed<'_>>) {
         let Some(key) = new.or(old).map(|it| it.key) else { return };
         if let Some(pointers) = self.pointers.get_mut() {
@@ -271,7 +276,7 @@ impl Indexes {
     }
 }
 
-/// Counts an object that is a Pod, or a controller that has some.
+/// Counts an object if it is a Pod, or a controller that reports Pods.
 fn count(
     namespaces: &mut HashMap<String, PodCounts>,
     observed: Option<&Observed<'_>>,
@@ -308,7 +313,7 @@ impl Snapshot {
         users.get(&(namespace.to_owned(), claim.to_owned()))
     }
 
-    /// Returns the Pods on a node that are being deleted.
+    /// Returns the terminating Pods on a node.
     pub(super) fn leaving(&self, node: &str) -> &[ObjectKey] {
         let terminating =
             self.indexes.terminating.get_or_init(|| self.of_pods(|pod| leaves(pod).map(Cow::into_owned)));
@@ -327,7 +332,7 @@ impl Snapshot {
         definitions.get(&(group.to_owned(), kind.to_owned())).last()
     }
 
-    /// Returns the budgets of a namespace that may be about Pods with these labels.
+    /// Returns the budgets of a namespace that may select Pods with these labels.
     pub(super) fn budgets_of(&self, namespace: &str, labels: Option<Value<'_>>) -> Vec<&ObjectKey> {
         let all = || Budgets::of(self.of_kind("policy", "PodDisruptionBudget", None));
         self.indexes.budgets.get_or_init(all).of_labels(namespace, labels)
@@ -350,7 +355,7 @@ impl Snapshot {
         contents.get(&namespace.to_owned())
     }
 
-    /// Returns true for a namespace without Pods in which a controller says that it has some: the author of the dump left the Pods
+    /// Returns true for a namespace without Pods in which a controller reports some: the dump left the Pods
     /// out.
     pub(super) fn lacks_pods(&self, namespace: &str) -> bool {
         let namespaces = self.indexes.namespaces.get_or_init(|| {

@@ -1,4 +1,5 @@
-//! What became of the reads of a cluster, for each body apart: metadata that was read is no body that was read.
+//! Results of the lists of a cluster, for each projection apart: a list of metadata does not count as one of
+//! bodies.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -6,8 +7,8 @@ use taffrail_object::Projection;
 
 use crate::reads::{Read, Target};
 
-/// What became of reads of the same thing, by how much of it each was to bring. Neither hides what became of the other,
-/// whichever was answered last.
+/// Results of reads of the same thing, one for each projection. A later result of one does not hide that of
+/// the other.
 #[derive(Debug, Clone)]
 pub(super) struct ByBody<T> {
     whole: Option<T>,
@@ -32,17 +33,17 @@ impl<T> ByBody<T> {
         }
     }
 
-    /// What became of the reads that were to bring at least so much, the most first.
+    /// Iterates over the results of reads with at least this projection, the whole one first.
     pub(super) fn at_least(&self, wanted: Projection) -> impl Iterator<Item = &T> {
         self.whole.iter().chain(self.metadata.iter().filter(move |_| wanted == Projection::Metadata))
     }
 
-    /// What became of the read of metadata.
+    /// Returns the result of the read of metadata.
     pub(super) fn metadata(&self) -> Option<&T> {
         self.metadata.as_ref()
     }
 
-    /// What became of the read of the other body.
+    /// Returns the result of the read with the other projection.
     pub(super) fn beside(&self, projection: Projection) -> Option<&T> {
         match projection {
             Projection::Full => self.metadata.as_ref(),
@@ -55,19 +56,19 @@ impl<T> ByBody<T> {
     }
 }
 
-/// What is known of a kind in a namespace, or in all.
+/// The result of listing a kind in a namespace, or in all.
 #[derive(Debug, Clone)]
 pub(super) enum Mark {
     /// All its objects were read.
     Listed,
-    /// Those of its objects that a selector chose.
+    /// The objects that a selector matches were read.
     Selected,
     /// The server does not serve it in this version.
     NotServed { version: String },
-    /// Nothing is known; with the reason.
+    /// The list failed.
     Failed {
         message: String,
-        /// The server refused, as it does whatever is to be read of each object.
+        /// True if the server denied access, which it does for either projection.
         is_refused: bool,
     },
 }
@@ -77,26 +78,28 @@ impl Mark {
         matches!(self, Mark::Listed)
     }
 
-    /// Returns true if it says the same of every body.
+    /// Returns true if the result holds for either projection.
     fn is_of_any_body(&self) -> bool {
         matches!(self, Mark::NotServed { .. } | Mark::Failed { is_refused: true, .. })
     }
 }
 
-/// What became of the lists of one kind.
+/// The results of the lists of one kind.
 #[derive(Debug, Default)]
 pub(super) struct KindMarks {
     everywhere: ByBody<Mark>,
     namespaces: BTreeMap<String, ByBody<Mark>>,
-    /// Why parts of it could not be listed in all namespaces. In one of them the user may be allowed to list it.
+    /// Failures of selected lists in all namespaces. In a single one the user may be allowed to list the
+    /// kind.
     parts: ByBody<Mark>,
-    /// The lists that were chosen by selectors, each with its namespace.
+    /// The lists with selectors, each with its namespace.
     selections: HashSet<(Option<String>, Target, Projection)>,
 }
 
 impl KindMarks {
-    /// What is known of at least so much of the objects in a namespace (`None`: in all): that all were read, where a list says so,
-    /// else what the nearest list says.
+    /// Returns the result for the objects in a namespace (`None`: in all) with at least this projection.
+    ///
+    /// A list of all objects takes precedence, then the list nearest to the namespace.
     pub(super) fn find(&self, namespace: Option<&str>, wanted: Projection) -> Option<&Mark> {
         let own = namespace.and_then(|namespace| self.namespaces.get(namespace));
         let places = || own.into_iter().chain([&self.everywhere]);
@@ -106,7 +109,7 @@ impl KindMarks {
         marks().find(|mark| mark.is_listed()).or_else(|| marks().next()).or_else(of_any_body).or_else(part)
     }
 
-    /// Takes in what became of a list.
+    /// Records the result of a list.
     pub(super) fn take(&mut self, read: &Read, mark: Mark) {
         let Target::List { labels, fields } = &read.target else { return };
         let is_part = labels.is_some() || fields.is_some();
@@ -114,7 +117,7 @@ impl KindMarks {
             self.selections.insert((read.namespace.clone(), read.target.clone(), read.projection));
         }
         let mark = if is_part && mark.is_listed() { Mark::Selected } else { mark };
-        // Part of a kind, read again, takes away nothing of what is known of all.
+        // A list of a part does not replace the result of a list of all.
         let known = self.place(read.namespace.as_deref());
         if is_part && known.is_some_and(|known| known.at_least(read.projection).any(Mark::is_listed)) {
             return;
@@ -122,7 +125,7 @@ impl KindMarks {
         match &read.namespace {
             None if is_part && matches!(mark, Mark::Failed { .. }) => self.parts.set(read.projection, mark),
             None => {
-                // All of a kind are more than what was chosen of it in a namespace.
+                // A list of all objects replaces the selected ones in namespaces.
                 if mark.is_listed() {
                     self.forget_selected(read.projection);
                 }
@@ -154,7 +157,7 @@ impl KindMarks {
         }
     }
 
-    /// Why the same list with the other body failed, if it did.
+    /// Returns the message of the failure of the same list with the other projection, if it failed.
     pub(super) fn failure_beside(&self, read: &Read) -> Option<&str> {
         match self.place(read.namespace.as_deref())?.beside(read.projection)? {
             Mark::Failed { message, .. } => Some(message),
@@ -162,7 +165,7 @@ impl KindMarks {
         }
     }
 
-    /// Makes all that is known of the kind unknown, for this reason.
+    /// Replaces all results by a failure with this reason.
     pub(super) fn fail(&mut self, why: &str) {
         let failed = || Mark::Failed { message: why.to_owned(), is_refused: false };
         self.parts = ByBody::default();
@@ -170,12 +173,12 @@ impl KindMarks {
         self.namespaces.values_mut().flat_map(ByBody::values_mut).for_each(|mark| *mark = failed());
     }
 
-    /// Returns true if a list was made in some namespace.
+    /// Returns true if a list was made in a single namespace.
     pub(super) fn is_listed_in_some(&self) -> bool {
         !self.namespaces.is_empty()
     }
 
-    /// Returns true if just this part was listed, with at least so much of each object, whatever came of it.
+    /// Returns true if just this part was listed with at least this projection, whatever the result.
     pub(super) fn was_selected(&self, namespace: Option<&str>, target: &Target, wanted: Projection) -> bool {
         let was = |projection| {
             self.selections.contains(&(namespace.map(str::to_owned), target.clone(), projection))
@@ -183,7 +186,7 @@ impl KindMarks {
         was(Projection::Full) || wanted == Projection::Metadata && was(Projection::Metadata)
     }
 
-    /// Returns true if another part than this one was listed, whatever came of it.
+    /// Returns true if another part than this one was listed, whatever the result.
     pub(super) fn has_selection_but(&self, target: &Target) -> bool {
         self.selections.iter().any(|(_, own, _)| own != target)
     }

@@ -55,13 +55,14 @@ impl Snapshot {
         Box::new(keys.into_iter().filter_map(|key| self.objects.get(key)?.observed(key)))
     }
 
-    /// Returns the events about objects of this kind and name in a namespace, or in none, each once.
+    /// Iterates over the events about objects of this kind and name in a namespace, or cluster-scoped ones,
+    /// each once.
     pub fn events_about(&self, kind: &str, namespace: &str, name: &str) -> Listing<'_> {
         let events = self.pointers().events(kind, namespace, name);
         self.each(events.filter(|event| !self.is_twin(event)))
     }
 
-    /// Returns true for an event that stands in the core group as well: one event is served by two API groups.
+    /// Returns true for an event that exists in the core group too: one event is served by two API groups.
     fn is_twin(&self, event: &ObjectKey) -> bool {
         let twin = ObjectKeyRef { group: "", ..event.as_ref() };
         !event.group.is_empty()

@@ -13,13 +13,13 @@ use crate::words::Words;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppList {
-    /// [`API_VERSION`].
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `AppList`.
+    /// Always `AppList`.
     pub kind: &'static str,
     /// A row for each app in each cluster.
     pub items: Vec<AppRow>,
-    /// What could not be read, cannot be right, or is claimed twice.
+    /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<ErrorRow>,
 }
 
@@ -38,13 +38,13 @@ impl From<&apps::AppList> for AppList {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppRow {
-    /// What it has in common with the same app in other clusters.
+    /// The key that the copies of the app in other clusters share.
     pub key: String,
     /// The cluster that its objects land in.
     pub cluster: String,
     /// The cluster that holds the declaring object.
     pub home: String,
-    /// How it is delivered.
+    /// The way in which it is delivered.
     pub delivery: &'static str,
     /// Namespace of the declaring object.
     pub namespace: String,
@@ -52,30 +52,30 @@ pub struct AppRow {
     pub name: String,
     /// The status when it was last observed.
     pub health: &'static str,
-    /// What may be said of its status now.
+    /// The status now: Unknown if the last observation is too old.
     pub effective: &'static str,
-    /// What there is to look at; absent of an app that is well.
+    /// The worst problem; left out for an app that is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<ProblemView>,
-    /// Why, in one line; of an app that is well, what its delivery says.
+    /// The message in one line; for an app that is well, that of its delivery tool.
     pub message: Words,
-    /// The object that speaks when the app is not well.
+    /// The worst object; left out if the app is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<ObjectKey>,
-    /// How many declared objects have each status.
+    /// Number of declared objects by status.
     pub counts: Counts,
-    /// How many objects are declared.
+    /// Number of declared objects.
     pub objects: usize,
-    /// How many of them are there and do not say that they are this app's.
+    /// Number of declared objects that exist but carry no mark of this app.
     #[serde(skip_serializing_if = "is_none")]
     pub unconfirmed: usize,
     /// Its revisions.
     pub sync: SyncView,
-    /// Whether its tool was told to leave it alone.
+    /// True if it is suspended.
     pub suspended: bool,
-    /// The freshness of what was observed in the target cluster.
+    /// The freshness of the observations in the target cluster.
     pub freshness: FreshnessView,
-    /// Where it comes from.
+    /// Its source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<SourceView>,
 }
@@ -120,7 +120,7 @@ pub struct ProblemView {
     pub state: String,
     /// `error`, `waiting` or `notice`.
     pub severity: &'static str,
-    /// The time since which it stands.
+    /// The time at which it began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// The reason, for people.
@@ -144,7 +144,7 @@ impl From<&Problem> for ProblemView {
     }
 }
 
-/// An object that is not synced by the word of the delivery tool.
+/// An object that the delivery tool reports as not synced.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UnsyncedView {
@@ -152,7 +152,7 @@ pub struct UnsyncedView {
     pub object: ObjectKey,
     /// `OutOfSync`, `RequiresPruning`, `SyncFailed` or `HookFailed`.
     pub state: &'static str,
-    /// The message of the last operation about it.
+    /// The message of the tool's last operation about it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -171,19 +171,19 @@ pub struct SyncView {
     pub state: &'static str,
     /// The state that is known now: `Unknown` where the home cluster is not live.
     pub effective: &'static str,
-    /// What the source holds.
+    /// The revision that the source holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired: Option<String>,
-    /// What was last tried.
+    /// The revision that was last tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempted: Option<String>,
-    /// What was last applied with success.
+    /// The revision that was last applied successfully.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
-    /// When something was last applied with success.
+    /// The time of the last successful sync.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success: Option<String>,
-    /// The freshness of what the home cluster declares.
+    /// The freshness of the declarations in the home cluster.
     pub freshness: FreshnessView,
 }
 
@@ -202,7 +202,7 @@ impl From<&App> for SyncView {
     }
 }
 
-/// Where an app comes from.
+/// The source of an app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceView {
@@ -214,7 +214,7 @@ pub struct SourceView {
     /// Name of the object that describes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Where it is.
+    /// The URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The part of it that is delivered: a folder, a chart.

@@ -1,4 +1,4 @@
-//! `tree`: an app, what it declares, and what controllers made of that.
+//! `tree`: an app, the objects that it declares, and their dependents.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -19,25 +19,25 @@ use crate::problem::{self, SUSPENDED};
 use crate::sync::ObjectSync;
 use crate::words::Words;
 
-/// How far apps deliver apps and objects own objects before a tree is cut. Real ones have ten levels; what a
-/// cluster holds may be wrong.
+/// The maximum depth of a tree, in apps that deliver apps and objects that own objects. Real trees have ten
+/// levels, but a cluster may hold circular references.
 const DEEPEST: usize = 50;
 
-/// How many nodes below objects are told again in the trees of other apps that list the same objects: whoever may list one
-/// object may do so in many apps.
+/// The maximum number of nodes that are repeated in the trees of other apps with the same objects: an author
+/// who may list one object may do so in many apps.
 const MOST_REPEATED: usize = 10_000;
 
-/// How many of equal children are shown before the others share a line.
+/// The number of equal children that are shown before the others share a line.
 const SHOWN: usize = 3;
 
-/// What of a tree is shown.
+/// Options of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeShape {
-    /// Only apps, and the apps that they deliver.
+    /// True to show only apps, and the apps that they deliver.
     pub compact: bool,
-    /// Whether equal children share a line.
+    /// True to let equal children share a line.
     pub fold: bool,
-    /// Whether an app that is delivered by another one shows its own objects too.
+    /// True to show the objects of delivered apps too.
     pub nest: bool,
 }
 
@@ -51,13 +51,13 @@ impl Default for TreeShape {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TreeList {
-    /// [`API_VERSION`].
+    /// Always [`API_VERSION`].
     pub api_version: &'static str,
-    /// `TreeList`.
+    /// Always `TreeList`.
     pub kind: &'static str,
-    /// The apps that were asked for.
+    /// The selected apps.
     pub items: Vec<AppTree>,
-    /// What could not be read, cannot be right, or is claimed twice.
+    /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<ErrorRow>,
 }
 
@@ -73,7 +73,7 @@ pub struct AppTree {
     pub root: TreeNode,
 }
 
-/// What binds a node to the one above it.
+/// The relation of a node to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Relation {
@@ -89,7 +89,7 @@ pub enum Relation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TreeNode {
-    /// What binds it to the node above.
+    /// The relation to the parent.
     pub relation: Relation,
     /// The app that it declares.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -97,35 +97,35 @@ pub struct TreeNode {
     /// The object; several equal ones and apps without a declaring object have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
-    /// What may be said of its status now.
+    /// The status now: Unknown if the last observation is too old.
     pub status: &'static str,
-    /// Why, in one line.
+    /// The message, in one line.
     #[serde(skip_serializing_if = "Words::is_empty")]
     pub message: Words,
-    /// What there is to look at in the app; absent of an app that is well, and of objects.
+    /// The worst problem of the app; left out for an app that is well, and for objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<ProblemView>,
-    /// What the delivery tool says of the sync of the object, where it is not synced: `OutOfSync`, `SyncFailed`, …
+    /// The state that the delivery tool reports if the object is not synced: `OutOfSync`, `SyncFailed`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<&'static str>,
-    /// Since when it is not well.
+    /// The time since when it is not well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// When it was created.
+    /// The time of its creation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
-    /// What else there is to say: why nothing is below it, or what it stands for.
+    /// A note: the reason why nothing is below it, or the meaning of a shared line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Of how many equal objects it speaks, where that is not one.
+    /// The kind and number of the equal objects, for a shared line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folded: Option<Folded>,
-    /// What is below it.
+    /// The children.
     pub children: Vec<TreeNode>,
 }
 
 impl TreeList {
-    /// The trees of `asked`, which are apps of `list`, which are those of `clusters`.
+    /// Makes the trees of `asked`, apps of `list`, which are the apps of `clusters`.
     pub fn new<'a>(
         asked: &[&'a App],
         list: &'a apps::AppList,
@@ -157,12 +157,12 @@ impl TreeList {
 pub struct Folded {
     /// Their kind.
     pub kind: String,
-    /// How many they are.
+    /// Number of objects.
     pub count: usize,
 }
 
 impl TreeNode {
-    /// A node that says nothing itself.
+    /// Makes a node without contents of its own.
     pub(super) fn bare(relation: Relation, children: Vec<TreeNode>) -> TreeNode {
         TreeNode {
             relation,
@@ -180,7 +180,7 @@ impl TreeNode {
         }
     }
 
-    /// Returns the problem of an app that its status does not say: that of one that is Ready. That it is suspended is its note.
+    /// Returns the problem of a Ready app, unless it is that it is suspended, which its note says.
     pub fn besides(&self) -> Option<&ProblemView> {
         let is_ready = self.status == Status::Current.as_str();
         self.problem.as_ref().filter(|problem| is_ready && problem.state != SUSPENDED)
@@ -197,8 +197,10 @@ impl TreeNode {
     }
 }
 
-/// What is in a tree already: each app and each object has its branches once, so that no ring of owners or
-/// apps makes a tree without end, and no overlap one of endless size.
+/// The apps and objects that are in a tree already.
+///
+/// Each has its branches once, so that neither circular owners or apps make an endless tree, nor overlaps a
+/// huge one.
 #[derive(Default)]
 struct Seen<'a> {
     apps: HashSet<*const App>,
@@ -206,7 +208,7 @@ struct Seen<'a> {
     owners: Owners<'a>,
 }
 
-/// What is in any tree already, and how much of it was told more than once.
+/// The apps and objects that are in any tree already, and the number of repetitions.
 #[derive(Default)]
 struct Told<'a> {
     apps: HashSet<*const App>,
@@ -214,12 +216,13 @@ struct Told<'a> {
     repeated: usize,
 }
 
-/// Those whose dependents were looked at: the cluster, the UID, and the namespace. Several objects may give one UID.
+/// Owners whose dependents were listed: the cluster, the UID, and the namespace. Several objects may have one
+/// UID.
 #[derive(Default)]
 struct Owners<'a>(HashSet<(&'a str, String, String)>);
 
 impl<'a> Owners<'a> {
-    /// Returns the objects that controllers made of an object, unless they were asked for before.
+    /// Returns the dependents of an object, unless they were returned before.
     fn dependents(
         &mut self,
         objects: &'a dyn Objects,
@@ -231,14 +234,14 @@ impl<'a> Owners<'a> {
     }
 }
 
-/// What was found of apps so far: an object that several of them list is walked once.
+/// The objects of apps that were walked: one that several apps list is walked once.
 #[derive(Default)]
 pub(super) struct Walked<'a> {
     objects: HashSet<(&'a str, ObjectKey)>,
     owners: Owners<'a>,
 }
 
-/// What trees grow from.
+/// The clusters and apps that trees are made of.
 pub(super) struct Forest<'a> {
     clusters: HashMap<&'a str, Ground<'a>>,
     /// The apps by their declaring object and its cluster.
@@ -277,13 +280,15 @@ impl<'a> Forest<'a> {
         }
     }
 
-    /// The cluster of a name.
+    /// Returns the cluster of this name.
     pub(super) fn cluster(&self, name: &str) -> Option<&'a dyn Objects> {
         self.clusters.get(name).map(|ground| ground.objects)
     }
 
-    /// The objects that an app declares and those that controllers made of them, each with its cluster, as far as they are not
-    /// among what was `walked` before. Apps that it delivers speak for their own.
+    /// Returns the objects that an app declares and their dependents, each with its cluster, apart from those
+    /// `walked` before.
+    ///
+    /// The objects of apps that it delivers are left out.
     pub(super) fn objects(&self, app: &'a App, walked: &mut Walked<'a>) -> Vec<(&'a str, ObjectKey)> {
         let mut found = Vec::new();
         if !app.in_reach {
@@ -307,7 +312,8 @@ impl<'a> Forest<'a> {
         found
     }
 
-    /// Notes that an object stands in a tree. Returns false where it stood in others before and enough was told again.
+    /// Records an object as part of a tree. Returns false if it was in another one and the limit of
+    /// repetitions is reached.
     fn tells(&self, cluster: &'a str, key: ObjectKeyRef<'a>) -> bool {
         let mut told = self.told.borrow_mut();
         if told.objects.insert((cluster, key)) {
@@ -317,7 +323,7 @@ impl<'a> Forest<'a> {
         told.repeated <= MOST_REPEATED
     }
 
-    /// Notes that the objects of an app stand in a tree, as [`tells`](Forest::tells) does.
+    /// Records the objects of an app as part of a tree, like [`tells`](Forest::tells).
     fn tells_app(&self, app: &App) -> bool {
         let mut told = self.told.borrow_mut();
         if told.apps.insert(std::ptr::from_ref(app)) {
@@ -327,7 +333,7 @@ impl<'a> Forest<'a> {
         told.repeated <= MOST_REPEATED
     }
 
-    /// The tree of an app without folding.
+    /// Returns the tree of an app without folding.
     pub(super) fn tree(&self, app: &'a App) -> TreeNode {
         self.app(app, Relation::App, &mut Seen::default(), 0)
     }
@@ -369,7 +375,7 @@ impl<'a> Forest<'a> {
         let declared: HashSet<_> = app.resources.iter().map(|resource| resource.key.as_ref()).collect();
         let syncs = app.syncs();
         for resource in &app.resources {
-            // Who is told to deliver itself is the root of the tree, no branch.
+            // An app that delivers its own declaring object is the root of the tree, not a branch.
             let is_self = Some(&resource.key) == app.declaring.as_ref() && app.app.home == cluster;
             if is_self && app.in_reach {
                 continue;
@@ -400,7 +406,7 @@ const TOLD_ABOVE: &str = "what is below is shown above";
 
 const TOO_DEEP: &str = "what is below is left out: too many levels";
 
-/// What grows below the declared objects of one app.
+/// The part of a tree below the declared objects of one app.
 struct Below<'b, 'a> {
     forest: &'b Forest<'a>,
     app: &'a App,
@@ -412,7 +418,7 @@ impl<'a> Below<'_, 'a> {
     fn add(&self, node: &mut TreeNode, owner: &Observed<'_>, seen: &mut Seen<'a>, depth: usize) {
         let cluster = &*self.app.app.target;
         let below = seen.owners.dependents(self.ground.objects, owner);
-        // What is declared as well has its own branch.
+        // A dependent that is declared as well has its own branch.
         for observed in below.filter(|it| !self.declared.contains(&it.key)) {
             if depth == DEEPEST {
                 node.note = Some(TOO_DEEP.to_owned());
@@ -465,10 +471,10 @@ impl<'a> Below<'_, 'a> {
     }
 }
 
-/// What an app lists that does not say that it is this app's.
+/// The note of an object that carries no mark of the app that lists it.
 const UNCONFIRMED: &str = "unconfirmed";
 
-/// What a Deployment keeps to be able to go back.
+/// The note of an old ReplicaSet that a Deployment keeps for rollbacks.
 const SCALED_TO_0: &str = "scaled to 0";
 
 fn declared_node(app: &App, resource: &Resource, sync: Option<&ObjectSync>) -> TreeNode {
@@ -533,17 +539,17 @@ pub(super) fn fold(node: &mut TreeNode) {
         .collect();
 }
 
-/// Children that are alike: how many there are, and how many of them were met.
+/// A group of equal children: their number, and the number met so far.
 #[derive(Default)]
 struct Group {
     count: usize,
     met: usize,
 }
 
-/// What becomes of a child when equal ones share a line.
+/// The result of folding for a child.
 enum Fate {
     Kept,
-    /// It makes room for the line for `count`, where `kept` have their own.
+    /// It is replaced by the line for `count` children; `kept` others have lines of their own.
     Folded {
         count: usize,
         kept: usize,
@@ -551,7 +557,7 @@ enum Fate {
     Gone,
 }
 
-/// What children have in common that share a line.
+/// The properties that children on one line have in common.
 #[derive(PartialEq, Eq, Hash)]
 struct Likeness<'n> {
     relation: Relation,
@@ -565,7 +571,8 @@ struct Likeness<'n> {
     has_children: bool,
 }
 
-/// `None` of a child that is like no other: an app, or an object with something below that is not well.
+/// Returns the properties to compare; `None` for an app, or an object with something unhealthy below it,
+/// which never share a line.
 fn likeness(node: &TreeNode) -> Option<Likeness<'_>> {
     let object = node.object.as_ref()?;
     if node.app.is_some() || !node.children.iter().all(is_well) {
@@ -573,7 +580,7 @@ fn likeness(node: &TreeNode) -> Option<Likeness<'_>> {
     }
     let message = match node.status == Status::Current.as_str() {
         true => String::new(),
-        // Numbers and the own name differ where all else is the same.
+        // Numbers and the object's own name differ where all else is the same.
         false => node.message.replace(&object.name, "").replace(|digit: char| digit.is_ascii_digit(), ""),
     };
     Some(Likeness {
@@ -589,13 +596,13 @@ fn likeness(node: &TreeNode) -> Option<Likeness<'_>> {
     })
 }
 
-/// Whether a node and all below it are as they should be. Lines that speak of several are well or not as these are.
+/// Returns true if a node and all nodes below it are healthy and synced.
 fn is_well(node: &TreeNode) -> bool {
     let is_ready = node.status == Status::Current.as_str() && node.sync.is_none();
     node.app.is_none() && is_ready && node.children.iter().all(is_well)
 }
 
-/// The line for `count` children like this one, of which `kept` have lines of their own.
+/// Makes the line for `count` children like this one; `kept` others have lines of their own.
 fn folded(child: TreeNode, count: usize, kept: usize) -> TreeNode {
     let kind = child.object.as_ref().map(|object| object.kind.as_str()).unwrap_or_default();
     let more = if kept == 0 { "" } else { "more " };

@@ -437,7 +437,7 @@ fn the_next_moment_is_exact() {
     assert_eq!(rows.next_moment(), None);
 }
 
-/// What many list is found out once, and a change of one app leaves the others as they are.
+/// A change of one app leaves the others as they are.
 #[test]
 fn a_status_event_judges_one_row() {
     let mut objects: Vec<Value> = (0..20)

@@ -9,6 +9,7 @@ use taffrail_apps::{
     App, AppLabel, AppLabels, AppList, AppQuery, Asked, Delivery, Dependents, Read, ReadMode, Snapshot,
     Target, apps, apps_by, declared, elsewhere, view::AppDetailList, wanted_elsewhere,
 };
+use taffrail_object::json::OwnedDocument;
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::{ActiveRules, ClusterState as _, Presence, Status};
 

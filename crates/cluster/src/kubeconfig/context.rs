@@ -159,7 +159,7 @@ impl Place<'_> {
         error
     }
 
-    /// Deserializes the entry's body.
+    /// Deserializes the body of the entry, which is of the kubeconfig's `list`.
     pub(super) fn form<T: for<'de> Deserialize<'de>>(&self, list: &str) -> Result<T, KubeconfigError> {
         let name = &self.entry.name;
         if self.entry.twice {

@@ -56,7 +56,7 @@ pub enum KubeconfigError {
     /// There is no such context.
     #[error("there is no context \"{name}\"")]
     UnknownContext {
-        /// The given name.
+        /// The name that was given.
         name: String,
         /// The existing contexts, most similar name first.
         known: Vec<String>,

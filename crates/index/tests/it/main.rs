@@ -8,6 +8,7 @@
 mod cases;
 
 mod bounds;
+mod context;
 mod evidence;
 mod live;
 mod saved;

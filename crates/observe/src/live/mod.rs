@@ -19,6 +19,7 @@ use taffrail_cluster::{
     Inbox, ReadError, ScopeId,
 };
 use taffrail_index::{Index, IndexSettings, KindId, ScopeState, Snapshot, Subscription};
+use taffrail_object::ApiResource;
 use taffrail_object::json::Parser;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -362,11 +363,23 @@ impl Owner {
             self.dirty = true;
         }
         for scope in wanted {
-            if self.followed.contains_key(&scope) {
-                continue;
-            }
             let kind = self.index.kind(&scope.resource);
-            let position = self.positions.remove(&scope);
+            let ApiResource { group, version, kind: name, .. } = &scope.resource;
+            let served = discovery.resources().iter().find(|served| {
+                served.kind == *name && served.group == *group && served.versions.first() == Some(version)
+            });
+            let has_status_subresource = served.map(|served| served.has_status_subresource);
+            // What was judged without knowing it is listed again.
+            let is_told_again = self.index.set_status_subresource(kind, has_status_subresource);
+            if let Some(id) = self.followed.get(&scope).copied() {
+                if !is_told_again {
+                    continue;
+                }
+                self.feeds.end(id);
+                let followed = self.scopes.remove(&id);
+                self.loading -= usize::from(followed.is_some_and(|followed| followed.is_loading));
+            }
+            let position = self.positions.remove(&scope).filter(|_| !is_told_again);
             let followed = Followed {
                 kind,
                 namespace: scope.namespace.clone(),

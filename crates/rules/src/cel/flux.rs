@@ -321,6 +321,14 @@ impl Script for HealthChecks {
         self.checks.are_about(object)
     }
 
+    fn reads_children(&self, group: &str, kind: &str) -> bool {
+        let expressions = |check: &HealthCheck<Arc<dyn Predicate>>| {
+            let others = check.in_progress.iter().chain(&check.failed);
+            others.chain([&check.current]).any(|expression| expression.text().contains(CHILDREN))
+        };
+        self.checks.find(group, kind).is_some_and(expressions)
+    }
+
     fn judge_at_cost(&self, object: &Object<'_>, context: &ObjectContext<'_>, _: Timestamp) -> Judged {
         self.checks.judge(self.origin, object, context, &|expression| Ok(Arc::clone(expression)))
     }

@@ -148,7 +148,7 @@ impl Customizations {
     /// If a script cannot be parsed, fails, exceeds its budget or returns something else than actions.
     pub fn discover(&self, object: &Object<'_>, now: Timestamp) -> Result<Vec<Action>, LuaError> {
         let mut found: BTreeMap<String, Action> = BTreeMap::new();
-        let name = name_of(object);
+        let name = name_of(object.group(), object.kind());
         let own = self.own.named(&name).and_then(|of_kind| of_kind.actions.as_ref());
         let built_in = self.built_in.named(&name).and_then(|of_kind| of_kind.actions.as_ref());
         let built_in = built_in.filter(|_| own.is_none_or(|own| own.merges));
@@ -175,7 +175,7 @@ impl Customizations {
         parameters: &BTreeMap<String, String>,
         now: Timestamp,
     ) -> Result<Vec<Change>, LuaError> {
-        let name = name_of(object);
+        let name = name_of(object.group(), object.kind());
         let of =
             |scripts: &'_ Scripts| Some(scripts.named(&name)?.actions.as_ref()?.named.contains_key(action));
         let scripts = if of(&self.own) == Some(true) { &self.own } else { &self.built_in };
@@ -193,8 +193,11 @@ impl Customizations {
 
     /// Returns the health script for an object, and the name it is filed under.
     fn find(&self, object: &Object<'_>) -> Option<(&str, &Read)> {
-        let name = name_of(object);
-        self.own.health(&name).or_else(|| self.built_in.health(&name))
+        self.named(&name_of(object.group(), object.kind()))
+    }
+
+    fn named(&self, name: &str) -> Option<(&str, &Read)> {
+        self.own.health(name).or_else(|| self.built_in.health(name))
     }
 
     fn ask(
@@ -237,11 +240,11 @@ impl Customizations {
     }
 }
 
-/// Returns the name under which the scripts for an object are filed: `group/Kind` or `Kind`.
-fn name_of(object: &Object<'_>) -> String {
-    match object.group() {
-        "" => object.kind().to_owned(),
-        group => format!("{group}/{}", object.kind()),
+/// Returns the name under which the scripts for a kind are filed: `group/Kind` or `Kind`.
+fn name_of(group: &str, kind: &str) -> String {
+    match group {
+        "" => kind.to_owned(),
+        group => format!("{group}/{kind}"),
     }
 }
 
@@ -279,6 +282,11 @@ impl Script for Customizations {
 
     fn is_about(&self, object: &Object<'_>) -> bool {
         self.find(object).is_some()
+    }
+
+    fn reads_children(&self, group: &str, kind: &str) -> bool {
+        let read = self.named(&name_of(group, kind)).map(|(_, read)| usable(read));
+        matches!(read, Some(Ok(code)) if code.asks_children)
     }
 
     fn judge_at_cost(&self, object: &Object<'_>, context: &ObjectContext<'_>, now: Timestamp) -> Judged {

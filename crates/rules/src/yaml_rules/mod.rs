@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::assess::{Costs, elapsed};
-use taffrail_status::{Condition, ConditionType, Status, Verdict};
+use taffrail_status::{Condition, ConditionType, FIRST_STATUS_RULE, Status, Verdict};
 
 pub use cases::{Case, Cases, read_cases};
 pub use error::{Problem, RuleFileError};
@@ -199,7 +199,7 @@ pub(crate) fn first_status(
         return None;
     }
     let message = "no controller has written a status yet".to_owned();
-    let (reason, rule) = ("NoStatus".to_owned(), "generic/first-status".to_owned());
+    let (reason, rule) = ("NoStatus".to_owned(), FIRST_STATUS_RULE.to_owned());
     Some(verdict(Status::InProgress, message, Some(reason), rule))
 }
 

@@ -56,6 +56,7 @@ kinds:
 ";
     let layer = Layer::read(Origin::User, [("rules.yaml", text)]);
     let rules = RuleSet::bare().with(layer.unwrap());
+    assert!(rules.reads_children("example.com", "Pool") && !rules.reads_children("example.com", "Door"));
     for (children, status, message) in [
         (vec![member("m0", "True"), member("m1", "True")], Status::Current, ""),
         (vec![member("m0", "True"), member("m1", "False")], Status::Failed, "m1: Full"),
@@ -107,6 +108,8 @@ fn scripts_read_children() {
         return {status = ready > 0 and 'Healthy' or 'Degraded', message = tostring(children and #children)}";
     let scripts = Customizations::of_folder(Origin::User, [("example.com/Pool/health.lua", script)]);
     let rules = RuleSet::bare().with_script(Box::new(scripts));
+    assert!(rules.reads_children("example.com", "Pool") && !rules.reads_children("example.com", "Door"));
+    assert!(!RuleSet::shipped().reads_children("example.com", "Pool"));
     let tell = || vec![member("m0", "True"), member("m1", "True")];
     let context = ObjectContext { children: Some(&tell), ..ObjectContext::default() };
     let verdict = judge(&rules, &pool(), &context, CREATED);

@@ -81,7 +81,7 @@ pub(crate) enum Task {
     /// Removes an Event that is old enough.
     Event(String, String),
     /// Renews the Leases.
-    Beat,
+    RenewLeases,
 }
 
 impl Task {
@@ -123,7 +123,7 @@ impl Task {
             Task::Quotas(namespace) => quota::look(inner, namespace),
             Task::QuotaChanged(namespace) => quota::changed(inner, namespace),
             Task::Event(namespace, name) => events::expire(inner, namespace, name),
-            Task::Beat => nodes::beat(inner),
+            Task::RenewLeases => nodes::renew_leases(inner),
         }
     }
 }
@@ -224,7 +224,7 @@ pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: 
 
 /// Begins to renew Leases.
 pub(crate) fn keep_leases(inner: &Arc<Inner>) {
-    nodes::beat(inner);
+    nodes::renew_leases(inner);
 }
 
 fn target_name(target: &Target, object: &Object) -> String {

@@ -171,7 +171,7 @@ pub(super) fn gone(inner: &Arc<Inner>, name: &str) {
 }
 
 /// Renews the Leases of all live nodes and controllers, and plans the next renewal.
-pub(super) fn beat(inner: &Arc<Inner>) {
+pub(super) fn renew_leases(inner: &Arc<Inner>) {
     let now = inner.fleet.clock.now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
     let renew = |namespace: &str, name: &str, holder: &str, seconds: u64| {
         let target = inner.target("coordination.k8s.io", "leases", namespace, name);
@@ -197,5 +197,5 @@ pub(super) fn beat(inner: &Arc<Inner>) {
         let name = text(&node["metadata"]["name"]);
         renew("kube-node-lease", &name, &name, 40);
     }
-    soon(inner, Task::Beat, LEASE_RENEWAL_INTERVAL);
+    soon(inner, Task::RenewLeases, LEASE_RENEWAL_INTERVAL);
 }

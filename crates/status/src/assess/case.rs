@@ -16,7 +16,7 @@ use crate::assess::edges::references;
 use crate::assess::event::{Event, time};
 use crate::assess::evidence::{Evidence, can_own, speaks_for};
 use crate::assess::{Assessment, Flags, Link, since};
-use crate::rules::{ActiveRules, ObjectContext};
+use crate::rules::ActiveRules;
 use crate::teaching::Look;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
 
@@ -368,22 +368,7 @@ impl<'e> Case<'e> {
 
     /// What the object alone says.
     pub(super) fn look(&self, object: &Object<'_>) -> Finding {
-        let uid = object.text(&["metadata", "uid"]);
-        let children = || {
-            let beside = Some(&*object.namespace());
-            let children = self.evidence.dependents(&uid, beside).filter(|child| speaks_for(object, child));
-            children.filter_map(|child| child.root().to_tree().ok()).collect()
-        };
-        let context = ObjectContext {
-            has_status_subresource: self.evidence.has_status_subresource(object),
-            children: (!uid.is_empty()).then_some(&children),
-            costs: self.evidence.costs(),
-            claimant: self.bill.claimant(),
-        };
-        let verdict = match self.rules.rules.judge(object, &context, self.now) {
-            Ok(verdict) => verdict.bounded(),
-            Err(error) => Verdict::new(Status::Unknown, error.to_string(), "unreadable").bounded(),
-        };
+        let verdict = self.evidence.judge(self.rules.rules, object, self.bill.claimant(), self.now);
         let reason = verdict.conditions.first().map(|condition| condition.reason.clone());
         let mut finding = Finding {
             name: ObjectKey::of(object),

@@ -150,7 +150,7 @@ struct Known {
 }
 
 impl<'e> History<'e> {
-    /// Creates an empty cache.
+    /// Creates an empty cache over the objects in `evidence`.
     pub fn new(evidence: impl Into<Evidence<'e>>) -> History<'e> {
         History { evidence: evidence.into(), known: RefCell::default(), written: RefCell::default() }
     }

@@ -100,18 +100,18 @@ pub struct Costs {
     excess: RefCell<BTreeMap<Account, u64>>,
 }
 
-/// What the objects of some namespaces took beyond the steps that each object may take in any case, by who pays.
+/// The steps that the objects of some namespaces took beyond those that each object may take in any case, by payer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Excess(BTreeMap<Account, u64>);
+pub struct ExcessSteps(BTreeMap<Account, u64>);
 
-impl Excess {
+impl ExcessSteps {
     /// Returns true if all objects stayed below the steps that each may take.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Adds what others took.
-    pub fn add(&mut self, other: &Excess) {
+    pub fn add(&mut self, other: &ExcessSteps) {
         for (account, steps) in &other.0 {
             let own = self.0.entry(account.clone()).or_default();
             *own = own.saturating_add(*steps);
@@ -119,7 +119,7 @@ impl Excess {
     }
 
     /// Takes away what others took, which was added before.
-    pub fn subtract(&mut self, other: &Excess) {
+    pub fn subtract(&mut self, other: &ExcessSteps) {
         for (account, steps) in &other.0 {
             if let Some(own) = self.0.get_mut(account) {
                 *own = own.saturating_sub(*steps);
@@ -162,8 +162,8 @@ impl Costs {
     }
 
     /// Returns what was taken since this was asked last beyond what each object may take.
-    pub fn take_excess(&self) -> Excess {
-        Excess(self.excess.take())
+    pub fn take_excess(&self) -> ExcessSteps {
+        ExcessSteps(self.excess.take())
     }
 
     /// Runs the script `number` of the user's own on an object, unless it was stopped too often in the namespace of the object or

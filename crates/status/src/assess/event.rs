@@ -39,7 +39,7 @@ pub struct Regarding<'a> {
 }
 
 impl Regarding<'_> {
-    /// Returns true if it is `object`. An event about an earlier object of the same name is not about this one.
+    /// Returns true if the event is about `object`, and not about an earlier object of the same name.
     pub fn is(&self, object: &Object<'_>) -> bool {
         // The kubelet puts the name of a Node where its UID belongs.
         let uid = object.text(&["metadata", "uid"]);
@@ -108,7 +108,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Parses a time.
+/// Parses an RFC 3339 time; `None` for any other value.
 pub(super) fn time(value: Option<Value<'_>>) -> Option<Timestamp> {
     value?.as_str()?.parse().ok()
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
@@ -11,6 +12,8 @@ use crate::assess::costs::Costs;
 use crate::assess::edges;
 use crate::assess::event::{Event, Regarding};
 use crate::cluster_state::{ClusterState, Listing, Observed, Presence};
+use crate::rules::{ObjectContext, Rules};
+use crate::verdict::Verdict;
 
 /// The kinds of which evidence needs only the existence.
 const EXISTENCE: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Secret"), ("", "ServiceAccount")];
@@ -130,7 +133,31 @@ impl<'e> Evidence<'e> {
         self.state.events(about)
     }
 
-    pub(super) fn has_status_subresource(self, object: &Object<'_>) -> Option<bool> {
+    /// Judges an object by `rules`, in view of what is known around it; `claimant` is the namespace that pays for it, where that is
+    /// another than its own.
+    pub fn judge(
+        self,
+        rules: &dyn Rules,
+        object: &Object<'_>,
+        claimant: Option<&str>,
+        now: Timestamp,
+    ) -> Verdict {
+        let uid = object.text(&["metadata", "uid"]);
+        let children = || {
+            let beside = Some(&*object.namespace());
+            let children = self.dependents(&uid, beside).filter(|child| speaks_for(object, child));
+            children.filter_map(|child| child.root().to_tree().ok()).collect()
+        };
+        let context = ObjectContext {
+            has_status_subresource: self.has_status_subresource(object),
+            children: (!uid.is_empty()).then_some(&children),
+            costs: self.costs,
+            claimant,
+        };
+        Verdict::of(rules.judge(object, &context, now))
+    }
+
+    fn has_status_subresource(self, object: &Object<'_>) -> Option<bool> {
         // The built-in kinds are known, whatever a server reports.
         match is_namespaced(object.group(), object.kind()) {
             Some(_) => None,

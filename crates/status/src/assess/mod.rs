@@ -51,7 +51,7 @@ use crate::verdict::{Status, Verdict};
 
 pub use batch::unproven_run;
 pub use changes::{Change, ChangeKind, History, last_changes, nearest};
-pub use costs::{Costs, Excess, Patience, UNJUDGED, Unjudged, elapsed};
+pub use costs::{Costs, ExcessSteps, Patience, UNJUDGED, Unjudged, elapsed};
 pub use edges::{By, EDGES, Edge, Reference, references};
 pub use event::{Event, Regarding};
 pub use evidence::{Dump, Evidence, claims, defined, evidence_projection, is_evidence, other_owners};

@@ -22,7 +22,8 @@ pub(super) fn condition(object: &Object<'_>, finding: &mut Finding, name: &str, 
     is_refused
 }
 
-/// Looks for a refusal in the events of a workload without such a condition, and returns true if there is one.
+/// Looks for a recent refusal in the events of a workload, for kinds without a condition about refusals. Returns true
+/// if there is one.
 pub(super) fn events(
     case: &Case<'_>,
     object: &Object<'_>,

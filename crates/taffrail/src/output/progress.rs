@@ -61,7 +61,7 @@ fn can_stand() -> bool {
     !dumb && std::io::stderr().is_terminal()
 }
 
-/// Prints a permanent line if stderr is not such a terminal.
+/// Prints a permanent line if stderr cannot show a line that is cleared later.
 pub(crate) fn tell(text: &str) {
     if !SILENT.load(Ordering::Acquire) && !can_stand() {
         // A closed stderr cannot be reported.

@@ -162,13 +162,13 @@ impl Sieve {
         Sieve { colours: false, tabs: true, rest: Vec::new() }
     }
 
-    /// Filters a complete text.
+    /// Filters a complete text for people: keeps visible characters and line ends, and colours if `colours`.
     pub(crate) fn clean(text: &str, colours: bool) -> String {
         let cleaned = Sieve::of_people(colours).pass(text.as_bytes());
         String::from_utf8_lossy(&cleaned).into_owned()
     }
 
-    /// Filters the next bytes.
+    /// Filters the next bytes of a stream, and returns those that may be shown.
     pub(crate) fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
         const SIGN: &[u8] = "\u{fffd}".as_bytes();
 
@@ -247,7 +247,7 @@ fn colour(bytes: &[u8]) -> Found {
     }
 }
 
-/// Recognises a visible character.
+/// Recognises a complete visible character at the start of `bytes`.
 fn character(bytes: &[u8]) -> Found {
     let some = &bytes[..bytes.len().min(4)];
     let valid = match std::str::from_utf8(some) {

@@ -134,7 +134,7 @@ async fn compare(kubeconfig: &Path) {
             let listing =
                 lists.with_timeout(PATIENCE).list(&ListRequest::all(&resource)).await.expect("a list");
             for object in listing.objects {
-                let object: Value = serde_json::from_slice(&object).expect("JSON");
+                let object: Value = serde_json::from_slice(object.text()).expect("JSON");
                 let text = |key: &str| object["metadata"][key].as_str().unwrap_or_default().to_owned();
                 let Some((version, body)) = known.get(&(resource.clone(), text("uid"))) else { continue };
                 // Other tests change the cluster meanwhile.

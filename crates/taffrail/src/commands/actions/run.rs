@@ -581,7 +581,7 @@ impl Task<'_> {
         written(say!(answer::people(), "{}", printable(&text)))
     }
 
-    /// Prints the result.
+    /// Prints the result of the action.
     fn say(&self, arguments: &ActionArguments) -> Result<(), Complaint> {
         if arguments.output != ActionOutput::Text {
             return Ok(());

@@ -42,7 +42,7 @@ impl PrivateFile {
         &self.path
     }
 
-    /// Replaces the content.
+    /// Replaces the content of the file, after a first line with the process id.
     pub(super) fn write(&self, text: &str) -> Result<(), Complaint> {
         let write = || {
             // Readers must see either the old or the new content, so it is written beside and renamed.

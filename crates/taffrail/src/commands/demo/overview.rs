@@ -17,7 +17,7 @@ const WIDE: usize = 110;
 /// Time for which a suggested command is shown, in seconds.
 const TURN: i64 = 20;
 
-/// Suggested commands that read, in turn.
+/// Suggested commands that read; shown in turn.
 const LOOKS: [&str; 4] = [
     "taffrail trust --all-contexts",
     "taffrail get apps --all-contexts --status '!Ready'",

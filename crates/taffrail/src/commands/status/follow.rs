@@ -24,7 +24,7 @@ use crate::source::Source;
 #[derive(Default)]
 pub(super) struct Seen(BTreeMap<(usize, ObjectKey), ApiResource>);
 
-/// Prints the current statuses.
+/// Prints the current statuses of the selected objects.
 pub(super) fn look(
     arguments: &StatusArguments,
     view: &ViewArguments,

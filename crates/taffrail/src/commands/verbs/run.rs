@@ -240,7 +240,7 @@ impl<'a> VerbRun<'a> {
         named.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// Returns the planned apps.
+    /// Returns the apps of `list` that have a task.
     pub(super) fn apps<'l>(&self, list: &'l AppList) -> Vec<&'l App> {
         list.apps.iter().filter(|app| self.tasks.iter().any(|task| task.app == app.app)).collect()
     }

@@ -157,7 +157,7 @@ impl Output {
         format!("{}{name} {style}{word}{style:#}{message}", printable(&cluster))
     }
 
-    /// Prints the final result.
+    /// Prints the final result in the selected format, and consumes the output.
     pub(super) fn finish(self, wait: &Wait, end: End, now: Timestamp, at: Duration) -> Result<(), Complaint> {
         let items = wait.rows().map(|row| WaitChange::new(row, now, self.context(row))).collect();
         let summary = WaitSummary::new(wait.until(), end, at, items, now);

@@ -4,7 +4,7 @@ local status = obj.status or {}
 local canary = (obj.spec.strategy or {}).canary
 local steps = canary ~= nil and canary.steps or nil
 
--- Whether a version is on its way that is not the stable one.
+-- True if a version other than the stable one is being rolled out.
 local rolling = status.currentPodHash ~= nil and status.currentPodHash ~= status.stableRS
 local aborted = status.abort == true
 local waiting = obj.spec.paused == true or #(status.pauseConditions or {}) > 0

@@ -1,12 +1,12 @@
 //! The simulated fleet of the demo: `fleet.yaml` expanded with `templates/`, and the faults in it.
 
+mod faults;
 mod objects;
 mod repository;
 mod template;
 #[cfg(test)]
 mod tests;
 mod tools;
-mod troubles;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl World {
             .held()
             .nodes(NODES)
             .managers(true)
-            .missing_images(troubles::missing_images())
+            .missing_images(faults::missing_images())
             .start()
             .await?;
         let mut clusters = Vec::with_capacity(declared.clusters.len());
@@ -176,7 +176,7 @@ impl World {
         let mut world = World { fleet, tools: JoinSet::new(), clusters, regions, skip };
         // The story begins at its own time; building took no simulated time.
         world.catch_up();
-        troubles::begin(&declared, &places, world.fleet.clock(), seed)?;
+        faults::begin(&declared, &places, world.fleet.clock(), seed)?;
         world.fleet.advance(std::mem::take(&mut world.skip));
         world.clusters.iter().for_each(Cluster::keep_leases);
         let mut controllers = Vec::with_capacity(places.len());

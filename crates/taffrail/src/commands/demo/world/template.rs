@@ -22,7 +22,7 @@ impl<'v> Values<'v> {
         self.0.iter().rev().find(|(own, _)| *own == name).map(|(_, value)| value.as_str())
     }
 
-    /// Fills in a template.
+    /// Replaces the placeholders of a template by their values.
     pub(super) fn fill(&self, template: &str) -> Result<String, UnknownPlaceholder> {
         fill(template, |name| self.get(name).map(str::to_owned))
     }

@@ -1,7 +1,7 @@
 //! The controllers of Flux and Argo CD: they handle requests, apply declared objects that are missing or changed, and
 //! clean up after deletions.
 //!
-//! States written by the story (`troubles/`) stay: a controller writes a status only after it has done something,
+//! States written by the story (`faults/`) stay: a controller writes a status only after it has done something,
 //! leaves unreachable clusters alone, and does nothing while it is scaled to zero.
 
 mod argo;
@@ -107,7 +107,7 @@ impl Controllers {
         }
     }
 
-    /// Does what is due. Returns the time of the next evaluation if nothing changes before.
+    /// Lets each controller do its due work. Returns the time of the next evaluation if nothing changes before.
     pub(super) fn look(&mut self) -> Option<Timestamp> {
         let now = self.clock.now();
         let (home, places) = (&self.home, &*self.places);

@@ -1,4 +1,4 @@
--- A new annotation of the template makes new Pods, as `kubectl rollout restart` does it.
+-- A new annotation of the template replaces the Pods, as in `kubectl rollout restart`.
 local metadata = obj.spec.template.metadata
 if metadata == nil then
   metadata = {}

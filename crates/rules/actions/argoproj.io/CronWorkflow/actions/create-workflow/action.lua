@@ -1,4 +1,4 @@
--- By the label it counts as one of the CronWorkflow.
+-- The label makes it one of the CronWorkflow.
 local metadata = obj.spec.workflowMetadata or {}
 local labels = { ["workflows.argoproj.io/cron-workflow"] = obj.metadata.name }
 for key, value in pairs(metadata.labels or {}) do

@@ -1,4 +1,4 @@
--- Somebody may have paused it by its spec, and it may have come to a pause by itself.
+-- It may be paused by its spec, or have reached a pause step.
 if obj.spec.paused then
   obj.spec.paused = false
 end

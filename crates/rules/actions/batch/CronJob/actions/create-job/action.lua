@@ -1,4 +1,4 @@
--- A Job by hand is one of the CronJob: it is owned by it, and marked as `kubectl create job --from` marks it.
+-- A manual Job belongs to the CronJob: it has its owner reference, and the annotation of `kubectl create job --from`.
 local template = obj.spec.jobTemplate
 local metadata = template.metadata
 if metadata == nil then
@@ -13,7 +13,7 @@ local job = {
   apiVersion = "batch/v1",
   kind = "Job",
   metadata = {
-    -- Names of Jobs stand in labels of their Pods, which have no room for more.
+    -- The name of a Job is a label of its Pods, whose length is limited.
     name = string.sub(obj.metadata.name, 1, 52) .. "-" .. os.date("!%H%M%S"),
     namespace = obj.metadata.namespace,
     labels = metadata.labels,

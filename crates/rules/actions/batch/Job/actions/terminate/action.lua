@@ -1,4 +1,4 @@
--- A Job that has been active for longer than that is ended and called Failed; one that rests would not be looked at.
+-- A Job that has been active for longer than that is terminated as Failed; the controller ignores a suspended one.
 obj.spec.activeDeadlineSeconds = 1
 if obj.spec.suspend then
   obj.spec.suspend = false

@@ -1,4 +1,4 @@
--- This condition is what cert-manager begins to issue by, as `cmctl renew` sets it.
+-- This condition makes cert-manager issue a certificate, as in `cmctl renew`.
 if obj.status == nil then
   obj.status = {}
 end

@@ -1,4 +1,4 @@
--- It is handed on to each ExternalSecret.
+-- The controller copies it to each ExternalSecret.
 if obj.metadata.annotations == nil then
   obj.metadata.annotations = {}
 end

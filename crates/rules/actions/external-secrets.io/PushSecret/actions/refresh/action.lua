@@ -1,4 +1,4 @@
--- Any change of its annotations has it looked at.
+-- Any change of its annotations triggers a reconciliation.
 if obj.metadata.annotations == nil then
   obj.metadata.annotations = {}
 end

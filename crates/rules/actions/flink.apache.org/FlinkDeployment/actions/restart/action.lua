@@ -1,3 +1,3 @@
--- Any other number than before restarts it.
+-- Any change of the number restarts it.
 obj.spec.restartNonce = os.time()
 return obj

@@ -1,4 +1,4 @@
--- It counts only beside a request of the same time.
+-- It is effective only with a reconcile request of the same time.
 local now = os.date("!%Y-%m-%dT%H:%M:%SZ")
 if obj.metadata.annotations == nil then
   obj.metadata.annotations = {}

@@ -1,4 +1,4 @@
--- Only one of the two fields may be there.
+-- Only one of the two fields may be set.
 if obj.spec.running ~= nil then
   obj.spec.running = false
 else

@@ -1,4 +1,4 @@
--- Flux looks at an object when this annotation changes.
+-- Flux reconciles an object when this annotation changes.
 if obj.metadata.annotations == nil then
   obj.metadata.annotations = {}
 end

@@ -1,4 +1,4 @@
--- What was missed meanwhile is made up for at once.
+-- Reconciles immediately what was missed while it was suspended.
 obj.spec.suspend = nil
 if obj.metadata.annotations == nil then
   obj.metadata.annotations = {}

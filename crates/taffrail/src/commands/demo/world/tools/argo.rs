@@ -33,7 +33,7 @@ impl Followed {
         object.is_some_and(|object| text(&object["spec"]["destination"]["server"]) == place.cluster.url())
     }
 
-    /// Does what is due, and returns the time of the next evaluation.
+    /// Compares, syncs or heals the Application if that is due, and returns the time of the next evaluation.
     pub(super) fn look(&mut self, home: &Place, places: &[Place], now: Timestamp) -> Option<Timestamp> {
         let object = self.told.get(&home.cluster)?;
         let target = match text(&object["spec"]["destination"]["server"]) {

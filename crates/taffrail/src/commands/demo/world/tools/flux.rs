@@ -40,7 +40,7 @@ impl Followed {
         Followed { told, next: None, fresh: None, checks_until: None }
     }
 
-    /// Does what is due, and returns the time of the next evaluation.
+    /// Reconciles the object if that is due, and returns the time of the next evaluation.
     pub(super) fn look(&mut self, home: &Place, now: Timestamp) -> Option<Timestamp> {
         let object = self.told.get(&home.cluster)?;
         let controller = match self.told.kind.as_str() {

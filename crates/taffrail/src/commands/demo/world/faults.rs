@@ -1,4 +1,4 @@
-//! Faults that occur and heal in rounds: one file each in `troubles/`, expanded for each round.
+//! Faults that occur and heal in rounds: one file each in `faults/`, expanded for each round.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,18 +17,18 @@ use super::{Declared, WorldError};
 const ROUND: Duration = Duration::from_secs(300);
 
 /// The fault files.
-const TROUBLES: [&str; 11] = [
-    include_str!("troubles/bad-image.yaml"),
-    include_str!("troubles/quota.yaml"),
-    include_str!("troubles/dark.yaml"),
-    include_str!("troubles/crash-loop.yaml"),
-    include_str!("troubles/node-lost.yaml"),
-    include_str!("troubles/drift.yaml"),
-    include_str!("troubles/behind.yaml"),
-    include_str!("troubles/finalizer.yaml"),
-    include_str!("troubles/source.yaml"),
-    include_str!("troubles/suspended.yaml"),
-    include_str!("troubles/routine.yaml"),
+const FAULTS: [&str; 11] = [
+    include_str!("faults/bad-image.yaml"),
+    include_str!("faults/quota.yaml"),
+    include_str!("faults/dark.yaml"),
+    include_str!("faults/crash-loop.yaml"),
+    include_str!("faults/node-lost.yaml"),
+    include_str!("faults/drift.yaml"),
+    include_str!("faults/behind.yaml"),
+    include_str!("faults/finalizer.yaml"),
+    include_str!("faults/source.yaml"),
+    include_str!("faults/suspended.yaml"),
+    include_str!("faults/routine.yaml"),
 ];
 
 /// Returns the images that are deployed but do not exist in the registry.
@@ -109,7 +109,7 @@ impl Part<'_> {
     /// Returns the timeline of a round here.
     fn timeline(&self, round: u64) -> Result<Timeline, WorldError> {
         let mut steps = Vec::new();
-        for text in TROUBLES {
+        for text in FAULTS {
             let text = fill(text, |place| self.value(place, round))?;
             let scenes: Vec<Scene> =
                 yaml::read_strict(&text).map_err(|error| WorldError::Declared(error.to_string()))?;
