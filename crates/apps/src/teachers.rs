@@ -19,7 +19,7 @@ use crate::identity::Delivery;
 use crate::objects::{Objects, Scope, ScopeError};
 
 /// The label of the workload that applies what Applications declare, and its value.
-const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "application-controller"];
+pub(crate) const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "application-controller"];
 
 /// The selector for it.
 pub(crate) const CONTROLLERS: &str = "app.kubernetes.io/component=application-controller";

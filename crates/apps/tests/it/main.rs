@@ -7,6 +7,9 @@
 #[path = "../../../../tests/cases.rs"]
 mod cases;
 
+#[path = "../../../../tests/verdicts.rs"]
+mod verdicts;
+
 mod agreement;
 mod aliases;
 mod argo;
@@ -28,6 +31,7 @@ mod helm;
 mod identity;
 mod indexed;
 mod inventory;
+mod one_verdict;
 mod patches;
 mod porch;
 mod problem;
