@@ -17,6 +17,7 @@ use crate::kinds::KindCatalog;
 use crate::objects::{Objects, ScopeError};
 use crate::reads::is_declaring;
 use crate::snapshot::{HAVE_PODS, has_pods};
+use crate::teachers::{COMPONENT, WORKLOADS};
 
 /// One cluster, read from an index.
 ///
@@ -113,13 +114,13 @@ impl<'s> IndexedCluster<'s> {
     /// as metadata.
     fn cut<'o>(&'o self, observed: Observed<'o>) -> Observed<'o> {
         let key = observed.key;
-        if evidence_projection(key.group, key.kind) == Projection::Full {
-            return observed;
-        }
         if let Some(body) = self.bodies.get(&key as &dyn AsObjectKey)
             && let Ok(object) = Object::new(body.root())
         {
             return Observed { object, projection: Projection::Full, ..observed };
+        }
+        if evidence_projection(key.group, key.kind) == Projection::Full {
+            return observed;
         }
         let kept = self.contents.find(key.group, key.kind, key.namespace, key.name);
         match kept.is_none_or(|object| object.body().is_none()) {
@@ -292,6 +293,11 @@ fn reads_body(object: &Object<'_>) -> bool {
             labels.iter().any(|(label, value)| object.text(&["metadata", "labels", label]) == *value)
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => true,
+        // What applies the objects of an Argo CD: its account tells which Argo CD is known.
+        kind if WORKLOADS.contains(&kind) => {
+            let [label, value] = COMPONENT;
+            object.text(&["metadata", "labels", label]) == value
+        }
         (group, kind) => is_declaring(group, kind),
     }
 }

@@ -20,7 +20,7 @@ use crate::objects::{Objects, Scope, ScopeError};
 use crate::rows::{Question, ask_at_once};
 
 /// The label and value of the workload that applies what Applications declare.
-const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "application-controller"];
+pub(crate) const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "application-controller"];
 
 /// The label selector for application controllers.
 pub(crate) const CONTROLLERS: &str = "app.kubernetes.io/component=application-controller";

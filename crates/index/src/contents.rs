@@ -1,5 +1,6 @@
 //! What an index holds: what its owner changes and what readers see are the same structures.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use taffrail_object::ApiResource;
@@ -30,6 +31,8 @@ pub struct Contents {
     pub(super) kinds: Arc<Vec<Arc<ApiResource>>>,
     /// Whether objects of each kind have a status subresource, where the server said so.
     pub(super) status_subresources: Arc<Vec<Option<bool>>>,
+    /// The groups that discovery could not read; nothing where it did not tell all kinds of the others.
+    pub(super) broken_groups: Option<Arc<BTreeSet<String>>>,
     pub(super) scopes: Arc<Vec<Arc<KindScopes>>>,
     pub(super) links: Chunked<Links>,
     pub(super) records: Chunked<Option<Record>>,
@@ -63,6 +66,7 @@ impl Contents {
             sequence: 0,
             kinds: Arc::default(),
             status_subresources: Arc::default(),
+            broken_groups: None,
             scopes: Arc::default(),
             links: Chunked::default(),
             records: Chunked::default(),

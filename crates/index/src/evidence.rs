@@ -229,7 +229,12 @@ impl Contents {
         for owner in owners.iter().filter(|owner| owner.relation != Relation::Inferred) {
             out.extend_from_slice(before);
             write_string(&owner.uid.to_string(), out);
-            if let Some(record) = self.place_of_uid(owner.uid).and_then(|place| self.record(place)) {
+            let place = self.place_of_uid(owner.uid);
+            if place.is_none() {
+                // That it is named is known, its name is not.
+                out.extend_from_slice(b",\"kind\":\"-\",\"name\":\"-\"");
+            }
+            if let Some(record) = place.and_then(|place| self.record(place)) {
                 let (_, kind, _, name) = self.name_of(record);
                 let cell = self.cells.get(record.cell).copied().unwrap_or_default();
                 let api_version = self.kinds.get(cell.kind as usize).map(|kind| kind.api_version());

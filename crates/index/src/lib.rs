@@ -40,6 +40,7 @@ mod view;
 mod wire;
 mod write;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -292,7 +293,21 @@ impl Index {
         if let Some(head) = self.contents.kind_heads.get_mut(at) {
             *head = pool::NONE;
         }
-        KindId(at)
+        let id = KindId(at);
+        self.unsettle_scope(id);
+        id
+    }
+
+    /// Says that every kind which the API server serves was [made known](Index::kind), but those of groups that discovery could not
+    /// read: a kind that was not has no objects. `None` where discovery did not tell so much.
+    pub fn set_discovered(&mut self, broken_groups: Option<BTreeSet<String>>) {
+        if self.contents.broken_groups.as_deref() == broken_groups.as_ref() {
+            return;
+        }
+        self.contents.broken_groups = broken_groups.map(Arc::new);
+        for at in 0..self.contents.kinds.len() {
+            self.suspect(KindId(at as u32), None);
+        }
     }
 
     /// Says whether objects of a kind have a status subresource, which discovery tells; rules may expect a status of those.

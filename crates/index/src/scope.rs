@@ -92,7 +92,10 @@ impl Contents {
 
     /// Whether all objects of a kind were read: those of a namespace, or all.
     pub(super) fn is_read(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
-        let Some(kind) = self.find_kind(group, kind) else { return false };
+        let Some(kind) = self.find_kind(group, kind) else {
+            // A kind that the server does not serve has no objects.
+            return self.broken_groups.as_ref().is_some_and(|broken| !broken.contains(group));
+        };
         let scopes = self.scopes.get(kind.0 as usize);
         let scope = match namespace {
             Some(namespace) => scopes.and_then(|scopes| scopes.at(namespace)),

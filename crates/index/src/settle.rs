@@ -245,7 +245,13 @@ impl Contents {
                 keys.push(scope_of(seed, "", "Pod"));
                 keys.push(scope_of(seed, "apps", "ReplicaSet"));
             }
-            ("apps" | "extensions", "StatefulSet" | "DaemonSet") => keys.push(scope_of(seed, "", "Pod")),
+            ("apps" | "extensions", "StatefulSet" | "DaemonSet" | "ReplicaSet") | ("batch", "Job") => {
+                keys.push(scope_of(seed, "", "Pod"));
+            }
+            ("batch", "CronJob") => {
+                keys.push(scope_of(seed, "", "Pod"));
+                keys.push(scope_of(seed, "batch", "Job"));
+            }
             ("", "Namespace") => keys.push(in_namespace(seed, &name)),
             ("apiextensions.k8s.io", "CustomResourceDefinition") => {
                 let (group, kind) = taffrail_status::assess::defined(object);
@@ -376,7 +382,9 @@ impl Index {
         }
         // What nobody has confirmed yet stays as it was.
         timely.retain(|place| !self.contents.is_stale(*place));
-        self.judge_again(&timely, now);
+        // Of what was told before now, some is another by now.
+        let told: Vec<u32> = self.settling.changed.iter().copied().chain(timely.iter().copied()).collect();
+        self.judge_again(&told, now);
         self.settling.suspected.extend(timely);
         if !self.contents.settings.assess {
             self.settling.announced.clear();

@@ -7,6 +7,9 @@
 #[path = "../../../../tests/cases.rs"]
 mod cases;
 
+#[path = "../../../../tests/verdicts.rs"]
+mod verdicts;
+
 mod agreement;
 mod aliases;
 mod argo;
@@ -30,6 +33,7 @@ mod identity;
 mod indexed;
 mod indexes;
 mod inventory;
+mod one_verdict;
 mod patches;
 mod porch;
 mod problem;

@@ -8,7 +8,7 @@
 mod kinds;
 mod warm;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -362,6 +362,11 @@ impl Owner {
             }
             self.dirty = true;
         }
+        for served in discovery.resources() {
+            self.index.kind(&served.preferred());
+        }
+        // Where a part of discovery failed, a kind that was not told of may be served.
+        self.index.set_discovered(discovery.broken().is_empty().then(BTreeSet::new));
         for scope in wanted {
             let kind = self.index.kind(&scope.resource);
             let ApiResource { group, version, kind: name, .. } = &scope.resource;
