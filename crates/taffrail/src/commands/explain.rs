@@ -759,7 +759,7 @@ fn belongs(out: &mut impl Write, belonging: &Belonging<'_>, object: &App) -> io:
         indented(out, "  ", &format!("marked for {mark}"))?;
     }
     if belonging.apps.is_empty() && belonging.listed.is_empty() && belonging.declares.is_none() {
-        say!(out, "  belongs to no app that was found")?;
+        say!(out, "  belongs to no known app")?;
     }
     Ok(())
 }

@@ -127,7 +127,7 @@ fn explain_shows_ownership() {
         &alone.stdout,
         str![[r#"
 ConfigMap a/one is Ready
-  belongs to no app that was found
+  belongs to no known app
 
 "#]],
     );
