@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_apps::{AppLabels, Objects, Rows, Snapshot, apps_by};
+use taffrail_apps::{AppLabels, AppRows, Objects, Snapshot, apps_by};
 use taffrail_object::Projection;
 use taffrail_object::json::OwnedDocument;
 use taffrail_status::ActiveRules;
@@ -19,7 +19,7 @@ const EVENTS: usize = 2_000;
 
 struct World {
     cluster: Snapshot,
-    rows: Rows,
+    rows: AppRows,
     apps: usize,
 }
 
@@ -90,7 +90,7 @@ fn world(apps: usize) -> World {
         insert(&mut cluster, &deployment(app, 3));
         others(app).iter().for_each(|object| insert(&mut cluster, object));
     }
-    let mut world = World { cluster, rows: Rows::new(AppLabels::default()), apps };
+    let mut world = World { cluster, rows: AppRows::new(AppLabels::default()), apps };
     for _ in 0..2 {
         world.look();
     }

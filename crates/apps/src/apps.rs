@@ -13,10 +13,10 @@ use taffrail_status::{ActiveRules, Look, Presence, Status, Teacher, Voice, cut};
 use crate::agreement::{LargeMarks, is_large};
 use crate::delivery::{AppLabels, Declaration, Declarations, Destination, argo};
 use crate::fleet::Fleet;
-use crate::freshness::{self, Freshness};
+use crate::freshness::Freshness;
 use crate::identity::{AppKey, AppRef, Delivery};
 use crate::memo::Memo;
-use crate::objects::{Objects, Scope, ScopeError, suffices, why_unread};
+use crate::objects::{Objects, Scope, ScopeError, freshness_of, suffices, why_unread};
 use crate::problem::{self, Problem};
 use crate::sync::{ObjectSync, Source, Sync, SyncState};
 use crate::teachers::{Standings, Unheard, of_doubted, teachers};
@@ -426,8 +426,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         let health = speaker.map_or(Status::Current, |speaker| speaker.status);
         let not_well = speaker.filter(|_| health != Status::Current);
         let unsynced = self.unsynced(&app);
-        let freshness = freshness::of(self.fleet.objects(cluster), &app.objects);
-        let home_freshness = freshness::of(self.fleet.objects(app.home), &app.declaring);
+        let freshness = freshness_of(self.fleet.objects(cluster), &app.objects);
+        let home_freshness = freshness_of(self.fleet.objects(app.home), &app.declaring);
         let halves = [freshness, home_freshness];
         let mut problems = problem::of(&app, halves, not_well, &resources, &unsynced, self.fleet, self.now);
         for problem in &mut problems {

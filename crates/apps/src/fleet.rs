@@ -14,7 +14,7 @@ use crate::delivery::drift::Writes;
 use crate::delivery::flux::Sources;
 use crate::delivery::helm::Storage;
 use crate::objects::Objects;
-use crate::rows::Asked;
+use crate::questions::Asked;
 
 /// One cluster, under the first name by which it was given.
 pub(crate) struct Member<'a> {

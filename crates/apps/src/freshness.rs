@@ -4,10 +4,8 @@
 //! the home; the observations of its objects (health, counts, worst) are as fresh as the target.
 
 use jiff::Timestamp;
-use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
-use crate::objects::Objects;
 use crate::sync::SyncState;
 
 /// The age class of an observation.
@@ -77,25 +75,10 @@ impl Freshness {
         if self.is_live() { sync } else { SyncState::Unknown }
     }
     /// Returns the less fresh of two, and the older of two that are equally fresh.
-    fn worst(self, other: Freshness) -> Freshness {
+    pub(crate) fn worst(self, other: Freshness) -> Freshness {
         match self.state.cmp(&other.state).then_with(|| other.observed_at.cmp(&self.observed_at)) {
             std::cmp::Ordering::Less => other,
             std::cmp::Ordering::Equal | std::cmp::Ordering::Greater => self,
         }
     }
-}
-
-/// Returns the freshness of some objects: that of the cluster, or of the least fresh scope that they are in.
-pub(crate) fn of<'k>(objects: &dyn Objects, keys: impl IntoIterator<Item = &'k ObjectKey>) -> Freshness {
-    let (whole, stale) = (objects.freshness(), objects.stale_scopes());
-    if stale.is_empty() {
-        return whole;
-    }
-    let stale_of = |key: &ObjectKey| {
-        let holding = stale.iter().filter(|(scope, _)| scope.holds(key));
-        holding
-            .map(|(_, at)| Freshness { state: FreshnessState::Stale, observed_at: Some(*at) })
-            .collect::<Vec<_>>()
-    };
-    keys.into_iter().flat_map(stale_of).fold(whole, Freshness::worst)
 }

@@ -48,6 +48,7 @@ mod names;
 mod objects;
 mod owners;
 mod problem;
+mod questions;
 mod reading;
 mod reads;
 mod rows;
@@ -71,12 +72,13 @@ pub use indexed::{IndexedCluster, index_settings};
 pub use kinds::{KindCatalog, ServedKind, needs_body};
 pub use objects::{Objects, Scope, ScopeError};
 pub use problem::{Axis, Problem, ProblemSeverity};
+pub use questions::QuestionLog;
 pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};
 pub use reads::{
     Asked, Changes, Dependents, Elsewhere, Excess, LeftOut, Read, ReadMode, ReadPlan, Rounds, Target, Turns,
     elsewhere, next_reads, plan_reads, still_wanted, wanted_elsewhere,
 };
-pub use rows::{Looked, Propagation, QuestionLog, Rows};
+pub use rows::{AppRows, Looked, Propagation};
 pub use snapshot::{Answer, Aside, ChangeBatch, InsertError, NOT_IN_DUMP, Snapshot};
 pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState};
 pub use teachers::{Standing, Unheard, argo_standing};

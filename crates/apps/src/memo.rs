@@ -7,7 +7,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::objects::Objects;
-use crate::rows::Asked;
+use crate::questions::Asked;
 
 /// An answer, with what was asked for it where that is noted.
 type Known<V> = (V, Option<Arc<Asked>>);

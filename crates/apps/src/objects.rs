@@ -6,11 +6,11 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{ClusterState, Listing, Observed};
 
-use crate::freshness::Freshness;
+use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::ClusterId;
 use crate::kinds;
+use crate::questions::QuestionLog;
 use crate::reading::Reading;
-use crate::rows::QuestionLog;
 
 /// Returns true if enough of an object was read to judge it.
 pub(crate) fn suffices(observed: &Observed<'_>) -> bool {
@@ -181,4 +181,22 @@ pub trait Objects: ClusterState + Send + Sync {
 pub(crate) fn why_unread(objects: &dyn Objects, key: ObjectKeyRef<'_>) -> Option<String> {
     let is_it = |error: &&ScopeError| matches!(&error.scope, Scope::Object(object) if object.as_ref() == key);
     objects.errors().iter().find(is_it).map(|error| error.message.clone())
+}
+
+/// Returns the freshness of some objects: that of the cluster, or of the least fresh scope that they are in.
+pub(crate) fn freshness_of<'k>(
+    objects: &dyn Objects,
+    keys: impl IntoIterator<Item = &'k ObjectKey>,
+) -> Freshness {
+    let (whole, stale) = (objects.freshness(), objects.stale_scopes());
+    if stale.is_empty() {
+        return whole;
+    }
+    let stale_of = |key: &ObjectKey| {
+        let holding = stale.iter().filter(|(scope, _)| scope.holds(key));
+        holding
+            .map(|(_, at)| Freshness { state: FreshnessState::Stale, observed_at: Some(*at) })
+            .collect::<Vec<_>>()
+    };
+    keys.into_iter().flat_map(stale_of).fold(whole, Freshness::worst)
 }

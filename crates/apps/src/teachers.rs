@@ -17,7 +17,7 @@ use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::memo::Memo;
 use crate::objects::{Objects, Scope, ScopeError};
-use crate::rows::{Question, ask_at_once};
+use crate::questions::{Question, ask_at_once};
 
 /// The label and value of the workload that applies what Applications declare.
 pub(crate) const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "application-controller"];

@@ -1,7 +1,7 @@
 //! A clock that runs on while the machine sleeps.
 //!
 //! Timers and `Instant` count the time for which the machine is awake: on Linux `CLOCK_MONOTONIC` stands still in its sleep. What
-//! was observed before a sleep is older than they say, so ages are measured by [`Clock`]: `CLOCK_BOOTTIME` on Linux and Android,
+//! was observed before a sleep is older than they say, so ages are measured by [`BootClock`]: `CLOCK_BOOTTIME` on Linux and Android,
 //! `CLOCK_MONOTONIC` on Apple's systems, where that one runs on in sleep, and `Instant` elsewhere. No clock here is ever set back.
 
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use std::time::Duration;
 
 /// A clock that runs on while the machine sleeps; clones show the same time.
 #[derive(Debug, Clone, Default)]
-pub struct Clock {
-    /// What [`Clock::sleep`] added, in milliseconds.
+pub struct BootClock {
+    /// What [`BootClock::sleep`] added, in milliseconds.
     slept: Arc<AtomicU64>,
 }
 
-/// A point in time of a [`Clock`].
+/// A point in time of a [`BootClock`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(Duration);
 
@@ -34,7 +34,7 @@ impl std::ops::Add<Duration> for Moment {
     }
 }
 
-impl Clock {
+impl BootClock {
     /// Returns the present moment.
     pub fn now(&self) -> Moment {
         Moment(running().saturating_add(Duration::from_millis(self.slept.load(Ordering::Relaxed))))
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_sleep_moves_the_clock_and_its_clones() {
-        let clock = Clock::default();
+        let clock = BootClock::default();
         let (before, clone) = (clock.now(), clock.clone());
         assert!(clone.now() >= before);
         clock.sleep(Duration::from_secs(3600));

@@ -23,7 +23,7 @@ mod request_log;
 mod write;
 
 pub use aside::aside;
-pub use clock::{Clock, Moment};
+pub use clock::{BootClock, Moment};
 pub use connect::{Cluster, Protocol};
 pub use deadline::Deadline;
 pub use discovery::{BrokenGroup, Discovery, ServedResource};

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
-use taffrail_apps::{AppLabels, AppList, ChangeBatch, Objects, Rows, Snapshot};
+use taffrail_apps::{AppLabels, AppList, AppRows, ChangeBatch, Objects, Snapshot};
 use taffrail_status::ActiveRules;
 
 /// The rows, and what changed since they were asked for last.
 #[derive(Debug)]
 pub(crate) struct KeptRows {
-    kept: Mutex<Rows>,
+    kept: Mutex<AppRows>,
     pending: Mutex<Vec<ChangeBatch>>,
     /// True once a view has asked for them: until then changes are not recorded.
     is_wanted: AtomicBool,
@@ -20,7 +20,7 @@ impl KeptRows {
     /// No rows yet.
     pub(crate) fn new(labels: AppLabels) -> KeptRows {
         KeptRows {
-            kept: Mutex::new(Rows::new(labels)),
+            kept: Mutex::new(AppRows::new(labels)),
             pending: Mutex::default(),
             is_wanted: AtomicBool::new(false),
         }

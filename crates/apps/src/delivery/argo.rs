@@ -17,7 +17,7 @@ use crate::identity::{AppKey, Delivery};
 use crate::names;
 use crate::objects::Objects;
 use crate::problem::{self, Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
-use crate::rows::elapsed;
+use crate::questions::elapsed;
 use crate::sync::{ObjectSync, Source, Sync, SyncState, shorten};
 use crate::teachers::{self, INSTALLED, Standing, argo_standing};
 

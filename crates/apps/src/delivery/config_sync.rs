@@ -12,7 +12,7 @@ use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::objects::Objects;
 use crate::problem::{self, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
-use crate::rows::elapsed;
+use crate::questions::elapsed;
 use crate::sync::{Source, Sync, SyncState};
 
 const GROUP: &str = "configsync.gke.io";

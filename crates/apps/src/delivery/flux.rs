@@ -24,7 +24,7 @@ use crate::inventory;
 use crate::names;
 use crate::objects::Objects;
 use crate::problem::{self, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
-use crate::rows::elapsed;
+use crate::questions::elapsed;
 use crate::sync::{Source, Sync, SyncState, shorten};
 
 pub(crate) use definitions::Definitions;

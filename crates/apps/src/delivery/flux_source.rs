@@ -8,7 +8,7 @@ use taffrail_status::Presence;
 use super::{Condition, late, span, text, time, written};
 use crate::objects::Objects;
 use crate::problem::{Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity, SUSPENDED};
-use crate::rows::elapsed;
+use crate::questions::elapsed;
 
 /// Returns the reason why a source cannot be fetched or verified, even if it still holds an older artifact.
 pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) -> Option<Problem> {

@@ -17,7 +17,7 @@ use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
 use crate::objects::Objects;
-use crate::rows::{Question, ask_at_once};
+use crate::questions::{Question, ask_at_once};
 use crate::sync::{Source, Sync, SyncState};
 
 const PREFIX: &str = "sh.helm.release.v1.";

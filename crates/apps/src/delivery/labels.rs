@@ -15,7 +15,7 @@ use crate::kinds;
 use crate::names;
 use crate::objects::Objects;
 use crate::owners::{Control, control};
-use crate::rows::{Question, ask_at_once};
+use crate::questions::{Question, ask_at_once};
 
 /// A label whose value names the app that an object belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::objects::Objects;
 use crate::problem::{Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
-use crate::rows::elapsed;
+use crate::questions::elapsed;
 use crate::sync::SyncState;
 
 /// The time that a sync may take before waiting longer makes no sense.

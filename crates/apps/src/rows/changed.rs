@@ -4,9 +4,9 @@ use taffrail_object::ObjectKey;
 use taffrail_status::Observed;
 use taffrail_status::assess::{Regarding, claims, defined};
 
-use super::questions::Question;
 use crate::delivery::helm;
 use crate::owners::Pointing;
+use crate::questions::Question;
 use crate::snapshot::{has_pods, is_budget, is_definition, is_pod, leaves, wanted};
 use crate::teachers::{WORKLOADS, is_controller};
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use taffrail_status::assess::ExcessSteps;
 
-use super::questions::Asked;
+use crate::questions::Asked;
 
 /// The number of a result in the graph.
 pub(super) type Node = u32;

@@ -1,14 +1,14 @@
 //! Rows kept up to date: the apps of a fleet, of which a change recomputes only what it may have changed.
 //!
 //! While declarations are read and rows are judged, each question asked of a cluster is recorded
-//! ([`questions`]), like in build systems that trace which files a target reads. A batch of changes is turned
+//! ([`crate::questions`]), like in build systems that trace which files a target reads. A batch of changes is turned
 //! into the questions whose answers may have changed ([`changed`]); results that depend on one of them are
 //! computed again ([`graph`]). So the list equals that of [`apps_by`](crate::apps_by) after any sequence of
 //! changes, at a cost in proportion to the change:
 //!
 //! * A row depends on its objects, their evidence and events, and the sources and controllers of its tool. It
 //!   is judged again when one of these answers may have changed, or at the time at which time alone changes
-//!   it: each comparison with the present time records when its result will change ([`elapsed`]).
+//!   it: each comparison with the present time records when its result will change ([`elapsed`](crate::questions::elapsed)).
 //! * The declarations of all tools are read again when an object that they read changes. Rows with an
 //!   unchanged declaration stay. Only if the claims differ, all label groups are computed again.
 //! * Otherwise the labels of an object are examined when that object changes, or its controller comes or
@@ -23,7 +23,6 @@
 
 mod changed;
 mod graph;
-mod questions;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
@@ -38,12 +37,10 @@ use crate::claims::{ClaimIndex, Claims};
 use crate::delivery::labels::{self, LabelGroups, Place};
 use crate::delivery::{AppLabels, Declaration, Declarations};
 use crate::fleet::Fleet;
-use crate::freshness::{self, Freshness, FreshnessState};
-use crate::objects::{Objects, Scope};
+use crate::freshness::{Freshness, FreshnessState};
+use crate::objects::{Objects, Scope, freshness_of};
+use crate::questions::{Asked, Noting, Question, QuestionLog};
 use crate::snapshot::ChangeBatch;
-
-pub use questions::QuestionLog;
-pub(crate) use questions::{Asked, Noting, Question, ask_at_once, elapsed};
 
 /// The extent of a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -129,7 +126,7 @@ enum Subject {
 
 /// The apps of a fleet, kept up to date.
 #[derive(Debug)]
-pub struct Rows {
+pub struct AppRows {
     labels: AppLabels,
     log: QuestionLog,
     kept: Option<Kept>,
@@ -203,10 +200,10 @@ struct Identity {
     twin_of: Option<String>,
 }
 
-impl Rows {
+impl AppRows {
     /// Makes an empty list; `labels` name the apps of objects that no tool declares.
-    pub fn new(labels: AppLabels) -> Rows {
-        Rows { labels, log: QuestionLog::default(), kept: None, list: AppList::default(), without: None }
+    pub fn new(labels: AppLabels) -> AppRows {
+        AppRows { labels, log: QuestionLog::default(), kept: None, list: AppList::default(), without: None }
     }
 
     /// Returns the apps, equal to those of [`apps_by`](crate::apps_by) at the time of the last look.
@@ -249,7 +246,7 @@ impl Rows {
 
 /// A look in progress.
 struct Look<'l, 'a> {
-    rows: &'l mut Rows,
+    rows: &'l mut AppRows,
     log: &'a QuestionLog,
     /// The clusters, in the order of the batches.
     clusters: &'l [&'a dyn Objects],
@@ -422,8 +419,8 @@ impl Look<'_, '_> {
                 Declaring::Labels((home, ..)) => Some(*home),
             };
             let [target, home] = [row.cluster, home.unwrap_or(row.cluster)].map(|at| self.fleet.objects(at));
-            app.freshness = freshness::of(target, app.resources.iter().map(|resource| &resource.key));
-            app.home_freshness = freshness::of(home, &app.declaring);
+            app.freshness = freshness_of(target, app.resources.iter().map(|resource| &resource.key));
+            app.home_freshness = freshness_of(home, &app.declaring);
         }
         kept.freshness = freshness;
     }

@@ -13,10 +13,10 @@ use super::{Judgement, Selection, Subject, Target, Until, WaitState};
 use crate::apps::{App, AppList, Resource, declared};
 use crate::delivery::labels::NOT_SHOWN;
 use crate::find::{AppQuery, FindError};
-use crate::freshness::{self, Freshness, FreshnessState};
+use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::Delivery;
 use crate::inventory;
-use crate::objects::{Objects, Scope, ScopeError};
+use crate::objects::{Objects, Scope, ScopeError, freshness_of};
 use crate::problem::{Axis, Problem, RULES_UNREAD};
 use crate::reads::{Target as ReadTarget, may_declare};
 use crate::snapshot::{Listed, Snapshot};
@@ -224,7 +224,7 @@ impl Bench<'_> {
     fn object(&self, resource: &Resource) -> Judgement {
         let subject = Subject::Object(resource.key.clone());
         let observed = match self.snapshot.get(resource.key.as_ref()) {
-            Presence::Present(_) if !freshness::of(self.snapshot, [&resource.key]).is_live() => {
+            Presence::Present(_) if !freshness_of(self.snapshot, [&resource.key]).is_live() => {
                 let why = format!("it {}", FreshnessState::Stale.predicate());
                 return self.said(subject, None, Opinion::unobserved(why));
             }

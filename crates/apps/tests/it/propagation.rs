@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use taffrail_apps::{
-    Answer, AppLabels, AppList, ChangeBatch, Freshness, FreshnessState, Objects, Propagation, Read, Rows,
+    Answer, AppLabels, AppList, AppRows, ChangeBatch, Freshness, FreshnessState, Objects, Propagation, Read,
     Scope, ScopeError, Snapshot, Target, apps_by,
 };
 use taffrail_object::{Object, ObjectKey, Projection};
@@ -100,9 +100,9 @@ fn check_with(without: Propagation, options: &Options, objects: &[Value], then: 
     let seen = |without: Option<Propagation>| {
         let mut cluster = holding("prod", objects);
         let rules = ActiveRules { options, ..ActiveRules::default() };
-        let mut rows = Rows::new(AppLabels::default());
+        let mut rows = AppRows::new(AppLabels::default());
         without.into_iter().for_each(|it| rows.leave_out(it));
-        let look = |rows: &mut Rows, cluster: &mut Snapshot, now| {
+        let look = |rows: &mut AppRows, cluster: &mut Snapshot, now| {
             let changes: [ChangeBatch; 1] = [cluster.take_changes()];
             rows.look(&[cluster], &changes, &rules, now)
         };
@@ -345,7 +345,7 @@ fn why_a_body_was_not_read_is_told() {
     let seen = |without: Option<Propagation>| {
         let mut cluster = Snapshot::dump("prod", NOW);
         cluster.insert(document(&shop), Projection::Metadata).unwrap();
-        let mut rows = Rows::new(AppLabels::default());
+        let mut rows = AppRows::new(AppLabels::default());
         without.into_iter().for_each(|it| rows.leave_out(it));
         for _ in 0..2 {
             let changes = [cluster.take_changes()];
@@ -426,7 +426,7 @@ fn the_next_moment_is_exact() {
     waiting["status"] = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
         "reason": "Unschedulable", "message": "0/3 nodes"}]});
     let cluster = holding("prod", &[waiting, deployment("web", 2)]);
-    let mut rows = Rows::new(AppLabels::default());
+    let mut rows = AppRows::new(AppLabels::default());
     rows.look(&[&cluster], &[], &ActiveRules::default(), NOW);
     assert_eq!(rows.next_moment(), Some(NOW + SignedDuration::from_secs(15)));
     let quiet = [ChangeBatch::default()];
@@ -449,7 +449,7 @@ fn a_status_event_judges_one_row() {
         })
         .collect();
     let mut cluster = holding("prod", &objects);
-    let mut rows = Rows::new(AppLabels::default());
+    let mut rows = AppRows::new(AppLabels::default());
     let changes = [cluster.take_changes()];
     assert_eq!(rows.look(&[&cluster], &changes, &ActiveRules::default(), NOW).judged, 20);
     objects[7]["status"]["readyReplicas"] = json!(1);

@@ -5,8 +5,8 @@ use std::path::Path;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use taffrail_apps::{
-    Answer, AppLabels, AppList, ChangeBatch, Freshness, FreshnessState, Looked, Objects, Read, Rows, Scope,
-    ScopeError, Snapshot, Target, apps_by,
+    Answer, AppLabels, AppList, AppRows, ChangeBatch, Freshness, FreshnessState, Looked, Objects, Read,
+    Scope, ScopeError, Snapshot, Target, apps_by,
 };
 use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_status::{ActiveRules, ClusterState as _};
@@ -21,7 +21,7 @@ struct World {
     snapshots: Vec<Snapshot>,
     gone: Vec<(usize, Value)>,
     now: Timestamp,
-    rows: Rows,
+    rows: AppRows,
     /// The steps since the last look.
     told: Vec<String>,
 }
@@ -77,7 +77,7 @@ impl World {
             snapshots,
             gone: Vec::new(),
             now: NOW,
-            rows: Rows::new(AppLabels::default()),
+            rows: AppRows::new(AppLabels::default()),
             told: Vec::new(),
         }
     }
@@ -451,7 +451,7 @@ fn recording_stays_equal(file: &Path) -> [usize; 2] {
     let mut snapshots: Vec<Snapshot> = names.iter().map(|name| Snapshot::dump(name, begin)).collect();
     let labels =
         || AppLabels::from(vec!["app.kubernetes.io/instance".parse().unwrap(), "app".parse().unwrap()]);
-    let mut rows = Rows::new(labels());
+    let mut rows = AppRows::new(labels());
     let (mut all, mut judged) = (0, 0);
     let each = steps.len().div_ceil(LOOKS).max(1);
     for steps in steps.chunks(each) {

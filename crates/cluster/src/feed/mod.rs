@@ -32,7 +32,7 @@ use taffrail_object::{ApiResource, Projection};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::clock::{Clock, Moment};
+use crate::clock::{BootClock, Moment};
 use crate::connect::Cluster;
 use crate::kubeconfig::Context;
 
@@ -143,7 +143,7 @@ pub struct FeedSettings {
     /// Maximum length of a line in bytes; longer ones are skipped and reported.
     pub longest_line: usize,
     /// The clock by which it is known how long the server was silent.
-    pub clock: Clock,
+    pub clock: BootClock,
 }
 
 impl Default for FeedSettings {
@@ -160,7 +160,7 @@ impl Default for FeedSettings {
             forbidden_pause: Duration::from_secs(30),
             credentials_timeout: Duration::from_secs(30),
             longest_line: 8 << 20,
-            clock: Clock::default(),
+            clock: BootClock::default(),
         }
     }
 }

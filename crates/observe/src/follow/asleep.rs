@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use taffrail_apps::view::text;
 use taffrail_apps::{App, FreshnessState, Objects as _};
-use taffrail_cluster::{Clock, Memory};
+use taffrail_cluster::{BootClock, Memory};
 use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
 use taffrail_testkit::objects::{kustomizations, namespace};
 
@@ -18,7 +18,7 @@ const NIGHT: Duration = Duration::from_secs(8 * 3600);
 /// A cluster with an app that is Ready, followed by a clock until all of it is known.
 struct Stage {
     cluster: Cluster,
-    clock: Clock,
+    clock: BootClock,
     follow: FleetWatcher,
     _fleet: Fleet,
 }
@@ -30,7 +30,7 @@ impl Stage {
         cluster.apply(kustomizations()).unwrap();
         cluster.apply(namespace("shop")).unwrap();
         cluster.seed(app(10)).unwrap();
-        let clock = Clock::default();
+        let clock = BootClock::default();
         let mut follow = follow_by(&clock, std::slice::from_ref(&cluster), &Memory::of(64 << 20)).await;
         follow.settle(NO_EXTRA).await;
         Stage { cluster, clock, follow, _fleet: fleet }

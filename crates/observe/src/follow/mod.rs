@@ -36,7 +36,8 @@ use taffrail_apps::{
     Snapshot,
 };
 use taffrail_cluster::{
-    Clock, Cluster, Delivery, Discovery, Feeds, Held, Inbox, Lists, Moment, ReadError, ScopeId, ScopeState,
+    BootClock, Cluster, Delivery, Discovery, Feeds, Held, Inbox, Lists, Moment, ReadError, ScopeId,
+    ScopeState,
 };
 use taffrail_object::json::Parser;
 use taffrail_object::{GroupKind, ObjectKey};
@@ -313,7 +314,7 @@ pub struct WatchRequest {
     /// The way in which lists come.
     pub lists: Lists,
     /// The clock by which ages are measured.
-    pub clock: Clock,
+    pub clock: BootClock,
 }
 
 /// Clusters that are followed, as a fleet.
@@ -328,7 +329,7 @@ pub struct FleetWatcher {
     timeout: Duration,
     lists: Lists,
     /// Tells how old what is known is.
-    clock: Clock,
+    clock: BootClock,
     /// Pairs of clusters that give one identity and were compared, or are being.
     compared: HashMap<Pair, Compared>,
     /// How dear it is to find what apps have in other clusters, and whether something came since that may change it.

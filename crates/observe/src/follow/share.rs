@@ -89,7 +89,7 @@ pub(super) mod tests {
 
     use serde_json::{Value, json};
     use taffrail_apps::{Asked, Objects};
-    use taffrail_cluster::{Clock, Lists, Memory};
+    use taffrail_cluster::{BootClock, Lists, Memory};
     use taffrail_rules::RuleSet;
     use taffrail_sim::{Cluster, Fleet};
     use taffrail_status::assess::Options;
@@ -140,12 +140,12 @@ pub(super) mod tests {
 
     /// Follows clusters by the clock of the machine.
     pub(in super::super) async fn follow(clusters: &[Cluster], memory: &Memory) -> FleetWatcher {
-        follow_by(&Clock::default(), clusters, memory).await
+        follow_by(&BootClock::default(), clusters, memory).await
     }
 
     /// Follows clusters by a clock.
     pub(in super::super) async fn follow_by(
-        clock: &Clock,
+        clock: &BootClock,
         clusters: &[Cluster],
         memory: &Memory,
     ) -> FleetWatcher {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taffrail_apps::{Asked, Dependents};
-use taffrail_cluster::{Clock, Cluster, Deadline, FeedSettings, Lists};
+use taffrail_cluster::{BootClock, Cluster, Deadline, FeedSettings, Lists};
 use taffrail_index::{ScopeState, Snapshot};
 use taffrail_object::ObjectKey;
 use taffrail_object::json::parses;
@@ -131,7 +131,7 @@ async fn what_is_followed_is_parsed_once_in_lists_and_once_in_each_event() {
             asked: Asked::default(),
             rules: Arc::new(Shipped::default()),
             lists,
-            clock: Clock::default(),
+            clock: BootClock::default(),
         };
         let mut follow = FleetWatcher::start(request).await;
         follow.settle(NO_EXTRA).await;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use taffrail_apps::{AppLabels, Asked, Snapshot};
-use taffrail_cluster::{Clock, Lists};
+use taffrail_cluster::{BootClock, Lists};
 use taffrail_object::ObjectKey;
 use taffrail_observe::{
     ClusterConnector, ClusterSelection, DumpRequest, ExtraObjects, FleetMembers, FleetSnapshot, FleetWatcher,
@@ -137,7 +137,7 @@ pub(crate) fn follow(
         asked: asked.clone(),
         rules: Arc::new(rules),
         lists,
-        clock: Clock::default(),
+        clock: BootClock::default(),
     };
     block_on(FleetWatcher::start(request))
 }
