@@ -43,7 +43,7 @@ async fn live_by(cluster: &taffrail_sim::Cluster, settings: LiveSettings) -> Liv
 
 /// Waits for a snapshot of which this holds.
 #[track_caller]
-pub(crate) fn until<'l>(
+fn until<'l>(
     live: &'l Live,
     what: &'static str,
     holds: impl Fn(&Snapshot) -> bool + 'l,

@@ -17,7 +17,7 @@ use taffrail_sim::Fleet;
 use taffrail_status::ClusterState as _;
 use taffrail_testkit::objects::{kustomizations, namespace};
 
-use crate::living::{current, until};
+use crate::living::current;
 use crate::rules::Shipped;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -92,7 +92,7 @@ fn deployment(mark: &str) -> Value {
 }
 
 fn parsed(mark: &str, names: &[&str]) -> Vec<usize> {
-    names.iter().map(|name| parses::count(&format!("{mark}-{name}"), SERVER)).collect()
+    names.iter().map(|name| parses::count(&format!("\"{mark}-{name}\""), SERVER)).collect()
 }
 
 /// The reads of `get`, `explain` and `tree`.
@@ -169,10 +169,13 @@ async fn a_whole_cluster_is_parsed_once_in_lists_and_once_in_each_event() {
         let settings = LiveSettings { feeds, ..LiveSettings::default() };
         let live = Live::start(connected, Some(context), settings).await.unwrap();
         let is_live = |snapshot: &Snapshot| {
-            snapshot.scopes().count() > 3
-                && snapshot.scopes().all(|(.., scope)| scope.state == ScopeState::Live)
+            snapshot.len() == 5 && snapshot.scopes().all(|(.., scope)| scope.state == ScopeState::Live)
         };
-        until(&live, "live", is_live).await;
+        let begun = Instant::now();
+        while !is_live(&live.snapshot()) {
+            assert!(begun.elapsed() < PATIENCE, "never live");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
         assert_eq!(parsed(mark, &["app", "first", "set"]), [1, 1, 1], "{mark}");
         server.apply(deployment(&format!("{mark}-second")));
         let begun = Instant::now();
