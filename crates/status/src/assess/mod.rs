@@ -57,6 +57,7 @@ pub use edges::{By, EDGES, Edge, Reference, references};
 pub use event::{Event, Regarding};
 pub use evidence::{Dump, Evidence, claims, defined, evidence_projection, is_evidence, other_owners};
 pub use extension::may_own_workload;
+pub use since::{reads_spec_written, spec_written};
 
 /// What a PodDisruptionBudget means for the Deployment whose Pods it protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
