@@ -105,7 +105,12 @@ fn document(object: &Value) -> OwnedDocument {
     OwnedDocument::parse(object.to_string().into_bytes()).unwrap()
 }
 
-impl Moment<'_> {
+impl<'m> Moment<'m> {
+    /// A moment of a recorded cluster, of which an index was told already.
+    fn recorded(label: String, objects: &'m [Value], now: Timestamp) -> Moment<'m> {
+        Moment { label, objects, now, is_discovered: true, taught_kinds: Vec::new(), seed: 0 }
+    }
+
     /// The kinds that are read: those that every server has, and those of the objects.
     fn kinds(&self) -> BTreeMap<(String, String), ApiResource> {
         let known =
@@ -208,10 +213,15 @@ impl Moment<'_> {
 
     /// Compares all verdicts on the objects.
     pub(crate) fn compare(&self, rules: &Arc<RuleSet>) -> Compared {
+        let index = self.index(index_settings(Arc::clone(rules) as Arc<dyn taffrail_status::Rules>));
+        self.compare_with(rules, &index)
+    }
+
+    /// Compares them with those of an index that was told of all that led to this moment.
+    fn compare_with(&self, rules: &Arc<RuleSet>, index: &taffrail_index::Snapshot) -> Compared {
         let options = Options::default();
         let active = rules.active(&options);
         let snapshot = self.snapshot();
-        let index = self.index(index_settings(Arc::clone(rules) as Arc<dyn taffrail_status::Rules>));
         let (label, mut compared) = (&self.label, Compared::default());
         let keys: BTreeSet<ObjectKey> = snapshot
             .all()
@@ -253,7 +263,7 @@ impl Moment<'_> {
                     .push(format!("{label}: {key}\n  explain {explained:?}\n  look    {look:?}"));
             }
         }
-        compared.add(self.compare_rows(rules, &snapshot, &index));
+        compared.add(self.compare_rows(rules, &snapshot, index));
         compared
     }
 
@@ -314,4 +324,93 @@ fn earlier(object: &Value) -> [Value; 2] {
     gone["metadata"]["name"] = format!("{}-gone", text(object, "/metadata/name")).into();
     gone["metadata"]["uid"] = format!("{}-gone", text(object, "/metadata/uid")).into();
     [before, gone]
+}
+
+/// A change of an object in a recorded cluster.
+pub(crate) struct Change {
+    pub(crate) at: Timestamp,
+    /// The object, or the merge patch of one, or the one that goes.
+    pub(crate) step: Value,
+}
+
+/// The key of an object in a recording.
+fn recorded_key(object: &Value) -> [String; 4] {
+    let group = text(object, "/apiVersion").split_once('/').map_or("", |(group, _)| group);
+    let [kind, namespace, name] =
+        ["/kind", "/metadata/namespace", "/metadata/name"].map(|path| text(object, path).to_owned());
+    [group.to_owned(), kind, namespace, name]
+}
+
+/// Merges a patch into a value, as RFC 7386 has it.
+fn merge(target: &mut Value, patch: &Value) {
+    let Some(patch) = patch.as_object() else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (key, value) in patch {
+        match value {
+            Value::Null => drop(target.as_object_mut().unwrap().remove(key)),
+            _ => merge(&mut target[key], value),
+        }
+    }
+}
+
+/// Tells an index every change of a recorded cluster, and compares all verdicts at each of the moments.
+pub(crate) fn compare_recording(
+    label: &str,
+    rules: &Arc<RuleSet>,
+    seeded: &[Value],
+    changes: &[Change],
+    moments: &[Timestamp],
+) -> Compared {
+    let mut index = Index::new(index_settings(Arc::clone(rules) as Arc<dyn taffrail_status::Rules>));
+    let first = changes.first().map_or(moments[0], |change| change.at);
+    let steps = changes.iter().filter_map(|change| change.step.get("object").cloned());
+    let all: Vec<Value> = seeded.iter().cloned().chain(steps).collect();
+    let label = |number: usize| format!("{label} at moment {number}");
+    let mut ids: BTreeMap<(String, String), KindId> = BTreeMap::new();
+    for (name, kind) in Moment::recorded(label(0), &all, first).kinds() {
+        let id = index.kind(&kind);
+        index.set_status_subresource(id, Some(true));
+        index.begin(id, None, first);
+        index.end(id, None, first);
+        ids.insert(name, id);
+    }
+    index.set_discovered(Some(BTreeSet::new()));
+    let mut held: BTreeMap<[String; 4], Value> = BTreeMap::new();
+    let tell = |index: &mut Index, held: &mut BTreeMap<[String; 4], Value>, object: Value, at| {
+        let document = document(&object);
+        let key = recorded_key(&object);
+        let id = ids[&(key[0].clone(), key[1].clone())];
+        index.apply(id, &Object::new(document.root()).unwrap(), Projection::Full, at).unwrap();
+        held.insert(key, object);
+    };
+    for object in seeded {
+        tell(&mut index, &mut held, object.clone(), first);
+    }
+    let (mut compared, mut changes) = (Compared::default(), changes.iter().peekable());
+    for (number, now) in moments.iter().enumerate() {
+        while let Some(Change { at, step }) = changes.next_if(|change| change.at <= *now) {
+            if let Some(object) = step.get("object") {
+                tell(&mut index, &mut held, object.clone(), *at);
+            } else if let Some(gone) = step.get("delete") {
+                let key = recorded_key(gone);
+                index.remove(ids[&(key[0].clone(), key[1].clone())], &key[2], &key[3], *at);
+                held.remove(&key);
+            } else if let Some(mut object) = held.get(&recorded_key(&step["patch"])).cloned() {
+                merge(&mut object, &step["with"]);
+                tell(&mut index, &mut held, object, *at);
+            }
+            if index.next_deadline().is_some_and(|deadline| deadline <= *at) {
+                index.publish(*at);
+            }
+        }
+        let published = index.publish(*now);
+        let objects: Vec<Value> = held.values().cloned().collect();
+        compared.add(Moment::recorded(label(number), &objects, *now).compare_with(rules, &published));
+    }
+    compared
 }

@@ -281,7 +281,13 @@ impl Objects for IndexedCluster<'_> {
 /// Returns the settings of a compact index that is to know the apps of its cluster.
 pub fn index_settings(rules: Arc<dyn Rules>) -> IndexSettings {
     let annotations = annotations_of_apps().map(str::to_owned).collect();
-    IndexSettings { rules, annotations, keep: Arc::new(reads_body), ..IndexSettings::default() }
+    IndexSettings {
+        rules,
+        annotations,
+        keep: Arc::new(reads_body),
+        managed_fields: true,
+        ..IndexSettings::default()
+    }
 }
 
 /// Returns true if the apps need the body of an object that is well: it declares apps, is the source of some,

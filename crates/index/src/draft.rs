@@ -166,7 +166,7 @@ pub(super) fn read<'a>(
             key != LAST_APPLIED && settings.annotations.iter().any(|own| own == key)
         }),
         extract: if keeps || is_full { Vec::new() } else { extract.bytes },
-        body: keeps.then(|| Arc::new(Body::Text(body(object)))),
+        body: keeps.then(|| Arc::new(Body::Text(body(object, settings.managed_fields)))),
         keys: keys(object, settings, seed),
         namespace,
         name,
@@ -438,12 +438,13 @@ fn write_annotations(annotations: Value<'_>, out: &mut Vec<u8>) -> bool {
 
 /// The object without what its record tells or nobody asks for: `managedFields`, `resourceVersion`, `selfLink`, the annotation
 /// in which kubectl keeps the whole object again, and the heartbeats of conditions.
-fn body(object: &Object<'_>) -> Box<[u8]> {
+fn body(object: &Object<'_>, managed_fields: bool) -> Box<[u8]> {
     let mut out = Vec::new();
     // Where a member occurs twice both are written: the last one counts for those who read it, too.
     write_object(object.root(), &mut out, &mut |key, value, out| match key {
         "metadata" => write_object(value, out, &mut |key, value, out| match key {
-            "managedFields" | "resourceVersion" | "selfLink" => false,
+            "managedFields" if !managed_fields => false,
+            "resourceVersion" | "selfLink" => false,
             "annotations" => write_annotations(value, out),
             _ => {
                 write_value(value, out);

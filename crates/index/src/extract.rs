@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use taffrail_object::Object;
 use taffrail_object::json::{Kind, Value, write_string};
-use taffrail_status::assess::{By, EDGES};
+use taffrail_status::assess::{By, EDGES, reads_spec_written, spec_written};
 use taffrail_status::{MAX_MESSAGE, Verdict, cut};
 
 use super::record::Uid;
@@ -415,7 +415,7 @@ impl Extractor {
         let is_told = !is_plain && !is_silent(object, known);
         let is_full = (is_told || ALWAYS_ASKED.contains(&key)) && key != ("", "Secret");
         let mut parts = Parts::default();
-        self.write_metadata(object, known, &mut parts.metadata);
+        self.write_metadata(object, known, is_plain, &mut parts.metadata);
         if key == ("discovery.k8s.io", "EndpointSlice") && is_plain {
             if let Some(targets) = targets(object) {
                 parts.targets = targets;
@@ -457,7 +457,7 @@ impl Extractor {
     }
 
     /// Members of `metadata` that the record does not tell.
-    fn write_metadata(&self, object: &Object<'_>, known: &Known<'_>, out: &mut Vec<u8>) {
+    fn write_metadata(&self, object: &Object<'_>, known: &Known<'_>, is_plain: bool, out: &mut Vec<u8>) {
         let mut copy = |key: &str| {
             let Some(value) = object.at(&["metadata", key]).filter(|value| !value.is_null()) else { return };
             if !out.is_empty() {
@@ -475,6 +475,14 @@ impl Extractor {
         }
         if known.is_deleting {
             ["finalizers", "deletionTimestamp", "deletionGracePeriodSeconds"].into_iter().for_each(copy);
+        }
+        if !is_plain
+            && reads_spec_written(object, known.verdict)
+            && let Some(when) = spec_written(object)
+        {
+            let before = if out.is_empty() { "" } else { "," };
+            let entry = format!(r#"{{"time":"{when}","fieldsV1":{{"f:spec":{{}}}}}}"#);
+            out.extend_from_slice(format!(r#"{before}"managedFields":[{entry}]"#).as_bytes());
         }
         let Some(annotations) = object.at(&["metadata", "annotations"]) else { return };
         let mut kept: Vec<_> = Vec::new();

@@ -102,6 +102,8 @@ pub struct IndexSettings {
     pub annotations: Vec<String>,
     /// Which bodies are kept. It is not asked of Secrets.
     pub keep: Keep,
+    /// True if kept bodies have the managed fields, which tell who wrote a field and when.
+    pub managed_fields: bool,
     /// Which marks an object has.
     pub mark: Mark,
     /// Whether evidence is looked at; otherwise each object is as it says alone.
@@ -119,6 +121,7 @@ impl Default for IndexSettings {
             retention: Retention::default(),
             annotations: Vec::new(),
             keep: Arc::new(|_| false),
+            managed_fields: false,
             mark: Arc::new(|_, _| {}),
             assess: true,
             revision: 0,

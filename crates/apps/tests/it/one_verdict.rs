@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use taffrail_apps::Objects as _;
 use taffrail_index::EVENTS_KEPT_FOR;
@@ -12,7 +12,7 @@ use taffrail_object::GroupKind;
 
 use super::dump::{NOW, documents};
 use super::golden;
-use super::verdicts::{Compared, Moment, shipped};
+use super::verdicts::{Change, Compared, Moment, compare_recording, shipped};
 
 /// Objects of a case, of several with one name the last, and when they are judged.
 struct Case {
@@ -175,4 +175,64 @@ fn taught_rules_need_the_bodies_of_their_kinds() {
         seed: 1,
     };
     assert!(!moment.compare(&rules).differences.is_empty(), "an extract is judged by the default rules");
+}
+
+/// The most moments of a recording at which all is compared.
+const MOMENTS: usize = 5;
+
+/// What happened in the clusters of a recording, and when somebody looked.
+fn recorded(text: &str) -> (Vec<(String, Vec<Change>)>, Vec<Timestamp>) {
+    let (mut clusters, mut moments) = (Vec::new(), Vec::new());
+    let (mut begin, mut section) = (None, "");
+    for line in text.lines() {
+        if let Some(title) = line.strip_prefix("=== ") {
+            section = title;
+            if let Some(cluster) = title.strip_prefix("cluster ") {
+                clusters.push((cluster.to_owned(), Vec::new()));
+            }
+        } else if section == "begin" {
+            let head: Value = serde_json::from_str(line).unwrap();
+            begin = Some(head["begin"].as_str().unwrap().parse::<Timestamp>().unwrap());
+        } else if let (Some(step), Some((_, changes)), Some(begin)) =
+            (line.strip_prefix("- "), clusters.last_mut(), begin)
+        {
+            let step: Value = serde_json::from_str(step).unwrap();
+            let after: f64 = step["at"].as_str().unwrap().trim_end_matches('s').parse().unwrap();
+            let at = begin + SignedDuration::from_micros((after * 1e6) as i64);
+            changes.push(Change { at, step });
+        } else if section == "script"
+            && let Ok(scene) = serde_json::from_str::<Value>(line)
+            && let Some(now) = scene["look"]["now"].as_str()
+        {
+            moments.push(now.parse().unwrap());
+        }
+    }
+    moments.sort();
+    moments.dedup();
+    let each = moments.len().div_ceil(MOMENTS).max(1);
+    let last = moments.last().copied();
+    let mut moments: Vec<Timestamp> = moments.into_iter().step_by(each).collect();
+    moments.extend(last);
+    moments.dedup();
+    (clusters, moments)
+}
+
+#[test]
+fn objects_of_recorded_clusters_have_one_verdict() {
+    let rules = Arc::new(shipped());
+    let folder = "../../tests/e2e/timelines";
+    let base =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join("base.timeline")).unwrap();
+    let base: Vec<Value> = base.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (mut all, mut recordings) = (Compared::default(), 0);
+    for file in files(folder).into_iter().filter(|file| !file.ends_with("base.timeline")) {
+        let (clusters, moments) = recorded(&fs::read_to_string(&file).unwrap());
+        for (name, changes) in clusters.iter().filter(|_| !moments.is_empty()) {
+            recordings += 1;
+            let label = format!("{} {name}", file.file_stem().unwrap().to_string_lossy());
+            all.add(compare_recording(&label, &rules, &base, changes, &moments));
+        }
+    }
+    assert!(recordings >= 25, "only {recordings} recorded clusters");
+    all.assert_equal(&format!("{recordings} recorded clusters"));
 }

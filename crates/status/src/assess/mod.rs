@@ -56,6 +56,7 @@ pub use edges::{By, EDGES, Edge, Reference, references};
 pub use event::{Event, Regarding};
 pub use evidence::{Dump, Evidence, claims, defined, evidence_projection, is_evidence, other_owners};
 pub use extension::may_own_workload;
+pub use since::{reads_spec_written, spec_written};
 
 /// The meaning of a PodDisruptionBudget for the Deployment whose Pods it protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -34,16 +34,29 @@ pub(super) fn is_unobserved(verdict: &Verdict) -> bool {
 fn specified(object: &Object<'_>) -> Option<Timestamp> {
     let is_first = object.at(&["metadata", "generation"]).and_then(Value::as_i64) == Some(1);
     let created = || time(object.at(&["metadata", "creationTimestamp"])).filter(|_| is_first);
-    changes::written(object, &["f:spec"]).map(|(when, _)| when).or_else(created)
+    spec_written(object).or_else(created)
+}
+
+/// Returns the time of the newest write of the spec, by the managed fields.
+pub fn spec_written(object: &Object<'_>) -> Option<Timestamp> {
+    changes::written(object, &["f:spec"]).map(|(when, _)| when)
+}
+
+/// Returns true if [`spec_written`] may tell since when an object is not well.
+pub fn reads_spec_written(object: &Object<'_>, verdict: &Verdict) -> bool {
+    is_unobserved(verdict) || is_workload(object)
 }
 
 /// Returns the start of a workload's current rollout; it was well before, however old it is.
 pub(super) fn rolled_out(object: &Object<'_>) -> Option<Timestamp> {
-    let is_workload = matches!(
+    is_workload(object).then(|| specified(object)).flatten()
+}
+
+fn is_workload(object: &Object<'_>) -> bool {
+    matches!(
         (object.group(), object.kind()),
         ("apps" | "extensions", "Deployment" | "ReplicaSet" | "DaemonSet") | ("apps", "StatefulSet")
-    );
-    is_workload.then(|| specified(object)).flatten()
+    )
 }
 
 /// Returns the time of the deletion request; `deletionTimestamp` is the end of the grace period.
