@@ -4,13 +4,9 @@ use std::future::Future;
 use std::time::Duration;
 
 use futures::future::join_all;
-use jiff::Timestamp;
-use taffrail_apps::{Asked, Snapshot};
 use taffrail_cluster::{Cluster, Deadline};
-use taffrail_status::ActiveRules;
 
 use crate::error::{Failure, ObserveError};
-use crate::look;
 use crate::members::Member;
 
 /// A cluster to connect to, and how long it may take to answer everything.
@@ -31,23 +27,6 @@ impl ClusterConnector {
         let context = self.member.context.as_ref().map_err(Clone::clone)?;
         let connected = Cluster::connect(context, Deadline::after(self.timeout)).await;
         connected.map_err(|error| Failure::new(error.reason(), &error, error.hint()))
-    }
-
-    /// Reads all that is needed to show the apps.
-    pub(crate) async fn snapshot(
-        self,
-        asked: &Asked,
-        now: Timestamp,
-        rules: &ActiveRules<'_>,
-    ) -> (Snapshot, Option<Cluster>) {
-        let lost = |failure: Failure| self.member.lost(failure);
-        match self.connect().await {
-            Err(failure) => (lost(failure), None),
-            Ok(cluster) => match look::read(&self.member.name, &cluster, asked, now, rules).await {
-                Ok(snapshot) => (snapshot, Some(cluster)),
-                Err(failure) => (lost(failure), Some(cluster)),
-            },
-        }
     }
 }
 

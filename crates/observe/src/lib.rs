@@ -16,6 +16,7 @@ mod live;
 mod look;
 mod members;
 mod objects;
+mod read;
 mod reading;
 pub mod recording;
 mod rows;

@@ -13,8 +13,7 @@ use taffrail_apps::{
     Answer, Asked, KindCatalog, Objects, Read, ReadMode, Sameness, Scope, ScopeError, ServedKind, Snapshot,
     Target, Turns, elsewhere, next_reads, still_wanted,
 };
-use taffrail_cluster::{ApiResource, Cluster, Discovery, ListRequest, ReadError, Reason, aside, chain};
-use taffrail_object::json::OwnedDocument;
+use taffrail_cluster::{Cluster, Discovery, ReadError, Reason, aside, chain};
 use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_status::ActiveRules;
 
@@ -22,6 +21,7 @@ use crate::connector::{ClusterConnector, all};
 use crate::error::{Failure, ObserveError};
 use crate::fleet::FleetSnapshot;
 use crate::members::{FleetMembers, Member};
+use crate::read::{Outcome, read_one};
 use crate::rules::FleetRules;
 use crate::timing::Timing;
 use crate::{reading, sameness};
@@ -94,7 +94,7 @@ async fn of_members(
         let rules = rules.clone();
         tokio::spawn(async move {
             let (name, begun) = (live.member.name.clone(), Instant::now());
-            let (snapshot, cluster) = live.snapshot(&asked, now, &rules.active()).await;
+            let (snapshot, cluster) = connect_and_read(&live, &asked, now, &rules.active()).await;
             answered(&name);
             (place, Look { snapshot, cluster, spent: begun.elapsed() })
         })
@@ -362,51 +362,26 @@ pub fn catalog(discovery: &Discovery) -> KindCatalog {
     KindCatalog::new(kinds, broken)
 }
 
-/// What became of a read: objects with what was wrong in some of them, nothing of that name, or a failure.
-pub(crate) type Outcome = Result<Option<(Vec<OwnedDocument>, Vec<String>)>, ReadError>;
+/// Connects to a cluster and reads all that is needed to show its apps.
+async fn connect_and_read(
+    connector: &ClusterConnector,
+    asked: &Asked,
+    now: Timestamp,
+    rules: &ActiveRules<'_>,
+) -> (Snapshot, Option<Cluster>) {
+    let lost = |failure: Failure| connector.member.lost(failure);
+    match connector.connect().await {
+        Err(failure) => (lost(failure), None),
+        Ok(cluster) => match read(&connector.member.name, &cluster, asked, now, rules).await {
+            Ok(snapshot) => (snapshot, Some(cluster)),
+            Err(failure) => (lost(failure), Some(cluster)),
+        },
+    }
+}
 
 /// Reads all at once.
 async fn read_all(cluster: &Cluster, reads: &[Read]) -> Vec<Outcome> {
     join_all(reads.iter().map(|read| read_one(cluster, read))).await
-}
-
-/// The resource that a read is addressed to.
-pub(crate) fn resource(read: &Read) -> ApiResource {
-    ApiResource {
-        group: read.group.clone(),
-        version: read.version.clone(),
-        kind: read.kind.clone(),
-        plural: read.plural.clone(),
-        namespaced: read.namespace.is_some(),
-    }
-}
-
-pub(crate) async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
-    let resource = resource(read);
-    let found = match &read.target {
-        Target::Object(name) => {
-            match cluster.get(&resource, read.namespace.as_deref(), name, read.projection).await? {
-                Some(document) => (vec![document], Vec::new()),
-                None => return Ok(None),
-            }
-        }
-        Target::List { labels, fields } => {
-            let request = ListRequest {
-                namespace: read.namespace.as_deref(),
-                projection: read.projection,
-                label_selector: labels.as_deref(),
-                field_selector: fields.as_deref(),
-                ..ListRequest::all(&resource)
-            };
-            let listing = cluster.list(&request).await?;
-            let malformed = listing.malformed.iter().map(|item| {
-                let name = item.name.clone().unwrap_or_else(|| format!("item {}", item.index));
-                format!("{name}: {}", item.reason)
-            });
-            (listing.objects, malformed.collect())
-        }
-    };
-    Ok(Some(found))
 }
 
 /// Takes in what became of reads, beside all else.
@@ -438,6 +413,8 @@ mod tests {
     use std::thread::sleep;
 
     use taffrail_status::{ComputeError, ObjectContext, Rules, Status, Verdict};
+
+    use taffrail_object::json::OwnedDocument;
 
     use super::*;
     use crate::members::{ClusterSelection, members};

@@ -19,7 +19,7 @@ use taffrail_object::Projection;
 use taffrail_object::json::OwnedDocument;
 use tokio::time::Instant;
 
-use crate::look::read_one;
+use crate::read::read_one;
 
 /// How long Leases that do not move are looked at: the controllers of Kubernetes renew theirs every two seconds.
 const PATIENCE: Duration = Duration::from_millis(2500);

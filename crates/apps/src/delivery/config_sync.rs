@@ -6,7 +6,7 @@ use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::{Observed, Presence};
 
-use super::{Condition, Declaration, Declarations, Destination, is_blank, kpt, text, time};
+use super::{Condition, Declaration, Declarations, Destination, is_blank, resource_group, text, time};
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
@@ -43,10 +43,10 @@ fn reconciler(
     found: &mut Declarations,
 ) -> Declaration {
     let (key, object) = (observed.key, &observed.object);
-    let inventory = ObjectKey::new(kpt::GROUP, kpt::KIND, key.namespace, key.name);
+    let inventory = ObjectKey::new(resource_group::GROUP, resource_group::KIND, key.namespace, key.name);
     let mut unreadable = None;
     let objects = match fleet.objects(home).get(inventory.as_ref()) {
-        Presence::Present(group) => kpt::objects(&group, home, found),
+        Presence::Present(group) => resource_group::objects(&group, home, found),
         // Nothing was applied yet.
         Presence::Absent => Vec::new(),
         Presence::Unobserved(why) => {

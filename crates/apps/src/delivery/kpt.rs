@@ -7,18 +7,12 @@ use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
 
-use super::{
-    Condition, Declaration, Declarations, Destination, config_sync, declared_objects, entries, gather,
-    is_blank, text,
-};
+use super::resource_group::{GROUP, KIND, objects};
+use super::{Condition, Declaration, Declarations, Destination, config_sync, is_blank, text};
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
-use crate::names;
 use crate::sync::{Sync, SyncState};
-
-pub(super) const GROUP: &str = "kpt.dev";
-pub(super) const KIND: &str = "ResourceGroup";
 
 /// Reads the ResourceGroups of one cluster that are not inventories of Config Sync.
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
@@ -73,17 +67,6 @@ fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations
         via: None,
         claimant: Claimant::in_namespace(home, key.namespace, mark.into_iter().collect()),
     }
-}
-
-/// Returns the objects of a ResourceGroup, its subgroups included.
-pub(super) fn objects(group: &Observed<'_>, home: usize, found: &mut Declarations) -> Vec<ObjectKey> {
-    let list = |name| group.object.at(&["spec", name]);
-    let resources = entries(list("resources"), home, group.key, found);
-    let objects = declared_objects(resources.enumerate(), home, group.key, found);
-    let subgroup = |entry: Value<'_>| Some((text(entry, &["namespace"])?, text(entry, &["name"])?));
-    let subgroups = entries(list("subgroups"), home, group.key, found).filter_map(subgroup);
-    let subgroups = subgroups.map(|(namespace, name)| ObjectKey::new(GROUP, KIND, namespace, name));
-    gather(objects.into_iter().chain(subgroups.filter(|key| names::check(key).is_ok())))
 }
 
 /// Returns the sync state by the status of each object: the actuation says if it was applied, `reconcile` if

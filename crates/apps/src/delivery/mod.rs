@@ -18,6 +18,7 @@ mod manifest;
 mod object_keys;
 pub(crate) mod porch;
 mod release;
+mod resource_group;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

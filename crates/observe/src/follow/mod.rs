@@ -46,7 +46,8 @@ use turns::Pace;
 
 use crate::error::Failure;
 use crate::fleet::FleetSnapshot;
-use crate::look::{ExtraObjects, NO_EXTRA, Outcome};
+use crate::look::{ExtraObjects, NO_EXTRA};
+use crate::read::Outcome;
 use crate::members::{FleetMembers, Member};
 use crate::reading::following;
 use crate::rows::KeptRows;

@@ -19,7 +19,8 @@ use super::poll::once_more;
 use super::scopes::{KINDS_OF_KINDS, definitions, is_whole_kind, named, scope_of};
 use super::{Compared, Connected, Event, Fetch, FleetWatcher, Followed, Following, bodies, task};
 use crate::error::Failure;
-use crate::look::{ExtraObjects, read_one};
+use crate::look::ExtraObjects;
+use crate::read::read_one;
 use crate::sameness;
 
 /// How often it is asked whether a kind that was not there has come.

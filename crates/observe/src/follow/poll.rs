@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::look::{Outcome, read_one, take};
+use crate::look::take;
+use crate::read::{Outcome, read_one};
 use taffrail_apps::{Answer, Read, Snapshot};
 use taffrail_cluster::{Cluster, Reason, ScopeId};
 use taffrail_object::{Object, ObjectKey};

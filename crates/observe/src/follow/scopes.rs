@@ -42,7 +42,7 @@ pub(super) fn scope_of(read: &Read) -> taffrail_cluster::Scope {
         Target::Object(name) => (None, Some(format!("metadata.name={name}"))),
     };
     taffrail_cluster::Scope {
-        resource: crate::look::resource(read),
+        resource: crate::read::resource(read),
         namespace: read.namespace.clone(),
         projection: read.projection,
         labels,
