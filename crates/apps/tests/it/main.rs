@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot set up its case fails")]
 #![expect(clippy::disallowed_methods, reason = "the golden cases are files")]
+#![allow(clippy::print_stdout, reason = "what was compared is counted")]
 
 #[macro_use]
 #[path = "../../../../tests/cases.rs"]
