@@ -8,7 +8,6 @@
 #![allow(clippy::print_stdout, reason = "that is what it is for")]
 #![allow(clippy::disallowed_methods, reason = "a measurement reads clocks and files")]
 #![allow(clippy::expect_used, reason = "a measurement that fails is none")]
-#![allow(clippy::disallowed_methods, reason = "the crate is pure, who measures it is not")]
 
 mod objects;
 

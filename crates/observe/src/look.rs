@@ -412,9 +412,8 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread::sleep;
 
-    use taffrail_status::{ComputeError, ObjectContext, Rules, Status, Verdict};
-
     use taffrail_object::json::OwnedDocument;
+    use taffrail_status::{ComputeError, ObjectContext, Rules, Status, Verdict};
 
     use super::*;
     use crate::members::{ClusterSelection, members};

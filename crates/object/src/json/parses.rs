@@ -2,8 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-/// The objects that were parsed, each with the name of the thread; `None` while nothing is recorded.
-static PARSED: Mutex<Option<Vec<(String, Box<[u8]>)>>> = Mutex::new(None);
+/// The name of the thread that parsed an object, and the text of the object.
+type Parsed = (String, Box<[u8]>);
+
+/// The objects that were parsed; `None` while nothing is recorded.
+static PARSED: Mutex<Option<Vec<Parsed>>> = Mutex::new(None);
 
 /// Notes that an object was parsed by this thread.
 pub(super) fn note(text: &[u8]) {
