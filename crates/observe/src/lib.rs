@@ -1,7 +1,7 @@
 //! Reads and follows Kubernetes clusters, and dumps of clusters: a cluster in, [`Snapshot`](taffrail_apps::Snapshot)s kept,
 //! questions answered.
 //!
-//! [`members`] finds the contexts of a [`ClusterSelection`]. [`fn@look`] reads them once by the plan of reads, [`FleetWatcher`] watches
+//! [`fn@members`] finds the contexts of a [`ClusterSelection`]. [`fn@look`] reads them once by the plan of reads, [`FleetWatcher`] watches
 //! what that plan names, [`read_dumps`] asks files as if they were clusters, and [`for_each_cluster`] does anything else
 //! with each of them. All of it is asynchronous and runs in the caller's Tokio runtime. Nothing is printed.
 

@@ -37,7 +37,7 @@ impl fmt::Display for InputFault {
                 "the list is cut: its kind is missing, which kubectl prints below the items; the last one is left out, \
                  as it may be half of one",
             ),
-            InputFault::Binary(offset) => write!(f, "not text: byte {offset} is no UTF-8"),
+            InputFault::Binary(offset) => write!(f, "not text: byte {offset} is not UTF-8"),
         }
     }
 }

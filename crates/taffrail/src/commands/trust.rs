@@ -143,7 +143,7 @@ fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &FleetSnapsho
     let is_idle = |doubt: &&TrustFinding| doubt.app_count > 0 && doubt.green == 0;
     let of = |severity| move |doubt: &&TrustFinding| doubt.severity == severity && !is_idle(doubt);
     let sections: [(&str, Vec<&TrustFinding>); 4] = [
-        ("Signs that green is wrong", report.items.iter().filter(of(Severity::High)).collect()),
+        ("Signs that a green status is wrong", report.items.iter().filter(of(Severity::High)).collect()),
         ("Nothing proves that green is right", report.items.iter().filter(of(Severity::Medium)).collect()),
         ("Green covers less than it seems to", report.items.iter().filter(of(Severity::Low)).collect()),
         ("About apps that are not green", report.items.iter().filter(is_idle).collect()),
