@@ -16,7 +16,7 @@ use crate::fleet::Fleet;
 use crate::freshness::Freshness;
 use crate::identity::{AppKey, AppRef, Delivery};
 use crate::memo::Memo;
-use crate::objects::{Objects, Scope, ScopeError, freshness_of, suffices, why_unread};
+use crate::objects::{Objects, Scope, ScopeError, freshness_of, freshness_of_home, suffices, why_unread};
 use crate::problem::{self, Problem};
 use crate::sync::{ObjectSync, Source, Sync, SyncState};
 use crate::teachers::{Standings, Unheard, of_doubted, teachers};
@@ -427,7 +427,12 @@ impl<'f, 'a> Judge<'f, 'a> {
         let not_well = speaker.filter(|_| health != Status::Current);
         let unsynced = self.unsynced(&app);
         let freshness = freshness_of(self.fleet.objects(cluster), &app.objects);
-        let home_freshness = freshness_of(self.fleet.objects(app.home), &app.declaring);
+        let home_freshness = freshness_of_home(
+            self.fleet.objects(app.home),
+            app.delivery,
+            &app.namespace,
+            app.declaring.as_ref(),
+        );
         let halves = [freshness, home_freshness];
         let mut problems = problem::of(&app, halves, not_well, &resources, &unsynced, self.fleet, self.now);
         for problem in &mut problems {

@@ -230,10 +230,9 @@ pub enum Sameness {
 
 /// Repeated readings of the Leases of a cluster, to compare clusters.
 ///
-/// In one cluster the version of a Lease never goes back from one reading to the next, by whatever address it
-/// is read, and a Lease that exists before and after a reading exists in it; a copy renews its Leases on its
-/// own. A server that plays another cluster would have to know each of its Leases, and each version at the
-/// time of its renewal.
+/// Within one cluster, the version of a Lease never decreases, whichever address serves the reading, and a Lease
+/// present before and after a reading is present in it. A copy of a cluster renews its Leases independently. To
+/// impersonate a cluster, a server must know every Lease and its version at every renewal.
 #[derive(Debug, Default)]
 pub struct Renewals(Vec<Reading>);
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use taffrail_object::Object;
+use taffrail_object::{GroupKind, Object};
 
 use crate::names;
 
@@ -41,6 +41,19 @@ pub enum Delivery {
 }
 
 impl Delivery {
+    /// Returns true if what a row says of its sync comes from objects of this kind, beside the declaring object: the sources of
+    /// Flux, the storage of Helm, the inventory of Config Sync.
+    pub(crate) fn reads(self, kind: &GroupKind) -> bool {
+        let is_helm_storage = kind.group.is_empty() && matches!(&*kind.kind, "Secret" | "ConfigMap");
+        match self {
+            Delivery::FluxKustomization => kind.group == "source.toolkit.fluxcd.io",
+            Delivery::FluxHelmRelease => kind.group == "source.toolkit.fluxcd.io" || is_helm_storage,
+            Delivery::Helm => is_helm_storage,
+            Delivery::ConfigSync => kind.group == "kpt.dev",
+            _ => false,
+        }
+    }
+
     /// All deliveries.
     pub const ALL: [Delivery; 9] = [
         Delivery::FluxKustomization,

@@ -7,7 +7,7 @@ use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{ClusterState, Listing, Observed};
 
 use crate::freshness::{Freshness, FreshnessState};
-use crate::identity::ClusterId;
+use crate::identity::{ClusterId, Delivery};
 use crate::kinds;
 use crate::questions::QuestionLog;
 use crate::reading::Reading;
@@ -79,7 +79,7 @@ impl fmt::Display for Scope {
 /// A failure, on the smallest scope that it concerns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScopeError {
-    /// The scope that could not be read, or that is wrong.
+    /// The smallest scope that the failure affects: unreadable, malformed, claimed by several apps, over a limit, or not judged.
     pub scope: Scope,
     /// The reason in one CamelCase word: `Forbidden`, `Timeout`, `Malformed`, …
     pub reason: String,
@@ -181,6 +181,23 @@ pub trait Objects: ClusterState + Send + Sync {
 pub(crate) fn why_unread(objects: &dyn Objects, key: ObjectKeyRef<'_>) -> Option<String> {
     let is_it = |error: &&ScopeError| matches!(&error.scope, Scope::Object(object) if object.as_ref() == key);
     objects.errors().iter().find(is_it).map(|error| error.message.clone())
+}
+
+/// Returns the freshness of what a home declares of an app: that of its declaring object, or of the least fresh kind that its
+/// delivery tool reads in that cluster beside it, in all namespaces or in that of the app.
+pub(crate) fn freshness_of_home(
+    home: &dyn Objects,
+    delivery: Delivery,
+    namespace: &str,
+    declaring: Option<&ObjectKey>,
+) -> Freshness {
+    let is_read = |(scope, _): &&(Scope, Timestamp)| {
+        matches!(scope, Scope::Kind { kind, namespace: own }
+            if delivery.reads(kind) && own.as_deref().is_none_or(|own| own == namespace))
+    };
+    let stale = home.stale_scopes().iter().filter(is_read);
+    let stale = stale.map(|(_, at)| Freshness { state: FreshnessState::Stale, observed_at: Some(*at) });
+    stale.fold(freshness_of(home, declaring), Freshness::worst)
 }
 
 /// Returns the freshness of some objects: that of the cluster, or of the least fresh scope that they are in.

@@ -405,6 +405,14 @@ impl Snapshot {
                     self.repeated.push(place.key().clone());
                 }
                 stored.is_repeated = differs || was_repeated;
+                // A list that is read again brings mostly what is there.
+                let own = place.get();
+                if own.is_repeated == stored.is_repeated
+                    && own.projection == stored.projection
+                    && own.document.text() == stored.document.text()
+                {
+                    return Ok(());
+                }
                 if self.indexes.are_built() {
                     let old = place.get().observed(place.key());
                     self.indexes.replace(old.as_ref(), stored.observed(place.key()).as_ref());

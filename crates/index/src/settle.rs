@@ -370,10 +370,9 @@ impl Index {
         Some(Timestamp::from_millisecond(next).unwrap_or(Timestamp::MAX))
     }
 
-    /// Works out what all changes so far, and the time, mean for the status of objects: assesses those again whose answer can
-    /// have changed, and no others.
+    /// Updates statuses after all changes so far and up to `now`: reassesses only the objects whose status may differ.
     ///
-    /// [`publish`](Index::publish) does it, so that what follows from a change is told in the same batch.
+    /// [`publish`](Index::publish) calls it, so that one batch contains a change and its consequences.
     pub fn settle(&mut self, now: Timestamp) {
         let mut timely = self.settling.take_due(millis(now));
         timely.extend(self.notice_time(millis(now)));

@@ -310,7 +310,7 @@ pub(crate) struct GetArguments {
     #[arg(long)]
     pub(crate) no_headers: bool,
 
-    /// Exit with 1 when something is not ready
+    /// Exit with 1 when something has a problem on any axis: health, sync, source or freshness
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -377,7 +377,7 @@ pub(crate) struct ExplainArguments {
     #[arg(short, long, value_enum, default_value_t = ExplainOutput::Table)]
     pub(crate) output: ExplainOutput,
 
-    /// Exit with 1 when something is not ready
+    /// Exit with 1 when something has a problem on any axis: health, sync, source or freshness
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -522,7 +522,7 @@ pub(crate) struct AppArguments {
     #[arg(short, long, value_enum, default_value_t = AppOutput::Table)]
     pub(crate) output: AppOutput,
 
-    /// Exit with 1 when the app is not ready
+    /// Exit with 1 when the app has a problem on any axis: health, sync, source or freshness
     #[arg(long)]
     pub(crate) exit_status: bool,
 
@@ -567,7 +567,7 @@ pub(crate) struct TreeArguments {
     #[arg(short, long, value_enum, default_value_t = TreeOutput::Text)]
     pub(crate) output: TreeOutput,
 
-    /// Exit with 1 when the app is not ready
+    /// Exit with 1 when the app has a problem on any axis: health, sync, source or freshness
     #[arg(long)]
     pub(crate) exit_status: bool,
 

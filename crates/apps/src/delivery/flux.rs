@@ -406,7 +406,7 @@ impl<'a> Reader<'_, 'a> {
             let key = inventory::parse(&id).map_err(|error| error.to_string());
             let named = key.and_then(|key| match names::check(&key) {
                 Ok(()) => Ok(key),
-                Err(error) => Err(format!("an inventory entry names no object: {error}")),
+                Err(error) => Err(format!("an inventory entry is not a valid object reference: {error}")),
             });
             named.map_err(|what| bad.add(what, found)).ok()
         }));

@@ -74,7 +74,7 @@ pub(crate) struct Declaration {
     pub(crate) key: AppKey,
     /// The declaring object, where its own status counts.
     pub(crate) declaring: Option<ObjectKey>,
-    /// True if the declaring object's controller has not observed it yet.
+    /// True if the declaring object has no status yet: its controller has never reconciled it. Set only for Argo CD and Config Sync.
     pub(crate) unseen: bool,
     /// The declared objects, each once.
     pub(crate) objects: ObjectKeys,

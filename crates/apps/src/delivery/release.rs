@@ -282,7 +282,7 @@ fn unpack(
     match unpacked.len() > most {
         true if most == MAX_RELEASE_BYTES => Err(ReleaseError::TooLarge),
         true => Err(too_much(format!(
-            "beyond {FREE_RATIO} times what is stored they unpack to more than {} MiB",
+            "their unpacked size exceeds {FREE_RATIO} times their stored size by more than {} MiB",
             MAX_EXTRA_BYTES >> 20
         ))),
         false => Ok(unpacked),

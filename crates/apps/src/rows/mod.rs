@@ -38,7 +38,8 @@ use crate::delivery::labels::{self, LabelGroups, Place};
 use crate::delivery::{AppLabels, Declaration, Declarations};
 use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
-use crate::objects::{Objects, Scope, freshness_of};
+use crate::identity::AppRef;
+use crate::objects::{Objects, Scope, freshness_of, freshness_of_home};
 use crate::questions::{Asked, Noting, Question, QuestionLog};
 use crate::snapshot::ChangeBatch;
 
@@ -420,7 +421,8 @@ impl Look<'_, '_> {
             };
             let [target, home] = [row.cluster, home.unwrap_or(row.cluster)].map(|at| self.fleet.objects(at));
             app.freshness = freshness_of(target, app.resources.iter().map(|resource| &resource.key));
-            app.home_freshness = freshness_of(home, &app.declaring);
+            let AppRef { delivery, namespace, .. } = &app.app;
+            app.home_freshness = freshness_of_home(home, *delivery, namespace, app.declaring.as_ref());
         }
         kept.freshness = freshness;
     }
@@ -706,8 +708,10 @@ fn same_claims(one: &[Declaration], other: &[Declaration]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.claims_as(other))
 }
 
-/// Returns true if a part of an app was not judged because of a cost limit.
+/// Returns true if a part of an app was not judged because of a cost limit: of the look, or of the scripts and expressions of a
+/// cluster, of which each look parses some more.
 fn is_unjudged(app: &App) -> bool {
+    let is_open = |rule: &str| rule == UNJUDGED || rule == "cluster/budget";
     let resources = app.resources.iter().chain(&app.speaker);
-    resources.into_iter().any(|it| it.rule == UNJUDGED || it.chain.iter().any(|link| link.rule == UNJUDGED))
+    resources.into_iter().any(|it| is_open(&it.rule) || it.chain.iter().any(|link| is_open(&link.rule)))
 }

@@ -10,12 +10,17 @@ use super::{Snapshot, Stored};
 /// The maximum number of changed objects that are recorded: beyond it, looking at all objects is cheaper.
 const MOST_OBJECTS: usize = 10_000;
 
+/// The maximum size of the former states that are kept, in bytes, for the same reason.
+const MAX_KEPT_BYTES: u64 = 32 << 20;
+
 /// The changes of a snapshot between two calls of [`Snapshot::take_changes`].
 #[derive(Debug, Default)]
 pub struct ChangeBatch {
     /// The objects that were created, changed or deleted, each with its former state; `None` if it did not
     /// exist.
     objects: BTreeMap<ObjectKey, Option<Stored>>,
+    /// The size of the former states, in bytes.
+    kept: u64,
     /// The kinds about which other facts changed: that all objects were listed, or that access was denied.
     pub(crate) kinds: HashSet<GroupKind>,
     /// The objects that were read one by one.
@@ -34,7 +39,7 @@ impl ChangeBatch {
 
     /// Returns true if nothing changed.
     pub fn is_empty(&self) -> bool {
-        let ChangeBatch { objects, kinds, sought, has_errors, is_all } = self;
+        let ChangeBatch { objects, kept: _, kinds, sought, has_errors, is_all } = self;
         objects.is_empty() && kinds.is_empty() && sought.is_empty() && !has_errors && !is_all
     }
 
@@ -49,7 +54,8 @@ impl ChangeBatch {
         if self.is_all || self.objects.contains_key(key) {
             return;
         }
-        if self.objects.len() >= MOST_OBJECTS {
+        self.kept = self.kept.saturating_add(old.as_ref().map_or(0, Stored::size));
+        if self.objects.len() >= MOST_OBJECTS || self.kept > MAX_KEPT_BYTES {
             self.note_all();
             return;
         }
@@ -78,7 +84,7 @@ impl ChangeBatch {
 
     /// Adds later changes.
     pub fn add(&mut self, later: ChangeBatch) {
-        let ChangeBatch { objects, kinds, sought, has_errors, is_all } = later;
+        let ChangeBatch { objects, kept: _, kinds, sought, has_errors, is_all } = later;
         if self.is_all || is_all {
             return self.note_all();
         }

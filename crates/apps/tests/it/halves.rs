@@ -207,6 +207,33 @@ fn a_half_is_as_fresh_as_the_least_known_scope_that_it_stands_on() {
 }
 
 #[test]
+fn a_stale_kind_that_a_tool_reads_makes_the_sync_of_its_apps_unknown() {
+    let kustomization = json!({"apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"namespace": "flux-system", "name": "shop", "generation": 1},
+        "spec": {"sourceRef": {"kind": "GitRepository", "name": "fleet"}, "path": "./shop", "prune": true},
+        "status": {"observedGeneration": 1, "lastAppliedRevision": "main@sha1:c2", "lastAttemptedRevision": "main@sha1:c2",
+            "conditions": [{"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded", "message": "ok"}],
+            "inventory": {"entries": []}}});
+    let source = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+        "metadata": {"namespace": "flux-system", "name": "fleet", "generation": 1},
+        "spec": {"url": "https://git.example/fleet"},
+        "status": {"observedGeneration": 1, "artifact": {"revision": "main@sha1:c2"},
+            "conditions": [{"type": "Ready", "status": "True", "reason": "Succeeded", "message": "ok"}]}});
+    let sync = |stale: Vec<(Scope, Timestamp)>| {
+        let mut cluster = holding("eu", &[kustomization.clone(), source.clone()]);
+        cluster.set_stale_scopes(stale);
+        let clusters: [&dyn Objects; 1] = [&cluster];
+        text::sync(&apps(&clusters, &ActiveRules::default(), NOW).apps[0]).into_owned()
+    };
+    assert_eq!(sync(vec![]), "Synced");
+    let sources = |namespace| vec![kind("source.toolkit.fluxcd.io", "GitRepository", namespace)];
+    assert_eq!(sync(sources(None)), "Unknown (was Synced)");
+    assert_eq!(sync(sources(Some("flux-system"))), "Unknown (was Synced)");
+    assert_eq!(sync(sources(Some("team-b"))), "Synced");
+    assert_eq!(sync(vec![kind("", "Secret", None)]), "Synced");
+}
+
+#[test]
 fn a_stale_scope_is_told_as_a_part_of_its_cluster() {
     let mut fleet = fleet();
     fleet[1].set_stale_scopes(vec![kind("", "ConfigMap", None)]);

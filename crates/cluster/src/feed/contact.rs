@@ -89,8 +89,10 @@ pub(super) async fn keep(shared: Arc<Shared>) {
                 backoff.reset();
                 let was_lost = std::mem::take(&mut lost);
                 let back = std::mem::take(&mut stale) || was_lost;
-                // After a mere sleep nothing rests, and watches are being opened again.
+                // After a mere sleep nothing rests, and watches are being opened again. A watch that was open while the server
+                // was lost may have lost its connection without a word: it is opened again too.
                 if was_lost {
+                    shared.woken.send_modify(|moved| *moved += 1);
                     shared.returned.send_modify(|moved| *moved += 1);
                 }
                 let before = std::mem::replace(&mut last_version, version.clone());

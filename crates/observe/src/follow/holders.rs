@@ -60,7 +60,7 @@ impl<'f> Holders<'f> {
         self.lists(key).any(|followed| is_whole(followed) && followed.read.projection.covers(projection))
     }
 
-    /// Returns how much of an object scopes hold.
+    /// Returns the largest projection of an object that the followed scopes hold; `None` if none holds it.
     pub(super) fn held(&self, key: &ObjectKey) -> Option<Projection> {
         let single = self.singles.get(key).copied().filter(|followed| followed.keys.contains(key));
         let bodies = single.into_iter().chain(self.lists(key)).map(|followed| followed.read.projection);

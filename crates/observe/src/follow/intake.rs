@@ -208,12 +208,12 @@ impl FleetWatcher {
                         let heard = now.checked_sub(silent).unwrap_or(now);
                         following.is_asked = true;
                         following.stale.get_or_insert(heard);
-                        let live = |followed: &&mut Followed| followed.state.0 == ScopeState::Live;
-                        for followed in following.scopes.values_mut().filter(live) {
-                            followed.stale.get_or_insert(heard);
-                        }
+                        following.doubt_live_scopes(heard);
                     }
                     Contact::Live | Contact::WentBack { .. } => {
+                        if matches!(contact, Contact::WentBack { .. }) {
+                            following.doubt_live_scopes(now);
+                        }
                         if snapshot.freshness().state == FreshnessState::Lost {
                             snapshot.retract(&Scope::Cluster);
                         }
@@ -222,6 +222,7 @@ impl FleetWatcher {
                     }
                     Contact::Lost { silent, reason, message } => {
                         let at = now.checked_sub(silent).ok();
+                        following.doubt_live_scopes(at.unwrap_or(now));
                         snapshot.set_freshness(Freshness { state: FreshnessState::Lost, observed_at: at });
                         snapshot.retract(&Scope::Cluster);
                         let (scope, reason) = (Scope::Cluster, reason.to_owned());
@@ -232,8 +233,12 @@ impl FleetWatcher {
             }
             Delivery::State(id, state) => {
                 let Some(followed) = following.scopes.get_mut(&id) else { return false };
-                if !matches!(state, ScopeState::CatchingUp | ScopeState::Broken { .. }) {
-                    followed.stale = None;
+                match &state {
+                    ScopeState::CatchingUp if followed.answered => {
+                        followed.behind.get_or_insert(self.clock.now());
+                    }
+                    ScopeState::CatchingUp | ScopeState::Broken { .. } => {}
+                    _ => (followed.stale, followed.behind) = (None, None),
                 }
                 if followed.state.0 != state {
                     followed.state = (state.clone(), Timestamp::now());

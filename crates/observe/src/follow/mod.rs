@@ -118,6 +118,8 @@ struct Followed {
     broken: Option<(Moment, &'static str, String)>,
     /// When what it holds was known last, where that is too long ago.
     stale: Option<Timestamp>,
+    /// The start of the list that replaces what it holds, while that list is not complete.
+    behind: Option<Moment>,
     /// How well it is known now, and since when.
     state: (ScopeState, Timestamp),
     /// Wanted by apps of other clusters alone.
@@ -140,6 +142,7 @@ impl Followed {
             answered: false,
             broken: None,
             stale: None,
+            behind: None,
             state: (ScopeState::CatchingUp, Timestamp::now()),
             is_foreign,
             is_loose,
@@ -233,13 +236,23 @@ struct Following {
 }
 
 impl Following {
+    /// Marks what is live as known at `heard`: each scope says again that it is live once its watch is open again.
+    fn doubt_live_scopes(&mut self, heard: Timestamp) {
+        let live = |followed: &&mut Followed| followed.state.0 == ScopeState::Live;
+        for followed in self.scopes.values_mut().filter(live) {
+            followed.stale.get_or_insert(heard);
+        }
+    }
+
     /// Tells `snapshot` how fresh it is; what is live is as of `aged`.
     fn refresh(&mut self, snapshot: &mut Snapshot, now: Timestamp, aged: Timestamp) {
         // A server that is lost says so until it is found.
         if snapshot.freshness().state == FreshnessState::Lost {
             return;
         }
-        let broken = |followed: &&Followed| matches!(followed.state.0, ScopeState::Broken { .. });
+        let broken = |followed: &&Followed| {
+            matches!(followed.state.0, ScopeState::Broken { .. }) || followed.behind.is_some()
+        };
         let (broken, unproven): (Vec<&Followed>, Vec<&Followed>) =
             self.scopes.values().filter(|followed| followed.stale.is_some()).partition(broken);
         if let Some(silence) = self.feeds.as_ref().and_then(Feeds::silence) {

@@ -188,6 +188,13 @@ impl FleetWatcher {
             following.changed = true;
         }
         for followed in following.scopes.values_mut() {
+            if let Some(since) = followed.behind
+                && self.clock.now().since(since) >= BROKEN_FOR_LONG
+                && followed.stale.is_none()
+            {
+                followed.stale = Timestamp::now().checked_sub(self.clock.now().since(since)).ok();
+                following.changed = true;
+            }
             let lasts = |(since, ..): &mut (Moment, &'static str, String)| {
                 self.clock.now().since(*since) >= BROKEN_FOR_LONG
             };

@@ -27,7 +27,7 @@ struct PolledObject {
 
 /// What came of reading an object again.
 pub(super) struct PollOutcome {
-    /// Whether it is to be read again later.
+    /// True if the object must be polled again.
     pub(super) goes_on: bool,
     /// Whether something is known that was not before.
     pub(super) is_news: bool,

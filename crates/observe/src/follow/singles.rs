@@ -75,7 +75,7 @@ impl Singles {
     pub(super) fn tell(&mut self, snapshot: &mut Snapshot) {
         let scope = Scope::Input("objects that are named one by one".to_owned());
         let message = format!(
-            "{} of {} are followed: no more than {MOST} are, and {MOST} more of namespaces with fewer than {FEW_OF_NAMESPACE}",
+            "Taffrail follows {} of {} objects: at most {MOST}, and up to {MOST} more in namespaces with fewer than {FEW_OF_NAMESPACE} followed objects",
             self.all,
             self.all + self.left_out
         );

@@ -63,7 +63,10 @@ const INCOMPLETE: Duration = Duration::from_secs(60);
 /// Discovery that failed, or of which a half did, is tried again after this time.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Why a scope is stale whose server was not asked in time.
+/// The reason for a scope whose watch may have broken unseen while its server was silent.
+const REOPENING: &str = "its watch is opened again after the server was silent";
+
+/// The reason for a cluster that may have changed while this process did not run.
 const ASLEEP: &str = "this process or its machine was asleep, and the server is asked again";
 
 /// How long discovery may take.
@@ -436,7 +439,7 @@ impl Owner {
                 self.show_scope(id, now);
             }
             Delivery::Contact(contact) => {
-                if matches!(contact, Contact::Stale { .. }) {
+                if !matches!(contact, Contact::Live) {
                     for followed in self.scopes.values_mut() {
                         followed.is_unproven |= followed.state == cluster::ScopeState::Live;
                     }
@@ -494,7 +497,7 @@ impl Owner {
         let lost = match &*self.contact.borrow() {
             Contact::Lost { message, .. } => Some(message.clone()),
             Contact::Stale { .. } => Some(ASLEEP.to_owned()),
-            _ if followed.is_unproven => Some(ASLEEP.to_owned()),
+            _ if followed.is_unproven => Some(REOPENING.to_owned()),
             _ => None,
         };
         let (state, reason) = match (&followed.state, &lost) {

@@ -25,7 +25,7 @@ pub enum ColdStart {
     #[error("whether what was saved is of this cluster is not known")]
     Unidentified(#[source] ReadError),
     /// It is of another cluster.
-    #[error("what was saved is of another cluster ({saved}, not {found})")]
+    #[error("the saved state belongs to another cluster ({saved}, not {found})")]
     OtherCluster {
         /// The cluster it is of.
         saved: String,

@@ -89,7 +89,7 @@ pub enum Problem {
     #[error("tests stand in each other too deeply")]
     TooDeep,
     /// A second set of rules for the same kind; the text names the other file.
-    #[error("it has rules twice, also in {0}")]
+    #[error("this kind already has rules in {0}")]
     Twice(String),
     /// A script that cannot be parsed.
     #[error("{0}")]

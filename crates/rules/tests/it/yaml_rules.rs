@@ -386,7 +386,7 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
         ("group: a.b\nkinds: {C: {rules: [{status: Failed}]}}", "rules.yaml: C: 'source' is missing"),
         (
             "group: a.b\nsource: x\nkinds: {'C, D': {rules: [{status: Failed}]}, D: {rules: [{status: Failed}]}}",
-            "D: it has rules twice",
+            "D: this kind already has rules",
         ),
     ] {
         let errors = Layer::read(Origin::User, [("rules.yaml", text)]).map(drop).unwrap_err().0;
@@ -394,7 +394,7 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
     }
     let text = "group: a.b\nsource: x\nkinds: {C: {rules: [{status: Failed}]}}";
     let errors = Layer::read(Origin::User, [("one.yaml", text), ("two.yaml", text)]).map(drop).unwrap_err();
-    assert_eq!(errors.to_string(), "two.yaml: C: it has rules twice, also in one.yaml");
+    assert_eq!(errors.to_string(), "two.yaml: C: this kind already has rules in one.yaml");
 }
 
 /// Rules come from outside: nothing in them, or in an object, may crash the reader.

@@ -574,7 +574,7 @@ impl<'e> Case<'e> {
         elapsed(at, limit, self.now, self.evidence.costs())
     }
 
-    /// Returns true if it is not longer than `limit` since `at`.
+    /// Returns true if at most `limit` has passed since `at`.
     pub(super) fn is_within(&self, at: Timestamp, limit: SignedDuration) -> bool {
         let beyond = limit.saturating_add(SignedDuration::from_nanos(1));
         self.elapsed(at, beyond) < beyond

@@ -54,7 +54,7 @@ impl fmt::Debug for Patience {
     }
 }
 
-/// The rule of what it would have cost too much to judge.
+/// The name that stands in place of a rule when an object is not judged because the cost limit is reached.
 pub const UNJUDGED: &str = "unjudged";
 
 /// Who pays for an assessment.

@@ -147,7 +147,7 @@ fn capitalised(axis: Axis) -> &'static str {
     }
 }
 
-/// Returns the messages of the last operation of the delivery tool, by the objects that they are about.
+/// Returns the delivery tool's messages about the objects on which its last operation failed, by object.
 fn unsynced(app: &App) -> HashMap<ObjectKey, &str> {
     let syncs = app.syncs().into_iter().map(|(key, own)| (key.clone(), own.message.as_str()));
     syncs.filter(|(_, message)| !message.is_empty()).collect()

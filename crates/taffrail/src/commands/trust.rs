@@ -201,9 +201,14 @@ fn one(out: &mut impl Write, doubt: &TrustFinding, several: bool, now: Timestamp
     // Commands stay on one line so that they can be copied.
     doubt.next.iter().try_for_each(|command| say!(out, "{}> {}", INDENT, printable(command)))?;
     match doubt.next_of_first {
-        true => {
-            indented(out, INDENT, &format!("  in {}; --per-cluster has it for each", doubt.place.first()))
-        }
+        true => indented(
+            out,
+            INDENT,
+            &format!(
+                "  these commands are for {}; --per-cluster shows those for each cluster",
+                doubt.place.first()
+            ),
+        ),
         false => Ok(()),
     }
 }

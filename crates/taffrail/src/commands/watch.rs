@@ -313,8 +313,8 @@ fn gone(form: Form, before: &str, still: &str) -> Vec<String> {
     gone
 }
 
-/// The rows of what left the list, each as it is now if a filter left it out, else that it is gone. `all` is the answer without
-/// the filters that a change of state passes.
+/// Returns a row for each subject that left the list: its current row (`Left` in a list of names) if a filter now excludes
+/// it, `Gone` if it no longer exists. `all` is the same answer without the filters that depend on state.
 fn now_of(form: Form, left: &[String], all: &str) -> String {
     let rows = all.lines().skip(usize::from(form == Form::Rows)).filter(|line| is_row(line));
     let subjects = subjects(form, all);

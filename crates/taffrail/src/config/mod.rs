@@ -66,7 +66,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         key: "trusted-homes",
-        about: "Clusters whose rules count in full for objects of other clusters: names, @FLEET",
+        about: "Clusters (context names, @FLEET) whose rules may also improve the status of objects in other clusters; rules of other clusters can only make it worse",
         flag: None,
         of: Of::All,
         is_list: true,

@@ -78,7 +78,7 @@ fn kinds(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     });
     let mute = mute.into_iter().map(|(kind, (objects, apps))| {
         let message = format!(
-            "{}: the kind has no status; Ready means that {} there",
+            "{}: the kind has no status; Ready means only that {} there",
             count(objects.len(), "object", "objects"),
             they_are(&objects),
         );

@@ -61,7 +61,7 @@ fn future(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
         others => format!(" ({} as well)", count(others, "other object", "other objects")),
     };
     let message = format!(
-        "names a time that is {far} ahead of now{others}: a clock is wrong, there or here, and ages and deadlines with it"
+        "contains a time {far} in the future{others}: the clock of this machine or of the time's writer is wrong, so ages and deadlines are wrong too"
     );
     let apps = cluster.apps().map(|(place, _)| place);
     Some(

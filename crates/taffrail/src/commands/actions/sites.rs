@@ -219,7 +219,8 @@ async fn of_all_namespaces(
     namespaces.sort();
     namespaces.dedup();
     let more = namespaces.len().saturating_sub(NAMESPACES);
-    let more = (more > 0).then(|| format!("{name} is in {more} more namespaces, which were left out"));
+    let more = (more > 0)
+        .then(|| format!("{name} is in {more} more namespaces; Taffrail reads at most {NAMESPACES}"));
     let mut objects = Vec::new();
     for namespace in namespaces.iter().take(NAMESPACES) {
         objects.extend(cluster.get(resource, Some(namespace), name, Projection::Full).await?);

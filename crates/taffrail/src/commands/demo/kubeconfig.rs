@@ -95,7 +95,7 @@ fn folder() -> Result<PathBuf, Complaint> {
             }
         }
     }
-    let complaint = Complaint::unreadable(format!("no folder can be made in {}", base.display()));
+    let complaint = Complaint::unreadable(format!("cannot create a folder in {}", base.display()));
     let complaint = complaint.hint("--kubeconfig FILE names another place");
     Err(match &last {
         Some(error) => complaint.because(error),

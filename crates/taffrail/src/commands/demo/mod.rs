@@ -50,7 +50,7 @@ const JUDGE: Duration = Duration::from_secs(5);
 Examples:
   taffrail demo                                  until Ctrl-C, which leaves nothing behind
   taffrail demo --kubeconfig demo.yaml           where other commands find it
-  taffrail demo --skip 2m                        what goes wrong later, at once
+  taffrail demo --skip 2m                        start two minutes into the round of faults
   taffrail demo | tee log                        a line for each change, for those who have no terminal
 
 In another terminal, with the kubeconfig that it names, Taffrail and kubectl see what it sees:

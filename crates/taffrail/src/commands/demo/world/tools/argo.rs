@@ -27,7 +27,8 @@ impl Followed {
         Followed { told, heals_at: None }
     }
 
-    /// Returns true if the Application delivers to `place`.
+    /// Returns true if the destination server of the Application, which lies in `home`, is the URL of `place`. The in-cluster
+    /// address never matches.
     pub(super) fn delivers_to(&self, home: &Place, place: &Place) -> bool {
         let object = self.told.get(&home.cluster);
         object.is_some_and(|object| text(&object["spec"]["destination"]["server"]) == place.cluster.url())

@@ -13,7 +13,8 @@ use crate::commands::demo::world::template::hash;
 const FINALIZER: &str = "finalizers.fluxcd.io";
 const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
 const FORCED: &str = "reconcile.fluxcd.io/forceAt";
-/// Time for which a new revision is left to the story, which applies its commits after a second.
+/// Time that the Flux controllers wait before they apply a new revision; the script (`faults/`) normally applies it one
+/// second after its commit.
 const STORY: SignedDuration = SignedDuration::from_secs(3);
 
 /// An object of Flux, and its controller's memory of it.
