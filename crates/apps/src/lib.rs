@@ -42,6 +42,7 @@ mod freshness;
 mod identity;
 mod indexed;
 pub mod inventory;
+mod keyed;
 mod kinds;
 mod memo;
 mod names;

@@ -1,27 +1,25 @@
 //! Reverse references to an object: the objects that it controls or owns, and the events about it.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
-use std::collections::HashMap;
-use std::hash::Hash;
 
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::{Event, Regarding, other_owners};
 use taffrail_status::{Observed, Presence};
 
+use crate::keyed::Keyed;
 use crate::objects::Objects;
 
 /// Index of the reverse references in one cluster, made in one pass over its objects.
 #[derive(Debug, Default)]
 pub(crate) struct Pointers {
-    /// Controlled objects by the UID of the controller, in the order of their namespaces.
-    controlled: HashMap<String, Vec<ObjectKey>>,
-    /// Objects by the UIDs of their other owners, in the order of their namespaces.
-    held: HashMap<String, Vec<ObjectKey>>,
+    /// Controlled objects by the UID of the controller.
+    controlled: Keyed<String>,
+    /// Objects by the UIDs of their other owners.
+    held: Keyed<String>,
     /// Events by kind, namespace and name of the object that they are about: one name occurs in many
     /// namespaces.
-    events: HashMap<(String, String, String), Vec<ObjectKey>>,
+    events: Keyed<(String, String, String)>,
 }
 
 /// The reverse references in one object: its owners, and the object that it is about.
@@ -50,26 +48,14 @@ impl<'a> Pointing<'a> {
 
 impl Pointers {
     pub(crate) fn of<'a>(objects: impl Iterator<Item = Observed<'a>>) -> Pointers {
-        let mut pointers = Pointers::default();
+        let (mut controlled, mut held, mut events) = (Vec::new(), Vec::new(), Vec::new());
         for Observed { key, object, .. } in objects {
             let Pointing { controller, others, about } = Pointing::of(&object);
-            if let Some(about) = about {
-                pointers.events.entry(about).or_default().push(key.to_owned());
-            }
-            for uid in others {
-                pointers.held.entry(uid.into_owned()).or_default().push(key.to_owned());
-            }
-            if let Some(uid) = controller {
-                match pointers.controlled.get_mut(&*uid) {
-                    Some(dependents) => dependents.push(key.to_owned()),
-                    None => drop(pointers.controlled.insert(uid.into_owned(), vec![key.to_owned()])),
-                }
-            }
+            controlled.extend(controller.map(|uid| (uid, key)));
+            held.extend(others.into_iter().map(|uid| (uid, key)));
+            events.extend(about.map(|about| (about, key)));
         }
-        for dependents in pointers.controlled.values_mut().chain(pointers.held.values_mut()) {
-            dependents.sort_by(|one, other| in_namespaces(one.as_ref(), other.as_ref()));
-        }
-        pointers
+        Pointers { controlled: Keyed::of(controlled), held: Keyed::of(held), events: Keyed::of(events) }
     }
 
     /// Takes in that an object came (`old` is none), changed, or went (`new` is none).
@@ -84,30 +70,46 @@ impl Pointers {
             return;
         }
         if let Some(Pointing { controller, others, about }) = old {
-            remove(&mut self.events, about, key, by_key);
-            for uid in others {
-                remove(&mut self.held, Some(uid.into_owned()), key, in_namespaces);
+            if let Some(uid) = controller {
+                self.controlled.remove(&*uid, key);
             }
-            remove(&mut self.controlled, controller.map(Cow::into_owned), key, in_namespaces);
+            for uid in others {
+                self.held.remove(&*uid, key);
+            }
+            if let Some(about) = about {
+                self.events.remove(&about, key);
+            }
         }
         if let Some(Pointing { controller, others, about }) = new {
-            insert(&mut self.events, about, key, by_key);
-            for uid in others {
-                insert(&mut self.held, Some(uid.into_owned()), key, in_namespaces);
+            if let Some(uid) = controller {
+                self.controlled.insert(uid.into_owned(), key);
             }
-            insert(&mut self.controlled, controller.map(Cow::into_owned), key, in_namespaces);
+            for uid in others {
+                self.held.insert(uid.into_owned(), key);
+            }
+            if let Some(about) = about {
+                self.events.insert(about, key);
+            }
         }
     }
 
     /// Returns the objects in a namespace (`None`: in all) whose controller has this UID.
-    pub(crate) fn controlled(&self, uid: &str, namespace: Option<&str>) -> &[ObjectKey] {
-        within(self.controlled.get(uid), namespace)
+    pub(crate) fn controlled(
+        &self,
+        uid: &str,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = &ObjectKey> + use<'_> {
+        self.controlled.within(uid, namespace)
     }
 
     /// Returns the objects in a namespace (`None`: in all) that name this UID as an owner that is not the
     /// controller.
-    pub(crate) fn held(&self, uid: &str, namespace: Option<&str>) -> &[ObjectKey] {
-        within(self.held.get(uid), namespace)
+    pub(crate) fn held(
+        &self,
+        uid: &str,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = &ObjectKey> + use<'_> {
+        self.held.within(uid, namespace)
     }
 
     /// Returns the events about the object with this kind, namespace and name.
@@ -121,60 +123,9 @@ impl Pointers {
         let namespaces: &[&str] = if namespace.is_empty() { &Regarding::OF_CLUSTER } else { &own };
         let find =
             |namespace: &&str| self.events.get(&(kind.to_owned(), (*namespace).to_owned(), name.to_owned()));
-        let found: Vec<&Vec<ObjectKey>> = namespaces.iter().filter_map(find).collect();
+        let found: Vec<_> = namespaces.iter().map(find).collect();
         found.into_iter().flatten()
     }
-}
-
-/// Compares keys.
-fn by_key(one: ObjectKeyRef<'_>, other: ObjectKeyRef<'_>) -> Ordering {
-    one.cmp(&other)
-}
-
-/// Compares keys by their namespaces first.
-fn in_namespaces(one: ObjectKeyRef<'_>, other: ObjectKeyRef<'_>) -> Ordering {
-    one.namespace.cmp(other.namespace).then_with(|| one.cmp(&other))
-}
-
-/// Inserts a key into the sorted list of `place`, if there is a place.
-fn insert<K: Hash + Eq>(
-    places: &mut HashMap<K, Vec<ObjectKey>>,
-    place: Option<K>,
-    key: ObjectKeyRef<'_>,
-    order: impl Fn(ObjectKeyRef<'_>, ObjectKeyRef<'_>) -> Ordering,
-) {
-    let Some(place) = place else { return };
-    let keys = places.entry(place).or_default();
-    let at = keys.partition_point(|own| order(own.as_ref(), key) != Ordering::Greater);
-    keys.insert(at, key.to_owned());
-}
-
-/// Removes a key from those of a place, once.
-fn remove<K: Hash + Eq>(
-    places: &mut HashMap<K, Vec<ObjectKey>>,
-    place: Option<K>,
-    key: ObjectKeyRef<'_>,
-    order: impl Fn(ObjectKeyRef<'_>, ObjectKeyRef<'_>) -> Ordering,
-) {
-    let Some(place) = place else { return };
-    let Some(keys) = places.get_mut(&place) else { return };
-    if let Ok(at) = keys.binary_search_by(|own| order(own.as_ref(), key)) {
-        keys.remove(at);
-    }
-    if keys.is_empty() {
-        places.remove(&place);
-    }
-}
-
-/// Returns the keys that are in a namespace, by binary search.
-///
-/// Any object can name any owner, so the keys in other namespaces are not even visited.
-fn within<'a>(keys: Option<&'a Vec<ObjectKey>>, namespace: Option<&str>) -> &'a [ObjectKey] {
-    let keys = keys.map_or(&[][..], Vec::as_slice);
-    let Some(namespace) = namespace else { return keys };
-    let start = keys.partition_point(|key| *key.namespace < *namespace);
-    let end = keys.partition_point(|key| *key.namespace <= *namespace);
-    keys.get(start..end).unwrap_or_default()
 }
 
 /// Returns the objects that controllers made of an object.

@@ -14,6 +14,7 @@ use taffrail_object::{LabelSelector, Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::{ClusterState, Observed, assess};
 
 use super::Snapshot;
+use crate::keyed::Keyed;
 use crate::objects::Objects;
 use crate::owners::Pointers;
 
@@ -32,39 +33,6 @@ pub(super) struct Indexes {
     contents: OnceLock<Keyed<String>>,
 }
 
-/// Sorted keys of objects, by a common property.
-#[derive(Debug)]
-struct Keyed<K>(HashMap<K, Vec<ObjectKey>>);
-
-impl<K> Default for Keyed<K> {
-    fn default() -> Keyed<K> {
-        Keyed(HashMap::new())
-    }
-}
-
-impl<K: Hash + Eq> Keyed<K> {
-    fn insert(&mut self, place: K, key: ObjectKeyRef<'_>) {
-        let keys = self.0.entry(place).or_default();
-        let at = keys.partition_point(|own| own.as_ref() <= key);
-        keys.insert(at, key.to_owned());
-    }
-
-    /// Removes a key from one place, once.
-    fn remove(&mut self, place: &K, key: ObjectKeyRef<'_>) {
-        let Some(keys) = self.0.get_mut(place) else { return };
-        if let Ok(at) = keys.binary_search_by(|own| own.as_ref().cmp(&key)) {
-            keys.remove(at);
-        }
-        if keys.is_empty() {
-            self.0.remove(place);
-        }
-    }
-
-    fn get(&self, place: &K) -> &[ObjectKey] {
-        self.0.get(place).map_or(&[][..], Vec::as_slice)
-    }
-}
-
 /// The number of Pods in a namespace, and of controllers there that report Pods.
 #[derive(Debug, Default)]
 struct PodCounts {
@@ -79,7 +47,7 @@ pub(crate) type Label = (String, String);
 /// require none.
 #[derive(Debug, Default)]
 struct Budgets {
-    by_label: HashMap<String, HashMap<Option<Label>, Vec<ObjectKey>>>,
+    by_label: HashMap<String, Keyed<Option<Label>>>,
     frequency: HashMap<Label, usize>,
 }
 
@@ -100,9 +68,7 @@ impl Budgets {
     /// all of them.
     fn place(&mut self, wanted: Vec<Label>, budget: ObjectKeyRef<'_>) {
         let rarest = wanted.into_iter().min_by_key(|label| self.frequency.get(label).copied());
-        let keys = self.by_label.entry(budget.namespace.to_owned()).or_default().entry(rarest).or_default();
-        let at = keys.partition_point(|own| own.as_ref() <= budget);
-        keys.insert(at, budget.to_owned());
+        self.by_label.entry(budget.namespace.to_owned()).or_default().insert(rarest, budget);
     }
 
     fn insert(&mut self, wanted: Vec<Label>, budget: ObjectKeyRef<'_>) {
@@ -124,13 +90,9 @@ impl Budgets {
         let Some(places) = self.by_label.get_mut(budget.namespace) else { return };
         // The rarest label depends on the budgets that existed when it was filed.
         for place in wanted.into_iter().map(Some).chain([None]) {
-            let Some(keys) = places.get_mut(&place) else { continue };
-            let Ok(at) = keys.binary_search_by(|own| own.as_ref().cmp(&budget)) else { continue };
-            keys.remove(at);
-            if keys.is_empty() {
-                places.remove(&place);
+            if places.remove(&place, budget) {
+                break;
             }
-            break;
         }
         if places.is_empty() {
             self.by_label.remove(budget.namespace);
@@ -140,7 +102,7 @@ impl Budgets {
     fn of_labels(&self, namespace: &str, own: Option<Value<'_>>) -> Vec<&ObjectKey> {
         let Some(budgets) = self.by_label.get(namespace) else { return Vec::new() };
         let keys = labels(own).into_iter().map(Some).chain([None]);
-        keys.filter_map(|key| budgets.get(&key)).flatten().collect()
+        keys.flat_map(|key| budgets.get(&key)).collect()
     }
 }
 
@@ -197,7 +159,7 @@ pub(super) fn uses_same(one: &Observed<'_>, other: &Observed<'_>) -> bool {
     one.and_then(Value::text) == other.and_then(Value::text)
 }
 
-fn claims(pod: &Observed<'_>) -> impl Iterator<Item = (String, String)> {
+fn claims(pod: &Observed<'_>) -> impl Iterator<Item = (String, String)> + use<> {
     assess::claims(&pod.object).into_iter().map(|claim| (claim.namespace, claim.name))
 }
 
@@ -249,7 +211,9 @@ impl Indexes {
         if let Some(contents) = self.contents.get_mut() {
             match (old, new) {
                 (None, Some(_)) => contents.insert(key.namespace.to_owned(), key),
-                (Some(_), None) => contents.remove(&key.namespace.to_owned(), key),
+                (Some(_), None) => {
+                    contents.remove(key.namespace, key);
+                }
                 _ => {}
             }
         }
@@ -259,7 +223,9 @@ impl Indexes {
         let is_same = old.zip(new).is_some_and(|(old, new)| uses_same(old, new));
         if let Some(users) = self.users.get_mut().filter(|_| !is_same) {
             if let Some(pod) = old {
-                claims(pod).for_each(|claim| users.remove(&claim, pod.key));
+                for claim in claims(pod) {
+                    users.remove(&claim, pod.key);
+                }
             }
             if let Some(pod) = new {
                 claims(pod).for_each(|claim| users.insert(claim, pod.key));
@@ -267,7 +233,7 @@ impl Indexes {
         }
         if let Some(terminating) = self.terminating.get_mut() {
             if let Some((pod, node)) = old.and_then(|it| Some((it.key, leaves(it)?))) {
-                terminating.remove(&node.into_owned(), pod);
+                terminating.remove(&*node, pod);
             }
             if let Some((pod, node)) = new.and_then(|it| Some((it.key, leaves(it)?))) {
                 terminating.insert(node.into_owned(), pod);
@@ -292,15 +258,12 @@ fn count(
 }
 
 impl Snapshot {
-    fn of_pods<K: Hash + Eq, I: IntoIterator<Item = K>>(
-        &self,
-        places: impl Fn(&Observed<'_>) -> I,
+    fn of_pods<'a, K: Hash + Eq, P: Hash + Eq + Into<K>, I: IntoIterator<Item = P>>(
+        &'a self,
+        places: impl Fn(&Observed<'a>) -> I,
     ) -> Keyed<K> {
-        let mut index = Keyed::default();
-        for pod in self.of_kind("", "Pod", None) {
-            places(&pod).into_iter().for_each(|place| index.insert(place, pod.key));
-        }
-        index
+        let pods = self.of_kind("", "Pod", None);
+        Keyed::of(pods.flat_map(|pod| places(&pod).into_iter().map(move |place| (place, pod.key))))
     }
 
     pub(super) fn pointers(&self) -> &Pointers {
@@ -308,28 +271,27 @@ impl Snapshot {
     }
 
     /// Returns the Pods that use a claim.
-    pub(super) fn users_of(&self, namespace: &str, claim: &str) -> &[ObjectKey] {
-        let users = self.indexes.users.get_or_init(|| self.of_pods(|pod| claims(pod).collect::<Vec<_>>()));
+    pub(super) fn users_of(
+        &self,
+        namespace: &str,
+        claim: &str,
+    ) -> impl Iterator<Item = &ObjectKey> + use<'_> {
+        let users = self.indexes.users.get_or_init(|| self.of_pods(claims));
         users.get(&(namespace.to_owned(), claim.to_owned()))
     }
 
     /// Returns the terminating Pods on a node.
-    pub(super) fn leaving(&self, node: &str) -> &[ObjectKey] {
-        let terminating =
-            self.indexes.terminating.get_or_init(|| self.of_pods(|pod| leaves(pod).map(Cow::into_owned)));
-        terminating.get(&node.to_owned())
+    pub(super) fn leaving(&self, node: &str) -> impl Iterator<Item = &ObjectKey> + use<'_> {
+        self.indexes.terminating.get_or_init(|| self.of_pods(leaves)).get(node)
     }
 
     /// Returns the CustomResourceDefinition of a kind.
     pub(super) fn defining(&self, group: &str, kind: &str) -> Option<&ObjectKey> {
         let definitions = self.indexes.definitions.get_or_init(|| {
-            let mut index = Keyed::default();
-            for definition in self.of_kind("apiextensions.k8s.io", "CustomResourceDefinition", None) {
-                index.insert(assess::defined(&definition.object), definition.key);
-            }
-            index
+            let all = self.of_kind("apiextensions.k8s.io", "CustomResourceDefinition", None);
+            Keyed::of(all.map(|it| (assess::defined(&it.object), it.key)))
         });
-        definitions.get(&(group.to_owned(), kind.to_owned())).last()
+        definitions.get(&(group.to_owned(), kind.to_owned())).next_back()
     }
 
     /// Returns the budgets of a namespace that may select Pods with these labels.
@@ -339,20 +301,9 @@ impl Snapshot {
     }
 
     /// Returns the objects of a namespace.
-    pub(super) fn contents(&self, namespace: &str) -> &[ObjectKey] {
-        let contents = self.indexes.contents.get_or_init(|| {
-            let mut contents: HashMap<String, Vec<_>> = HashMap::new();
-            for observed in self.all() {
-                match contents.get_mut(observed.key.namespace) {
-                    Some(keys) => keys.push(observed.key.to_owned()),
-                    None => drop(
-                        contents.insert(observed.key.namespace.to_owned(), vec![observed.key.to_owned()]),
-                    ),
-                }
-            }
-            Keyed(contents)
-        });
-        contents.get(&namespace.to_owned())
+    pub(super) fn contents(&self, namespace: &str) -> impl Iterator<Item = &ObjectKey> + use<'_> {
+        let all = || Keyed::of(self.all().map(|observed| (observed.key.namespace, observed.key)));
+        self.indexes.contents.get_or_init(all).get(namespace)
     }
 
     /// Returns true for a namespace without Pods in which a controller reports some: the dump left the Pods

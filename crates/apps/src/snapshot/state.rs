@@ -98,7 +98,7 @@ impl ClusterState for Snapshot {
 
     fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
         let pointers = self.pointers();
-        self.each(pointers.controlled(uid, namespace).iter().chain(pointers.held(uid, namespace)))
+        self.each(pointers.controlled(uid, namespace).chain(pointers.held(uid, namespace)))
     }
 
     fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {

@@ -174,3 +174,56 @@ fn a_batch_tells_what_changed_since_the_last_one() {
     snapshot.forget_body(&key);
     assert!(!snapshot.take_changes().is_empty());
 }
+
+#[test]
+fn dependents_stay_in_order_while_others_come_and_go() {
+    let dependent = |kind: &str, namespace: &str, name: &str| {
+        // It names the other owner twice.
+        let owners = json!([{"uid": "u1", "controller": true}, {"uid": "u2"}, {"uid": "u2"}]);
+        json!({"apiVersion": "v1", "kind": kind,
+            "metadata": {"namespace": namespace, "name": name, "ownerReferences": owners}})
+    };
+    let names: Vec<String> = (0..30).map(|number| format!("m{number:02}")).collect();
+    let mut left: Vec<(ObjectKey, Value)> = Vec::new();
+    for (namespace, kind) in [("a", "ConfigMap"), ("a", "Secret"), ("b", "ConfigMap"), ("b", "Secret")] {
+        left.extend(
+            names
+                .iter()
+                .map(|name| (ObjectKey::new("", kind, namespace, name), dependent(kind, namespace, name))),
+        );
+    }
+    // One snapshot builds its indexes at once, the other from changes in another order.
+    let [mut built, mut followed] = [(); 2].map(|()| Snapshot::live("prod", jiff::Timestamp::UNIX_EPOCH));
+    let listed = |snapshot: &Snapshot, namespace| {
+        let lists = [snapshot.owned("u1", namespace), snapshot.dependents("u2", namespace)];
+        lists.map(keys)
+    };
+    assert_eq!(listed(&followed, None), [const { Vec::<String>::new() }; 2]);
+    assert_eq!(keys(followed.in_namespace("a")), Vec::<String>::new());
+    left.iter().for_each(|(_, object)| insert(&mut built, object, Projection::Full));
+    left.iter().rev().for_each(|(_, object)| insert(&mut followed, object, Projection::Full));
+    while !left.is_empty() {
+        for snapshot in [&built, &followed] {
+            for namespace in [None, Some("a"), Some("b"), Some("aa"), Some("")] {
+                let known = left.iter().map(|(key, _)| key);
+                let expected =
+                    known.filter(|key| namespace.is_none_or(|namespace| key.namespace == namespace));
+                let expected: Vec<String> = expected.map(ObjectKey::to_string).collect();
+                assert_eq!(listed(snapshot, namespace), [&expected[..]; 2], "{namespace:?}");
+                if let Some(namespace) = namespace {
+                    assert_eq!(keys(snapshot.in_namespace(namespace)), expected, "{namespace}");
+                }
+            }
+        }
+        // The first, the last and one between them go.
+        for at in [0, left.len(), left.len() / 2] {
+            if !left.is_empty() {
+                let (gone, _) = left.remove(at.min(left.len() - 1));
+                built.remove(&gone);
+                followed.remove(&gone);
+            }
+        }
+    }
+    assert_eq!(listed(&built, None), listed(&followed, None));
+    assert_eq!(listed(&built, None), [const { Vec::<String>::new() }; 2]);
+}

@@ -1,0 +1,109 @@
+//! Indexes from a common property of objects to their keys.
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
+
+use taffrail_object::{ObjectKey, ObjectKeyRef};
+
+/// Keys of objects by a common property, which is their place; those of a place in the order of their
+/// namespaces.
+///
+/// Any number of objects can be in one place, so a change there must not move the others.
+#[derive(Debug)]
+pub(crate) struct Keyed<K>(HashMap<K, BTreeSet<ByNamespace>>);
+
+/// A key that orders by its namespace first. It is boxed because most places have one key, and a set
+/// reserves room for eleven.
+#[derive(Debug, PartialEq, Eq)]
+struct ByNamespace(Box<ObjectKey>);
+
+impl Ord for ByNamespace {
+    fn cmp(&self, other: &ByNamespace) -> Ordering {
+        self.0.namespace.cmp(&other.0.namespace).then_with(|| self.0.cmp(&other.0))
+    }
+}
+
+impl PartialOrd for ByNamespace {
+    fn partial_cmp(&self, other: &ByNamespace) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl From<ObjectKeyRef<'_>> for ByNamespace {
+    fn from(key: ObjectKeyRef<'_>) -> ByNamespace {
+        ByNamespace(Box::new(key.to_owned()))
+    }
+}
+
+impl<K> Default for Keyed<K> {
+    fn default() -> Keyed<K> {
+        Keyed(HashMap::new())
+    }
+}
+
+impl<K: Hash + Eq> Keyed<K> {
+    /// Builds the index of these keys at their places.
+    pub(crate) fn of<'a, P: Hash + Eq + Into<K>>(
+        found: impl IntoIterator<Item = (P, ObjectKeyRef<'a>)>,
+    ) -> Keyed<K> {
+        let mut places: HashMap<P, Vec<ByNamespace>> = HashMap::new();
+        for (place, key) in found {
+            places.entry(place).or_default().push(key.into());
+        }
+        Keyed(places.into_iter().map(|(place, keys)| (place.into(), BTreeSet::from_iter(keys))).collect())
+    }
+
+    pub(crate) fn insert(&mut self, place: K, key: ObjectKeyRef<'_>) {
+        self.0.entry(place).or_default().insert(key.into());
+    }
+
+    /// Removes a key from one place. Returns true if it was there.
+    pub(crate) fn remove<Q: Hash + Eq + ?Sized>(&mut self, place: &Q, key: ObjectKeyRef<'_>) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        let Some(keys) = self.0.get_mut(place) else { return false };
+        let was_there = keys.remove(&key.into());
+        if keys.is_empty() {
+            self.0.remove(place);
+        }
+        was_there
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn get<Q: Hash + Eq + ?Sized>(
+        &self,
+        place: &Q,
+    ) -> impl DoubleEndedIterator<Item = &ObjectKey> + use<'_, K, Q>
+    where
+        K: Borrow<Q>,
+    {
+        self.0.get(place).into_iter().flatten().map(|key| &*key.0)
+    }
+
+    /// Returns the keys at a place that are in a namespace (`None`: in all).
+    ///
+    /// Any object can name any owner, so the keys in other namespaces are not even visited.
+    pub(crate) fn within<Q: Hash + Eq + ?Sized>(
+        &self,
+        place: &Q,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = &ObjectKey> + use<'_, K, Q>
+    where
+        K: Borrow<Q>,
+    {
+        let namespace = namespace.map(str::to_owned);
+        let keys = self.0.get(place).map(|keys| {
+            let first = ObjectKeyRef::new("", "", namespace.as_deref().unwrap_or_default(), "");
+            keys.range(ByNamespace::from(first)..)
+        });
+        let is_within =
+            move |key: &&ObjectKey| namespace.as_ref().is_none_or(|namespace| key.namespace == *namespace);
+        keys.into_iter().flatten().map(|key| &*key.0).take_while(is_within)
+    }
+}
