@@ -193,10 +193,10 @@ fn first_faults_are_explained_and_a_dark_cluster_is_unknown() {
 #[test]
 fn demo_prints_one_line_per_change() {
     let mut demo = Demo::start(&["--skip", "44s"]);
-    // Where the machine is slow it was dark already at the first look.
+    // On a slow machine it is dark already at the first look. The reason depends on what the cluster was asked last.
     if !demo.first.iter().any(|line| line.contains("ap-2") && line.contains("Unknown")) {
         assert!(demo.first[0].contains("12 clusters, 99 apps"), "{:?}", demo.first);
-        demo.wait_for(&["ap-2 in reach -> no answer: cannot connect"]);
+        demo.wait_for(&["ap-2 in reach -> no answer: "]);
     }
     demo.end(Signal::INT);
 }
