@@ -143,26 +143,3 @@ async fn a_server_that_went_back_while_it_was_lost_is_live_again() {
     stage.cluster.heal(away);
     stage.until(|health| health == "Ready").await;
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_was_lost_is_live_once_its_watches_are_open_again() {
-    let mut stage = Stage::new().await;
-    let away = stage.cluster.trouble(Trouble::Blackhole);
-    // It is asked once it was silent for a while.
-    stage.clock.sleep(Duration::from_secs(11));
-    until(&mut stage.follow, |follow| follow.fleet.snapshots[0].freshness().state == FreshnessState::Lost)
-        .await;
-    let silent = stage.cluster.fault(Fault::new(Trouble::Hang).verb("watch"));
-    stage.cluster.heal(away);
-    until(&mut stage.follow, |follow| follow.fleet.snapshots[0].freshness().state != FreshnessState::Lost)
-        .await;
-    // The server answers questions; that its watches go on is not known.
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(2) {
-        stage.follow.next(Duration::from_millis(100)).await;
-        stage.follow.ask().await;
-        assert!(stage.health().starts_with("Unknown (was Ready"), "{}", stage.health());
-    }
-    stage.cluster.heal(silent);
-    stage.until(|health| health == "Ready").await;
-}
