@@ -97,13 +97,16 @@ impl<K: Hash + Eq> Keyed<K> {
     where
         K: Borrow<Q>,
     {
-        let namespace = namespace.map(str::to_owned);
-        let keys = self.0.get(place).map(|keys| {
-            let first = ObjectKeyRef::new("", "", namespace.as_deref().unwrap_or_default(), "");
-            keys.range(ByNamespace::from(first)..)
+        let keys = self.0.get(place).map(|keys| match (keys.first(), namespace) {
+            (Some(first), Some(namespace)) if *first.0.namespace < *namespace => {
+                keys.range(ByNamespace::from(ObjectKeyRef::new("", "", namespace, ""))..)
+            }
+            _ => keys.range::<ByNamespace, _>(..),
         });
-        let is_within =
-            move |key: &&ObjectKey| namespace.as_ref().is_none_or(|namespace| key.namespace == *namespace);
-        keys.into_iter().flatten().map(|key| &*key.0).take_while(is_within)
+        let keys = keys.into_iter().flatten().map(|key| &*key.0);
+        let first = keys.clone().next();
+        let first = first.filter(|first| namespace.is_none_or(|namespace| first.namespace == namespace));
+        let in_all = namespace.is_none();
+        keys.take_while(move |key| first.is_some_and(|first| in_all || key.namespace == first.namespace))
     }
 }
