@@ -20,7 +20,7 @@ use taffrail_object::json::{OwnedDocument, Parser};
 use taffrail_object::{ApiResource, Object, Projection};
 use taffrail_status::{ActiveRules, Taffrail};
 
-/// So many objects, each with its kind and the amount of it that is read.
+/// The number of objects, each with its kind and the part of it that is read.
 const NAMESPACES: usize = 40;
 const ROUNDS: usize = 5;
 

@@ -280,7 +280,7 @@ pub enum SortField {
     Status,
     /// Name of the cluster.
     Cluster,
-    /// Those first that have not been well for longest.
+    /// Objects that have not been well for longest come first.
     Since,
     /// The way in which the app is delivered.
     Delivery,

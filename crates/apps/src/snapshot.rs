@@ -332,7 +332,7 @@ impl Snapshot {
     /// Inserts an object from the answer to a read.
     ///
     /// # Errors
-    /// As [`Snapshot::insert`], and if it is another object than was requested: a server may send anything.
+    /// Fails as [`Snapshot::insert`] does, and if it is another object than was requested: a server may send anything.
     pub fn insert_asked(&mut self, read: &Read, document: OwnedDocument) -> Result<(), InsertError> {
         match is_answer_to(read, &document) {
             true => self.insert(document, read.projection),

@@ -86,7 +86,7 @@ struct Times {
 impl Told {
     /// Shortens the chain of the row called `whose`, if its links were shown often enough.
     ///
-    /// Of such links only the first and the last stay, in short.
+    /// The first and the last of such links stay, in short.
     fn tell(&mut self, chain: &mut Vec<LinkRow>, namespace: &str, whose: &str) {
         let namespace: Rc<str> = namespace.into();
         let mut left_out: Option<Rc<str>> = None;
