@@ -14,8 +14,8 @@ use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::Presence;
 
-use crate::delivery::ObjectKeys;
 use crate::identity::{APP_ANNOTATION, Delivery};
+use crate::object_keys::ObjectKeys;
 
 /// The label by which Argo CD tracks objects without a tracking id, unless it is configured to use another
 /// one.

@@ -6,7 +6,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::Presence;
 
 use crate::agreement::Mark;
-use crate::apps::{App, AppList};
+use crate::app::{App, AppList};
 use crate::identity::{AppRef, Delivery};
 use crate::objects::Objects;
 use crate::owners::controllers;

@@ -8,7 +8,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::assess::{self, Change, ChangeKind, Evidence, History, nearest};
 use taffrail_status::{Presence, Status};
 
-use crate::apps::{App, Resource};
+use crate::app::{App, Resource};
 use crate::delivery::{Applied, argo, flux, helm};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;

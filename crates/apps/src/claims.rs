@@ -9,9 +9,9 @@ use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
 
 use crate::agreement::{INSTANCE_LABEL, Mark};
-use crate::delivery::Declaration;
+use crate::declaration::Declaration;
 use crate::fleet::Fleet;
-use crate::objects::{Scope, ScopeError};
+use crate::scope::{Scope, ScopeError};
 
 /// The maximum number of objects of a cluster that are reported one by one as claimed by several apps.
 const MOST_OVERLAPS: usize = 100;

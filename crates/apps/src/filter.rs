@@ -10,7 +10,7 @@ use taffrail_object::kinds::names_kind;
 use taffrail_object::{LabelSelector, Object, ObjectKey};
 use taffrail_status::{Observed, Presence, Status, UnknownStatus};
 
-use crate::apps::{App, AppList, Resource};
+use crate::app::{App, AppList, Resource};
 use crate::fleet::Fleet;
 
 use crate::identity::Delivery;

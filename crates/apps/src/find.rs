@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::str::FromStr;
 
-use crate::apps::{App, AppList};
+use crate::app::{App, AppList};
 use crate::identity::{AppKey, AppRef, Delivery, UnknownDelivery};
-use crate::objects::{Scope, ScopeError};
-use crate::reads::may_declare;
+use crate::reads::declaring::may_declare;
+use crate::scope::{Scope, ScopeError};
 use crate::snapshot::FORBIDDEN;
 
 /// The name of an app as users write it: `[[CLUSTER/]DELIVERY/][NAMESPACE/]NAME`, or the key that its copies

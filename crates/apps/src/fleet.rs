@@ -11,8 +11,8 @@ use taffrail_status::{Observed, Trust};
 
 use crate::delivery::controllers::Stops;
 use crate::delivery::drift::Writes;
-use crate::delivery::flux::Sources;
-use crate::delivery::helm::Storage;
+use crate::delivery::flux::sources::Sources;
+use crate::delivery::helm_storage::Storage;
 use crate::objects::Objects;
 use crate::questions::Asked;
 

@@ -11,13 +11,14 @@ use taffrail_status::assess::{Event, defined, evidence_projection};
 use taffrail_status::{ClusterState, Listing, Observed, Presence, Rules};
 
 use crate::agreement::annotations_of_apps;
+use crate::delivery::argo::installs::{COMPONENT, WORKLOADS};
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
 use crate::kinds::KindCatalog;
-use crate::objects::{Objects, ScopeError};
-use crate::reads::is_declaring;
+use crate::objects::Objects;
+use crate::reads::declaring::is_declaring;
+use crate::scope::ScopeError;
 use crate::snapshot::{HAVE_PODS, has_pods};
-use crate::teachers::{COMPONENT, WORKLOADS};
 
 /// One cluster, read from an index.
 ///

@@ -30,10 +30,12 @@
 //! * [`apps()`] computes the apps, [`view`] turns them into rows for display.
 
 mod agreement;
+mod app;
 mod apps;
 mod belonging;
 mod changes;
 mod claims;
+mod declaration;
 mod delivery;
 pub mod filter;
 mod find;
@@ -46,13 +48,17 @@ mod keyed;
 mod kinds;
 mod memo;
 mod names;
+mod noting;
+mod object_keys;
 mod objects;
 mod owners;
 mod problem;
+mod problems;
 mod questions;
 mod reading;
 mod reads;
 mod rows;
+mod scope;
 mod snapshot;
 mod sync;
 mod teachers;
@@ -61,9 +67,11 @@ pub mod view;
 pub mod wait;
 mod words;
 
-pub use apps::{App, AppError, AppList, Resource, apps, apps_by, declared, declared_each};
+pub use app::{App, AppError, AppList, Resource};
+pub use apps::{apps, apps_by, declared, declared_each};
 pub use belonging::{Belonging, Belongings};
 pub use changes::{changes, changes_of_each, last_changes};
+pub use delivery::argo::installs::{Standing, argo_standing};
 pub use delivery::{AppLabel, AppLabels, InvalidAppLabel, argo_delivers, argo_names};
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
 pub use fleet::{Renewals, Sameness, aliases};
@@ -71,7 +79,7 @@ pub use freshness::{Freshness, FreshnessState};
 pub use identity::{APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, UnknownDelivery};
 pub use indexed::{IndexedCluster, index_settings};
 pub use kinds::{KindCatalog, ServedKind, needs_body};
-pub use objects::{Objects, Scope, ScopeError};
+pub use objects::Objects;
 pub use problem::{Axis, Problem, ProblemSeverity};
 pub use questions::QuestionLog;
 pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};
@@ -80,7 +88,8 @@ pub use reads::{
     elsewhere, next_reads, plan_reads, still_wanted, wanted_elsewhere,
 };
 pub use rows::{AppRows, Looked, Propagation};
+pub use scope::{Scope, ScopeError};
 pub use snapshot::{Answer, Aside, ChangeBatch, InsertError, NOT_IN_DUMP, Snapshot};
 pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState};
-pub use teachers::{Standing, Unheard, argo_standing};
+pub use teachers::Unheard;
 pub use words::Words;

@@ -1,9 +1,7 @@
 //! The interface to the objects of a cluster: of a live cluster, a dump or an index.
 
-use std::fmt;
-
 use jiff::{SignedDuration, Timestamp};
-use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef, Projection};
+use taffrail_object::{ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{ClusterState, Listing, Observed};
 
 use crate::freshness::{Freshness, FreshnessState};
@@ -11,80 +9,13 @@ use crate::identity::{ClusterId, Delivery};
 use crate::kinds;
 use crate::questions::QuestionLog;
 use crate::reading::Reading;
+use crate::scope::{Scope, ScopeError};
 
 /// Returns true if enough of an object was read to judge it.
 pub(crate) fn suffices(observed: &Observed<'_>) -> bool {
     observed.projection == Projection::Full
         || !kinds::needs_body(observed.key.group, observed.key.kind)
         || !observed.object.text(&["metadata", "deletionTimestamp"]).is_empty()
-}
-
-/// The smallest part of a cluster that a failure concerns.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
-    /// The whole cluster.
-    Cluster,
-    /// An API group.
-    Group(String),
-    /// The objects of a kind, in one namespace or in all.
-    Kind {
-        /// The kind.
-        kind: GroupKind,
-        /// The namespace; `None` for all.
-        namespace: Option<String>,
-    },
-    /// The objects of all kinds in a namespace; empty for cluster-scoped ones.
-    Namespace(String),
-    /// One object.
-    Object(ObjectKey),
-    /// A part of a dump: a file, or a document in it.
-    Input(String),
-}
-
-impl Scope {
-    /// Returns true if an object is in this scope.
-    pub(crate) fn holds(&self, key: &ObjectKey) -> bool {
-        match self {
-            Scope::Cluster => true,
-            Scope::Group(group) => *group == key.group,
-            Scope::Kind { kind, namespace } => {
-                kind.group == key.group
-                    && kind.kind == key.kind
-                    && namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
-            }
-            Scope::Namespace(namespace) => *namespace == key.namespace,
-            Scope::Object(object) => object == key,
-            Scope::Input(_) => false,
-        }
-    }
-}
-
-/// Formats as `cluster`, `group metrics.k8s.io`, `apps/Deployment`, `apps/Deployment in shop`, `namespace
-/// shop`, or the key of an object.
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Scope::Cluster => f.write_str("cluster"),
-            Scope::Group(group) => write!(f, "group {group}"),
-            Scope::Kind { kind, namespace: None } => kind.fmt(f),
-            Scope::Kind { kind, namespace: Some(namespace) } => write!(f, "{kind} in {namespace}"),
-            Scope::Namespace(namespace) if namespace.is_empty() => f.write_str("objects without namespace"),
-            Scope::Namespace(namespace) => write!(f, "namespace {namespace}"),
-            Scope::Object(key) => key.fmt(f),
-            Scope::Input(place) => f.write_str(place),
-        }
-    }
-}
-
-/// A failure, on the smallest scope that it concerns.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ScopeError {
-    /// The smallest scope that the failure affects: unreadable, malformed, claimed by several apps, over a limit, or not judged.
-    pub scope: Scope,
-    /// The reason in one CamelCase word: `Forbidden`, `Timeout`, `Malformed`, …
-    pub reason: String,
-    /// The message, for people.
-    pub message: String,
 }
 
 /// The facts about a cluster as a whole, beside the state of its objects.

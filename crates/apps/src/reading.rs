@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::objects::Scope;
+use crate::scope::Scope;
 
 /// The way in which a live cluster is read.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -32,33 +32,35 @@
 //! of a kind. Values of Secrets are read only from Helm's storage, and from kubeconfigs and Argo CD's cluster
 //! Secrets if apps are to be followed into other clusters.
 
+pub(crate) mod declaring;
 mod dependents;
 mod elsewhere;
 mod evidence;
 mod liveness;
+pub(crate) mod read;
 mod stages;
 mod turns;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use taffrail_object::ItemKind;
-use taffrail_object::json::{self, OwnedDocument, Value};
 use taffrail_status::{ActiveRules, ClusterState as _, Presence};
 
+use declaring::{DECLARING, DECLARING_SELDOM};
 pub use elsewhere::{Elsewhere, Excess, LeftOut, ReadMode, elsewhere, still_wanted, wanted_elsewhere};
+pub use read::{Read, Target};
 pub use stages::{ReadPlan, Rounds, next_reads, plan_reads};
 pub use turns::Turns;
 
 use taffrail_object::{GroupKind, ObjectKey, Projection};
 
-use crate::delivery::{AppLabels, Declaration, Declarations, flux, helm, labels, porch};
+use crate::declaration::Declaration;
+use crate::delivery::argo::installs;
+use crate::delivery::{AppLabels, Declarations, flux, helm_storage, labels};
 use crate::find::AppQuery;
 use crate::identity::Delivery;
 use crate::kinds::{self, KindCatalog, ServedKind};
-use crate::objects::{Objects, Scope, suffices};
+use crate::objects::{Objects, suffices};
 use crate::snapshot::{Listed, Snapshot};
-use crate::teachers;
 use crate::wait::Selection;
 
 /// The part of a cluster that a command needs to read.
@@ -152,108 +154,7 @@ impl Default for Asked {
     }
 }
 
-/// The objects that a read returns.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Target {
-    /// All objects of the kind, page by page.
-    List {
-        /// A label selector.
-        labels: Option<String>,
-        /// A field selector.
-        fields: Option<String>,
-    },
-    /// The object of this name.
-    Object(String),
-}
-
-/// One request to an API server (a paged list is one, however many pages it has).
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Read {
-    /// API group; empty for the core group.
-    pub group: String,
-    /// Version.
-    pub version: String,
-    /// Name of the kind: `Deployment`.
-    pub kind: String,
-    /// The kind's name in URLs.
-    pub plural: String,
-    /// The namespace; `None` for all, and for cluster-scoped kinds.
-    pub namespace: Option<String>,
-    /// The objects that are read.
-    pub target: Target,
-    /// The part of each object that is read.
-    pub projection: Projection,
-}
-
-impl Read {
-    /// Returns the path of the request's URL, without the query.
-    pub fn path(&self) -> String {
-        let Read { group, version, plural, .. } = self;
-        let mut path =
-            if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
-        if let Some(namespace) = &self.namespace {
-            path = format!("{path}/namespaces/{namespace}");
-        }
-        match &self.target {
-            Target::List { .. } => format!("{path}/{plural}"),
-            Target::Object(name) => format!("{path}/{plural}/{name}"),
-        }
-    }
-
-    /// Returns the scope that a failure of the read concerns.
-    pub fn scope(&self) -> Scope {
-        match &self.target {
-            Target::List { .. } => {
-                let kind = GroupKind::new(&*self.group, &*self.kind);
-                Scope::Kind { kind, namespace: self.namespace.clone() }
-            }
-            Target::Object(name) => {
-                let namespace = self.namespace.clone().unwrap_or_default();
-                Scope::Object(ObjectKey::new(&*self.group, &*self.kind, namespace, &**name))
-            }
-        }
-    }
-
-    /// Copies an object in the answer into a document that has its `apiVersion` and `kind`, without parsing it again.
-    ///
-    /// The API server leaves these fields out of the items of typed lists, and in metadata-only answers they
-    /// describe the form of the answer.
-    ///
-    /// # Errors
-    /// When the copy would be longer than any text that is read.
-    pub fn document(&self, object: Value<'_>) -> Result<OwnedDocument, json::Error> {
-        let version = match &*self.group {
-            "" => Cow::Borrowed(&*self.version),
-            group => Cow::Owned(format!("{group}/{}", self.version)),
-        };
-        ItemKind::new(&version, &self.kind).document(object)
-    }
-}
-
-/// A kind that is read before discovery has answered: group, version, kind, plural.
-type Declaring = (&'static str, &'static str, &'static str, &'static str);
-
 const CONFIG_MAP: &str = "ConfigMap";
-const FLUX_SOURCES: &str = "source.toolkit.fluxcd.io";
-
-/// The kinds that declare apps, and the sources of Flux, in the versions that are served most.
-const DECLARING: [Declaring; 12] = [
-    ("argoproj.io", "v1alpha1", "Application", "applications"),
-    ("configsync.gke.io", "v1beta1", "RepoSync", "reposyncs"),
-    ("configsync.gke.io", "v1beta1", "RootSync", "rootsyncs"),
-    ("helm.toolkit.fluxcd.io", "v2", "HelmRelease", "helmreleases"),
-    ("kpt.dev", "v1alpha1", "ResourceGroup", "resourcegroups"),
-    ("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations"),
-    (FLUX_SOURCES, "v1", "Bucket", "buckets"),
-    (FLUX_SOURCES, "v1", "ExternalArtifact", "externalartifacts"),
-    (FLUX_SOURCES, "v1", "GitRepository", "gitrepositories"),
-    (FLUX_SOURCES, "v1", "HelmChart", "helmcharts"),
-    (FLUX_SOURCES, "v1", "HelmRepository", "helmrepositories"),
-    (FLUX_SOURCES, "v1", "OCIRepository", "ocirepositories"),
-];
-
-/// The kinds that declare apps and are read only if discovery shows them, which is rare.
-const DECLARING_SELDOM: [(&str, &str); 2] = [(porch::GROUP, porch::KIND), porch::REPOSITORY];
 
 /// The maximum number of lists, of a kind in a namespace, for the apps of one namespace; beyond it kinds are
 /// listed in all namespaces.
@@ -264,47 +165,6 @@ const MAX_SINGLE_GETS: usize = 20;
 
 /// The part of [`MAX_SINGLE_GETS`] that objects named in one namespace can use up.
 const MAX_SINGLE_GETS_PER_NAMESPACE: usize = 5;
-
-/// Returns true if a list extends beyond the namespace that was asked for.
-///
-/// If it is forbidden, the user is shown the result without it.
-pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
-    let is_list =
-        read.namespace.is_none() && matches!(read.target, Target::List { labels: None, fields: None });
-    let declares = |declaring: &Declaring| declaring.0 == read.group && declaring.2 == read.kind;
-    is_list && is_listed_in_some && DECLARING.iter().any(declares)
-}
-
-/// Returns true if objects of a kind declare apps, or are the sources of some.
-pub(crate) fn is_declaring(group: &str, kind: &str) -> bool {
-    DECLARING.iter().any(|declaring| declaring.0 == group && declaring.2 == kind)
-        || DECLARING_SELDOM.contains(&(group, kind))
-}
-
-/// Returns true if objects of a kind declare apps, so that apps are hidden from users who may not list it.
-pub(crate) fn declares_apps(kind: &GroupKind) -> bool {
-    let GroupKind { group, kind } = kind;
-    let declares =
-        |declaring: &Declaring| declaring.0 == group && declaring.2 == kind && declaring.0 != FLUX_SOURCES;
-    DECLARING.iter().any(declares)
-        || (group.is_empty() && kind == "Secret")
-        || (group == porch::GROUP && kind == porch::KIND)
-}
-
-/// Returns true if objects of a kind may declare an app of a delivery, or of any delivery if `None`.
-pub(crate) fn may_declare(kind: &GroupKind, delivery: Option<Delivery>) -> bool {
-    let is_its = match delivery {
-        Some(Delivery::FluxKustomization) => kind.kind == "Kustomization",
-        Some(Delivery::FluxHelmRelease) => kind.kind == "HelmRelease",
-        Some(Delivery::ArgoApplication) => kind.kind == "Application",
-        Some(Delivery::ConfigSync) => matches!(&*kind.kind, "RootSync" | "RepoSync"),
-        Some(Delivery::Kpt) => kind.kind == "ResourceGroup",
-        Some(Delivery::Porch) => kind.group == porch::GROUP,
-        Some(Delivery::Helm) => kind.kind == "Secret",
-        Some(Delivery::Label | Delivery::Taffrail) | None => true,
-    };
-    is_its && declares_apps(kind)
-}
 
 /// A kind in a namespace: group, kind, namespace.
 type Place<'k> = (&'k str, &'k str, &'k str);
@@ -347,7 +207,7 @@ impl<'p> Plan<'p> {
                 projection,
             });
         }
-        let maps = Target::List { labels: Some(helm::SELECTOR.to_owned()), fields: None };
+        let maps = Target::List { labels: Some(helm_storage::SELECTOR.to_owned()), fields: None };
         let id = GroupKind::new("", CONFIG_MAP);
         let is_known = self.snapshot.was_selected(&id, self.namespace, &maps, Projection::Metadata);
         if self.asked.declarations && !is_known {
@@ -392,7 +252,7 @@ impl<'p> Plan<'p> {
     fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Projection) -> Listed {
         match self.snapshot.listed(kind, namespace, wanted) {
             Listed::Selected if kind.group.is_empty() && kind.kind == CONFIG_MAP => {
-                let maps = Target::List { labels: Some(helm::SELECTOR.to_owned()), fields: None };
+                let maps = Target::List { labels: Some(helm_storage::SELECTOR.to_owned()), fields: None };
                 match self.snapshot.has_selection_but(kind, &maps) {
                     true => Listed::Selected,
                     false => Listed::No,
@@ -671,7 +531,7 @@ impl<'p> Plan<'p> {
     /// Plans the reads that decide if an Argo CD is known; none where that makes no difference.
     fn argo(&self, catalog: &KindCatalog, rules: &ActiveRules<'_>) -> Vec<Read> {
         let mut reads = Vec::new();
-        let namespaces = teachers::doubtful(self.snapshot, &rules.options.trust);
+        let namespaces = installs::doubtful(self.snapshot, &rules.options.trust);
         let mut list = |(group, kind): (&str, &str), namespace: Option<&str>, target: Target| {
             let id = GroupKind::new(group, kind);
             let served = catalog.get(&id).filter(|served| served.is_listable());
@@ -692,14 +552,14 @@ impl<'p> Plan<'p> {
             false => namespaces.iter().map(|namespace| Some(namespace.as_str())).collect(),
         };
         for namespace in places {
-            for workload in teachers::WORKLOADS {
-                let labels = Some(teachers::CONTROLLERS.to_owned());
+            for workload in installs::WORKLOADS {
+                let labels = Some(installs::CONTROLLERS.to_owned());
                 list(workload, namespace, Target::List { labels, fields: None });
             }
         }
         if !namespaces.is_empty() {
-            for kind in [teachers::BINDING, teachers::ROLE] {
-                let fields = Some(teachers::ALL_BINDINGS.to_owned());
+            for kind in [installs::BINDING, installs::ROLE] {
+                let fields = Some(installs::ALL_BINDINGS.to_owned());
                 list(kind, None, Target::List { labels: None, fields });
             }
         }

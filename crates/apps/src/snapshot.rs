@@ -20,14 +20,16 @@ use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{AsObjectKey, GroupKind, Object, ObjectError, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Listing, Observed};
 
+use crate::delivery::argo::installs;
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
 use crate::kinds::KindCatalog;
 use crate::names;
-use crate::objects::{Objects, Scope, ScopeError};
+use crate::objects::Objects;
 use crate::reading::Reading;
-use crate::reads::{Read, Target, declares_apps, is_widened};
-use crate::teachers;
+use crate::reads::declaring::{declares_apps, is_widened};
+use crate::reads::read::{Read, Target};
+use crate::scope::{Scope, ScopeError};
 
 pub use aside::Aside;
 pub use batch::ChangeBatch;
@@ -517,7 +519,7 @@ impl Snapshot {
         let is_to_know = match &read.target {
             Target::List { labels, fields } => {
                 let kind = GroupKind::new(&*read.group, &*read.kind);
-                teachers::is_to_know(&kind, labels.as_deref(), fields.as_deref())
+                installs::is_to_know(&kind, labels.as_deref(), fields.as_deref())
             }
             Target::Object(_) => false,
         };

@@ -1,5 +1,7 @@
 //! Argo CD: `Application`.
 
+pub(crate) mod installs;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use jiff::Timestamp;
@@ -15,11 +17,11 @@ use crate::agreement::{Claimant, INSTANCE_LABEL, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
+use crate::noting::elapsed;
 use crate::objects::Objects;
 use crate::problem::{self, Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
-use crate::questions::elapsed;
 use crate::sync::{ObjectSync, Source, Sync, SyncState, shorten};
-use crate::teachers::{self, INSTALLED, Standing, argo_standing};
+use installs::{INSTALLED, Standing, argo_standing};
 
 pub(crate) const GROUP: &str = "argoproj.io";
 
@@ -72,7 +74,7 @@ pub(crate) struct Homes {
     /// The namespaces, each with the label by which its Argo CD tracks objects without a tracking id.
     namespaces: BTreeMap<String, String>,
     /// The namespaces with Applications.
-    all: teachers::Namespaces,
+    all: installs::Namespaces,
     /// True if the user trusts the authors in this cluster with objects of all clusters.
     is_trusted: bool,
 }
@@ -83,7 +85,7 @@ impl Homes {
     /// Only the cluster's administrators create that one, not its tenants.
     pub(crate) fn of(fleet: &Fleet<'_>, home: usize, trust: &Trust) -> Homes {
         let objects = fleet.objects(home);
-        let all = teachers::Namespaces::of(objects, trust);
+        let all = installs::Namespaces::of(objects, trust);
         let mut namespaces = all.looked_into.clone();
         namespaces.retain(|namespace| argo_standing(objects, namespace, trust) == Standing::Known);
         if namespaces.is_empty() {
@@ -101,7 +103,7 @@ impl Homes {
 /// Reads the Applications of one cluster.
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut Declarations) {
     let objects = fleet.objects(home);
-    let settings = |namespace: &String| ObjectKey::new("", "ConfigMap", &**namespace, teachers::SETTINGS);
+    let settings = |namespace: &String| ObjectKey::new("", "ConfigMap", &**namespace, installs::SETTINGS);
     let mut maps: BTreeSet<ObjectKey> = homes.all.looked_into.iter().map(settings).collect();
     homes.all.error().into_iter().for_each(|error| found.report(home, error));
     let mut controllers: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
@@ -115,7 +117,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut
     }
     for namespace in looked_at(controllers) {
         let map = |name| ObjectKey::new("", "ConfigMap", &*namespace, name);
-        maps.extend([teachers::SETTINGS, teachers::PARAMETERS].map(map));
+        maps.extend([installs::SETTINGS, installs::PARAMETERS].map(map));
     }
     // A list of metadata does not show the settings.
     let is_unread = |key: &ObjectKey| match objects.get(key.as_ref()) {
@@ -201,7 +203,7 @@ fn claimant(home: usize, key: ObjectKeyRef<'_>, object: &Object<'_>, homes: &Hom
 
 /// Returns the label by which the Argo CD in a namespace tracks objects without a tracking id.
 fn instance_label(objects: &dyn Objects, namespace: &str) -> String {
-    let settings = ObjectKey::new("", "ConfigMap", namespace, teachers::SETTINGS);
+    let settings = ObjectKey::new("", "ConfigMap", namespace, installs::SETTINGS);
     let told = match objects.get(settings.as_ref()) {
         Presence::Present(settings) => {
             text(settings.object.root(), &["data", "application.instanceLabelKey"])
@@ -240,7 +242,7 @@ pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> 
     let fleet = Fleet::new(&[objects]);
     let mut found = Declarations::default();
     let namespaces = BTreeMap::from([(argo.to_owned(), label.clone())]);
-    let homes = Homes { namespaces, all: teachers::Namespaces::default(), is_trusted: false };
+    let homes = Homes { namespaces, all: installs::Namespaces::default(), is_trusted: false };
     objects.of_kind(GROUP, "Application", None).any(|observed| {
         let ObjectKeyRef { namespace, name, .. } = observed.key;
         let application = &observed.object;
@@ -248,7 +250,7 @@ pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> 
         let own = Mark::of_application(namespace, name, is_elsewhere, &label);
         own.iter().any(|mark| marks.contains(mark))
             && controller(application).is_none_or(|controller| is_elsewhere && controller == argo)
-            && (!is_elsewhere || teachers::serves(objects, argo, namespace))
+            && (!is_elsewhere || installs::serves(objects, argo, namespace))
             && lists(application, &key)
             && place(&fleet, 0, application, &homes, &mut found) == Destination::Cluster(0)
     })
@@ -552,8 +554,7 @@ pub(crate) fn problems(
             found.push(problem.says(trouble.unwrap_or_default()).about(declaring.key));
         }
         SyncState::Syncing if is_skipped => {
-            found
-                .extend(late::problem_of_argo(home, object, now).map(|problem| problem.about(declaring.key)));
+            found.extend(syncing(home, object, now).map(|problem| problem.about(declaring.key)));
         }
         SyncState::OutOfSync if !is_skipped => {
             let drifted = |synced| fleet.writes.since(unsynced, fleet.objects(target?), target?, synced);
@@ -562,6 +563,18 @@ pub(crate) fn problems(
         _ => {}
     }
     found
+}
+
+/// Returns the problem of an Application whose operation has been running, or waiting to run, for long.
+pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -> Option<Problem> {
+    let says = match runs(object) {
+        true => {
+            let message = text(object.root(), &["status", "operationState", "message"]).unwrap_or_default();
+            format!("its operation has not ended: {message}")
+        }
+        false => "an operation was asked for, and Argo CD has not begun it".to_owned(),
+    };
+    late::problem(home, begun(object), late::MAX_SYNC_TIME, now).map(|problem| problem.says(says))
 }
 
 /// Returns the problem of an Application that is OutOfSync; its severity depends on whether Argo CD will sync

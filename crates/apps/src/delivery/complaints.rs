@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use taffrail_object::{ObjectKey, ObjectKeyRef};
 
-use crate::objects::{Scope, ScopeError};
+use crate::scope::{Scope, ScopeError};
 
 /// The maximum number of errors reported for the Helm releases of one namespace.
 const MAX_RELEASE_ERRORS: usize = super::MOST_MALFORMED;

@@ -10,9 +10,9 @@ use super::{Condition, Declaration, Declarations, Destination, is_blank, resourc
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
+use crate::noting::elapsed;
 use crate::objects::Objects;
 use crate::problem::{self, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
-use crate::questions::elapsed;
 use crate::sync::{Source, Sync, SyncState};
 
 const GROUP: &str = "configsync.gke.io";
@@ -151,7 +151,7 @@ fn condition_error(object: &Object<'_>, desired: Option<&str>) -> Option<String>
 }
 
 /// Returns the time of the last transition of the condition `Syncing`.
-pub(super) fn syncing_since(object: &Object<'_>) -> Option<Timestamp> {
+pub(crate) fn syncing_since(object: &Object<'_>) -> Option<Timestamp> {
     let syncing = Condition::find(object, "Syncing")?;
     syncing.since().or_else(|| time(syncing.0.get("lastUpdateTime")))
 }

@@ -13,6 +13,13 @@ use taffrail_status::Presence;
 use super::{Declarations, Destination, text};
 use crate::fleet::Fleet;
 
+impl Destination {
+    /// Makes a destination out of reach. A long description is cut, because each object there repeats it.
+    pub(super) fn out_of_reach(place: impl Into<String>) -> Destination {
+        Destination::OutOfReach(super::short(place.into()))
+    }
+}
+
 /// The maximum size of a kubeconfig in base64. Ordinary ones hold a few clusters and their certificates.
 const MAX_KUBECONFIG_BYTES: usize = 256 << 10;
 

@@ -1,8 +1,8 @@
 //! Flux: `Kustomization` and `HelmRelease`, with their sources.
 
 mod definitions;
-mod releases;
-mod sources;
+pub(crate) mod releases;
+pub(crate) mod sources;
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -14,23 +14,23 @@ use taffrail_object::{Object, ObjectKeyRef, duration};
 use taffrail_status::{ObjectContext, Observed, Rules, Status, Taffrail};
 
 use super::{
-    Applied, Condition, Declaration, Declarations, Destination, ObjectKeys, dedup, destination, helm,
-    one_after_another, text, time, written,
+    Applied, Condition, Declaration, Declarations, Destination, ObjectKeys, dedup, destination, helm_storage,
+    late, one_after_another, span, text, time, written,
 };
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::inventory;
 use crate::names;
+use crate::noting::elapsed;
 use crate::objects::Objects;
 use crate::problem::{self, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
-use crate::questions::elapsed;
 use crate::sync::{Source, Sync, SyncState, shorten};
 
 pub(crate) use definitions::Definitions;
 use releases::ReleaseName;
-pub(crate) use releases::{Elsewhere, Releases};
-pub(crate) use sources::Sources;
+use releases::Releases;
+use sources::Sources;
 use sources::{Artifact, KnownSource, Origin};
 use taffrail_object::ObjectKey;
 
@@ -301,7 +301,7 @@ impl<'a> Reader<'_, 'a> {
         let is_beside = cluster == self.home && namespace == *own;
         let inventory = self.inventory(found);
         let listed = || inventory.as_ref().map(|keys| Arc::new(keys.iter().cloned().collect()));
-        let needed = (!is_beside).then(|| helm::Needed {
+        let needed = (!is_beside).then(|| releases::Needed {
             mark,
             delivered: delivered.clone(),
             own: own.to_owned(),
@@ -650,7 +650,7 @@ impl<'a> Reader<'_, 'a> {
     /// Returns the Secret with the newest version of the release; `None` if there was never one.
     fn stored(
         &self,
-        storage: &helm::Storage<'_>,
+        storage: &helm_storage::Storage<'_>,
         cluster: usize,
         namespace: &str,
         releases: &mut Releases,
@@ -677,8 +677,20 @@ impl<'a> Reader<'_, 'a> {
             (Some(name), _) | (None, ReleaseName::Exact(name)) => name,
             (None, ReleaseName::Shortened(kept)) => format!("{kept}…"),
         };
-        Some(helm::storage_key(namespace, &name, version))
+        Some(helm_storage::storage_key(namespace, &name, version))
     }
+}
+
+/// Returns the problem of an app of Flux that has been reconciled for long; a longer timeout in its spec is
+/// respected.
+pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -> Option<Problem> {
+    let timeout = object.at(&["spec", "timeout"]).and_then(Value::as_str);
+    let timeout = timeout.and_then(|timeout| span(&timeout)).unwrap_or(late::MAX_SYNC_TIME);
+    let ready = Condition::find(object, "Ready").filter(|ready| !ready.is("True"));
+    let condition =
+        ready.or_else(|| Condition::find(object, "Reconciling").filter(|condition| condition.is("True")))?;
+    let problem = late::problem(home, condition.since(), late::MAX_SYNC_TIME.max(timeout), now)?;
+    Some(problem.says(format!("it has been reconciled for long: {}", condition.text("message"))))
 }
 
 /// Returns the snapshot with the highest version in a HelmRelease's history among those whose status is

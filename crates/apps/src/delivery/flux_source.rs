@@ -6,9 +6,9 @@ use taffrail_object::json::Value;
 use taffrail_status::Presence;
 
 use super::{Condition, late, span, text, time, written};
+use crate::noting::elapsed;
 use crate::objects::Objects;
 use crate::problem::{Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity, SUSPENDED};
-use crate::questions::elapsed;
 
 /// Returns the reason why a source cannot be fetched or verified, even if it still holds an older artifact.
 pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) -> Option<Problem> {

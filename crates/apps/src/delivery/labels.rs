@@ -13,9 +13,10 @@ use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::kinds;
 use crate::names;
+use crate::noting::ask_at_once;
 use crate::objects::Objects;
 use crate::owners::{Control, control};
-use crate::questions::{Question, ask_at_once};
+use crate::questions::Question;
 
 /// A label whose value names the app that an object belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]

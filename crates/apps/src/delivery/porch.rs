@@ -24,7 +24,8 @@ use crate::agreement::Claimant;
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
-use crate::objects::{Objects, Scope, ScopeError};
+use crate::objects::Objects;
+use crate::scope::{Scope, ScopeError};
 use crate::sync::{Source, Sync, SyncState, shorten, without_password};
 
 /// The maximum number of apps that a message names if several seem to deliver a package.

@@ -12,9 +12,10 @@ use taffrail_object::{AsObjectKey, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::Presence;
 
 use super::bounds::MAX_OBJECTS;
-use super::helm::is_secret;
+use super::helm_storage::is_secret;
 use super::{ObjectKeys, dedup, manifest, text, time};
-use crate::objects::{Objects, Scope, ScopeError, why_unread};
+use crate::objects::{Objects, why_unread};
+use crate::scope::{Scope, ScopeError};
 
 /// The maximum number of hooks of a release that are read, and of objects in one hook.
 const MAX_HOOKS: usize = 200;

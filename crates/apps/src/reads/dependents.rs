@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use taffrail_object::{GroupKind, ObjectKey};
 
 use super::{Dependents, Plan, Read, body_of, list};
-use crate::delivery::{Declaration, Declarations};
+use crate::declaration::Declaration;
+use crate::delivery::Declarations;
 use crate::kinds::KindCatalog;
 use crate::snapshot::Listed;
 

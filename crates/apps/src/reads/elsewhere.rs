@@ -8,10 +8,12 @@ use taffrail_status::{Presence, Trust};
 
 use super::Dependents;
 use super::dependents::dependent_namespaces;
-use crate::delivery::{AppLabels, Declaration, Declarations};
+use crate::declaration::Declaration;
+use crate::delivery::{AppLabels, Declarations};
 use crate::fleet::Fleet;
 use crate::freshness::FreshnessState;
-use crate::objects::{Objects, Scope, ScopeError};
+use crate::objects::Objects;
+use crate::scope::{Scope, ScopeError};
 
 /// The maximum number of kinds of which objects are read in a cluster for the apps of another one.
 ///

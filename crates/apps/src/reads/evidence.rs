@@ -17,7 +17,8 @@ use taffrail_status::assess::{
 use taffrail_status::{ActiveRules, ClusterState, Listing, Observed, Presence};
 
 use super::{Changes, MAX_SINGLE_GETS, Plan, Read, Target, list};
-use crate::delivery::{Declaration, Declarations, time};
+use crate::declaration::Declaration;
+use crate::delivery::{Declarations, time};
 use crate::kinds::{KindCatalog, ServedKind};
 use crate::objects::{Objects, suffices};
 use crate::snapshot::Listed;

@@ -4,11 +4,11 @@ use taffrail_object::ObjectKey;
 use taffrail_status::Observed;
 use taffrail_status::assess::{Regarding, claims, defined};
 
-use crate::delivery::helm;
+use crate::delivery::argo::installs::{WORKLOADS, is_controller};
+use crate::delivery::helm_storage;
 use crate::owners::Pointing;
 use crate::questions::Question;
 use crate::snapshot::{has_pods, is_budget, is_definition, is_pod, leaves, wanted};
-use crate::teachers::{WORKLOADS, is_controller};
 
 /// Passes to `tell` all questions whose answers may have changed because an object was created (`old` is
 /// `None`), changed, or deleted (`new` is `None`).
@@ -44,7 +44,7 @@ pub(super) fn questions(
                 tell(Question::Events(&kind, "", &name));
             }
         }
-        if helm::stored(observed).is_some() {
+        if helm_storage::stored(observed).is_some() {
             tell(Question::Storage);
         }
     }

@@ -8,7 +8,7 @@
 //!
 //! * A row depends on its objects, their evidence and events, and the sources and controllers of its tool. It
 //!   is judged again when one of these answers may have changed, or at the time at which time alone changes
-//!   it: each comparison with the present time records when its result will change ([`elapsed`](crate::questions::elapsed)).
+//!   it: each comparison with the present time records when its result will change ([`elapsed`](crate::noting::elapsed)).
 //! * The declarations of all tools are read again when an object that they read changes. Rows with an
 //!   unchanged declaration stay. Only if the claims differ, all label groups are computed again.
 //! * Otherwise the labels of an object are examined when that object changes, or its controller comes or
@@ -32,15 +32,19 @@ use taffrail_object::ObjectKey;
 use taffrail_status::assess::UNJUDGED;
 use taffrail_status::{ActiveRules, Observed};
 
-use crate::apps::{App, AppList, Judge, errors, order};
+use crate::app::{App, AppList};
+use crate::apps::{Judge, errors, order};
 use crate::claims::{ClaimIndex, Claims};
+use crate::declaration::Declaration;
 use crate::delivery::labels::{self, LabelGroups, Place};
-use crate::delivery::{AppLabels, Declaration, Declarations};
+use crate::delivery::{AppLabels, Declarations};
 use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::AppRef;
-use crate::objects::{Objects, Scope, freshness_of, freshness_of_home};
-use crate::questions::{Asked, Noting, Question, QuestionLog};
+use crate::noting::Noting;
+use crate::objects::{Objects, freshness_of, freshness_of_home};
+use crate::questions::{Asked, Question, QuestionLog};
+use crate::scope::Scope;
 use crate::snapshot::ChangeBatch;
 
 /// The extent of a look.

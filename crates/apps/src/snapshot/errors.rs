@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::Deref;
 
-use crate::objects::{Scope, ScopeError};
+use crate::scope::{Scope, ScopeError};
 
 /// Errors with an index of their scopes: the check for errors of a scope is far more frequent than errors
 /// are.

@@ -4,7 +4,7 @@ use taffrail_object::json::OwnedDocument;
 use taffrail_object::{Object, ObjectKey, Projection};
 
 use super::{InsertError, Snapshot, is_answer_to};
-use crate::reads::Read;
+use crate::reads::read::Read;
 
 impl Snapshot {
     /// Inserts an object that is followed, like [`Snapshot::insert_asked`].

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use taffrail_object::Projection;
 
-use crate::reads::{Read, Target};
+use crate::reads::read::{Read, Target};
 
 /// Results of reads of the same thing, one for each projection. A later result of one does not hide that of
 /// the other.

@@ -7,7 +7,7 @@ use taffrail_object::json::Value;
 use taffrail_status::Observed;
 
 use super::{Patch, Plan, Progress, Refusal, Step, Until, Verb, by_whom, command, tree};
-use crate::apps::App;
+use crate::app::App;
 use crate::delivery::argo::{SKIP, SUSPENDED, is_kept_off};
 
 const REFRESH: &str = "argocd.argoproj.io/refresh";

@@ -6,7 +6,7 @@ use taffrail_object::{Object, Projection};
 use taffrail_status::{Observed, Presence};
 
 use super::{Patch, Plan, Progress, Refusal, Step, Until, Verb, by_whom, command};
-use crate::apps::App;
+use crate::app::App;
 use crate::delivery;
 use crate::objects::Objects;
 use crate::view::quoted;

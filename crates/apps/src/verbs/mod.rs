@@ -15,7 +15,7 @@ use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Presence, Status};
 
-use crate::apps::{App, AppList};
+use crate::app::{App, AppList};
 use crate::find::{AppQuery, full_name};
 use crate::identity::{AppKey, AppRef, Delivery};
 use crate::objects::Objects;

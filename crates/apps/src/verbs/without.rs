@@ -1,7 +1,7 @@
 //! Refusals for apps whose tool accepts no requests.
 
 use super::{Refusal, Verb, command};
-use crate::apps::App;
+use crate::app::App;
 use crate::identity::Delivery;
 use crate::view::quoted;
 

@@ -4,7 +4,8 @@ use serde::Serialize;
 use taffrail_object::ObjectKey;
 
 use super::{API_VERSION, Counts, ErrorRow, FreshnessView, time};
-use crate::apps::{self, App};
+use crate::app;
+use crate::app::App;
 use crate::problem::Problem;
 use crate::sync::{ObjectSync, Source, Sync};
 use crate::words::Words;
@@ -23,8 +24,8 @@ pub struct AppList {
     pub errors: Vec<ErrorRow>,
 }
 
-impl From<&apps::AppList> for AppList {
-    fn from(list: &apps::AppList) -> AppList {
+impl From<&app::AppList> for AppList {
+    fn from(list: &app::AppList) -> AppList {
         AppList {
             api_version: API_VERSION,
             kind: "AppList",

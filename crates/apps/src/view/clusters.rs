@@ -6,13 +6,14 @@ use serde::Serialize;
 use taffrail_status::{Status, rollup};
 
 use super::{API_VERSION, AppName, Counts, ErrorRow, FreshnessView, ProblemView, time};
-use crate::apps::{App, AppList};
+use crate::app::{App, AppList};
 use crate::fleet::{Fleet, Member};
 use crate::freshness::FreshnessState;
-use crate::objects::{Objects, Scope, ScopeError};
+use crate::objects::Objects;
 use crate::problem;
 use crate::reading::{NotLive, Reading};
 use crate::reads;
+use crate::scope::{Scope, ScopeError};
 
 /// The clusters that were queried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -231,7 +232,7 @@ fn row(member: &Member<'_>, apps: &[&App], errors: usize) -> ClusterRow {
             count => format!("; {count} apps of it are known from {homes}"),
         };
         status = Status::Unknown;
-        message = format!("{}{known}", problem::silence(error));
+        message = format!("{}{known}", crate::scope::silence(error));
     }
     if let Some(twin) = &member.twin_of {
         let why = format!(
@@ -272,7 +273,7 @@ fn is_true(is_it: &bool) -> bool {
 fn hides_apps(error: &ScopeError) -> bool {
     match &error.scope {
         Scope::Cluster | Scope::Input(_) => true,
-        Scope::Kind { kind, .. } => reads::declares_apps(kind),
+        Scope::Kind { kind, .. } => reads::declaring::declares_apps(kind),
         Scope::Group(_) | Scope::Namespace(_) | Scope::Object(_) => false,
     }
 }

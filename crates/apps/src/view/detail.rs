@@ -11,7 +11,8 @@ use taffrail_status::{ActiveRules, Observed, Presence};
 use super::resources::Inner;
 use super::tree::{self, Forest, Relation, TreeNode, TreeShape};
 use super::{API_VERSION, AppRow, ErrorRow, UnsyncedView, time};
-use crate::apps::{self, App};
+use crate::app;
+use crate::app::App;
 use crate::delivery::{argo, config_sync, flux};
 use crate::identity::{AppRef, Delivery};
 use crate::objects::Objects;
@@ -124,7 +125,7 @@ impl AppDetailList {
     /// Makes the details of `asked`, apps of `list`, which are the apps of `clusters`.
     pub fn new<'a>(
         asked: &[&'a App],
-        list: &'a apps::AppList,
+        list: &'a app::AppList,
         clusters: &[&'a dyn Objects],
         rules: &'a ActiveRules<'a>,
         now: Timestamp,
@@ -196,7 +197,7 @@ fn found<'a>(home: Option<&'a dyn Objects>, key: Option<&ObjectKey>) -> Option<O
 /// Returns the apps that declare the declaring objects of `asked`, by cluster and object.
 fn parents<'a>(
     asked: &[&'a App],
-    list: &'a apps::AppList,
+    list: &'a app::AppList,
 ) -> HashMap<(&'a str, &'a ObjectKey), Option<&'a App>> {
     let declaring = asked.iter().filter_map(|app| Some((&*app.app.home, app.declaring.as_ref()?)));
     let mut parents: HashMap<_, Option<&App>> = declaring.map(|place| (place, None)).collect();

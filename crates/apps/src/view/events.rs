@@ -13,7 +13,8 @@ use taffrail_status::assess::Event;
 use super::together::{earlier, grouped, grouped_in_one, later, likeness, without_uids};
 use super::tree::{Forest, TreeShape, Walked};
 use super::{API_VERSION, AppName, ErrorRow, InClusters, time};
-use crate::apps::{self, App};
+use crate::app;
+use crate::app::App;
 use crate::delivery::flux;
 use crate::fleet::Fleet;
 use crate::objects::Objects;
@@ -68,7 +69,7 @@ impl EventList {
     /// Makes the list of warnings about the objects of `asked` and their dependents.
     pub fn new(
         asked: &[&App],
-        list: &apps::AppList,
+        list: &app::AppList,
         clusters: &[&dyn Objects],
         rules: &ActiveRules<'_>,
         now: Timestamp,
@@ -77,7 +78,7 @@ impl EventList {
         let mut owners: HashMap<(&str, ObjectKey), &App> = HashMap::new();
         let mut walked = Walked::default();
         // A cache of the sources of each cluster.
-        let mut known: HashMap<&str, flux::Sources> = HashMap::new();
+        let mut known: HashMap<&str, flux::sources::Sources> = HashMap::new();
         for app in asked {
             let home = forest.cluster(&app.app.home);
             let declaring = app.declaring.as_ref().and_then(|key| match home?.get(key.as_ref()) {

@@ -11,7 +11,7 @@ use super::{
     API_VERSION, AppName, ErrorRow, FindingCategory, InClusters, LinkRow, ProblemView, Severity,
     TrustFinding, TrustReport, UnsyncedView, time,
 };
-use crate::apps::{App, OUT_OF_REACH, Resource, UNOBSERVED, UNREADABLE};
+use crate::app::{App, OUT_OF_REACH, Resource, UNOBSERVED, UNREADABLE};
 use crate::belonging::Belonging;
 use crate::find::full_name;
 use crate::freshness::FreshnessState;

@@ -37,7 +37,7 @@ pub use trust::{
 };
 pub use wait::{WaitChange, WaitSummary};
 
-use crate::apps::AppError;
+use crate::app::AppError;
 use crate::freshness::Freshness;
 use crate::identity::AppRef;
 

@@ -7,7 +7,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::rollup;
 
 use super::{API_VERSION, AppName, ErrorRow, time};
-use crate::apps::{App, AppList, Resource};
+use crate::app::{App, AppList, Resource};
 use crate::sync::ObjectSync;
 use crate::words::Words;
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use taffrail_status::Status;
 
-use crate::apps::App;
+use crate::app::App;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::Delivery;
 use crate::problem::{self, Axis, Problem, SUSPENDED};

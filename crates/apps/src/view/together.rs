@@ -16,7 +16,7 @@ use taffrail_status::Status;
 use taffrail_status::assess::Link;
 
 use super::{Explanation, LinkRow};
-use crate::apps::App;
+use crate::app::App;
 use crate::words::{Place, Words};
 
 /// The clusters of an entry.

@@ -11,7 +11,8 @@ use taffrail_status::assess::{Costs, Evidence, assess_dependent};
 use taffrail_status::{ActiveRules, Observed, Presence, Status};
 
 use super::{API_VERSION, AppName, ErrorRow, ProblemView, text, time};
-use crate::apps::{self, App, Resource};
+use crate::app;
+use crate::app::{App, Resource};
 use crate::fleet::Fleet;
 use crate::objects::{Objects, suffices};
 use crate::owners::dependents;
@@ -128,7 +129,7 @@ impl TreeList {
     /// Makes the trees of `asked`, apps of `list`, which are the apps of `clusters`.
     pub fn new<'a>(
         asked: &[&'a App],
-        list: &'a apps::AppList,
+        list: &'a app::AppList,
         clusters: &[&'a dyn Objects],
         rules: &'a ActiveRules<'a>,
         now: Timestamp,
@@ -260,7 +261,7 @@ struct Ground<'a> {
 
 impl<'a> Forest<'a> {
     pub(super) fn new(
-        list: &'a apps::AppList,
+        list: &'a app::AppList,
         clusters: &[&'a dyn Objects],
         rules: &'a ActiveRules<'a>,
         now: Timestamp,

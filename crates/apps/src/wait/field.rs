@@ -6,8 +6,6 @@ use std::str::FromStr;
 use serde_json::Value;
 use taffrail_object::{JsonPath, JsonPathError};
 
-use super::until::InvalidUntil;
-
 /// A field of an object and its wanted value: `{.status.phase}=Running`, or `{.status.loadBalancer.ingress}`
 /// if it only has to exist.
 ///
@@ -34,14 +32,22 @@ pub(super) enum Field {
 /// The reason why a list or an object equals no text.
 const COMPOUND: &str = "it is a list or an object, which has no single value";
 
-impl FromStr for WantedField {
-    type Err = InvalidUntil;
+/// A text that is not a field to wait for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{path}' is no JSONPath: {why}")]
+pub struct InvalidField {
+    /// The path as written.
+    pub path: String,
+    /// The error.
+    pub why: String,
+}
 
-    fn from_str(text: &str) -> Result<WantedField, InvalidUntil> {
-        let invalid = |why: &str| InvalidUntil::JsonPath {
-            path: text.chars().take(200).collect(),
-            why: why.to_owned(),
-        };
+impl FromStr for WantedField {
+    type Err = InvalidField;
+
+    fn from_str(text: &str) -> Result<WantedField, InvalidField> {
+        let invalid =
+            |why: &str| InvalidField { path: text.chars().take(200).collect(), why: why.to_owned() };
         let (path, value) = split(text).ok_or_else(|| invalid("a bracket or quote is not closed"))?;
         if value == Some("") {
             return Err(invalid("behind '=' there is no value; without '=' the field only has to be there"));
@@ -124,10 +130,9 @@ fn split(text: &str) -> Option<(&str, Option<&str>)> {
 mod tests {
     use serde_json::json;
 
-    use super::{COMPOUND, Field, WantedField};
-    use crate::wait::until::InvalidUntil;
+    use super::{COMPOUND, Field, InvalidField, WantedField};
 
-    fn path(text: &str) -> Result<WantedField, InvalidUntil> {
+    fn path(text: &str) -> Result<WantedField, InvalidField> {
         text.parse()
     }
 

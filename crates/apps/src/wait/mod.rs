@@ -25,7 +25,7 @@ use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::assess::Link;
 use taffrail_status::{ActiveRules, ClusterState as _, Presence, Status};
 
-use crate::apps::AppList;
+use crate::app::AppList;
 use crate::find::AppQuery;
 use crate::identity::AppRef;
 use crate::objects::Objects;
@@ -33,7 +33,7 @@ use crate::snapshot::Snapshot;
 use crate::words::Words;
 
 pub use expression::Question;
-pub use field::WantedField;
+pub use field::{InvalidField, WantedField};
 pub use judge::EXPRESSION_FAULT;
 pub use revision::Revision;
 pub use until::{InvalidUntil, Until};

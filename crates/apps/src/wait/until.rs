@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::expression::Question;
-use super::field::WantedField;
+use super::field::{InvalidField, WantedField};
 use super::revision::Revision;
 
 /// A condition to wait for.
@@ -47,13 +47,8 @@ pub enum InvalidUntil {
     #[error("'{0}=' wants something behind it")]
     Empty(&'static str),
     /// The path is not a JSONPath.
-    #[error("'{path}' is no JSONPath: {why}")]
-    JsonPath {
-        /// The path as written.
-        path: String,
-        /// The error.
-        why: String,
-    },
+    #[error(transparent)]
+    JsonPath(#[from] InvalidField),
     /// The expression is not valid CEL.
     #[error("'{expression}' is no expression in CEL: {why}")]
     Cel {

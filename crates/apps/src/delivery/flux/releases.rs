@@ -1,10 +1,11 @@
 //! The releases that HelmReleases declare, by the names that they have in Helm's storage.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use taffrail_object::{Object, ObjectKey};
 
-use super::super::{helm, text};
+use super::super::text;
 use super::Definitions;
 use crate::agreement::Mark;
 
@@ -64,8 +65,21 @@ pub(crate) struct Releases {
     pub(super) definitions: Definitions,
 }
 
+/// The conditions under which a release in another namespace belongs to a HelmRelease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Needed {
+    /// The mark that its objects carry.
+    pub(crate) mark: Mark,
+    /// The namespace into which the HelmRelease delivers.
+    pub(crate) delivered: String,
+    /// The namespace of the HelmRelease.
+    pub(crate) own: String,
+    /// The objects that the inventory of the HelmRelease lists, if it has one.
+    pub(crate) listed: Option<Arc<HashSet<ObjectKey>>>,
+}
+
 /// The conditions on HelmReleases in other namespaces than that of the release, by their marks.
-pub(crate) type Elsewhere = HashMap<Mark, Vec<helm::Needed>>;
+pub(crate) type Elsewhere = HashMap<Mark, Vec<Needed>>;
 
 /// The HelmReleases that declare a release of one name.
 #[derive(Debug, Default)]
@@ -77,13 +91,7 @@ struct Declared {
 impl Releases {
     /// Adds a release that is stored in a namespace of a cluster; `needed` is the condition if its
     /// HelmRelease is in another one.
-    pub(super) fn add(
-        &mut self,
-        cluster: usize,
-        namespace: &str,
-        name: ReleaseName,
-        needed: Option<helm::Needed>,
-    ) {
+    pub(super) fn add(&mut self, cluster: usize, namespace: &str, name: ReleaseName, needed: Option<Needed>) {
         let declared =
             self.declared.entry((cluster, namespace.to_owned())).or_default().entry(name).or_default();
         match needed {

@@ -9,10 +9,11 @@ use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
 use taffrail_status::{Observed, Presence, Status, assess};
 
 use super::{CheckedCluster, Concerned, TrustShape, is_green};
-use crate::apps::{App, AppList, Resource};
+use crate::app::{App, AppList, Resource};
 use crate::delivery;
 use crate::delivery::controllers::CONTROLLERS;
-use crate::delivery::flux::{self, Sources};
+use crate::delivery::flux;
+use crate::delivery::flux::sources::Sources;
 use crate::objects::Objects;
 use crate::owners::{controllers, dependents};
 use crate::view::{command, time};

@@ -10,11 +10,11 @@ use taffrail_status::{Status, assess};
 
 use super::cluster_context::{ClusterContext, found, is_well, number};
 use super::{Concerned, FindingCategory, NewFinding, Severity, count, is_green};
-use crate::apps::App;
+use crate::app::App;
 use crate::delivery;
 
 use crate::identity::Delivery;
-use crate::objects::Scope;
+use crate::scope::Scope;
 
 /// The age up to which a lost Pod may not have been counted by its workload yet.
 const MIN_LOST_AGE: SignedDuration = SignedDuration::from_mins(1);

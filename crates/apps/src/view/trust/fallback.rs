@@ -49,7 +49,7 @@ fn kinds(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
         if resource.rule != FALLBACK
             || !is_well(resource)
             || !is_custom
-            || reads::declares_apps(&key.group_kind())
+            || reads::declaring::declares_apps(&key.group_kind())
         {
             continue;
         }

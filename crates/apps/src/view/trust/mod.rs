@@ -25,7 +25,8 @@ use taffrail_status::Status;
 
 use super::together::{earlier, grouped};
 use super::{API_VERSION, AppName, ErrorRow, InClusters, time};
-use crate::apps::{self, App};
+use crate::app;
+use crate::app::App;
 use crate::fleet::Fleet;
 use crate::objects::Objects;
 
@@ -323,7 +324,7 @@ impl NewFinding {
     }
 
     /// Converts the finding for display. Its severity is low if it concerns apps but no green one.
-    fn shown(mut self, cluster: &str, list: &apps::AppList) -> TrustFinding {
+    fn shown(mut self, cluster: &str, list: &app::AppList) -> TrustFinding {
         self.objects.sort();
         self.objects.dedup();
         let mut apps: Vec<&App> = self.apps.iter().filter_map(|&place| list.apps.get(place)).collect();
@@ -376,7 +377,7 @@ impl TrustReport {
     /// Makes the report about `asked`, apps of `list`, which are the apps of `clusters`, for the time `now`.
     pub fn new(
         asked: &[&App],
-        list: &apps::AppList,
+        list: &app::AppList,
         clusters: &[&dyn Objects],
         now: Timestamp,
         shape: TrustShape,
@@ -389,7 +390,7 @@ impl TrustReport {
     /// done once.
     pub fn each(
         selections: &[Vec<&App>],
-        list: &apps::AppList,
+        list: &app::AppList,
         clusters: &[&dyn Objects],
         now: Timestamp,
         shape: TrustShape,
@@ -420,7 +421,7 @@ impl TrustReport {
         reports
     }
 
-    fn of(mut items: Vec<TrustFinding>, checked: Vec<CheckedCluster>, list: &apps::AppList) -> TrustReport {
+    fn of(mut items: Vec<TrustFinding>, checked: Vec<CheckedCluster>, list: &app::AppList) -> TrustReport {
         sort(&mut items);
         TrustReport {
             api_version: API_VERSION,

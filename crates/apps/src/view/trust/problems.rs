@@ -4,7 +4,7 @@ use taffrail_object::ObjectKey;
 
 use super::cluster_context::ClusterContext;
 use super::{FindingCategory, NewFinding, Severity, is_green};
-use crate::apps::App;
+use crate::app::App;
 use crate::delivery::argo;
 use crate::identity::Delivery;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED};

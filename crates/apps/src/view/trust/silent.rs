@@ -10,12 +10,12 @@ use taffrail_status::{Observed, Trust};
 use super::cluster_context::{ClusterContext, changed, is_set, is_well, moment, number};
 use super::fallback::{FALLBACK, has_status, status_is_served, they_are};
 use super::{Concerned, FindingCategory, NewFinding, Severity};
-use crate::apps::App;
+use crate::app::App;
+use crate::delivery::argo::installs::{Standing, argo_standing};
 use crate::delivery::controllers::{CONTROLLERS, Stops};
 use crate::delivery::{self, flux, span};
 use crate::identity::Delivery;
 use crate::sync::{SyncState, shorten};
-use crate::teachers::{Standing, argo_standing};
 use crate::view::command;
 
 /// The tolerance for a late Lease: it is renewed several times before it expires, so one or two late renewals

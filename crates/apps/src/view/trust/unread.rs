@@ -11,8 +11,8 @@ use super::cluster_context::{ClusterContext, found, is_well, number};
 use super::{Concerned, FindingCategory, NewFinding, Severity, count};
 use crate::delivery;
 
-use crate::objects::{Scope, ScopeError};
 use crate::reads;
+use crate::scope::{Scope, ScopeError};
 use crate::view::command;
 
 /// The maximum number of kinds that a finding names.
@@ -97,7 +97,7 @@ fn scopes(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     for error in errors {
         match &error.scope {
             Scope::Kind { kind, namespace } => {
-                let hides = reads::declares_apps(kind);
+                let hides = reads::declaring::declares_apps(kind);
                 let index = index.get_or_insert_with(|| Index::of(cluster));
                 let apps = index.concerned(kind, namespace.as_deref());
                 let place = (&*error.reason, hides, if hides { Vec::new() } else { apps });
@@ -124,7 +124,7 @@ fn scopes(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
                 findings.push(finding.of(apps).next(next));
             }
             Scope::Namespace(namespace) => {
-                let inside = |app: &crate::apps::App| {
+                let inside = |app: &crate::app::App| {
                     app.resources.iter().any(|it| it.key.namespace == *namespace && it.rule == UNJUDGED)
                 };
                 let apps = cluster.apps().filter(|(_, app)| inside(app)).map(|(place, _)| place);

@@ -1,5 +1,6 @@
 //! Lists of objects that several apps share.
 
+use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -36,4 +37,10 @@ impl<'k> IntoIterator for &'k ObjectKeys {
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
+}
+
+/// Removes repetitions and keeps the order.
+pub(crate) fn dedup(keys: &mut Vec<ObjectKey>) {
+    let mut seen = HashSet::with_capacity(keys.len());
+    keys.retain(|key| seen.insert(key.clone()));
 }

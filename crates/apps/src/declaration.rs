@@ -1,0 +1,134 @@
+//! What one declaring object says of an app, before its objects are looked up.
+
+use taffrail_object::ObjectKey;
+
+use crate::agreement::Claimant;
+use crate::identity::{AppKey, Delivery};
+use crate::object_keys::{ObjectKeys, dedup};
+use crate::sync::{Source, Sync};
+
+/// The cluster that holds the objects of an app.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Destination {
+    /// A cluster of the fleet.
+    Cluster(usize),
+    /// A cluster that was not queried; its description follows "in".
+    OutOfReach(String),
+}
+
+/// The declaration of an app, before its objects are looked up.
+#[derive(Debug, Clone)]
+pub(crate) struct Declaration {
+    /// The index of the cluster of the declaring object.
+    pub(crate) home: usize,
+    pub(crate) destination: Destination,
+    pub(crate) delivery: Delivery,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) key: AppKey,
+    /// The declaring object, where its own status counts.
+    pub(crate) declaring: Option<ObjectKey>,
+    /// True if the declaring object has no status yet: its controller has never reconciled it. Set only for Argo CD and Config Sync.
+    pub(crate) unseen: bool,
+    /// The declared objects, each once.
+    pub(crate) objects: ObjectKeys,
+    /// The object that lists what is declared but cannot be read, and the reason.
+    pub(crate) unreadable: Option<(ObjectKey, String)>,
+    pub(crate) sync: Sync,
+    pub(crate) suspended: bool,
+    /// The message of the tool when all is well.
+    pub(crate) message: String,
+    /// The message of the tool about a sync that failed or is unknown.
+    pub(crate) trouble: Option<String>,
+    pub(crate) source: Option<Source>,
+    /// The index of the app that delivers this one's objects, if this one only states the wish.
+    pub(crate) via: Option<usize>,
+    /// The claimant of the objects.
+    pub(crate) claimant: Claimant,
+}
+
+impl Declaration {
+    /// Makes an app of objects that the user named.
+    pub(crate) fn of_objects(home: usize, objects: &[ObjectKey]) -> Declaration {
+        let mut objects = objects.to_vec();
+        dedup(&mut objects);
+        Declaration::by_nobody(home, Delivery::Taffrail, String::new(), "declared".to_owned(), objects)
+    }
+
+    /// Makes an app without a declaring object, so that no tool reports its state.
+    pub(crate) fn by_nobody(
+        home: usize,
+        delivery: Delivery,
+        namespace: String,
+        name: String,
+        objects: impl Into<ObjectKeys>,
+    ) -> Declaration {
+        Declaration {
+            home,
+            destination: Destination::Cluster(home),
+            delivery,
+            key: AppKey::of(delivery, &namespace, &name, None),
+            namespace,
+            name,
+            declaring: None,
+            unseen: false,
+            objects: objects.into(),
+            unreadable: None,
+            sync: Sync::unknown(),
+            suspended: false,
+            message: String::new(),
+            trouble: None,
+            source: None,
+            via: None,
+            claimant: Claimant::default(),
+        }
+    }
+
+    /// Returns true if two declarations are equal but for the index of the app that delivers them.
+    pub(crate) fn says_as(&self, other: &Declaration) -> bool {
+        self.claims_as(other)
+            && self.destination == other.destination
+            && self.key == other.key
+            && self.declaring == other.declaring
+            && self.unseen == other.unseen
+            && self.unreadable == other.unreadable
+            && self.sync == other.sync
+            && self.suspended == other.suspended
+            && self.message == other.message
+            && self.trouble == other.trouble
+            && self.source == other.source
+    }
+
+    /// Returns true if two declarations claim the same objects with the same marks.
+    pub(crate) fn claims_as(&self, other: &Declaration) -> bool {
+        self.home == other.home
+            && self.cluster() == other.cluster()
+            && self.delivery == other.delivery
+            && self.namespace == other.namespace
+            && self.name == other.name
+            && self.unreadable.is_some() == other.unreadable.is_some()
+            && self.claimant == other.claimant
+            && self.objects == other.objects
+    }
+
+    /// Returns the name for sentences: `flux-kustomization flux-system/shop`.
+    pub(crate) fn title(&self) -> String {
+        format!("{} {}/{}", self.delivery, self.namespace, self.name)
+    }
+
+    /// Returns the name of the declaring object for sentences: `RootSync config-management-system/root-sync`.
+    pub(crate) fn declaring_name(&self) -> String {
+        match &self.declaring {
+            Some(key) => format!("{} {}", key.kind, key.path()),
+            None => self.title(),
+        }
+    }
+
+    /// Returns the index of the cluster that holds the declared objects, if it is in the fleet.
+    pub(crate) fn cluster(&self) -> Option<usize> {
+        match self.destination {
+            Destination::Cluster(cluster) => Some(cluster),
+            Destination::OutOfReach(_) => None,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Helm's storage: the Secrets `sh.helm.release.v1.<release>.v<version>`, or the ConfigMaps of
+//! that name where `HELM_DRIVER=configmap` was set (Helm v3 and v4,
+//! `pkg/storage/driver/{secrets,cfgmaps,util}.go`).
+
+use std::collections::BTreeMap;
+
+use taffrail_object::{ObjectKey, ObjectKeyRef, Projection};
+use taffrail_status::Observed;
+
+use crate::noting::ask_at_once;
+use crate::objects::Objects;
+use crate::questions::Question;
+
+const PREFIX: &str = "sh.helm.release.v1.";
+const TYPE: &str = "helm.sh/release.v1";
+
+/// The label selector for the ConfigMaps of Helm's storage; its Secrets have a type as well.
+pub(crate) const SELECTOR: &str = "owner=helm";
+
+/// Returns the key of the Secret that holds a version of a release.
+pub(crate) fn storage_key(namespace: &str, release: &str, version: i64) -> ObjectKey {
+    ObjectKey::new("", "Secret", namespace, format!("{PREFIX}{release}.v{version}"))
+}
+
+/// Returns the release and version that a Secret or ConfigMap holds, if it is one of Helm's.
+pub(crate) fn stored<'o>(observed: &Observed<'o>) -> Option<(&'o str, u64)> {
+    let is_helms = match (observed.projection, is_secret(observed.key)) {
+        (Projection::Full, true) => observed.object.at(&["type"]).is_some_and(|value| value.is_str(TYPE)),
+        // The type is not part of the metadata, and ConfigMaps have none.
+        _ => observed.object.text(&["metadata", "labels", "owner"]) == "helm",
+    };
+    let (release, version) = observed.key.name.strip_prefix(PREFIX)?.rsplit_once(".v")?;
+    is_helms.then_some((release, version.parse().ok()?))
+}
+
+pub(super) fn is_secret(key: ObjectKeyRef<'_>) -> bool {
+    key.kind == "Secret"
+}
+
+/// Helm's storage in one cluster: the versions of each release, by namespace and release, oldest first.
+pub(crate) struct Storage<'o>(pub(super) BTreeMap<(&'o str, &'o str), BTreeMap<u64, Observed<'o>>>);
+
+impl<'o> Storage<'o> {
+    pub(crate) fn of(objects: &'o dyn Objects) -> Storage<'o> {
+        let mut storage: BTreeMap<_, BTreeMap<u64, Observed<'o>>> = BTreeMap::new();
+        let mut read = || {
+            for observed in objects.of_kind("", "ConfigMap", None).chain(objects.of_kind("", "Secret", None))
+            {
+                if let Some((release, version)) = stored(&observed) {
+                    let key = (observed.key.namespace, release);
+                    // If both exist the Secret, which is Helm's default, comes last.
+                    storage.entry(key).or_default().insert(version, observed);
+                }
+            }
+        };
+        ask_at_once(objects, &Question::Storage, &mut read);
+        Storage(storage)
+    }
+
+    /// Returns the object that holds the newest version of a release in a namespace.
+    pub(crate) fn of_name(&self, namespace: &str, name: &str) -> Option<ObjectKeyRef<'o>> {
+        let (_, newest) = self.0.get(&(namespace, name))?.last_key_value()?;
+        Some(newest.key)
+    }
+
+    /// Returns the object that holds the newest version of the releases in a namespace whose name begins with
+    /// `start` and matches `is_it`.
+    pub(crate) fn newest(
+        &self,
+        namespace: &str,
+        start: &str,
+        is_it: impl Fn(&str) -> bool,
+    ) -> Option<ObjectKeyRef<'o>> {
+        let found = self.0.range((namespace, start)..);
+        let found = found.take_while(|((own, release), _)| *own == namespace && release.starts_with(start));
+        let found = found.filter(|((_, release), _)| is_it(release));
+        let newest = found.filter_map(|(_, versions)| versions.last_key_value());
+        newest.max_by_key(|(version, _)| **version).map(|(_, observed)| observed.key)
+    }
+}

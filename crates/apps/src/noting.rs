@@ -1,0 +1,222 @@
+//! A cluster whose questions are recorded while a result is computed.
+
+use jiff::{SignedDuration, Timestamp};
+use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
+use taffrail_status::assess::Event;
+use taffrail_status::{ClusterState, Listing, Observed, Presence};
+
+use crate::freshness::Freshness;
+use crate::identity::ClusterId;
+use crate::objects::Objects;
+use crate::questions::{Question, QuestionLog};
+use crate::reading::Reading;
+use crate::scope::{Scope, ScopeError};
+use crate::snapshot::labels;
+
+/// Records one question in place of the many that `find` asks of a cluster.
+pub(crate) fn ask_at_once<T>(objects: &dyn Objects, question: &Question<'_>, find: impl FnOnce() -> T) -> T {
+    let Some((log, cluster)) = objects.question_log() else { return find() };
+    log.ask(cluster, question);
+    log.quietly(find)
+}
+
+/// Returns the time since `at`, to be compared with `limit`, and records the time at which it will reach the
+/// limit.
+pub(crate) fn elapsed(
+    objects: &dyn Objects,
+    at: Timestamp,
+    limit: SignedDuration,
+    now: Timestamp,
+) -> SignedDuration {
+    let elapsed = now.duration_since(at);
+    if let Some((log, _)) = objects.question_log()
+        && elapsed < limit
+        && let Ok(end) = at.checked_add(limit)
+    {
+        log.changes_at(end);
+    }
+    elapsed
+}
+
+/// A cluster that records each question in a log.
+pub(crate) struct Noting<'a> {
+    objects: &'a dyn Objects,
+    cluster: usize,
+    log: &'a QuestionLog,
+}
+
+impl<'a> Noting<'a> {
+    /// Makes a cluster that records its questions under the index `cluster`.
+    pub(crate) fn new(objects: &'a dyn Objects, cluster: usize, log: &'a QuestionLog) -> Noting<'a> {
+        Noting { objects, cluster, log }
+    }
+
+    fn ask(&self, question: &Question<'_>) {
+        self.log.ask(self.cluster, question);
+    }
+}
+
+impl ClusterState for Noting<'_> {
+    fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
+        self.ask(&Question::Object(key));
+        let found = self.objects.get(key);
+        if !matches!(found, Presence::Present(_)) {
+            self.ask(&Question::Lists(key.group, key.kind));
+        }
+        found
+    }
+
+    fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.ask(&Question::Controlled(uid));
+        self.objects.owned(uid, namespace)
+    }
+
+    fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.ask(&Question::Owned(uid));
+        self.objects.dependents(uid, namespace)
+    }
+
+    fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
+        self.ask(&Question::Kind(group, kind, namespace));
+        self.objects.of_kind(group, kind, namespace)
+    }
+
+    fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
+        self.ask(&Question::Users(namespace, claim));
+        self.objects.users(namespace, claim)
+    }
+
+    fn knows_users(&self, namespace: &str) -> bool {
+        self.ask(&Question::Pods(namespace));
+        self.ask(&Question::Lists("", "Pod"));
+        self.objects.knows_users(namespace)
+    }
+
+    fn budgets(&self, namespace: &str, own: Option<Value<'_>>) -> Listing<'_> {
+        self.ask(&Question::Budgets(namespace, None));
+        labels(own).iter().for_each(|label| self.ask(&Question::Budgets(namespace, Some(label))));
+        self.objects.budgets(namespace, own)
+    }
+
+    fn terminating_on(&self, node: &str) -> Listing<'_> {
+        self.ask(&Question::Leaving(node));
+        self.objects.terminating_on(node)
+    }
+
+    fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
+        self.ask(&Question::Definition(group, kind));
+        self.objects.definition(group, kind)
+    }
+
+    fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
+        self.objects.has_status_subresource(group, version, kind)
+    }
+
+    fn in_namespace(&self, namespace: &str) -> Listing<'_> {
+        self.ask(&Question::Namespace(namespace));
+        self.objects.in_namespace(namespace)
+    }
+
+    fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
+        self.ask(&Question::Events(about.kind(), &about.namespace(), &about.name()));
+        self.objects.events(about)
+    }
+
+    fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
+        self.ask(&Question::Lists(group, kind));
+        self.objects.is_observed(group, kind, namespace)
+    }
+
+    fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
+        if self.objects.is_dump() {
+            self.ask(&Question::Kind(group, kind, Some(namespace)));
+            self.ask(&Question::Definition(group, kind));
+        }
+        self.objects.tells_absence(group, kind, namespace)
+    }
+}
+
+impl Objects for Noting<'_> {
+    fn name(&self) -> &str {
+        self.objects.name()
+    }
+
+    fn id(&self) -> Option<&ClusterId> {
+        self.objects.id()
+    }
+
+    fn is_same_as(&self, name: &str) -> Option<bool> {
+        self.objects.is_same_as(name)
+    }
+
+    fn unverified(&self) -> Option<&str> {
+        self.objects.unverified()
+    }
+
+    fn servers(&self) -> &[String] {
+        self.objects.servers()
+    }
+
+    fn version(&self) -> Option<&str> {
+        self.objects.version()
+    }
+
+    fn freshness(&self) -> Freshness {
+        self.ask(&Question::Freshness);
+        self.objects.freshness()
+    }
+
+    fn stale_scopes(&self) -> &[(Scope, Timestamp)] {
+        self.ask(&Question::Freshness);
+        self.objects.stale_scopes()
+    }
+
+    fn all(&self) -> Listing<'_> {
+        self.ask(&Question::All);
+        self.objects.all()
+    }
+
+    fn is_dump(&self) -> bool {
+        self.objects.is_dump()
+    }
+
+    fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
+        self.ask(&Question::IsNamespaced(group, kind));
+        self.objects.is_namespaced(group, kind)
+    }
+
+    fn is_served(&self, group: &str, kind: &str) -> Option<bool> {
+        self.objects.is_served(group, kind)
+    }
+
+    fn is_listable(&self, group: &str, kind: &str) -> Option<bool> {
+        self.objects.is_listable(group, kind)
+    }
+
+    fn repeated(&self) -> &[ObjectKey] {
+        self.ask(&Question::All);
+        self.objects.repeated()
+    }
+
+    fn errors(&self) -> &[ScopeError] {
+        self.ask(&Question::Errors);
+        self.objects.errors()
+    }
+
+    fn is_dated(&self) -> bool {
+        self.objects.is_dated()
+    }
+
+    fn clock_ahead(&self) -> Option<SignedDuration> {
+        self.objects.clock_ahead()
+    }
+
+    fn reading(&self) -> Option<&Reading> {
+        self.objects.reading()
+    }
+
+    fn question_log(&self) -> Option<(&QuestionLog, usize)> {
+        Some((self.log, self.cluster))
+    }
+}

@@ -1,0 +1,72 @@
+//! The kinds that declare apps.
+
+use taffrail_object::GroupKind;
+
+use super::read::{Read, Target};
+use crate::delivery::porch;
+use crate::identity::Delivery;
+
+/// A kind that is read before discovery has answered: group, version, kind, plural.
+pub(super) type Declaring = (&'static str, &'static str, &'static str, &'static str);
+
+pub(super) const FLUX_SOURCES: &str = "source.toolkit.fluxcd.io";
+
+/// The kinds that declare apps, and the sources of Flux, in the versions that are served most.
+pub(super) const DECLARING: [Declaring; 12] = [
+    ("argoproj.io", "v1alpha1", "Application", "applications"),
+    ("configsync.gke.io", "v1beta1", "RepoSync", "reposyncs"),
+    ("configsync.gke.io", "v1beta1", "RootSync", "rootsyncs"),
+    ("helm.toolkit.fluxcd.io", "v2", "HelmRelease", "helmreleases"),
+    ("kpt.dev", "v1alpha1", "ResourceGroup", "resourcegroups"),
+    ("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", "kustomizations"),
+    (FLUX_SOURCES, "v1", "Bucket", "buckets"),
+    (FLUX_SOURCES, "v1", "ExternalArtifact", "externalartifacts"),
+    (FLUX_SOURCES, "v1", "GitRepository", "gitrepositories"),
+    (FLUX_SOURCES, "v1", "HelmChart", "helmcharts"),
+    (FLUX_SOURCES, "v1", "HelmRepository", "helmrepositories"),
+    (FLUX_SOURCES, "v1", "OCIRepository", "ocirepositories"),
+];
+
+/// The kinds that declare apps and are read only if discovery shows them, which is rare.
+pub(super) const DECLARING_SELDOM: [(&str, &str); 2] = [(porch::GROUP, porch::KIND), porch::REPOSITORY];
+
+/// Returns true if a list extends beyond the namespace that was asked for.
+///
+/// If it is forbidden, the user is shown the result without it.
+pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
+    let is_list =
+        read.namespace.is_none() && matches!(read.target, Target::List { labels: None, fields: None });
+    let declares = |declaring: &Declaring| declaring.0 == read.group && declaring.2 == read.kind;
+    is_list && is_listed_in_some && DECLARING.iter().any(declares)
+}
+
+/// Returns true if objects of a kind declare apps, or are the sources of some.
+pub(crate) fn is_declaring(group: &str, kind: &str) -> bool {
+    DECLARING.iter().any(|declaring| declaring.0 == group && declaring.2 == kind)
+        || DECLARING_SELDOM.contains(&(group, kind))
+}
+
+/// Returns true if objects of a kind declare apps, so that apps are hidden from users who may not list it.
+pub(crate) fn declares_apps(kind: &GroupKind) -> bool {
+    let GroupKind { group, kind } = kind;
+    let declares =
+        |declaring: &Declaring| declaring.0 == group && declaring.2 == kind && declaring.0 != FLUX_SOURCES;
+    DECLARING.iter().any(declares)
+        || (group.is_empty() && kind == "Secret")
+        || (group == porch::GROUP && kind == porch::KIND)
+}
+
+/// Returns true if objects of a kind may declare an app of a delivery, or of any delivery if `None`.
+pub(crate) fn may_declare(kind: &GroupKind, delivery: Option<Delivery>) -> bool {
+    let is_its = match delivery {
+        Some(Delivery::FluxKustomization) => kind.kind == "Kustomization",
+        Some(Delivery::FluxHelmRelease) => kind.kind == "HelmRelease",
+        Some(Delivery::ArgoApplication) => kind.kind == "Application",
+        Some(Delivery::ConfigSync) => matches!(&*kind.kind, "RootSync" | "RepoSync"),
+        Some(Delivery::Kpt) => kind.kind == "ResourceGroup",
+        Some(Delivery::Porch) => kind.group == porch::GROUP,
+        Some(Delivery::Helm) => kind.kind == "Secret",
+        Some(Delivery::Label | Delivery::Taffrail) | None => true,
+    };
+    is_its && declares_apps(kind)
+}

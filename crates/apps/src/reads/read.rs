@@ -1,0 +1,86 @@
+//! One read of a cluster.
+
+use std::borrow::Cow;
+
+use taffrail_object::json::{self, OwnedDocument, Value};
+use taffrail_object::{GroupKind, ItemKind, ObjectKey, Projection};
+
+use crate::scope::Scope;
+
+/// The objects that a read returns.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// All objects of the kind, page by page.
+    List {
+        /// A label selector.
+        labels: Option<String>,
+        /// A field selector.
+        fields: Option<String>,
+    },
+    /// The object of this name.
+    Object(String),
+}
+
+/// One request to an API server (a paged list is one, however many pages it has).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Read {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Version.
+    pub version: String,
+    /// Name of the kind: `Deployment`.
+    pub kind: String,
+    /// The kind's name in URLs.
+    pub plural: String,
+    /// The namespace; `None` for all, and for cluster-scoped kinds.
+    pub namespace: Option<String>,
+    /// The objects that are read.
+    pub target: Target,
+    /// The part of each object that is read.
+    pub projection: Projection,
+}
+
+impl Read {
+    /// Returns the path of the request's URL, without the query.
+    pub fn path(&self) -> String {
+        let Read { group, version, plural, .. } = self;
+        let mut path =
+            if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+        if let Some(namespace) = &self.namespace {
+            path = format!("{path}/namespaces/{namespace}");
+        }
+        match &self.target {
+            Target::List { .. } => format!("{path}/{plural}"),
+            Target::Object(name) => format!("{path}/{plural}/{name}"),
+        }
+    }
+
+    /// Returns the scope that a failure of the read concerns.
+    pub fn scope(&self) -> Scope {
+        match &self.target {
+            Target::List { .. } => {
+                let kind = GroupKind::new(&*self.group, &*self.kind);
+                Scope::Kind { kind, namespace: self.namespace.clone() }
+            }
+            Target::Object(name) => {
+                let namespace = self.namespace.clone().unwrap_or_default();
+                Scope::Object(ObjectKey::new(&*self.group, &*self.kind, namespace, &**name))
+            }
+        }
+    }
+
+    /// Copies an object in the answer into a document that has its `apiVersion` and `kind`, without parsing it again.
+    ///
+    /// The API server leaves these fields out of the items of typed lists, and in metadata-only answers they
+    /// describe the form of the answer.
+    ///
+    /// # Errors
+    /// When the copy would be longer than any text that is read.
+    pub fn document(&self, object: Value<'_>) -> Result<OwnedDocument, json::Error> {
+        let version = match &*self.group {
+            "" => Cow::Borrowed(&*self.version),
+            group => Cow::Owned(format!("{group}/{}", self.version)),
+        };
+        ItemKind::new(&version, &self.kind).document(object)
+    }
+}

@@ -1,0 +1,84 @@
+//! The parts of a cluster that a failure can concern.
+
+use std::fmt;
+
+use taffrail_object::{GroupKind, ObjectKey};
+
+/// The smallest part of a cluster that a failure concerns.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// The whole cluster.
+    Cluster,
+    /// An API group.
+    Group(String),
+    /// The objects of a kind, in one namespace or in all.
+    Kind {
+        /// The kind.
+        kind: GroupKind,
+        /// The namespace; `None` for all.
+        namespace: Option<String>,
+    },
+    /// The objects of all kinds in a namespace; empty for cluster-scoped ones.
+    Namespace(String),
+    /// One object.
+    Object(ObjectKey),
+    /// A part of a dump: a file, or a document in it.
+    Input(String),
+}
+
+impl Scope {
+    /// Returns true if an object is in this scope.
+    pub(crate) fn holds(&self, key: &ObjectKey) -> bool {
+        match self {
+            Scope::Cluster => true,
+            Scope::Group(group) => *group == key.group,
+            Scope::Kind { kind, namespace } => {
+                kind.group == key.group
+                    && kind.kind == key.kind
+                    && namespace.as_ref().is_none_or(|namespace| *namespace == key.namespace)
+            }
+            Scope::Namespace(namespace) => *namespace == key.namespace,
+            Scope::Object(object) => object == key,
+            Scope::Input(_) => false,
+        }
+    }
+}
+
+/// Formats as `cluster`, `group metrics.k8s.io`, `apps/Deployment`, `apps/Deployment in shop`, `namespace
+/// shop`, or the key of an object.
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Scope::Cluster => f.write_str("cluster"),
+            Scope::Group(group) => write!(f, "group {group}"),
+            Scope::Kind { kind, namespace: None } => kind.fmt(f),
+            Scope::Kind { kind, namespace: Some(namespace) } => write!(f, "{kind} in {namespace}"),
+            Scope::Namespace(namespace) if namespace.is_empty() => f.write_str("objects without namespace"),
+            Scope::Namespace(namespace) => write!(f, "namespace {namespace}"),
+            Scope::Object(key) => key.fmt(f),
+            Scope::Input(place) => f.write_str(place),
+        }
+    }
+}
+
+/// A failure, on the smallest scope that it concerns.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScopeError {
+    /// The smallest scope that the failure affects: unreadable, malformed, claimed by several apps, over a limit, or not judged.
+    pub scope: Scope,
+    /// The reason in one CamelCase word: `Forbidden`, `Timeout`, `Malformed`, …
+    pub reason: String,
+    /// The message, for people.
+    pub message: String,
+}
+
+/// The reasons of failures in which a cluster sent no answer.
+const SILENT: [&str; 6] =
+    ["ConnectionFailed", "ConnectionLost", "ConnectionRefused", "NameNotResolved", "ProxyFailed", "Timeout"];
+
+/// Returns the sentence about a cluster that could not be read: it begins with "does not answer" if no answer
+/// came.
+pub(crate) fn silence(error: &ScopeError) -> String {
+    let silent = if SILENT.contains(&&*error.reason) { "does not answer: " } else { "" };
+    format!("{silent}{}", error.message)
+}
