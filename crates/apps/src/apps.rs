@@ -11,6 +11,7 @@ use taffrail_status::rollup::{Counts, Subject};
 use taffrail_status::{ActiveRules, Look, Presence, Status, Teacher, Voice, cut};
 
 use crate::agreement::{LargeMarks, is_large};
+use crate::command::is_plain;
 use crate::delivery::{AppLabels, Declaration, Declarations, Destination, argo};
 use crate::fleet::Fleet;
 use crate::freshness::Freshness;
@@ -20,17 +21,16 @@ use crate::objects::{Objects, Scope, ScopeError, freshness_of, freshness_of_home
 use crate::problem::{self, Problem};
 use crate::sync::{ObjectSync, Source, Sync, SyncState};
 use crate::teachers::{Standings, Unheard, of_doubted, teachers};
-use crate::view::is_plain;
 use crate::words::{Said, Words};
 
 /// The reason for objects in a cluster that was not queried.
-pub(crate) const OUT_OF_REACH: &str = "OutOfReach";
+pub const OUT_OF_REACH: &str = "OutOfReach";
 
 /// The reason for objects that could not be read.
-pub(crate) const UNOBSERVED: &str = "Unobserved";
+pub const UNOBSERVED: &str = "Unobserved";
 
 /// The reason for objects that were read but are malformed.
-pub(crate) const UNREADABLE: &str = "Unreadable";
+pub const UNREADABLE: &str = "Unreadable";
 
 /// The reason for objects that were not judged because of a cost limit.
 const NOT_JUDGED: &str = "NotJudged";

@@ -17,19 +17,20 @@ use crate::objects::Objects;
 use crate::questions::Asked;
 
 /// One cluster, under the first name by which it was given.
-pub(crate) struct Member<'a> {
-    pub(crate) objects: &'a dyn Objects,
+pub struct Member<'a> {
+    /// Its objects.
+    pub objects: &'a dyn Objects,
     /// Its other names.
-    pub(crate) aliases: Vec<String>,
+    pub aliases: Vec<String>,
     /// Its addresses, including those of its other names, in the form of [`address`].
     servers: Vec<String>,
     /// The name of another cluster with the same `kube-system` UID: one of them is a copy, or lies.
-    pub(crate) twin_of: Option<String>,
+    pub twin_of: Option<String>,
 }
 
 impl Member<'_> {
     /// Returns its identity, made unique if another cluster has the same.
-    pub(crate) fn identity(&self) -> Option<String> {
+    pub fn identity(&self) -> Option<String> {
         let id = self.objects.id()?;
         let address = self.objects.servers().first().map_or(self.objects.name(), String::as_str);
         Some(if self.twin_of.is_some() { format!("{id}@{address}") } else { id.to_string() })
@@ -110,6 +111,11 @@ impl<'a> Fleet<'a> {
         let server = address(server);
         self.members.iter().position(|member| member.servers.contains(&server))
     }
+}
+
+/// Returns the clusters, each once, with the names by which it was given again.
+pub fn members<'a>(clusters: &[&'a dyn Objects]) -> Vec<Member<'a>> {
+    Fleet::new(clusters).members
 }
 
 /// Returns true for each cluster that is an alias of an earlier one.

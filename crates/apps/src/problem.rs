@@ -126,7 +126,7 @@ impl Problem {
 const TOOL_SAYS: [&str; 2] = ["Degraded", "Missing"];
 
 /// Returns the text for a state on an axis, both given as JSON has them.
-pub(crate) fn words(axis: &str, state: &str) -> String {
+pub fn words(axis: &str, state: &str) -> String {
     match (axis, state) {
         ("health", "Unconfirmed") => "unconfirmed".to_owned(),
         ("health", state) if TOOL_SAYS.contains(&state) => format!("{state} by Argo CD"),
@@ -147,15 +147,15 @@ pub(crate) fn words(axis: &str, state: &str) -> String {
 }
 
 /// Returns the text for the sync state that the delivery tool reports for one object.
-pub(crate) fn object_words(state: &str) -> String {
+pub fn object_words(state: &str) -> String {
     if state == "OutOfSync" { state.to_owned() } else { spaced(state) }
 }
 
 /// The state of a sync or source whose controller has stopped.
-pub(crate) const CONTROLLER_STOPPED: &str = "ControllerStopped";
+pub const CONTROLLER_STOPPED: &str = "ControllerStopped";
 
 /// The state of an app or source whose tool was told to leave it alone.
-pub(crate) const SUSPENDED: &str = "Suspended";
+pub const SUSPENDED: &str = "Suspended";
 
 /// Splits a CamelCase word into lower-case words.
 fn spaced(state: &str) -> String {
@@ -264,7 +264,7 @@ const SILENT: [&str; 6] =
 
 /// Returns the sentence about a cluster that could not be read: it begins with "does not answer" if no answer
 /// came.
-pub(crate) fn silence(error: &ScopeError) -> String {
+pub fn silence(error: &ScopeError) -> String {
     let silent = if SILENT.contains(&&*error.reason) { "does not answer: " } else { "" };
     format!("{silent}{}", error.message)
 }

@@ -29,7 +29,7 @@ struct Border {
 
 const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", "axum", "sqlx"];
 
-const BORDERS: [Border; 10] = [
+const BORDERS: [Border; 11] = [
     Border { name: "taffrail-object", uses: &[], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-status", uses: &["taffrail-object"], never: &RUNTIMES, pure: true },
     Border {
@@ -51,6 +51,12 @@ const BORDERS: [Border; 10] = [
         pure: true,
     },
     Border {
+        name: "taffrail-api",
+        uses: &["taffrail-apps", "taffrail-object", "taffrail-status"],
+        never: &RUNTIMES,
+        pure: true,
+    },
+    Border {
         name: "taffrail-cluster",
         uses: &["taffrail-object", "taffrail-status"],
         never: &["taffrail-apps", "axum", "sqlx", "clap"],
@@ -66,6 +72,7 @@ const BORDERS: [Border; 10] = [
         name: "taffrail",
         uses: &[
             "taffrail-object",
+            "taffrail-api",
             "taffrail-apps",
             "taffrail-cluster",
             "taffrail-observe",

@@ -1,13 +1,10 @@
 //! `get apps`.
 
 use serde::Serialize;
+use taffrail_apps::{self as apps, App, ObjectSync, Problem, Source, Sync, Words};
 use taffrail_object::ObjectKey;
 
-use super::{API_VERSION, Counts, ErrorRow, FreshnessView, time};
-use crate::apps::{self, App};
-use crate::problem::Problem;
-use crate::sync::{ObjectSync, Source, Sync};
-use crate::words::Words;
+use crate::{API_VERSION, Counts, ErrorRow, FreshnessView, time};
 
 /// The apps of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

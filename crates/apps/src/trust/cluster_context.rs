@@ -10,12 +10,12 @@ use taffrail_status::{Observed, Presence, Status, assess};
 
 use super::{CheckedCluster, Concerned, TrustShape, is_green};
 use crate::apps::{App, AppList, Resource};
+use crate::command;
 use crate::delivery;
 use crate::delivery::controllers::CONTROLLERS;
 use crate::delivery::flux::{self, Sources};
 use crate::objects::Objects;
 use crate::owners::{controllers, dependents};
-use crate::view::{command, time};
 
 /// One cluster, its apps, and the time for which it is judged.
 pub(super) struct ClusterContext<'a> {
@@ -300,7 +300,7 @@ impl<'a> ClusterContext<'a> {
                 .filter(|pod| pod.projection == Projection::Full)
                 .count(),
             leases: self.leases().count(),
-            as_of: time(self.now),
+            as_of: self.now,
         }
     }
 
