@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_apps::view::{TreeList, TreeNode, TreeShape};
+use taffrail_api::{TreeList, TreeNode, TreeShape};
 use taffrail_apps::{Objects, Snapshot, apps};
 use taffrail_object::Projection;
 use taffrail_object::json::OwnedDocument;

@@ -9,23 +9,23 @@ use taffrail_status::Status;
 use taffrail_status::assess::{Flags, Link};
 use taffrail_status::rollup::{Counts, Subject};
 
+use crate::command::is_plain;
 use crate::freshness::Freshness;
 use crate::identity::{AppKey, AppRef};
 use crate::problem::Problem;
 use crate::scope::ScopeError;
 use crate::sync::{ObjectSync, Source, Sync, SyncState};
 use crate::teachers::Unheard;
-use crate::view::is_plain;
 use crate::words::Words;
 
 /// The reason for objects in a cluster that was not queried.
-pub(crate) const OUT_OF_REACH: &str = "OutOfReach";
+pub const OUT_OF_REACH: &str = "OutOfReach";
 
 /// The reason for objects that could not be read.
-pub(crate) const UNOBSERVED: &str = "Unobserved";
+pub const UNOBSERVED: &str = "Unobserved";
 
 /// The reason for objects that were read but are malformed.
-pub(crate) const UNREADABLE: &str = "Unreadable";
+pub const UNREADABLE: &str = "Unreadable";
 
 /// A declared object and its status.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,19 +17,20 @@ use crate::objects::Objects;
 use crate::questions::Asked;
 
 /// One cluster, under the first name by which it was given.
-pub(crate) struct Member<'a> {
-    pub(crate) objects: &'a dyn Objects,
+pub struct FleetMember<'a> {
+    /// Its objects.
+    pub objects: &'a dyn Objects,
     /// Its other names.
-    pub(crate) aliases: Vec<String>,
+    pub aliases: Vec<String>,
     /// Its addresses, including those of its other names, in the form of [`address`].
     servers: Vec<String>,
     /// The name of another cluster with the same `kube-system` UID: one of them is a copy, or lies.
-    pub(crate) twin_of: Option<String>,
+    pub twin_of: Option<String>,
 }
 
-impl Member<'_> {
+impl FleetMember<'_> {
     /// Returns its identity, made unique if another cluster has the same.
-    pub(crate) fn identity(&self) -> Option<String> {
+    pub fn identity(&self) -> Option<String> {
         let id = self.objects.id()?;
         let address = self.objects.servers().first().map_or(self.objects.name(), String::as_str);
         Some(if self.twin_of.is_some() { format!("{id}@{address}") } else { id.to_string() })
@@ -38,7 +39,7 @@ impl Member<'_> {
 
 /// All clusters that were queried, known by their index.
 pub(crate) struct Fleet<'a> {
-    pub(crate) members: Vec<Member<'a>>,
+    pub(crate) members: Vec<FleetMember<'a>>,
     pub(crate) stops: Stops,
     /// A cache of the sources of Flux.
     pub(crate) sources: Sources,
@@ -48,11 +49,11 @@ pub(crate) struct Fleet<'a> {
 
 impl<'a> Fleet<'a> {
     pub(crate) fn new(clusters: &[&'a dyn Objects]) -> Fleet<'a> {
-        let mut members: Vec<Member<'a>> = Vec::with_capacity(clusters.len());
+        let mut members: Vec<FleetMember<'a>> = Vec::with_capacity(clusters.len());
         for &objects in clusters {
             let servers: Vec<String> = objects.servers().iter().map(|server| address(server)).collect();
             let has_its_id =
-                |member: &&mut Member<'a>| objects.id().is_some() && member.objects.id() == objects.id();
+                |member: &&mut FleetMember<'a>| objects.id().is_some() && member.objects.id() == objects.id();
             let mut twins = members.iter_mut().filter(has_its_id).peekable();
             let twin_of = twins.peek().map(|first| first.objects.name().to_owned());
             match twins.find(|member| is_same(member, objects, &servers)) {
@@ -60,7 +61,7 @@ impl<'a> Fleet<'a> {
                     member.servers.extend(servers);
                     member.aliases.push(objects.name().to_owned());
                 }
-                None => members.push(Member { objects, aliases: Vec::new(), servers, twin_of }),
+                None => members.push(FleetMember { objects, aliases: Vec::new(), servers, twin_of }),
             }
         }
         let storages = members.iter().map(|_| OnceCell::new()).collect();
@@ -112,6 +113,11 @@ impl<'a> Fleet<'a> {
     }
 }
 
+/// Returns the clusters, each once, with the names by which it was given again.
+pub fn members<'a>(clusters: &[&'a dyn Objects]) -> Vec<FleetMember<'a>> {
+    Fleet::new(clusters).members
+}
+
 /// Returns true for each cluster that is an alias of an earlier one.
 pub fn aliases(clusters: &[&dyn Objects]) -> Vec<bool> {
     let mut members = Fleet::new(clusters).members.into_iter().peekable();
@@ -124,7 +130,7 @@ pub fn aliases(clusters: &[&dyn Objects]) -> Vec<bool> {
 ///
 /// A server can claim any identity, and a cluster restored from a snapshot of another one has that one's. For
 /// live clusters at different addresses only proof counts, because their servers can invent their objects.
-fn is_same(known: &Member<'_>, objects: &dyn Objects, servers: &[String]) -> bool {
+fn is_same(known: &FleetMember<'_>, objects: &dyn Objects, servers: &[String]) -> bool {
     let other = known.objects;
     servers.iter().any(|server| known.servers.contains(server))
         || objects

@@ -1,4 +1,4 @@
-//! The apps of a fleet of clusters: their declared objects, their state, and the views of them.
+//! The apps of a fleet of clusters: their declared objects and their state.
 //!
 //! An *app* is what one declaring object delivers: a Flux `Kustomization` or `HelmRelease`, an Argo CD
 //! `Application`, a `RootSync` or `RepoSync` of Config Sync, a kpt `ResourceGroup`, a package of Porch that
@@ -27,7 +27,8 @@
 //! * [`next_reads`] plans what to read of a live cluster, and [`plan_reads`] what to follow of one.
 //! * [`wait`] evaluates the condition that a command waits for, and names the objects that do not meet it.
 //! * [`verbs`] computes the patches that make a tool reconcile, suspend or resume an app.
-//! * [`apps()`] computes the apps, [`view`] turns them into rows for display.
+//! * [`trust`] looks for signs that a green status is wrong.
+//! * [`apps()`] computes the apps.
 
 mod agreement;
 mod app;
@@ -35,9 +36,9 @@ mod apps;
 mod belonging;
 mod changes;
 mod claims;
+pub mod command;
 mod declaration;
 mod delivery;
-pub mod filter;
 mod find;
 mod fleet;
 mod freshness;
@@ -57,39 +58,47 @@ mod problems;
 mod questions;
 mod reading;
 mod reads;
+mod reconciliation;
 mod rows;
 mod scope;
 mod snapshot;
 mod sync;
 mod teachers;
+pub mod text;
+pub mod trust;
 pub mod verbs;
-pub mod view;
 pub mod wait;
 mod words;
 
-pub use app::{App, AppError, AppList, Resource};
+pub use app::{App, AppError, AppList, OUT_OF_REACH, Resource, UNOBSERVED, UNREADABLE};
 pub use apps::{apps, apps_by, declared, declared_each};
 pub use belonging::{Belonging, Belongings};
 pub use changes::{changes, changes_of_each, last_changes};
 pub use delivery::argo::installs::{Standing, argo_standing};
 pub use delivery::{AppLabel, AppLabels, InvalidAppLabel, argo_delivers, argo_names};
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
-pub use fleet::{Renewals, Sameness, aliases};
+pub use fleet::{FleetMember, Renewals, Sameness, aliases, members};
 pub use freshness::{Freshness, FreshnessState};
 pub use identity::{APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, UnknownDelivery};
 pub use indexed::{IndexedCluster, index_settings};
 pub use kinds::{KindCatalog, ServedKind, needs_body};
-pub use objects::Objects;
-pub use problem::{Axis, Problem, ProblemSeverity};
+pub use objects::{Objects, suffices};
+pub use owners::{controllers, dependents};
+pub use problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED, object_words, words};
 pub use questions::QuestionLog;
 pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};
+pub use reads::declaring::declares_apps;
 pub use reads::{
     Asked, Changes, Dependents, Elsewhere, Excess, LeftOut, Read, ReadMode, ReadPlan, Rounds, Target, Turns,
     elsewhere, next_reads, plan_reads, still_wanted, wanted_elsewhere,
 };
+pub use reconciliation::{
+    ApplicationDetails, FluxSources, ReconciledRow, ReconciliationDetails, application_details,
+    reconciliation_details,
+};
 pub use rows::{AppRows, Looked, Propagation};
-pub use scope::{Scope, ScopeError};
+pub use scope::{Scope, ScopeError, silence};
 pub use snapshot::{Answer, Aside, ChangeBatch, InsertError, NOT_IN_DUMP, Snapshot};
-pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState};
+pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState, shorten};
 pub use teachers::Unheard;
-pub use words::Words;
+pub use words::{ByAddress, Words};

@@ -12,7 +12,7 @@ use crate::reading::Reading;
 use crate::scope::{Scope, ScopeError};
 
 /// Returns true if enough of an object was read to judge it.
-pub(crate) fn suffices(observed: &Observed<'_>) -> bool {
+pub fn suffices(observed: &Observed<'_>) -> bool {
     observed.projection == Projection::Full
         || !kinds::needs_body(observed.key.group, observed.key.kind)
         || !observed.object.text(&["metadata", "deletionTimestamp"]).is_empty()

@@ -129,7 +129,7 @@ impl Pointers {
 }
 
 /// Returns the objects that controllers made of an object.
-pub(crate) fn dependents<'a>(
+pub fn dependents<'a>(
     objects: &'a dyn Objects,
     owner: &Observed<'_>,
 ) -> impl Iterator<Item = Observed<'a>> + use<'a> {
@@ -196,7 +196,7 @@ pub(crate) fn control(objects: &dyn Objects, observed: &Observed<'_>) -> Control
 ///
 /// A ReplicaSet that was not read is skipped: the name of its Deployment is its own without the pod template
 /// hash that its Pods carry.
-pub(crate) fn controllers(objects: &dyn Objects, key: &ObjectKey) -> Vec<ObjectKey> {
+pub fn controllers(objects: &dyn Objects, key: &ObjectKey) -> Vec<ObjectKey> {
     let mut chain: Vec<ObjectKey> = Vec::new();
     let mut hash = String::new();
     let mut own = key.clone();

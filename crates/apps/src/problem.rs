@@ -116,7 +116,7 @@ impl Problem {
 const TOOL_SAYS: [&str; 2] = ["Degraded", "Missing"];
 
 /// Returns the text for a state on an axis, both given as JSON has them.
-pub(crate) fn words(axis: &str, state: &str) -> String {
+pub fn words(axis: &str, state: &str) -> String {
     match (axis, state) {
         ("health", "Unconfirmed") => "unconfirmed".to_owned(),
         ("health", state) if TOOL_SAYS.contains(&state) => format!("{state} by Argo CD"),
@@ -137,18 +137,18 @@ pub(crate) fn words(axis: &str, state: &str) -> String {
 }
 
 /// Returns the text for the sync state that the delivery tool reports for one object.
-pub(crate) fn object_words(state: &str) -> String {
+pub fn object_words(state: &str) -> String {
     if state == "OutOfSync" { state.to_owned() } else { spaced(state) }
 }
 
 /// The state of a sync or source whose controller has stopped.
-pub(crate) const CONTROLLER_STOPPED: &str = "ControllerStopped";
+pub const CONTROLLER_STOPPED: &str = "ControllerStopped";
 
 /// The state of an app that is judged without its tool's scripts, because they could not be read.
 pub(crate) const RULES_UNREAD: &str = "RulesUnread";
 
 /// The state of an app or source whose tool was told to leave it alone.
-pub(crate) const SUSPENDED: &str = "Suspended";
+pub const SUSPENDED: &str = "Suspended";
 
 /// Splits a CamelCase word into lower-case words.
 fn spaced(state: &str) -> String {

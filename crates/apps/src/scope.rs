@@ -78,7 +78,7 @@ const SILENT: [&str; 6] =
 
 /// Returns the sentence about a cluster that could not be read: it begins with "does not answer" if no answer
 /// came.
-pub(crate) fn silence(error: &ScopeError) -> String {
+pub fn silence(error: &ScopeError) -> String {
     let silent = if SILENT.contains(&&*error.reason) { "does not answer: " } else { "" };
     format!("{silent}{}", error.message)
 }

@@ -154,7 +154,14 @@ impl Source {
 }
 
 /// Shortens the hashes in a revision to 8 digits, wherever they occur in it.
-pub(crate) fn shorten(revision: &str) -> Cow<'_, str> {
+///
+/// ```
+/// use taffrail_apps::shorten;
+///
+/// assert_eq!(shorten("main@sha1:1e644628deb645c454f4db167e1041e95e2d0ba3"), "main@sha1:1e644628");
+/// assert_eq!(shorten("1.2.0"), "1.2.0");
+/// ```
+pub fn shorten(revision: &str) -> Cow<'_, str> {
     const HASHES: std::ops::RangeInclusive<usize> = 40..=128;
     const SHORT: usize = 8;
 

@@ -35,7 +35,7 @@ impl Words {
     }
 
     /// Returns the allocation of a long text, which its clones share.
-    pub(crate) fn shared(&self) -> Option<&Arc<str>> {
+    pub fn shared(&self) -> Option<&Arc<str>> {
         match &self.0 {
             Kept::Own(_) => None,
             Kept::Shared(text) => Some(text),
@@ -183,17 +183,17 @@ impl Said {
 
 /// A shared value that is compared and hashed by its address: two allocations with equal contents differ.
 #[derive(Debug)]
-pub(crate) struct Place<T: ?Sized>(pub(crate) Arc<T>);
+pub struct ByAddress<T: ?Sized>(pub Arc<T>);
 
-impl<T: ?Sized> PartialEq for Place<T> {
-    fn eq(&self, other: &Place<T>) -> bool {
+impl<T: ?Sized> PartialEq for ByAddress<T> {
+    fn eq(&self, other: &ByAddress<T>) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-impl<T: ?Sized> Eq for Place<T> {}
+impl<T: ?Sized> Eq for ByAddress<T> {}
 
-impl<T: ?Sized> Hash for Place<T> {
+impl<T: ?Sized> Hash for ByAddress<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         Arc::as_ptr(&self.0).cast::<()>().hash(state);
     }

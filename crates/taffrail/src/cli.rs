@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use taffrail_apps::filter::{SortField, StatusFilter, SyncFilter};
-use taffrail_apps::view::FindingCategory;
+use taffrail_api::filter::{SortField, StatusFilter, SyncFilter};
+use taffrail_apps::trust::FindingCategory;
 use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery};
 use taffrail_object::{LabelSelector, ObjectKey};
 use taffrail_status::Trust;

@@ -47,7 +47,7 @@ pub(crate) fn is_declaring(group: &str, kind: &str) -> bool {
 }
 
 /// Returns true if objects of a kind declare apps, so that apps are hidden from users who may not list it.
-pub(crate) fn declares_apps(kind: &GroupKind) -> bool {
+pub fn declares_apps(kind: &GroupKind) -> bool {
     let GroupKind { group, kind } = kind;
     let declares =
         |declaring: &Declaring| declaring.0 == group && declaring.2 == kind && declaring.0 != FLUX_SOURCES;

@@ -7,9 +7,9 @@ use taffrail_status::{Observed, Presence};
 
 use super::{Patch, Plan, Progress, Refusal, Step, Until, Verb, by_whom, command};
 use crate::app::App;
+use crate::command::quoted;
 use crate::delivery;
 use crate::objects::Objects;
-use crate::view::quoted;
 
 const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
 const FORCED: &str = "reconcile.fluxcd.io/forceAt";

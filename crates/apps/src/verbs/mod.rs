@@ -16,11 +16,11 @@ use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Presence, Status};
 
 use crate::app::{App, AppList};
+use crate::command::quoted;
 use crate::find::{AppQuery, full_name};
 use crate::identity::{AppKey, AppRef, Delivery};
 use crate::objects::Objects;
 use crate::sync::SyncState;
-use crate::view::quoted;
 use crate::{delivery, identity};
 
 pub use patch::{Change, DiffLine, Patch};

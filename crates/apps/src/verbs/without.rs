@@ -2,8 +2,8 @@
 
 use super::{Refusal, Verb, command};
 use crate::app::App;
+use crate::command::quoted;
 use crate::identity::Delivery;
-use crate::view::quoted;
 
 /// Returns the refusal of a verb for an app that neither Flux nor Argo CD delivers, with the alternative.
 pub(super) fn refusal(app: &App, verb: Verb) -> Refusal {

@@ -5,7 +5,7 @@
 //! for objects that have none), kpt and Config Sync `pkg/declared` (`ResourceManager`).
 
 use serde_json::{Value, json};
-use taffrail_apps::{App, AppList, Objects, Snapshot, SyncState, apps, view};
+use taffrail_apps::{App, AppList, Objects, Snapshot, SyncState, apps};
 use taffrail_object::ObjectKey;
 use taffrail_status::assess::Options;
 use taffrail_status::{ActiveRules, Status, Trust};
@@ -479,7 +479,7 @@ fn claims_from_another_cluster_need_a_mark_to_remove_a_row() {
     let hub = holding("dev", &[forged]);
     let list = apps(&[&hub as &dyn Objects, &prod(settings())], &ActiveRules::default(), NOW);
     assert_eq!(rows(&list), ["argo-application shop/front: web?", "label shop/web: web"]);
-    let row = serde_json::to_value(view::AppList::from(&list)).unwrap()["items"][0].clone();
+    let row = serde_json::to_value(taffrail_api::AppList::from(&list)).unwrap()["items"][0].clone();
     assert_eq!((&row["home"], &row["cluster"]), (&json!("dev"), &json!("prod")));
     assert_eq!(row["unconfirmed"], json!(1));
 }
@@ -761,10 +761,9 @@ fn an_unhealthy_unconfirmed_object_is_shown_as_unconfirmed() {
     let told = |objects: &[Value]| {
         let cluster = holding("prod", objects);
         let list = apps_of(&cluster);
-        let words = list
-            .apps
-            .iter()
-            .map(|app| format!("{}/{} {}", app.app.namespace, app.app.name, view::text::health(app, NOW)));
+        let words = list.apps.iter().map(|app| {
+            format!("{}/{} {}", app.app.namespace, app.app.name, taffrail_api::text::health(app, NOW))
+        });
         let words: Vec<String> = words.collect();
         let key = ObjectKey::new("apps", "Deployment", "shop", "web");
         let belonging = list.belonging(&cluster, &key);

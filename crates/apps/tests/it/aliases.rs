@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taffrail_apps::{Objects, Renewals, Sameness, Snapshot, apps, view};
+use taffrail_apps::{Objects, Renewals, Sameness, Snapshot, apps};
 use taffrail_object::json::OwnedDocument;
 use taffrail_status::ActiveRules;
 
@@ -31,7 +31,7 @@ fn cluster(name: &str, server: &str, objects: &[Value]) -> Snapshot {
 fn clusters(all: &[&Snapshot]) -> Vec<Value> {
     let all: Vec<&dyn Objects> = all.iter().map(|snapshot| *snapshot as &dyn Objects).collect();
     let list = apps(&all, &ActiveRules::default(), NOW);
-    let rows = serde_json::to_value(view::ClusterList::new(&all, &list)).unwrap();
+    let rows = serde_json::to_value(taffrail_api::ClusterList::new(&all, &list)).unwrap();
     let row = |row: &Value| json!([row["name"], row["aliases"], row["id"], row["twinOf"]]);
     rows["items"].as_array().unwrap().iter().map(row).collect()
 }

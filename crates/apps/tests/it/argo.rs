@@ -6,7 +6,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use taffrail_apps::{App, Asked, Objects, Read, SyncState, apps, view::AppDetailList};
+use taffrail_api::AppDetailList;
+use taffrail_apps::{App, Asked, Objects, Read, SyncState, apps};
 use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, apps_of, holding};

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use taffrail_apps::filter::Filter;
-use taffrail_apps::view::{TrustReport, TrustShape};
+use taffrail_api::TrustReport;
+use taffrail_api::filter::Filter;
+use taffrail_apps::trust::TrustShape;
 use taffrail_apps::{AppList, ClusterId, Freshness, Objects, ScopeError, Snapshot, SyncState, apps};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::Event;

@@ -1,7 +1,8 @@
 //! Changes before an app turned red.
 
 use serde_json::{Value, json};
-use taffrail_apps::{App, Asked, Changes, Objects, Snapshot, apps, changes, view::ChangeRow};
+use taffrail_api::ChangeRow;
+use taffrail_apps::{App, Asked, Changes, Objects, Snapshot, apps, changes};
 use taffrail_object::Projection;
 use taffrail_status::ActiveRules;
 

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_apps::view::{EventList, TreeList, TreeNode, TreeShape, TrustReport, TrustShape};
+use taffrail_api::filter::Filter;
+use taffrail_api::{EventList, TreeList, TreeNode, TreeShape, TrustReport};
+use taffrail_apps::trust::TrustShape;
 use taffrail_apps::{
     App, AppList, ClusterId, Freshness, Objects, ScopeError, Snapshot, apps, changes_of_each, declared_each,
-    filter::Filter,
 };
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::Event;

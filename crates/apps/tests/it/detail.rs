@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taffrail_apps::view::AppDetailList;
+use taffrail_api::AppDetailList;
 use taffrail_apps::{App, Snapshot, apps};
 use taffrail_status::ActiveRules;
 

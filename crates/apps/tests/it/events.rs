@@ -1,7 +1,7 @@
 //! Warnings about apps.
 
 use serde_json::{Value, json};
-use taffrail_apps::view::{EventList, EventRow};
+use taffrail_api::{EventList, EventRow};
 use taffrail_apps::{App, Snapshot, apps};
 use taffrail_status::ActiveRules;
 

@@ -1,7 +1,7 @@
 //! Filters and orders of rows.
 
 use serde_json::json;
-use taffrail_apps::filter::{self, Filter, SortField, StatusFilter};
+use taffrail_api::filter::{self, Filter, SortField, StatusFilter};
 use taffrail_apps::{AppList, Delivery, Freshness, FreshnessState, Snapshot, apps};
 use taffrail_status::{ActiveRules, Status};
 
@@ -168,7 +168,7 @@ fn deliveries_are_named_as_tables_show_them() {
         assert_eq!(Delivery::of_word(word), Ok(delivery));
     }
     for delivery in Delivery::ALL {
-        assert_eq!(Delivery::of_word(taffrail_apps::view::text::delivery(delivery)), Ok(delivery));
+        assert_eq!(Delivery::of_word(taffrail_api::text::delivery(delivery)), Ok(delivery));
     }
     assert!(Delivery::of_word("frog").unwrap_err().to_string().contains("(argo)"));
 }

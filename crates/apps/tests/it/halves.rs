@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_apps::filter::Filter;
+use taffrail_api::filter::Filter;
+use taffrail_api::text;
 use taffrail_apps::verbs::{Progress, settled};
-use taffrail_apps::view::{self, text};
 use taffrail_apps::wait::{Options, Seen, Wait, WaitState};
 use taffrail_apps::{App, AppList, Freshness, FreshnessState, Objects, Scope, Snapshot, SyncState, apps};
 use taffrail_object::GroupKind;
@@ -47,7 +47,7 @@ fn row(fleet: &[Snapshot; 2]) -> App {
 
 /// The row as programs get it.
 fn answer(fleet: &[Snapshot; 2]) -> Value {
-    serde_json::to_value(view::AppList::from(&list(fleet))).unwrap()["items"][0].clone()
+    serde_json::to_value(taffrail_api::AppList::from(&list(fleet))).unwrap()["items"][0].clone()
 }
 
 /// Returns whether `--sync` of these words leaves the row.
@@ -169,7 +169,8 @@ fn details_of_a_dark_home_are_not_ready() {
         let list = list(fleet);
         let clusters: [&dyn Objects; 2] = [&fleet[0], &fleet[1]];
         let asked: Vec<&App> = list.apps.iter().collect();
-        let details = view::AppDetailList::new(&asked, &list, &clusters, &ActiveRules::default(), NOW);
+        let details =
+            taffrail_api::AppDetailList::new(&asked, &list, &clusters, &ActiveRules::default(), NOW);
         let details = serde_json::to_value(&details).unwrap();
         let reconciliation = &details["items"][0]["reconciliation"];
         ["sources", "delivery"].map(|rows| reconciliation[rows][0]["ready"].clone())

@@ -6,9 +6,8 @@
 //! and the annotation is the one of its documentation, "Config Sync annotations and labels".
 
 use serde_json::{Value, json};
-use taffrail_apps::{
-    App, AppList, Asked, Delivery, Objects, SyncState, apps, next_reads, view::AppDetailList,
-};
+use taffrail_api::AppDetailList;
+use taffrail_apps::{App, AppList, Asked, Delivery, Objects, SyncState, apps, next_reads};
 use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, apps_of, holding};

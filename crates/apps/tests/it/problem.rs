@@ -1,8 +1,9 @@
 //! Problems of a row: for each axis a state with a problem on it alone, in every view.
 
 use serde_json::{Value, json};
-use taffrail_apps::filter::Filter;
-use taffrail_apps::view::{self, Explanation, TrustReport, TrustShape};
+use taffrail_api::filter::Filter;
+use taffrail_api::{Explanation, TrustReport};
+use taffrail_apps::trust::TrustShape;
 use taffrail_apps::{
     App, Axis, Freshness, FreshnessState, Objects, ProblemSeverity, Snapshot, SyncState, apps,
 };
@@ -96,9 +97,9 @@ pub(crate) fn in_every_view(cluster: &dyn Objects, words: &str) {
     let list = apps(&[cluster], &ActiveRules::default(), NOW);
     let app = &list.apps[0];
     let problem = app.problem().unwrap();
-    assert_eq!(view::text::health(app, NOW), words);
+    assert_eq!(taffrail_api::text::health(app, NOW), words);
     assert_ne!(words, "Ready");
-    let json = serde_json::to_value(view::AppList::from(&list)).unwrap();
+    let json = serde_json::to_value(taffrail_api::AppList::from(&list)).unwrap();
     assert_eq!(json["items"][0]["problem"]["axis"], problem.axis.as_str());
     assert_eq!(json["items"][0]["problem"]["message"], *problem.message);
 
@@ -119,7 +120,7 @@ pub(crate) fn in_every_view(cluster: &dyn Objects, words: &str) {
     assert_eq!((by_status("!Ready"), by_status("Ready")), (pressing, 1 - pressing), "{words}");
     assert_eq!(app.pressing().is_some(), problem.is_pressing(), "what --exit-status takes");
 
-    let clusters = view::ClusterList::new(&[cluster], &list);
+    let clusters = taffrail_api::ClusterList::new(&[cluster], &list);
     assert_eq!((clusters.items[0].problems, clusters.items[0].ready()), (pressing, 1 - pressing), "{words}");
     if problem.is_pressing() {
         assert_ne!(clusters.items[0].words(), "Ready");
@@ -163,7 +164,7 @@ fn an_app_without_a_problem_is_well() {
     let cluster = holding("prod", &[fetched(), kustomization()]);
     let own = row(&cluster);
     assert!(own.is_well(), "{:?}", own.problems);
-    assert_eq!(view::text::health(&own, NOW), "Ready");
+    assert_eq!(taffrail_api::text::health(&own, NOW), "Ready");
 }
 
 #[test]
@@ -180,7 +181,7 @@ fn a_dark_home_is_a_problem_of_an_app_in_another_cluster() {
     assert!(own(&hub).is_well());
     hub.set_freshness(Freshness { state: FreshnessState::Lost, observed_at: None });
     let row = own(&hub);
-    assert_eq!(view::text::health(&row, NOW), "Ready, home lost");
+    assert_eq!(taffrail_api::text::health(&row, NOW), "Ready, home lost");
     assert_eq!(row.pressing().map(|problem| &*problem.message), Some("cluster hub does not answer"));
 }
 
@@ -221,7 +222,7 @@ fn a_suspended_application_keeps_its_problem() {
     let mut app = application(argo_status("OutOfSync", "Failed"));
     app["metadata"]["annotations"] = json!({"argocd.argoproj.io/skip-reconcile": "true"});
     let row = row(&holding("prod", &[app, settings()]));
-    assert_eq!(view::text::health(&row, NOW), "Ready, sync failed (suspended)");
+    assert_eq!(taffrail_api::text::health(&row, NOW), "Ready, sync failed (suspended)");
 }
 
 #[test]

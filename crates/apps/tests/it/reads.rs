@@ -5,9 +5,10 @@ use std::fs;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use taffrail_api::AppDetailList;
 use taffrail_apps::{
     App, AppLabel, AppLabels, AppList, AppQuery, Asked, Delivery, Dependents, Read, ReadMode, Snapshot,
-    Target, apps, apps_by, declared, elsewhere, view::AppDetailList, wanted_elsewhere,
+    Target, apps, apps_by, declared, elsewhere, wanted_elsewhere,
 };
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{ObjectKey, Projection};

@@ -5,7 +5,8 @@ use std::sync::Mutex;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_apps::view::{TrustReport, TrustShape};
+use taffrail_api::TrustReport;
+use taffrail_apps::trust::TrustShape;
 use taffrail_apps::{App, Asked, Objects, apps};
 use taffrail_object::Object;
 use taffrail_status::assess::Options;

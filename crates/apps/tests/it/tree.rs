@@ -1,7 +1,7 @@
 //! Trees of apps, with circular owners and many objects.
 
 use serde_json::{Value, json};
-use taffrail_apps::view::{TreeList, TreeNode, TreeShape};
+use taffrail_api::{TreeList, TreeNode, TreeShape};
 use taffrail_apps::{App, Asked, Dependents, Objects, Snapshot, apps, full_name};
 use taffrail_status::ActiveRules;
 

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use taffrail_apps::view::{TrustFinding, TrustReport, TrustShape};
+use taffrail_api::{TrustFinding, TrustReport};
+use taffrail_apps::trust::TrustShape;
 use taffrail_apps::{App, Asked, Objects, Scope, ScopeError, Snapshot, apps};
 use taffrail_object::GroupKind;
 use taffrail_status::ActiveRules;

@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_apps::{App, Freshness, FreshnessState, Objects, Snapshot, apps, view};
+use taffrail_apps::{App, Freshness, FreshnessState, Objects, Snapshot, apps};
 use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, apps_of, holding, release};
-use view::text;
+use taffrail_api::text;
 
 fn before(seconds: i64) -> Timestamp {
     Timestamp::from_second(NOW.as_second() - seconds).unwrap()
@@ -91,7 +91,7 @@ fn lists_serialize_to_the_documented_json() {
     cluster.set_version("v1.34.1");
     let list = apps_of(&cluster);
     assert_eq!(
-        json(&view::AppList::from(&list)),
+        json(&taffrail_api::AppList::from(&list)),
         json!({
             "apiVersion": "cli.taffrail.dev/v1alpha1", "kind": "AppList", "errors": [],
             "items": [{
@@ -113,7 +113,7 @@ fn lists_serialize_to_the_documented_json() {
             }],
         })
     );
-    let resources = json(&view::ResourceList::from(&list));
+    let resources = json(&taffrail_api::ResourceList::from(&list));
     assert_eq!(resources["kind"], "ResourceList");
     assert_eq!(
         resources["items"][1],
@@ -123,7 +123,7 @@ fn lists_serialize_to_the_documented_json() {
             "app": {"delivery": "helm", "namespace": "data", "name": "pg"},
         })
     );
-    let clusters = json(&view::ClusterList::new(&[&cluster], &list));
+    let clusters = json(&taffrail_api::ClusterList::new(&[&cluster], &list));
     assert_eq!(
         clusters["items"][0],
         json!({
@@ -146,7 +146,7 @@ fn a_cluster_with_unreadable_apps_is_unknown() {
     let mut half = Snapshot::dump("half", NOW);
     half.report_unreadable("half.yaml:3", "no YAML");
     let clusters: [&dyn Objects; 3] = [&empty, &lost, &half];
-    let list = view::ClusterList::new(&clusters, &apps(&clusters, &ActiveRules::default(), NOW));
+    let list = taffrail_api::ClusterList::new(&clusters, &apps(&clusters, &ActiveRules::default(), NOW));
     let rows: Vec<_> = list.items.iter().map(|row| (&*row.name, row.status, &*row.message)).collect();
     assert_eq!(
         rows,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use taffrail_apps::view::text;
+use taffrail_api::text;
 use taffrail_apps::{App, FreshnessState, Objects as _};
 use taffrail_cluster::{BootClock, Memory};
 use taffrail_sim::{Cluster, Fault, Fleet, Trouble};

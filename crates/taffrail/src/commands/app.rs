@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
-use taffrail_apps::view::{self, AppDetail, ReconciledRow, TreeNode, text};
+use taffrail_api::{AppDetail, TreeNode, text};
+use taffrail_apps::ReconciledRow;
 use taffrail_apps::{App, AppList, Axis, SyncState};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
@@ -23,7 +24,8 @@ pub(crate) fn run(arguments: &AppArguments, source: &mut dyn Source) -> Result<E
     let found = named::find("app", &arguments.name, &arguments.which, &list)?;
     let errors = named::concerning(&list, &found);
     let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
-    let details = view::AppDetailList::new(&found, &all, &fleet.clusters(), &fleet.rules.active(), fleet.now);
+    let details =
+        taffrail_api::AppDetailList::new(&found, &all, &fleet.clusters(), &fleet.rules.active(), fleet.now);
     written(match arguments.output {
         AppOutput::Json => get::document(ListOutput::Json, &details),
         AppOutput::Yaml => get::document(ListOutput::Yaml, &details),

@@ -3,7 +3,7 @@
 use std::io;
 
 use jiff::Timestamp;
-use taffrail_apps::view::{EventList, text};
+use taffrail_api::{EventList, text};
 use taffrail_apps::{App, AppList};
 
 use super::{get, named};

@@ -6,11 +6,11 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
-use taffrail_apps::view::quoted;
-use taffrail_apps::view::{
+use taffrail_api::{
     Answer, ChangeRow, ErrorRow, Explanation, ExplanationList, Flagged, LinkRow, TrustReport,
     explained_together, text, told_in_few,
 };
+use taffrail_apps::command::quoted;
 use taffrail_apps::{
     App, AppList, AppQuery, Asked, Axis, Belonging, Belongings, Changes, Delivery, FindError,
     InvalidAppQuery, ObjectSync, Objects, Problem, Resource, Scope, Snapshot, aliases, changes_of_each,

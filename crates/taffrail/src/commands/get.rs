@@ -6,8 +6,9 @@ use std::io::{self, BufWriter, Write};
 use anstyle::Style;
 use jiff::Timestamp;
 use serde::Serialize;
-use taffrail_apps::filter::{self, Filter};
-use taffrail_apps::view::{self, quoted, text};
+use taffrail_api::filter::{self, Filter};
+use taffrail_api::text;
+use taffrail_apps::command::quoted;
 use taffrail_apps::{App, AppError, AppList, Axis, Delivery, FreshnessState, Scope, ScopeState, full_name};
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
@@ -261,8 +262,8 @@ struct Shown<'s> {
 }
 
 impl Shown<'_> {
-    fn clusters(&self) -> view::ClusterList {
-        let mut clusters = view::ClusterList::new(&self.fleet.clusters(), self.list);
+    fn clusters(&self) -> taffrail_api::ClusterList {
+        let mut clusters = taffrail_api::ClusterList::new(&self.fleet.clusters(), self.list);
         clusters.items.retain(|row| self.filter.admits_row(row));
         if let Some(by) = self.arguments.sort {
             filter::sort_clusters(&mut clusters.items, by.into());
@@ -270,8 +271,8 @@ impl Shown<'_> {
         clusters
     }
 
-    fn resources(&self) -> view::ResourceList {
-        let mut resources = view::ResourceList::from(self.list);
+    fn resources(&self) -> taffrail_api::ResourceList {
+        let mut resources = taffrail_api::ResourceList::from(self.list);
         if let Some(by) = self.arguments.sort {
             filter::sort_resources(&mut resources.items, by.into());
         }
@@ -298,7 +299,7 @@ impl Shown<'_> {
         let form = self.arguments.output;
         match (self.arguments.what, form) {
             (What::Apps, ListOutput::Json | ListOutput::Yaml) => {
-                document(form, &view::AppList::from(self.list))
+                document(form, &taffrail_api::AppList::from(self.list))
             }
             (What::Clusters, ListOutput::Json | ListOutput::Yaml) => document(form, &self.clusters()),
             (What::Resources, ListOutput::Json | ListOutput::Yaml) => document(form, &self.resources()),
@@ -575,7 +576,7 @@ fn lost_rows(errors: &[AppError]) -> impl Iterator<Item = Row> {
     })
 }
 
-fn cluster_style(cluster: &view::ClusterRow, status: Status) -> Style {
+fn cluster_style(cluster: &taffrail_api::ClusterRow, status: Status) -> Style {
     if status == Status::Current && cluster.problems > 0 { style(Status::Failed) } else { style(status) }
 }
 
@@ -595,7 +596,7 @@ fn cluster_columns(wide: bool) -> Vec<&'static str> {
     }
 }
 
-fn cluster_row(cluster: &view::ClusterRow, now: Timestamp) -> Row {
+fn cluster_row(cluster: &taffrail_api::ClusterRow, now: Timestamp) -> Row {
     let status: Status = cluster.status.parse().unwrap_or(Status::Unknown);
     let mut row = BTreeMap::from([
         ("CLUSTER", Cell::new(&cluster.name)),
@@ -627,7 +628,7 @@ fn cluster_row(cluster: &view::ClusterRow, now: Timestamp) -> Row {
 }
 
 /// Summarises the scopes that are not live, grouped by state. Kinds that the server does not serve are left out.
-fn not_live(scopes: &[view::NotLiveRow]) -> String {
+fn not_live(scopes: &[taffrail_api::NotLiveRow]) -> String {
     const NAMED: usize = 2;
     let mut states: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for scope in scopes.iter().filter(|scope| scope.state != ScopeState::Absent.as_str()) {
@@ -652,7 +653,7 @@ fn resource_columns(wide: bool) -> Vec<&'static str> {
     }
 }
 
-fn resource_row(row: &view::ResourceRow, now: Timestamp) -> Row {
+fn resource_row(row: &taffrail_api::ResourceRow, now: Timestamp) -> Row {
     let since = row.since.as_deref().and_then(|since| since.parse().ok());
     let status: Status = row.status.parse().unwrap_or(Status::Unknown);
     let suspended = if row.suspended { " (suspended)" } else { "" };

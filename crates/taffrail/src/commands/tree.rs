@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
-use taffrail_apps::view::{AppTree, TreeList, TreeNode, TreeShape, text};
+use taffrail_api::{AppTree, TreeList, TreeNode, TreeShape, text};
 use taffrail_apps::{AppList, ProblemSeverity};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;

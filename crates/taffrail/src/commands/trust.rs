@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
-use taffrail_apps::view::{CheckedCluster, Severity, TrustFinding, TrustReport, TrustShape, text};
+use taffrail_api::{TrustFinding, TrustReport, text};
+use taffrail_apps::trust::{CheckedCluster, Severity, TrustShape};
 use taffrail_apps::{App, Asked, Dependents};
 use taffrail_observe::{FleetSnapshot, NO_EXTRA};
 
@@ -281,8 +282,7 @@ fn checked(out: &mut impl Write, checked: &[CheckedCluster], several: bool) -> i
     } else {
         let line = |it: &CheckedCluster| {
             let place = if several { format!(" {}", it.cluster) } else { String::new() };
-            let at: Option<Timestamp> = it.as_of.parse().ok();
-            let at = at.map(|at| at.strftime(" as of %Y-%m-%d %H:%M:%S UTC").to_string()).unwrap_or_default();
+            let at = it.as_of.strftime(" as of %Y-%m-%d %H:%M:%S UTC");
             format!("Checked{place}{at}: {}.", words(&|field| field(it)))
         };
         checked.iter().map(line).collect()

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{ArgMatches, Command, FromArgMatches, ValueEnum};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
-use taffrail_apps::view::is_plain;
+use taffrail_apps::command::is_plain;
 use taffrail_apps::{App, AppList, AppRef, Asked, Delivery, Objects, Snapshot, SyncState, full_name};
 use taffrail_cluster::{Cluster, Discovery, ListRequest, aside};
 use taffrail_object::json::OwnedDocument;

@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use taffrail_apps::view::is_plain;
+use taffrail_apps::command::is_plain;
 
 use super::answer;
 use super::printable;

@@ -29,7 +29,7 @@ struct Border {
 
 const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", "axum", "sqlx"];
 
-const BORDERS: [Border; 10] = [
+const BORDERS: [Border; 11] = [
     Border { name: "taffrail-object", uses: &[], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-status", uses: &["taffrail-object"], never: &RUNTIMES, pure: true },
     Border {
@@ -51,6 +51,12 @@ const BORDERS: [Border; 10] = [
         pure: true,
     },
     Border {
+        name: "taffrail-api",
+        uses: &["taffrail-apps", "taffrail-object", "taffrail-status"],
+        never: &RUNTIMES,
+        pure: true,
+    },
+    Border {
         name: "taffrail-cluster",
         uses: &["taffrail-object", "taffrail-status"],
         never: &["taffrail-apps", "axum", "sqlx", "clap"],
@@ -66,6 +72,7 @@ const BORDERS: [Border; 10] = [
         name: "taffrail",
         uses: &[
             "taffrail-object",
+            "taffrail-api",
             "taffrail-apps",
             "taffrail-cluster",
             "taffrail-observe",
@@ -121,7 +128,7 @@ impl Tidy {
 }
 
 /// Pairs of files that use each other: no more than there are. The aim is 5.
-const MOST_CIRCLES: usize = 36;
+const MOST_CIRCLES: usize = 35;
 
 /// Doc comments that open with a question or a relative word: no more than there are. The aim is one in twenty.
 const MOST_QUESTIONS: usize = 331;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anstyle::Style;
 use jiff::Timestamp;
 use serde::Serialize;
-use taffrail_apps::view::API_VERSION;
+use taffrail_api::API_VERSION;
 use taffrail_object::ObjectKey;
 use taffrail_rules::lua::Parameter;
 

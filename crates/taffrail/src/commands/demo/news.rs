@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use jiff::Timestamp;
-use taffrail_apps::view::{ClusterList, text};
+use taffrail_api::{ClusterList, text};
 use taffrail_apps::{App, AppList, AppRef, FreshnessState, Scope, SyncState};
 use taffrail_observe::FleetSnapshot;
 use taffrail_status::{Status, rollup};

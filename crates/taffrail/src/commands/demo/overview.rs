@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
-use taffrail_apps::view::{self, text};
+use taffrail_api::text;
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
 
@@ -91,8 +91,12 @@ impl Overview {
             None => "taffrail get apps --all-contexts".to_owned(),
             Some(Concern { kind: Kind::Lost, .. }) => "taffrail get clusters --all-contexts".to_owned(),
             Some(concern) => {
-                let app = view::quoted(concern.apps.first().map(String::as_str).unwrap_or_default());
-                let cluster = view::quoted(concern.clusters.first().map(String::as_str).unwrap_or_default());
+                let app = taffrail_apps::command::quoted(
+                    concern.apps.first().map(String::as_str).unwrap_or_default(),
+                );
+                let cluster = taffrail_apps::command::quoted(
+                    concern.clusters.first().map(String::as_str).unwrap_or_default(),
+                );
                 match (concern.kind, concern.is_remote) {
                     (_, true) => format!("taffrail explain {app} --all-contexts"),
                     (Kind::Unsynced, _) => format!("taffrail explain {app} --context {cluster}"),
@@ -118,7 +122,7 @@ pub(super) fn exports(kubeconfig: &Path) -> Vec<String> {
 
 /// Quotes a path for a shell.
 fn quoted(path: &Path) -> String {
-    view::quoted(&path.to_string_lossy())
+    taffrail_apps::command::quoted(&path.to_string_lossy())
 }
 
 /// Breaks a line that is meant to be copied, so that it is never cut.

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use taffrail_apps::view::{TrustReport, TrustShape};
+use taffrail_api::TrustReport;
+use taffrail_apps::trust::TrustShape;
 use taffrail_apps::{App, AppKey, AppList, AppRef};
 use taffrail_observe::FleetSnapshot;
 

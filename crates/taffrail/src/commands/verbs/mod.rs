@@ -6,7 +6,7 @@
 mod arguments;
 mod run;
 
-use taffrail_apps::filter::Filter;
+use taffrail_api::filter::Filter;
 use taffrail_apps::verbs::{self, Verb};
 use taffrail_apps::{App, AppList, AppQuery, Asked, Delivery, Dependents, Objects, ScopeError, full_name};
 use taffrail_cluster::Lists;

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use anstyle::{AnsiColor, Style};
 use futures::future::join_all;
 use jiff::Timestamp;
+use taffrail_api::{ActionList, ActionRow, PatchRow};
+use taffrail_apps::command::quoted;
 use taffrail_apps::verbs::{self, DiffLine, Patch, Plan, Progress as Reached, Step, Verb};
-use taffrail_apps::view::{ActionList, ActionRow, PatchRow, quoted};
 use taffrail_apps::{App, AppList, AppRef, Delivery, Objects, Snapshot, SyncState, full_name};
 use taffrail_cluster::{ApiResource, Cluster, PatchRequest, PatchType, WriteError};
 use taffrail_object::json::OwnedDocument;
@@ -571,7 +572,7 @@ impl<'a> VerbRun<'a> {
             Reached::Done => {
                 let app = app.map(|app| (app.said.clone(), app.sync.state));
                 let (said, sync) = app.unwrap_or((String::new(), SyncState::Unknown));
-                let said = taffrail_apps::view::text::revision(&said).into_owned();
+                let said = taffrail_api::text::revision(&said).into_owned();
                 let mut text = format!("ready after {}", seconds(begun));
                 if sync == SyncState::OutOfSync {
                     text.push_str(", but OutOfSync");

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use taffrail_apps::view::{WaitChange, WaitSummary};
+use taffrail_api::{WaitChange, WaitSummary};
 use taffrail_apps::wait::{Row, WaitState};
 
 /// Writes the report; each row comes with the time it took.

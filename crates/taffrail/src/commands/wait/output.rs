@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use taffrail_apps::view::{WaitChange, WaitSummary, text};
+use taffrail_api::{WaitChange, WaitSummary, text};
 use taffrail_apps::wait::{End, Options, Row, Subject, Until, Wait, WaitState};
 use taffrail_status::Status;
 

@@ -5,18 +5,13 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::str::FromStr;
 
+use taffrail_apps::{App, AppList, Delivery, Objects, Resource, SyncState, UnknownSyncState, members};
 use taffrail_object::json::Value;
 use taffrail_object::kinds::names_kind;
 use taffrail_object::{LabelSelector, Object, ObjectKey};
 use taffrail_status::{Observed, Presence, Status, UnknownStatus};
 
-use crate::app::{App, AppList, Resource};
-use crate::fleet::Fleet;
-
-use crate::identity::Delivery;
-use crate::objects::Objects;
-use crate::sync::{SyncState, UnknownSyncState};
-use crate::view::{ClusterRow, ResourceRow};
+use crate::{ClusterRow, ResourceRow};
 
 /// A set of statuses: `Ready,InProgress`, or all but some: `!Ready,InProgress`.
 ///
@@ -263,7 +258,7 @@ fn of_name<'a>(clusters: &[&'a dyn Objects], name: &str) -> Option<&'a dyn Objec
 
 /// Lists the names and aliases by which clusters can be selected, so that an unknown name can be reported.
 pub fn cluster_names(clusters: &[&dyn Objects]) -> Vec<String> {
-    let members = Fleet::new(clusters).members;
+    let members = members(clusters);
     let names = members.into_iter().flat_map(|member| {
         let own = member.objects.name().to_owned();
         std::iter::once(own).chain(member.aliases)

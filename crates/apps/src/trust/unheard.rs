@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::cluster_context::ClusterContext;
-use super::{FindingCategory, NewFinding, Severity};
+use super::{Finding, FindingCategory, Severity};
 
-pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut found: BTreeMap<_, Vec<usize>> = BTreeMap::new();
     for (place, app) in cluster.list.apps.iter().enumerate().filter(|(_, app)| app.app.home == cluster.name())
     {
@@ -26,7 +26,7 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
             "the objects are in another cluster"
         };
         let message = format!("what it says of health {how}: {why}; the setting {setting} has it heard");
-        NewFinding::new(FindingCategory::Fallback, severity, "RulesUnheard")
+        Finding::new(FindingCategory::Fallback, severity, "RulesUnheard")
             .object(object, None)
             .says(message)
             .of(apps)

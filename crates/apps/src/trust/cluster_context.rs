@@ -10,13 +10,13 @@ use taffrail_status::{Observed, Presence, Status, assess};
 
 use super::{CheckedCluster, Concerned, TrustShape, is_green};
 use crate::app::{App, AppList, Resource};
+use crate::command;
 use crate::delivery;
 use crate::delivery::controllers::CONTROLLERS;
 use crate::delivery::flux;
 use crate::delivery::flux::sources::Sources;
 use crate::objects::Objects;
 use crate::owners::{controllers, dependents};
-use crate::view::{command, time};
 
 /// One cluster, its apps, and the time for which it is judged.
 pub(super) struct ClusterContext<'a> {
@@ -301,7 +301,7 @@ impl<'a> ClusterContext<'a> {
                 .filter(|pod| pod.projection == Projection::Full)
                 .count(),
             leases: self.leases().count(),
-            as_of: time(self.now),
+            as_of: self.now,
         }
     }
 

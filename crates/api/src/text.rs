@@ -3,28 +3,16 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use taffrail_apps::{
+    App, Axis, Delivery, Freshness, FreshnessState, Problem, SUSPENDED, SyncState, object_words,
+};
 use taffrail_status::Status;
 
-use crate::app::App;
-use crate::freshness::{Freshness, FreshnessState};
-use crate::identity::Delivery;
-use crate::problem::{self, Axis, Problem, SUSPENDED};
-use crate::sync::{SyncState, shorten};
+pub use taffrail_apps::shorten as revision;
+pub use taffrail_apps::text::{age, ago, line, span};
 
 /// The text of a cell without a value.
 pub const NONE: &str = "-";
-
-/// Shortens the hashes in a revision to 8 digits, wherever they occur in it.
-///
-/// ```
-/// use taffrail_apps::view::text;
-///
-/// assert_eq!(text::revision("main@sha1:1e644628deb645c454f4db167e1041e95e2d0ba3"), "main@sha1:1e644628");
-/// assert_eq!(text::revision("1.2.0"), "1.2.0");
-/// ```
-pub fn revision(revision: &str) -> Cow<'_, str> {
-    shorten(revision)
-}
 
 /// Returns the health of an app with its worst other problem: `Ready`, `Ready, sync failed`, `Ready
 /// (suspended)`, `Failed, unconfirmed` if the worst object carries no mark of the app, `Unknown (was Ready,
@@ -69,38 +57,8 @@ pub fn sync(app: &App) -> Cow<'static, str> {
 /// An object that does not exist cannot be in sync, so OutOfSync is left out for it.
 pub fn object_status(status: Status, sync: Option<&str>) -> String {
     match sync.filter(|sync| status != Status::NotFound || *sync != SyncState::OutOfSync.as_str()) {
-        Some(sync) => format!("{}, {}", status.word(), problem::object_words(sync)),
+        Some(sync) => format!("{}, {}", status.word(), object_words(sync)),
         None => status.word().to_owned(),
-    }
-}
-
-/// Returns the time since `at`: `just now`, `40 s ago`, `12 min ago`, `3 h ago`, `5 d ago`.
-pub fn ago(at: Timestamp, now: Timestamp) -> String {
-    match now.as_second().saturating_sub(at.as_second()) {
-        // Clocks of several machines differ.
-        ..=1 => "just now".to_owned(),
-        seconds => format!("{} ago", span(seconds)),
-    }
-}
-
-/// Formats a number of seconds in its largest unit: `40 s`, `12 min`, `3 h`, `5 d`.
-pub fn span(seconds: i64) -> String {
-    match seconds {
-        ..60 => format!("{} s", seconds.max(0)),
-        60..3600 => format!("{} min", seconds / 60),
-        3600..86_400 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86_400),
-    }
-}
-
-/// Formats a number of seconds in its largest unit without a space, as kubectl writes ages: `40s`, `12m`,
-/// `3h`, `5d`.
-pub fn age(seconds: i64) -> String {
-    match seconds {
-        ..60 => format!("{}s", seconds.max(0)),
-        60..3600 => format!("{}m", seconds / 60),
-        3600..86_400 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
     }
 }
 
@@ -112,10 +70,4 @@ pub fn delivery(delivery: Delivery) -> &'static str {
         Delivery::ArgoApplication => "argo",
         other => other.as_str(),
     }
-}
-
-/// Returns the first line of a message that is not blank, with white space folded.
-pub fn line(message: &str) -> String {
-    let first = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    first.split_whitespace().collect::<Vec<_>>().join(" ")
 }

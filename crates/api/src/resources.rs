@@ -3,13 +3,11 @@
 use std::collections::HashMap;
 
 use serde::Serialize;
+use taffrail_apps::{App, AppList, ObjectSync, Resource, Words};
 use taffrail_object::ObjectKey;
 use taffrail_status::rollup;
 
-use super::{API_VERSION, AppName, ErrorRow, time};
-use crate::app::{App, AppList, Resource};
-use crate::sync::ObjectSync;
-use crate::words::Words;
+use crate::{API_VERSION, AppName, ErrorRow, time};
 
 /// The declared objects of the apps of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

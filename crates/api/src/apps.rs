@@ -1,14 +1,10 @@
 //! `get apps`.
 
 use serde::Serialize;
+use taffrail_apps::{self as apps, App, ObjectSync, Problem, Source, Sync, Words};
 use taffrail_object::ObjectKey;
 
-use super::{API_VERSION, Counts, ErrorRow, FreshnessView, time};
-use crate::app;
-use crate::app::App;
-use crate::problem::Problem;
-use crate::sync::{ObjectSync, Source, Sync};
-use crate::words::Words;
+use crate::{API_VERSION, Counts, ErrorRow, FreshnessView, time};
 
 /// The apps of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -24,8 +20,8 @@ pub struct AppList {
     pub errors: Vec<ErrorRow>,
 }
 
-impl From<&app::AppList> for AppList {
-    fn from(list: &app::AppList) -> AppList {
+impl From<&apps::AppList> for AppList {
+    fn from(list: &apps::AppList) -> AppList {
         AppList {
             api_version: API_VERSION,
             kind: "AppList",

@@ -9,14 +9,14 @@ use taffrail_status::{Observed, Trust};
 
 use super::cluster_context::{ClusterContext, changed, is_set, is_well, moment, number};
 use super::fallback::{FALLBACK, has_status, status_is_served, they_are};
-use super::{Concerned, FindingCategory, NewFinding, Severity};
+use super::{Concerned, Finding, FindingCategory, Severity};
 use crate::app::App;
+use crate::command;
 use crate::delivery::argo::installs::{Standing, argo_standing};
 use crate::delivery::controllers::{CONTROLLERS, Stops};
 use crate::delivery::{self, flux, span};
 use crate::identity::Delivery;
 use crate::sync::{SyncState, shorten};
-use crate::view::command;
 
 /// The tolerance for a late Lease: it is renewed several times before it expires, so one or two late renewals
 /// mean nothing.
@@ -28,7 +28,7 @@ const MAX_REACTION_TIME: SignedDuration = SignedDuration::from_mins(5);
 /// The tolerance for comparisons: Argo CD compares each Application every two to three minutes by default.
 const MAX_COMPARISON_AGE: SignedDuration = SignedDuration::from_mins(30);
 
-pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = control_plane(cluster);
     findings.extend(nodes(cluster));
     findings.extend(deliverers(cluster));
@@ -39,8 +39,8 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     findings
 }
 
-fn finding(reason: &'static str) -> NewFinding {
-    NewFinding::new(FindingCategory::Silent, Severity::High, reason)
+fn finding(reason: &'static str) -> Finding {
+    Finding::new(FindingCategory::Silent, Severity::High, reason)
 }
 
 /// Returns the time at which a Lease was last renewed, if that is too long ago.
@@ -59,7 +59,7 @@ const CONTROL_PLANE: [(&str, &str); 2] = [
     ("kube-scheduler", "a Pod that is lost gets no node: what is Ready now does not come back by itself"),
 ];
 
-fn control_plane(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn control_plane(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let leases = cluster.leases().filter(|lease| lease.key.namespace == "kube-system");
     let dead = leases.filter_map(|lease| {
         let (name, means) = CONTROL_PLANE.iter().find(|(name, _)| lease.key.name == *name)?;
@@ -73,7 +73,7 @@ fn control_plane(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
 }
 
 /// Finds nodes whose kubelet does not renew its Lease while their Pods still count as ready.
-fn nodes(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn nodes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let leases = cluster.leases().filter(|lease| lease.key.namespace == "kube-node-lease");
     let lost: BTreeMap<&str, (ObjectKeyRef<'_>, Timestamp)> =
         leases.filter_map(|lease| Some((lease.key.name, (lease.key, expired(cluster, &lease)?)))).collect();
@@ -109,14 +109,14 @@ fn nodes(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
         };
         let message = format!("its kubelet does not renew its lease; {still}");
         let severity = if pods == 0 { Severity::Low } else { Severity::High };
-        let finding = NewFinding { severity, ..finding("Node") };
+        let finding = Finding { severity, ..finding("Node") };
         finding.object(&key, Some(since)).says(message).of(apps).next(next)
     };
     lost.into_iter().map(made).collect()
 }
 
 /// Finds stopped controllers of delivery tools, by their workloads and by their Leases.
-fn deliverers(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn deliverers(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for deliverer in &CONTROLLERS {
         let apps = cluster.delivered_by(|app| deliverer.of.contains(&app.app.delivery));
@@ -161,7 +161,7 @@ fn deliverers(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
 }
 
 /// Finds objects whose newest generation their controller has not observed.
-fn generations(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn generations(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     type Found = (BTreeSet<usize>, Concerned, bool);
 
     let mut behind: BTreeMap<GroupKind, Found> = BTreeMap::new();
@@ -210,7 +210,7 @@ fn generations(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
         let next = objects.first().map(|(key, _)| cluster.describe(key));
         let severity = if is_green { Severity::High } else { Severity::Low };
         let finding =
-            NewFinding { severity, next: next.into_iter().flatten().collect(), ..finding("NotObserved") };
+            Finding { severity, next: next.into_iter().flatten().collect(), ..finding("NotObserved") };
         finding.about(kind).objects(objects).says(message).of(apps)
     };
     behind.into_iter().map(made).collect()
@@ -223,7 +223,7 @@ fn newest_of_conditions(object: &Object<'_>) -> Option<i64> {
 }
 
 /// Finds custom resources that never got a status though their definition has one.
-fn without_status(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn without_status(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut mute: super::cluster_context::ByKind = BTreeMap::new();
     for (resource, observed, apps) in cluster.resources() {
         let object = &observed.object;
@@ -249,7 +249,7 @@ fn without_status(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
         );
         let resource = command::resource(&kind.group, &kind.kind);
         let next = cluster.kubectl(&["get", &resource, "-A"], "");
-        let finding = NewFinding { severity: Severity::Medium, ..finding("NoFirstStatus") };
+        let finding = Finding { severity: Severity::Medium, ..finding("NoFirstStatus") };
         finding.about(kind).objects(objects).says(message).of(apps).next(next)
     };
     mute.into_iter().map(made).collect()
@@ -262,7 +262,7 @@ struct Forgotten {
     message: String,
 }
 
-fn flux_apps(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn flux_apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let is_flux =
         |app: &App| matches!(app.app.delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease);
     let apps = cluster.declared().filter(|(_, app, _)| is_flux(app) && !app.suspended);
@@ -331,7 +331,7 @@ fn untried<'a>(cluster: &ClusterContext<'a>, app: &App, observed: &Observed<'a>)
     })
 }
 
-fn argo_apps(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn argo_apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let apps = cluster
         .declared()
         .filter(|(_, app, _)| app.app.delivery == Delivery::ArgoApplication && !app.suspended);

@@ -3,17 +3,13 @@
 use std::collections::{BTreeSet, HashMap};
 
 use serde::Serialize;
+use taffrail_apps::{
+    App, AppList, FleetMember, FreshnessState, NotLive, Objects, Reading, Scope, ScopeError, declares_apps,
+    members, silence,
+};
 use taffrail_status::{Status, rollup};
 
-use super::{API_VERSION, AppName, Counts, ErrorRow, FreshnessView, ProblemView, time};
-use crate::app::{App, AppList};
-use crate::fleet::{Fleet, Member};
-use crate::freshness::FreshnessState;
-use crate::objects::Objects;
-use crate::problem;
-use crate::reading::{NotLive, Reading};
-use crate::reads;
-use crate::scope::{Scope, ScopeError};
+use crate::{API_VERSION, AppName, Counts, ErrorRow, FreshnessView, ProblemView, time};
 
 /// The clusters that were queried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -34,7 +30,7 @@ impl ClusterRow {
     pub fn words(&self) -> String {
         let status: Status = self.status.parse().unwrap_or(Status::Unknown);
         let besides = self.problem.as_ref().filter(|_| status == Status::Current);
-        let besides = besides.map(|it| format!(", {}", problem::words(it.axis, &it.state)));
+        let besides = besides.map(|it| format!(", {}", taffrail_apps::words(it.axis, &it.state)));
         format!("{}{}", status.word(), besides.unwrap_or_default())
     }
 
@@ -47,7 +43,6 @@ impl ClusterRow {
 impl ClusterList {
     /// Makes the rows of `clusters`, whose apps are in `list`.
     pub fn new(clusters: &[&dyn Objects], list: &AppList) -> ClusterList {
-        let fleet = Fleet::new(clusters);
         let mut of_cluster: HashMap<&str, (Vec<&App>, usize)> = HashMap::new();
         for app in &list.apps {
             of_cluster.entry(&app.app.target).or_default().0.push(app);
@@ -55,14 +50,14 @@ impl ClusterList {
         for error in &list.errors {
             of_cluster.entry(&error.cluster).or_default().1 += 1;
         }
-        let row = |member: &Member<'_>| {
+        let row = |member: &FleetMember<'_>| {
             let (apps, errors) = of_cluster.get(member.objects.name()).cloned().unwrap_or_default();
             row(member, &apps, errors)
         };
         ClusterList {
             api_version: API_VERSION,
             kind: "ClusterList",
-            items: fleet.members.iter().map(row).collect(),
+            items: members(clusters).iter().map(row).collect(),
             errors: list.errors.iter().map(ErrorRow::from).collect(),
         }
     }
@@ -179,7 +174,7 @@ impl From<&Reading> for ReadingView {
 }
 
 /// Makes the row of a cluster with these apps and this number of failures.
-fn row(member: &Member<'_>, apps: &[&App], errors: usize) -> ClusterRow {
+fn row(member: &FleetMember<'_>, apps: &[&App], errors: usize) -> ClusterRow {
     let objects = member.objects;
     let counts: rollup::Counts = apps.iter().map(|app| app.effective()).collect();
     // Of apps that are Ready, one with a problem on another axis counts as worst.
@@ -232,7 +227,7 @@ fn row(member: &Member<'_>, apps: &[&App], errors: usize) -> ClusterRow {
             count => format!("; {count} apps of it are known from {homes}"),
         };
         status = Status::Unknown;
-        message = format!("{}{known}", crate::scope::silence(error));
+        message = format!("{}{known}", silence(error));
     }
     if let Some(twin) = &member.twin_of {
         let why = format!(
@@ -273,7 +268,7 @@ fn is_true(is_it: &bool) -> bool {
 fn hides_apps(error: &ScopeError) -> bool {
     match &error.scope {
         Scope::Cluster | Scope::Input(_) => true,
-        Scope::Kind { kind, .. } => reads::declaring::declares_apps(kind),
+        Scope::Kind { kind, .. } => declares_apps(kind),
         Scope::Group(_) | Scope::Namespace(_) | Scope::Object(_) => false,
     }
 }

@@ -4,21 +4,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
+use taffrail_apps::{self as apps, App, FluxSources, Objects, controllers, members};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 use taffrail_status::ActiveRules;
 use taffrail_status::Presence;
 use taffrail_status::assess::Event;
 
-use super::together::{earlier, grouped, grouped_in_one, later, likeness, without_uids};
-use super::tree::{Forest, TreeShape, Walked};
-use super::{API_VERSION, AppName, ErrorRow, InClusters, time};
-use crate::app;
-use crate::app::App;
-use crate::delivery::flux;
-use crate::fleet::Fleet;
-use crate::objects::Objects;
-use crate::owners::controllers;
+use crate::together::{earlier, grouped, grouped_in_one, later, likeness, without_uids};
+use crate::tree::{Forest, TreeShape, Walked};
+use crate::{API_VERSION, AppName, ErrorRow, InClusters, time};
 
 /// The warnings about apps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -69,7 +64,7 @@ impl EventList {
     /// Makes the list of warnings about the objects of `asked` and their dependents.
     pub fn new(
         asked: &[&App],
-        list: &app::AppList,
+        list: &apps::AppList,
         clusters: &[&dyn Objects],
         rules: &ActiveRules<'_>,
         now: Timestamp,
@@ -78,18 +73,16 @@ impl EventList {
         let mut owners: HashMap<(&str, ObjectKey), &App> = HashMap::new();
         let mut walked = Walked::default();
         // A cache of the sources of each cluster.
-        let mut known: HashMap<&str, flux::sources::Sources> = HashMap::new();
+        let mut known: HashMap<&str, FluxSources> = HashMap::new();
         for app in asked {
             let home = forest.cluster(&app.app.home);
             let declaring = app.declaring.as_ref().and_then(|key| match home?.get(key.as_ref()) {
                 Presence::Present(observed) => Some(observed),
                 Presence::Absent | Presence::Unobserved(_) => None,
             });
-            if let Some((home, declaring)) = home.zip(declaring)
-                && declaring.key.group.ends_with(".toolkit.fluxcd.io")
-            {
+            if let Some((home, declaring)) = home.zip(declaring) {
                 let known = known.entry(&*app.app.home).or_default();
-                for source in flux::sources_by(known, home, &declaring) {
+                for source in known.of(home, &declaring) {
                     owners.entry((&*app.app.home, source)).or_insert(*app);
                 }
             }
@@ -104,7 +97,7 @@ impl EventList {
         }
 
         let mut warnings: BTreeMap<Place<'_>, Warning> = BTreeMap::new();
-        for member in Fleet::new(clusters).members {
+        for member in members(clusters) {
             let cluster = member.objects.name();
             let mut seen = HashSet::new();
             for (group, about) in [("", "involvedObject"), ("events.k8s.io", "regarding")] {

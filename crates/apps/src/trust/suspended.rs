@@ -6,13 +6,13 @@ use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
 
 use super::cluster_context::{ClusterContext, found, is_set, is_well};
-use super::{Concerned, FindingCategory, NewFinding, Severity, is_green};
+use super::{Concerned, Finding, FindingCategory, Severity, is_green};
+use crate::command;
 use crate::delivery::{by, written};
 use crate::identity::Delivery;
 use crate::sync::SyncState;
-use crate::view::command;
 
-pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = apps(cluster);
     findings.extend(sources(cluster));
     findings.extend(objects(cluster));
@@ -20,12 +20,12 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     findings
 }
 
-fn finding(severity: Severity, reason: &'static str) -> NewFinding {
-    NewFinding::new(FindingCategory::Suspended, severity, reason)
+fn finding(severity: Severity, reason: &'static str) -> Finding {
+    Finding::new(FindingCategory::Suspended, severity, reason)
 }
 
 /// Finds apps that are suspended.
-fn apps(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut suspended: BTreeMap<Delivery, (Vec<usize>, Concerned, BTreeSet<String>)> = BTreeMap::new();
     for (place, app, observed) in cluster.declared().filter(|(_, app, _)| app.suspended) {
         let since = written(&observed.object, &["spec", "suspend"]);
@@ -60,7 +60,7 @@ fn apps(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
 }
 
 /// Finds suspended sources, which no list of apps shows.
-fn sources(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut suspended = cluster.sources_of(|app| !app.suspended);
     suspended.retain(|key, _| {
         let source = found(cluster.objects, key);
@@ -126,7 +126,7 @@ const KEPT_AWAY: [(&str, &str, &str); 5] = [
     ("configmanagement.gke.io/managed", "disabled", "Config Sync does not apply it any more"),
 ];
 
-fn objects(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn objects(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     type Found = (BTreeSet<usize>, Concerned, String);
 
     let mut off: BTreeMap<(&'static str, String), Found> = BTreeMap::new();
@@ -185,7 +185,7 @@ fn is_idle(object: &taffrail_object::Object<'_>) -> bool {
 }
 
 /// Finds Applications with automatic sync off that are OutOfSync, and those that ignore differences.
-fn argo(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn argo(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app, observed) in cluster.declared() {
         if app.app.delivery != Delivery::ArgoApplication || app.suspended {

@@ -1,24 +1,22 @@
 //! `explain`: from the symptom to the cause, with commands for a closer look.
 
 use serde::Serialize;
+use taffrail_apps::{
+    App, Axis, Belonging, CONTROLLER_STOPPED, Delivery, FreshnessState, OUT_OF_REACH, Problem, Resource,
+    SyncState, UNOBSERVED, UNREADABLE, Words,
+    command::{helm, kubectl, resource, taffrail},
+    full_name,
+    trust::{FindingCategory, Severity},
+};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::assess::{Change, Link};
 
-use super::command::{helm, kubectl, resource, taffrail};
-use super::text::revision;
-use super::{
-    API_VERSION, AppName, ErrorRow, FindingCategory, InClusters, LinkRow, ProblemView, Severity,
-    TrustFinding, TrustReport, UnsyncedView, time,
+use crate::text::revision;
+use crate::{
+    API_VERSION, AppName, ErrorRow, InClusters, LinkRow, ProblemView, TrustFinding, TrustReport,
+    UnsyncedView, time,
 };
-use crate::app::{App, OUT_OF_REACH, Resource, UNOBSERVED, UNREADABLE};
-use crate::belonging::Belonging;
-use crate::find::full_name;
-use crate::freshness::FreshnessState;
-use crate::identity::Delivery;
-use crate::problem::{Axis, CONTROLLER_STOPPED, Problem};
-use crate::sync::SyncState;
-use crate::words::Words;
 
 /// The reason why an app, or an object, is in its state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -379,8 +377,6 @@ fn next_of(cause: &Link, context: Option<&str>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use taffrail_object::ObjectKey;
-
     use super::*;
 
     fn commands(object: ObjectKey, status: Status, reason: &str, fact: &str) -> String {

@@ -3,13 +3,13 @@
 use taffrail_object::ObjectKey;
 
 use super::cluster_context::ClusterContext;
-use super::{FindingCategory, NewFinding, Severity, is_green};
+use super::{Finding, FindingCategory, Severity, is_green};
 use crate::app::App;
 use crate::delivery::argo;
 use crate::identity::Delivery;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED};
 
-pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let apps = cluster.list.apps.iter().enumerate();
     let here = apps.filter(|(_, app)| app.app.home == cluster.name() && is_green(app));
     here.flat_map(|(place, app)| {
@@ -41,7 +41,7 @@ fn is_told(cluster: &ClusterContext<'_>, app: &App, problem: &Problem) -> bool {
     }
 }
 
-fn finding(cluster: &ClusterContext<'_>, place: usize, app: &App, problem: &Problem) -> Option<NewFinding> {
+fn finding(cluster: &ClusterContext<'_>, place: usize, app: &App, problem: &Problem) -> Option<Finding> {
     let (category, reason) = match (problem.axis, &*problem.state) {
         (Axis::Health, _) => return None,
         (Axis::Freshness, _) => (FindingCategory::Unread, "HomeNotLive"),
@@ -59,6 +59,6 @@ fn finding(cluster: &ClusterContext<'_>, place: usize, app: &App, problem: &Prob
     let own = ObjectKey::new("", "App", &*app.app.namespace, &*app.app.name);
     let key = problem.object.as_ref().or(app.declaring.as_ref()).unwrap_or(&own);
     let next = cluster.explain(app);
-    let finding = NewFinding::new(category, severity, reason).object(key, problem.since);
+    let finding = Finding::new(category, severity, reason).object(key, problem.since);
     Some(finding.says(problem.message.lines().next().unwrap_or_default()).of([place]).next(next))
 }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::cluster_context::ClusterContext;
-use super::{Concerned, FindingCategory, NewFinding, Severity};
+use super::{Concerned, Finding, FindingCategory, Severity};
 use crate::identity::Delivery;
 
 /// Finds apps that list objects of other namespaces or clusters that do not carry their marks.
-pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut unconfirmed: BTreeMap<Delivery, (BTreeSet<usize>, Concerned)> = BTreeMap::new();
     for (place, app) in cluster.apps() {
         for resource in app.resources.iter().filter(|resource| resource.unconfirmed) {
@@ -26,7 +26,7 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
             ),
         };
         let next = cluster.taffrail(&["get", "resources", "-o", "json", "--delivery", delivery.as_str()], "");
-        NewFinding::new(FindingCategory::Disagreeing, Severity::Medium, "Unconfirmed")
+        Finding::new(FindingCategory::Disagreeing, Severity::Medium, "Unconfirmed")
             .about(delivery)
             .objects(objects)
             .says(message)
@@ -37,14 +37,14 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
 }
 
 /// Makes the finding for a cluster whose server was not verified.
-pub(super) fn unverified(why: &str) -> NewFinding {
+pub(super) fn unverified(why: &str) -> Finding {
     let message = format!("{why}: what is said of the cluster may come from anybody");
-    NewFinding::new(FindingCategory::Unread, Severity::Medium, "NotVerified").says(message)
+    Finding::new(FindingCategory::Unread, Severity::Medium, "NotVerified").says(message)
 }
 
 /// Makes the finding for a cluster that has the identity of another one.
-pub(super) fn twin(twin: &str) -> NewFinding {
-    NewFinding::new(FindingCategory::Disagreeing, Severity::Medium, "SameIdentity").says(format!(
+pub(super) fn twin(twin: &str) -> Finding {
+    Finding::new(FindingCategory::Disagreeing, Severity::Medium, "SameIdentity").says(format!(
         "gives the identity of {twin} and is not proved to be it: one of them may be a copy of the other, or say what is \
          not true"
     ))

@@ -5,20 +5,15 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
+use taffrail_apps::{
+    self as apps, App, ObjectSync, Objects, Resource, SUSPENDED, Words, dependents, members, suffices,
+};
 use taffrail_object::kinds::plural;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::{Costs, Evidence, assess_dependent};
 use taffrail_status::{ActiveRules, Observed, Presence, Status};
 
-use super::{API_VERSION, AppName, ErrorRow, ProblemView, text, time};
-use crate::app;
-use crate::app::{App, Resource};
-use crate::fleet::Fleet;
-use crate::objects::{Objects, suffices};
-use crate::owners::dependents;
-use crate::problem::{self, SUSPENDED};
-use crate::sync::ObjectSync;
-use crate::words::Words;
+use crate::{API_VERSION, AppName, ErrorRow, ProblemView, text, time};
 
 /// The maximum depth of a tree, in apps that deliver apps and objects that own objects. Real trees have ten
 /// levels, but a cluster may hold circular references.
@@ -129,7 +124,7 @@ impl TreeList {
     /// Makes the trees of `asked`, apps of `list`, which are the apps of `clusters`.
     pub fn new<'a>(
         asked: &[&'a App],
-        list: &'a app::AppList,
+        list: &'a apps::AppList,
         clusters: &[&'a dyn Objects],
         rules: &'a ActiveRules<'a>,
         now: Timestamp,
@@ -190,7 +185,7 @@ impl TreeNode {
     /// Returns its status in words: `Ready`, `Ready, OutOfSync`.
     pub fn words(&self) -> String {
         let status: Status = self.status.parse().unwrap_or(Status::Unknown);
-        let besides = self.besides().map(|it| problem::words(it.axis, &it.state));
+        let besides = self.besides().map(|it| taffrail_apps::words(it.axis, &it.state));
         match besides.filter(|words| !words.is_empty()) {
             Some(words) => format!("{}, {words}", status.word()),
             None => text::object_status(status, self.sync),
@@ -261,14 +256,14 @@ struct Ground<'a> {
 
 impl<'a> Forest<'a> {
     pub(super) fn new(
-        list: &'a app::AppList,
+        list: &'a apps::AppList,
         clusters: &[&'a dyn Objects],
         rules: &'a ActiveRules<'a>,
         now: Timestamp,
         shape: TreeShape,
     ) -> Forest<'a> {
         let ground = |objects: &'a dyn Objects| Ground { objects, costs: Costs::default() };
-        let members = Fleet::new(clusters).members;
+        let members = members(clusters);
         let declaring =
             list.apps.iter().filter_map(|app| Some(((&*app.app.home, app.declaring.as_ref()?), app)));
         Forest {

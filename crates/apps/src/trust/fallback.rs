@@ -7,15 +7,15 @@ use taffrail_object::json::{Kind, Value};
 use taffrail_object::kinds::is_namespaced;
 
 use super::cluster_context::{ByKind, ClusterContext, is_well};
-use super::{Concerned, FindingCategory, NewFinding, Severity, count, is_green};
+use super::{Concerned, Finding, FindingCategory, Severity, count, is_green};
+use crate::command;
 use crate::identity::Delivery;
 use crate::reads;
-use crate::view::command;
 
 /// The name of the rule for objects that no other rule knows.
 pub(super) const FALLBACK: &str = "fallback";
 
-pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = kinds(cluster);
     findings.extend(empty(cluster));
     findings.extend(without_inventory(cluster));
@@ -40,7 +40,7 @@ pub(super) fn status_is_served(cluster: &ClusterContext<'_>, object: &Object<'_>
 }
 
 /// Finds custom resources that are Ready only because they exist.
-fn kinds(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn kinds(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut mute: ByKind = BTreeMap::new();
     let mut unread: ByKind = BTreeMap::new();
     for (resource, observed, apps) in cluster.resources() {
@@ -73,8 +73,8 @@ fn kinds(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
             count(objects.len(), "object", "objects"),
             they_are(&objects),
         );
-        let finding = NewFinding::new(FindingCategory::Fallback, Severity::Medium, "NoRule").about(&kind);
-        NewFinding { objects, ..finding }.says(message).of(apps).next(next)
+        let finding = Finding::new(FindingCategory::Fallback, Severity::Medium, "NoRule").about(&kind);
+        Finding { objects, ..finding }.says(message).of(apps).next(next)
     });
     let mute = mute.into_iter().map(|(kind, (objects, apps))| {
         let message = format!(
@@ -82,8 +82,8 @@ fn kinds(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
             count(objects.len(), "object", "objects"),
             they_are(&objects),
         );
-        let finding = NewFinding::new(FindingCategory::Fallback, Severity::Low, "NoStatus").about(&kind);
-        NewFinding { objects, ..finding }.says(message).of(apps)
+        let finding = Finding::new(FindingCategory::Fallback, Severity::Low, "NoStatus").about(&kind);
+        Finding { objects, ..finding }.says(message).of(apps)
     });
     unread.chain(mute).collect()
 }
@@ -93,7 +93,7 @@ pub(super) fn they_are(objects: &Concerned) -> &'static str {
 }
 
 /// Finds apps that are green because they have no objects.
-fn empty(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
+fn empty(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let is_empty = |place: &usize| {
         let app = &cluster.list.apps[*place];
         app.in_reach && app.resources.is_empty() && is_green(app)
@@ -110,13 +110,13 @@ fn empty(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
         1 => "declares no objects: Ready says nothing of what should run".to_owned(),
         number => format!("{number} apps declare no objects: Ready says nothing of what should run"),
     };
-    let finding = NewFinding::new(FindingCategory::Fallback, Severity::Medium, "Empty").about("apps");
+    let finding = Finding::new(FindingCategory::Fallback, Severity::Medium, "Empty").about("apps");
     let next = cluster.taffrail(&["get", "apps", "-o", "wide"], "");
     Some(finding.objects(objects).says(message).of(places).next(next))
 }
 
 /// Finds apps that are known by labels alone.
-fn without_inventory(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
+fn without_inventory(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let apps = cluster.apps().filter(|(_, app)| app.app.delivery == Delivery::Label);
     let apps: Vec<usize> = apps.map(|(place, _)| place).collect();
     if apps.is_empty() {
@@ -129,6 +129,6 @@ fn without_inventory(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
             number => format!("{number} apps are"),
         }
     );
-    let finding = NewFinding::new(FindingCategory::Fallback, Severity::Low, "NoInventory").about("label");
+    let finding = Finding::new(FindingCategory::Fallback, Severity::Low, "NoInventory").about("label");
     Some(finding.says(message).of(apps))
 }

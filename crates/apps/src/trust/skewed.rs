@@ -3,24 +3,24 @@
 use jiff::SignedDuration;
 
 use super::cluster_context::{CLOCK_TOLERANCE, ClusterContext};
-use super::{FindingCategory, NewFinding, Severity, count};
+use super::{Finding, FindingCategory, Severity, count};
 use crate::freshness::FreshnessState;
-use crate::view::text;
+use crate::text;
 
 /// The maximum age of a dump that can still be taken as current.
 const MAX_UNDATED_AGE: SignedDuration = SignedDuration::from_mins(10);
 
-pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let found = [undated(cluster), server(cluster), future(cluster), stale(cluster)];
     found.into_iter().flatten().collect()
 }
 
-fn finding(severity: Severity, reason: &'static str) -> NewFinding {
-    NewFinding::new(FindingCategory::Skewed, severity, reason)
+fn finding(severity: Severity, reason: &'static str) -> Finding {
+    Finding::new(FindingCategory::Skewed, severity, reason)
 }
 
 /// Finds a dump without a date that is judged as if it were current.
-fn undated(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
+fn undated(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let newest = cluster.newest.filter(|_| !cluster.objects.is_dated())?;
     let age = cluster.asked_at.duration_since(newest);
     if age <= MAX_UNDATED_AGE {
@@ -36,7 +36,7 @@ fn undated(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
 }
 
 /// Finds an API server whose clock differs from the reader's.
-fn server(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
+fn server(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let ahead = cluster.objects.clock_ahead()?;
     if ahead.abs() <= CLOCK_TOLERANCE {
         return None;
@@ -52,7 +52,7 @@ fn server(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
 }
 
 /// Finds objects with times in the future.
-fn future(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
+fn future(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let (at, key, objects) = cluster.future.as_ref()?;
     let far = text::span(at.duration_since(cluster.asked_at).as_secs());
     let others = objects.saturating_sub(1);
@@ -74,7 +74,7 @@ fn future(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
 }
 
 /// Finds a cluster that was seen some time ago and is no longer watched.
-fn stale(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
+fn stale(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let freshness = cluster.objects.freshness();
     let at = freshness.observed_at.filter(|_| freshness.state != FreshnessState::Live)?;
     let message = format!("was last seen {}: what is shown is of then", text::ago(at, cluster.asked_at));

@@ -9,7 +9,7 @@ use taffrail_object::{GroupKind, Object, ObjectKey};
 use taffrail_status::{Status, assess};
 
 use super::cluster_context::{ClusterContext, found, is_well, number};
-use super::{Concerned, FindingCategory, NewFinding, Severity, count, is_green};
+use super::{Concerned, Finding, FindingCategory, Severity, count, is_green};
 use crate::app::App;
 use crate::delivery;
 
@@ -19,7 +19,7 @@ use crate::scope::Scope;
 /// The age up to which a lost Pod may not have been counted by its workload yet.
 const MIN_LOST_AGE: SignedDuration = SignedDuration::from_mins(1);
 
-pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = pods(cluster);
     findings.extend(words(cluster));
     findings.extend(tools(cluster));
@@ -30,12 +30,12 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
     findings
 }
 
-fn finding(severity: Severity, reason: &'static str) -> NewFinding {
-    NewFinding::new(FindingCategory::Disagreeing, severity, reason)
+fn finding(severity: Severity, reason: &'static str) -> Finding {
+    Finding::new(FindingCategory::Disagreeing, severity, reason)
 }
 
 /// Finds workloads that count more ready Pods than exist.
-fn pods(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn pods(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in cluster.resources() {
         let key = match &*resource.key.kind {
@@ -120,7 +120,7 @@ const BAD_WHEN_FALSE: [&str; 9] = [
 
 /// Finds objects that are Ready by a rule that does not read the field or condition in which they report
 /// otherwise.
-fn words(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn words(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in cluster.resources() {
         let is_generic = !resource.rule.starts_with("builtin");
@@ -162,7 +162,7 @@ fn bad_condition(object: &Object<'_>) -> Option<(String, Option<Timestamp>)> {
             _ => false,
         };
         is_bad.then(|| {
-            let message = crate::view::text::line(&text("message"));
+            let message = crate::text::line(&text("message"));
             let message = if message.is_empty() { message } else { format!(", {message}") };
             (format!("{name} is {status}{message}"), delivery::time(condition.get("lastTransitionTime")))
         })
@@ -170,7 +170,7 @@ fn bad_condition(object: &Object<'_>) -> Option<(String, Option<Timestamp>)> {
 }
 
 /// Finds certificates that are still valid but whose renewal failed.
-fn renewals(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn renewals(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in cluster.resources() {
         let is_certificate =
@@ -180,7 +180,7 @@ fn renewals(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
         if !is_well(resource) || text("status") != "False" || text("reason") != "Failed" {
             continue;
         }
-        let said = crate::view::text::line(&text("message"));
+        let said = crate::text::line(&text("message"));
         let message = format!("is valid, but its renewal failed: {said}");
         let since = delivery::time(issuing.get("lastTransitionTime"));
         let finding = finding(Severity::Medium, "RenewalFailed").object(&resource.key, since);
@@ -190,7 +190,7 @@ fn renewals(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
 }
 
 /// Finds CronJobs that keep no successful Job, so that success cannot be seen.
-fn runs(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn runs(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in cluster.resources() {
         let is_cron_job = (&*resource.key.group, &*resource.key.kind) == ("batch", "CronJob");
@@ -207,7 +207,7 @@ fn runs(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
 }
 
 /// Finds apps whose tool reports them as well while they are not, or the other way round.
-fn tools(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn tools(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app, observed) in cluster.declared() {
         let object = &observed.object;
@@ -258,7 +258,7 @@ fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool
 }
 
 /// Finds objects for which a ResourceGroup reports another status than was found.
-fn groups(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn groups(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app) in cluster.apps() {
         if !matches!(app.app.delivery, Delivery::ConfigSync | Delivery::Kpt) || !is_green(app) {
@@ -288,14 +288,14 @@ fn groups(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
         );
         let next = cluster.describe(&key);
         let objects = bad.iter().map(|(key, _)| (key.clone(), None)).collect();
-        let finding = NewFinding { objects, ..finding(Severity::High, "ToolSaysUnwell").about(&key) };
+        let finding = Finding { objects, ..finding(Severity::High, "ToolSaysUnwell").about(&key) };
         findings.push(finding.says(message).of([place]).next(next));
     }
     findings
 }
 
 /// Finds objects that several apps claim, and inventories that cannot be read.
-fn claims(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn claims(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let errors =
         cluster.list.errors.iter().filter(|error| error.cluster == cluster.name()).map(|it| &it.error);
     let mut overlaps: BTreeMap<(Vec<usize>, GroupKind), Concerned> = BTreeMap::new();
@@ -324,14 +324,14 @@ fn claims(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
         let message =
             format!("{who} claimed by {}: what is Ready is what was written last", names.join(" and by "));
         let next = objects.first().map(|(key, _)| {
-            let resource = crate::view::command::resource(&key.group, &key.kind);
+            let resource = crate::command::resource(&key.group, &key.kind);
             cluster.kubectl(
                 &["get", &resource, &key.name, "--show-managed-fields", "-o", "yaml"],
                 &key.namespace,
             )
         });
         let finding =
-            NewFinding { next: next.into_iter().flatten().collect(), ..finding(Severity::Medium, "Overlap") };
+            Finding { next: next.into_iter().flatten().collect(), ..finding(Severity::Medium, "Overlap") };
         finding.about(kind).objects(objects).says(message).of(apps)
     });
     let malformed = malformed.into_iter().map(|(key, messages)| {

@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use taffrail_apps::{
+    Words,
+    command::{explain, taffrail},
+    wait::{End, Row, Subject, Until, WaitState},
+};
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::is_namespaced;
 use taffrail_status::Status;
 
-use super::chain::awaited_in_few;
-use super::command::{explain, taffrail};
-use super::{API_VERSION, AppName, LinkRow, time};
-use crate::wait::{End, Row, Subject, Until, WaitState};
-use crate::words::Words;
+use crate::chain::awaited_in_few;
+use crate::{API_VERSION, AppName, LinkRow, time};
 
 /// A change of one target's state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

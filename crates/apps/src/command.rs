@@ -26,12 +26,12 @@ const OPTIONS: &[&str] = &[
 ];
 
 /// Returns `kubectl …` for a namespace (if not empty) and a context (if it must be named).
-pub(super) fn kubectl(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
+pub fn kubectl(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
     placed("kubectl", words, namespace, context)
 }
 
 /// Returns `helm …` for a namespace and a context (if it must be named).
-pub(super) fn helm(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
+pub fn helm(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
     let mut words = words.to_vec();
     // Helm's option for the context has another name.
     words.extend(context.iter().flat_map(|context| ["--kube-context", context]));
@@ -39,12 +39,12 @@ pub(super) fn helm(words: &[&str], namespace: &str, context: Option<&str>) -> Op
 }
 
 /// Returns `taffrail …` for a namespace (if not empty) and a context (if it must be named).
-pub(super) fn taffrail(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
+pub fn taffrail(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
     placed("taffrail", words, namespace, context)
 }
 
 /// Returns `taffrail explain …` for an app, with its home and target clusters if these must be named.
-pub(super) fn explain(app: &AppRef, must_name: bool) -> Option<String> {
+pub fn explain(app: &AppRef, must_name: bool) -> Option<String> {
     let contexts = match app.home == app.target {
         true => app.home.clone(),
         false => format!("{},{}", app.home, app.target),
@@ -70,7 +70,7 @@ fn placed(program: &str, words: &[&str], namespace: &str, context: Option<&str>)
 }
 
 /// Returns a kind as kubectl accepts it: `pod`, `deployment.apps`.
-pub(super) fn resource(group: &str, kind: &str) -> String {
+pub fn resource(group: &str, kind: &str) -> String {
     let dot = if group.is_empty() { "" } else { "." };
     format!("{}{dot}{group}", kind.to_lowercase())
 }

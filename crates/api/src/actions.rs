@@ -1,11 +1,13 @@
 //! Rows of `reconcile`, `suspend` and `resume`: the patches written, and their results.
 
 use serde::Serialize;
+use taffrail_apps::{
+    AppRef,
+    verbs::{Patch, Verb},
+};
 use taffrail_object::ObjectKey;
 
-use super::API_VERSION;
-use crate::identity::AppRef;
-use crate::verbs::{Patch, Verb};
+use crate::API_VERSION;
 
 /// The results of a verb for apps.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -1,16 +1,16 @@
-//! View models: the lists of the JSON answers, and the texts of table cells.
+//! The views of a fleet: the typed answers, which are the JSON of the command line, and the texts of table cells.
 //!
-//! Command line, terminal UI and web page use only these, so that they always agree.
+//! [`taffrail_apps`] computes what is known; this crate turns it into rows for display. Command line, terminal UI and
+//! web page use only these, so that they always agree. It does no I/O and reads no clock.
 
 mod actions;
 mod apps;
 mod chain;
 mod clusters;
-mod command;
-pub use command::{is_plain, quoted};
 mod detail;
 mod events;
 mod explain;
+pub mod filter;
 mod resources;
 pub mod text;
 mod together;
@@ -26,20 +26,16 @@ pub use actions::{ActionList, ActionRow, PatchRow};
 pub use apps::{AppList, AppRow, ProblemView, SourceView, SyncView, UnsyncedView};
 pub use chain::{LinkRow, told_in_few};
 pub use clusters::{ClusterList, ClusterRow, NotLiveRow, ReadingView};
-pub use detail::{AppDetail, AppDetailList, ApplicationDetails, ReconciledRow, ReconciliationDetails};
+pub use detail::{AppDetail, AppDetailList};
 pub use events::{EventList, EventRow};
 pub use explain::{Answer, ChangeRow, Explanation, ExplanationList, Flagged};
 pub use resources::{ResourceList, ResourceRow};
 pub use together::{InClusters, explained_together};
 pub use tree::{AppTree, Folded, Relation, TreeList, TreeNode, TreeShape};
-pub use trust::{
-    CheckedCluster, FindingCategory, FindingObject, Severity, TrustFinding, TrustReport, TrustShape,
-};
+pub use trust::{FindingObject, TrustFinding, TrustReport};
 pub use wait::{WaitChange, WaitSummary};
 
-use crate::app::AppError;
-use crate::freshness::Freshness;
-use crate::identity::AppRef;
+use taffrail_apps::{AppError, AppRef, Freshness};
 
 /// The `apiVersion` of all lists.
 pub const API_VERSION: &str = "cli.taffrail.dev/v1alpha1";

@@ -1,53 +1,16 @@
-//! `app`: the source of an app, the state of its delivery, and each of its objects.
-
-use std::collections::HashMap;
+//! The source of an app and the state of its delivery, in the words of its tool.
 
 use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
-use taffrail_status::{ActiveRules, Observed, Presence};
+use taffrail_status::{Observed, Presence};
 
-use super::resources::Inner;
-use super::tree::{self, Forest, Relation, TreeNode, TreeShape};
-use super::{API_VERSION, AppRow, ErrorRow, UnsyncedView, time};
-use crate::app;
 use crate::app::App;
 use crate::delivery::{argo, config_sync, flux};
-use crate::identity::{AppRef, Delivery};
+use crate::identity::Delivery;
 use crate::objects::Objects;
 use crate::sync::{Source, SyncState};
-
-/// The details of an app, for each cluster that it is in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AppDetailList {
-    /// Always [`API_VERSION`].
-    pub api_version: &'static str,
-    /// Always `AppDetailList`.
-    pub kind: &'static str,
-    /// The app, once for each cluster that it is in.
-    pub items: Vec<AppDetail>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
-    pub errors: Vec<ErrorRow>,
-}
-
-/// An app in one cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AppDetail {
-    /// Its row in the list of apps.
-    pub app: AppRow,
-    /// Its source.
-    pub application: ApplicationDetails,
-    /// The state of its delivery.
-    pub reconciliation: ReconciliationDetails,
-    /// The objects that the delivery tool reports as not synced.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unsynced: Vec<UnsyncedView>,
-    /// Its objects: those that it declares, each with its dependents.
-    pub deployment: Vec<TreeNode>,
-}
 
 /// The source of an app. Fields that its tool does not provide are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -79,7 +42,7 @@ pub struct ApplicationDetails {
 pub struct ReconciliationDetails {
     /// The time of the last successful sync.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_success: Option<String>,
+    pub last_success: Option<Timestamp>,
     /// Its sources, the farthest first.
     pub sources: Vec<ReconciledRow>,
     /// The objects that deliver it; empty if there are none.
@@ -87,7 +50,7 @@ pub struct ReconciliationDetails {
 }
 
 impl ReconciliationDetails {
-    /// Returns the same, where nothing is Ready that a home says no longer.
+    /// Returns the same with no row Ready if the home is not live.
     fn known_now(mut self, app: &App) -> ReconciliationDetails {
         if !app.home_freshness.is_live() {
             let rows = self.sources.iter_mut().chain(&mut self.delivery);
@@ -121,69 +84,15 @@ pub struct ReconciledRow {
     pub suspended: Option<bool>,
 }
 
-impl AppDetailList {
-    /// Makes the details of `asked`, apps of `list`, which are the apps of `clusters`.
-    pub fn new<'a>(
-        asked: &[&'a App],
-        list: &'a app::AppList,
-        clusters: &[&'a dyn Objects],
-        rules: &'a ActiveRules<'a>,
-        now: Timestamp,
-    ) -> AppDetailList {
-        let shape = TreeShape { compact: false, fold: false, nest: false };
-        let forest = Forest::new(list, clusters, rules, now, shape);
-        let inner = Inner::of(list);
-        let parents = parents(asked, list);
-        let mut carriers: HashMap<&AppRef, &App> = HashMap::new();
-        if asked.iter().any(|app| app.via.is_some()) {
-            carriers.extend(list.apps.iter().rev().map(|app| (&app.app, app)));
-        }
-        let detail = |app: &&'a App| {
-            let home_of = |app: &App| forest.cluster(&app.app.home);
-            let home = home_of(app);
-            // If another app delivers the objects, its source and its state count.
-            let via = app.via.as_ref().and_then(|via| carriers.get(via).copied());
-            let parent = app.declaring.as_ref().and_then(|key| *parents.get(&(&*app.app.home, key))?);
-            let carried = via.map(|via| delivery(via, home_of(via))).unwrap_or_default();
-            AppDetail {
-                app: AppRow { counts: inner.counts(app).into(), ..AppRow::from(*app) },
-                application: application(app, parent, home),
-                reconciliation: ReconciliationDetails {
-                    last_success: app.sync.last_success.map(time),
-                    sources: via.map_or_else(|| sources(app, home), |via| sources(via, home_of(via))),
-                    delivery: [delivery(app, home), carried].concat(),
-                }
-                .known_now(app),
-                unsynced: app.unsynced.iter().map(UnsyncedView::from).collect(),
-                deployment: forest.tree(app).children,
-            }
-        };
-        AppDetailList {
-            api_version: API_VERSION,
-            kind: "AppDetailList",
-            items: asked.iter().map(detail).collect(),
-            errors: list.errors.iter().map(ErrorRow::from).collect(),
-        }
-    }
-}
+/// A cache of the sources of Flux in one cluster.
+#[derive(Debug, Default)]
+pub struct FluxSources(flux::sources::Sources);
 
-impl AppDetail {
-    /// Returns the objects line by line, as a table shows them: dependents come after their owner, and equal
-    /// ones share a line.
-    pub fn lines(&self) -> Vec<TreeNode> {
-        fn flatten(nodes: Vec<TreeNode>, lines: &mut Vec<TreeNode>) {
-            for mut node in nodes {
-                let children = std::mem::take(&mut node.children);
-                lines.push(node);
-                flatten(children, lines);
-            }
-        }
-
-        let mut root = TreeNode::bare(Relation::App, self.deployment.clone());
-        tree::fold(&mut root);
-        let mut lines = Vec::new();
-        flatten(root.children, &mut lines);
-        lines
+impl FluxSources {
+    /// Returns the sources of a declaring object in `home`, the farthest first; none if it is not an object of Flux.
+    pub fn of<'a>(&self, home: &'a dyn Objects, declaring: &Observed<'a>) -> Vec<ObjectKey> {
+        let is_flux = declaring.key.group.ends_with(".toolkit.fluxcd.io");
+        if is_flux { flux::sources_by(&self.0, home, declaring) } else { Vec::new() }
     }
 }
 
@@ -194,24 +103,12 @@ fn found<'a>(home: Option<&'a dyn Objects>, key: Option<&ObjectKey>) -> Option<O
     }
 }
 
-/// Returns the apps that declare the declaring objects of `asked`, by cluster and object.
-fn parents<'a>(
-    asked: &[&'a App],
-    list: &'a app::AppList,
-) -> HashMap<(&'a str, &'a ObjectKey), Option<&'a App>> {
-    let declaring = asked.iter().filter_map(|app| Some((&*app.app.home, app.declaring.as_ref()?)));
-    let mut parents: HashMap<_, Option<&App>> = declaring.map(|place| (place, None)).collect();
-    for app in list.apps.iter().filter(|app| app.in_reach) {
-        for resource in app.resources.iter().filter(|resource| !resource.unconfirmed) {
-            if let Some(parent) = parents.get_mut(&(&*app.app.target, &resource.key)) {
-                parent.get_or_insert(app);
-            }
-        }
-    }
-    parents
-}
-
-fn application(app: &App, parent: Option<&App>, home: Option<&dyn Objects>) -> ApplicationDetails {
+/// Returns the source of an app whose declaring object is in `home`. `parent` is the app that delivers that object.
+pub fn application_details(
+    app: &App,
+    parent: Option<&App>,
+    home: Option<&dyn Objects>,
+) -> ApplicationDetails {
     let source = app.source.as_ref();
     let branch = source.and_then(|source| source.reference.clone());
     let deployment_type = match app.app.delivery {
@@ -246,6 +143,22 @@ fn source_type(source: &Source) -> String {
         other => other,
     }
     .to_owned()
+}
+
+/// Returns the state of the delivery of an app whose declaring object is in `home`. `via` is the app that delivers its
+/// objects in place of its own tool, with its home.
+pub fn reconciliation_details(
+    app: &App,
+    home: Option<&dyn Objects>,
+    via: Option<(&App, Option<&dyn Objects>)>,
+) -> ReconciliationDetails {
+    let carried = via.map(|(via, home)| delivery(via, home)).unwrap_or_default();
+    let details = ReconciliationDetails {
+        last_success: app.sync.last_success,
+        sources: via.map_or_else(|| sources(app, home), |(via, home)| sources(via, home)),
+        delivery: [delivery(app, home), carried].concat(),
+    };
+    details.known_now(app)
 }
 
 fn is_flux(app: &App) -> bool {

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
+use taffrail_apps::ByAddress;
 use taffrail_object::ObjectKey;
 use taffrail_status::assess::Link;
 
-use super::{Explanation, WaitChange, time};
-use crate::words::Place;
+use crate::{Explanation, WaitChange, time};
 
 /// A link of a cause chain; rows with the same cause share it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -74,7 +74,7 @@ const MAX_SHORT_MESSAGE: usize = 200;
 /// The count is per namespace so that an author who lists the objects of others does not shorten the chains
 /// of their apps.
 #[derive(Default)]
-struct Told(HashMap<(Place<Link>, Rc<str>), Times>);
+struct Told(HashMap<(ByAddress<Link>, Rc<str>), Times>);
 
 /// The number of times that a link was shown.
 struct Times {
@@ -94,7 +94,7 @@ impl Told {
         let mut kept = Vec::with_capacity(chain.len());
         let last = chain.len().saturating_sub(1);
         for (at, link) in chain.drain(..).enumerate() {
-            let place = (Place(link.0.clone()), namespace.clone());
+            let place = (ByAddress(link.0.clone()), namespace.clone());
             let told = self.0.entry(place).or_insert_with(|| Times { count: 0, first: whose.into() });
             told.count += 1;
             if told.count <= MAX_FULL_LINKS {

@@ -8,17 +8,17 @@ use taffrail_status::Status;
 use taffrail_status::assess::UNJUDGED;
 
 use super::cluster_context::{ClusterContext, found, is_well, number};
-use super::{Concerned, FindingCategory, NewFinding, Severity, count};
+use super::{Concerned, Finding, FindingCategory, Severity, count};
 use crate::delivery;
 
+use crate::command;
 use crate::reads;
 use crate::scope::{Scope, ScopeError};
-use crate::view::command;
 
 /// The maximum number of kinds that a finding names.
 const MAX_NAMED_KINDS: usize = 6;
 
-pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = scopes(cluster);
     findings.extend(not_served(cluster));
     findings.extend(without_evidence(cluster));
@@ -29,7 +29,7 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
 }
 
 /// Finds apps that are declared here but whose objects were not read: only their tool reports on them.
-fn out_of_reach(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn out_of_reach(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut apps: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, app, _) in cluster.declared().filter(|(_, app, _)| !app.in_reach) {
         apps.entry(&app.message).or_default().push(place);
@@ -42,7 +42,7 @@ fn out_of_reach(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
 }
 
 /// Finds objects that a dump holds more than once: it may be of several moments, or of several clusters.
-fn repeated(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
+fn repeated(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let repeated = cluster.objects.repeated();
     let first = repeated.first()?;
     let message = format!(
@@ -66,8 +66,8 @@ fn repeated(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
     Some(found.says(message).of(apps))
 }
 
-fn finding(severity: Severity, reason: &'static str) -> NewFinding {
-    NewFinding::new(FindingCategory::Unread, severity, reason)
+fn finding(severity: Severity, reason: &'static str) -> Finding {
+    Finding::new(FindingCategory::Unread, severity, reason)
 }
 
 /// Reasons of errors that another finding reports.
@@ -84,7 +84,7 @@ const EVIDENCE: [(&str, &str); 6] = [
 ];
 
 /// Finds scopes to which access was denied, or that could not be read.
-fn scopes(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn scopes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     type Kinds<'e> = Vec<(&'e GroupKind, Option<&'e str>, &'e ScopeError)>;
 
     let errors =
@@ -163,7 +163,7 @@ fn kinds_unread(
     hides: bool,
     apps: Vec<usize>,
     of: &[(&GroupKind, Option<&str>, &ScopeError)],
-) -> NewFinding {
+) -> Finding {
     let mut names: Vec<String> = of.iter().map(|(kind, namespace, _)| named(kind, *namespace)).collect();
     names.sort();
     names.dedup();
@@ -196,7 +196,7 @@ fn kinds_unread(
     };
     let finding = finding(Severity::Medium, if reason == "Forbidden" { "Forbidden" } else { "KindUnread" });
     let next = of.first().map(|(kind, namespace, _)| can_i(cluster, "list", kind, *namespace));
-    let finding = NewFinding { next: next.into_iter().flatten().collect(), ..finding };
+    let finding = Finding { next: next.into_iter().flatten().collect(), ..finding };
     // If a declaring kind cannot be read, it is not known which apps are missing.
     finding.about(scope).says(message).of(apps)
 }
@@ -270,7 +270,7 @@ fn is_workload(group: &str, kind: &str) -> bool {
 }
 
 /// Finds declared objects of kinds that the cluster does not know.
-fn not_served(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn not_served(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut unknown: BTreeMap<GroupKind, (BTreeSet<usize>, Concerned)> = BTreeMap::new();
     for (place, app) in cluster.apps() {
         for resource in app.resources.iter().filter(|resource| resource.status == Status::NotFound) {
@@ -289,13 +289,13 @@ fn not_served(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
             format!("{number} declared of a kind that the cluster does not serve: its definition is missing");
         let next = cluster.kubectl(&["api-resources", "--api-group", &kind.group], "");
         let finding = finding(Severity::Low, "NotServed").about(kind);
-        NewFinding { objects, ..finding }.says(message).of(apps).next(next)
+        Finding { objects, ..finding }.says(message).of(apps).next(next)
     };
     unknown.into_iter().map(made).collect()
 }
 
 /// Finds workloads that report ready Pods in namespaces whose Pods were not read.
-fn without_evidence(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
+fn without_evidence(cluster: &ClusterContext<'_>) -> Option<Finding> {
     // If the user may not list Pods, the scope is reported.
     let is_pod = |kind: &GroupKind| kind.group.is_empty() && kind.kind == "Pod";
     let is_told = |error: &ScopeError| matches!(&error.scope, Scope::Kind { kind, .. } if is_pod(kind));
@@ -324,11 +324,11 @@ fn without_evidence(cluster: &ClusterContext<'_>) -> Option<NewFinding> {
         count(objects.len(), "workload speaks", "workloads speak")
     );
     let finding = finding(Severity::Medium, "NoPods").about("/Pod");
-    Some(NewFinding { objects, ..finding }.says(message).of(apps))
+    Some(Finding { objects, ..finding }.says(message).of(apps))
 }
 
 /// Finds sources that cannot be fetched, of apps that are Synced to an older revision.
-fn sources(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
+fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut failed = cluster.sources_of(super::is_green);
     failed.retain(|key, _| {
         let ready = found(cluster.objects, key).and_then(|source| source.object.condition("Ready"));
@@ -339,7 +339,7 @@ fn sources(cluster: &ClusterContext<'_>) -> Vec<NewFinding> {
         let ready = source.as_ref().and_then(|source| source.object.condition("Ready"));
         let since = ready.and_then(|ready| delivery::time(ready.get("lastTransitionTime")));
         let why = ready.and_then(|ready| ready.get("message")?.as_str()).unwrap_or_default();
-        let why = crate::view::text::line(&why);
+        let why = crate::text::line(&why);
         let message = format!("cannot be fetched, so what is wanted may be newer than what is Ready: {why}");
         let finding = finding(Severity::Medium, "SourceFailed").object(&key, since).says(message);
         finding.of(apps).next(cluster.describe(&key))

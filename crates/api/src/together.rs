@@ -11,13 +11,12 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use serde::Serialize;
+use taffrail_apps::{App, ByAddress, Words};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::assess::Link;
 
-use super::{Explanation, LinkRow};
-use crate::app::App;
-use crate::words::{Place, Words};
+use crate::{Explanation, LinkRow};
 
 /// The clusters of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
@@ -73,7 +72,7 @@ impl InClusters {
     /// Returns the names for a line of text: `a, b, c and 12 more`.
     ///
     /// ```
-    /// use taffrail_apps::view::InClusters;
+    /// use taffrail_api::InClusters;
     ///
     /// let clusters = ["a", "b", "c", "d", "e"].map(str::to_owned);
     /// assert_eq!(InClusters::Several { clusters: clusters[..4].to_vec() }.words(), "a, b, c, d");
@@ -212,9 +211,9 @@ struct Alikes {
     /// A number for each different set of generated names.
     names: HashMap<Generated, usize>,
     /// The numbers of known texts, by their allocation and the number of the names that are replaced in them.
-    known_texts: HashMap<(Place<str>, usize), usize>,
+    known_texts: HashMap<(ByAddress<str>, usize), usize>,
     /// The numbers of known links, likewise.
-    known_links: HashMap<(Place<Link>, usize), usize>,
+    known_links: HashMap<(ByAddress<Link>, usize), usize>,
 }
 
 /// The parts of a link that must be equal to join explanations.
@@ -266,7 +265,7 @@ impl Alikes {
 
     fn words(&mut self, words: &Words, names: &Generated, place: usize) -> usize {
         let Some(shared) = words.shared() else { return self.text(words, names) };
-        let key = (Place(shared.clone()), place);
+        let key = (ByAddress(shared.clone()), place);
         if let Some(known) = self.known_texts.get(&key) {
             return *known;
         }
@@ -280,7 +279,7 @@ impl Alikes {
     }
 
     fn link(&mut self, link: &LinkRow, names: &Generated, place: usize) -> usize {
-        let key = (Place(link.0.clone()), place);
+        let key = (ByAddress(link.0.clone()), place);
         if let Some(known) = self.known_links.get(&key) {
             return *known;
         }

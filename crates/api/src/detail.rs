@@ -1,0 +1,124 @@
+//! `app`: the source of an app, the state of its delivery, and each of its objects.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use taffrail_apps::{
+    self as apps, App, AppRef, ApplicationDetails, Objects, ReconciliationDetails, application_details,
+    reconciliation_details,
+};
+use taffrail_object::ObjectKey;
+use taffrail_status::ActiveRules;
+
+use crate::resources::Inner;
+use crate::tree::{self, Forest, Relation, TreeNode, TreeShape};
+use crate::{API_VERSION, AppRow, ErrorRow, UnsyncedView};
+
+/// The details of an app, for each cluster that it is in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppDetailList {
+    /// Always [`API_VERSION`].
+    pub api_version: &'static str,
+    /// Always `AppDetailList`.
+    pub kind: &'static str,
+    /// The app, once for each cluster that it is in.
+    pub items: Vec<AppDetail>,
+    /// Failures to read, invalid declarations, and objects claimed twice.
+    pub errors: Vec<ErrorRow>,
+}
+
+/// An app in one cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppDetail {
+    /// Its row in the list of apps.
+    pub app: AppRow,
+    /// Its source.
+    pub application: ApplicationDetails,
+    /// The state of its delivery.
+    pub reconciliation: ReconciliationDetails,
+    /// The objects that the delivery tool reports as not synced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unsynced: Vec<UnsyncedView>,
+    /// Its objects: those that it declares, each with its dependents.
+    pub deployment: Vec<TreeNode>,
+}
+
+impl AppDetailList {
+    /// Makes the details of `asked`, apps of `list`, which are the apps of `clusters`.
+    pub fn new<'a>(
+        asked: &[&'a App],
+        list: &'a apps::AppList,
+        clusters: &[&'a dyn Objects],
+        rules: &'a ActiveRules<'a>,
+        now: Timestamp,
+    ) -> AppDetailList {
+        let shape = TreeShape { compact: false, fold: false, nest: false };
+        let forest = Forest::new(list, clusters, rules, now, shape);
+        let inner = Inner::of(list);
+        let parents = parents(asked, list);
+        let mut carriers: HashMap<&AppRef, &App> = HashMap::new();
+        if asked.iter().any(|app| app.via.is_some()) {
+            carriers.extend(list.apps.iter().rev().map(|app| (&app.app, app)));
+        }
+        let detail = |app: &&'a App| {
+            let home_of = |app: &App| forest.cluster(&app.app.home);
+            let home = home_of(app);
+            // If another app delivers the objects, its source and its state count.
+            let via = app.via.as_ref().and_then(|via| carriers.get(via).copied());
+            let parent = app.declaring.as_ref().and_then(|key| *parents.get(&(&*app.app.home, key))?);
+            AppDetail {
+                app: AppRow { counts: inner.counts(app).into(), ..AppRow::from(*app) },
+                application: application_details(app, parent, home),
+                reconciliation: reconciliation_details(app, home, via.map(|via| (via, home_of(via)))),
+                unsynced: app.unsynced.iter().map(UnsyncedView::from).collect(),
+                deployment: forest.tree(app).children,
+            }
+        };
+        AppDetailList {
+            api_version: API_VERSION,
+            kind: "AppDetailList",
+            items: asked.iter().map(detail).collect(),
+            errors: list.errors.iter().map(ErrorRow::from).collect(),
+        }
+    }
+}
+
+impl AppDetail {
+    /// Returns the objects line by line, as a table shows them: dependents come after their owner, and equal
+    /// ones share a line.
+    pub fn lines(&self) -> Vec<TreeNode> {
+        fn flatten(nodes: Vec<TreeNode>, lines: &mut Vec<TreeNode>) {
+            for mut node in nodes {
+                let children = std::mem::take(&mut node.children);
+                lines.push(node);
+                flatten(children, lines);
+            }
+        }
+
+        let mut root = TreeNode::bare(Relation::App, self.deployment.clone());
+        tree::fold(&mut root);
+        let mut lines = Vec::new();
+        flatten(root.children, &mut lines);
+        lines
+    }
+}
+
+/// Returns the apps that declare the declaring objects of `asked`, by cluster and object.
+fn parents<'a>(
+    asked: &[&'a App],
+    list: &'a apps::AppList,
+) -> HashMap<(&'a str, &'a ObjectKey), Option<&'a App>> {
+    let declaring = asked.iter().filter_map(|app| Some((&*app.app.home, app.declaring.as_ref()?)));
+    let mut parents: HashMap<_, Option<&App>> = declaring.map(|place| (place, None)).collect();
+    for app in list.apps.iter().filter(|app| app.in_reach) {
+        for resource in app.resources.iter().filter(|resource| !resource.unconfirmed) {
+            if let Some(parent) = parents.get_mut(&(&*app.app.target, &resource.key)) {
+                parent.get_or_insert(app);
+            }
+        }
+    }
+    parents
+}

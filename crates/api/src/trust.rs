@@ -1,0 +1,236 @@
+//! `trust`: the findings that speak against a green status.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use taffrail_apps::trust::{
+    self, CheckedCluster, ClusterFindings, Finding, FindingCategory, Severity, TrustShape,
+};
+use taffrail_apps::{self as apps, App, Objects};
+use taffrail_object::ObjectKey;
+use taffrail_status::Status;
+
+use crate::together::{earlier, grouped};
+use crate::{API_VERSION, AppName, ErrorRow, InClusters, time};
+
+/// The maximum number of objects and apps that a finding names; the others are counted.
+const MAX_NAMED: usize = 10;
+
+/// The findings that speak against a green status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrustReport {
+    /// Always [`API_VERSION`].
+    pub api_version: &'static str,
+    /// Always `TrustReport`.
+    pub kind: &'static str,
+    /// The findings: the worst first, then those with most green apps.
+    pub items: Vec<TrustFinding>,
+    /// The extent of the check, cluster by cluster.
+    pub checked: Vec<CheckedCluster>,
+    /// Failures to read, invalid declarations, and objects claimed twice.
+    pub errors: Vec<ErrorRow>,
+}
+
+/// A reason to doubt a green status.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TrustFinding {
+    /// The category.
+    pub category: FindingCategory,
+    /// The weight.
+    pub severity: Severity,
+    /// The reason in one CamelCase word.
+    pub reason: &'static str,
+    /// The cluster, or several with the same finding.
+    #[serde(flatten)]
+    pub place: InClusters,
+    /// The subject: `cluster`, a kind, or the key of an object.
+    pub scope: String,
+    /// The message, for people.
+    pub message: String,
+    /// The time since when it holds, if known; of several objects the earliest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// The objects concerned: the first ten by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<FindingObject>,
+    /// Number of objects concerned.
+    pub object_count: usize,
+    /// The apps concerned: the first ten, green ones before the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub apps: Vec<AppName>,
+    /// Number of apps concerned.
+    pub app_count: usize,
+    /// Number of green apps among them.
+    pub green: usize,
+    /// Commands that show more, or repair it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub next: Vec<String>,
+    /// True if it concerns different apps in several clusters.
+    #[serde(skip)]
+    pub apps_differ: bool,
+    /// True if the commands are only for the first of several clusters.
+    #[serde(skip)]
+    pub next_of_first: bool,
+}
+
+impl TrustFinding {
+    /// Converts the finding for display. Its severity is low if it concerns apps but no green one.
+    fn new(mut found: Finding, cluster: &str, list: &apps::AppList) -> TrustFinding {
+        found.objects.sort();
+        found.objects.dedup();
+        let mut apps: Vec<&App> = found.apps.iter().filter_map(|&place| list.apps.get(place)).collect();
+        apps.sort_by_key(|app| !is_green(app));
+        let green = apps.iter().filter(|app| is_green(app)).count();
+        let since = found.since.or_else(|| found.objects.iter().filter_map(|(_, since)| *since).min());
+        let is_harmless = green == 0 && !apps.is_empty();
+        TrustFinding {
+            category: found.category,
+            severity: if is_harmless { Severity::Low } else { found.severity },
+            reason: found.reason,
+            place: InClusters::one(cluster),
+            scope: found.scope,
+            message: found.message,
+            since: since.map(time),
+            object_count: found.objects.len(),
+            objects: found.objects.into_iter().take(MAX_NAMED).map(object).collect(),
+            app_count: apps.len(),
+            apps: apps.iter().take(MAX_NAMED).map(|app| AppName::from(&app.app)).collect(),
+            green,
+            next: found.next,
+            apps_differ: false,
+            next_of_first: false,
+        }
+    }
+
+    /// Returns the parts that must be equal to join findings of several clusters. A finding without objects
+    /// is about its apps.
+    fn alike(&self) -> TrustFinding {
+        let (apps, app_count) = match self.objects.is_empty() {
+            true => (self.apps.clone(), self.app_count),
+            false => (Vec::new(), 0),
+        };
+        let objects = self.objects.iter().map(|object| FindingObject { since: None, ..object.clone() });
+        TrustFinding {
+            place: InClusters::one(""),
+            since: None,
+            objects: objects.collect(),
+            apps,
+            app_count,
+            green: 0,
+            next: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// Joins equal findings of several clusters: counts are summed, and the earliest times are kept.
+    fn together(mut findings: Vec<TrustFinding>) -> Option<TrustFinding> {
+        findings.sort_by(|one, other| one.place.first().cmp(other.place.first()));
+        let names = findings.iter().map(|finding| finding.place.first().to_owned()).collect();
+        let first = findings.first().map(|first| (first.apps.clone(), first.app_count))?;
+        let told = findings.into_iter().reduce(|mut one, other| {
+            let apps_differ = one.apps_differ || first != (other.apps.clone(), other.app_count);
+            let new = other.apps.into_iter().filter(|app| !one.apps.contains(app)).collect::<Vec<_>>();
+            one.apps.extend(new);
+            one.apps.truncate(MAX_NAMED);
+            let objects = one.objects.into_iter().zip(other.objects);
+            let objects = objects
+                .map(|(object, other)| FindingObject { since: earlier(object.since, other.since), ..object });
+            TrustFinding {
+                since: earlier(one.since, other.since),
+                objects: objects.collect(),
+                object_count: one.object_count.saturating_add(other.object_count),
+                app_count: one.app_count.saturating_add(other.app_count),
+                green: one.green.saturating_add(other.green),
+                apps_differ,
+                next_of_first: one.next_of_first || one.next != other.next,
+                ..one
+            }
+        })?;
+        Some(TrustFinding { place: InClusters::new(names), ..told })
+    }
+}
+
+/// An object that a finding concerns.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FindingObject {
+    /// Its key.
+    #[serde(flatten)]
+    pub key: ObjectKey,
+    /// The time since when it concerns the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+fn object((key, since): (ObjectKey, Option<Timestamp>)) -> FindingObject {
+    FindingObject { key, since: since.map(time) }
+}
+fn is_green(app: &App) -> bool {
+    app.effective() == Status::Current
+}
+
+impl TrustReport {
+    /// Makes the report about `asked`, apps of `list`, which are the apps of `clusters`, for the time `now`.
+    pub fn new(
+        asked: &[&App],
+        list: &apps::AppList,
+        clusters: &[&dyn Objects],
+        now: Timestamp,
+        shape: TrustShape,
+    ) -> TrustReport {
+        let each = TrustReport::each(&[asked.to_vec()], list, clusters, now, shape);
+        each.into_iter().next().unwrap_or_else(|| TrustReport::of(Vec::new(), Vec::new(), list))
+    }
+
+    /// Makes a report for each of several selections, like [`TrustReport::new`]; the work that they share is
+    /// done once.
+    pub fn each(
+        selections: &[Vec<&App>],
+        list: &apps::AppList,
+        clusters: &[&dyn Objects],
+        now: Timestamp,
+        shape: TrustShape,
+    ) -> Vec<TrustReport> {
+        let of_selection = |found: Vec<ClusterFindings>| {
+            let mut items = Vec::new();
+            let mut checked = Vec::new();
+            for cluster in found {
+                let findings = cluster.findings.into_iter();
+                items.extend(findings.map(|it| TrustFinding::new(it, &cluster.checked.cluster, list)));
+                checked.push(cluster.checked);
+            }
+            TrustReport::of(items, checked, list)
+        };
+        trust::findings(selections, list, clusters, now, shape).into_iter().map(of_selection).collect()
+    }
+
+    fn of(mut items: Vec<TrustFinding>, checked: Vec<CheckedCluster>, list: &apps::AppList) -> TrustReport {
+        sort(&mut items);
+        TrustReport {
+            api_version: API_VERSION,
+            kind: "TrustReport",
+            items,
+            checked,
+            errors: list.errors.iter().map(ErrorRow::from).collect(),
+        }
+    }
+
+    /// Joins findings that are the same in several clusters.
+    #[must_use]
+    pub fn together(self) -> TrustReport {
+        let groups = grouped(self.items, |finding| (finding.place.first().to_owned(), finding.alike()));
+        let mut items: Vec<TrustFinding> = groups.into_iter().filter_map(TrustFinding::together).collect();
+        sort(&mut items);
+        TrustReport { items, ..self }
+    }
+}
+
+/// Sorts the worst first, then those with most green apps.
+fn sort(findings: &mut [TrustFinding]) {
+    findings.sort_by_cached_key(|finding| {
+        let TrustFinding { severity, category, green, app_count, place, reason, scope, .. } = finding;
+        let most_green = std::cmp::Reverse((*green, *app_count));
+        (*severity, most_green, *category, place.first().to_owned(), *reason, scope.clone())
+    });
+}

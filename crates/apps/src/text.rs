@@ -1,0 +1,39 @@
+//! Texts of times and messages, short enough for a line.
+
+use jiff::Timestamp;
+
+/// Returns the time since `at`: `just now`, `40 s ago`, `12 min ago`, `3 h ago`, `5 d ago`.
+pub fn ago(at: Timestamp, now: Timestamp) -> String {
+    match now.as_second().saturating_sub(at.as_second()) {
+        // Clocks of several machines differ.
+        ..=1 => "just now".to_owned(),
+        seconds => format!("{} ago", span(seconds)),
+    }
+}
+
+/// Formats a number of seconds in its largest unit: `40 s`, `12 min`, `3 h`, `5 d`.
+pub fn span(seconds: i64) -> String {
+    match seconds {
+        ..60 => format!("{} s", seconds.max(0)),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// Formats a number of seconds in its largest unit without a space, as kubectl writes ages: `40s`, `12m`,
+/// `3h`, `5d`.
+pub fn age(seconds: i64) -> String {
+    match seconds {
+        ..60 => format!("{}s", seconds.max(0)),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// Returns the first line of a message that is not blank, with white space folded.
+pub fn line(message: &str) -> String {
+    let first = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    first.split_whitespace().collect::<Vec<_>>().join(" ")
+}

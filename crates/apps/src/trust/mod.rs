@@ -1,0 +1,306 @@
+//! Signs that a green status is wrong.
+//!
+//! A list of apps shows what is known. The findings show how well it is known: verdicts by the fallback rule,
+//! scopes that could not be read, controllers and nodes that stopped reporting, disagreements, suspensions,
+//! and clock skew. Each finding says how many green apps depend on it, and what to do next.
+
+mod cluster_context;
+mod disagreeing;
+mod fallback;
+mod problems;
+mod silent;
+mod skewed;
+mod suspended;
+mod unconfirmed;
+mod unheard;
+mod unread;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use cluster_context::ClusterContext;
+use jiff::Timestamp;
+use serde::Serialize;
+use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
+use taffrail_status::Status;
+
+use crate::app::{self, App};
+use crate::fleet::{Fleet, FleetMember};
+use crate::objects::Objects;
+
+/// The kind of reason to doubt a green status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FindingCategory {
+    /// The tool and the objects disagree, or other reports do.
+    Disagreeing,
+    /// A controller or node stopped reporting.
+    Silent,
+    /// A scope could not be read.
+    Unread,
+    /// Clocks differ, or the time of observation is not known.
+    Skewed,
+    /// A user switched it off.
+    Suspended,
+    /// No rule knows the kind.
+    Fallback,
+}
+
+impl FindingCategory {
+    /// All categories, in the order in which they are shown.
+    pub const ALL: [FindingCategory; 6] = [
+        FindingCategory::Disagreeing,
+        FindingCategory::Silent,
+        FindingCategory::Unread,
+        FindingCategory::Skewed,
+        FindingCategory::Suspended,
+        FindingCategory::Fallback,
+    ];
+
+    /// Returns the name used in JSON and in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FindingCategory::Disagreeing => "disagreeing",
+            FindingCategory::Silent => "silent",
+            FindingCategory::Unread => "unread",
+            FindingCategory::Skewed => "skewed",
+            FindingCategory::Suspended => "suspended",
+            FindingCategory::Fallback => "fallback",
+        }
+    }
+}
+
+/// The weight of a finding against a green status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Severity {
+    /// There is a sign that green is wrong.
+    High,
+    /// Nothing proves that green is right.
+    Medium,
+    /// Green means less than it seems to, by choice or by the nature of the kind.
+    Low,
+}
+
+impl Severity {
+    /// Returns the name used in JSON and in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::High => "high",
+            Severity::Medium => "medium",
+            Severity::Low => "low",
+        }
+    }
+}
+
+/// The extent of the check in a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CheckedCluster {
+    /// Its name.
+    pub cluster: String,
+    /// Number of its apps.
+    pub apps: usize,
+    /// Number of green apps.
+    pub green: usize,
+    /// Number of objects that they declare.
+    pub objects: usize,
+    /// Number of Pods that were read.
+    pub pods: usize,
+    /// Number of Leases that were read, which nodes and controllers renew while they are alive.
+    pub leases: usize,
+    /// The time for which the state was judged.
+    pub as_of: Timestamp,
+}
+
+/// The selection of findings, and the form of commands.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TrustShape {
+    /// True to leave out findings that concern none of the selected apps.
+    pub only_apps: bool,
+    /// True if commands must name the context of the cluster.
+    pub contexts: bool,
+}
+
+/// Objects that a finding concerns, each with the time since when, if known.
+type Concerned = Vec<(ObjectKey, Option<Timestamp>)>;
+
+/// A reason to doubt a green status of one cluster.
+#[derive(Debug)]
+pub struct Finding {
+    /// The category.
+    pub category: FindingCategory,
+    /// The weight, if a green app is among `apps`.
+    pub severity: Severity,
+    /// The reason in one CamelCase word.
+    pub reason: &'static str,
+    /// The subject: `cluster`, a kind, or the key of an object.
+    pub scope: String,
+    /// The message, for people.
+    pub message: String,
+    /// The time since when it holds, if known.
+    pub since: Option<Timestamp>,
+    /// The objects concerned, each with the time since when, if known.
+    pub objects: Vec<(ObjectKey, Option<Timestamp>)>,
+    /// The apps concerned, as indices into the list of apps; empty if it may concern all.
+    pub apps: BTreeSet<usize>,
+    /// Commands that show more, or repair it.
+    pub next: Vec<String>,
+}
+
+/// The findings of one cluster.
+#[derive(Debug)]
+pub struct ClusterFindings {
+    /// The extent of the check.
+    pub checked: CheckedCluster,
+    /// The findings.
+    pub findings: Vec<Finding>,
+}
+
+impl Finding {
+    fn new(category: FindingCategory, severity: Severity, reason: &'static str) -> Finding {
+        Finding {
+            category,
+            severity,
+            reason,
+            scope: "cluster".to_owned(),
+            message: String::new(),
+            since: None,
+            objects: Vec::new(),
+            apps: BTreeSet::new(),
+            next: Vec::new(),
+        }
+    }
+
+    fn about(self, scope: impl ToString) -> Finding {
+        Finding { scope: scope.to_string(), ..self }
+    }
+
+    fn object<'k>(mut self, key: impl Into<ObjectKeyRef<'k>>, since: Option<Timestamp>) -> Finding {
+        let key = key.into();
+        self.objects.push((key.to_owned(), since));
+        Finding { scope: key.to_string(), ..self }
+    }
+
+    fn objects(self, objects: Concerned) -> Finding {
+        let scope = match objects.as_slice() {
+            [(only, _)] => only.to_string(),
+            _ => self.scope.clone(),
+        };
+        Finding { objects, scope, ..self }
+    }
+
+    fn says(self, message: impl Into<String>) -> Finding {
+        Finding { message: message.into(), ..self }
+    }
+
+    fn since(self, since: Option<Timestamp>) -> Finding {
+        Finding { since, ..self }
+    }
+
+    fn of(self, apps: impl IntoIterator<Item = usize>) -> Finding {
+        Finding { apps: apps.into_iter().collect(), ..self }
+    }
+
+    fn next(mut self, command: Option<String>) -> Finding {
+        self.next.extend(command);
+        self
+    }
+
+    /// Narrows the finding to these apps. One that concerns no app concerns all, and is dropped only if
+    /// `only_apps`.
+    fn within(mut self, asked: &BTreeSet<usize>, only_apps: bool) -> Option<Finding> {
+        let concerns_all = self.apps.is_empty() && !only_apps;
+        self.apps.retain(|place| asked.contains(place));
+        (concerns_all || !self.apps.is_empty()).then_some(self)
+    }
+}
+
+fn is_green(app: &App) -> bool {
+    app.effective() == Status::Current
+}
+
+/// The functions that look for findings.
+const LOOKS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 9] = [
+    disagreeing::look,
+    unconfirmed::look,
+    problems::look,
+    silent::look,
+    unread::look,
+    skewed::look,
+    suspended::look,
+    fallback::look,
+    unheard::look,
+];
+
+/// Looks for the findings of each cluster, in turn for each of several selections of apps of `list`, which are the
+/// apps of `clusters`, for the time `now`. The work that the selections share is done once.
+pub fn findings(
+    selections: &[Vec<&App>],
+    list: &app::AppList,
+    clusters: &[&dyn Objects],
+    now: Timestamp,
+    shape: TrustShape,
+) -> Vec<Vec<ClusterFindings>> {
+    let places: HashMap<*const App, usize> =
+        list.apps.iter().enumerate().map(|(place, app)| (std::ptr::from_ref(app), place)).collect();
+    let members = Fleet::new(clusters).members;
+    let mut contexts: Vec<ClusterContext<'_>> =
+        members.iter().map(|member| ClusterContext::new(member.objects, list, now, shape)).collect();
+    let mut of_selection = |selection: &Vec<&App>| {
+        let asked: BTreeSet<usize> =
+            selection.iter().filter_map(|app| places.get(&std::ptr::from_ref(*app)).copied()).collect();
+        let of_cluster = |(member, cluster): (&FleetMember<'_>, &mut ClusterContext<'_>)| {
+            cluster.look_at(shape.only_apps.then_some(&asked));
+            let twin = member.twin_of.as_deref().map(unconfirmed::twin);
+            let unverified = member.objects.unverified().map(unconfirmed::unverified);
+            let findings = LOOKS.into_iter().flat_map(|look| look(cluster));
+            let findings = folded(findings.chain(twin).chain(unverified));
+            let findings = findings.into_iter().filter_map(|it| it.within(&asked, shape.only_apps));
+            ClusterFindings { findings: findings.collect(), checked: cluster.checked(&asked) }
+        };
+        members.iter().zip(&mut contexts).map(of_cluster).collect()
+    };
+    selections.iter().map(&mut of_selection).collect()
+}
+
+/// Joins findings that say the same about several objects of a kind.
+fn folded(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
+    type Place = (FindingCategory, Severity, &'static str, String, GroupKind);
+
+    let mut folded: Vec<Finding> = Vec::new();
+    let mut places: HashMap<Place, usize> = HashMap::new();
+    let mut several: BTreeMap<usize, GroupKind> = BTreeMap::new();
+    for finding in findings {
+        let kind = match finding.objects.as_slice() {
+            [(only, _)] if only.to_string() == finding.scope => only.group_kind(),
+            _ => {
+                folded.push(finding);
+                continue;
+            }
+        };
+        let Finding { category, severity, reason, .. } = finding;
+        let place = (category, severity, reason, finding.message.clone(), kind.clone());
+        match places.get(&place) {
+            Some(&at) => {
+                folded[at].objects.extend(finding.objects);
+                folded[at].apps.extend(finding.apps);
+                several.insert(at, kind);
+            }
+            None => {
+                places.insert(place, folded.len());
+                folded.push(finding);
+            }
+        }
+    }
+    for (at, kind) in several {
+        let finding = &mut folded[at];
+        finding.message = format!("{} objects, each: {}", finding.objects.len(), finding.message);
+        finding.scope = kind.to_string();
+    }
+    folded
+}
+
+/// Formats a number with its noun: `3 Pods`, `1 Pod`.
+fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
