@@ -3,44 +3,27 @@
 //! A *cell* is the list of the objects of one kind in one namespace. Those of a kind, and those in a namespace, are the
 //! cells of it, one after the other.
 
-use std::sync::Arc;
-
 use taffrail_status::Status;
+use taffrail_status::rollup::Counts;
 
 use super::KindId;
 use super::chunked::Vacant;
-use super::contents::Contents;
+use super::contents::{Contents, counts};
 use super::pool::NONE;
-use super::record::{List, Neighbours};
-
-/// The objects of a kind in a namespace.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Cell {
-    pub(super) kind: u32,
-    /// [`NONE`] for those of the cluster.
-    pub(super) namespace: u32,
-    pub(super) head: u32,
-    pub(super) counts: [u32; Status::ALL.len()],
-    of_kind: Neighbours,
-    of_namespace: Neighbours,
-}
-
-impl Default for Cell {
-    fn default() -> Cell {
-        let of_kind = Neighbours::default();
-        let counts = [0; Status::ALL.len()];
-        Cell { kind: NONE, namespace: NONE, head: NONE, counts, of_kind, of_namespace: of_kind }
-    }
-}
-
-/// A namespace that objects are in, whether it has an object itself or not.
-#[derive(Debug, Clone)]
-pub(super) struct NamespaceHead {
-    pub(super) name: Arc<str>,
-    cells: u32,
-}
+use super::record::{Cell, List, NamespaceHead, Neighbours};
 
 impl Contents {
+    /// How many objects of a kind have each status, in one namespace (empty: in none) or wherever they are.
+    pub fn counts_of_kind(&self, kind: KindId, namespace: Option<&str>) -> Counts {
+        let one = namespace.and_then(|namespace| self.cells.get(self.cell(kind, namespace)?));
+        let all = namespace.is_none().then(|| self.cells_of_kind(kind)).into_iter().flatten();
+        let mut sum = [0; Status::ALL.len()];
+        for cell in one.into_iter().chain(all) {
+            sum.iter_mut().zip(cell.counts).for_each(|(sum, count)| *sum += count);
+        }
+        counts(&sum)
+    }
+
     fn hash_of_cell(&self, kind: u32, namespace: &str) -> u64 {
         self.seed.bytes(namespace.as_bytes()) ^ u64::from(kind).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
@@ -48,10 +31,6 @@ impl Contents {
     fn rehash_cell(&self, at: u32) -> u64 {
         let cell = self.cells.get(at);
         cell.map_or(0, |cell| self.hash_of_cell(cell.kind, self.name_of_namespace(cell.namespace)))
-    }
-
-    pub(super) fn name_of_namespace(&self, at: u32) -> &str {
-        self.namespaces.get(at).and_then(Option::as_ref).map_or("", |head| &head.name)
     }
 
     pub(super) fn cell(&self, kind: KindId, namespace: &str) -> Option<u32> {

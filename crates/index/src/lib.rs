@@ -31,6 +31,7 @@ mod persist;
 mod pool;
 mod postings;
 mod record;
+mod relist;
 mod scope;
 mod settle;
 mod subscribe;

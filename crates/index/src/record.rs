@@ -1,4 +1,4 @@
-//! What is kept of an object.
+//! What is kept of an object, and the heads of the lists that objects are in.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -198,6 +198,53 @@ impl Links {
             List::Cell => &mut self.cell,
             List::Status => &mut self.status,
         }
+    }
+}
+
+/// The objects of a kind in a namespace.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cell {
+    pub(super) kind: u32,
+    /// [`NONE`] for those of the cluster.
+    pub(super) namespace: u32,
+    pub(super) head: u32,
+    pub(super) counts: [u32; Status::ALL.len()],
+    pub(super) of_kind: Neighbours,
+    pub(super) of_namespace: Neighbours,
+}
+
+impl Default for Cell {
+    fn default() -> Cell {
+        let of_kind = Neighbours::default();
+        let counts = [0; Status::ALL.len()];
+        Cell { kind: NONE, namespace: NONE, head: NONE, counts, of_kind, of_namespace: of_kind }
+    }
+}
+
+/// A namespace that objects are in, whether it has an object itself or not.
+#[derive(Debug, Clone)]
+pub(super) struct NamespaceHead {
+    pub(super) name: Arc<str>,
+    pub(super) cells: u32,
+}
+
+/// The children of one owner.
+#[derive(Debug, Clone)]
+pub(super) struct Family {
+    pub(super) id: Uid,
+    /// The first child that has this owner for its first.
+    pub(super) head: u32,
+    /// Children that have another owner before this one.
+    pub(super) others: Option<Arc<Vec<u32>>>,
+    /// The owner, if it is there.
+    pub(super) owner: u32,
+    /// Another family of the same owner.
+    pub(super) next: u32,
+}
+
+impl Default for Family {
+    fn default() -> Family {
+        Family { id: Uid::NONE, head: NONE, others: None, owner: NONE, next: NONE }
     }
 }
 

@@ -11,27 +11,7 @@ use std::sync::Arc;
 use super::chunked::Vacant;
 use super::contents::Contents;
 use super::pool::NONE;
-use super::record::{Handle, List, Owner, Relation, Uid};
-
-/// The children of one owner.
-#[derive(Debug, Clone)]
-pub(super) struct Family {
-    pub(super) id: Uid,
-    /// The first child that has this owner for its first.
-    pub(super) head: u32,
-    /// Children that have another owner before this one.
-    pub(super) others: Option<Arc<Vec<u32>>>,
-    /// The owner, if it is there.
-    pub(super) owner: u32,
-    /// Another family of the same owner.
-    pub(super) next: u32,
-}
-
-impl Default for Family {
-    fn default() -> Family {
-        Family { id: Uid::NONE, head: NONE, others: None, owner: NONE, next: NONE }
-    }
-}
+use super::record::{Family, Handle, List, Owner, Relation, Uid};
 
 impl Contents {
     pub(super) fn family(&self, id: Uid) -> Option<u32> {

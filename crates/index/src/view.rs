@@ -1,4 +1,4 @@
-//! An object of an index, to be read.
+//! The objects of an index, to be read, and the questions that find them.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,10 @@ use taffrail_status::{Status, Verdict};
 
 use super::KindId;
 use super::contents::Contents;
-use super::record::{Handle, Record, Relation, Transition, Uid, at_millis, flag};
+use super::draft;
+use super::record::{Handle, List, Record, Relation, Transition, Uid, at_millis, flag};
 use super::scope::Scope;
+use super::tree::{Node, Tree};
 
 /// An object, as far as it is kept.
 #[derive(Debug, Clone, Copy)]
@@ -191,5 +193,114 @@ impl<'s> ObjectRef<'s> {
     /// How well what is known of it is known: the state of the scope that it was read in.
     pub fn scope(&self) -> Scope {
         self.contents.scope(self.kind(), self.namespace())
+    }
+}
+
+impl Contents {
+    pub(super) fn object(&self, place: u32) -> Option<ObjectRef<'_>> {
+        Some(ObjectRef { contents: self, place, record: self.record(place)? })
+    }
+
+    fn objects<'s, I>(&'s self, places: I) -> impl Iterator<Item = ObjectRef<'s>> + use<'s, I>
+    where
+        I: Iterator<Item = u32>,
+    {
+        places.filter_map(|place| self.object(place))
+    }
+}
+
+/// What readers ask.
+impl Contents {
+    /// The object of a handle, unless it is gone.
+    pub fn get(&self, handle: Handle) -> Option<ObjectRef<'_>> {
+        let links = self.links.get(handle.place)?;
+        if links.generation == handle.generation { self.object(handle.place) } else { None }
+    }
+
+    /// The object of a name; `namespace` is empty for those of the cluster.
+    pub fn find(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<ObjectRef<'_>> {
+        self.object(self.place_of(group, kind, namespace, name)?)
+    }
+
+    /// The object of a UID. Of twins, which have the same, the one whose group and kind come first.
+    pub fn find_uid(&self, uid: Uid) -> Option<ObjectRef<'_>> {
+        self.object(self.place_of_uid(uid)?)
+    }
+
+    /// All objects, in no order.
+    pub fn all(&self) -> impl Iterator<Item = ObjectRef<'_>> {
+        self.objects(0..self.links.len())
+    }
+
+    /// The objects of a kind, in one namespace (empty: in none) or wherever they are; in no order.
+    pub fn of_kind<'s>(
+        &'s self,
+        kind: KindId,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
+        let one = namespace.and_then(|namespace| self.cells.get(self.cell(kind, namespace)?));
+        let all = namespace.is_none().then(|| self.cells_of_kind(kind)).into_iter().flatten();
+        self.objects(one.into_iter().chain(all).flat_map(|cell| self.places(cell)))
+    }
+
+    /// The objects in a namespace, of whatever kind; in no order.
+    pub fn in_namespace<'s>(&'s self, namespace: &str) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
+        self.objects(self.cells_of_namespace(namespace).flat_map(|cell| self.places(cell)))
+    }
+
+    /// The objects that have a status, in no order.
+    pub fn with_status(&self, status: Status) -> impl Iterator<Item = ObjectRef<'_>> {
+        self.objects(self.list(List::Status, self.status_heads[status as usize]))
+    }
+
+    /// The objects that have a mark, in no order.
+    pub fn marked<'s>(&'s self, mark: &str) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
+        let members = self.postings.members(draft::mark(self.seed, mark));
+        self.objects(members.iter().copied())
+    }
+
+    /// All marks, in no order, each with the number of objects that have it.
+    pub fn marks(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.postings.named().map(|(name, count)| (&**name, count))
+    }
+
+    /// Walks over objects and all that they own.
+    pub fn tree(&self, roots: &[Handle]) -> Tree<'_> {
+        let is_there = |root: &&Handle| self.get(**root).is_some();
+        Tree::new(self, roots.iter().filter(is_there).map(|root| root.place))
+    }
+
+    /// The objects that an object owns itself, in no order.
+    pub fn children(&self, owner: Handle) -> impl Iterator<Item = ObjectRef<'_>> {
+        let families = self.get(owner).map(|own| self.families_of(own.place)).into_iter().flatten();
+        let places = families.flat_map(|family| self.members(family));
+        self.objects(places.filter(|at| self.links.get(*at).is_some_and(|links| !links.is_twin)))
+    }
+
+    /// The owners of an object that are there, its controller first.
+    pub fn parents(&self, child: Handle) -> impl Iterator<Item = ObjectRef<'_>> {
+        let places = self.get(child).map(|own| self.parents_of(own.place)).into_iter().flatten();
+        self.objects(places)
+    }
+
+    /// The topmost of the owners of an object, by the first owner of each; itself, if it has none.
+    pub fn top(&self, handle: Handle) -> Option<ObjectRef<'_>> {
+        let mut top = self.get(handle)?;
+        // Owners may form a circle.
+        for _ in 0..64 {
+            match self.parents(top.handle()).next() {
+                Some(parent) => top = parent,
+                None => break,
+            }
+        }
+        Some(top)
+    }
+}
+
+/// So that a walk can be collected as objects.
+impl Node {
+    /// The object of the node.
+    pub fn object(self, contents: &Contents) -> Option<ObjectRef<'_>> {
+        contents.get(self.handle)
     }
 }
