@@ -30,10 +30,10 @@ mod extract;
 mod persist;
 mod pool;
 mod postings;
+mod reassess;
 mod record;
 mod relist;
 mod scope;
-mod settle;
 mod subscribe;
 mod table;
 mod tree;
@@ -63,10 +63,10 @@ pub use evidence::{IndexEvidence, RecordedRules};
 use extract::Extractor;
 pub use persist::{ReopenError, save};
 use pool::Pool;
+use reassess::Reassessment;
 use record::{Body, Record};
 pub use record::{Handle, REMEMBERED, Relation, Transition, Uid};
 pub use scope::{Scope, ScopeState};
-use settle::Settling;
 pub use subscribe::{Aspects, Batch, Change, Notice, Seen, Subscription};
 use table::Seed;
 pub use taffrail_object::Projection;
@@ -214,10 +214,10 @@ pub struct Index {
     /// Scopes that are being read, and when that began.
     reading: FxHashMap<(KindId, Option<Box<str>>), u32>,
     pending: Pending,
-    settling: Settling,
+    reassessment: Reassessment,
     /// The kinds of which bodies are kept besides.
     kept_kinds: Vec<GroupKind>,
-    /// What judging has cost since the last settling began.
+    /// What judging has cost since the last reassessment began.
     costs: Costs,
     subscribers: subscribe::Subscribers,
 }
@@ -268,7 +268,7 @@ impl Index {
             epoch: 0,
             reading: FxHashMap::default(),
             pending: Pending::default(),
-            settling: Settling::default(),
+            reassessment: Reassessment::default(),
             kept_kinds: Vec::new(),
             costs: Costs::default(),
             subscribers: subscribe::Subscribers::default(),
@@ -298,7 +298,7 @@ impl Index {
             *head = pool::NONE;
         }
         let id = KindId(at);
-        self.unsettle_scope(id);
+        self.note_scope_changed(id);
         id
     }
 
@@ -475,10 +475,10 @@ impl Index {
         }
     }
 
-    /// Makes all changes so far known: settles what they mean (see [`settle`](Index::settle)), tells subscribers, and
+    /// Makes all changes so far known: reassesses what they mean (see [`reassess`](Index::reassess)), tells subscribers, and
     /// gives a snapshot. Without any change the number of the snapshot is that of the last one.
     pub fn publish(&mut self, now: Timestamp) -> Snapshot {
-        self.settle(now);
+        self.reassess(now);
         if let Some(batch) = self.take_batch() {
             self.contents.sequence = batch.sequence;
             self.subscribers.tell(&Arc::new(batch));

@@ -349,7 +349,7 @@ impl Index {
         index.read_events(&mut input)?;
         input.end()?;
         index.pending = super::Pending::default();
-        index.settle_restored(now);
+        index.reassess_restored(now);
         Ok(index)
     }
 

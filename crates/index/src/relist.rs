@@ -58,7 +58,7 @@ impl Index {
             let is_confirmed = before.state == ScopeState::Stale && scope.state != ScopeState::Stale;
             self.pending.scopes_changed = true;
             if told {
-                self.unsettle_scope(kind);
+                self.note_scope_changed(kind);
             }
             if is_confirmed {
                 self.suspect(kind, namespace);

@@ -213,7 +213,7 @@ impl Index {
         let handle = self.contents.handle(place);
         self.pending.by_handle.insert(handle, self.pending.changes.len());
         self.pending.changes.push(self.contents.change(place, None));
-        self.unsettle(place);
+        self.note_changed(place);
         handle
     }
 
@@ -313,7 +313,7 @@ impl Index {
         }
         if aspects.has(Aspects::OWNERS) {
             // Those that it belonged to hear of it as well.
-            self.settling.suspect_all(contents.parents_by(old.owners, place));
+            self.reassessment.suspect_all(contents.parents_by(old.owners, place));
             if let Some(owners) = contents.owners.get(old.owners).map(Arc::clone) {
                 contents.abandon(&mut vacant.families, place, &owners);
             }
@@ -326,7 +326,7 @@ impl Index {
             if let Some(keys) = contents.keys.get(old.keys).map(Arc::clone) {
                 for key in &*keys {
                     contents.postings.remove(&mut vacant.postings, *key, place);
-                    self.settling.announced(Some(*key));
+                    self.reassessment.announced(Some(*key));
                 }
             }
             for Key { hash, name } in &draft.keys {
@@ -338,14 +338,14 @@ impl Index {
         if aspects.is_empty() {
             return Applied::Unchanged(handle);
         }
-        self.unsettle(place);
+        self.note_changed(place);
         Applied::Changed(handle, aspects)
     }
 
     /// Takes an object out.
     pub(super) fn take_out(&mut self, place: u32, now: Timestamp) {
         let _ = now;
-        self.unsettle_gone(place);
+        self.note_gone(place);
         self.forget_change(place);
         let Index { contents, pools, vacant, .. } = self;
         let Some(record) = contents.record(place).cloned() else { return };
@@ -439,14 +439,14 @@ impl Index {
     pub(super) fn apply_event(&mut self, object: &Object<'_>, now: Timestamp) {
         let (events, seed) = (&mut self.contents.events, self.contents.seed);
         if let Some(about) = self.events.apply(events, seed, object, now) {
-            self.unsettle_told(&about);
+            self.note_told(&about);
         }
     }
 
     pub(super) fn remove_event(&mut self, namespace: &str, name: &str) -> bool {
         let (events, seed) = (&mut self.contents.events, self.contents.seed);
         let about = self.events.remove(events, seed, namespace, name);
-        self.settling.announced(about)
+        self.reassessment.announced(about)
     }
 
     pub(super) fn read_events(&mut self, input: &mut Reader<'_>) -> Result<(), Damaged> {

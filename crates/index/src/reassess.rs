@@ -44,9 +44,9 @@ const FIRST_STATUS_FOR: i64 = 15_000;
 /// After so many objects were made for evidence they are thrown away.
 const EVIDENCE_AT_ONCE: u32 = 10_000;
 
-/// What is not settled yet, and who waits for what.
+/// What is not reassessed yet, and who waits for what.
 #[derive(Debug, Default)]
-pub(super) struct Settling {
+pub(super) struct Reassessment {
     /// Objects that changed.
     changed: FxHashSet<u32>,
     /// Objects whose answer may be another though they did not change.
@@ -57,7 +57,7 @@ pub(super) struct Settling {
     heard: FxHashMap<u32, Box<[u128]>>,
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
     due: FxHashMap<u32, i64>,
-    /// The time of the last settling, in milliseconds.
+    /// The time of the last reassessment, in milliseconds.
     pub(super) newest: i64,
 }
 
@@ -114,7 +114,7 @@ impl Listeners {
     }
 }
 
-impl Settling {
+impl Reassessment {
     fn listening(&self, key: u128) -> impl Iterator<Item = u32> + '_ {
         self.listeners.get(&key).into_iter().flat_map(Listeners::iter)
     }
@@ -319,26 +319,26 @@ struct Answer {
 }
 
 impl Index {
-    pub(super) fn unsettle(&mut self, place: u32) {
-        self.settling.changed.insert(place);
+    pub(super) fn note_changed(&mut self, place: u32) {
+        self.reassessment.changed.insert(place);
     }
 
     /// Announces that an object goes.
-    pub(super) fn unsettle_gone(&mut self, place: u32) {
+    pub(super) fn note_gone(&mut self, place: u32) {
         let Some(record) = self.contents.record(place) else { return };
-        self.settling.announced.extend(self.contents.announcements(record));
+        self.reassessment.announced.extend(self.contents.announcements(record));
         let parents: Vec<u32> = self.contents.parents_of(place).collect();
-        self.settling.suspected.extend(parents);
-        self.settling.changed.remove(&place);
-        self.settling.suspected.remove(&place);
-        self.settling.stop_listening(place);
-        self.settling.set_deadline(place, None);
+        self.reassessment.suspected.extend(parents);
+        self.reassessment.changed.remove(&place);
+        self.reassessment.suspected.remove(&place);
+        self.reassessment.stop_listening(place);
+        self.reassessment.set_deadline(place, None);
     }
 
     /// Announces news of an event.
-    pub(super) fn unsettle_told(&mut self, told: &About) {
+    pub(super) fn note_told(&mut self, told: &About) {
         let About { kind, namespace, name } = told;
-        self.settling.announced.push(about(self.contents.seed, kind, name));
+        self.reassessment.announced.push(about(self.contents.seed, kind, name));
         let named = self.contents.kinds.iter().filter(|own| own.kind == *kind).map(|own| own.group.clone());
         let groups: Vec<String> = named.collect();
         for group in groups {
@@ -349,22 +349,22 @@ impl Index {
         }
     }
 
-    pub(super) fn unsettle_scope(&mut self, kind: KindId) {
+    pub(super) fn note_scope_changed(&mut self, kind: KindId) {
         if let Some(resource) = self.contents.resource(kind) {
             let key = scope_of(self.contents.seed, &resource.group, &resource.kind);
-            self.settling.announced.push(key);
+            self.reassessment.announced.push(key);
         }
     }
 
     /// Has the objects of a scope assessed again that are not plainly well.
     pub(super) fn suspect(&mut self, kind: KindId, namespace: Option<&str>) {
         let objects = self.contents.of_kind(kind, namespace).map(|object| object.place);
-        self.settling.suspected.extend(objects.filter(|place| !self.contents.is_plain(*place)));
+        self.reassessment.suspected.extend(objects.filter(|place| !self.contents.is_plain(*place)));
     }
 
-    /// When next [`settle`](Index::settle) has something to do although nothing changes.
+    /// When next [`reassess`](Index::reassess) has something to do although nothing changes.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        let own = self.settling.deadlines.peek().map(|Reverse((at, _))| *at);
+        let own = self.reassessment.deadlines.peek().map(|Reverse((at, _))| *at);
         let events = self.events.next_expiry();
         let next = own.into_iter().chain(events).min()?;
         Some(Timestamp::from_millisecond(next).unwrap_or(Timestamp::MAX))
@@ -373,22 +373,23 @@ impl Index {
     /// Updates statuses after all changes so far and up to `now`: reassesses only the objects whose status may differ.
     ///
     /// [`publish`](Index::publish) calls it, so that one batch contains a change and its consequences.
-    pub fn settle(&mut self, now: Timestamp) {
-        let mut timely = self.settling.take_due(millis(now));
+    pub fn reassess(&mut self, now: Timestamp) {
+        let mut timely = self.reassessment.take_due(millis(now));
         timely.extend(self.notice_time(millis(now)));
         for key in self.events.expire(&mut self.contents.events, now) {
-            timely.extend(self.settling.listening(key));
+            timely.extend(self.reassessment.listening(key));
         }
         // What nobody has confirmed yet stays as it was.
         timely.retain(|place| !self.contents.is_stale(*place));
         // Of what was told before now, some is another by now.
-        let told: Vec<u32> = self.settling.changed.iter().copied().chain(timely.iter().copied()).collect();
+        let told: Vec<u32> =
+            self.reassessment.changed.iter().copied().chain(timely.iter().copied()).collect();
         self.judge_again(&told, now);
-        self.settling.suspected.extend(timely);
+        self.reassessment.suspected.extend(timely);
         if !self.contents.settings.assess {
-            self.settling.announced.clear();
-            self.settling.suspected.clear();
-            for place in std::mem::take(&mut self.settling.changed) {
+            self.reassessment.announced.clear();
+            self.reassessment.suspected.clear();
+            for place in std::mem::take(&mut self.reassessment.changed) {
                 self.show_own(place, now);
             }
             return;
@@ -415,10 +416,10 @@ impl Index {
     }
 
     /// Leaves what was reopened as it was shown, and listens from now on.
-    pub(super) fn settle_restored(&mut self, now: Timestamp) {
-        let changed: Vec<u32> = std::mem::take(&mut self.settling.changed).into_iter().collect();
-        self.settling.suspected.clear();
-        self.settling.announced.clear();
+    pub(super) fn reassess_restored(&mut self, now: Timestamp) {
+        let changed: Vec<u32> = std::mem::take(&mut self.reassessment.changed).into_iter().collect();
+        self.reassessment.suspected.clear();
+        self.reassessment.announced.clear();
         let unwell: Vec<u32> = changed.into_iter().filter(|place| !self.contents.is_plain(*place)).collect();
         if !self.contents.settings.assess {
             return;
@@ -427,16 +428,16 @@ impl Index {
             let evidence = IndexEvidence::new(&self.contents);
             for place in places {
                 let Some(object) = evidence.object(*place) else { continue };
-                self.settling.listen(*place, self.contents.hears(&object));
+                self.reassessment.listen(*place, self.contents.hears(&object));
                 let deadline = self.contents.deadline(&object, &evidence, millis(now));
-                self.settling.set_deadline(*place, deadline);
+                self.reassessment.set_deadline(*place, deadline);
             }
         }
     }
 
     /// The objects whose answer can have changed, and how many of them, which come first, changed themselves.
     fn affected(&mut self) -> (Vec<u32>, usize) {
-        let Settling { changed, suspected, announced, listeners, .. } = &mut self.settling;
+        let Reassessment { changed, suspected, announced, listeners, .. } = &mut self.reassessment;
         let contents = &self.contents;
         let mut met = std::mem::take(changed);
         let mut queue: Vec<u32> = met.iter().copied().collect();
@@ -507,7 +508,7 @@ impl Index {
         let is_own = verdict == *own && message == own.message && cause.is_none();
         let health = (!is_own).then_some(Health { verdict: Judged(verdict), message, cause });
         // An object listens to what its content says: that of one that did not change says what it said.
-        let is_known = !has_changed && self.settling.heard.contains_key(&place);
+        let is_known = !has_changed && self.reassessment.heard.contains_key(&place);
         let hears = (!is_known).then(|| self.contents.hears(&object));
         let deadline = match verdict_is_open {
             true => Some(millis(now).saturating_add(UNJUDGED_FOR)),
@@ -532,9 +533,9 @@ impl Index {
     fn show(&mut self, answer: Answer, now: Timestamp) {
         let Answer { place, health, status, unwell_since, hears, deadline } = answer;
         if let Some(hears) = hears {
-            self.settling.listen(place, hears);
+            self.reassessment.listen(place, hears);
         }
-        self.settling.set_deadline(place, deadline);
+        self.reassessment.set_deadline(place, deadline);
         let health = match health {
             None => NONE,
             Some(health) => {
@@ -577,7 +578,7 @@ impl Index {
         };
         let waiting: Vec<u32> = due.iter().copied().filter(is_waiting).collect();
         let changed = self.judge_all(&waiting, now);
-        self.settling.changed.extend(changed);
+        self.reassessment.changed.extend(changed);
     }
 
     /// Judges those of the objects again whose rules read the objects that they own.
