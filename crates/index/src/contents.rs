@@ -8,8 +8,8 @@ use taffrail_status::rollup::Counts;
 use taffrail_status::{Status, Verdict};
 
 use super::chunked::Chunked;
-use super::draft;
 use super::events::Events;
+use super::new_record;
 use super::pool::{Kept, NONE};
 use super::postings::Postings;
 use super::record::{Cell, Family, Handle, Health, Judged, Links, List, NamespaceHead, Owner, Record, Uid};
@@ -113,7 +113,7 @@ impl Contents {
     /// What stands for the name of an object; its lower half is what it is found by.
     pub(super) fn key_of(&self, record: &Record) -> Uid {
         let (group, kind, namespace, name) = self.name_of(record);
-        draft::named(self.seed, group, kind, namespace, name)
+        new_record::named(self.seed, group, kind, namespace, name)
     }
 
     pub(super) fn rehash_key(&self, place: u32) -> u64 {
@@ -130,7 +130,7 @@ impl Contents {
     }
 
     pub(super) fn place_of(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<u32> {
-        let key = draft::named(self.seed, group, kind, namespace, name);
+        let key = new_record::named(self.seed, group, kind, namespace, name);
         let is_it = |at| {
             self.record(at).is_some_and(|record| {
                 *record.name == *name && self.name_of(record) == (group, kind, namespace, name)

@@ -16,8 +16,8 @@ use taffrail_status::{
 };
 
 use super::contents::Contents;
-use super::draft;
 use super::extract::Parts;
+use super::new_record;
 use super::record::{Body, Record, Relation, Uid, flag};
 use super::view::ObjectRef;
 
@@ -331,17 +331,17 @@ impl ClusterState for IndexEvidence<'_> {
     }
 
     fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
-        let key = draft::users(self.contents.seed, namespace, claim);
+        let key = new_record::users(self.contents.seed, namespace, claim);
         self.objects(self.contents.postings.members(key).iter().copied())
     }
 
     fn terminating_on(&self, node: &str) -> Listing<'_> {
-        let key = draft::terminating_on(self.contents.seed, node);
+        let key = new_record::terminating_on(self.contents.seed, node);
         self.objects(self.contents.postings.members(key).iter().copied())
     }
 
     fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
-        let key = draft::definition(self.contents.seed, group, kind);
+        let key = new_record::definition(self.contents.seed, group, kind);
         self.observed(*self.contents.postings.members(key).first()?)
     }
 

@@ -23,10 +23,10 @@ mod cells;
 mod chunked;
 mod clock;
 mod contents;
-mod draft;
 mod events;
 mod evidence;
 mod extract;
+mod new_record;
 mod persist;
 mod pool;
 mod postings;
@@ -56,11 +56,11 @@ use taffrail_status::assess::{Costs, Evidence, Options};
 use taffrail_status::{ObjectContext, Rules, Taffrail, Verdict};
 
 pub use contents::{Contents, Snapshot};
-use draft::{Draft, Reading};
 use events::EventsOwner;
 pub use events::{EVENTS_KEPT_FOR, EVENTS_OF_A_CLUSTER, EVENTS_OF_AN_OBJECT};
 pub use evidence::{IndexEvidence, RecordedRules};
 use extract::Extractor;
+use new_record::{NewRecord, Reading};
 pub use persist::{ReopenError, save};
 use pool::Pool;
 use reassess::Reassessment;
@@ -382,11 +382,11 @@ impl Index {
                 return self.apply_document(kind, document, projection, now);
             }
         }
-        let draft = match self.read(kind, object, projection, now)? {
-            Some(draft) => draft,
+        let new_record = match self.read(kind, object, projection, now)? {
+            Some(new_record) => new_record,
             None => return Ok(Applied::Event),
         };
-        Ok(self.put(kind, draft, now))
+        Ok(self.put(kind, new_record, now))
     }
 
     /// Takes what the API server says of an object as [`apply`](Index::apply) does. With [`Retention::Full`] the document is kept as
@@ -404,18 +404,18 @@ impl Index {
         let body = Arc::new(Body::Document(document));
         let Body::Document(document) = &*body else { return Err(Refusal::NotAnObject) };
         let object = Object::new(document.root()).map_err(|_| Refusal::NotAnObject)?;
-        let Some(draft) = self.read(kind, &object, projection, now)? else { return Ok(Applied::Event) };
+        let Some(new_record) = self.read(kind, &object, projection, now)? else { return Ok(Applied::Event) };
         if self.contents.settings.retention == Retention::Compact {
-            return Ok(self.put(kind, draft, now));
+            return Ok(self.put(kind, new_record, now));
         }
         let kept = match (object.group(), object.kind()) {
             ("", "Secret") => {
-                let metadata = OwnedDocument::parse(draft::metadata_of_secret(&object));
+                let metadata = OwnedDocument::parse(new_record::metadata_of_secret(&object));
                 metadata.ok().map(|metadata| Arc::new(Body::Document(metadata)))
             }
             _ => Some(Arc::clone(&body)),
         };
-        Ok(self.put(kind, Draft { body: kept, ..draft }, now))
+        Ok(self.put(kind, NewRecord { body: kept, ..new_record }, now))
     }
 
     /// Reads an object; `None` if it is an event, which is kept with what it is about.
@@ -425,7 +425,7 @@ impl Index {
         object: &Object<'a>,
         projection: Projection,
         now: Timestamp,
-    ) -> Result<Option<Draft<'a>>, Refusal> {
+    ) -> Result<Option<NewRecord<'a>>, Refusal> {
         let resource = self.contents.resource(kind).ok_or(Refusal::UnknownKind)?;
         if (object.group(), object.kind()) != (&*resource.group, &*resource.kind) {
             let expected = resource.kind.clone();
@@ -440,7 +440,7 @@ impl Index {
         let reading =
             Reading { settings: &settings, extractor: &self.extractor, seed: self.contents.seed, is_kept };
         let verdict = self.judge(kind, object, now);
-        draft::read(object, projection, &reading, verdict, now).map(Some)
+        new_record::read(object, projection, &reading, verdict, now).map(Some)
     }
 
     /// Judges an object by the default rules, in view of what is around it.

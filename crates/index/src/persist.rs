@@ -13,7 +13,7 @@ use taffrail_status::{Condition, ConditionType, Status, Verdict};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::contents::{Contents, Snapshot};
-use super::draft::{Draft, Key, Version};
+use super::new_record::{Key, NewRecord, Version};
 use super::pool::NONE;
 use super::record::{Body, Health, Judged, Owner, Past, Record, Relation, Uid, flag};
 use super::scope::{Scope, ScopeState};
@@ -244,7 +244,7 @@ impl<'b> Pools<'b> {
     }
 }
 
-/// What a record has besides what a draft tells.
+/// What a record has besides what a new_record tells.
 struct Shown {
     status: Status,
     since: i64,
@@ -257,7 +257,7 @@ fn read_record<'b>(
     input: &mut Reader<'b>,
     pools: &Pools<'b>,
     retention: Retention,
-) -> Result<(KindId, Draft<'b>, Shown), Damaged> {
+) -> Result<(KindId, NewRecord<'b>, Shown), Damaged> {
     let kind = KindId(input.place()?);
     let (namespace, name) = (input.text()?, input.text()?);
     let uid = Uid::of_bits(input.bits()?);
@@ -291,7 +291,7 @@ fn read_record<'b>(
     for (at, was) in input.list(|input| Ok((read_status(input)?, input.signed()?)))?.into_iter().enumerate() {
         *past.get_mut(at).ok_or(Damaged)? = Some(was);
     }
-    let draft = Draft {
+    let new_record = NewRecord {
         namespace: Cow::Borrowed(namespace),
         name: Cow::Borrowed(name),
         uid,
@@ -313,7 +313,7 @@ fn read_record<'b>(
         NONE => None,
         place => Some(pools.healths.get(place as usize).cloned().flatten().ok_or(Damaged)?),
     };
-    Ok((kind, draft, Shown { status, since, unwell_since, health, past }))
+    Ok((kind, new_record, Shown { status, since, unwell_since, health, past }))
 }
 
 impl Index {
@@ -343,8 +343,8 @@ impl Index {
         index.read_scopes(&mut input, saved_at)?;
         let pools = Pools::read(&mut input)?;
         for _ in 0..input.length()? {
-            let (kind, draft, shown) = read_record(&mut input, &pools, retention)?;
-            index.restore(kind, draft, shown, now)?;
+            let (kind, new_record, shown) = read_record(&mut input, &pools, retention)?;
+            index.restore(kind, new_record, shown, now)?;
         }
         index.read_events(&mut input)?;
         input.end()?;
@@ -393,11 +393,11 @@ impl Index {
     fn restore(
         &mut self,
         kind: KindId,
-        draft: Draft<'_>,
+        new_record: NewRecord<'_>,
         shown: Shown,
         now: Timestamp,
     ) -> Result<(), Damaged> {
-        let place = self.put(kind, draft, now).handle().ok_or(Damaged)?.place;
+        let place = self.put(kind, new_record, now).handle().ok_or(Damaged)?.place;
         let Shown { status, since, unwell_since, health, past } = shown;
         let health = health.map_or(NONE, |health| {
             self.pools.healths.take(&mut self.contents.healths, &health, || Arc::new(health.clone())).0

@@ -18,9 +18,9 @@ use taffrail_status::assess::{Assessment, Evidence, UNJUDGED, assess, claims, re
 use taffrail_status::{ClusterState as _, FIRST_STATUS_RULE, Status};
 
 use super::contents::Contents;
-use super::draft::{self, FIRST_STATUS};
 use super::events::{About, about};
 use super::evidence::IndexEvidence;
+use super::new_record::{self, FIRST_STATUS};
 use super::pool::NONE;
 use super::record::{Health, Judged, REMEMBERED, Record, flag, millis};
 use super::scope::ScopeState;
@@ -214,10 +214,10 @@ impl Contents {
         let mut keys = vec![about(seed, object.kind(), &name)];
         let name_of = |name: &ObjectKey, keys: &mut Vec<u128>| {
             let ObjectKey { group, kind, namespace, name } = name;
-            keys.push(draft::named(seed, group, kind, namespace, name).bits());
+            keys.push(new_record::named(seed, group, kind, namespace, name).bits());
             if !namespace.is_empty() {
                 // Not every field says whether its target is cluster-scoped.
-                keys.push(draft::named(seed, group, kind, "", name).bits());
+                keys.push(new_record::named(seed, group, kind, "", name).bits());
             }
             keys.push(scope_of(seed, group, kind));
         };
@@ -227,15 +227,15 @@ impl Contents {
             ("", "Pod") => {
                 for claim in claims(object) {
                     name_of(&claim, &mut keys);
-                    keys.push(draft::users(seed, &claim.namespace, &claim.name));
+                    keys.push(new_record::users(seed, &claim.namespace, &claim.name));
                 }
                 let nominated = object.text(&["status", "nominatedNodeName"]);
                 if !nominated.is_empty() {
-                    keys.push(draft::terminating_on(seed, &nominated));
+                    keys.push(new_record::terminating_on(seed, &nominated));
                 }
             }
             ("", "PersistentVolumeClaim") => {
-                keys.push(draft::users(seed, &namespace, &name));
+                keys.push(new_record::users(seed, &namespace, &name));
                 keys.push(of_kind(seed, "storage.k8s.io", "StorageClass", ""));
                 keys.push(of_kind(seed, "snapshot.storage.k8s.io", "VolumeSnapshot", &namespace));
                 keys.push(scope_of(seed, "", "Pod"));
@@ -264,7 +264,7 @@ impl Contents {
                     keys.push(of_kind(seed, "discovery.k8s.io", "EndpointSlice", home));
                 }
             }
-            (group, kind) if group.contains('.') => keys.push(draft::definition(seed, group, kind)),
+            (group, kind) if group.contains('.') => keys.push(new_record::definition(seed, group, kind)),
             _ => {}
         }
         keys.sort_unstable();

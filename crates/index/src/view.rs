@@ -8,7 +8,7 @@ use taffrail_status::{Status, Verdict};
 
 use super::KindId;
 use super::contents::Contents;
-use super::draft;
+use super::new_record;
 use super::record::{Handle, List, Record, Relation, Transition, Uid, at_millis, flag};
 use super::scope::Scope;
 use super::tree::{Node, Tree};
@@ -255,7 +255,7 @@ impl Contents {
 
     /// The objects that have a mark, in no order.
     pub fn marked<'s>(&'s self, mark: &str) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
-        let members = self.postings.members(draft::mark(self.seed, mark));
+        let members = self.postings.members(new_record::mark(self.seed, mark));
         self.objects(members.iter().copied())
     }
 

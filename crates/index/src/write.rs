@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use taffrail_object::Object;
 
 use super::contents::Contents;
-use super::draft::{Draft, Key, Version};
+use super::new_record::{Key, NewRecord, Version};
 use super::pool::NONE;
 use super::record::{Handle, Judged, Record, Uid, flag, millis};
 use super::subscribe::{Aspects, Batch, Change, Seen};
@@ -29,7 +29,7 @@ impl Pending {
     }
 }
 
-/// The places of what a draft holds, each used once more.
+/// The places of what a new_record holds, each used once more.
 struct Taken {
     labels: u32,
     annotations: u32,
@@ -67,17 +67,17 @@ impl Pools {
         }
     }
 
-    fn take(&mut self, contents: &mut Contents, draft: &mut Draft<'_>) -> Taken {
+    fn take(&mut self, contents: &mut Contents, new_record: &mut NewRecord<'_>) -> Taken {
         let verdict = std::mem::replace(
-            &mut draft.verdict,
+            &mut new_record.verdict,
             taffrail_status::Verdict::new(taffrail_status::Status::Unknown, "", ""),
         );
         let judged = Judged(verdict);
-        let keys: Vec<u128> = draft.keys.iter().map(|key| key.hash).collect();
+        let keys: Vec<u128> = new_record.keys.iter().map(|key| key.hash).collect();
         Taken {
-            labels: self.take_set(contents, &draft.labels),
-            annotations: self.take_set(contents, &draft.annotations),
-            owners: match &draft.owners[..] {
+            labels: self.take_set(contents, &new_record.labels),
+            annotations: self.take_set(contents, &new_record.annotations),
+            owners: match &new_record.owners[..] {
                 [] => NONE,
                 owners => self.owners.take(&mut contents.owners, owners, || Arc::from(owners)).0,
             },
@@ -85,7 +85,7 @@ impl Pools {
                 let kept = &mut contents.verdicts;
                 self.verdicts.take(kept, &judged, || Arc::new(judged.clone())).0
             },
-            extract: match &draft.extract[..] {
+            extract: match &new_record.extract[..] {
                 [] => NONE,
                 bytes => self.extracts.take(&mut contents.extracts, bytes, || Arc::from(bytes)).0,
             },
@@ -93,7 +93,7 @@ impl Pools {
                 [] => NONE,
                 keys => self.keys.take(&mut contents.keys, keys, || Arc::from(keys)).0,
             },
-            version: match &draft.version {
+            version: match &new_record.version {
                 Version::Number(number) => *number,
                 Version::Text(text) => {
                     let text: &str = text;
@@ -151,41 +151,42 @@ impl Contents {
 
 impl Index {
     /// Puts an object in its place.
-    pub(super) fn put(&mut self, kind: KindId, draft: Draft<'_>, now: Timestamp) -> Applied {
+    pub(super) fn put(&mut self, kind: KindId, new_record: NewRecord<'_>, now: Timestamp) -> Applied {
         let Some(resource) = self.contents.kinds.get(kind.0 as usize).map(Arc::clone) else {
             return Applied::Event;
         };
-        let place = self.contents.place_of(&resource.group, &resource.kind, &draft.namespace, &draft.name);
-        let Some(place) = place else { return Applied::Added(self.insert(kind, draft, now)) };
+        let place =
+            self.contents.place_of(&resource.group, &resource.kind, &new_record.namespace, &new_record.name);
+        let Some(place) = place else { return Applied::Added(self.insert(kind, new_record, now)) };
         let own = self.contents.record(place).map_or(Uid::NONE, |record| record.uid);
-        if own != draft.uid {
+        if own != new_record.uid {
             // One was deleted and another made, and nobody told.
             self.take_out(place, now);
-            return Applied::Added(self.insert(kind, draft, now));
+            return Applied::Added(self.insert(kind, new_record, now));
         }
-        self.update(place, draft)
+        self.update(place, new_record)
     }
 
-    fn insert(&mut self, kind: KindId, mut draft: Draft<'_>, now: Timestamp) -> Handle {
+    fn insert(&mut self, kind: KindId, mut new_record: NewRecord<'_>, now: Timestamp) -> Handle {
         let Index { contents, pools, vacant, .. } = self;
-        let status = draft.verdict.status;
-        let taken = pools.take(contents, &mut draft);
+        let status = new_record.verdict.status;
+        let taken = pools.take(contents, &mut new_record);
         let place = vacant.objects.take(&mut contents.links);
         while contents.records.len() <= place {
             contents.records.grow();
         }
-        let cell = contents.cell_or_new(&mut vacant.cells, kind, &draft.namespace);
+        let cell = contents.cell_or_new(&mut vacant.cells, kind, &new_record.namespace);
         let record = Record {
-            name: Box::from(&*draft.name),
-            uid: draft.uid,
+            name: Box::from(&*new_record.name),
+            uid: new_record.uid,
             version: taken.version,
-            created: draft.created,
-            generation: draft.generation,
-            digest: draft.digest,
+            created: new_record.created,
+            generation: new_record.generation,
+            digest: new_record.digest,
             since: millis(now),
             unwell_since: i64::MIN,
             past: None,
-            body: draft.body,
+            body: new_record.body,
             cell,
             labels: taken.labels,
             annotations: taken.annotations,
@@ -195,14 +196,14 @@ impl Index {
             extract: taken.extract,
             keys: taken.keys,
             status,
-            flags: draft.flags,
+            flags: new_record.flags,
         };
         let key = contents.key_of(&record);
         if let Some(home) = contents.records.get_mut(place) {
             *home = Some(record);
         }
-        self.enter(place, key, &draft.families);
-        for Key { hash, name } in &draft.keys {
+        self.enter(place, key, &new_record.families);
+        for Key { hash, name } in &new_record.keys {
             let vacant = &mut self.vacant.postings;
             self.contents.postings.add(vacant, *hash, name.as_deref(), place);
         }
@@ -261,9 +262,9 @@ impl Index {
         }
     }
 
-    fn update(&mut self, place: u32, mut draft: Draft<'_>) -> Applied {
+    fn update(&mut self, place: u32, mut new_record: NewRecord<'_>) -> Applied {
         let Index { contents, pools, .. } = self;
-        let taken = pools.take(contents, &mut draft);
+        let taken = pools.take(contents, &mut new_record);
         if let Some(epoch) = self.epochs.get_mut(place as usize) {
             *epoch = self.epoch;
         }
@@ -275,20 +276,20 @@ impl Index {
                 aspects |= aspect;
             }
         };
-        add(old.digest != draft.digest, Aspects::DIGEST);
+        add(old.digest != new_record.digest, Aspects::DIGEST);
         add(old.verdict != taken.verdict, Aspects::STATUS);
         add(old.labels != taken.labels, Aspects::LABELS);
         add(old.annotations != taken.annotations, Aspects::ANNOTATIONS);
         add(old.owners != taken.owners, Aspects::OWNERS);
         add(old.keys != taken.keys, Aspects::MARKS);
-        add(old.body != draft.body, Aspects::BODY);
+        add(old.body != new_record.body, Aspects::BODY);
         let content = |flags: u8| flags & (flag::PLAIN | flag::ODD_CREATION);
         let is_same_content = (old.extract, old.created, content(old.flags))
-            == (taken.extract, draft.created, content(draft.flags));
+            == (taken.extract, new_record.created, content(new_record.flags));
         add(!is_same_content, Aspects::CONTENT);
-        add((old.flags ^ draft.flags) & flag::DELETING != 0, Aspects::DELETION);
+        add((old.flags ^ new_record.flags) & flag::DELETING != 0, Aspects::DELETION);
         let is_same = (old.version, old.flags, old.generation, old.created)
-            == (taken.version, draft.flags, draft.generation, draft.created);
+            == (taken.version, new_record.flags, new_record.generation, new_record.created);
         if !aspects.is_empty() {
             self.touch(place, aspects);
         }
@@ -297,10 +298,10 @@ impl Index {
             && let Some(Some(record)) = contents.records.get_mut(place)
         {
             record.version = taken.version;
-            record.flags = draft.flags;
-            record.generation = draft.generation;
-            record.created = draft.created;
-            record.digest = draft.digest;
+            record.flags = new_record.flags;
+            record.generation = new_record.generation;
+            record.created = new_record.created;
+            record.digest = new_record.digest;
             record.labels = taken.labels;
             record.annotations = taken.annotations;
             record.owners = taken.owners;
@@ -308,7 +309,7 @@ impl Index {
             record.extract = taken.extract;
             record.keys = taken.keys;
             if aspects.has(Aspects::BODY) {
-                record.body = draft.body;
+                record.body = new_record.body;
             }
         }
         if aspects.has(Aspects::OWNERS) {
@@ -321,7 +322,7 @@ impl Index {
                 contents.adopt(&mut vacant.families, place, &owners);
             }
         }
-        contents.found(&mut vacant.families, place, &[], &draft.families);
+        contents.found(&mut vacant.families, place, &[], &new_record.families);
         if aspects.has(Aspects::MARKS) {
             if let Some(keys) = contents.keys.get(old.keys).map(Arc::clone) {
                 for key in &*keys {
@@ -329,7 +330,7 @@ impl Index {
                     self.reassessment.announced(Some(*key));
                 }
             }
-            for Key { hash, name } in &draft.keys {
+            for Key { hash, name } in &new_record.keys {
                 contents.postings.add(&mut vacant.postings, *hash, name.as_deref(), place);
             }
         }

@@ -44,7 +44,7 @@ pub(super) struct Key<'a> {
 
 /// Everything that is kept of an object, not yet in its place.
 #[derive(Debug)]
-pub(super) struct Draft<'a> {
+pub(super) struct NewRecord<'a> {
     pub(super) namespace: Cow<'a, str>,
     pub(super) name: Cow<'a, str>,
     pub(super) uid: Uid,
@@ -105,7 +105,7 @@ pub(super) fn read<'a>(
     reading: &Reading<'_>,
     verdict: Verdict,
     now: Timestamp,
-) -> Result<Draft<'a>, Refusal> {
+) -> Result<NewRecord<'a>, Refusal> {
     let Reading { settings, extractor, seed, is_kept } = *reading;
     let (name, namespace) = (object.name(), object.namespace());
     if name.is_empty() {
@@ -154,7 +154,7 @@ pub(super) fn read<'a>(
     let is_kept = || is_kept || (settings.keep)(object) || is_judged_again();
     let keeps = !is_full && projection == Projection::Full && !is_secret && is_kept();
     let digest = digest(object, projection, &labels, annotations, seed);
-    Ok(Draft {
+    Ok(NewRecord {
         uid,
         version,
         created: created.map_or(i64::MIN, Timestamp::as_second),
