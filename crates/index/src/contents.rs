@@ -12,7 +12,9 @@ use super::events::Events;
 use super::new_record;
 use super::pool::{Kept, NONE};
 use super::postings::Postings;
-use super::record::{Cell, Family, Handle, Health, Judged, Links, List, NamespaceHead, Owner, Record, Uid};
+use super::record::{
+    Handle, Health, Judged, KindBucket, Links, List, NamespaceHead, Owner, OwnerGroup, Record, Uid,
+};
 use super::scope::{KindScopes, Scope};
 use super::table::{Seed, Table};
 use super::{IndexSettings, KindId};
@@ -35,10 +37,10 @@ pub struct Contents {
     pub(super) records: Chunked<Option<Record>>,
     pub(super) by_key: Table,
     pub(super) by_uid: Table,
-    pub(super) families: Chunked<Family>,
-    pub(super) by_family: Table,
-    pub(super) cells: Chunked<Cell>,
-    pub(super) by_cell: Table,
+    pub(super) owner_groups: Chunked<OwnerGroup>,
+    pub(super) by_owner_group: Table,
+    pub(super) buckets: Chunked<KindBucket>,
+    pub(super) by_bucket: Table,
     pub(super) kind_heads: Chunked<u32>,
     pub(super) namespaces: Chunked<Option<NamespaceHead>>,
     pub(super) by_namespace: Table,
@@ -69,10 +71,10 @@ impl Contents {
             records: Chunked::default(),
             by_key: Table::default(),
             by_uid: Table::default(),
-            families: Chunked::default(),
-            by_family: Table::default(),
-            cells: Chunked::default(),
-            by_cell: Table::default(),
+            owner_groups: Chunked::default(),
+            by_owner_group: Table::default(),
+            buckets: Chunked::default(),
+            by_bucket: Table::default(),
             kind_heads: Chunked::default(),
             namespaces: Chunked::default(),
             by_namespace: Table::default(),
@@ -100,10 +102,10 @@ impl Contents {
 
     /// Group, kind, namespace and name of the object at a place.
     pub(super) fn name_of<'s>(&'s self, record: &'s Record) -> (&'s str, &'s str, &'s str, &'s str) {
-        let cell = self.cells.get(record.cell).copied().unwrap_or_default();
+        let bucket = self.buckets.get(record.bucket).copied().unwrap_or_default();
         let (group, kind) =
-            self.kinds.get(cell.kind as usize).map_or(("", ""), |kind| (&*kind.group, &*kind.kind));
-        (group, kind, self.name_of_namespace(cell.namespace), &record.name)
+            self.kinds.get(bucket.kind as usize).map_or(("", ""), |kind| (&*kind.group, &*kind.kind));
+        (group, kind, self.name_of_namespace(bucket.namespace), &record.name)
     }
 
     pub(super) fn name_of_namespace(&self, at: u32) -> &str {

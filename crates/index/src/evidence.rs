@@ -135,8 +135,8 @@ impl Contents {
 
     fn write(&self, record: &Record, out: &mut Vec<u8>) {
         let (_, kind, namespace, name) = self.name_of(record);
-        let cell = self.cells.get(record.cell).copied().unwrap_or_default();
-        let api_version = self.kinds.get(cell.kind as usize).map(|kind| kind.api_version());
+        let bucket = self.buckets.get(record.bucket).copied().unwrap_or_default();
+        let api_version = self.kinds.get(bucket.kind as usize).map(|kind| kind.api_version());
         let extract = self.extracts.get(record.extract).and_then(|bytes| Parts::split(bytes));
         let mut text = |key: &str, value: &str| {
             out.extend_from_slice(key.as_bytes());
@@ -236,8 +236,8 @@ impl Contents {
             }
             if let Some(record) = place.and_then(|place| self.record(place)) {
                 let (_, kind, _, name) = self.name_of(record);
-                let cell = self.cells.get(record.cell).copied().unwrap_or_default();
-                let api_version = self.kinds.get(cell.kind as usize).map(|kind| kind.api_version());
+                let bucket = self.buckets.get(record.bucket).copied().unwrap_or_default();
+                let api_version = self.kinds.get(bucket.kind as usize).map(|kind| kind.api_version());
                 let api_version = api_version.unwrap_or_default();
                 for (key, value) in
                     [(",\"apiVersion\":", &*api_version), (",\"kind\":", kind), (",\"name\":", name)]

@@ -19,13 +19,13 @@
 //! * **No Secret value enters**: of Secrets nothing but metadata is looked at, and kubectl's copy of an object in its own
 //!   annotation is kept of none.
 
-mod cells;
 mod chunked;
 mod clock;
 mod contents;
 mod events;
 mod evidence;
 mod extract;
+mod kind_buckets;
 mod new_record;
 mod persist;
 mod pool;
@@ -45,9 +45,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use cells::CellVacant;
 use chunked::Vacant;
 use jiff::Timestamp;
+use kind_buckets::BucketVacant;
 use rustc_hash::FxHashMap;
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::kinds::is_namespaced;
@@ -237,8 +237,8 @@ struct Pools {
 #[derive(Debug, Default)]
 struct Vacants {
     objects: Vacant,
-    families: Vacant,
-    cells: CellVacant,
+    owner_groups: Vacant,
+    buckets: BucketVacant,
     postings: Vacant,
 }
 

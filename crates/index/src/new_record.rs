@@ -55,7 +55,7 @@ pub(super) struct NewRecord<'a> {
     pub(super) flags: u8,
     pub(super) owners: Vec<Owner>,
     /// What stands for its UID where others name it by other means, besides its own name.
-    pub(super) families: Vec<Uid>,
+    pub(super) owner_groups: Vec<Uid>,
     pub(super) labels: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     pub(super) annotations: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     pub(super) verdict: Verdict,
@@ -161,7 +161,7 @@ pub(super) fn read<'a>(
         generation: member("generation").and_then(Value::as_i64).unwrap_or(i64::MIN),
         digest,
         flags,
-        families: families(object, seed),
+        owner_groups: owner_groups(object, seed),
         annotations: pairs(annotations, |key| {
             key != LAST_APPLIED && settings.annotations.iter().any(|own| own == key)
         }),
@@ -289,7 +289,7 @@ fn claimed(seed: Seed, namespace: &str, template_and_set: &str) -> Uid {
     Uid::of_bits(seed.words(&["claims of", namespace, template_and_set]))
 }
 
-fn families(object: &Object<'_>, seed: Seed) -> Vec<Uid> {
+fn owner_groups(object: &Object<'_>, seed: Seed) -> Vec<Uid> {
     if (object.group(), object.kind()) != ("apps", "StatefulSet") {
         return Vec::new();
     }

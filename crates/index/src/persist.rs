@@ -152,7 +152,7 @@ fn read_status(input: &mut Reader<'_>) -> Result<Status, Damaged> {
 
 fn write_record(out: &mut Writer, contents: &Contents, place: u32, record: &Record) {
     let (_, _, namespace, name) = contents.name_of(record);
-    let kind = contents.cells.get(record.cell).map_or(NONE, |cell| cell.kind);
+    let kind = contents.buckets.get(record.bucket).map_or(NONE, |bucket| bucket.kind);
     out.number(u64::from(kind));
     out.text(namespace);
     out.text(name);
@@ -176,7 +176,8 @@ fn write_record(out: &mut Writer, contents: &Contents, place: u32, record: &Reco
         out.signed(*since);
     });
     let own = [record.uid, contents.key_of(record)];
-    let made = contents.families_of(place).map(|family| family.id).filter(|id| !own.contains(id));
+    let made =
+        contents.owner_groups_of(place).map(|owner_group| owner_group.id).filter(|id| !own.contains(id));
     out.list(made.collect::<Vec<_>>().into_iter(), |out, id| out.bits(id.bits()));
 }
 
@@ -244,7 +245,7 @@ impl<'b> Pools<'b> {
     }
 }
 
-/// What a record has besides what a new_record tells.
+/// What a record has besides what a new record tells.
 struct Shown {
     status: Status,
     since: i64,
@@ -301,7 +302,7 @@ fn read_record<'b>(
         digest,
         flags,
         owners: at(&pools.owners, owners)?,
-        families: input.list(|input| Ok(Uid::of_bits(input.bits()?)))?,
+        owner_groups: input.list(|input| Ok(Uid::of_bits(input.bits()?)))?,
         labels: pools.pairs(labels)?,
         annotations: pools.pairs(annotations)?,
         verdict: pools.verdicts.get(verdict as usize).cloned().flatten().ok_or(Damaged)?,
@@ -407,12 +408,12 @@ impl Index {
         if record.health != NONE {
             return Err(Damaged);
         }
-        let (before, cell) = (record.status, record.cell);
+        let (before, bucket) = (record.status, record.bucket);
         (record.status, record.since, record.unwell_since, record.health) =
             (status, since, unwell_since, health);
         record.past = past.iter().any(Option::is_some).then(|| Arc::new(past));
         if before != status {
-            self.contents.change_status(place, cell, before, status);
+            self.contents.change_status(place, bucket, before, status);
         }
         Ok(())
     }

@@ -544,7 +544,7 @@ impl Index {
             }
         };
         let Some(record) = self.contents.record(place) else { return };
-        let before = (record.health, record.status, record.unwell_since, record.cell);
+        let before = (record.health, record.status, record.unwell_since, record.bucket);
         if (health, status, unwell_since) != (before.0, before.1, before.2) {
             if (health, status) != (before.0, before.1) {
                 self.touch(place, Aspects::STATUS);

@@ -144,14 +144,14 @@ impl Default for Neighbours {
 pub(super) struct Links {
     /// How many objects had the place before.
     pub(super) generation: u32,
-    /// The family that it is in as a child, by its first owner.
+    /// The owner group that it is in as a child, by its first owner.
     pub(super) parent: u32,
-    /// The first of the families that it is the owner of.
-    pub(super) families: u32,
-    /// Children of the same family.
+    /// The first of the owner groups that it is the owner of.
+    pub(super) owner_groups: u32,
+    /// Children of the same owner group.
     pub(super) siblings: Neighbours,
     /// Objects of the same kind and namespace.
-    pub(super) cell: Neighbours,
+    pub(super) bucket: Neighbours,
     /// Objects of the same status.
     pub(super) status: Neighbours,
     /// It has owners besides the first: a walk may come here by several ways.
@@ -165,9 +165,9 @@ impl Default for Links {
         Links {
             generation: 0,
             parent: NONE,
-            families: NONE,
+            owner_groups: NONE,
             siblings: Neighbours::default(),
-            cell: Neighbours::default(),
+            bucket: Neighbours::default(),
             status: Neighbours::default(),
             has_other_owners: false,
             is_twin: false,
@@ -179,7 +179,7 @@ impl Default for Links {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
     Siblings,
-    Cell,
+    Bucket,
     Status,
 }
 
@@ -187,7 +187,7 @@ impl Links {
     pub(super) fn of(&self, list: List) -> Neighbours {
         match list {
             List::Siblings => self.siblings,
-            List::Cell => self.cell,
+            List::Bucket => self.bucket,
             List::Status => self.status,
         }
     }
@@ -195,7 +195,7 @@ impl Links {
     pub(super) fn of_mut(&mut self, list: List) -> &mut Neighbours {
         match list {
             List::Siblings => &mut self.siblings,
-            List::Cell => &mut self.cell,
+            List::Bucket => &mut self.bucket,
             List::Status => &mut self.status,
         }
     }
@@ -203,7 +203,7 @@ impl Links {
 
 /// The objects of a kind in a namespace.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Cell {
+pub(super) struct KindBucket {
     pub(super) kind: u32,
     /// [`NONE`] for those of the cluster.
     pub(super) namespace: u32,
@@ -213,11 +213,11 @@ pub(super) struct Cell {
     pub(super) of_namespace: Neighbours,
 }
 
-impl Default for Cell {
-    fn default() -> Cell {
+impl Default for KindBucket {
+    fn default() -> KindBucket {
         let of_kind = Neighbours::default();
         let counts = [0; Status::ALL.len()];
-        Cell { kind: NONE, namespace: NONE, head: NONE, counts, of_kind, of_namespace: of_kind }
+        KindBucket { kind: NONE, namespace: NONE, head: NONE, counts, of_kind, of_namespace: of_kind }
     }
 }
 
@@ -225,12 +225,12 @@ impl Default for Cell {
 #[derive(Debug, Clone)]
 pub(super) struct NamespaceHead {
     pub(super) name: Arc<str>,
-    pub(super) cells: u32,
+    pub(super) buckets: u32,
 }
 
 /// The children of one owner.
 #[derive(Debug, Clone)]
-pub(super) struct Family {
+pub(super) struct OwnerGroup {
     pub(super) id: Uid,
     /// The first child that has this owner for its first.
     pub(super) head: u32,
@@ -238,13 +238,13 @@ pub(super) struct Family {
     pub(super) others: Option<Arc<Vec<u32>>>,
     /// The owner, if it is there.
     pub(super) owner: u32,
-    /// Another family of the same owner.
+    /// Another owner group of the same owner.
     pub(super) next: u32,
 }
 
-impl Default for Family {
-    fn default() -> Family {
-        Family { id: Uid::NONE, head: NONE, others: None, owner: NONE, next: NONE }
+impl Default for OwnerGroup {
+    fn default() -> OwnerGroup {
+        OwnerGroup { id: Uid::NONE, head: NONE, others: None, owner: NONE, next: NONE }
     }
 }
 
@@ -283,7 +283,7 @@ pub(super) struct Record {
     /// What it was before.
     pub(super) past: Option<Arc<Past>>,
     pub(super) body: Option<Arc<Body>>,
-    pub(super) cell: u32,
+    pub(super) bucket: u32,
     pub(super) labels: u32,
     pub(super) annotations: u32,
     pub(super) owners: u32,

@@ -29,7 +29,7 @@ impl<'s> ObjectRef<'s> {
 
     /// Its kind.
     pub fn kind(&self) -> KindId {
-        KindId(self.contents.cells.get(self.record.cell).map_or(u32::MAX, |cell| cell.kind))
+        KindId(self.contents.buckets.get(self.record.bucket).map_or(u32::MAX, |bucket| bucket.kind))
     }
 
     /// The resource of its kind.
@@ -238,14 +238,14 @@ impl Contents {
         kind: KindId,
         namespace: Option<&str>,
     ) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
-        let one = namespace.and_then(|namespace| self.cells.get(self.cell(kind, namespace)?));
-        let all = namespace.is_none().then(|| self.cells_of_kind(kind)).into_iter().flatten();
-        self.objects(one.into_iter().chain(all).flat_map(|cell| self.places(cell)))
+        let one = namespace.and_then(|namespace| self.buckets.get(self.bucket(kind, namespace)?));
+        let all = namespace.is_none().then(|| self.buckets_of_kind(kind)).into_iter().flatten();
+        self.objects(one.into_iter().chain(all).flat_map(|bucket| self.places(bucket)))
     }
 
     /// The objects in a namespace, of whatever kind; in no order.
     pub fn in_namespace<'s>(&'s self, namespace: &str) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
-        self.objects(self.cells_of_namespace(namespace).flat_map(|cell| self.places(cell)))
+        self.objects(self.buckets_of_namespace(namespace).flat_map(|bucket| self.places(bucket)))
     }
 
     /// The objects that have a status, in no order.
@@ -272,8 +272,8 @@ impl Contents {
 
     /// The objects that an object owns itself, in no order.
     pub fn children(&self, owner: Handle) -> impl Iterator<Item = ObjectRef<'_>> {
-        let families = self.get(owner).map(|own| self.families_of(own.place)).into_iter().flatten();
-        let places = families.flat_map(|family| self.members(family));
+        let owner_groups = self.get(owner).map(|own| self.owner_groups_of(own.place)).into_iter().flatten();
+        let places = owner_groups.flat_map(|owner_group| self.members(owner_group));
         self.objects(places.filter(|at| self.links.get(*at).is_some_and(|links| !links.is_twin)))
     }
 

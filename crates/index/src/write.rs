@@ -29,7 +29,7 @@ impl Pending {
     }
 }
 
-/// The places of what a new_record holds, each used once more.
+/// The places of what a new record holds, each used once more.
 struct Taken {
     labels: u32,
     annotations: u32,
@@ -135,11 +135,11 @@ impl Contents {
 
     fn change(&self, place: u32, before: Option<Seen>) -> Option<Change> {
         let record = self.record(place)?;
-        let cell = self.cells.get(record.cell)?;
-        let namespace = self.namespaces.get(cell.namespace).and_then(Option::as_ref);
+        let bucket = self.buckets.get(record.bucket)?;
+        let namespace = self.namespaces.get(bucket.namespace).and_then(Option::as_ref);
         Some(Change {
             handle: self.handle(place),
-            kind: KindId(cell.kind),
+            kind: KindId(bucket.kind),
             namespace: namespace.map_or_else(|| Arc::from(""), |head| Arc::clone(&head.name)),
             name: Arc::from(&*record.name),
             before,
@@ -175,7 +175,7 @@ impl Index {
         while contents.records.len() <= place {
             contents.records.grow();
         }
-        let cell = contents.cell_or_new(&mut vacant.cells, kind, &new_record.namespace);
+        let bucket = contents.bucket_or_new(&mut vacant.buckets, kind, &new_record.namespace);
         let record = Record {
             name: Box::from(&*new_record.name),
             uid: new_record.uid,
@@ -187,7 +187,7 @@ impl Index {
             unwell_since: i64::MIN,
             past: None,
             body: new_record.body,
-            cell,
+            bucket,
             labels: taken.labels,
             annotations: taken.annotations,
             owners: taken.owners,
@@ -202,7 +202,7 @@ impl Index {
         if let Some(home) = contents.records.get_mut(place) {
             *home = Some(record);
         }
-        self.enter(place, key, &new_record.families);
+        self.enter(place, key, &new_record.owner_groups);
         for Key { hash, name } in &new_record.keys {
             let vacant = &mut self.vacant.postings;
             self.contents.postings.add(vacant, *hash, name.as_deref(), place);
@@ -218,11 +218,11 @@ impl Index {
         handle
     }
 
-    /// Enters a record in tables, lists and families.
-    fn enter(&mut self, place: u32, key: Uid, families: &[Uid]) {
+    /// Enters a record in tables, lists and owner groups.
+    fn enter(&mut self, place: u32, key: Uid, owner_groups: &[Uid]) {
         let Index { contents, vacant, .. } = self;
         let Some(record) = contents.record(place) else { return };
-        let (uid, cell, status, owners) = (record.uid, record.cell, record.status, record.owners);
+        let (uid, bucket, status, owners) = (record.uid, record.bucket, record.status, record.owners);
         let mut table = std::mem::take(&mut contents.by_key);
         table.insert(key.bits() as u64, place, |at| contents.rehash_key(at));
         contents.by_key = table;
@@ -231,12 +231,12 @@ impl Index {
             table.insert(contents.seed.value(&uid), place, |at| contents.rehash_uid(at));
             contents.by_uid = table;
         }
-        contents.enter_cell(cell, place, status);
+        contents.enter_bucket(bucket, place, status);
         contents.enter_status(place, status);
         if let Some(owners) = contents.owners.get(owners).map(Arc::clone) {
-            contents.adopt(&mut vacant.families, place, &owners);
+            contents.adopt(&mut vacant.owner_groups, place, &owners);
         }
-        contents.found(&mut vacant.families, place, &[key], families);
+        contents.found(&mut vacant.owner_groups, place, &[key], owner_groups);
         self.settle_twins(uid);
     }
 
@@ -249,7 +249,7 @@ impl Index {
         let mut places: Vec<u32> = contents.places_of_uid(uid).collect();
         if let [only] = *places {
             contents.set_twin(only, false);
-            contents.found(&mut vacant.families, only, &[uid], &[]);
+            contents.found(&mut vacant.owner_groups, only, &[uid], &[]);
             return;
         }
         let name = |at: &u32| contents.record(*at).map(|record| contents.name_of(record));
@@ -257,8 +257,8 @@ impl Index {
         for (at, place) in places.iter().enumerate() {
             contents.set_twin(*place, at > 0);
         }
-        if let Some(family) = contents.family(uid) {
-            contents.hand_over(family, places.first().copied());
+        if let Some(owner_group) = contents.owner_group(uid) {
+            contents.hand_over(owner_group, places.first().copied());
         }
     }
 
@@ -316,13 +316,13 @@ impl Index {
             // Those that it belonged to hear of it as well.
             self.reassessment.suspect_all(contents.parents_by(old.owners, place));
             if let Some(owners) = contents.owners.get(old.owners).map(Arc::clone) {
-                contents.abandon(&mut vacant.families, place, &owners);
+                contents.abandon(&mut vacant.owner_groups, place, &owners);
             }
             if let Some(owners) = contents.owners.get(taken.owners).map(Arc::clone) {
-                contents.adopt(&mut vacant.families, place, &owners);
+                contents.adopt(&mut vacant.owner_groups, place, &owners);
             }
         }
-        contents.found(&mut vacant.families, place, &[], &new_record.families);
+        contents.found(&mut vacant.owner_groups, place, &[], &new_record.owner_groups);
         if aspects.has(Aspects::MARKS) {
             if let Some(keys) = contents.keys.get(old.keys).map(Arc::clone) {
                 for key in &*keys {
@@ -360,12 +360,12 @@ impl Index {
             contents.by_uid = table;
         }
         contents.leave_status(place, record.status);
-        contents.leave_cell(record.cell, place, record.status);
-        contents.free_cell_if_empty(&mut vacant.cells, record.cell);
+        contents.leave_bucket(record.bucket, place, record.status);
+        contents.free_bucket_if_empty(&mut vacant.buckets, record.bucket);
         if let Some(owners) = contents.owners.get(record.owners).map(Arc::clone) {
-            contents.abandon(&mut vacant.families, place, &owners);
+            contents.abandon(&mut vacant.owner_groups, place, &owners);
         }
-        contents.desert(&mut vacant.families, place);
+        contents.desert(&mut vacant.owner_groups, place);
         if let Some(keys) = contents.keys.get(record.keys).map(Arc::clone) {
             for key in &*keys {
                 contents.postings.remove(&mut vacant.postings, *key, place);
