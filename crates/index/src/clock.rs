@@ -28,13 +28,13 @@ impl Index {
         }
         self.reassessment.newest = now;
         let mut judged_early = Vec::new();
-        for place in 0..self.contents.records.len() {
-            let Some(record) = self.contents.record(place) else { continue };
+        for slot in 0..self.contents.records.len() {
+            let Some(record) = self.contents.record(slot) else { continue };
             if !record.has(flag::PLAIN) {
-                judged_early.push(place);
+                judged_early.push(slot);
             }
             if record.since > now
-                && let Some(Some(record)) = self.contents.records.get_mut(place)
+                && let Some(Some(record)) = self.contents.records.get_mut(slot)
             {
                 record.since = now;
                 if let Some(past) = &mut record.past {

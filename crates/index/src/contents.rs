@@ -92,15 +92,15 @@ impl Contents {
         }
     }
 
-    pub(super) fn record(&self, place: u32) -> Option<&Record> {
-        self.records.get(place)?.as_ref()
+    pub(super) fn record(&self, slot: u32) -> Option<&Record> {
+        self.records.get(slot)?.as_ref()
     }
 
-    pub(super) fn handle(&self, place: u32) -> Handle {
-        Handle { place, generation: self.links.get(place).map_or(0, |links| links.generation) }
+    pub(super) fn handle(&self, slot: u32) -> Handle {
+        Handle { slot, generation: self.links.get(slot).map_or(0, |links| links.generation) }
     }
 
-    /// Group, kind, namespace and name of the object at a place.
+    /// Group, kind, namespace and name of the object at a slot.
     pub(super) fn name_of<'s>(&'s self, record: &'s Record) -> (&'s str, &'s str, &'s str, &'s str) {
         let bucket = self.buckets.get(record.bucket).copied().unwrap_or_default();
         let (group, kind) =
@@ -118,20 +118,20 @@ impl Contents {
         new_record::named(self.seed, group, kind, namespace, name)
     }
 
-    pub(super) fn rehash_key(&self, place: u32) -> u64 {
-        self.record(place).map_or(0, |record| self.key_of(record).bits() as u64)
+    pub(super) fn rehash_key(&self, slot: u32) -> u64 {
+        self.record(slot).map_or(0, |record| self.key_of(record).bits() as u64)
     }
 
-    pub(super) fn rehash_uid(&self, place: u32) -> u64 {
-        self.record(place).map_or(0, |record| self.seed.value(&record.uid))
+    pub(super) fn rehash_uid(&self, slot: u32) -> u64 {
+        self.record(slot).map_or(0, |record| self.seed.value(&record.uid))
     }
 
-    pub(super) fn place_of_key(&self, key: Uid) -> Option<u32> {
+    pub(super) fn slot_of_key(&self, key: Uid) -> Option<u32> {
         let is_it = |at| self.record(at).is_some_and(|record| self.key_of(record) == key);
         self.by_key.find(key.bits() as u64, is_it)
     }
 
-    pub(super) fn place_of(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<u32> {
+    pub(super) fn slot_of(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<u32> {
         let key = new_record::named(self.seed, group, kind, namespace, name);
         let is_it = |at| {
             self.record(at).is_some_and(|record| {
@@ -141,20 +141,20 @@ impl Contents {
         self.by_key.find(key.bits() as u64, is_it)
     }
 
-    pub(super) fn places_of_uid(&self, uid: Uid) -> impl Iterator<Item = u32> {
+    pub(super) fn slots_of_uid(&self, uid: Uid) -> impl Iterator<Item = u32> {
         let is_it = move |at: &u32| self.record(*at).is_some_and(|record| record.uid == uid);
         self.by_uid.all(self.seed.value(&uid)).filter(is_it)
     }
 
-    /// The place of the object of a UID; of twins that of the first.
-    pub(super) fn place_of_uid(&self, uid: Uid) -> Option<u32> {
+    /// The slot of the object of a UID; of twins that of the first.
+    pub(super) fn slot_of_uid(&self, uid: Uid) -> Option<u32> {
         if uid.is_none() {
             return None;
         }
-        self.places_of_uid(uid).find(|at| self.links.get(*at).is_some_and(|links| !links.is_twin))
+        self.slots_of_uid(uid).find(|at| self.links.get(*at).is_some_and(|links| !links.is_twin))
     }
 
-    /// The places in a list from its head on.
+    /// The slots in a list from its head on.
     pub(super) fn list(&self, list: List, head: u32) -> impl Iterator<Item = u32> + use<'_> {
         let mut at = head;
         std::iter::from_fn(move || {
@@ -163,21 +163,21 @@ impl Contents {
         })
     }
 
-    /// Puts a place at the head of a list.
-    pub(super) fn push(&mut self, list: List, head: &mut u32, place: u32) {
+    /// Puts a slot at the head of a list.
+    pub(super) fn push(&mut self, list: List, head: &mut u32, slot: u32) {
         if let Some(links) = self.links.get_mut(*head) {
-            links.of_mut(list).previous = place;
+            links.of_mut(list).previous = slot;
         }
-        if let Some(links) = self.links.get_mut(place) {
+        if let Some(links) = self.links.get_mut(slot) {
             let own = links.of_mut(list);
             (own.next, own.previous) = (*head, NONE);
         }
-        *head = place;
+        *head = slot;
     }
 
-    /// Takes a place out of a list.
-    pub(super) fn unlink(&mut self, list: List, head: &mut u32, place: u32) {
-        let Some(own) = self.links.get_mut(place).map(|links| std::mem::take(links.of_mut(list))) else {
+    /// Takes a slot out of a list.
+    pub(super) fn unlink(&mut self, list: List, head: &mut u32, slot: u32) {
+        let Some(own) = self.links.get_mut(slot).map(|links| std::mem::take(links.of_mut(list))) else {
             return;
         };
         if let Some(links) = self.links.get_mut(own.next) {
@@ -186,7 +186,7 @@ impl Contents {
         if let Some(links) = self.links.get_mut(own.previous) {
             links.of_mut(list).next = own.next;
         }
-        if *head == place {
+        if *head == slot {
             *head = own.next;
         }
     }

@@ -88,8 +88,8 @@ impl Contents {
 
     fn new_namespace(&mut self, vacant: &mut BucketVacant, name: &str) -> u32 {
         let at = vacant.namespaces.take(&mut self.namespaces);
-        if let Some(place) = self.namespaces.get_mut(at) {
-            *place = Some(NamespaceHead { name: name.into(), buckets: NONE });
+        if let Some(slot) = self.namespaces.get_mut(at) {
+            *slot = Some(NamespaceHead { name: name.into(), buckets: NONE });
         }
         let mut table = std::mem::take(&mut self.by_namespace);
         let rehash = |at| self.seed.bytes(self.name_of_namespace(at).as_bytes());
@@ -129,53 +129,53 @@ impl Contents {
                 let rehash = |at| self.seed.bytes(self.name_of_namespace(at).as_bytes());
                 table.remove(hash, bucket.namespace, rehash);
                 self.by_namespace = table;
-                if let Some(place) = self.namespaces.get_mut(bucket.namespace) {
-                    *place = None;
+                if let Some(slot) = self.namespaces.get_mut(bucket.namespace) {
+                    *slot = None;
                 }
                 vacant.namespaces.give(bucket.namespace);
             }
         }
-        if let Some(place) = self.buckets.get_mut(at) {
-            *place = KindBucket::default();
+        if let Some(slot) = self.buckets.get_mut(at) {
+            *slot = KindBucket::default();
         }
         vacant.buckets.give(at);
     }
 
-    pub(super) fn enter_bucket(&mut self, at: u32, place: u32, status: Status) {
+    pub(super) fn enter_bucket(&mut self, at: u32, slot: u32, status: Status) {
         let mut head = self.buckets.get(at).map_or(NONE, |bucket| bucket.head);
-        self.push(List::Bucket, &mut head, place);
+        self.push(List::Bucket, &mut head, slot);
         if let Some(bucket) = self.buckets.get_mut(at) {
             bucket.head = head;
             bucket.counts[status as usize] += 1;
         }
     }
 
-    pub(super) fn leave_bucket(&mut self, at: u32, place: u32, status: Status) {
+    pub(super) fn leave_bucket(&mut self, at: u32, slot: u32, status: Status) {
         let mut head = self.buckets.get(at).map_or(NONE, |bucket| bucket.head);
-        self.unlink(List::Bucket, &mut head, place);
+        self.unlink(List::Bucket, &mut head, slot);
         if let Some(bucket) = self.buckets.get_mut(at) {
             bucket.head = head;
             bucket.counts[status as usize] -= 1;
         }
     }
 
-    pub(super) fn enter_status(&mut self, place: u32, status: Status) {
+    pub(super) fn enter_status(&mut self, slot: u32, status: Status) {
         let mut head = self.status_heads[status as usize];
-        self.push(List::Status, &mut head, place);
+        self.push(List::Status, &mut head, slot);
         self.status_heads[status as usize] = head;
         self.counts[status as usize] += 1;
     }
 
-    pub(super) fn leave_status(&mut self, place: u32, status: Status) {
+    pub(super) fn leave_status(&mut self, slot: u32, status: Status) {
         let mut head = self.status_heads[status as usize];
-        self.unlink(List::Status, &mut head, place);
+        self.unlink(List::Status, &mut head, slot);
         self.status_heads[status as usize] = head;
         self.counts[status as usize] -= 1;
     }
 
-    pub(super) fn change_status(&mut self, place: u32, at: u32, before: Status, after: Status) {
-        self.leave_status(place, before);
-        self.enter_status(place, after);
+    pub(super) fn change_status(&mut self, slot: u32, at: u32, before: Status, after: Status) {
+        self.leave_status(slot, before);
+        self.enter_status(slot, after);
         if let Some(bucket) = self.buckets.get_mut(at) {
             bucket.counts[before as usize] -= 1;
             bucket.counts[after as usize] += 1;
@@ -201,13 +201,13 @@ impl Contents {
         })
     }
 
-    /// The places in a bucket.
-    pub(super) fn places(&self, bucket: &KindBucket) -> impl Iterator<Item = u32> + use<'_> {
+    /// The slots in a bucket.
+    pub(super) fn slots(&self, bucket: &KindBucket) -> impl Iterator<Item = u32> + use<'_> {
         self.list(List::Bucket, bucket.head)
     }
 }
 
-/// Vacant places of buckets and namespaces.
+/// Vacant slots of buckets and namespaces.
 #[derive(Debug, Default)]
 pub(super) struct BucketVacant {
     buckets: Vacant,

@@ -9,7 +9,7 @@
 //! * **Records in chunks behind `Arc`, copied on write.** A snapshot is a copy of few pointers, so neither owner nor
 //!   readers wait. What an owner writes to while a snapshot is held is copied once, 16 objects at a time. A persistent
 //!   map would cost a tree node an object, a lock would let readers hold up the owner.
-//! * **Places instead of pointers.** Objects are numbers of four bytes; hash tables hold nothing else and compare with the
+//! * **Slots instead of pointers.** Objects are numbers of four bytes; hash tables hold nothing else and compare with the
 //!   records themselves. Lists of siblings, of a kind in a namespace, of a status go through the objects, in a
 //!   part of the record of its own: a walk over a tree reads 40 bytes an object.
 //! * **Pools.** Labels, annotations, owners, verdicts and extracts that many objects share are kept once, counted, and go
@@ -349,16 +349,16 @@ impl Index {
     /// Forgets the resource versions of objects of a kind, so that [`seen`](Index::seen) asks for each again. Returns false if there
     /// is none.
     fn forget_versions(&mut self, kind: KindId, is_meant: impl Fn(&Record, &Verdict) -> bool) -> bool {
-        let places: Vec<u32> = self.contents.of_kind(kind, None).map(|object| object.place).collect();
-        let is_meant = |place: &u32| {
-            let record = self.contents.record(*place);
+        let slots: Vec<u32> = self.contents.of_kind(kind, None).map(|object| object.slot).collect();
+        let is_meant = |slot: &u32| {
+            let record = self.contents.record(*slot);
             record.is_some_and(|record| {
                 self.contents.verdict(record.verdict).is_some_and(|verdict| is_meant(record, verdict))
             })
         };
-        let meant: Vec<u32> = places.into_iter().filter(is_meant).collect();
-        for place in &meant {
-            self.forget_version(*place);
+        let meant: Vec<u32> = slots.into_iter().filter(is_meant).collect();
+        for slot in &meant {
+            self.forget_version(*slot);
         }
         !meant.is_empty()
     }
@@ -466,9 +466,9 @@ impl Index {
         if is_event(&resource) {
             return self.remove_event(namespace, name);
         }
-        match self.contents.place_of(&resource.group, &resource.kind, namespace, name) {
-            Some(place) => {
-                self.take_out(place, now);
+        match self.contents.slot_of(&resource.group, &resource.kind, namespace, name) {
+            Some(slot) => {
+                self.take_out(slot, now);
                 true
             }
             None => false,
@@ -504,7 +504,7 @@ impl Index {
             verdicts: verdicts.len() + healths.len(),
             extracts: extracts.len(),
             events: self.contents.events.len(),
-            places: self.contents.links.len() as usize,
+            slots: self.contents.links.len() as usize,
         }
     }
 }
@@ -535,6 +535,6 @@ pub struct Sizes {
     pub extracts: usize,
     /// Events.
     pub events: usize,
-    /// Places for objects, vacant ones among them.
-    pub places: usize,
+    /// Slots for objects, vacant ones among them.
+    pub slots: usize,
 }

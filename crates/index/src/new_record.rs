@@ -42,7 +42,7 @@ pub(super) struct Key<'a> {
     pub(super) name: Option<Cow<'a, str>>,
 }
 
-/// Everything that is kept of an object, not yet in its place.
+/// Everything that is kept of an object, not yet in its slot.
 #[derive(Debug)]
 pub(super) struct NewRecord<'a> {
     pub(super) namespace: Cow<'a, str>,

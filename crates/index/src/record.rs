@@ -13,21 +13,21 @@ use super::table::Seed;
 
 /// Names an object of an index as long as it is there.
 ///
-/// The place is given to another object when this one is gone, the generation never: so a table with a row for each
-/// [`place`](Handle::place) is small, and a row whose generation is another belongs to an object that is gone.
+/// The slot is given to another object when this one is gone, the generation never: so a table with a row for each
+/// [`slot`](Handle::slot) is small, and a row whose generation is another belongs to an object that is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handle {
-    pub(super) place: u32,
+    pub(super) slot: u32,
     pub(super) generation: u32,
 }
 
 impl Handle {
     /// A small number, which no other object has at the same time.
-    pub fn place(self) -> usize {
-        self.place as usize
+    pub fn slot(self) -> usize {
+        self.slot as usize
     }
 
-    /// How many objects had the place before.
+    /// How many objects had the slot before.
     pub fn generation(self) -> u32 {
         self.generation
     }
@@ -142,7 +142,7 @@ impl Default for Neighbours {
 /// to copy a chunk of them on write is to copy plain bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Links {
-    /// How many objects had the place before.
+    /// How many objects had the slot before.
     pub(super) generation: u32,
     /// The owner group that it is in as a child, by its first owner.
     pub(super) parent: u32,
@@ -260,11 +260,11 @@ pub(super) mod flag {
     pub(in super::super) const ODD_UID: u8 = 8;
     /// Its time of creation is a text that the extract has.
     pub(in super::super) const ODD_CREATION: u8 = 16;
-    /// Its resource version is no number: [`Record::version`](super::Record::version) is the place of a text.
+    /// Its resource version is no number: [`Record::version`](super::Record::version) is the slot of a text.
     pub(in super::super) const ODD_VERSION: u8 = 32;
 }
 
-/// The rest of what is kept. Numbers are places in the pools of the index.
+/// The rest of what is kept. Numbers are slots in the pools of the index.
 #[derive(Debug, Clone)]
 pub(super) struct Record {
     /// Boxed, not shared: it is copied with its chunk, but is 16 bytes shorter.

@@ -79,13 +79,13 @@ impl Index {
     /// whole.
     pub fn seen(&mut self, kind: KindId, namespace: &str, name: &str, version: &str) -> bool {
         let Some(resource) = self.contents.resource(kind) else { return false };
-        let place = self.contents.place_of(&resource.group, &resource.kind, namespace, name);
+        let slot = self.contents.slot_of(&resource.group, &resource.kind, namespace, name);
         let is_same = |object: &ObjectRef<'_>| !version.is_empty() && object.resource_version() == version;
-        let Some(object) = place.and_then(|place| self.contents.object(place)).filter(is_same) else {
+        let Some(object) = slot.and_then(|slot| self.contents.object(slot)).filter(is_same) else {
             return false;
         };
-        let place = object.place as usize;
-        if let Some(epoch) = self.epochs.get_mut(place) {
+        let slot = object.slot as usize;
+        if let Some(epoch) = self.epochs.get_mut(slot) {
             *epoch = self.epoch;
         }
         true
@@ -104,11 +104,11 @@ impl Index {
                 && scopes.is_some_and(|scopes| scopes.of_namespace.contains_key(object.namespace()))
         };
         let untold = contents.of_kind(kind, namespace).filter(|object| {
-            self.epochs.get(object.place as usize).is_none_or(|epoch| *epoch < begun) && !has_own(object)
+            self.epochs.get(object.slot as usize).is_none_or(|epoch| *epoch < begun) && !has_own(object)
         });
-        let untold: Vec<u32> = untold.map(|object| object.place).collect();
-        for place in &untold {
-            self.take_out(*place, now);
+        let untold: Vec<u32> = untold.map(|object| object.slot).collect();
+        for slot in &untold {
+            self.take_out(*slot, now);
         }
         self.change_scope(kind, namespace, |scope| {
             if scope.state != ScopeState::Live {

@@ -39,7 +39,7 @@ impl Contents {
 
     /// The object of that UID, or of the name that stands for it.
     fn owner_of_group(&self, id: Uid) -> Option<u32> {
-        self.place_of_uid(id).or_else(|| self.place_of_key(id))
+        self.slot_of_uid(id).or_else(|| self.slot_of_key(id))
     }
 
     fn give_owner_group(&mut self, at: u32, owner: u32) {
@@ -80,8 +80,8 @@ impl Contents {
             let at = self.owner_group_or_new(vacant, owner.uid);
             if let Some(owner_group) = self.owner_groups.get_mut(at) {
                 let others = Arc::make_mut(owner_group.others.get_or_insert_default());
-                if let Err(place) = others.binary_search(&child) {
-                    others.insert(place, child);
+                if let Err(slot) = others.binary_search(&child) {
+                    others.insert(slot, child);
                 }
             }
         }
@@ -106,8 +106,8 @@ impl Contents {
                 && let Some(members) = &mut owner_group.others
             {
                 let list = Arc::make_mut(members);
-                if let Ok(place) = list.binary_search(&child) {
-                    list.remove(place);
+                if let Ok(slot) = list.binary_search(&child) {
+                    list.remove(slot);
                 }
                 if list.is_empty() {
                     owner_group.others = None;
@@ -135,9 +135,9 @@ impl Contents {
         }
     }
 
-    pub(super) fn set_twin(&mut self, place: u32, is_twin: bool) {
-        if self.links.get(place).is_some_and(|links| links.is_twin != is_twin)
-            && let Some(links) = self.links.get_mut(place)
+    pub(super) fn set_twin(&mut self, slot: u32, is_twin: bool) {
+        if self.links.get(slot).is_some_and(|links| links.is_twin != is_twin)
+            && let Some(links) = self.links.get_mut(slot)
         {
             links.is_twin = is_twin;
         }
@@ -271,8 +271,8 @@ impl Iterator for Tree<'_> {
     #[inline]
     fn next(&mut self) -> Option<Node> {
         let contents = self.contents;
-        let (place, depth) = self.stack.pop()?;
-        let links = contents.links.get(place)?;
+        let (slot, depth) = self.stack.pop()?;
+        let links = contents.links.get(slot)?;
         let mut at = links.owner_groups;
         while let Some(owner_group) = contents.owner_groups.get(at) {
             let mut child = owner_group.head;
@@ -299,6 +299,6 @@ impl Iterator for Tree<'_> {
             }
             at = owner_group.next;
         }
-        Some(Node { handle: Handle { place, generation: links.generation }, depth })
+        Some(Node { handle: Handle { slot, generation: links.generation }, depth })
     }
 }

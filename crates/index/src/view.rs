@@ -17,14 +17,14 @@ use super::tree::{Node, Tree};
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectRef<'s> {
     pub(super) contents: &'s Contents,
-    pub(super) place: u32,
+    pub(super) slot: u32,
     pub(super) record: &'s Record,
 }
 
 impl<'s> ObjectRef<'s> {
     /// Its handle, good for as long as the object is there.
     pub fn handle(&self) -> Handle {
-        self.contents.handle(self.place)
+        self.contents.handle(self.slot)
     }
 
     /// Its kind.
@@ -197,15 +197,15 @@ impl<'s> ObjectRef<'s> {
 }
 
 impl Contents {
-    pub(super) fn object(&self, place: u32) -> Option<ObjectRef<'_>> {
-        Some(ObjectRef { contents: self, place, record: self.record(place)? })
+    pub(super) fn object(&self, slot: u32) -> Option<ObjectRef<'_>> {
+        Some(ObjectRef { contents: self, slot, record: self.record(slot)? })
     }
 
-    fn objects<'s, I>(&'s self, places: I) -> impl Iterator<Item = ObjectRef<'s>> + use<'s, I>
+    fn objects<'s, I>(&'s self, slots: I) -> impl Iterator<Item = ObjectRef<'s>> + use<'s, I>
     where
         I: Iterator<Item = u32>,
     {
-        places.filter_map(|place| self.object(place))
+        slots.filter_map(|slot| self.object(slot))
     }
 }
 
@@ -213,18 +213,18 @@ impl Contents {
 impl Contents {
     /// The object of a handle, unless it is gone.
     pub fn get(&self, handle: Handle) -> Option<ObjectRef<'_>> {
-        let links = self.links.get(handle.place)?;
-        if links.generation == handle.generation { self.object(handle.place) } else { None }
+        let links = self.links.get(handle.slot)?;
+        if links.generation == handle.generation { self.object(handle.slot) } else { None }
     }
 
     /// The object of a name; `namespace` is empty for those of the cluster.
     pub fn find(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<ObjectRef<'_>> {
-        self.object(self.place_of(group, kind, namespace, name)?)
+        self.object(self.slot_of(group, kind, namespace, name)?)
     }
 
     /// The object of a UID. Of twins, which have the same, the one whose group and kind come first.
     pub fn find_uid(&self, uid: Uid) -> Option<ObjectRef<'_>> {
-        self.object(self.place_of_uid(uid)?)
+        self.object(self.slot_of_uid(uid)?)
     }
 
     /// All objects, in no order.
@@ -240,12 +240,12 @@ impl Contents {
     ) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
         let one = namespace.and_then(|namespace| self.buckets.get(self.bucket(kind, namespace)?));
         let all = namespace.is_none().then(|| self.buckets_of_kind(kind)).into_iter().flatten();
-        self.objects(one.into_iter().chain(all).flat_map(|bucket| self.places(bucket)))
+        self.objects(one.into_iter().chain(all).flat_map(|bucket| self.slots(bucket)))
     }
 
     /// The objects in a namespace, of whatever kind; in no order.
     pub fn in_namespace<'s>(&'s self, namespace: &str) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
-        self.objects(self.buckets_of_namespace(namespace).flat_map(|bucket| self.places(bucket)))
+        self.objects(self.buckets_of_namespace(namespace).flat_map(|bucket| self.slots(bucket)))
     }
 
     /// The objects that have a status, in no order.
@@ -267,20 +267,20 @@ impl Contents {
     /// Walks over objects and all that they own.
     pub fn tree(&self, roots: &[Handle]) -> Tree<'_> {
         let is_there = |root: &&Handle| self.get(**root).is_some();
-        Tree::new(self, roots.iter().filter(is_there).map(|root| root.place))
+        Tree::new(self, roots.iter().filter(is_there).map(|root| root.slot))
     }
 
     /// The objects that an object owns itself, in no order.
     pub fn children(&self, owner: Handle) -> impl Iterator<Item = ObjectRef<'_>> {
-        let owner_groups = self.get(owner).map(|own| self.owner_groups_of(own.place)).into_iter().flatten();
-        let places = owner_groups.flat_map(|owner_group| self.members(owner_group));
-        self.objects(places.filter(|at| self.links.get(*at).is_some_and(|links| !links.is_twin)))
+        let owner_groups = self.get(owner).map(|own| self.owner_groups_of(own.slot)).into_iter().flatten();
+        let slots = owner_groups.flat_map(|owner_group| self.members(owner_group));
+        self.objects(slots.filter(|at| self.links.get(*at).is_some_and(|links| !links.is_twin)))
     }
 
     /// The owners of an object that are there, its controller first.
     pub fn parents(&self, child: Handle) -> impl Iterator<Item = ObjectRef<'_>> {
-        let places = self.get(child).map(|own| self.parents_of(own.place)).into_iter().flatten();
-        self.objects(places)
+        let slots = self.get(child).map(|own| self.parents_of(own.slot)).into_iter().flatten();
+        self.objects(slots)
     }
 
     /// The topmost of the owners of an object, by the first owner of each; itself, if it has none.

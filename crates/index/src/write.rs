@@ -29,7 +29,7 @@ impl Pending {
     }
 }
 
-/// The places of what a new record holds, each used once more.
+/// The slots of what a new record holds, each used once more.
 struct Taken {
     labels: u32,
     annotations: u32,
@@ -122,8 +122,8 @@ impl Pools {
 }
 
 impl Contents {
-    fn seen(&self, place: u32) -> Option<Seen> {
-        let record = self.record(place)?;
+    fn seen(&self, slot: u32) -> Option<Seen> {
+        let record = self.record(slot)?;
         Some(Seen {
             status: record.status,
             digest: record.digest,
@@ -133,12 +133,12 @@ impl Contents {
         })
     }
 
-    fn change(&self, place: u32, before: Option<Seen>) -> Option<Change> {
-        let record = self.record(place)?;
+    fn change(&self, slot: u32, before: Option<Seen>) -> Option<Change> {
+        let record = self.record(slot)?;
         let bucket = self.buckets.get(record.bucket)?;
         let namespace = self.namespaces.get(bucket.namespace).and_then(Option::as_ref);
         Some(Change {
-            handle: self.handle(place),
+            handle: self.handle(slot),
             kind: KindId(bucket.kind),
             namespace: namespace.map_or_else(|| Arc::from(""), |head| Arc::clone(&head.name)),
             name: Arc::from(&*record.name),
@@ -150,29 +150,29 @@ impl Contents {
 }
 
 impl Index {
-    /// Puts an object in its place.
+    /// Puts an object in its slot.
     pub(super) fn put(&mut self, kind: KindId, new_record: NewRecord<'_>, now: Timestamp) -> Applied {
         let Some(resource) = self.contents.kinds.get(kind.0 as usize).map(Arc::clone) else {
             return Applied::Event;
         };
-        let place =
-            self.contents.place_of(&resource.group, &resource.kind, &new_record.namespace, &new_record.name);
-        let Some(place) = place else { return Applied::Added(self.insert(kind, new_record, now)) };
-        let own = self.contents.record(place).map_or(Uid::NONE, |record| record.uid);
+        let slot =
+            self.contents.slot_of(&resource.group, &resource.kind, &new_record.namespace, &new_record.name);
+        let Some(slot) = slot else { return Applied::Added(self.insert(kind, new_record, now)) };
+        let own = self.contents.record(slot).map_or(Uid::NONE, |record| record.uid);
         if own != new_record.uid {
             // One was deleted and another made, and nobody told.
-            self.take_out(place, now);
+            self.take_out(slot, now);
             return Applied::Added(self.insert(kind, new_record, now));
         }
-        self.update(place, new_record)
+        self.update(slot, new_record)
     }
 
     fn insert(&mut self, kind: KindId, mut new_record: NewRecord<'_>, now: Timestamp) -> Handle {
         let Index { contents, pools, vacant, .. } = self;
         let status = new_record.verdict.status;
         let taken = pools.take(contents, &mut new_record);
-        let place = vacant.objects.take(&mut contents.links);
-        while contents.records.len() <= place {
+        let slot = vacant.objects.take(&mut contents.links);
+        while contents.records.len() <= slot {
             contents.records.grow();
         }
         let bucket = contents.bucket_or_new(&mut vacant.buckets, kind, &new_record.namespace);
@@ -199,44 +199,44 @@ impl Index {
             flags: new_record.flags,
         };
         let key = contents.key_of(&record);
-        if let Some(home) = contents.records.get_mut(place) {
+        if let Some(home) = contents.records.get_mut(slot) {
             *home = Some(record);
         }
-        self.enter(place, key, &new_record.owner_groups);
+        self.enter(slot, key, &new_record.owner_groups);
         for Key { hash, name } in &new_record.keys {
             let vacant = &mut self.vacant.postings;
-            self.contents.postings.add(vacant, *hash, name.as_deref(), place);
+            self.contents.postings.add(vacant, *hash, name.as_deref(), slot);
         }
-        if self.epochs.len() <= place as usize {
-            self.epochs.resize(place as usize + 1, 0);
+        if self.epochs.len() <= slot as usize {
+            self.epochs.resize(slot as usize + 1, 0);
         }
-        self.epochs[place as usize] = self.epoch;
-        let handle = self.contents.handle(place);
+        self.epochs[slot as usize] = self.epoch;
+        let handle = self.contents.handle(slot);
         self.pending.by_handle.insert(handle, self.pending.changes.len());
-        self.pending.changes.push(self.contents.change(place, None));
-        self.note_changed(place);
+        self.pending.changes.push(self.contents.change(slot, None));
+        self.note_changed(slot);
         handle
     }
 
     /// Enters a record in tables, lists and owner groups.
-    fn enter(&mut self, place: u32, key: Uid, owner_groups: &[Uid]) {
+    fn enter(&mut self, slot: u32, key: Uid, owner_groups: &[Uid]) {
         let Index { contents, vacant, .. } = self;
-        let Some(record) = contents.record(place) else { return };
+        let Some(record) = contents.record(slot) else { return };
         let (uid, bucket, status, owners) = (record.uid, record.bucket, record.status, record.owners);
         let mut table = std::mem::take(&mut contents.by_key);
-        table.insert(key.bits() as u64, place, |at| contents.rehash_key(at));
+        table.insert(key.bits() as u64, slot, |at| contents.rehash_key(at));
         contents.by_key = table;
         if !uid.is_none() {
             let mut table = std::mem::take(&mut contents.by_uid);
-            table.insert(contents.seed.value(&uid), place, |at| contents.rehash_uid(at));
+            table.insert(contents.seed.value(&uid), slot, |at| contents.rehash_uid(at));
             contents.by_uid = table;
         }
-        contents.enter_bucket(bucket, place, status);
-        contents.enter_status(place, status);
+        contents.enter_bucket(bucket, slot, status);
+        contents.enter_status(slot, status);
         if let Some(owners) = contents.owners.get(owners).map(Arc::clone) {
-            contents.adopt(&mut vacant.owner_groups, place, &owners);
+            contents.adopt(&mut vacant.owner_groups, slot, &owners);
         }
-        contents.found(&mut vacant.owner_groups, place, &[key], owner_groups);
+        contents.found(&mut vacant.owner_groups, slot, &[key], owner_groups);
         self.settle_twins(uid);
     }
 
@@ -246,30 +246,30 @@ impl Index {
             return;
         }
         let Index { contents, vacant, .. } = self;
-        let mut places: Vec<u32> = contents.places_of_uid(uid).collect();
-        if let [only] = *places {
+        let mut slots: Vec<u32> = contents.slots_of_uid(uid).collect();
+        if let [only] = *slots {
             contents.set_twin(only, false);
             contents.found(&mut vacant.owner_groups, only, &[uid], &[]);
             return;
         }
         let name = |at: &u32| contents.record(*at).map(|record| contents.name_of(record));
-        places.sort_by(|one, other| name(one).cmp(&name(other)));
-        for (at, place) in places.iter().enumerate() {
-            contents.set_twin(*place, at > 0);
+        slots.sort_by(|one, other| name(one).cmp(&name(other)));
+        for (at, slot) in slots.iter().enumerate() {
+            contents.set_twin(*slot, at > 0);
         }
         if let Some(owner_group) = contents.owner_group(uid) {
-            contents.hand_over(owner_group, places.first().copied());
+            contents.hand_over(owner_group, slots.first().copied());
         }
     }
 
-    fn update(&mut self, place: u32, mut new_record: NewRecord<'_>) -> Applied {
+    fn update(&mut self, slot: u32, mut new_record: NewRecord<'_>) -> Applied {
         let Index { contents, pools, .. } = self;
         let taken = pools.take(contents, &mut new_record);
-        if let Some(epoch) = self.epochs.get_mut(place as usize) {
+        if let Some(epoch) = self.epochs.get_mut(slot as usize) {
             *epoch = self.epoch;
         }
-        let handle = contents.handle(place);
-        let Some(old) = contents.record(place).cloned() else { return Applied::Unchanged(handle) };
+        let handle = contents.handle(slot);
+        let Some(old) = contents.record(slot).cloned() else { return Applied::Unchanged(handle) };
         let mut aspects = Aspects::default();
         let mut add = |differs: bool, aspect| {
             if differs {
@@ -291,11 +291,11 @@ impl Index {
         let is_same = (old.version, old.flags, old.generation, old.created)
             == (taken.version, new_record.flags, new_record.generation, new_record.created);
         if !aspects.is_empty() {
-            self.touch(place, aspects);
+            self.touch(slot, aspects);
         }
         let Index { contents, pools, vacant, .. } = self;
         if (!aspects.is_empty() || !is_same)
-            && let Some(Some(record)) = contents.records.get_mut(place)
+            && let Some(Some(record)) = contents.records.get_mut(slot)
         {
             record.version = taken.version;
             record.flags = new_record.flags;
@@ -314,24 +314,24 @@ impl Index {
         }
         if aspects.has(Aspects::OWNERS) {
             // Those that it belonged to hear of it as well.
-            self.reassessment.suspect_all(contents.parents_by(old.owners, place));
+            self.reassessment.suspect_all(contents.parents_by(old.owners, slot));
             if let Some(owners) = contents.owners.get(old.owners).map(Arc::clone) {
-                contents.abandon(&mut vacant.owner_groups, place, &owners);
+                contents.abandon(&mut vacant.owner_groups, slot, &owners);
             }
             if let Some(owners) = contents.owners.get(taken.owners).map(Arc::clone) {
-                contents.adopt(&mut vacant.owner_groups, place, &owners);
+                contents.adopt(&mut vacant.owner_groups, slot, &owners);
             }
         }
-        contents.found(&mut vacant.owner_groups, place, &[], &new_record.owner_groups);
+        contents.found(&mut vacant.owner_groups, slot, &[], &new_record.owner_groups);
         if aspects.has(Aspects::MARKS) {
             if let Some(keys) = contents.keys.get(old.keys).map(Arc::clone) {
                 for key in &*keys {
-                    contents.postings.remove(&mut vacant.postings, *key, place);
+                    contents.postings.remove(&mut vacant.postings, *key, slot);
                     self.reassessment.announced(Some(*key));
                 }
             }
             for Key { hash, name } in &new_record.keys {
-                contents.postings.add(&mut vacant.postings, *hash, name.as_deref(), place);
+                contents.postings.add(&mut vacant.postings, *hash, name.as_deref(), slot);
             }
         }
         // What it has now was counted when it was taken; what it had goes.
@@ -339,68 +339,68 @@ impl Index {
         if aspects.is_empty() {
             return Applied::Unchanged(handle);
         }
-        self.note_changed(place);
+        self.note_changed(slot);
         Applied::Changed(handle, aspects)
     }
 
     /// Takes an object out.
-    pub(super) fn take_out(&mut self, place: u32, now: Timestamp) {
+    pub(super) fn take_out(&mut self, slot: u32, now: Timestamp) {
         let _ = now;
-        self.note_gone(place);
-        self.forget_change(place);
+        self.note_gone(slot);
+        self.forget_change(slot);
         let Index { contents, pools, vacant, .. } = self;
-        let Some(record) = contents.record(place).cloned() else { return };
+        let Some(record) = contents.record(slot).cloned() else { return };
         let key = contents.key_of(&record);
         let mut table = std::mem::take(&mut contents.by_key);
-        table.remove(key.bits() as u64, place, |at| contents.rehash_key(at));
+        table.remove(key.bits() as u64, slot, |at| contents.rehash_key(at));
         contents.by_key = table;
         if !record.uid.is_none() {
             let mut table = std::mem::take(&mut contents.by_uid);
-            table.remove(contents.seed.value(&record.uid), place, |at| contents.rehash_uid(at));
+            table.remove(contents.seed.value(&record.uid), slot, |at| contents.rehash_uid(at));
             contents.by_uid = table;
         }
-        contents.leave_status(place, record.status);
-        contents.leave_bucket(record.bucket, place, record.status);
+        contents.leave_status(slot, record.status);
+        contents.leave_bucket(record.bucket, slot, record.status);
         contents.free_bucket_if_empty(&mut vacant.buckets, record.bucket);
         if let Some(owners) = contents.owners.get(record.owners).map(Arc::clone) {
-            contents.abandon(&mut vacant.owner_groups, place, &owners);
+            contents.abandon(&mut vacant.owner_groups, slot, &owners);
         }
-        contents.desert(&mut vacant.owner_groups, place);
+        contents.desert(&mut vacant.owner_groups, slot);
         if let Some(keys) = contents.keys.get(record.keys).map(Arc::clone) {
             for key in &*keys {
-                contents.postings.remove(&mut vacant.postings, *key, place);
+                contents.postings.remove(&mut vacant.postings, *key, slot);
             }
         }
         pools.drop_all(contents, &record);
-        if let Some(home) = contents.records.get_mut(place) {
+        if let Some(home) = contents.records.get_mut(slot) {
             *home = None;
         }
-        if let Some(links) = contents.links.get_mut(place) {
+        if let Some(links) = contents.links.get_mut(slot) {
             links.generation = links.generation.wrapping_add(1);
             links.is_twin = false;
         }
-        vacant.objects.give(place);
+        vacant.objects.give(slot);
         self.settle_twins(record.uid);
     }
 
     /// Forgets the resource version of an object, so that it has to be told whole.
-    pub(super) fn forget_version(&mut self, place: u32) {
+    pub(super) fn forget_version(&mut self, slot: u32) {
         let Index { contents, pools, .. } = self;
-        let Some(Some(record)) = contents.records.get_mut(place) else { return };
+        let Some(Some(record)) = contents.records.get_mut(slot) else { return };
         let (version, is_odd) = (std::mem::take(&mut record.version), record.has(flag::ODD_VERSION));
         record.flags &= !flag::ODD_VERSION;
         pools.drop_version(contents, version, is_odd);
     }
 
     /// Remembers how an object was before it changes.
-    pub(super) fn touch(&mut self, place: u32, aspects: Aspects) {
-        let handle = self.contents.handle(place);
+    pub(super) fn touch(&mut self, slot: u32, aspects: Aspects) {
+        let handle = self.contents.handle(slot);
         let at = match self.pending.by_handle.get(&handle) {
             Some(at) => *at,
             None => {
                 let at = self.pending.changes.len();
                 self.pending.by_handle.insert(handle, at);
-                self.pending.changes.push(self.contents.change(place, self.contents.seen(place)));
+                self.pending.changes.push(self.contents.change(slot, self.contents.seen(slot)));
                 at
             }
         };
@@ -410,9 +410,9 @@ impl Index {
     }
 
     /// Remembers that an object goes; of one that came since the last snapshot nobody hears.
-    fn forget_change(&mut self, place: u32) {
-        self.touch(place, Aspects::default());
-        let Some(at) = self.pending.by_handle.remove(&self.contents.handle(place)) else { return };
+    fn forget_change(&mut self, slot: u32) {
+        self.touch(slot, Aspects::default());
+        let Some(at) = self.pending.by_handle.remove(&self.contents.handle(slot)) else { return };
         if let Some(change) = self.pending.changes.get_mut(at)
             && change.as_ref().is_some_and(|change| change.before.is_none())
         {
@@ -427,9 +427,9 @@ impl Index {
         }
         let Pending { changes, by_handle, scopes_changed } = std::mem::take(&mut self.pending);
         let changes = changes.into_iter().flatten().map(|mut change| {
-            // One that went is not found under its handle any more, whoever has its place.
+            // One that went is not found under its handle any more, whoever has its slot.
             if by_handle.contains_key(&change.handle) {
-                change.after = self.contents.seen(change.handle.place);
+                change.after = self.contents.seen(change.handle.slot);
             }
             change
         });
