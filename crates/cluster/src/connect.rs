@@ -28,11 +28,11 @@ use rustls::ClientConfig;
 use tower::{Service, ServiceBuilder, ServiceExt};
 use tower_http::decompression::DecompressionLayer;
 
-use crate::connection_pool::ConnectionPool;
+use crate::connection_pool::{ConnectionPool, Protocol};
+use crate::costs::Cost;
 use crate::deadline::Deadline;
 use crate::error::{BoxError, ConnectError, Fault, Phase, ReadError};
 use crate::exec_plugin::{self, PluginError};
-use crate::feed::Cost;
 use crate::kubeconfig::Context;
 use crate::memory::{Charge, Held};
 use crate::request_log::{RequestLog, RequestRecord};
@@ -48,15 +48,6 @@ const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time limit for further connections; the first has the caller's deadline.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The HTTP version spoken with a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// HTTP/1.1: one connection per concurrent request.
-    Http1,
-    /// HTTP/2: one connection.
-    Http2,
-}
 
 /// A connection to one API server as one user.
 ///

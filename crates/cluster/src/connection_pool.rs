@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::connect::Protocol;
 use crate::error::BoxError;
 
 /// Maximum number of streams per HTTP/2 connection. A request beyond the server's limit would wait inside hyper without
@@ -16,6 +15,15 @@ const MAX_STREAMS: usize = 90;
 
 /// Maximum number of streams per HTTP/1.1 connection, which has no streams: each watch is a connection.
 const MAX_HTTP1_STREAMS: usize = 1;
+
+/// The HTTP version spoken with a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.1: one connection per concurrent request.
+    Http1,
+    /// HTTP/2: one connection.
+    Http2,
+}
 
 /// Creates the client of a further connection, which its first request opens.
 pub(crate) type Opener = Box<dyn Fn() -> Result<kube::Client, BoxError> + Send + Sync>;

@@ -9,6 +9,7 @@ mod aside;
 mod clock;
 mod connect;
 mod connection_pool;
+mod costs;
 mod deadline;
 mod discovery;
 mod error;
@@ -24,14 +25,16 @@ mod write;
 
 pub use aside::aside;
 pub use clock::{BootClock, Moment};
-pub use connect::{Cluster, Protocol};
+pub use connect::Cluster;
+pub use connection_pool::Protocol;
+pub use costs::{Cost, Costs, Purpose};
 pub use deadline::Deadline;
 pub use discovery::{BrokenGroup, Discovery, ServedResource};
 pub use error::{ConnectError, Fault, Phase, ReadError, Reason, add_causes, chain, one_line};
 pub use exec_plugin::Plugins;
 pub use feed::{
-    Batch, Change, Contact, Cost, Costs, Delivery, FeedSettings, Feeds, Inbox, Lists, Purpose, Scope,
-    ScopeId, ScopeState, went_back,
+    Batch, Change, Contact, Delivery, FeedSettings, Feeds, Inbox, Lists, Scope, ScopeId, ScopeState,
+    went_back,
 };
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use memory::{Held, Memory};

@@ -8,7 +8,7 @@ use http::header::DATE;
 use http::{HeaderMap, Method, StatusCode};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::feed::Cost;
+use crate::costs::Cost;
 
 /// One request and its result.
 #[derive(Debug, Clone)]

@@ -67,7 +67,7 @@ fn main() {
         }),
         ..IndexSettings::default()
     });
-    let (mut parsing, mut applying, mut settling) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+    let (mut parsing, mut applying, mut reassessment) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
     let (mut count, mut loaded) = (0, 0);
     bytes = 0;
     let mut some: Vec<(KindId, Projection, String)> = Vec::new();
@@ -91,7 +91,7 @@ fn main() {
         if loaded % 5 == 0 {
             let begun = busy();
             index.publish(now);
-            settling += busy() - begun;
+            reassessment += busy() - begun;
         }
     };
     generate(namespaces, &mut |name, text| {
@@ -109,7 +109,7 @@ fn main() {
     println!("objects            {count} of {} B on average", bytes / count);
     println!("parse              {:.2} µs an object", micros(parsing, count));
     println!("apply              {:.2} µs an object", micros(applying, count));
-    println!("settle, publish    {:.2} µs an object", micros(settling, count));
+    println!("reassess, publish  {:.2} µs an object", micros(reassessment, count));
     let begun = busy();
     let snapshot = index.publish(now);
     println!("publish, once      {:.0} µs", micros(busy() - begun, 1));
@@ -206,7 +206,7 @@ fn update(index: &mut Index, now: Timestamp) {
             }
         }
         println!(
-            "updates, {label:<10} {:.1} µs apply, {:.1} µs settle and publish (at most {:.0} µs)",
+            "updates, {label:<10} {:.1} µs apply, {:.1} µs reassess and publish (at most {:.0} µs)",
             micros(applying, texts.len()),
             micros(publishing, texts.len().div_ceil(batch)),
             micros(slowest, 1)

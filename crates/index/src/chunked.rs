@@ -28,39 +28,39 @@ impl<T> Default for Chunked<T> {
     }
 }
 
-/// Where a value lies: group, chunk, place.
-fn place(at: u32) -> (usize, usize, usize) {
+/// Where a value lies: group, chunk, slot.
+fn slot(at: u32) -> (usize, usize, usize) {
     let at = at as usize;
     (at / (CHUNK * GROUP), at / CHUNK % GROUP, at % CHUNK)
 }
 
 impl<T> Chunked<T> {
-    /// How many places there are, vacant ones among them.
+    /// How many slots there are, vacant ones among them.
     pub(super) fn len(&self) -> u32 {
         self.len
     }
 
     #[inline]
     pub(super) fn get(&self, at: u32) -> Option<&T> {
-        let (group, chunk, place) = place(at);
-        self.groups.get(group)?.get(chunk)?.get(place)
+        let (group, chunk, slot) = slot(at);
+        self.groups.get(group)?.get(chunk)?.get(slot)
     }
 }
 
 impl<T: Clone + Default> Chunked<T> {
-    /// The value at a place, to be changed.
+    /// The value at a slot, to be changed.
     #[inline]
     pub(super) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
-        let (group, chunk, place) = place(at);
+        let (group, chunk, slot) = slot(at);
         let group = Arc::make_mut(self.groups.get_mut(group)?);
-        Arc::make_mut(group.get_mut(chunk)?).get_mut(place)
+        Arc::make_mut(group.get_mut(chunk)?).get_mut(slot)
     }
 
-    /// Makes a place at the end; the value there is the default.
+    /// Makes a slot at the end; the value there is the default.
     pub(super) fn grow(&mut self) -> u32 {
         let at = self.len;
-        let (group, chunk, place) = place(at);
-        if place == 0 {
+        let (group, chunk, slot) = slot(at);
+        if slot == 0 {
             let fresh: Arc<[T]> = (0..CHUNK).map(|_| T::default()).collect();
             if chunk == 0 {
                 self.groups.push([fresh].into());
@@ -73,17 +73,17 @@ impl<T: Clone + Default> Chunked<T> {
     }
 }
 
-/// Places that became vacant, to be used again.
+/// Slots that became vacant, to be used again.
 #[derive(Debug, Default)]
 pub(super) struct Vacant(Vec<u32>);
 
 impl Vacant {
-    /// A place of `values`: a vacant one, else a new one.
+    /// A slot of `values`: a vacant one, else a new one.
     pub(super) fn take<T: Clone + Default>(&mut self, values: &mut Chunked<T>) -> u32 {
         self.0.pop().unwrap_or_else(|| values.grow())
     }
 
-    /// Says that a place holds nothing any more.
+    /// Says that a slot holds nothing any more.
     pub(super) fn give(&mut self, at: u32) {
         self.0.push(at);
     }
@@ -105,7 +105,7 @@ mod tests {
         values.grow();
         assert_eq!((values.get(5_000), values.get(10_000), values.len()), (Some(&1), Some(&0), 10_001));
         assert_eq!((seen.get(5_000), seen.len()), (Some(&5_000), 10_000));
-        // The rest of a chunk is there, but nobody was given a place in it.
+        // The rest of a chunk is there, but nobody was given a slot in it.
         assert_eq!(seen.get(20_000), None);
         let shared = |one: &Chunked<u32>, at: u32| one.get(at).map(std::ptr::from_ref);
         assert_eq!(shared(&values, 4_000), shared(&seen, 4_000));

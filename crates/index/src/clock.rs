@@ -9,32 +9,32 @@ use super::{Index, KindId};
 const SLEWED: i64 = 1_000;
 
 impl Index {
-    /// Whether [`settle`](Index::settle) has something to do although nothing changed: a deadline has passed, or the clock was
+    /// Whether [`reassess`](Index::reassess) has something to do although nothing changed: a deadline has passed, or the clock was
     /// set back.
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.next_deadline().is_some_and(|at| at <= now) || self.was_set_back(millis(now))
     }
 
     fn was_set_back(&self, now: i64) -> bool {
-        self.settling.newest.saturating_sub(now) > SLEWED
+        self.reassessment.newest.saturating_sub(now) > SLEWED
     }
 
     /// Takes note of the time. Where the clock was set back, nothing is since a time to come, and what is returned was judged
     /// at a time that has not come yet.
     pub(super) fn notice_time(&mut self, now: i64) -> Vec<u32> {
         if !self.was_set_back(now) {
-            self.settling.newest = self.settling.newest.max(now);
+            self.reassessment.newest = self.reassessment.newest.max(now);
             return Vec::new();
         }
-        self.settling.newest = now;
+        self.reassessment.newest = now;
         let mut judged_early = Vec::new();
-        for place in 0..self.contents.records.len() {
-            let Some(record) = self.contents.record(place) else { continue };
+        for slot in 0..self.contents.records.len() {
+            let Some(record) = self.contents.record(slot) else { continue };
             if !record.has(flag::PLAIN) {
-                judged_early.push(place);
+                judged_early.push(slot);
             }
             if record.since > now
-                && let Some(Some(record)) = self.contents.records.get_mut(place)
+                && let Some(Some(record)) = self.contents.records.get_mut(slot)
             {
                 record.since = now;
                 if let Some(past) = &mut record.past {

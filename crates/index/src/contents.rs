@@ -7,17 +7,16 @@ use taffrail_object::ApiResource;
 use taffrail_status::rollup::Counts;
 use taffrail_status::{Status, Verdict};
 
-use super::cells::{Cell, NamespaceHead};
 use super::chunked::Chunked;
-use super::draft;
 use super::events::Events;
+use super::new_record;
 use super::pool::{Kept, NONE};
 use super::postings::Postings;
-use super::record::{Handle, Health, Judged, Links, List, Owner, Record, Uid};
-use super::scope::KindScopes;
+use super::record::{
+    Handle, Health, Judged, KindBucket, Links, List, NamespaceHead, Owner, OwnerGroup, Record, Uid,
+};
+use super::scope::{KindScopes, Scope};
 use super::table::{Seed, Table};
-use super::tree::{Family, Node, Tree};
-use super::view::ObjectRef;
 use super::{IndexSettings, KindId};
 
 /// What an index holds, to be read.
@@ -38,10 +37,10 @@ pub struct Contents {
     pub(super) records: Chunked<Option<Record>>,
     pub(super) by_key: Table,
     pub(super) by_uid: Table,
-    pub(super) families: Chunked<Family>,
-    pub(super) by_family: Table,
-    pub(super) cells: Chunked<Cell>,
-    pub(super) by_cell: Table,
+    pub(super) owner_groups: Chunked<OwnerGroup>,
+    pub(super) by_owner_group: Table,
+    pub(super) buckets: Chunked<KindBucket>,
+    pub(super) by_bucket: Table,
     pub(super) kind_heads: Chunked<u32>,
     pub(super) namespaces: Chunked<Option<NamespaceHead>>,
     pub(super) by_namespace: Table,
@@ -72,10 +71,10 @@ impl Contents {
             records: Chunked::default(),
             by_key: Table::default(),
             by_uid: Table::default(),
-            families: Chunked::default(),
-            by_family: Table::default(),
-            cells: Chunked::default(),
-            by_cell: Table::default(),
+            owner_groups: Chunked::default(),
+            by_owner_group: Table::default(),
+            buckets: Chunked::default(),
+            by_bucket: Table::default(),
             kind_heads: Chunked::default(),
             namespaces: Chunked::default(),
             by_namespace: Table::default(),
@@ -93,47 +92,47 @@ impl Contents {
         }
     }
 
-    pub(super) fn record(&self, place: u32) -> Option<&Record> {
-        self.records.get(place)?.as_ref()
+    pub(super) fn record(&self, slot: u32) -> Option<&Record> {
+        self.records.get(slot)?.as_ref()
     }
 
-    pub(super) fn handle(&self, place: u32) -> Handle {
-        Handle { place, generation: self.links.get(place).map_or(0, |links| links.generation) }
+    pub(super) fn handle(&self, slot: u32) -> Handle {
+        Handle { slot, generation: self.links.get(slot).map_or(0, |links| links.generation) }
     }
 
-    pub(super) fn object(&self, place: u32) -> Option<ObjectRef<'_>> {
-        Some(ObjectRef { contents: self, place, record: self.record(place)? })
-    }
-
-    /// Group, kind, namespace and name of the object at a place.
+    /// Group, kind, namespace and name of the object at a slot.
     pub(super) fn name_of<'s>(&'s self, record: &'s Record) -> (&'s str, &'s str, &'s str, &'s str) {
-        let cell = self.cells.get(record.cell).copied().unwrap_or_default();
+        let bucket = self.buckets.get(record.bucket).copied().unwrap_or_default();
         let (group, kind) =
-            self.kinds.get(cell.kind as usize).map_or(("", ""), |kind| (&*kind.group, &*kind.kind));
-        (group, kind, self.name_of_namespace(cell.namespace), &record.name)
+            self.kinds.get(bucket.kind as usize).map_or(("", ""), |kind| (&*kind.group, &*kind.kind));
+        (group, kind, self.name_of_namespace(bucket.namespace), &record.name)
+    }
+
+    pub(super) fn name_of_namespace(&self, at: u32) -> &str {
+        self.namespaces.get(at).and_then(Option::as_ref).map_or("", |head| &head.name)
     }
 
     /// What stands for the name of an object; its lower half is what it is found by.
     pub(super) fn key_of(&self, record: &Record) -> Uid {
         let (group, kind, namespace, name) = self.name_of(record);
-        draft::named(self.seed, group, kind, namespace, name)
+        new_record::named(self.seed, group, kind, namespace, name)
     }
 
-    pub(super) fn rehash_key(&self, place: u32) -> u64 {
-        self.record(place).map_or(0, |record| self.key_of(record).bits() as u64)
+    pub(super) fn rehash_key(&self, slot: u32) -> u64 {
+        self.record(slot).map_or(0, |record| self.key_of(record).bits() as u64)
     }
 
-    pub(super) fn rehash_uid(&self, place: u32) -> u64 {
-        self.record(place).map_or(0, |record| self.seed.value(&record.uid))
+    pub(super) fn rehash_uid(&self, slot: u32) -> u64 {
+        self.record(slot).map_or(0, |record| self.seed.value(&record.uid))
     }
 
-    pub(super) fn place_of_key(&self, key: Uid) -> Option<u32> {
+    pub(super) fn slot_of_key(&self, key: Uid) -> Option<u32> {
         let is_it = |at| self.record(at).is_some_and(|record| self.key_of(record) == key);
         self.by_key.find(key.bits() as u64, is_it)
     }
 
-    pub(super) fn place_of(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<u32> {
-        let key = draft::named(self.seed, group, kind, namespace, name);
+    pub(super) fn slot_of(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<u32> {
+        let key = new_record::named(self.seed, group, kind, namespace, name);
         let is_it = |at| {
             self.record(at).is_some_and(|record| {
                 *record.name == *name && self.name_of(record) == (group, kind, namespace, name)
@@ -142,20 +141,20 @@ impl Contents {
         self.by_key.find(key.bits() as u64, is_it)
     }
 
-    pub(super) fn places_of_uid(&self, uid: Uid) -> impl Iterator<Item = u32> {
+    pub(super) fn slots_of_uid(&self, uid: Uid) -> impl Iterator<Item = u32> {
         let is_it = move |at: &u32| self.record(*at).is_some_and(|record| record.uid == uid);
         self.by_uid.all(self.seed.value(&uid)).filter(is_it)
     }
 
-    /// The place of the object of a UID; of twins that of the first.
-    pub(super) fn place_of_uid(&self, uid: Uid) -> Option<u32> {
+    /// The slot of the object of a UID; of twins that of the first.
+    pub(super) fn slot_of_uid(&self, uid: Uid) -> Option<u32> {
         if uid.is_none() {
             return None;
         }
-        self.places_of_uid(uid).find(|at| self.links.get(*at).is_some_and(|links| !links.is_twin))
+        self.slots_of_uid(uid).find(|at| self.links.get(*at).is_some_and(|links| !links.is_twin))
     }
 
-    /// The places in a list from its head on.
+    /// The slots in a list from its head on.
     pub(super) fn list(&self, list: List, head: u32) -> impl Iterator<Item = u32> + use<'_> {
         let mut at = head;
         std::iter::from_fn(move || {
@@ -164,21 +163,21 @@ impl Contents {
         })
     }
 
-    /// Puts a place at the head of a list.
-    pub(super) fn push(&mut self, list: List, head: &mut u32, place: u32) {
+    /// Puts a slot at the head of a list.
+    pub(super) fn push(&mut self, list: List, head: &mut u32, slot: u32) {
         if let Some(links) = self.links.get_mut(*head) {
-            links.of_mut(list).previous = place;
+            links.of_mut(list).previous = slot;
         }
-        if let Some(links) = self.links.get_mut(place) {
+        if let Some(links) = self.links.get_mut(slot) {
             let own = links.of_mut(list);
             (own.next, own.previous) = (*head, NONE);
         }
-        *head = place;
+        *head = slot;
     }
 
-    /// Takes a place out of a list.
-    pub(super) fn unlink(&mut self, list: List, head: &mut u32, place: u32) {
-        let Some(own) = self.links.get_mut(place).map(|links| std::mem::take(links.of_mut(list))) else {
+    /// Takes a slot out of a list.
+    pub(super) fn unlink(&mut self, list: List, head: &mut u32, slot: u32) {
+        let Some(own) = self.links.get_mut(slot).map(|links| std::mem::take(links.of_mut(list))) else {
             return;
         };
         if let Some(links) = self.links.get_mut(own.next) {
@@ -187,16 +186,9 @@ impl Contents {
         if let Some(links) = self.links.get_mut(own.previous) {
             links.of_mut(list).next = own.next;
         }
-        if *head == place {
+        if *head == slot {
             *head = own.next;
         }
-    }
-
-    fn objects<'s, I>(&'s self, places: I) -> impl Iterator<Item = ObjectRef<'s>> + use<'s, I>
-    where
-        I: Iterator<Item = u32>,
-    {
-        places.filter_map(|place| self.object(place))
     }
 }
 
@@ -245,15 +237,34 @@ impl Contents {
         self.status_subresources.get(kind.number()).copied().flatten().filter(|_| is_served)
     }
 
-    /// The object of a handle, unless it is gone.
-    pub fn get(&self, handle: Handle) -> Option<ObjectRef<'_>> {
-        let links = self.links.get(handle.place)?;
-        if links.generation == handle.generation { self.object(handle.place) } else { None }
+    /// The scope that the objects of a kind in a namespace (empty: in none) are in.
+    pub fn scope(&self, kind: KindId, namespace: &str) -> Scope {
+        let own = self.scopes.get(kind.0 as usize).and_then(|scopes| scopes.at(namespace));
+        own.cloned().unwrap_or_default()
     }
 
-    /// The object of a name; `namespace` is empty for those of the cluster.
-    pub fn find(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<ObjectRef<'_>> {
-        self.object(self.place_of(group, kind, namespace, name)?)
+    /// All scopes: the kind, the namespace if it is for one, and the state.
+    pub fn scopes(&self) -> impl Iterator<Item = (KindId, Option<&str>, &Scope)> {
+        self.scopes.iter().enumerate().flat_map(|(at, scopes)| {
+            let kind = KindId(at as u32);
+            let whole = scopes.whole.as_ref().map(|scope| (kind, None, scope));
+            let each = scopes.of_namespace.iter();
+            whole.into_iter().chain(each.map(move |(namespace, scope)| (kind, Some(&**namespace), scope)))
+        })
+    }
+
+    /// Whether all objects of a kind were read: those of a namespace, or all.
+    pub(super) fn is_read(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
+        let Some(kind) = self.find_kind(group, kind) else {
+            // A kind that the server does not serve has no objects.
+            return self.broken_groups.as_ref().is_some_and(|broken| !broken.contains(group));
+        };
+        let scopes = self.scopes.get(kind.0 as usize);
+        let scope = match namespace {
+            Some(namespace) => scopes.and_then(|scopes| scopes.at(namespace)),
+            None => scopes.and_then(|scopes| scopes.everywhere()),
+        };
+        scope.is_some_and(Scope::tells_absence)
     }
 
     /// The UID that a text stands for in this index.
@@ -261,97 +272,12 @@ impl Contents {
         Uid::new(text, self.seed)
     }
 
-    /// The object of a UID. Of twins, which have the same, the one whose group and kind come first.
-    pub fn find_uid(&self, uid: Uid) -> Option<ObjectRef<'_>> {
-        self.object(self.place_of_uid(uid)?)
-    }
-
-    /// All objects, in no order.
-    pub fn all(&self) -> impl Iterator<Item = ObjectRef<'_>> {
-        self.objects(0..self.links.len())
-    }
-
-    /// The objects of a kind, in one namespace (empty: in none) or wherever they are; in no order.
-    pub fn of_kind<'s>(
-        &'s self,
-        kind: KindId,
-        namespace: Option<&str>,
-    ) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
-        let one = namespace.and_then(|namespace| self.cells.get(self.cell(kind, namespace)?));
-        let all = namespace.is_none().then(|| self.cells_of_kind(kind)).into_iter().flatten();
-        self.objects(one.into_iter().chain(all).flat_map(|cell| self.places(cell)))
-    }
-
-    /// How many objects of a kind have each status, in one namespace (empty: in none) or wherever they are.
-    pub fn counts_of_kind(&self, kind: KindId, namespace: Option<&str>) -> Counts {
-        let one = namespace.and_then(|namespace| self.cells.get(self.cell(kind, namespace)?));
-        let all = namespace.is_none().then(|| self.cells_of_kind(kind)).into_iter().flatten();
-        let mut sum = [0; Status::ALL.len()];
-        for cell in one.into_iter().chain(all) {
-            sum.iter_mut().zip(cell.counts).for_each(|(sum, count)| *sum += count);
-        }
-        counts(&sum)
-    }
-
-    /// The objects in a namespace, of whatever kind; in no order.
-    pub fn in_namespace<'s>(&'s self, namespace: &str) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
-        self.objects(self.cells_of_namespace(namespace).flat_map(|cell| self.places(cell)))
-    }
-
-    /// The objects that have a status, in no order.
-    pub fn with_status(&self, status: Status) -> impl Iterator<Item = ObjectRef<'_>> {
-        self.objects(self.list(List::Status, self.status_heads[status as usize]))
-    }
-
-    /// The objects that have a mark, in no order.
-    pub fn marked<'s>(&'s self, mark: &str) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
-        let members = self.postings.members(draft::mark(self.seed, mark));
-        self.objects(members.iter().copied())
-    }
-
-    /// All marks, in no order, each with the number of objects that have it.
-    pub fn marks(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.postings.named().map(|(name, count)| (&**name, count))
-    }
-
-    /// Walks over objects and all that they own.
-    pub fn tree(&self, roots: &[Handle]) -> Tree<'_> {
-        let is_there = |root: &&Handle| self.get(**root).is_some();
-        Tree::new(self, roots.iter().filter(is_there).map(|root| root.place))
-    }
-
-    /// The objects that an object owns itself, in no order.
-    pub fn children(&self, owner: Handle) -> impl Iterator<Item = ObjectRef<'_>> {
-        let families = self.get(owner).map(|own| self.families_of(own.place)).into_iter().flatten();
-        let places = families.flat_map(|family| self.members(family));
-        self.objects(places.filter(|at| self.links.get(*at).is_some_and(|links| !links.is_twin)))
-    }
-
-    /// The owners of an object that are there, its controller first.
-    pub fn parents(&self, child: Handle) -> impl Iterator<Item = ObjectRef<'_>> {
-        let places = self.get(child).map(|own| self.parents_of(own.place)).into_iter().flatten();
-        self.objects(places)
-    }
-
-    /// The topmost of the owners of an object, by the first owner of each; itself, if it has none.
-    pub fn top(&self, handle: Handle) -> Option<ObjectRef<'_>> {
-        let mut top = self.get(handle)?;
-        // Owners may form a circle.
-        for _ in 0..64 {
-            match self.parents(top.handle()).next() {
-                Some(parent) => top = parent,
-                None => break,
-            }
-        }
-        Some(top)
-    }
-
     pub(super) fn verdict(&self, at: u32) -> Option<&Verdict> {
         self.verdicts.get(at).map(|judged| &judged.0)
     }
 }
 
-fn counts(counts: &[u32; Status::ALL.len()]) -> Counts {
+pub(super) fn counts(counts: &[u32; Status::ALL.len()]) -> Counts {
     let each = Status::ALL.into_iter().zip(counts);
     each.flat_map(|(status, count)| std::iter::repeat_n(status, *count as usize)).collect()
 }
@@ -368,13 +294,5 @@ impl std::ops::Deref for Snapshot {
 
     fn deref(&self) -> &Contents {
         &self.0
-    }
-}
-
-/// So that a walk can be collected as objects.
-impl Node {
-    /// The object of the node.
-    pub fn object(self, contents: &Contents) -> Option<ObjectRef<'_>> {
-        contents.get(self.handle)
     }
 }

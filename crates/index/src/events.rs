@@ -179,8 +179,8 @@ impl EventsOwner {
         let (key, about) = (told.key, told.about);
         let last = told.last.map_or(i64::MIN, millis);
         let at = self.vacant.take(&mut events.told);
-        if let Some(place) = events.told.get_mut(at) {
-            *place = Some(told);
+        if let Some(slot) = events.told.get_mut(at) {
+            *slot = Some(told);
         }
         let values = &events.told;
         let rehash = |at| values.get(at).and_then(Option::as_ref).map_or(0, |told| told.key as u64);

@@ -16,8 +16,8 @@ use taffrail_status::{
 };
 
 use super::contents::Contents;
-use super::draft;
 use super::extract::Parts;
+use super::new_record;
 use super::record::{Body, Record, Relation, Uid, flag};
 use super::view::ObjectRef;
 
@@ -35,28 +35,28 @@ pub struct IndexEvidence<'s> {
 /// Documents that stay where they are while others are added.
 #[derive(Debug, Default)]
 struct Documents {
-    /// The first has one place, each next twice as many.
+    /// The first has one slot, each next twice as many.
     blocks: [OnceLock<Box<[OnceLock<OwnedDocument>]>>; 32],
     len: AtomicU32,
 }
 
 impl Documents {
-    fn place(&self, at: u32) -> Option<&OnceLock<OwnedDocument>> {
+    fn slot(&self, at: u32) -> Option<&OnceLock<OwnedDocument>> {
         let block = (at + 1).ilog2();
-        let places = self.blocks.get(block as usize)?;
-        places
+        let slots = self.blocks.get(block as usize)?;
+        slots
             .get_or_init(|| (0..1_u32 << block).map(|_| OnceLock::new()).collect())
             .get((at + 1 - (1 << block)) as usize)
     }
 
     fn add(&self, document: OwnedDocument) -> Option<u32> {
         let at = self.len.fetch_add(1, Ordering::Relaxed);
-        self.place(at)?.set(document).ok()?;
+        self.slot(at)?.set(document).ok()?;
         Some(at)
     }
 
     fn get(&self, at: u32) -> Option<&OwnedDocument> {
-        self.place(at)?.get()
+        self.slot(at)?.get()
     }
 }
 
@@ -66,18 +66,18 @@ impl<'s> IndexEvidence<'s> {
         IndexEvidence { contents, made: Mutex::default(), documents: Documents::default() }
     }
 
-    /// The object at a place, as far as it is kept.
-    pub(super) fn object(&self, place: u32) -> Option<Object<'_>> {
-        self.observed(place).map(|observed| observed.object)
+    /// The object at a slot, as far as it is kept.
+    pub(super) fn object(&self, slot: u32) -> Option<Object<'_>> {
+        self.observed(slot).map(|observed| observed.object)
     }
 
     /// Returns an object as far as it is kept.
     pub fn of(&self, object: ObjectRef<'_>) -> Option<Observed<'_>> {
-        self.observed(object.place)
+        self.observed(object.slot)
     }
 
-    fn observed(&self, place: u32) -> Option<Observed<'_>> {
-        let record = self.contents.record(place)?;
+    fn observed(&self, slot: u32) -> Option<Observed<'_>> {
+        let record = self.contents.record(slot)?;
         let (group, kind, namespace, name) = self.contents.name_of(record);
         let key = ObjectKeyRef::new(group, kind, namespace, name);
         if let Some(Body::Document(document)) = record.body.as_deref() {
@@ -85,16 +85,16 @@ impl<'s> IndexEvidence<'s> {
             let projection = if is_cut { Projection::Metadata } else { Projection::Full };
             return Some(Observed { key, object: Object::new(document.root()).ok()?, projection });
         }
-        let object = Object::new(self.documents.get(self.made(place)?)?.root()).ok()?;
+        let object = Object::new(self.documents.get(self.made(slot)?)?.root()).ok()?;
         // An extract has all fields that are read of an object.
         Some(Observed { key, object, projection: Projection::Full })
     }
 
     /// Returns the number of the document of an object, which is made when it is asked for first.
-    fn made(&self, place: u32) -> Option<u32> {
+    fn made(&self, slot: u32) -> Option<u32> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        *made.entry(place).or_insert_with(|| {
-            let document = OwnedDocument::parse(self.contents.text_of(place)?).ok()?;
+        *made.entry(slot).or_insert_with(|| {
+            let document = OwnedDocument::parse(self.contents.text_of(slot)?).ok()?;
             self.documents.add(document)
         })
     }
@@ -102,17 +102,17 @@ impl<'s> IndexEvidence<'s> {
     /// The objects in a namespace (`None`: in all) that name a UID among their owners in this way.
     fn pointing(&self, uid: &str, namespace: Option<&str>, is_so: fn(Relation) -> bool) -> Listing<'_> {
         let namespace = namespace.map(str::to_owned);
-        let is_within = move |place: u32| {
-            let own = self.contents.record(place).map(|record| self.contents.name_of(record).2);
+        let is_within = move |slot: u32| {
+            let own = self.contents.record(slot).map(|record| self.contents.name_of(record).2);
             namespace.as_deref().is_none_or(|namespace| own == Some(namespace))
         };
         let dependents = self.contents.dependents_of(self.contents.uid(uid));
-        let dependents = dependents.filter(move |(place, how)| is_so(*how) && is_within(*place));
-        self.objects(dependents.map(|(place, _)| place))
+        let dependents = dependents.filter(move |(slot, how)| is_so(*how) && is_within(*slot));
+        self.objects(dependents.map(|(slot, _)| slot))
     }
 
-    fn objects<'e>(&'e self, places: impl Iterator<Item = u32> + 'e) -> Listing<'e> {
-        Box::new(places.filter_map(|place| self.observed(place)))
+    fn objects<'e>(&'e self, slots: impl Iterator<Item = u32> + 'e) -> Listing<'e> {
+        Box::new(slots.filter_map(|slot| self.observed(slot)))
     }
 
     /// How many objects were made.
@@ -122,9 +122,9 @@ impl<'s> IndexEvidence<'s> {
 }
 
 impl Contents {
-    /// The object at a place as JSON: its body, or what the record and the extract tell.
-    fn text_of(&self, place: u32) -> Option<Vec<u8>> {
-        let record = self.record(place)?;
+    /// The object at a slot as JSON: its body, or what the record and the extract tell.
+    fn text_of(&self, slot: u32) -> Option<Vec<u8>> {
+        let record = self.record(slot)?;
         if let Some(body) = &record.body {
             return Some(body.text().to_vec());
         }
@@ -135,8 +135,8 @@ impl Contents {
 
     fn write(&self, record: &Record, out: &mut Vec<u8>) {
         let (_, kind, namespace, name) = self.name_of(record);
-        let cell = self.cells.get(record.cell).copied().unwrap_or_default();
-        let api_version = self.kinds.get(cell.kind as usize).map(|kind| kind.api_version());
+        let bucket = self.buckets.get(record.bucket).copied().unwrap_or_default();
+        let api_version = self.kinds.get(bucket.kind as usize).map(|kind| kind.api_version());
         let extract = self.extracts.get(record.extract).and_then(|bytes| Parts::split(bytes));
         let mut text = |key: &str, value: &str| {
             out.extend_from_slice(key.as_bytes());
@@ -229,15 +229,15 @@ impl Contents {
         for owner in owners.iter().filter(|owner| owner.relation != Relation::Inferred) {
             out.extend_from_slice(before);
             write_string(&owner.uid.to_string(), out);
-            let place = self.place_of_uid(owner.uid);
-            if place.is_none() {
+            let slot = self.slot_of_uid(owner.uid);
+            if slot.is_none() {
                 // That it is named is known, its name is not.
                 out.extend_from_slice(b",\"kind\":\"-\",\"name\":\"-\"");
             }
-            if let Some(record) = place.and_then(|place| self.record(place)) {
+            if let Some(record) = slot.and_then(|slot| self.record(slot)) {
                 let (_, kind, _, name) = self.name_of(record);
-                let cell = self.cells.get(record.cell).copied().unwrap_or_default();
-                let api_version = self.kinds.get(cell.kind as usize).map(|kind| kind.api_version());
+                let bucket = self.buckets.get(record.bucket).copied().unwrap_or_default();
+                let api_version = self.kinds.get(bucket.kind as usize).map(|kind| kind.api_version());
                 let api_version = api_version.unwrap_or_default();
                 for (key, value) in
                     [(",\"apiVersion\":", &*api_version), (",\"kind\":", kind), (",\"name\":", name)]
@@ -258,7 +258,7 @@ impl Contents {
     /// The Pods behind an EndpointSlice.
     fn write_targets(&self, targets: impl Iterator<Item = Uid>, out: &mut Vec<u8>) {
         let mut before: &[u8] = b",\"endpoints\":[";
-        for record in targets.filter_map(|uid| self.record(self.place_of_uid(uid)?)) {
+        for record in targets.filter_map(|uid| self.record(self.slot_of_uid(uid)?)) {
             let (_, kind, namespace, name) = self.name_of(record);
             out.extend_from_slice(before);
             for (key, value) in
@@ -301,8 +301,8 @@ impl Contents {
 impl ClusterState for IndexEvidence<'_> {
     fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
         let ObjectKeyRef { group, kind, namespace, name } = key;
-        let place = self.contents.place_of(group, kind, namespace, name);
-        if let Some(object) = place.and_then(|place| self.observed(place)) {
+        let slot = self.contents.slot_of(group, kind, namespace, name);
+        if let Some(object) = slot.and_then(|slot| self.observed(slot)) {
             return Presence::Present(object);
         }
         if self.contents.is_read(group, kind, Some(namespace)) {
@@ -325,23 +325,23 @@ impl ClusterState for IndexEvidence<'_> {
 
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_> {
         match self.contents.find_kind(group, kind) {
-            Some(kind) => self.objects(self.contents.of_kind(kind, namespace).map(|object| object.place)),
+            Some(kind) => self.objects(self.contents.of_kind(kind, namespace).map(|object| object.slot)),
             None => Box::new(std::iter::empty()),
         }
     }
 
     fn users(&self, namespace: &str, claim: &str) -> Listing<'_> {
-        let key = draft::users(self.contents.seed, namespace, claim);
+        let key = new_record::users(self.contents.seed, namespace, claim);
         self.objects(self.contents.postings.members(key).iter().copied())
     }
 
     fn terminating_on(&self, node: &str) -> Listing<'_> {
-        let key = draft::terminating_on(self.contents.seed, node);
+        let key = new_record::terminating_on(self.contents.seed, node);
         self.objects(self.contents.postings.members(key).iter().copied())
     }
 
     fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>> {
-        let key = draft::definition(self.contents.seed, group, kind);
+        let key = new_record::definition(self.contents.seed, group, kind);
         self.observed(*self.contents.postings.members(key).first()?)
     }
 
@@ -350,7 +350,7 @@ impl ClusterState for IndexEvidence<'_> {
     }
 
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {
-        self.objects(self.contents.in_namespace(namespace).map(|object| object.place))
+        self.objects(self.contents.in_namespace(namespace).map(|object| object.slot))
     }
 
     fn events(&self, about: &Object<'_>) -> Vec<Event<'_>> {
@@ -386,8 +386,8 @@ impl<'s> RecordedRules<'s> {
     fn record(&self, object: &Object<'_>) -> Option<&'s Record> {
         let [namespace, name] =
             object.full_name().map(|text| text.and_then(Value::as_str).unwrap_or_default());
-        let place = self.contents.place_of(object.group(), object.kind(), &namespace, &name)?;
-        self.contents.record(place)
+        let slot = self.contents.slot_of(object.group(), object.kind(), &namespace, &name)?;
+        self.contents.record(slot)
     }
 }
 

@@ -228,22 +228,22 @@ impl Wanted {
 
     fn add(&mut self, path: &str) {
         let (path, counts) = path.strip_suffix('!').map_or((path, false), |path| (path, true));
-        let mut place = self;
+        let mut slot = self;
         for step in path.split('.') {
             let (key, each) = step.strip_suffix("[]").map_or((step, false), |key| (key, true));
-            let at = match place.members.iter().position(|(own, _)| own == key) {
+            let at = match slot.members.iter().position(|(own, _)| own == key) {
                 Some(at) => at,
                 None => {
-                    debug_assert!(place.members.len() < MEMBERS, "{path} is one too many");
-                    place.members.push((key.to_owned(), Wanted::default()));
-                    place.members.len() - 1
+                    debug_assert!(slot.members.len() < MEMBERS, "{path} is one too many");
+                    slot.members.push((key.to_owned(), Wanted::default()));
+                    slot.members.len() - 1
                 }
             };
-            let Some((_, inner)) = place.members.get_mut(at) else { return };
+            let Some((_, inner)) = slot.members.get_mut(at) else { return };
             inner.each |= each;
-            place = inner;
+            slot = inner;
         }
-        place.counts |= counts;
+        slot.counts |= counts;
     }
 
     /// Writes what is wanted of `value`; `false`, and nothing written, if that is nothing.
@@ -299,8 +299,8 @@ impl Wanted {
         let mut found = [None; MEMBERS];
         for (key, member) in value.members().into_iter().flatten() {
             let at = self.members.iter().position(|(own, _)| *own == key);
-            if let Some(place) = at.and_then(|at| found.get_mut(at)) {
-                *place = Some(member);
+            if let Some(slot) = at.and_then(|at| found.get_mut(at)) {
+                *slot = Some(member);
             }
         }
         for ((key, wanted), member) in self.members.iter().zip(found) {

@@ -9,7 +9,7 @@
 //! * **Records in chunks behind `Arc`, copied on write.** A snapshot is a copy of few pointers, so neither owner nor
 //!   readers wait. What an owner writes to while a snapshot is held is copied once, 16 objects at a time. A persistent
 //!   map would cost a tree node an object, a lock would let readers hold up the owner.
-//! * **Places instead of pointers.** Objects are numbers of four bytes; hash tables hold nothing else and compare with the
+//! * **Slots instead of pointers.** Objects are numbers of four bytes; hash tables hold nothing else and compare with the
 //!   records themselves. Lists of siblings, of a kind in a namespace, of a status go through the objects, in a
 //!   part of the record of its own: a walk over a tree reads 40 bytes an object.
 //! * **Pools.** Labels, annotations, owners, verdicts and extracts that many objects share are kept once, counted, and go
@@ -19,20 +19,21 @@
 //! * **No Secret value enters**: of Secrets nothing but metadata is looked at, and kubectl's copy of an object in its own
 //!   annotation is kept of none.
 
-mod cells;
 mod chunked;
 mod clock;
 mod contents;
-mod draft;
 mod events;
 mod evidence;
 mod extract;
+mod kind_buckets;
+mod new_record;
 mod persist;
 mod pool;
 mod postings;
+mod reassess;
 mod record;
+mod relist;
 mod scope;
-mod settle;
 mod subscribe;
 mod table;
 mod tree;
@@ -44,9 +45,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use cells::CellVacant;
 use chunked::Vacant;
 use jiff::Timestamp;
+use kind_buckets::BucketVacant;
 use rustc_hash::FxHashMap;
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::kinds::is_namespaced;
@@ -55,17 +56,17 @@ use taffrail_status::assess::{Costs, Evidence, Options};
 use taffrail_status::{ObjectContext, Rules, Taffrail, Verdict};
 
 pub use contents::{Contents, Snapshot};
-use draft::{Draft, Reading};
 use events::EventsOwner;
 pub use events::{EVENTS_KEPT_FOR, EVENTS_OF_A_CLUSTER, EVENTS_OF_AN_OBJECT};
 pub use evidence::{IndexEvidence, RecordedRules};
 use extract::Extractor;
+use new_record::{NewRecord, Reading};
 pub use persist::{ReopenError, save};
 use pool::Pool;
+use reassess::Reassessment;
 use record::{Body, Record};
 pub use record::{Handle, REMEMBERED, Relation, Transition, Uid};
 pub use scope::{Scope, ScopeState};
-use settle::Settling;
 pub use subscribe::{Aspects, Batch, Change, Notice, Seen, Subscription};
 use table::Seed;
 pub use taffrail_object::Projection;
@@ -213,10 +214,10 @@ pub struct Index {
     /// Scopes that are being read, and when that began.
     reading: FxHashMap<(KindId, Option<Box<str>>), u32>,
     pending: Pending,
-    settling: Settling,
+    reassessment: Reassessment,
     /// The kinds of which bodies are kept besides.
     kept_kinds: Vec<GroupKind>,
-    /// What judging has cost since the last settling began.
+    /// What judging has cost since the last reassessment began.
     costs: Costs,
     subscribers: subscribe::Subscribers,
 }
@@ -236,8 +237,8 @@ struct Pools {
 #[derive(Debug, Default)]
 struct Vacants {
     objects: Vacant,
-    families: Vacant,
-    cells: CellVacant,
+    owner_groups: Vacant,
+    buckets: BucketVacant,
     postings: Vacant,
 }
 
@@ -267,7 +268,7 @@ impl Index {
             epoch: 0,
             reading: FxHashMap::default(),
             pending: Pending::default(),
-            settling: Settling::default(),
+            reassessment: Reassessment::default(),
             kept_kinds: Vec::new(),
             costs: Costs::default(),
             subscribers: subscribe::Subscribers::default(),
@@ -297,7 +298,7 @@ impl Index {
             *head = pool::NONE;
         }
         let id = KindId(at);
-        self.unsettle_scope(id);
+        self.note_scope_changed(id);
         id
     }
 
@@ -348,16 +349,16 @@ impl Index {
     /// Forgets the resource versions of objects of a kind, so that [`seen`](Index::seen) asks for each again. Returns false if there
     /// is none.
     fn forget_versions(&mut self, kind: KindId, is_meant: impl Fn(&Record, &Verdict) -> bool) -> bool {
-        let places: Vec<u32> = self.contents.of_kind(kind, None).map(|object| object.place).collect();
-        let is_meant = |place: &u32| {
-            let record = self.contents.record(*place);
+        let slots: Vec<u32> = self.contents.of_kind(kind, None).map(|object| object.slot).collect();
+        let is_meant = |slot: &u32| {
+            let record = self.contents.record(*slot);
             record.is_some_and(|record| {
                 self.contents.verdict(record.verdict).is_some_and(|verdict| is_meant(record, verdict))
             })
         };
-        let meant: Vec<u32> = places.into_iter().filter(is_meant).collect();
-        for place in &meant {
-            self.forget_version(*place);
+        let meant: Vec<u32> = slots.into_iter().filter(is_meant).collect();
+        for slot in &meant {
+            self.forget_version(*slot);
         }
         !meant.is_empty()
     }
@@ -381,11 +382,11 @@ impl Index {
                 return self.apply_document(kind, document, projection, now);
             }
         }
-        let draft = match self.read(kind, object, projection, now)? {
-            Some(draft) => draft,
+        let new_record = match self.read(kind, object, projection, now)? {
+            Some(new_record) => new_record,
             None => return Ok(Applied::Event),
         };
-        Ok(self.put(kind, draft, now))
+        Ok(self.put(kind, new_record, now))
     }
 
     /// Takes what the API server says of an object as [`apply`](Index::apply) does. With [`Retention::Full`] the document is kept as
@@ -403,18 +404,18 @@ impl Index {
         let body = Arc::new(Body::Document(document));
         let Body::Document(document) = &*body else { return Err(Refusal::NotAnObject) };
         let object = Object::new(document.root()).map_err(|_| Refusal::NotAnObject)?;
-        let Some(draft) = self.read(kind, &object, projection, now)? else { return Ok(Applied::Event) };
+        let Some(new_record) = self.read(kind, &object, projection, now)? else { return Ok(Applied::Event) };
         if self.contents.settings.retention == Retention::Compact {
-            return Ok(self.put(kind, draft, now));
+            return Ok(self.put(kind, new_record, now));
         }
         let kept = match (object.group(), object.kind()) {
             ("", "Secret") => {
-                let metadata = OwnedDocument::parse(draft::metadata_of_secret(&object));
+                let metadata = OwnedDocument::parse(new_record::metadata_of_secret(&object));
                 metadata.ok().map(|metadata| Arc::new(Body::Document(metadata)))
             }
             _ => Some(Arc::clone(&body)),
         };
-        Ok(self.put(kind, Draft { body: kept, ..draft }, now))
+        Ok(self.put(kind, NewRecord { body: kept, ..new_record }, now))
     }
 
     /// Reads an object; `None` if it is an event, which is kept with what it is about.
@@ -424,7 +425,7 @@ impl Index {
         object: &Object<'a>,
         projection: Projection,
         now: Timestamp,
-    ) -> Result<Option<Draft<'a>>, Refusal> {
+    ) -> Result<Option<NewRecord<'a>>, Refusal> {
         let resource = self.contents.resource(kind).ok_or(Refusal::UnknownKind)?;
         if (object.group(), object.kind()) != (&*resource.group, &*resource.kind) {
             let expected = resource.kind.clone();
@@ -439,7 +440,7 @@ impl Index {
         let reading =
             Reading { settings: &settings, extractor: &self.extractor, seed: self.contents.seed, is_kept };
         let verdict = self.judge(kind, object, now);
-        draft::read(object, projection, &reading, verdict, now).map(Some)
+        new_record::read(object, projection, &reading, verdict, now).map(Some)
     }
 
     /// Judges an object by the default rules, in view of what is around it.
@@ -465,19 +466,19 @@ impl Index {
         if is_event(&resource) {
             return self.remove_event(namespace, name);
         }
-        match self.contents.place_of(&resource.group, &resource.kind, namespace, name) {
-            Some(place) => {
-                self.take_out(place, now);
+        match self.contents.slot_of(&resource.group, &resource.kind, namespace, name) {
+            Some(slot) => {
+                self.take_out(slot, now);
                 true
             }
             None => false,
         }
     }
 
-    /// Makes all changes so far known: settles what they mean (see [`settle`](Index::settle)), tells subscribers, and
+    /// Makes all changes so far known: reassesses what they mean (see [`reassess`](Index::reassess)), tells subscribers, and
     /// gives a snapshot. Without any change the number of the snapshot is that of the last one.
     pub fn publish(&mut self, now: Timestamp) -> Snapshot {
-        self.settle(now);
+        self.reassess(now);
         if let Some(batch) = self.take_batch() {
             self.contents.sequence = batch.sequence;
             self.subscribers.tell(&Arc::new(batch));
@@ -503,7 +504,7 @@ impl Index {
             verdicts: verdicts.len() + healths.len(),
             extracts: extracts.len(),
             events: self.contents.events.len(),
-            places: self.contents.links.len() as usize,
+            slots: self.contents.links.len() as usize,
         }
     }
 }
@@ -534,6 +535,6 @@ pub struct Sizes {
     pub extracts: usize,
     /// Events.
     pub events: usize,
-    /// Places for objects, vacant ones among them.
-    pub places: usize,
+    /// Slots for objects, vacant ones among them.
+    pub slots: usize,
 }

@@ -13,7 +13,7 @@ use taffrail_status::{Condition, ConditionType, Status, Verdict};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::contents::{Contents, Snapshot};
-use super::draft::{Draft, Key, Version};
+use super::new_record::{Key, NewRecord, Version};
 use super::pool::NONE;
 use super::record::{Body, Health, Judged, Owner, Past, Record, Relation, Uid, flag};
 use super::scope::{Scope, ScopeState};
@@ -75,21 +75,21 @@ pub fn save(snapshot: &Snapshot, now: Timestamp) -> Vec<u8> {
         out.text(&scope.reason);
         out.byte(u8::from(scope.is_complete));
     });
-    out.places(contents.texts.places(), |out, text| out.text(text));
-    out.places(contents.sets.places(), |out, set| {
+    out.slots(contents.texts.slots(), |out, text| out.text(text));
+    out.slots(contents.sets.slots(), |out, set| {
         out.list(set.iter(), |out, (key, value)| {
             out.number(u64::from(*key));
             out.number(u64::from(*value));
         });
     });
-    out.places(contents.owners.places(), |out, owners| {
+    out.slots(contents.owners.slots(), |out, owners| {
         out.list(owners.iter(), |out, owner| {
             out.bits(owner.uid.bits());
             out.byte(owner.relation as u8);
         });
     });
-    out.places(contents.verdicts.places(), |out, judged| write_verdict(out, &judged.0));
-    out.places(contents.healths.places(), |out, health| {
+    out.slots(contents.verdicts.slots(), |out, judged| write_verdict(out, &judged.0));
+    out.slots(contents.healths.slots(), |out, health| {
         write_verdict(out, &health.verdict.0);
         out.text(&health.message);
         out.option(health.cause.as_ref(), |out, cause| {
@@ -97,18 +97,18 @@ pub fn save(snapshot: &Snapshot, now: Timestamp) -> Vec<u8> {
             [group, kind, namespace, name].into_iter().for_each(|text| out.text(text));
         });
     });
-    out.places(contents.extracts.places(), |out, bytes| out.bytes(bytes));
-    out.places(contents.keys.places(), |out, keys| {
+    out.slots(contents.extracts.slots(), |out, bytes| out.bytes(bytes));
+    out.slots(contents.keys.slots(), |out, keys| {
         out.list(keys.iter(), |out, key| {
             out.bits(*key);
             let name = contents.postings.get(*key).and_then(|posting| posting.name.as_deref());
             out.option(name, |out, name| out.text(name));
         });
     });
-    let places: Vec<u32> = (0..contents.links.len()).filter(|at| contents.record(*at).is_some()).collect();
-    out.list(places.into_iter(), |out, place| {
-        if let Some(record) = contents.record(place) {
-            write_record(out, contents, place, record);
+    let slots: Vec<u32> = (0..contents.links.len()).filter(|at| contents.record(*at).is_some()).collect();
+    out.list(slots.into_iter(), |out, slot| {
+        if let Some(record) = contents.record(slot) {
+            write_record(out, contents, slot, record);
         }
     });
     contents.events.write(&mut out);
@@ -150,9 +150,9 @@ fn read_status(input: &mut Reader<'_>) -> Result<Status, Damaged> {
     Status::ALL.get(usize::from(input.byte()?)).copied().ok_or(Damaged)
 }
 
-fn write_record(out: &mut Writer, contents: &Contents, place: u32, record: &Record) {
+fn write_record(out: &mut Writer, contents: &Contents, slot: u32, record: &Record) {
     let (_, _, namespace, name) = contents.name_of(record);
-    let kind = contents.cells.get(record.cell).map_or(NONE, |cell| cell.kind);
+    let kind = contents.buckets.get(record.bucket).map_or(NONE, |bucket| bucket.kind);
     out.number(u64::from(kind));
     out.text(namespace);
     out.text(name);
@@ -176,11 +176,12 @@ fn write_record(out: &mut Writer, contents: &Contents, place: u32, record: &Reco
         out.signed(*since);
     });
     let own = [record.uid, contents.key_of(record)];
-    let made = contents.families_of(place).map(|family| family.id).filter(|id| !own.contains(id));
+    let made =
+        contents.owner_groups_of(slot).map(|owner_group| owner_group.id).filter(|id| !own.contains(id));
     out.list(made.collect::<Vec<_>>().into_iter(), |out, id| out.bits(id.bits()));
 }
 
-/// What lies at the places of the pools of a file.
+/// What lies at the slots of the pools of a file.
 struct Pools<'b> {
     texts: Vec<Option<&'b str>>,
     sets: Vec<Option<Vec<(u32, u32)>>>,
@@ -191,11 +192,11 @@ struct Pools<'b> {
     keys: Vec<Option<Vec<Key<'b>>>>,
 }
 
-fn at<T: Clone + Default>(values: &[Option<T>], place: u32) -> Result<T, Damaged> {
-    if place == NONE {
+fn at<T: Clone + Default>(values: &[Option<T>], slot: u32) -> Result<T, Damaged> {
+    if slot == NONE {
         return Ok(T::default());
     }
-    values.get(place as usize).cloned().flatten().ok_or(Damaged)
+    values.get(slot as usize).cloned().flatten().ok_or(Damaged)
 }
 
 type Pairs<'b> = Vec<(Cow<'b, str>, Cow<'b, str>)>;
@@ -203,9 +204,9 @@ type Pairs<'b> = Vec<(Cow<'b, str>, Cow<'b, str>)>;
 impl<'b> Pools<'b> {
     fn read(input: &mut Reader<'b>) -> Result<Pools<'b>, Damaged> {
         Ok(Pools {
-            texts: input.places(|input| input.text())?,
-            sets: input.places(|input| input.list(|input| Ok((input.place()?, input.place()?))))?,
-            owners: input.places(|input| {
+            texts: input.slots(|input| input.text())?,
+            sets: input.slots(|input| input.list(|input| Ok((input.slot()?, input.slot()?))))?,
+            owners: input.slots(|input| {
                 input.list(|input| {
                     let uid = Uid::of_bits(input.bits()?);
                     let relation = match input.byte()? {
@@ -217,8 +218,8 @@ impl<'b> Pools<'b> {
                     Ok(Owner { uid, relation })
                 })
             })?,
-            verdicts: input.places(read_verdict)?,
-            healths: input.places(|input| {
+            verdicts: input.slots(read_verdict)?,
+            healths: input.slots(|input| {
                 let verdict = Judged(read_verdict(input)?);
                 let message = input.text()?.to_owned();
                 let cause = input.option(|input| {
@@ -226,8 +227,8 @@ impl<'b> Pools<'b> {
                 })?;
                 Ok(Health { verdict, message, cause })
             })?,
-            extracts: input.places(|input| input.bytes())?,
-            keys: input.places(|input| {
+            extracts: input.slots(|input| input.bytes())?,
+            keys: input.slots(|input| {
                 input.list(|input| {
                     let hash = input.bits()?;
                     let name = input.option(|input| input.text())?;
@@ -237,14 +238,13 @@ impl<'b> Pools<'b> {
         })
     }
 
-    fn pairs(&self, place: u32) -> Result<Pairs<'b>, Damaged> {
-        let text =
-            |place| Ok(Cow::Borrowed(self.texts.get(place as usize).copied().flatten().ok_or(Damaged)?));
-        at(&self.sets, place)?.into_iter().map(|(key, value)| Ok((text(key)?, text(value)?))).collect()
+    fn pairs(&self, slot: u32) -> Result<Pairs<'b>, Damaged> {
+        let text = |slot| Ok(Cow::Borrowed(self.texts.get(slot as usize).copied().flatten().ok_or(Damaged)?));
+        at(&self.sets, slot)?.into_iter().map(|(key, value)| Ok((text(key)?, text(value)?))).collect()
     }
 }
 
-/// What a record has besides what a draft tells.
+/// What a record has besides what a new record tells.
 struct Shown {
     status: Status,
     since: i64,
@@ -257,28 +257,28 @@ fn read_record<'b>(
     input: &mut Reader<'b>,
     pools: &Pools<'b>,
     retention: Retention,
-) -> Result<(KindId, Draft<'b>, Shown), Damaged> {
-    let kind = KindId(input.place()?);
+) -> Result<(KindId, NewRecord<'b>, Shown), Damaged> {
+    let kind = KindId(input.slot()?);
     let (namespace, name) = (input.text()?, input.text()?);
     let uid = Uid::of_bits(input.bits()?);
     let flags = input.byte()?;
     let version = match (flags & flag::ODD_VERSION != 0, input.number()?) {
         (false, number) => Version::Number(number),
-        (true, place) => {
-            let place = u32::try_from(place).map_err(|_| Damaged)?;
-            Version::Text(Cow::Borrowed(at(&pools.texts, place)?))
+        (true, slot) => {
+            let slot = u32::try_from(slot).map_err(|_| Damaged)?;
+            Version::Text(Cow::Borrowed(at(&pools.texts, slot)?))
         }
     };
     let [created, generation, since, unwell_since] =
         [input.signed()?, input.signed()?, input.signed()?, input.signed()?];
     let digest = input.number()?;
     let status = read_status(input)?;
-    let mut place = || {
-        let place = u32::try_from(input.number()?).map_err(|_| Damaged)?;
-        Ok::<_, Damaged>(place.wrapping_sub(1))
+    let mut slot = || {
+        let slot = u32::try_from(input.number()?).map_err(|_| Damaged)?;
+        Ok::<_, Damaged>(slot.wrapping_sub(1))
     };
     let [labels, annotations, owners, verdict, health, extract, keys] =
-        [place()?, place()?, place()?, place()?, place()?, place()?, place()?];
+        [slot()?, slot()?, slot()?, slot()?, slot()?, slot()?, slot()?];
     let body = input.option(|input| input.bytes())?;
     let body = match retention {
         Retention::Compact => body.map(|text| Body::Text(text.into())),
@@ -291,7 +291,7 @@ fn read_record<'b>(
     for (at, was) in input.list(|input| Ok((read_status(input)?, input.signed()?)))?.into_iter().enumerate() {
         *past.get_mut(at).ok_or(Damaged)? = Some(was);
     }
-    let draft = Draft {
+    let new_record = NewRecord {
         namespace: Cow::Borrowed(namespace),
         name: Cow::Borrowed(name),
         uid,
@@ -301,7 +301,7 @@ fn read_record<'b>(
         digest,
         flags,
         owners: at(&pools.owners, owners)?,
-        families: input.list(|input| Ok(Uid::of_bits(input.bits()?)))?,
+        owner_groups: input.list(|input| Ok(Uid::of_bits(input.bits()?)))?,
         labels: pools.pairs(labels)?,
         annotations: pools.pairs(annotations)?,
         verdict: pools.verdicts.get(verdict as usize).cloned().flatten().ok_or(Damaged)?,
@@ -311,9 +311,9 @@ fn read_record<'b>(
     };
     let health = match health {
         NONE => None,
-        place => Some(pools.healths.get(place as usize).cloned().flatten().ok_or(Damaged)?),
+        slot => Some(pools.healths.get(slot as usize).cloned().flatten().ok_or(Damaged)?),
     };
-    Ok((kind, draft, Shown { status, since, unwell_since, health, past }))
+    Ok((kind, new_record, Shown { status, since, unwell_since, health, past }))
 }
 
 impl Index {
@@ -343,13 +343,13 @@ impl Index {
         index.read_scopes(&mut input, saved_at)?;
         let pools = Pools::read(&mut input)?;
         for _ in 0..input.length()? {
-            let (kind, draft, shown) = read_record(&mut input, &pools, retention)?;
-            index.restore(kind, draft, shown, now)?;
+            let (kind, new_record, shown) = read_record(&mut input, &pools, retention)?;
+            index.restore(kind, new_record, shown, now)?;
         }
         index.read_events(&mut input)?;
         input.end()?;
         index.pending = super::Pending::default();
-        index.settle_restored(now);
+        index.reassess_restored(now);
         Ok(index)
     }
 
@@ -370,7 +370,7 @@ impl Index {
 
     fn read_scopes(&mut self, input: &mut Reader<'_>, saved_at: Option<Timestamp>) -> Result<(), Damaged> {
         for _ in 0..input.length()? {
-            let kind = KindId(input.place()?);
+            let kind = KindId(input.slot()?);
             let namespace = input.option(|input| input.text())?;
             let state = match input.byte()? {
                 0 => ScopeState::Unread,
@@ -393,26 +393,26 @@ impl Index {
     fn restore(
         &mut self,
         kind: KindId,
-        draft: Draft<'_>,
+        new_record: NewRecord<'_>,
         shown: Shown,
         now: Timestamp,
     ) -> Result<(), Damaged> {
-        let place = self.put(kind, draft, now).handle().ok_or(Damaged)?.place;
+        let slot = self.put(kind, new_record, now).handle().ok_or(Damaged)?.slot;
         let Shown { status, since, unwell_since, health, past } = shown;
         let health = health.map_or(NONE, |health| {
             self.pools.healths.take(&mut self.contents.healths, &health, || Arc::new(health.clone())).0
         });
-        let record = self.contents.records.get_mut(place).and_then(Option::as_mut).ok_or(Damaged)?;
+        let record = self.contents.records.get_mut(slot).and_then(Option::as_mut).ok_or(Damaged)?;
         // The same name twice would leave a health behind.
         if record.health != NONE {
             return Err(Damaged);
         }
-        let (before, cell) = (record.status, record.cell);
+        let (before, bucket) = (record.status, record.bucket);
         (record.status, record.since, record.unwell_since, record.health) =
             (status, since, unwell_since, health);
         record.past = past.iter().any(Option::is_some).then(|| Arc::new(past));
         if before != status {
-            self.contents.change_status(place, cell, before, status);
+            self.contents.change_status(slot, bucket, before, status);
         }
         Ok(())
     }

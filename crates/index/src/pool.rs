@@ -8,7 +8,7 @@ use hashbrown::HashTable;
 use super::chunked::{Chunked, Vacant};
 use super::table::Seed;
 
-/// The place that stands for "none"; nothing lies there.
+/// The slot that stands for "none"; nothing lies there.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Kept values, as readers see them.
@@ -32,15 +32,15 @@ impl<T: ?Sized> Kept<T> {
         self.0.get(at)?.as_ref()
     }
 
-    /// What lies at each place from the first on.
-    pub(super) fn places(&self) -> impl Iterator<Item = Option<&Arc<T>>> {
+    /// What lies at each slot from the first on.
+    pub(super) fn slots(&self) -> impl Iterator<Item = Option<&Arc<T>>> {
         (0..self.0.len()).map(|at| self.get(at))
     }
 }
 
 /// What only the owner of the kept values needs: how often each is in use, and where it is.
 ///
-/// A value goes when nobody uses it any more; its place is used again. So the memory follows what is there now, not
+/// A value goes when nobody uses it any more; its slot is used again. So the memory follows what is there now, not
 /// all there ever was.
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -80,8 +80,8 @@ impl Pool {
             return (at, false);
         }
         let at = self.vacant.take(&mut kept.0);
-        if let Some(place) = kept.0.get_mut(at) {
-            *place = Some(make());
+        if let Some(slot) = kept.0.get_mut(at) {
+            *slot = Some(make());
         }
         if self.uses.len() <= at as usize {
             self.uses.resize(at as usize + 1, 0);

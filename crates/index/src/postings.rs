@@ -31,7 +31,7 @@ impl Postings {
         self.values.get(self.find(key)?)?.as_ref()
     }
 
-    /// The places of the objects that have a key.
+    /// The slots of the objects that have a key.
     pub(super) fn members(&self, key: u128) -> &[u32] {
         self.get(key).map_or(&[], |posting| &posting.members)
     }
@@ -50,8 +50,8 @@ impl Postings {
             return;
         }
         let at = vacant.take(&mut self.values);
-        if let Some(place) = self.values.get_mut(at) {
-            *place = Some(Posting { key, name: name.map(Arc::from), members: Arc::new(vec![member]) });
+        if let Some(slot) = self.values.get_mut(at) {
+            *slot = Some(Posting { key, name: name.map(Arc::from), members: Arc::new(vec![member]) });
         }
         let values = &self.values;
         let rehash = |at| values.get(at).and_then(Option::as_ref).map_or(0, |own| own.key as u64);
@@ -60,8 +60,8 @@ impl Postings {
 
     pub(super) fn remove(&mut self, vacant: &mut Vacant, key: u128, member: u32) {
         let Some(at) = self.find(key) else { return };
-        let Some(place) = self.values.get_mut(at) else { return };
-        let Some(posting) = place else { return };
+        let Some(slot) = self.values.get_mut(at) else { return };
+        let Some(posting) = slot else { return };
         let members = Arc::make_mut(&mut posting.members);
         if let Some(found) = members.iter().position(|own| *own == member) {
             members.swap_remove(found);
@@ -70,8 +70,8 @@ impl Postings {
             let values = &self.values;
             let rehash = |at| values.get(at).and_then(Option::as_ref).map_or(0, |own| own.key as u64);
             self.table.remove(key as u64, at, rehash);
-            if let Some(place) = self.values.get_mut(at) {
-                *place = None;
+            if let Some(slot) = self.values.get_mut(at) {
+                *slot = None;
             }
             vacant.give(at);
         } else if members.capacity() > 64 && members.len() < members.capacity() / 4 {

@@ -1,4 +1,4 @@
-//! What is kept of an object.
+//! What is kept of an object, and the heads of the lists that objects are in.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -13,21 +13,21 @@ use super::table::Seed;
 
 /// Names an object of an index as long as it is there.
 ///
-/// The place is given to another object when this one is gone, the generation never: so a table with a row for each
-/// [`place`](Handle::place) is small, and a row whose generation is another belongs to an object that is gone.
+/// The slot is given to another object when this one is gone, the generation never: so a table with a row for each
+/// [`slot`](Handle::slot) is small, and a row whose generation is another belongs to an object that is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handle {
-    pub(super) place: u32,
+    pub(super) slot: u32,
     pub(super) generation: u32,
 }
 
 impl Handle {
     /// A small number, which no other object has at the same time.
-    pub fn place(self) -> usize {
-        self.place as usize
+    pub fn slot(self) -> usize {
+        self.slot as usize
     }
 
-    /// How many objects had the place before.
+    /// How many objects had the slot before.
     pub fn generation(self) -> u32 {
         self.generation
     }
@@ -142,16 +142,16 @@ impl Default for Neighbours {
 /// to copy a chunk of them on write is to copy plain bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Links {
-    /// How many objects had the place before.
+    /// How many objects had the slot before.
     pub(super) generation: u32,
-    /// The family that it is in as a child, by its first owner.
+    /// The owner group that it is in as a child, by its first owner.
     pub(super) parent: u32,
-    /// The first of the families that it is the owner of.
-    pub(super) families: u32,
-    /// Children of the same family.
+    /// The first of the owner groups that it is the owner of.
+    pub(super) owner_groups: u32,
+    /// Children of the same owner group.
     pub(super) siblings: Neighbours,
     /// Objects of the same kind and namespace.
-    pub(super) cell: Neighbours,
+    pub(super) bucket: Neighbours,
     /// Objects of the same status.
     pub(super) status: Neighbours,
     /// It has owners besides the first: a walk may come here by several ways.
@@ -165,9 +165,9 @@ impl Default for Links {
         Links {
             generation: 0,
             parent: NONE,
-            families: NONE,
+            owner_groups: NONE,
             siblings: Neighbours::default(),
-            cell: Neighbours::default(),
+            bucket: Neighbours::default(),
             status: Neighbours::default(),
             has_other_owners: false,
             is_twin: false,
@@ -179,7 +179,7 @@ impl Default for Links {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
     Siblings,
-    Cell,
+    Bucket,
     Status,
 }
 
@@ -187,7 +187,7 @@ impl Links {
     pub(super) fn of(&self, list: List) -> Neighbours {
         match list {
             List::Siblings => self.siblings,
-            List::Cell => self.cell,
+            List::Bucket => self.bucket,
             List::Status => self.status,
         }
     }
@@ -195,9 +195,56 @@ impl Links {
     pub(super) fn of_mut(&mut self, list: List) -> &mut Neighbours {
         match list {
             List::Siblings => &mut self.siblings,
-            List::Cell => &mut self.cell,
+            List::Bucket => &mut self.bucket,
             List::Status => &mut self.status,
         }
+    }
+}
+
+/// The objects of a kind in a namespace.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KindBucket {
+    pub(super) kind: u32,
+    /// [`NONE`] for those of the cluster.
+    pub(super) namespace: u32,
+    pub(super) head: u32,
+    pub(super) counts: [u32; Status::ALL.len()],
+    pub(super) of_kind: Neighbours,
+    pub(super) of_namespace: Neighbours,
+}
+
+impl Default for KindBucket {
+    fn default() -> KindBucket {
+        let of_kind = Neighbours::default();
+        let counts = [0; Status::ALL.len()];
+        KindBucket { kind: NONE, namespace: NONE, head: NONE, counts, of_kind, of_namespace: of_kind }
+    }
+}
+
+/// A namespace that objects are in, whether it has an object itself or not.
+#[derive(Debug, Clone)]
+pub(super) struct NamespaceHead {
+    pub(super) name: Arc<str>,
+    pub(super) buckets: u32,
+}
+
+/// The children of one owner.
+#[derive(Debug, Clone)]
+pub(super) struct OwnerGroup {
+    pub(super) id: Uid,
+    /// The first child that has this owner for its first.
+    pub(super) head: u32,
+    /// Children that have another owner before this one.
+    pub(super) others: Option<Arc<Vec<u32>>>,
+    /// The owner, if it is there.
+    pub(super) owner: u32,
+    /// Another owner group of the same owner.
+    pub(super) next: u32,
+}
+
+impl Default for OwnerGroup {
+    fn default() -> OwnerGroup {
+        OwnerGroup { id: Uid::NONE, head: NONE, others: None, owner: NONE, next: NONE }
     }
 }
 
@@ -213,11 +260,11 @@ pub(super) mod flag {
     pub(in super::super) const ODD_UID: u8 = 8;
     /// Its time of creation is a text that the extract has.
     pub(in super::super) const ODD_CREATION: u8 = 16;
-    /// Its resource version is no number: [`Record::version`](super::Record::version) is the place of a text.
+    /// Its resource version is no number: [`Record::version`](super::Record::version) is the slot of a text.
     pub(in super::super) const ODD_VERSION: u8 = 32;
 }
 
-/// The rest of what is kept. Numbers are places in the pools of the index.
+/// The rest of what is kept. Numbers are slots in the pools of the index.
 #[derive(Debug, Clone)]
 pub(super) struct Record {
     /// Boxed, not shared: it is copied with its chunk, but is 16 bytes shorter.
@@ -236,7 +283,7 @@ pub(super) struct Record {
     /// What it was before.
     pub(super) past: Option<Arc<Past>>,
     pub(super) body: Option<Arc<Body>>,
-    pub(super) cell: u32,
+    pub(super) bucket: u32,
     pub(super) labels: u32,
     pub(super) annotations: u32,
     pub(super) owners: u32,

@@ -1,4 +1,4 @@
-//! Hash tables of places, shared until they are written to.
+//! Hash tables of slots, shared until they are written to.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed, xxh3_128_with_seed};
 /// Into how many tables the entries are spread: a write to one that a snapshot holds copies a share of them.
 const SHARDS: usize = 64;
 
-/// A set of places by the hashes of what lies there.
+/// A set of slots by the hashes of what lies there.
 ///
-/// The places alone are kept; whoever asks compares. Collisions are therefore harmless.
+/// The slots alone are kept; whoever asks compares. Collisions are therefore harmless.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Table {
     /// None until there is an entry. The pointers are shared as well: a clone costs one.
@@ -25,18 +25,18 @@ fn shard(hash: u64) -> usize {
 }
 
 impl Table {
-    /// The place of that hash that is meant.
+    /// The slot of that hash that is meant.
     pub(super) fn find(&self, hash: u64, is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut is_it = is_it;
         self.shards.get(shard(hash))?.find(hash, |&at| is_it(at)).copied()
     }
 
-    /// All places of that hash; the caller compares.
+    /// All slots of that hash; the caller compares.
     pub(super) fn all(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
         self.shards.get(shard(hash)).into_iter().flat_map(move |shard| shard.iter_hash(hash).copied())
     }
 
-    /// Enters a place. `rehash` tells the hashes of those that are in already.
+    /// Enters a slot. `rehash` tells the hashes of those that are in already.
     pub(super) fn insert(&mut self, hash: u64, at: u32, rehash: impl Fn(u32) -> u64) {
         let shards = Arc::make_mut(&mut self.shards);
         if shards.is_empty() {
@@ -47,7 +47,7 @@ impl Table {
         }
     }
 
-    /// Takes a place out.
+    /// Takes a slot out.
     pub(super) fn remove(&mut self, hash: u64, at: u32, rehash: impl Fn(u32) -> u64) {
         if let Some(shard) = Arc::make_mut(&mut self.shards).get_mut(shard(hash)) {
             let entry = Arc::make_mut(shard).entry(hash, |&own| own == at, |&at| rehash(at));
@@ -92,9 +92,9 @@ impl Seed {
         for word in words {
             // Each word is followed by a byte that no text holds.
             let end = length + word.len() + 1;
-            let Some(place) = text.get_mut(length..end) else { return self.long_words(words) };
-            place[..word.len()].copy_from_slice(word.as_bytes());
-            place[word.len()] = 0xff;
+            let Some(slot) = text.get_mut(length..end) else { return self.long_words(words) };
+            slot[..word.len()].copy_from_slice(word.as_bytes());
+            slot[word.len()] = 0xff;
             length = end;
         }
         xxh3_128_with_seed(&text[..length], self.0)

@@ -1,9 +1,9 @@
 //! Owners and what they own.
 //!
-//! Children are kept by the UID of their first owner, whether that is there or not: a *family*. An object knows the
-//! families it is the owner of, so a walk goes from links to links and asks no table. An object that others name by
+//! Children are kept by the UID of their first owner, whether that is there or not: an *owner group*. An object knows the
+//! owner groups it is the owner of, so a walk goes from links to links and asks no table. An object that others name by
 //! other means than its UID (a Service by the name of its Endpoints, a StatefulSet by the names of its claims) owns
-//! a second family under what stands for its UID there.
+//! a second owner group under what stands for its UID there.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,75 +11,55 @@ use std::sync::Arc;
 use super::chunked::Vacant;
 use super::contents::Contents;
 use super::pool::NONE;
-use super::record::{Handle, List, Owner, Relation, Uid};
-
-/// The children of one owner.
-#[derive(Debug, Clone)]
-pub(super) struct Family {
-    pub(super) id: Uid,
-    /// The first child that has this owner for its first.
-    pub(super) head: u32,
-    /// Children that have another owner before this one.
-    pub(super) others: Option<Arc<Vec<u32>>>,
-    /// The owner, if it is there.
-    pub(super) owner: u32,
-    /// Another family of the same owner.
-    pub(super) next: u32,
-}
-
-impl Default for Family {
-    fn default() -> Family {
-        Family { id: Uid::NONE, head: NONE, others: None, owner: NONE, next: NONE }
-    }
-}
+use super::record::{Handle, List, Owner, OwnerGroup, Relation, Uid};
 
 impl Contents {
-    pub(super) fn family(&self, id: Uid) -> Option<u32> {
-        let is_it = |at| self.families.get(at).is_some_and(|family| family.id == id);
-        self.by_family.find(self.seed.value(&id), is_it)
+    pub(super) fn owner_group(&self, id: Uid) -> Option<u32> {
+        let is_it = |at| self.owner_groups.get(at).is_some_and(|owner_group| owner_group.id == id);
+        self.by_owner_group.find(self.seed.value(&id), is_it)
     }
 
-    fn family_or_new(&mut self, vacant: &mut Vacant, id: Uid) -> u32 {
-        if let Some(at) = self.family(id) {
+    fn owner_group_or_new(&mut self, vacant: &mut Vacant, id: Uid) -> u32 {
+        if let Some(at) = self.owner_group(id) {
             return at;
         }
-        let owner = self.owner_of_family(id);
-        let at = vacant.take(&mut self.families);
-        if let Some(family) = self.families.get_mut(at) {
-            *family = Family { id, ..Family::default() };
+        let owner = self.owner_of_group(id);
+        let at = vacant.take(&mut self.owner_groups);
+        if let Some(owner_group) = self.owner_groups.get_mut(at) {
+            *owner_group = OwnerGroup { id, ..OwnerGroup::default() };
         }
-        let (seed, families) = (self.seed, &self.families);
-        let rehash = |at| families.get(at).map_or(0, |family| seed.value(&family.id));
-        self.by_family.insert(seed.value(&id), at, rehash);
+        let (seed, owner_groups) = (self.seed, &self.owner_groups);
+        let rehash = |at| owner_groups.get(at).map_or(0, |owner_group| seed.value(&owner_group.id));
+        self.by_owner_group.insert(seed.value(&id), at, rehash);
         if let Some(owner) = owner {
-            self.give_family(at, owner);
+            self.give_owner_group(at, owner);
         }
         at
     }
 
     /// The object of that UID, or of the name that stands for it.
-    fn owner_of_family(&self, id: Uid) -> Option<u32> {
-        self.place_of_uid(id).or_else(|| self.place_of_key(id))
+    fn owner_of_group(&self, id: Uid) -> Option<u32> {
+        self.slot_of_uid(id).or_else(|| self.slot_of_key(id))
     }
 
-    fn give_family(&mut self, at: u32, owner: u32) {
+    fn give_owner_group(&mut self, at: u32, owner: u32) {
         let Some(links) = self.links.get_mut(owner) else { return };
-        let next = std::mem::replace(&mut links.families, at);
-        if let Some(family) = self.families.get_mut(at) {
-            (family.owner, family.next) = (owner, next);
+        let next = std::mem::replace(&mut links.owner_groups, at);
+        if let Some(owner_group) = self.owner_groups.get_mut(at) {
+            (owner_group.owner, owner_group.next) = (owner, next);
         }
     }
 
     fn free_if_empty(&mut self, vacant: &mut Vacant, at: u32) {
-        let Some(family) = self.families.get(at) else { return };
-        if family.head != NONE || family.others.is_some() || family.owner != NONE {
+        let Some(owner_group) = self.owner_groups.get(at) else { return };
+        if owner_group.head != NONE || owner_group.others.is_some() || owner_group.owner != NONE {
             return;
         }
-        let (seed, id, families) = (self.seed, family.id, &self.families);
-        let rehash = |at| families.get(at).map_or(0, |family| seed.value(&family.id));
-        self.by_family.remove(seed.value(&id), at, rehash);
-        if let Some(family) = self.families.get_mut(at) {
-            *family = Family::default();
+        let (seed, id, owner_groups) = (self.seed, owner_group.id, &self.owner_groups);
+        let rehash = |at| owner_groups.get(at).map_or(0, |owner_group| seed.value(&owner_group.id));
+        self.by_owner_group.remove(seed.value(&id), at, rehash);
+        if let Some(owner_group) = self.owner_groups.get_mut(at) {
+            *owner_group = OwnerGroup::default();
         }
         vacant.give(at);
     }
@@ -87,21 +67,21 @@ impl Contents {
     /// Enters a child with its owners.
     pub(super) fn adopt(&mut self, vacant: &mut Vacant, child: u32, owners: &[Owner]) {
         let Some((first, others)) = owners.split_first() else { return };
-        let at = self.family_or_new(vacant, first.uid);
-        let mut head = self.families.get(at).map_or(NONE, |family| family.head);
+        let at = self.owner_group_or_new(vacant, first.uid);
+        let mut head = self.owner_groups.get(at).map_or(NONE, |owner_group| owner_group.head);
         self.push(List::Siblings, &mut head, child);
-        if let Some(family) = self.families.get_mut(at) {
-            family.head = head;
+        if let Some(owner_group) = self.owner_groups.get_mut(at) {
+            owner_group.head = head;
         }
         if let Some(links) = self.links.get_mut(child) {
             (links.parent, links.has_other_owners) = (at, !others.is_empty());
         }
         for owner in others {
-            let at = self.family_or_new(vacant, owner.uid);
-            if let Some(family) = self.families.get_mut(at) {
-                let others = Arc::make_mut(family.others.get_or_insert_default());
-                if let Err(place) = others.binary_search(&child) {
-                    others.insert(place, child);
+            let at = self.owner_group_or_new(vacant, owner.uid);
+            if let Some(owner_group) = self.owner_groups.get_mut(at) {
+                let others = Arc::make_mut(owner_group.others.get_or_insert_default());
+                if let Err(slot) = others.binary_search(&child) {
+                    others.insert(slot, child);
                 }
             }
         }
@@ -111,118 +91,118 @@ impl Contents {
     pub(super) fn abandon(&mut self, vacant: &mut Vacant, child: u32, owners: &[Owner]) {
         let Some((_, others)) = owners.split_first() else { return };
         let Some(at) = self.links.get(child).map(|links| links.parent) else { return };
-        let mut head = self.families.get(at).map_or(NONE, |family| family.head);
+        let mut head = self.owner_groups.get(at).map_or(NONE, |owner_group| owner_group.head);
         self.unlink(List::Siblings, &mut head, child);
-        if let Some(family) = self.families.get_mut(at) {
-            family.head = head;
+        if let Some(owner_group) = self.owner_groups.get_mut(at) {
+            owner_group.head = head;
         }
         if let Some(links) = self.links.get_mut(child) {
             (links.parent, links.has_other_owners) = (NONE, false);
         }
         self.free_if_empty(vacant, at);
         for owner in others {
-            let Some(at) = self.family(owner.uid) else { continue };
-            if let Some(family) = self.families.get_mut(at)
-                && let Some(members) = &mut family.others
+            let Some(at) = self.owner_group(owner.uid) else { continue };
+            if let Some(owner_group) = self.owner_groups.get_mut(at)
+                && let Some(members) = &mut owner_group.others
             {
                 let list = Arc::make_mut(members);
-                if let Ok(place) = list.binary_search(&child) {
-                    list.remove(place);
+                if let Ok(slot) = list.binary_search(&child) {
+                    list.remove(slot);
                 }
                 if list.is_empty() {
-                    family.others = None;
+                    owner_group.others = None;
                 }
             }
             self.free_if_empty(vacant, at);
         }
     }
 
-    /// Enters an object as the owner of the families of its UID and of what stands for it; those of `made` need no
+    /// Enters an object as the owner of the owner groups of its UID and of what stands for it; those of `made` need no
     /// children to be there.
     pub(super) fn found(&mut self, vacant: &mut Vacant, owner: u32, ids: &[Uid], made: &[Uid]) {
         for id in ids.iter().filter(|id| !id.is_none()) {
-            if let Some(at) = self.family(*id)
-                && self.families.get(at).is_some_and(|family| family.owner == NONE)
+            if let Some(at) = self.owner_group(*id)
+                && self.owner_groups.get(at).is_some_and(|owner_group| owner_group.owner == NONE)
             {
-                self.give_family(at, owner);
+                self.give_owner_group(at, owner);
             }
         }
         for id in made {
-            let at = self.family_or_new(vacant, *id);
-            if self.families.get(at).is_some_and(|family| family.owner == NONE) {
-                self.give_family(at, owner);
+            let at = self.owner_group_or_new(vacant, *id);
+            if self.owner_groups.get(at).is_some_and(|owner_group| owner_group.owner == NONE) {
+                self.give_owner_group(at, owner);
             }
         }
     }
 
-    pub(super) fn set_twin(&mut self, place: u32, is_twin: bool) {
-        if self.links.get(place).is_some_and(|links| links.is_twin != is_twin)
-            && let Some(links) = self.links.get_mut(place)
+    pub(super) fn set_twin(&mut self, slot: u32, is_twin: bool) {
+        if self.links.get(slot).is_some_and(|links| links.is_twin != is_twin)
+            && let Some(links) = self.links.get_mut(slot)
         {
             links.is_twin = is_twin;
         }
     }
 
-    /// Gives a family to another owner than it has.
+    /// Gives an owner group to another owner than it has.
     pub(super) fn hand_over(&mut self, at: u32, owner: Option<u32>) {
-        let Some(family) = self.families.get(at) else { return };
-        let (before, next) = (family.owner, family.next);
+        let Some(owner_group) = self.owner_groups.get(at) else { return };
+        let (before, next) = (owner_group.owner, owner_group.next);
         if Some(before) == owner {
             return;
         }
         if let Some(links) = self.links.get_mut(before) {
-            if links.families == at {
-                links.families = next;
+            if links.owner_groups == at {
+                links.owner_groups = next;
             } else {
-                let mut other = links.families;
-                while let Some(family) = self.families.get_mut(other) {
-                    other = family.next;
+                let mut other = links.owner_groups;
+                while let Some(owner_group) = self.owner_groups.get_mut(other) {
+                    other = owner_group.next;
                     if other == at {
-                        family.next = next;
+                        owner_group.next = next;
                         break;
                     }
                 }
             }
         }
         match owner {
-            Some(owner) => self.give_family(at, owner),
+            Some(owner) => self.give_owner_group(at, owner),
             None => {
-                if let Some(family) = self.families.get_mut(at) {
-                    (family.owner, family.next) = (NONE, NONE);
+                if let Some(owner_group) = self.owner_groups.get_mut(at) {
+                    (owner_group.owner, owner_group.next) = (NONE, NONE);
                 }
             }
         }
     }
 
-    /// Leaves the families of an object without their owner.
+    /// Leaves the owner groups of an object without their owner.
     pub(super) fn desert(&mut self, vacant: &mut Vacant, owner: u32) {
         let Some(links) = self.links.get_mut(owner) else { return };
-        let mut at = std::mem::replace(&mut links.families, NONE);
-        while let Some(family) = self.families.get_mut(at) {
-            let next = std::mem::replace(&mut family.next, NONE);
-            family.owner = NONE;
+        let mut at = std::mem::replace(&mut links.owner_groups, NONE);
+        while let Some(owner_group) = self.owner_groups.get_mut(at) {
+            let next = std::mem::replace(&mut owner_group.next, NONE);
+            owner_group.owner = NONE;
             self.free_if_empty(vacant, at);
             at = next;
         }
     }
 
-    /// The families of which an object is the owner.
-    pub(super) fn families_of(&self, owner: u32) -> impl Iterator<Item = &Family> {
-        let first = self.links.get(owner).map_or(NONE, |links| links.families);
-        let family = |at: u32| self.families.get(at);
-        std::iter::successors(family(first), move |own| family(own.next))
+    /// The owner groups of which an object is the owner.
+    pub(super) fn owner_groups_of(&self, owner: u32) -> impl Iterator<Item = &OwnerGroup> {
+        let first = self.links.get(owner).map_or(NONE, |links| links.owner_groups);
+        let owner_group = |at: u32| self.owner_groups.get(at);
+        std::iter::successors(owner_group(first), move |own| owner_group(own.next))
     }
 
-    /// The children of a family.
-    pub(super) fn members(&self, family: &Family) -> impl Iterator<Item = u32> {
-        let others: &[u32] = family.others.as_ref().map_or(&[], |others| others);
-        self.list(List::Siblings, family.head).chain(others.iter().copied())
+    /// The children of an owner group.
+    pub(super) fn members(&self, owner_group: &OwnerGroup) -> impl Iterator<Item = u32> {
+        let others: &[u32] = owner_group.others.as_ref().map_or(&[], |others| others);
+        self.list(List::Siblings, owner_group.head).chain(others.iter().copied())
     }
 
     /// The objects that name a UID among their owners, and how.
     pub(super) fn dependents_of(&self, uid: Uid) -> impl Iterator<Item = (u32, Relation)> {
-        let family = self.family(uid).and_then(|at| self.families.get(at));
-        let members = family.into_iter().flat_map(|family| self.members(family));
+        let owner_group = self.owner_group(uid).and_then(|at| self.owner_groups.get(at));
+        let members = owner_group.into_iter().flat_map(|owner_group| self.members(owner_group));
         members.filter_map(move |at| {
             let owners = self.owners.get(self.record(at)?.owners)?;
             Some((at, owners.iter().find(|owner| owner.uid == uid)?.relation))
@@ -237,8 +217,8 @@ impl Contents {
     /// Those of a list of owners of an object that are there.
     pub(super) fn parents_by(&self, owners: u32, child: u32) -> impl Iterator<Item = u32> {
         let owners = self.owners.get(owners).into_iter().flat_map(|owners| owners.iter());
-        let owners = owners.filter_map(|owner| self.families.get(self.family(owner.uid)?));
-        owners.map(|family| family.owner).filter(move |owner| *owner != NONE && *owner != child)
+        let owners = owners.filter_map(|owner| self.owner_groups.get(self.owner_group(owner.uid)?));
+        owners.map(|owner_group| owner_group.owner).filter(move |owner| *owner != NONE && *owner != child)
     }
 }
 
@@ -291,12 +271,12 @@ impl Iterator for Tree<'_> {
     #[inline]
     fn next(&mut self) -> Option<Node> {
         let contents = self.contents;
-        let (place, depth) = self.stack.pop()?;
-        let links = contents.links.get(place)?;
-        let mut at = links.families;
-        while let Some(family) = contents.families.get(at) {
-            let mut child = family.head;
-            let others: &[u32] = family.others.as_ref().map_or(&[], |others| others);
+        let (slot, depth) = self.stack.pop()?;
+        let links = contents.links.get(slot)?;
+        let mut at = links.owner_groups;
+        while let Some(owner_group) = contents.owner_groups.get(at) {
+            let mut child = owner_group.head;
+            let others: &[u32] = owner_group.others.as_ref().map_or(&[], |others| others);
             let mut others = others.iter();
             loop {
                 if child == NONE {
@@ -317,8 +297,8 @@ impl Iterator for Tree<'_> {
                 }
                 child = if own.parent == at { own.siblings.next } else { NONE };
             }
-            at = family.next;
+            at = owner_group.next;
         }
-        Some(Node { handle: Handle { place, generation: links.generation }, depth })
+        Some(Node { handle: Handle { slot, generation: links.generation }, depth })
     }
 }

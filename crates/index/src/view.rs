@@ -1,4 +1,4 @@
-//! An object of an index, to be read.
+//! The objects of an index, to be read, and the questions that find them.
 
 use std::borrow::Cow;
 
@@ -8,26 +8,28 @@ use taffrail_status::{Status, Verdict};
 
 use super::KindId;
 use super::contents::Contents;
-use super::record::{Handle, Record, Relation, Transition, Uid, at_millis, flag};
+use super::new_record;
+use super::record::{Handle, List, Record, Relation, Transition, Uid, at_millis, flag};
 use super::scope::Scope;
+use super::tree::{Node, Tree};
 
 /// An object, as far as it is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectRef<'s> {
     pub(super) contents: &'s Contents,
-    pub(super) place: u32,
+    pub(super) slot: u32,
     pub(super) record: &'s Record,
 }
 
 impl<'s> ObjectRef<'s> {
     /// Its handle, good for as long as the object is there.
     pub fn handle(&self) -> Handle {
-        self.contents.handle(self.place)
+        self.contents.handle(self.slot)
     }
 
     /// Its kind.
     pub fn kind(&self) -> KindId {
-        KindId(self.contents.cells.get(self.record.cell).map_or(u32::MAX, |cell| cell.kind))
+        KindId(self.contents.buckets.get(self.record.bucket).map_or(u32::MAX, |bucket| bucket.kind))
     }
 
     /// The resource of its kind.
@@ -191,5 +193,114 @@ impl<'s> ObjectRef<'s> {
     /// How well what is known of it is known: the state of the scope that it was read in.
     pub fn scope(&self) -> Scope {
         self.contents.scope(self.kind(), self.namespace())
+    }
+}
+
+impl Contents {
+    pub(super) fn object(&self, slot: u32) -> Option<ObjectRef<'_>> {
+        Some(ObjectRef { contents: self, slot, record: self.record(slot)? })
+    }
+
+    fn objects<'s, I>(&'s self, slots: I) -> impl Iterator<Item = ObjectRef<'s>> + use<'s, I>
+    where
+        I: Iterator<Item = u32>,
+    {
+        slots.filter_map(|slot| self.object(slot))
+    }
+}
+
+/// What readers ask.
+impl Contents {
+    /// The object of a handle, unless it is gone.
+    pub fn get(&self, handle: Handle) -> Option<ObjectRef<'_>> {
+        let links = self.links.get(handle.slot)?;
+        if links.generation == handle.generation { self.object(handle.slot) } else { None }
+    }
+
+    /// The object of a name; `namespace` is empty for those of the cluster.
+    pub fn find(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<ObjectRef<'_>> {
+        self.object(self.slot_of(group, kind, namespace, name)?)
+    }
+
+    /// The object of a UID. Of twins, which have the same, the one whose group and kind come first.
+    pub fn find_uid(&self, uid: Uid) -> Option<ObjectRef<'_>> {
+        self.object(self.slot_of_uid(uid)?)
+    }
+
+    /// All objects, in no order.
+    pub fn all(&self) -> impl Iterator<Item = ObjectRef<'_>> {
+        self.objects(0..self.links.len())
+    }
+
+    /// The objects of a kind, in one namespace (empty: in none) or wherever they are; in no order.
+    pub fn of_kind<'s>(
+        &'s self,
+        kind: KindId,
+        namespace: Option<&str>,
+    ) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
+        let one = namespace.and_then(|namespace| self.buckets.get(self.bucket(kind, namespace)?));
+        let all = namespace.is_none().then(|| self.buckets_of_kind(kind)).into_iter().flatten();
+        self.objects(one.into_iter().chain(all).flat_map(|bucket| self.slots(bucket)))
+    }
+
+    /// The objects in a namespace, of whatever kind; in no order.
+    pub fn in_namespace<'s>(&'s self, namespace: &str) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
+        self.objects(self.buckets_of_namespace(namespace).flat_map(|bucket| self.slots(bucket)))
+    }
+
+    /// The objects that have a status, in no order.
+    pub fn with_status(&self, status: Status) -> impl Iterator<Item = ObjectRef<'_>> {
+        self.objects(self.list(List::Status, self.status_heads[status as usize]))
+    }
+
+    /// The objects that have a mark, in no order.
+    pub fn marked<'s>(&'s self, mark: &str) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
+        let members = self.postings.members(new_record::mark(self.seed, mark));
+        self.objects(members.iter().copied())
+    }
+
+    /// All marks, in no order, each with the number of objects that have it.
+    pub fn marks(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.postings.named().map(|(name, count)| (&**name, count))
+    }
+
+    /// Walks over objects and all that they own.
+    pub fn tree(&self, roots: &[Handle]) -> Tree<'_> {
+        let is_there = |root: &&Handle| self.get(**root).is_some();
+        Tree::new(self, roots.iter().filter(is_there).map(|root| root.slot))
+    }
+
+    /// The objects that an object owns itself, in no order.
+    pub fn children(&self, owner: Handle) -> impl Iterator<Item = ObjectRef<'_>> {
+        let owner_groups = self.get(owner).map(|own| self.owner_groups_of(own.slot)).into_iter().flatten();
+        let slots = owner_groups.flat_map(|owner_group| self.members(owner_group));
+        self.objects(slots.filter(|at| self.links.get(*at).is_some_and(|links| !links.is_twin)))
+    }
+
+    /// The owners of an object that are there, its controller first.
+    pub fn parents(&self, child: Handle) -> impl Iterator<Item = ObjectRef<'_>> {
+        let slots = self.get(child).map(|own| self.parents_of(own.slot)).into_iter().flatten();
+        self.objects(slots)
+    }
+
+    /// The topmost of the owners of an object, by the first owner of each; itself, if it has none.
+    pub fn top(&self, handle: Handle) -> Option<ObjectRef<'_>> {
+        let mut top = self.get(handle)?;
+        // Owners may form a circle.
+        for _ in 0..64 {
+            match self.parents(top.handle()).next() {
+                Some(parent) => top = parent,
+                None => break,
+            }
+        }
+        Some(top)
+    }
+}
+
+/// So that a walk can be collected as objects.
+impl Node {
+    /// The object of the node.
+    pub fn object(self, contents: &Contents) -> Option<ObjectRef<'_>> {
+        contents.get(self.handle)
     }
 }

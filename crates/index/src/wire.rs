@@ -66,8 +66,8 @@ impl Writer {
         values.into_iter().for_each(|value| write(self, value));
     }
 
-    /// What lies at each place from the first on, or that nothing does.
-    pub(super) fn places<T>(
+    /// What lies at each slot from the first on, or that nothing does.
+    pub(super) fn slots<T>(
         &mut self,
         values: impl Iterator<Item = Option<T>>,
         mut write: impl FnMut(&mut Writer, T),
@@ -112,7 +112,7 @@ impl<'b> Reader<'b> {
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    pub(super) fn place(&mut self) -> Result<u32, Damaged> {
+    pub(super) fn slot(&mut self) -> Result<u32, Damaged> {
         u32::try_from(self.number()?).map_err(|_| Damaged)
     }
 
@@ -165,7 +165,7 @@ impl<'b> Reader<'b> {
         (0..self.length()?).map(|_| read(self)).collect()
     }
 
-    pub(super) fn places<T>(
+    pub(super) fn slots<T>(
         &mut self,
         mut read: impl FnMut(&mut Reader<'b>) -> Result<T, Damaged>,
     ) -> Result<Vec<Option<T>>, Damaged> {

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use taffrail_object::Object;
 
 use super::contents::Contents;
-use super::draft::{Draft, Key, Version};
+use super::new_record::{Key, NewRecord, Version};
 use super::pool::NONE;
 use super::record::{Handle, Judged, Record, Uid, flag, millis};
 use super::subscribe::{Aspects, Batch, Change, Seen};
@@ -29,7 +29,7 @@ impl Pending {
     }
 }
 
-/// The places of what a draft holds, each used once more.
+/// The slots of what a new record holds, each used once more.
 struct Taken {
     labels: u32,
     annotations: u32,
@@ -67,17 +67,17 @@ impl Pools {
         }
     }
 
-    fn take(&mut self, contents: &mut Contents, draft: &mut Draft<'_>) -> Taken {
+    fn take(&mut self, contents: &mut Contents, new_record: &mut NewRecord<'_>) -> Taken {
         let verdict = std::mem::replace(
-            &mut draft.verdict,
+            &mut new_record.verdict,
             taffrail_status::Verdict::new(taffrail_status::Status::Unknown, "", ""),
         );
         let judged = Judged(verdict);
-        let keys: Vec<u128> = draft.keys.iter().map(|key| key.hash).collect();
+        let keys: Vec<u128> = new_record.keys.iter().map(|key| key.hash).collect();
         Taken {
-            labels: self.take_set(contents, &draft.labels),
-            annotations: self.take_set(contents, &draft.annotations),
-            owners: match &draft.owners[..] {
+            labels: self.take_set(contents, &new_record.labels),
+            annotations: self.take_set(contents, &new_record.annotations),
+            owners: match &new_record.owners[..] {
                 [] => NONE,
                 owners => self.owners.take(&mut contents.owners, owners, || Arc::from(owners)).0,
             },
@@ -85,7 +85,7 @@ impl Pools {
                 let kept = &mut contents.verdicts;
                 self.verdicts.take(kept, &judged, || Arc::new(judged.clone())).0
             },
-            extract: match &draft.extract[..] {
+            extract: match &new_record.extract[..] {
                 [] => NONE,
                 bytes => self.extracts.take(&mut contents.extracts, bytes, || Arc::from(bytes)).0,
             },
@@ -93,7 +93,7 @@ impl Pools {
                 [] => NONE,
                 keys => self.keys.take(&mut contents.keys, keys, || Arc::from(keys)).0,
             },
-            version: match &draft.version {
+            version: match &new_record.version {
                 Version::Number(number) => *number,
                 Version::Text(text) => {
                     let text: &str = text;
@@ -122,8 +122,8 @@ impl Pools {
 }
 
 impl Contents {
-    fn seen(&self, place: u32) -> Option<Seen> {
-        let record = self.record(place)?;
+    fn seen(&self, slot: u32) -> Option<Seen> {
+        let record = self.record(slot)?;
         Some(Seen {
             status: record.status,
             digest: record.digest,
@@ -133,13 +133,13 @@ impl Contents {
         })
     }
 
-    fn change(&self, place: u32, before: Option<Seen>) -> Option<Change> {
-        let record = self.record(place)?;
-        let cell = self.cells.get(record.cell)?;
-        let namespace = self.namespaces.get(cell.namespace).and_then(Option::as_ref);
+    fn change(&self, slot: u32, before: Option<Seen>) -> Option<Change> {
+        let record = self.record(slot)?;
+        let bucket = self.buckets.get(record.bucket)?;
+        let namespace = self.namespaces.get(bucket.namespace).and_then(Option::as_ref);
         Some(Change {
-            handle: self.handle(place),
-            kind: KindId(cell.kind),
+            handle: self.handle(slot),
+            kind: KindId(bucket.kind),
             namespace: namespace.map_or_else(|| Arc::from(""), |head| Arc::clone(&head.name)),
             name: Arc::from(&*record.name),
             before,
@@ -150,43 +150,44 @@ impl Contents {
 }
 
 impl Index {
-    /// Puts an object in its place.
-    pub(super) fn put(&mut self, kind: KindId, draft: Draft<'_>, now: Timestamp) -> Applied {
+    /// Puts an object in its slot.
+    pub(super) fn put(&mut self, kind: KindId, new_record: NewRecord<'_>, now: Timestamp) -> Applied {
         let Some(resource) = self.contents.kinds.get(kind.0 as usize).map(Arc::clone) else {
             return Applied::Event;
         };
-        let place = self.contents.place_of(&resource.group, &resource.kind, &draft.namespace, &draft.name);
-        let Some(place) = place else { return Applied::Added(self.insert(kind, draft, now)) };
-        let own = self.contents.record(place).map_or(Uid::NONE, |record| record.uid);
-        if own != draft.uid {
+        let slot =
+            self.contents.slot_of(&resource.group, &resource.kind, &new_record.namespace, &new_record.name);
+        let Some(slot) = slot else { return Applied::Added(self.insert(kind, new_record, now)) };
+        let own = self.contents.record(slot).map_or(Uid::NONE, |record| record.uid);
+        if own != new_record.uid {
             // One was deleted and another made, and nobody told.
-            self.take_out(place, now);
-            return Applied::Added(self.insert(kind, draft, now));
+            self.take_out(slot, now);
+            return Applied::Added(self.insert(kind, new_record, now));
         }
-        self.update(place, draft)
+        self.update(slot, new_record)
     }
 
-    fn insert(&mut self, kind: KindId, mut draft: Draft<'_>, now: Timestamp) -> Handle {
+    fn insert(&mut self, kind: KindId, mut new_record: NewRecord<'_>, now: Timestamp) -> Handle {
         let Index { contents, pools, vacant, .. } = self;
-        let status = draft.verdict.status;
-        let taken = pools.take(contents, &mut draft);
-        let place = vacant.objects.take(&mut contents.links);
-        while contents.records.len() <= place {
+        let status = new_record.verdict.status;
+        let taken = pools.take(contents, &mut new_record);
+        let slot = vacant.objects.take(&mut contents.links);
+        while contents.records.len() <= slot {
             contents.records.grow();
         }
-        let cell = contents.cell_or_new(&mut vacant.cells, kind, &draft.namespace);
+        let bucket = contents.bucket_or_new(&mut vacant.buckets, kind, &new_record.namespace);
         let record = Record {
-            name: Box::from(&*draft.name),
-            uid: draft.uid,
+            name: Box::from(&*new_record.name),
+            uid: new_record.uid,
             version: taken.version,
-            created: draft.created,
-            generation: draft.generation,
-            digest: draft.digest,
+            created: new_record.created,
+            generation: new_record.generation,
+            digest: new_record.digest,
             since: millis(now),
             unwell_since: i64::MIN,
             past: None,
-            body: draft.body,
-            cell,
+            body: new_record.body,
+            bucket,
             labels: taken.labels,
             annotations: taken.annotations,
             owners: taken.owners,
@@ -195,47 +196,47 @@ impl Index {
             extract: taken.extract,
             keys: taken.keys,
             status,
-            flags: draft.flags,
+            flags: new_record.flags,
         };
         let key = contents.key_of(&record);
-        if let Some(home) = contents.records.get_mut(place) {
+        if let Some(home) = contents.records.get_mut(slot) {
             *home = Some(record);
         }
-        self.enter(place, key, &draft.families);
-        for Key { hash, name } in &draft.keys {
+        self.enter(slot, key, &new_record.owner_groups);
+        for Key { hash, name } in &new_record.keys {
             let vacant = &mut self.vacant.postings;
-            self.contents.postings.add(vacant, *hash, name.as_deref(), place);
+            self.contents.postings.add(vacant, *hash, name.as_deref(), slot);
         }
-        if self.epochs.len() <= place as usize {
-            self.epochs.resize(place as usize + 1, 0);
+        if self.epochs.len() <= slot as usize {
+            self.epochs.resize(slot as usize + 1, 0);
         }
-        self.epochs[place as usize] = self.epoch;
-        let handle = self.contents.handle(place);
+        self.epochs[slot as usize] = self.epoch;
+        let handle = self.contents.handle(slot);
         self.pending.by_handle.insert(handle, self.pending.changes.len());
-        self.pending.changes.push(self.contents.change(place, None));
-        self.unsettle(place);
+        self.pending.changes.push(self.contents.change(slot, None));
+        self.note_changed(slot);
         handle
     }
 
-    /// Enters a record in tables, lists and families.
-    fn enter(&mut self, place: u32, key: Uid, families: &[Uid]) {
+    /// Enters a record in tables, lists and owner groups.
+    fn enter(&mut self, slot: u32, key: Uid, owner_groups: &[Uid]) {
         let Index { contents, vacant, .. } = self;
-        let Some(record) = contents.record(place) else { return };
-        let (uid, cell, status, owners) = (record.uid, record.cell, record.status, record.owners);
+        let Some(record) = contents.record(slot) else { return };
+        let (uid, bucket, status, owners) = (record.uid, record.bucket, record.status, record.owners);
         let mut table = std::mem::take(&mut contents.by_key);
-        table.insert(key.bits() as u64, place, |at| contents.rehash_key(at));
+        table.insert(key.bits() as u64, slot, |at| contents.rehash_key(at));
         contents.by_key = table;
         if !uid.is_none() {
             let mut table = std::mem::take(&mut contents.by_uid);
-            table.insert(contents.seed.value(&uid), place, |at| contents.rehash_uid(at));
+            table.insert(contents.seed.value(&uid), slot, |at| contents.rehash_uid(at));
             contents.by_uid = table;
         }
-        contents.enter_cell(cell, place, status);
-        contents.enter_status(place, status);
+        contents.enter_bucket(bucket, slot, status);
+        contents.enter_status(slot, status);
         if let Some(owners) = contents.owners.get(owners).map(Arc::clone) {
-            contents.adopt(&mut vacant.families, place, &owners);
+            contents.adopt(&mut vacant.owner_groups, slot, &owners);
         }
-        contents.found(&mut vacant.families, place, &[key], families);
+        contents.found(&mut vacant.owner_groups, slot, &[key], owner_groups);
         self.settle_twins(uid);
     }
 
@@ -245,62 +246,62 @@ impl Index {
             return;
         }
         let Index { contents, vacant, .. } = self;
-        let mut places: Vec<u32> = contents.places_of_uid(uid).collect();
-        if let [only] = *places {
+        let mut slots: Vec<u32> = contents.slots_of_uid(uid).collect();
+        if let [only] = *slots {
             contents.set_twin(only, false);
-            contents.found(&mut vacant.families, only, &[uid], &[]);
+            contents.found(&mut vacant.owner_groups, only, &[uid], &[]);
             return;
         }
         let name = |at: &u32| contents.record(*at).map(|record| contents.name_of(record));
-        places.sort_by(|one, other| name(one).cmp(&name(other)));
-        for (at, place) in places.iter().enumerate() {
-            contents.set_twin(*place, at > 0);
+        slots.sort_by(|one, other| name(one).cmp(&name(other)));
+        for (at, slot) in slots.iter().enumerate() {
+            contents.set_twin(*slot, at > 0);
         }
-        if let Some(family) = contents.family(uid) {
-            contents.hand_over(family, places.first().copied());
+        if let Some(owner_group) = contents.owner_group(uid) {
+            contents.hand_over(owner_group, slots.first().copied());
         }
     }
 
-    fn update(&mut self, place: u32, mut draft: Draft<'_>) -> Applied {
+    fn update(&mut self, slot: u32, mut new_record: NewRecord<'_>) -> Applied {
         let Index { contents, pools, .. } = self;
-        let taken = pools.take(contents, &mut draft);
-        if let Some(epoch) = self.epochs.get_mut(place as usize) {
+        let taken = pools.take(contents, &mut new_record);
+        if let Some(epoch) = self.epochs.get_mut(slot as usize) {
             *epoch = self.epoch;
         }
-        let handle = contents.handle(place);
-        let Some(old) = contents.record(place).cloned() else { return Applied::Unchanged(handle) };
+        let handle = contents.handle(slot);
+        let Some(old) = contents.record(slot).cloned() else { return Applied::Unchanged(handle) };
         let mut aspects = Aspects::default();
         let mut add = |differs: bool, aspect| {
             if differs {
                 aspects |= aspect;
             }
         };
-        add(old.digest != draft.digest, Aspects::DIGEST);
+        add(old.digest != new_record.digest, Aspects::DIGEST);
         add(old.verdict != taken.verdict, Aspects::STATUS);
         add(old.labels != taken.labels, Aspects::LABELS);
         add(old.annotations != taken.annotations, Aspects::ANNOTATIONS);
         add(old.owners != taken.owners, Aspects::OWNERS);
         add(old.keys != taken.keys, Aspects::MARKS);
-        add(old.body != draft.body, Aspects::BODY);
+        add(old.body != new_record.body, Aspects::BODY);
         let content = |flags: u8| flags & (flag::PLAIN | flag::ODD_CREATION);
         let is_same_content = (old.extract, old.created, content(old.flags))
-            == (taken.extract, draft.created, content(draft.flags));
+            == (taken.extract, new_record.created, content(new_record.flags));
         add(!is_same_content, Aspects::CONTENT);
-        add((old.flags ^ draft.flags) & flag::DELETING != 0, Aspects::DELETION);
+        add((old.flags ^ new_record.flags) & flag::DELETING != 0, Aspects::DELETION);
         let is_same = (old.version, old.flags, old.generation, old.created)
-            == (taken.version, draft.flags, draft.generation, draft.created);
+            == (taken.version, new_record.flags, new_record.generation, new_record.created);
         if !aspects.is_empty() {
-            self.touch(place, aspects);
+            self.touch(slot, aspects);
         }
         let Index { contents, pools, vacant, .. } = self;
         if (!aspects.is_empty() || !is_same)
-            && let Some(Some(record)) = contents.records.get_mut(place)
+            && let Some(Some(record)) = contents.records.get_mut(slot)
         {
             record.version = taken.version;
-            record.flags = draft.flags;
-            record.generation = draft.generation;
-            record.created = draft.created;
-            record.digest = draft.digest;
+            record.flags = new_record.flags;
+            record.generation = new_record.generation;
+            record.created = new_record.created;
+            record.digest = new_record.digest;
             record.labels = taken.labels;
             record.annotations = taken.annotations;
             record.owners = taken.owners;
@@ -308,29 +309,29 @@ impl Index {
             record.extract = taken.extract;
             record.keys = taken.keys;
             if aspects.has(Aspects::BODY) {
-                record.body = draft.body;
+                record.body = new_record.body;
             }
         }
         if aspects.has(Aspects::OWNERS) {
             // Those that it belonged to hear of it as well.
-            self.settling.suspect_all(contents.parents_by(old.owners, place));
+            self.reassessment.suspect_all(contents.parents_by(old.owners, slot));
             if let Some(owners) = contents.owners.get(old.owners).map(Arc::clone) {
-                contents.abandon(&mut vacant.families, place, &owners);
+                contents.abandon(&mut vacant.owner_groups, slot, &owners);
             }
             if let Some(owners) = contents.owners.get(taken.owners).map(Arc::clone) {
-                contents.adopt(&mut vacant.families, place, &owners);
+                contents.adopt(&mut vacant.owner_groups, slot, &owners);
             }
         }
-        contents.found(&mut vacant.families, place, &[], &draft.families);
+        contents.found(&mut vacant.owner_groups, slot, &[], &new_record.owner_groups);
         if aspects.has(Aspects::MARKS) {
             if let Some(keys) = contents.keys.get(old.keys).map(Arc::clone) {
                 for key in &*keys {
-                    contents.postings.remove(&mut vacant.postings, *key, place);
-                    self.settling.announced(Some(*key));
+                    contents.postings.remove(&mut vacant.postings, *key, slot);
+                    self.reassessment.announced(Some(*key));
                 }
             }
-            for Key { hash, name } in &draft.keys {
-                contents.postings.add(&mut vacant.postings, *hash, name.as_deref(), place);
+            for Key { hash, name } in &new_record.keys {
+                contents.postings.add(&mut vacant.postings, *hash, name.as_deref(), slot);
             }
         }
         // What it has now was counted when it was taken; what it had goes.
@@ -338,68 +339,68 @@ impl Index {
         if aspects.is_empty() {
             return Applied::Unchanged(handle);
         }
-        self.unsettle(place);
+        self.note_changed(slot);
         Applied::Changed(handle, aspects)
     }
 
     /// Takes an object out.
-    pub(super) fn take_out(&mut self, place: u32, now: Timestamp) {
+    pub(super) fn take_out(&mut self, slot: u32, now: Timestamp) {
         let _ = now;
-        self.unsettle_gone(place);
-        self.forget_change(place);
+        self.note_gone(slot);
+        self.forget_change(slot);
         let Index { contents, pools, vacant, .. } = self;
-        let Some(record) = contents.record(place).cloned() else { return };
+        let Some(record) = contents.record(slot).cloned() else { return };
         let key = contents.key_of(&record);
         let mut table = std::mem::take(&mut contents.by_key);
-        table.remove(key.bits() as u64, place, |at| contents.rehash_key(at));
+        table.remove(key.bits() as u64, slot, |at| contents.rehash_key(at));
         contents.by_key = table;
         if !record.uid.is_none() {
             let mut table = std::mem::take(&mut contents.by_uid);
-            table.remove(contents.seed.value(&record.uid), place, |at| contents.rehash_uid(at));
+            table.remove(contents.seed.value(&record.uid), slot, |at| contents.rehash_uid(at));
             contents.by_uid = table;
         }
-        contents.leave_status(place, record.status);
-        contents.leave_cell(record.cell, place, record.status);
-        contents.free_cell_if_empty(&mut vacant.cells, record.cell);
+        contents.leave_status(slot, record.status);
+        contents.leave_bucket(record.bucket, slot, record.status);
+        contents.free_bucket_if_empty(&mut vacant.buckets, record.bucket);
         if let Some(owners) = contents.owners.get(record.owners).map(Arc::clone) {
-            contents.abandon(&mut vacant.families, place, &owners);
+            contents.abandon(&mut vacant.owner_groups, slot, &owners);
         }
-        contents.desert(&mut vacant.families, place);
+        contents.desert(&mut vacant.owner_groups, slot);
         if let Some(keys) = contents.keys.get(record.keys).map(Arc::clone) {
             for key in &*keys {
-                contents.postings.remove(&mut vacant.postings, *key, place);
+                contents.postings.remove(&mut vacant.postings, *key, slot);
             }
         }
         pools.drop_all(contents, &record);
-        if let Some(home) = contents.records.get_mut(place) {
+        if let Some(home) = contents.records.get_mut(slot) {
             *home = None;
         }
-        if let Some(links) = contents.links.get_mut(place) {
+        if let Some(links) = contents.links.get_mut(slot) {
             links.generation = links.generation.wrapping_add(1);
             links.is_twin = false;
         }
-        vacant.objects.give(place);
+        vacant.objects.give(slot);
         self.settle_twins(record.uid);
     }
 
     /// Forgets the resource version of an object, so that it has to be told whole.
-    pub(super) fn forget_version(&mut self, place: u32) {
+    pub(super) fn forget_version(&mut self, slot: u32) {
         let Index { contents, pools, .. } = self;
-        let Some(Some(record)) = contents.records.get_mut(place) else { return };
+        let Some(Some(record)) = contents.records.get_mut(slot) else { return };
         let (version, is_odd) = (std::mem::take(&mut record.version), record.has(flag::ODD_VERSION));
         record.flags &= !flag::ODD_VERSION;
         pools.drop_version(contents, version, is_odd);
     }
 
     /// Remembers how an object was before it changes.
-    pub(super) fn touch(&mut self, place: u32, aspects: Aspects) {
-        let handle = self.contents.handle(place);
+    pub(super) fn touch(&mut self, slot: u32, aspects: Aspects) {
+        let handle = self.contents.handle(slot);
         let at = match self.pending.by_handle.get(&handle) {
             Some(at) => *at,
             None => {
                 let at = self.pending.changes.len();
                 self.pending.by_handle.insert(handle, at);
-                self.pending.changes.push(self.contents.change(place, self.contents.seen(place)));
+                self.pending.changes.push(self.contents.change(slot, self.contents.seen(slot)));
                 at
             }
         };
@@ -409,9 +410,9 @@ impl Index {
     }
 
     /// Remembers that an object goes; of one that came since the last snapshot nobody hears.
-    fn forget_change(&mut self, place: u32) {
-        self.touch(place, Aspects::default());
-        let Some(at) = self.pending.by_handle.remove(&self.contents.handle(place)) else { return };
+    fn forget_change(&mut self, slot: u32) {
+        self.touch(slot, Aspects::default());
+        let Some(at) = self.pending.by_handle.remove(&self.contents.handle(slot)) else { return };
         if let Some(change) = self.pending.changes.get_mut(at)
             && change.as_ref().is_some_and(|change| change.before.is_none())
         {
@@ -426,9 +427,9 @@ impl Index {
         }
         let Pending { changes, by_handle, scopes_changed } = std::mem::take(&mut self.pending);
         let changes = changes.into_iter().flatten().map(|mut change| {
-            // One that went is not found under its handle any more, whoever has its place.
+            // One that went is not found under its handle any more, whoever has its slot.
             if by_handle.contains_key(&change.handle) {
-                change.after = self.contents.seen(change.handle.place);
+                change.after = self.contents.seen(change.handle.slot);
             }
             change
         });
@@ -439,14 +440,14 @@ impl Index {
     pub(super) fn apply_event(&mut self, object: &Object<'_>, now: Timestamp) {
         let (events, seed) = (&mut self.contents.events, self.contents.seed);
         if let Some(about) = self.events.apply(events, seed, object, now) {
-            self.unsettle_told(&about);
+            self.note_told(&about);
         }
     }
 
     pub(super) fn remove_event(&mut self, namespace: &str, name: &str) -> bool {
         let (events, seed) = (&mut self.contents.events, self.contents.seed);
         let about = self.events.remove(events, seed, namespace, name);
-        self.settling.announced(about)
+        self.reassessment.announced(about)
     }
 
     pub(super) fn read_events(&mut self, input: &mut Reader<'_>) -> Result<(), Damaged> {

@@ -11,9 +11,9 @@ use taffrail_status::{Look, ObjectContext, Payer, Status, Strikes, Teacher, Teac
 
 use crate::cel::{Checks, Names, Predicate, PredicateAnswer, ReadExpression, ReadyExpr};
 use crate::expressions::{Author, Expressions, Unread};
-use crate::layer::Origin;
 #[cfg(feature = "lua")]
 use crate::lua::Customizations;
+use crate::origin::Origin;
 use crate::script::{Judged, Script, ScriptKind, computed, computed_since};
 
 /// The maximum number of objects whose rules are cached; the oldest are dropped first.

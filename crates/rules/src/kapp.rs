@@ -6,7 +6,7 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 use taffrail_status::{ObjectContext, Status, Verdict};
 
-use crate::layer::Origin;
+use crate::origin::Origin;
 use crate::script::{Script, ScriptKind};
 use crate::yaml_rules;
 

@@ -5,30 +5,9 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
+use crate::origin::Origin;
 use crate::script::CHILDREN;
 use crate::yaml_rules::{self, GroupRules, KindRules, Problem, RuleFileError};
-
-/// The origins of rules, in the order in which they are consulted; the first that decides wins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Origin {
-    /// Rules of the user.
-    User,
-    /// Rules of the cluster: of its Argo CD, or of the app that owns the object.
-    Cluster,
-    /// Rules that are part of Taffrail.
-    Shipped,
-}
-
-impl Origin {
-    /// Returns the prefix of the rule names in verdicts.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Origin::User => "user",
-            Origin::Cluster => "cluster",
-            Origin::Shipped => "shipped",
-        }
-    }
-}
 
 /// Rules of one origin, by group and kind.
 #[derive(Debug)]

@@ -42,14 +42,16 @@ mod layer;
 mod library;
 #[cfg(feature = "lua")]
 pub mod lua;
+mod origin;
 mod rule_tests;
 mod script;
 mod set;
 pub mod yaml_rules;
 
-pub use layer::{Found, Layer, Origin, RuleErrors};
+pub use layer::{Found, Layer, RuleErrors};
 #[cfg(feature = "lua")]
 pub use library::{shipped_action_names, shipped_actions};
+pub use origin::Origin;
 pub use rule_tests::{FailedCase, Fault, Folder, RuleTestReport, test_rules};
 pub use script::{Judged, Script, ScriptKind, computed};
 pub use set::{RuleSet, origin_of};

@@ -3,9 +3,10 @@
 #[cfg(feature = "lua")]
 use std::collections::BTreeSet;
 
-use crate::layer::{Layer, Origin};
+use crate::layer::Layer;
 #[cfg(feature = "lua")]
 use crate::lua::Customizations;
+use crate::origin::Origin;
 use crate::set::RuleSet;
 
 /// The groups in `library/`: names and texts of their rules.

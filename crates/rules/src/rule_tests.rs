@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::layer::{Layer, Origin};
+use crate::layer::Layer;
+use crate::origin::Origin;
 use crate::set::RuleSet;
 use crate::yaml_rules::{self, Case, RuleFileError};
 

@@ -7,7 +7,7 @@ use serde_json::Value as Tree;
 use taffrail_object::Object;
 use taffrail_status::{ObjectContext, Verdict};
 
-use crate::layer::Origin;
+use crate::origin::Origin;
 
 /// Rules in a foreign language. They are consulted before rules in YAML of the same origin.
 pub trait Script: std::fmt::Debug + Send + Sync {

@@ -10,7 +10,8 @@ use taffrail_status::{
 
 use crate::cel::{Names, Reading};
 use crate::cluster_rule_cache::{ClusterRuleCache, TaughtRules};
-use crate::layer::{Found, Layer, Origin};
+use crate::layer::{Found, Layer};
+use crate::origin::Origin;
 use crate::script::{Judged, Script, add_children};
 use crate::yaml_rules::{self, KindRules, Ruling};
 

@@ -6,8 +6,8 @@ use http::{HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
 use crate::behaviour::Behaviour;
-use crate::cluster::{Inner, User};
 use crate::error::{Answered, ApiError};
+use crate::state::{Inner, User};
 use crate::store::Store;
 
 /// The group whose members may do everything.

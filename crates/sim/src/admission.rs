@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Answered, Cause};
 use crate::kinds::Resource;
-use crate::write::Target;
+use crate::target::Target;
 
 /// The characters of generated names: no vowels, so that they form no words.
 pub(crate) const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";

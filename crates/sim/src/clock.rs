@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, TimestampArithmetic};
 
 /// The ways in which the time of a fleet passes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,12 +53,12 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         let elapsed = self.0.begun.get().map(Instant::elapsed).unwrap_or_default();
         let passed = match self.0.pace {
-            Pace::Real => signed(elapsed),
+            Pace::Real => elapsed,
             Pace::Scaled(factor) => {
                 let seconds = elapsed.as_secs_f64() * factor.clamp(0.0, 1e6);
-                signed(Duration::try_from_secs_f64(seconds).unwrap_or_default())
+                Duration::try_from_secs_f64(seconds).unwrap_or_default()
             }
-            Pace::Stepped => SignedDuration::ZERO,
+            Pace::Stepped => Duration::ZERO,
         };
         let stepped = SignedDuration::from_micros(self.0.stepped.load(Ordering::Acquire));
         later(later(self.0.start, stepped), passed)
@@ -95,13 +95,9 @@ impl Clock {
     }
 }
 
-fn signed(duration: Duration) -> SignedDuration {
-    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX)
-}
-
 /// Adds a duration to a time; saturates at the end of time.
-pub(crate) fn later(time: Timestamp, by: SignedDuration) -> Timestamp {
-    time.checked_add(by).unwrap_or(Timestamp::MAX)
+pub(crate) fn later(time: Timestamp, by: impl Into<TimestampArithmetic>) -> Timestamp {
+    time.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 
 /// Formats a time for `metadata.creationTimestamp`: in whole seconds.

@@ -1,51 +1,26 @@
 //! One cluster: its API server, and the operations of its owner besides those of clients.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use fastrand::Rng;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_object::{ItemKind, yaml};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::admission::NAME_LETTERS;
-use crate::behaviour::Behaviours;
 use crate::error::{ApiError, SimError};
-use crate::fault::{Fault, FaultId, Faults, Trouble};
-use crate::fleet::Shared;
-use crate::kinds::{builtin, split_group_version};
+use crate::fault::{Fault, FaultId, Trouble};
+use crate::fleet_context::Shared;
 use crate::managed::Writer;
-use crate::store::{Object, Store};
+use crate::state::{Inner, User, token};
+use crate::target::Part;
 use crate::timeline::{self, Timeline};
-use crate::write::{Deletion, Part, Target, Wanted};
+use crate::write::{Deletion, Wanted};
 use crate::{control, http};
-
-/// A user who may send requests.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct User {
-    /// The name, which roles are bound to.
-    pub name: String,
-    /// The bearer token; an empty one cannot be used to log in.
-    pub token: String,
-    /// The groups. Members of `system:masters` may do everything.
-    pub groups: Vec<String>,
-}
-
-impl User {
-    /// Creates a user with a token and groups.
-    pub fn new(name: &str, token: &str, groups: &[&str]) -> User {
-        let groups = groups.iter().map(|group| (*group).to_owned()).collect();
-        User { name: name.to_owned(), token: token.to_owned(), groups }
-    }
-}
 
 /// A cluster of a fleet. Dropping its last handle stops the API server: its port and its connections are closed.
 #[derive(Debug, Clone)]
@@ -66,221 +41,57 @@ impl Drop for Handle {
     }
 }
 
-/// The state of a cluster.
-#[derive(Debug)]
-pub(crate) struct Inner {
-    pub(crate) name: String,
-    pub(crate) fleet: Arc<Shared>,
-    pub(crate) does: Behaviours,
-    pub(crate) users: RwLock<Vec<User>>,
-    pub(crate) faults: Faults,
-    /// Changes when all open connections must be closed.
-    pub(crate) cut: watch::Sender<u64>,
-    /// A counter of changes that clients can see; renewals of Leases do not count.
-    pub(crate) changes: watch::Sender<u64>,
-    /// The tasks of the controllers, and when they are due.
-    pub(crate) pending: Mutex<HashMap<control::Task, Timestamp>>,
-    store: Mutex<Store>,
-    random: Mutex<Rng>,
-    me: Weak<Inner>,
-    admin: User,
-}
-
-impl Inner {
-    fn new(fleet: Arc<Shared>, name: &str) -> Arc<Inner> {
-        let mut hasher = DefaultHasher::new();
-        (fleet.options.seed, name).hash(&mut hasher);
-        let mut random = Rng::with_seed(hasher.finish());
-        let admin = User::new("admin", &token(&mut random), &["system:masters", "system:authenticated"]);
-        Arc::new_cyclic(|me| Inner {
-            name: name.to_owned(),
-            does: fleet.behaviours(),
-            users: RwLock::new(vec![admin.clone()]),
-            faults: Faults::default(),
-            cut: watch::channel(0).0,
-            changes: watch::channel(0).0,
-            pending: Mutex::default(),
-            store: Mutex::new(Store::new(builtin(), fleet.options.window)),
-            random: Mutex::new(random),
-            me: me.clone(),
-            admin,
-            fleet,
-        })
+/// Creates the objects that every cluster begins with.
+fn furnish(inner: &Inner) {
+    if inner.fleet.options.verbatim {
+        return;
     }
-
-    /// Locks the objects. The guard must not be held across an await.
-    pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn weak(&self) -> &Weak<Inner> {
-        &self.me
-    }
-
-    pub(crate) fn admin(&self) -> &User {
-        &self.admin
-    }
-
-    pub(crate) fn random(&self) -> MutexGuard<'_, Rng> {
-        self.random.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns random letters for the end of a generated name.
-    pub(crate) fn letters(&self, count: usize) -> String {
-        let mut random = self.random();
-        (0..count).map(|_| char::from(NAME_LETTERS[random.usize(..NAME_LETTERS.len())])).collect()
-    }
-
-    /// Returns a random uid.
-    pub(crate) fn uid(&self) -> String {
-        let value = self.random().u128(..);
-        let (high, low) = ((value >> 64) as u64, value as u64);
-        format!(
-            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-            high >> 32,
-            high >> 16 & 0xffff,
-            high & 0xfff,
-            (low >> 48 & 0x3fff) | 0x8000,
-            low & 0xffff_ffff_ffff
-        )
-    }
-
-    pub(crate) fn cut_connections(&self) {
-        self.cut.send_modify(|cut| *cut += 1);
-    }
-
-    /// Notifies watchers and controllers of a change.
-    pub(crate) fn changed(&self, target: &Target, object: &Arc<Object>, gone: bool) {
-        if !target.resource.is("coordination.k8s.io", "leases") {
-            self.noticed();
+    let created = |object: Value| {
+        if let Ok(target) = inner.target_of(&object) {
+            // Fails only if the behaviour is switched off, or the object exists already.
+            let _ = inner.impose(&target, object, &Writer::named("kube-apiserver"));
         }
-        control::react(self, target, object, gone);
+    };
+    for name in ["kube-system", "default", "kube-public", "kube-node-lease"] {
+        created(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
     }
-
-    /// Counts a change that clients can notice.
-    fn noticed(&self) {
-        self.changes.send_modify(|changes| *changes += 1);
-    }
-
-    /// Sets a fault. Faults of connections close the open ones too.
-    pub(crate) fn fault(&self, fault: Fault) -> FaultId {
-        let id = self.faults.add(fault);
-        if self.faults.connection().is_some() {
-            self.cut_connections();
-        }
-        self.noticed();
-        id
-    }
-
-    /// Removes the newest fault with this trouble.
-    pub(crate) fn heal_trouble(&self, trouble: &Trouble) {
-        if self.faults.remove_newest(trouble) {
-            self.noticed();
-        }
-    }
-
-    /// Removes a fault.
-    pub(crate) fn heal(&self, fault: FaultId) {
-        self.faults.remove(fault);
-        self.noticed();
-    }
-
-    /// Returns the target of an object by its `apiVersion`, kind and metadata.
-    ///
-    /// # Errors
-    /// If the cluster does not serve its kind.
-    pub(crate) fn target_of(&self, object: &Value) -> Result<Target, ApiError> {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
-        let (group, version) = split_group_version(&api_version);
-        let store = self.store();
-        let found = store.find_kind(group, &kind).filter(|(_, resource)| resource.version(version).is_some());
-        let Some((shelf, resource)) = found else {
-            return Err(ApiError::bad_request(format!(
-                "no matches for kind {kind:?} in version {api_version:?}"
-            )));
-        };
-        let namespace = match (resource.namespaced, text(&object["metadata"]["namespace"])) {
-            (false, _) => String::new(),
-            (true, namespace) if namespace.is_empty() => "default".to_owned(),
-            (true, namespace) => namespace,
-        };
-        let name = text(&object["metadata"]["name"]);
-        Ok(Target { shelf, resource: resource.clone(), version: version.into(), namespace, name })
-    }
-
-    /// Returns the target of an object by its resource.
-    pub(crate) fn target(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Target> {
-        let store = self.store();
-        let (shelf, resource) = store.find(group, plural)?;
-        let version = resource.versions.first()?.name.clone();
-        let (namespace, name) = (namespace.to_owned(), name.to_owned());
-        Some(Target { shelf, resource: resource.clone(), version, namespace, name })
-    }
-
-    /// Returns an object as a tree.
-    pub(crate) fn tree(&self, target: &Target) -> Option<Value> {
-        let object = self.store().get(target.shelf, &target.key()).cloned()?;
-        Some(object.tree(&target.api_version(), &target.resource.kind))
-    }
-
-    /// Creates the objects that every cluster begins with.
-    fn furnish(&self) {
-        if self.fleet.options.verbatim {
-            return;
-        }
-        let created = |object: Value| {
-            if let Ok(target) = self.target_of(&object) {
-                // Fails only if the behaviour is switched off, or the object exists already.
-                let _ = self.impose(&target, object, &Writer::named("kube-apiserver"));
-            }
-        };
-        for name in ["kube-system", "default", "kube-public", "kube-node-lease"] {
-            created(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}));
-        }
-        for (name, rules) in [
-            (
-                "cluster-admin",
-                json!([
-                    {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-                    {"nonResourceURLs": ["*"], "verbs": ["*"]},
-                ]),
-            ),
-            (
-                "view",
-                json!([{
-                    "apiGroups": ["", "apps", "batch", "autoscaling", "policy", "networking.k8s.io", "discovery.k8s.io"],
-                    "resources": ["*"], "verbs": ["get", "list", "watch"],
-                }]),
-            ),
-        ] {
-            created(json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-                "metadata": {"name": name}, "rules": rules,
-            }));
-        }
+    for (name, rules) in [
+        (
+            "cluster-admin",
+            json!([
+                {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+                {"nonResourceURLs": ["*"], "verbs": ["*"]},
+            ]),
+        ),
+        (
+            "view",
+            json!([{
+                "apiGroups": ["", "apps", "batch", "autoscaling", "policy", "networking.k8s.io", "discovery.k8s.io"],
+                "resources": ["*"], "verbs": ["get", "list", "watch"],
+            }]),
+        ),
+    ] {
         created(json!({
-            "apiVersion": "v1", "kind": "Service",
-            "metadata": {"name": "kubernetes", "namespace": "default", "labels": {"component": "apiserver", "provider": "kubernetes"}},
-            "spec": {"clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"], "ports": [{"name": "https", "port": 443, "targetPort": 6443}]},
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": name}, "rules": rules,
         }));
-        for number in 1..=self.fleet.options.nodes {
-            created(control::node(self, number));
-        }
-        self.fleet.run_due();
     }
+    created(json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": "kubernetes", "namespace": "default", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "spec": {"clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"], "ports": [{"name": "https", "port": 443, "targetPort": 6443}]},
+    }));
+    for number in 1..=inner.fleet.options.nodes {
+        created(control::node(inner, number));
+    }
+    inner.fleet.run_due();
 }
-
-fn token(random: &mut Rng) -> String {
-    format!("{:016x}{:016x}", random.u64(..), random.u64(..))
-}
-
 impl Cluster {
     pub(crate) async fn start(fleet: Arc<Shared>, name: &str) -> Result<Cluster, SimError> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(SimError::Listen)?;
         let address = listener.local_addr().map_err(SimError::Listen)?;
-        let inner = Inner::new(fleet, name);
-        inner.furnish();
+        let inner = Inner::new(fleet, name, control::react);
+        furnish(&inner);
         let server = tokio::spawn(http::serve(inner.clone(), listener)).abort_handle();
         Ok(Cluster(Arc::new(Handle { inner, address, server })))
     }
@@ -301,7 +112,7 @@ impl Cluster {
 
     /// Returns the administrator.
     pub fn admin(&self) -> User {
-        self.inner().admin.clone()
+        self.inner().admin().clone()
     }
 
     /// Returns the newest resourceVersion.

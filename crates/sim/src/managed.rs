@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::behaviour::Behaviour;
 use crate::clock::stamp;
-use crate::cluster::Inner;
 use crate::kinds::Resource;
+use crate::state::Inner;
 use crate::store::Texts;
-use crate::write::{Part, Target};
+use crate::target::{Part, Target};
 
 /// The client that writes.
 #[derive(Debug, Clone, Default)]

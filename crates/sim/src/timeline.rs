@@ -37,10 +37,10 @@ use taffrail_object::duration;
 use taffrail_object::yaml::{self, YamlError};
 
 use crate::clock::{later, stamp};
-use crate::cluster::Inner;
 use crate::fault::{Fault, Trouble};
 use crate::managed::Writer;
 use crate::patch;
+use crate::state::Inner;
 
 /// The reasons a text is not a timeline.
 #[derive(Debug, thiserror::Error)]
@@ -240,9 +240,9 @@ impl Timeline {
     pub(crate) fn plan(&self, inner: &Arc<Inner>) {
         let begin = inner.fleet.clock.now();
         for moment in &self.moments {
-            let due = later(begin, SignedDuration::try_from(moment.at).unwrap_or(SignedDuration::MAX));
+            let due = later(begin, moment.at);
             let action = moment.action.clone();
-            inner.fleet.plan(inner.weak(), due, move |inner| act(inner, &action, begin));
+            inner.plan(due, move |inner| act(inner, &action, begin));
         }
     }
 }
@@ -265,8 +265,8 @@ pub(crate) fn play_again(
     next: Arc<dyn Fn(u64) -> Timeline + Send + Sync>,
 ) {
     next(turn).plan(inner);
-    let due = later(inner.fleet.clock.now(), SignedDuration::try_from(every).unwrap_or(SignedDuration::MAX));
-    inner.fleet.plan(inner.weak(), due, move |inner| play_again(inner, every, turn + 1, next));
+    let due = later(inner.fleet.clock.now(), every);
+    inner.plan(due, move |inner| play_again(inner, every, turn + 1, next));
 }
 
 /// Parses a recording, whose YAML has a line of JSON for each step; this takes a fraction of the time. `None` for other

@@ -7,24 +7,13 @@ use serde_json::{Map, Value, json};
 use crate::admission;
 use crate::behaviour::Behaviour;
 use crate::clock::{later, stamp};
-use crate::cluster::Inner;
 use crate::crd;
 use crate::error::{Answered, ApiError, Cause};
-use crate::kinds::{Resource, Version};
+use crate::kinds::Resource;
 use crate::managed::Writer;
-use crate::store::{Object, ShelfId, Store, Texts};
-
-/// The object or collection that a request is for.
-#[derive(Debug, Clone)]
-pub(crate) struct Target {
-    pub(crate) shelf: ShelfId,
-    pub(crate) resource: Arc<Resource>,
-    pub(crate) version: Arc<str>,
-    /// The namespace; empty for cluster-scoped objects.
-    pub(crate) namespace: String,
-    /// The name; empty for a collection.
-    pub(crate) name: String,
-}
+use crate::state::Inner;
+use crate::store::{Object, Store, Texts};
+use crate::target::{Part, Target};
 
 /// The options of a write.
 #[derive(Debug, Clone, Default)]
@@ -48,13 +37,6 @@ pub(crate) enum UnknownFields {
 pub(crate) struct Written {
     pub(crate) object: Arc<Object>,
     pub(crate) warnings: Vec<String>,
-}
-
-/// The part of an object that is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    Main,
-    Status,
 }
 
 /// The handling of the dependents of a deleted object.
@@ -81,36 +63,6 @@ pub(crate) struct Deleted {
     pub(crate) object: Arc<Object>,
     /// True if the object is gone already, false if it is only marked.
     pub(crate) gone: bool,
-}
-
-pub(crate) fn key(namespace: &str, name: &str) -> String {
-    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
-}
-
-impl Target {
-    pub(crate) fn key(&self) -> String {
-        key(&self.namespace, &self.name)
-    }
-
-    fn described(&self) -> Option<&Version> {
-        self.resource.version(&self.version)
-    }
-
-    pub(crate) fn has_status(&self) -> bool {
-        self.described().is_some_and(|version| version.status)
-    }
-
-    pub(crate) fn api_version(&self) -> String {
-        self.resource.api_version(&self.version)
-    }
-
-    fn tree(&self, object: &Object) -> Value {
-        object.tree(&self.api_version(), &self.resource.kind)
-    }
-
-    pub(crate) fn invalid(&self, name: &str, causes: Vec<Cause>) -> ApiError {
-        ApiError::invalid(&self.resource.group, &self.resource.kind, name, causes)
-    }
 }
 
 fn texts_of(value: &Value) -> &str {

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use taffrail_object::{Object, ObjectError};
 
-use crate::compute::ComputeError;
 use crate::rules::{ObjectContext, Rules};
+use crate::verdict::ComputeError;
 
 /// The reason why an object cannot be augmented.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKeyRef, Projection};
 
-use crate::assess::Event;
+use crate::event::Event;
 
 /// An object of a cluster.
 #[derive(Debug, Clone)]

@@ -4,12 +4,13 @@ use jiff::Timestamp;
 use taffrail_object::Object;
 
 use crate::adverse;
-use crate::assess::{Costs, Options};
-use crate::compute::{ComputeError, Fork, compute};
+use crate::compute::{Fork, compute};
 use crate::config_sync;
+use crate::costs::Costs;
 use crate::flux;
+use crate::options::Options;
 use crate::teaching::{Look, Teacher};
-use crate::verdict::Verdict;
+use crate::verdict::{ComputeError, Verdict};
 
 /// A set of rules that gives each object a verdict.
 pub trait Rules: Send + Sync {

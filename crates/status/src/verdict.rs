@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::compute::ComputeError;
+use taffrail_object::json::Kind;
 
 /// The six statuses of kstatus, worst first: `Failed` is the least, `Current` the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,6 +108,70 @@ pub struct Condition {
     pub reason: Cow<'static, str>,
     /// Message for people.
     pub message: Cow<'static, str>,
+}
+
+/// The error for an object that does not have the structure of its kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ComputeError {
+    /// A field has the wrong type.
+    WrongType {
+        /// Keys from the root to the field.
+        path: &'static [&'static str],
+        /// The expected type.
+        expected: &'static str,
+        /// The actual type.
+        found: Kind,
+    },
+    /// A condition, or one of its fields, has the wrong type.
+    BadCondition {
+        /// The field, or `None` for the condition itself.
+        field: Option<&'static str>,
+        /// The actual type.
+        found: Kind,
+    },
+    /// A container status does not have the structure of one.
+    BadContainerStatus,
+    /// A Pod is in an unknown phase.
+    UnknownPhase(String),
+}
+
+impl fmt::Display for ComputeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ComputeError::WrongType { path, expected, found } => {
+                f.write_str("field ")?;
+                for key in *path {
+                    write!(f, ".{key}")?;
+                }
+                write!(f, " should be {expected}, but is {}", name_of(*found))
+            }
+            ComputeError::BadCondition { field: None, found } => {
+                write!(f, "an item of .status.conditions should be an object, but is {}", name_of(*found))
+            }
+            ComputeError::BadCondition { field: Some(field), found } => {
+                write!(f, "field .{field} of a condition should be a string, but is {}", name_of(*found))
+            }
+            ComputeError::BadContainerStatus => {
+                f.write_str("an item of .status.containerStatuses is not shaped like one")
+            }
+            ComputeError::UnknownPhase(phase) => write!(f, "unknown phase {phase}"),
+        }
+    }
+}
+
+impl std::error::Error for ComputeError {}
+
+fn name_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Null => "null",
+        Kind::Bool => "a boolean",
+        Kind::Integer => "a whole number",
+        Kind::Float => "a number",
+        Kind::String => "a string",
+        Kind::Array => "an array",
+        Kind::Object => "an object",
+    }
 }
 
 /// The result of a rule for an object.

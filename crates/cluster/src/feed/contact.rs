@@ -8,10 +8,10 @@ use taffrail_object::{ApiResource, Projection};
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
-use super::costs::Purpose;
 use super::decode::went_back;
 use super::{Connection, Delivery, Message, Shared};
 use crate::connect::Cluster;
+use crate::costs::Purpose;
 use crate::deadline::Deadline;
 use crate::error::{ReadError, Reason};
 use crate::read::ListRequest;

@@ -17,7 +17,6 @@
 
 mod backoff;
 mod contact;
-mod costs;
 mod decode;
 mod scope;
 mod skipping;
@@ -34,10 +33,10 @@ use tokio::task::JoinHandle;
 
 use crate::clock::{BootClock, Moment};
 use crate::connect::Cluster;
+use crate::costs::{Cost, Costs, Counters};
 use crate::kubeconfig::Context;
 
 pub use contact::Contact;
-pub use costs::{Cost, Costs, Purpose};
 pub use decode::went_back;
 pub use decode::{Batch, Change};
 
@@ -190,7 +189,7 @@ struct Shared {
     context: Option<Context>,
     outbox: mpsc::Sender<Message>,
     lists: Semaphore,
-    costs: costs::Counters,
+    costs: Counters,
     /// Cost of the requests over connections that were replaced.
     before: Mutex<Cost>,
     /// Time at which bytes last arrived, in milliseconds since `begun`.
@@ -357,7 +356,7 @@ impl Feeds {
             connection: watch::Sender::new(Connection { cluster, generation: 0 }),
             context,
             outbox,
-            costs: costs::Counters::default(),
+            costs: Counters::default(),
             before: Mutex::default(),
             heard: AtomicU64::new(0),
             begun: settings.clock.now(),

@@ -15,11 +15,11 @@ use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::contact::renew;
-use super::costs::Purpose;
 use super::decode::{WireFormat, frame_length, last_frame_ends, split, went_back};
 use super::skipping::Skipping;
 use super::stream::{Refusal, Stream, open};
 use super::{Batch, Delivery, Followed, Lists, Message, Scope, ScopeState, Shared};
+use crate::costs::Purpose;
 use crate::error::{ReadError, Reason};
 use crate::memory::Held;
 use crate::read::{

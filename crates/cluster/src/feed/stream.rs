@@ -11,8 +11,8 @@ use kube::client::Body;
 use taffrail_object::protobuf::{self, Extent};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::costs::Purpose;
 use super::{Connection, Shared};
+use crate::costs::Purpose;
 use crate::error::{Fault, Phase, ReadError};
 use crate::request::{AGENT, Answer, Ask, refused, retry_after};
 

@@ -280,7 +280,7 @@ fn a_handle_never_means_another_object() {
     let snapshot = world.index.publish(world.now);
     assert!(world.remove(&pod) && !world.remove(&pod));
     let second = world.apply(&object("Pod", "shop", "cart", 2, None)).handle().unwrap();
-    assert_eq!((first.place(), second.generation()), (second.place(), first.generation() + 1));
+    assert_eq!((first.slot(), second.generation()), (second.slot(), first.generation() + 1));
     assert!(world.index.contents().get(first).is_none());
     assert_eq!(snapshot.get(first).unwrap().name(), "web");
     // A name that is given again means another object.
@@ -426,6 +426,6 @@ fn memory_follows_what_is_there_not_what_there_was() {
     }
     world.index.publish(world.now);
     let sizes = world.index.sizes();
-    assert!(sizes.places <= 2 && sizes.texts == 0 && sizes.extracts == 0, "{sizes:?}");
+    assert!(sizes.slots <= 2 && sizes.texts == 0 && sizes.extracts == 0, "{sizes:?}");
     assert_eq!(world.index.next_deadline(), None);
 }

@@ -1,6 +1,7 @@
 //! Builds a document from parts of others that were read already.
 
-use super::document::{Member, OwnedDocument};
+use super::document::OwnedDocument;
+use super::index::Member;
 use super::scan::Error;
 use super::string::write_string;
 use super::value::Value;

@@ -28,6 +28,7 @@
 mod builder;
 mod document;
 mod envelope;
+mod index;
 #[cfg(feature = "record-parses")]
 pub mod parses;
 mod scan;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::document::{Index, Parts};
+use super::index::{Index, Parts, Repr};
 use super::scan;
 use super::string::{is_plain_ascii, means, unescape, write_escaped};
 
@@ -28,13 +28,6 @@ pub enum Kind {
 /// A value: a view into a validated text or into a [`serde_json::Value`].
 #[derive(Debug, Clone, Copy)]
 pub struct Value<'a>(Repr<'a>);
-
-#[derive(Debug, Clone, Copy)]
-enum Repr<'a> {
-    Text(&'a [u8]),
-    Indexed(Index<'a>),
-    Tree(&'a serde_json::Value),
-}
 
 /// The error for a value that nests too deeply to be built as a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -134,7 +127,7 @@ impl<'a> Value<'a> {
     #[inline]
     pub fn get(self, key: &str) -> Option<Value<'a>> {
         match self.0 {
-            Repr::Indexed(index) => index.get(key),
+            Repr::Indexed(index) => index.get(key).map(Value),
             _ => {
                 let [found] = self.search([key]);
                 found
@@ -146,7 +139,7 @@ impl<'a> Value<'a> {
     #[inline]
     pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
         match self.0 {
-            Repr::Indexed(index) => index.pick(keys),
+            Repr::Indexed(index) => index.pick(keys, Value),
             _ => self.search(keys),
         }
     }
@@ -156,7 +149,7 @@ impl<'a> Value<'a> {
     fn search<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
         match self.0 {
             Repr::Tree(tree) => keys.map(|key| tree.get(key).map(Value::from)),
-            Repr::Indexed(index) => index.pick(keys),
+            Repr::Indexed(index) => index.pick(keys, Value),
             Repr::Text(_) => self.members().map_or([None; N], |mut members| members.pick(keys)),
         }
     }
@@ -335,7 +328,7 @@ impl<'a> Iterator for Items<'a> {
                 *pos = end;
                 Some(Value::text_of(&text[start..end]))
             }
-            ItemsRepr::Indexed(parts) => parts.next().map(|(_, item)| item),
+            ItemsRepr::Indexed(parts) => parts.next().map(|(_, item)| Value(item)),
             ItemsRepr::Tree(items) => items.next().map(Value::from),
         }
     }
@@ -408,7 +401,7 @@ impl<'a> Members<'a> {
                 *pos = end;
                 Some((&text[start + 1..key_end - 1], Value::text_of(&text[value..end])))
             }
-            MembersRepr::Indexed(parts) => parts.next(),
+            MembersRepr::Indexed(parts) => parts.next().map(|(key, value)| (key, Value(value))),
             MembersRepr::Tree(_) => None,
         }
     }

@@ -12,7 +12,7 @@ use taffrail_object::json::Value;
 use taffrail_status::{ObjectContext, Status, Verdict};
 
 use super::{InvalidExpression, Names, Predicate, PredicateAnswer, Reader};
-use crate::layer::Origin;
+use crate::origin::Origin;
 use crate::script::{CHILDREN, Judged, Script, ScriptKind, add_children, computed, computed_since, cut};
 use crate::yaml_rules;
 

@@ -35,7 +35,7 @@ pub use script_tests::test_customizations;
 use layout::{Read, Scripts};
 use machine::{Code, Given, Machine, Returned};
 
-use crate::layer::Origin;
+use crate::origin::Origin;
 use crate::script::{Judged, Script, ScriptKind, computed, cut};
 
 /// The limits of one run of a script.

@@ -9,7 +9,7 @@ use taffrail_object::{Object, yaml};
 
 use super::layout::place;
 use super::{Action, Change, Customizations, LuaError, LuaProblem, Operation, volatile};
-use crate::layer::Origin;
+use crate::origin::Origin;
 use crate::rule_tests::{FailedCase, Fault, RuleTestReport};
 use crate::yaml_rules::{Problem, RuleFileError};
 

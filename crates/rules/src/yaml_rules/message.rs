@@ -6,10 +6,23 @@ use std::ops::ControlFlow;
 use taffrail_object::json::{Kind, Value};
 
 use super::path::{self, Path, PathError, Start};
-use super::test::{Found, Row};
 
 /// The maximum length of one inserted value, in bytes; the rest is left out.
 const MAX_INSERTED_BYTES: usize = 4096;
+
+/// The five fields of a condition that rules read, in the order of [`ROW`].
+pub(super) type Row<'a> = [Option<Value<'a>>; 5];
+
+pub(super) const ROW: [&str; 5] = ["type", "status", "reason", "message", "observedGeneration"];
+
+/// The matches of the tests that hold, for use in messages.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Found<'a> {
+    /// The first condition that a test found.
+    pub(super) condition: Option<Row<'a>>,
+    /// The first element of a list that a test found.
+    pub(super) element: Option<Value<'a>>,
+}
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Message {
@@ -42,8 +55,6 @@ pub enum MessageError {
     #[error("{{{0}}} is the {0} of a condition, and no test of this rule is about one")]
     NoCondition(&'static str),
 }
-
-const OF_CONDITION: [&str; 4] = ["type", "status", "reason", "message"];
 
 impl Message {
     /// Parses a template.
@@ -102,9 +113,9 @@ pub(super) fn read(text: &str, has_condition: bool) -> Result<Box<[Piece]>, Mess
         if !before.is_empty() {
             pieces.push(Piece::Text(before.into()));
         }
-        pieces.push(match OF_CONDITION.iter().position(|name| *name == place) {
+        pieces.push(match ROW[..4].iter().position(|name| *name == place) {
             Some(at) if has_condition => Piece::Condition(at),
-            Some(at) => return Err(MessageError::NoCondition(OF_CONDITION[at])),
+            Some(at) => return Err(MessageError::NoCondition(ROW[at])),
             None => {
                 let path = Path::read(place).map_err(|why| MessageError::Path(place.to_owned(), why))?;
                 Piece::Field(path, None)

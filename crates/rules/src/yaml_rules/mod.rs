@@ -26,10 +26,10 @@ pub use message::MessageError;
 pub use path::PathError;
 pub(crate) use read::read;
 
-use message::Message;
+use message::{Found, Message};
 use path::Path;
 use pattern::Pattern;
-use test::{Elements, Found, Scope, Test};
+use test::{Elements, Scope, Test};
 
 /// The rules of one file: for one API group, or for all groups with the same ending.
 #[derive(Debug, Clone, Default)]

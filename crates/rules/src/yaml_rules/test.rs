@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use jiff::Timestamp;
 use taffrail_object::json::{Kind, Value};
 
-use super::message::{self, Piece};
+use super::message::{self, Found, Piece, ROW, Row};
 use super::path::{self, Path, Start};
 use super::pattern::{Pattern, one_matches};
 
@@ -120,11 +120,6 @@ pub(super) enum Other {
     Field(Path, Option<Scalar>),
 }
 
-/// The five fields of a condition that rules read, in the order of [`ROW`].
-pub(super) type Row<'a> = [Option<Value<'a>>; 5];
-
-const ROW: [&str; 5] = ["type", "status", "reason", "message", "observedGeneration"];
-
 /// The value under test: the object, or an element of one of its lists.
 pub(super) struct Scope<'s, 'a> {
     object: Value<'a>,
@@ -132,15 +127,6 @@ pub(super) struct Scope<'s, 'a> {
     generation: Option<i64>,
     conditions_at: &'s Path,
     conditions: OnceCell<Vec<Row<'a>>>,
-}
-
-/// The matches of the tests that hold, for use in messages.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Found<'a> {
-    /// The first condition that a test found.
-    pub(super) condition: Option<Row<'a>>,
-    /// The first element of a list that a test found.
-    pub(super) element: Option<Value<'a>>,
 }
 
 impl<'s, 'a> Scope<'s, 'a> {

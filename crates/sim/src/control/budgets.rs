@@ -11,10 +11,10 @@ use super::pods::{is_ending, is_finished, is_ready};
 use super::rollout::{number, share};
 use super::{all, change, is_scripted, set_condition, text};
 use crate::behaviour::Behaviour;
-use crate::cluster::Inner;
 use crate::error::{Answered, ApiError};
 use crate::selector::is_selected;
-use crate::write::Target;
+use crate::state::Inner;
+use crate::target::Target;
 
 /// Updates the status of all budgets in a namespace.
 pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::{all, change, create, is_scripted, pods, text};
-use crate::cluster::Inner;
+use crate::state::Inner;
 
 /// The finalizer that keeps a claim while a Pod uses it.
 const PROTECTION: &str = "kubernetes.io/pvc-protection";

@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 
 use super::events::{Told, tell};
 use super::pods::is_ending;
-use super::{Task, change, controller, create, is_scripted, jobs, owned, soon, text};
+use super::{change, controller, create, is_scripted, jobs, owned, soon, text};
 use crate::behaviour::Behaviour;
 use crate::clock::{later, stamp};
-use crate::cluster::Inner;
+use crate::state::Inner;
+use crate::task::Task;
 use crate::write::{Deletion, Propagation};
 
 const BY: &str = "cronjob-controller";

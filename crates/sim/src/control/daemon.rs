@@ -8,10 +8,11 @@ use taffrail_object::LabelSelector;
 
 use super::pods::{self, is_ending, is_finished, is_ready};
 use super::rollout::share;
-use super::{Task, all, change, is_scripted, owned, revisions, soon, text};
+use super::{all, change, is_scripted, owned, revisions, soon, text};
 use crate::behaviour::Behaviour;
-use crate::cluster::Inner;
 use crate::selector::is_selected;
+use crate::state::Inner;
+use crate::task::Task;
 
 const BY: &str = "daemonset-controller";
 const REVISION: &str = "controller-revision-hash";

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::set_condition;
 use crate::behaviour::Behaviour;
-use crate::cluster::Inner;
 use crate::crd;
-use crate::write::Target;
+use crate::state::Inner;
+use crate::target::Target;
 
 const GROUP: &str = "apiextensions.k8s.io";
 

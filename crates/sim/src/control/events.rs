@@ -6,9 +6,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Task, create, soon};
+use super::{create, soon};
 use crate::clock::stamp;
-use crate::cluster::Inner;
+use crate::state::Inner;
+use crate::task::Task;
 
 /// The time for which kube-apiserver keeps an Event after its last change (`--event-ttl`).
 const EVENT_TTL: Duration = Duration::from_secs(3600);

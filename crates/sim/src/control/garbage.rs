@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::contains;
 use crate::behaviour::Behaviour;
-use crate::cluster::Inner;
-use crate::write::{Deletion, Part, Propagation, Target, Wanted};
+use crate::state::Inner;
+use crate::target::{Part, Target};
+use crate::write::{Deletion, Propagation, Wanted};
 
 /// Handles the dependents of an owner that is being deleted or is gone.
 pub(super) fn dependents(inner: &Arc<Inner>, uid: &str) {
@@ -73,7 +74,7 @@ fn settle(inner: &Arc<Inner>, target: &Target, object: &Value) {
         let store = inner.store();
         // An owner of an unknown kind counts as existing.
         let Some((shelf, resource)) = store.find_kind(group, &kind) else { return true };
-        let key = if resource.namespaced { crate::write::key(&target.namespace, &name) } else { name };
+        let key = if resource.namespaced { crate::target::key(&target.namespace, &name) } else { name };
         store.get(shelf, &key).is_some_and(|owner| contains(owner.head(), &uid))
     };
     let gone: Vec<String> = owners

@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 use super::events::{Told, tell};
 use super::pods::{self, is_ending, is_ready};
 use super::rollout::number;
-use super::{Task, change, is_scripted, owned, set_condition, soon, text};
+use super::{change, is_scripted, owned, set_condition, soon, text};
 use crate::behaviour::Behaviour;
 use crate::clock::stamp;
-use crate::cluster::Inner;
+use crate::state::Inner;
+use crate::task::Task;
 use crate::write::{Deletion, Propagation};
 
 const BY: &str = "job-controller";

@@ -11,11 +11,12 @@ use serde_json::{Value, json};
 use taffrail_object::LabelSelector;
 
 use super::events::{Told, tell};
-use super::{Task, all, change, claims, is_scripted, nodes, set_condition, soon, text};
-use crate::clock::stamp;
-use crate::cluster::Inner;
+use super::{all, change, claims, is_scripted, nodes, set_condition, soon, text};
+use crate::clock::{later, stamp};
 use crate::selector::is_selected;
-use crate::write::Target;
+use crate::state::Inner;
+use crate::target::Target;
+use crate::task::Task;
 
 /// Returns a node that is ready.
 pub(crate) fn node(inner: &Inner, number: usize) -> Value {
@@ -144,29 +145,18 @@ fn end(inner: &Arc<Inner>, target: &Target, pod: &Value) {
         });
         let grace = pod["metadata"]["deletionGracePeriodSeconds"].as_u64().unwrap_or_default();
         let wait = dice(inner, 600, 1500).min(Duration::from_secs(grace));
-        inner.fleet.plan(
-            inner.weak(),
-            crate::clock::later(
-                inner.fleet.clock.now(),
-                jiff::SignedDuration::try_from(wait).unwrap_or_default(),
-            ),
-            {
-                let target = target.clone();
-                move |inner| {
-                    let Some(pod) = inner.tree(&target) else { return };
-                    if pod["metadata"].get("deletionTimestamp").is_none() || nodes::is_on_lost(inner, &pod) {
-                        return;
-                    }
-                    let finalizers =
-                        pod["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
-                    if finalizers {
-                        change(inner, &target, |pod| pod["status"]["phase"] = json!("Succeeded"));
-                    } else {
-                        inner.remove(&target);
-                    }
-                }
-            },
-        );
+        let target = target.clone();
+        inner.plan(later(inner.fleet.clock.now(), wait), move |inner| {
+            let Some(pod) = inner.tree(&target) else { return };
+            if pod["metadata"].get("deletionTimestamp").is_none() || nodes::is_on_lost(inner, &pod) {
+                return;
+            }
+            if pod["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty()) {
+                change(inner, &target, |pod| pod["status"]["phase"] = json!("Succeeded"));
+            } else {
+                inner.remove(&target);
+            }
+        });
     } else if !finalizers && text(&pod["status"]["phase"]) == "Succeeded" {
         inner.remove(target);
     }

@@ -25,106 +25,48 @@ mod stateful;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use crate::clock::{later, stamp};
-use crate::cluster::Inner;
 use crate::error::Answered;
 use crate::managed::Writer;
+use crate::state::Inner;
 use crate::store::Object;
-use crate::write::Target;
+use crate::target::{Part, Target};
+use crate::task::Task;
+use crate::write::Wanted;
 
 pub(crate) use kubelet::node;
 
 /// Controllers ignore objects with this annotation; only their timeline changes them.
 pub(crate) const SCRIPTED: &str = "taffrail.dev/scripted";
 
-/// A task of a controller.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Task {
-    Namespace(String),
-    Definition(String),
-    /// Handles the dependents of the object with this uid.
-    Dependents(String),
-    /// Checks that the owners of this object exist.
-    Owners {
-        group: String,
-        plural: String,
-        namespace: String,
-        name: String,
-    },
-    Deployment(String, String),
-    ReplicaSet(String, String),
-    StatefulSet(String, String),
-    DaemonSet(String, String),
-    Job(String, String),
-    CronJob(String, String),
-    Pod(String, String),
-    /// Schedules Pods on nodes.
-    Nodes,
-    /// Updates the budgets of this namespace.
-    Budgets(String),
-    /// Releases claims of this namespace whose Pods are gone.
-    Claims(String),
-    /// Updates the endpoints of the Services in this namespace.
-    Services(String),
-    Node(String),
-    /// Removes the Pods of a deleted node.
-    NodeGone(String),
-    /// Evicts a Pod from a lost node if it does not tolerate it any longer.
-    Eviction(String, String),
-    /// Updates the used amounts of the quotas in this namespace.
-    Quotas(String),
-    /// Retries the creation of Pods that a quota of this namespace refused.
-    QuotaChanged(String),
-    /// Removes an Event that is old enough.
-    Event(String, String),
-    /// Renews the Leases.
-    RenewLeases,
-}
-
-impl Task {
-    /// Returns the task that reconciles an owner of this kind.
-    fn of(kind: &str, namespace: String, name: String) -> Option<Task> {
-        Some(match kind {
-            "Deployment" => Task::Deployment(namespace, name),
-            "ReplicaSet" => Task::ReplicaSet(namespace, name),
-            "StatefulSet" => Task::StatefulSet(namespace, name),
-            "DaemonSet" => Task::DaemonSet(namespace, name),
-            "Job" => Task::Job(namespace, name),
-            "CronJob" => Task::CronJob(namespace, name),
-            _ => return None,
-        })
-    }
-
-    fn run(&self, inner: &Arc<Inner>) {
-        match self {
-            Task::Namespace(name) => namespaces::look(inner, name),
-            Task::Definition(name) => definitions::look(inner, name),
-            Task::Dependents(uid) => garbage::dependents(inner, uid),
-            Task::Owners { group, plural, namespace, name } => {
-                garbage::owners(inner, group, plural, namespace, name)
-            }
-            Task::Deployment(namespace, name) => rollout::deployment(inner, namespace, name),
-            Task::ReplicaSet(namespace, name) => rollout::replica_set(inner, namespace, name),
-            Task::StatefulSet(namespace, name) => stateful::set(inner, namespace, name),
-            Task::DaemonSet(namespace, name) => daemon::set(inner, namespace, name),
-            Task::Job(namespace, name) => jobs::job(inner, namespace, name),
-            Task::CronJob(namespace, name) => cron::cron_job(inner, namespace, name),
-            Task::Nodes => daemon::nodes_changed(inner),
-            Task::Budgets(namespace) => budgets::look(inner, namespace),
-            Task::Pod(namespace, name) => kubelet::pod(inner, namespace, name),
-            Task::Claims(namespace) => claims::release(inner, namespace),
-            Task::Services(namespace) => services::look(inner, namespace),
-            Task::Node(name) => nodes::look(inner, name),
-            Task::NodeGone(name) => nodes::gone(inner, name),
-            Task::Eviction(namespace, name) => nodes::evict(inner, namespace, name),
-            Task::Quotas(namespace) => quota::look(inner, namespace),
-            Task::QuotaChanged(namespace) => quota::changed(inner, namespace),
-            Task::Event(namespace, name) => events::expire(inner, namespace, name),
-            Task::RenewLeases => nodes::renew_leases(inner),
+fn run(task: &Task, inner: &Arc<Inner>) {
+    match task {
+        Task::Namespace(name) => namespaces::look(inner, name),
+        Task::Definition(name) => definitions::look(inner, name),
+        Task::Dependents(uid) => garbage::dependents(inner, uid),
+        Task::Owners { group, plural, namespace, name } => {
+            garbage::owners(inner, group, plural, namespace, name)
         }
+        Task::Deployment(namespace, name) => rollout::deployment(inner, namespace, name),
+        Task::ReplicaSet(namespace, name) => rollout::replica_set(inner, namespace, name),
+        Task::StatefulSet(namespace, name) => stateful::set(inner, namespace, name),
+        Task::DaemonSet(namespace, name) => daemon::set(inner, namespace, name),
+        Task::Job(namespace, name) => jobs::job(inner, namespace, name),
+        Task::CronJob(namespace, name) => cron::cron_job(inner, namespace, name),
+        Task::Nodes => daemon::nodes_changed(inner),
+        Task::Budgets(namespace) => budgets::look(inner, namespace),
+        Task::Pod(namespace, name) => kubelet::pod(inner, namespace, name),
+        Task::Claims(namespace) => claims::release(inner, namespace),
+        Task::Services(namespace) => services::look(inner, namespace),
+        Task::Node(name) => nodes::look(inner, name),
+        Task::NodeGone(name) => nodes::gone(inner, name),
+        Task::Eviction(namespace, name) => nodes::evict(inner, namespace, name),
+        Task::Quotas(namespace) => quota::look(inner, namespace),
+        Task::QuotaChanged(namespace) => quota::changed(inner, namespace),
+        Task::Event(namespace, name) => events::expire(inner, namespace, name),
+        Task::RenewLeases => nodes::renew_leases(inner),
     }
 }
 
@@ -242,7 +184,7 @@ fn is_terminating(inner: &Inner, namespace: &str) -> bool {
 
 /// Plans a task, unless it is planned already for the same time or earlier.
 pub(crate) fn soon(inner: &Inner, task: Task, delay: Duration) {
-    let due = later(inner.fleet.clock.now(), SignedDuration::try_from(delay).unwrap_or(SignedDuration::MAX));
+    let due = later(inner.fleet.clock.now(), delay);
     {
         let mut pending = inner.pending.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match pending.get(&task) {
@@ -250,7 +192,7 @@ pub(crate) fn soon(inner: &Inner, task: Task, delay: Duration) {
             _ => pending.insert(task.clone(), due),
         };
     }
-    inner.fleet.plan(inner.weak(), due, move |inner| {
+    inner.plan(due, move |inner| {
         {
             let mut pending = inner.pending.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             // Otherwise it was planned again for an earlier time, and has run.
@@ -260,7 +202,7 @@ pub(crate) fn soon(inner: &Inner, task: Task, delay: Duration) {
                 return;
             }
         }
-        task.run(inner);
+        run(&task, inner);
     });
 }
 
@@ -285,14 +227,14 @@ fn change(inner: &Inner, target: &Target, mut change: impl FnMut(&mut Value)) {
     // An object that is being deleted follows the rules of every update, so that its last finalizer removes it; its
     // status is updated separately.
     let mut status = None;
-    let wanted = crate::write::Wanted::default();
+    let wanted = Wanted::default();
     let set = |mut current: Value| -> Answered<Value> {
         let before = current["status"].clone();
         change(&mut current);
         status = current.get("status").filter(|status| **status != before).map(|it| (before, it.clone()));
         Ok(current)
     };
-    let _ = inner.update(target, crate::write::Part::Main, &wanted, set);
+    let _ = inner.update(target, Part::Main, &wanted, set);
     if let Some((before, status)) = status {
         let set = |mut current: Value| -> Answered<Value> {
             if current["status"] == before {
@@ -300,7 +242,7 @@ fn change(inner: &Inner, target: &Target, mut change: impl FnMut(&mut Value)) {
             }
             Ok(current)
         };
-        let _ = inner.update(target, crate::write::Part::Status, &wanted, set);
+        let _ = inner.update(target, Part::Status, &wanted, set);
     }
 }
 
@@ -396,7 +338,6 @@ fn set_condition(inner: &Inner, status: &mut Value, kind: &str, value: &str, res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::write::{Part, Wanted};
 
     /// Of a client and a controller that count in the same object, neither may undo the other's counts.
     #[tokio::test]

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::create;
 use crate::behaviour::Behaviour;
-use crate::cluster::Inner;
-use crate::write::{Deletion, Target};
+use crate::state::Inner;
+use crate::target::Target;
+use crate::write::Deletion;
 
 pub(super) fn look(inner: &Arc<Inner>, name: &str) {
     let Some(target) = inner.target("", "namespaces", "", name) else { return };

@@ -9,10 +9,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::events::{Told, tell};
-use super::{Task, all, change, contains, create, soon, text};
+use super::{all, change, contains, create, soon, text};
 use crate::clock::stamp;
-use crate::cluster::Inner;
-use crate::write::{Deletion, Target};
+use crate::state::Inner;
+use crate::target::Target;
+use crate::task::Task;
+use crate::write::Deletion;
 
 /// The interval at which kubelets and leaders renew their Leases.
 const LEASE_RENEWAL_INTERVAL: Duration = Duration::from_secs(10);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::events::{Told, tell};
 use super::{controller, create, text};
-use crate::cluster::Inner;
+use crate::state::Inner;
 use crate::write::{Deletion, Propagation};
 
 /// Builds a Pod of a controller, to be completed and passed to [`start`]. Labels and annotations are those of the

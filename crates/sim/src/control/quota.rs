@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Task, all, change, soon, text};
-use crate::cluster::Inner;
+use super::{all, change, soon, text};
+use crate::state::Inner;
+use crate::task::Task;
 
 const BOUNDS: [&str; 2] = ["pods", "count/pods"];
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::rollout::hash_of;
 use super::{change, controller, create, owned, text};
-use crate::cluster::Inner;
+use crate::state::Inner;
 
 /// The revisions of a set.
 pub(super) struct Revisions {

@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 
 use super::events::{Told, tell};
 use super::pods::{self, is_ending, is_finished, is_ready};
-use super::{Task, change, controller, create, is_scripted, owned, quota, set_condition, soon, text};
+use super::{change, controller, create, is_scripted, owned, quota, set_condition, soon, text};
 use crate::clock::stamp;
-use crate::cluster::Inner;
+use crate::state::Inner;
+use crate::task::Task;
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
 /// The condition of Deployments and ReplicaSets whose Pods are refused.

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use taffrail_object::LabelSelector;
 
 use super::{all, controller, create, is_scripted, text};
-use crate::cluster::Inner;
 use crate::selector::is_selected;
+use crate::state::Inner;
 
 pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
     const MANAGED: &str = "endpoints.kubernetes.io/managed-by";

@@ -10,7 +10,7 @@ use super::revisions::{self, Revisions};
 use super::rollout::number;
 use super::{change, create, is_scripted, owned, text};
 use crate::behaviour::Behaviour;
-use crate::cluster::Inner;
+use crate::state::Inner;
 
 const BY: &str = "statefulset-controller";
 const REVISION: &str = "controller-revision-hash";

@@ -13,12 +13,12 @@ use super::answer::Answer;
 use super::negotiate::{Form, form};
 use super::path::Query;
 use crate::behaviour::Behaviour;
-use crate::cluster::Inner;
 use crate::error::{Answered, ApiError, Cause};
 use crate::selector::Selector;
+use crate::state::Inner;
 use crate::store::{Object, Store};
 use crate::table;
-use crate::write::Target;
+use crate::target::Target;
 
 /// Returns the prefix of the keys of a namespace.
 pub(crate) fn key_prefix(namespace: &str) -> String {
@@ -152,7 +152,7 @@ fn page(inner: &Inner, query: &Query, target: &Target, selector: &Selector) -> A
     // If only one name can match, it is looked up directly.
     let alone =
         (!target.resource.namespaced || !target.namespace.is_empty()).then(|| selector.name()).flatten();
-    let alone = alone.map(|name| crate::write::key(&target.namespace, name));
+    let alone = alone.map(|name| crate::target::key(&target.namespace, name));
     let objects: Kept = match alone {
         Some(alone) => objects.into_iter().filter(|(key, _)| **key == *alone).collect(),
         None => objects,

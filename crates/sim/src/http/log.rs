@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::Asked;
 use super::answer::Answer;
-use crate::cluster::Inner;
 use crate::error::{Answered, ApiError};
-use crate::write::Target;
+use crate::state::Inner;
+use crate::target::Target;
 
 const LINES: &str = "taffrail.dev/logs";
 

@@ -1,10 +1,12 @@
 //! The server: connections, and the steps of every request.
 
 mod answer;
+mod discovery;
 mod list;
 mod log;
 mod negotiate;
 mod object;
+mod openapi;
 mod path;
 mod watch;
 
@@ -28,10 +30,9 @@ use tokio::task::JoinSet;
 
 use crate::access::Wish;
 use crate::behaviour::Behaviour;
-use crate::cluster::{Inner, User};
 use crate::error::{Answered, ApiError};
 use crate::fault::Trouble;
-use crate::{discovery, openapi};
+use crate::state::{Inner, User};
 
 use path::{Path, Query, Resourceful};
 

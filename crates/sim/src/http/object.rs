@@ -12,15 +12,16 @@ use super::answer::Answer;
 use super::list::{item_start, key_prefix};
 use super::negotiate::{Form, form};
 use crate::behaviour::{Behaviour, Behaviours};
-use crate::cluster::Inner;
 use crate::error::{Answered, ApiError, Cause};
 use crate::kinds::Scale;
 use crate::managed::Writer;
 use crate::patch;
 use crate::selector::{Selector, text_of};
+use crate::state::Inner;
 use crate::store::Object;
 use crate::table;
-use crate::write::{Deleted, Deletion, Part, Propagation, Target, UnknownFields, Wanted, Written};
+use crate::target::{Part, Target};
+use crate::write::{Deleted, Deletion, Propagation, UnknownFields, Wanted, Written};
 
 pub(super) fn answer(
     inner: &Arc<Inner>,

@@ -6,7 +6,7 @@ use http::Method;
 use percent_encoding::percent_decode_str;
 
 use crate::store::Store;
-use crate::write::Target;
+use crate::target::Target;
 
 /// The target of a path.
 #[derive(Debug, Clone)]

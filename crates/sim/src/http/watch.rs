@@ -18,12 +18,12 @@ use super::answer::{Answer, write_status};
 use super::list::{check_options, item_start, key_prefix};
 use super::negotiate::{Form, form};
 use crate::behaviour::Behaviour;
-use crate::cluster::Inner;
 use crate::error::{Answered, ApiError};
 use crate::selector::Selector;
+use crate::state::Inner;
 use crate::store::Object;
 use crate::table;
-use crate::write::Target;
+use crate::target::Target;
 
 /// The duration of a watch without a timeout; kube-apiserver chooses 30 to 60 minutes.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(45 * 60);

@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::behaviour::Behaviour;
-use crate::cluster::Inner;
 use crate::kinds::Column;
+use crate::state::Inner;
 use crate::store::Object;
-use crate::write::Target;
+use crate::target::Target;
 
 /// Appends the parts of a Table that follow its metadata: columns, rows and the closing brace.
 pub(crate) fn write_body<'a>(

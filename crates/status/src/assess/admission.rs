@@ -4,7 +4,7 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 
 use crate::assess::case::{Case, Finding};
-use crate::assess::event::time;
+use crate::event::time;
 use crate::verdict::Status;
 
 /// Examines a policy binding: without its policy it checks nothing.

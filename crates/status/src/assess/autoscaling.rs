@@ -6,7 +6,7 @@ use taffrail_object::json::{OwnedDocument, Value};
 
 use crate::assess::case::{Case, Finding};
 use crate::assess::edges::{Reference, references};
-use crate::assess::event::time;
+use crate::event::time;
 use crate::verdict::Status;
 
 /// Time after which missing metrics count: those of new Pods arrive late.

@@ -5,9 +5,9 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 
 use crate::assess::case::{Case, Finding, HardCause};
-use crate::assess::event::time;
 use crate::assess::workloads::{is_terminating, unseen};
 use crate::assess::{Flags, pod, refusals};
+use crate::event::time;
 use crate::verdict::Status;
 
 const POD: (&str, &str) = ("", "Pod");

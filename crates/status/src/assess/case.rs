@@ -11,11 +11,11 @@ use taffrail_object::selector::selects;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 
 use crate::Presence;
-use crate::assess::costs::{Account, Bill, Costs, elapsed};
 use crate::assess::edges::references;
-use crate::assess::event::{Event, time};
 use crate::assess::evidence::{Evidence, can_own, speaks_for};
 use crate::assess::{Assessment, Flags, Link, since};
+use crate::costs::{Account, Bill, Costs, elapsed};
+use crate::event::{Event, time};
 use crate::rules::ActiveRules;
 use crate::teaching::Look;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};

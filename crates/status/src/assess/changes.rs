@@ -14,9 +14,9 @@ use taffrail_object::{Object, ObjectKey};
 
 use crate::assess::Link;
 use crate::assess::edges::references;
-use crate::assess::event::time;
 use crate::assess::evidence::{Evidence, can_own, controller};
 use crate::assess::workloads::{is_replica_set, previous_and_current};
+use crate::event::time;
 
 /// Maximum time between a change and the failure: a rollout may take its progress deadline, and a container may restart
 /// late after a changed ConfigMap.

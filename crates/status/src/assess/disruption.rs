@@ -3,9 +3,9 @@
 use taffrail_object::Object;
 use taffrail_object::json::Value;
 
-use crate::assess::Budgets;
 use crate::assess::case::{Case, Finding};
-use crate::assess::event::time;
+use crate::event::time;
+use crate::options::Budgets;
 use crate::verdict::Status;
 
 /// Examines a budget: if its controller cannot determine its Pods, it protects none.

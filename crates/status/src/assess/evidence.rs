@@ -8,10 +8,10 @@ use taffrail_object::json::Value;
 use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
 
-use crate::assess::costs::Costs;
 use crate::assess::edges;
-use crate::assess::event::{Event, Regarding};
 use crate::cluster_state::{ClusterState, Listing, Observed, Presence};
+use crate::costs::Costs;
+use crate::event::{Event, Regarding};
 use crate::rules::{ObjectContext, Rules};
 use crate::verdict::Verdict;
 

@@ -7,8 +7,8 @@ use taffrail_object::Object;
 use taffrail_object::json::{Kind, Value};
 
 use crate::assess::case::{Case, Finding, HardCause};
-use crate::assess::event::time;
 use crate::assess::{flux, workloads};
+use crate::event::time;
 use crate::verdict::Status;
 
 /// Time that a controller may take to write the first status.

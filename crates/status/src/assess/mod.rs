@@ -18,11 +18,9 @@ mod autoscaling;
 mod batch;
 mod case;
 mod changes;
-mod costs;
 mod deletion;
 mod disruption;
 mod edges;
-mod event;
 mod evidence;
 mod extension;
 mod flux;
@@ -46,47 +44,17 @@ use taffrail_object::{Object, ObjectKey};
 use crate::cluster_state::Presence;
 use crate::rollup::Subject;
 use crate::rules::ActiveRules;
-use crate::teaching::Trust;
 use crate::verdict::{Status, Verdict};
 
+pub use crate::costs::{Costs, ExcessSteps, Patience, UNJUDGED, Unjudged, elapsed};
+pub use crate::event::{Event, Regarding};
+pub use crate::options::{Budgets, Options};
 pub use batch::unproven_run;
 pub use changes::{Change, ChangeKind, History, last_changes, nearest};
-pub use costs::{Costs, ExcessSteps, Patience, UNJUDGED, Unjudged, elapsed};
 pub use edges::{By, EDGES, Edge, Reference, references};
-pub use event::{Event, Regarding};
 pub use evidence::{Dump, Evidence, claims, defined, evidence_projection, is_evidence, other_owners};
 pub use extension::may_own_workload;
 pub use since::{reads_spec_written, spec_written};
-
-/// The meaning of a PodDisruptionBudget for the Deployment whose Pods it protects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Budgets {
-    /// None: a Deployment wants all its replicas.
-    #[default]
-    Advisory,
-    /// A Deployment with as many updated and available replicas as its budget wants healthy is Current.
-    Sufficient,
-}
-
-/// Choices of the user, and bounds on the cost of an answer.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// The meaning of a PodDisruptionBudget.
-    pub pdb: Budgets,
-    /// Time limit for judging the objects of a cluster; `None` for no limit.
-    pub patience: Option<Patience>,
-    /// The namespaces and clusters that the user trusts beyond what clusters prove.
-    pub trust: Trust,
-}
-
-impl Options {
-    /// The defaults.
-    pub const DEFAULT: &'static Options = &Options {
-        pdb: Budgets::Advisory,
-        patience: None,
-        trust: Trust { argocd: Vec::new(), homes: Vec::new() },
-    };
-}
 
 /// The ways in which an object is switched off on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

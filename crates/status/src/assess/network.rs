@@ -6,8 +6,8 @@ use taffrail_object::{Object, ObjectKey};
 
 use crate::assess::case::{Case, Finding};
 use crate::assess::edges::references;
-use crate::assess::event::time;
 use crate::assess::workloads::is_terminating;
+use crate::event::time;
 use crate::verdict::Status;
 
 /// Examines a Service: a LoadBalancer without an address is InProgress. Missing endpoints are reported by its workload.

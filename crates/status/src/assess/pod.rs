@@ -6,9 +6,9 @@ use taffrail_object::{Object, ObjectKey};
 
 use crate::assess::case::{Case, FOLLOWED, Finding, HardCause, has_ended};
 use crate::assess::edges::references;
-use crate::assess::event::{Event, time};
 use crate::assess::evidence::{claims, controller};
 use crate::assess::storage;
+use crate::event::{Event, time};
 use crate::verdict::{Status, cut};
 
 /// Maximum age of mount events that count. The kubelet repeats an event at least every five minutes, so older ones are

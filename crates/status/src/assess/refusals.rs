@@ -5,7 +5,7 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 
 use crate::assess::case::{Case, Finding, HardCause};
-use crate::assess::event::{Event, time};
+use crate::event::{Event, time};
 
 /// Maximum age of a refusal: controllers retry after at most 1,000 s.
 const RECENT: SignedDuration = SignedDuration::from_mins(20);

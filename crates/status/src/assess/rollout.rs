@@ -4,8 +4,8 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 
 use crate::assess::case::{Case, Finding};
-use crate::assess::event::time;
 use crate::assess::{Flags, extension};
+use crate::event::time;
 use crate::verdict::Status;
 
 /// Examines a Rollout: one paused between two revisions, by a user or a step, is InProgress.

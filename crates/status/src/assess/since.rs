@@ -6,7 +6,7 @@ use taffrail_object::json::Value;
 
 use crate::adverse;
 use crate::assess::changes;
-use crate::assess::event::time;
+use crate::event::time;
 use crate::verdict::{Status, Verdict};
 
 /// Returns the last transition of the condition that makes `object` not well.

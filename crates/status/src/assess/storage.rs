@@ -5,7 +5,7 @@ use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
 use crate::assess::case::{Case, Finding, has_ended};
-use crate::assess::event::time;
+use crate::event::time;
 use crate::verdict::Status;
 
 /// The reason of a claim that is bound once a Pod that uses it has a node.

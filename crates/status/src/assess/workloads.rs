@@ -8,8 +8,8 @@ use taffrail_object::Object;
 use taffrail_object::json::Value;
 
 use crate::assess::case::{Case, Finding, HardCause};
-use crate::assess::event::time;
 use crate::assess::{disruption, pod, refusals};
+use crate::event::time;
 use crate::verdict::Status;
 
 const POD: (&str, &str) = ("", "Pod");

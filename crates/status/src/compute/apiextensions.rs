@@ -1,7 +1,7 @@
 //! CustomResourceDefinition.
 
-use super::{ComputeError, Subject};
-use crate::verdict::Verdict;
+use super::Subject;
+use crate::verdict::{ComputeError, Verdict};
 
 pub(super) fn custom_resource_definition(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeError> {
     const RULE: &str = "builtin/apiextensions.k8s.io/CustomResourceDefinition";

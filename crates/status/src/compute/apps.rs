@@ -3,8 +3,8 @@
 use taffrail_object::json::Value;
 
 use super::fields::{Metadata, ObjectStatus};
-use super::{ComputeError, Subject, fields};
-use crate::verdict::{Condition, ConditionType, Status, Verdict};
+use super::{Subject, fields};
+use crate::verdict::{ComputeError, Condition, ConditionType, Status, Verdict};
 
 /// The value of `progressDeadlineSeconds` that means no deadline.
 const NO_DEADLINE: i64 = i32::MAX as i64;

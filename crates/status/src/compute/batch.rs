@@ -2,8 +2,8 @@
 
 use taffrail_object::json::Value;
 
-use super::{ComputeError, Fork, Subject};
-use crate::verdict::Verdict;
+use super::{Fork, Subject};
+use crate::verdict::{ComputeError, Verdict};
 
 pub(super) fn job(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeError> {
     const RULE: &str = "builtin/batch/Job";

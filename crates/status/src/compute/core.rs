@@ -3,9 +3,9 @@
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::{Kind, Value};
 
-use super::{ComputeError, Subject, fields};
-use crate::assess::elapsed;
-use crate::verdict::Verdict;
+use super::{Subject, fields};
+use crate::costs::elapsed;
+use crate::verdict::{ComputeError, Verdict};
 
 /// Time that a Pod may wait for the scheduler before that is a failure.
 const SCHEDULE_WINDOW: SignedDuration = SignedDuration::from_secs(15);

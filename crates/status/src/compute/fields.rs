@@ -3,7 +3,7 @@
 use taffrail_object::Object;
 use taffrail_object::json::{Kind, Value};
 
-use crate::compute::ComputeError;
+use crate::verdict::ComputeError;
 
 /// The keys of a section and of a field in it.
 type Path = &'static [&'static str; 2];

@@ -9,15 +9,12 @@ mod batch;
 mod core;
 mod fields;
 
-use std::fmt;
-
 use fields::{Metadata, ObjectCondition, ObjectStatus};
 use jiff::Timestamp;
 use taffrail_object::Object;
-use taffrail_object::json::Kind;
 
-use crate::assess::Costs;
-use crate::verdict::Verdict;
+use crate::costs::Costs;
+use crate::verdict::{ComputeError, Verdict};
 
 /// The variant of kstatus to follow where the two differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,70 +24,6 @@ pub enum Fork {
     Flux,
     /// `sigs.k8s.io/cli-utils`: a suspended Job is Current.
     KubernetesSigs,
-}
-
-/// The error for an object that does not have the structure of its kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ComputeError {
-    /// A field has the wrong type.
-    WrongType {
-        /// Keys from the root to the field.
-        path: &'static [&'static str],
-        /// The expected type.
-        expected: &'static str,
-        /// The actual type.
-        found: Kind,
-    },
-    /// A condition, or one of its fields, has the wrong type.
-    BadCondition {
-        /// The field, or `None` for the condition itself.
-        field: Option<&'static str>,
-        /// The actual type.
-        found: Kind,
-    },
-    /// A container status does not have the structure of one.
-    BadContainerStatus,
-    /// A Pod is in an unknown phase.
-    UnknownPhase(String),
-}
-
-impl fmt::Display for ComputeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ComputeError::WrongType { path, expected, found } => {
-                f.write_str("field ")?;
-                for key in *path {
-                    write!(f, ".{key}")?;
-                }
-                write!(f, " should be {expected}, but is {}", name_of(*found))
-            }
-            ComputeError::BadCondition { field: None, found } => {
-                write!(f, "an item of .status.conditions should be an object, but is {}", name_of(*found))
-            }
-            ComputeError::BadCondition { field: Some(field), found } => {
-                write!(f, "field .{field} of a condition should be a string, but is {}", name_of(*found))
-            }
-            ComputeError::BadContainerStatus => {
-                f.write_str("an item of .status.containerStatuses is not shaped like one")
-            }
-            ComputeError::UnknownPhase(phase) => write!(f, "unknown phase {phase}"),
-        }
-    }
-}
-
-impl std::error::Error for ComputeError {}
-
-fn name_of(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Null => "null",
-        Kind::Bool => "a boolean",
-        Kind::Integer => "a whole number",
-        Kind::Float => "a number",
-        Kind::String => "a string",
-        Kind::Array => "an array",
-        Kind::Object => "an object",
-    }
 }
 
 /// The object and the context that the rule of a kind receives.

@@ -8,18 +8,17 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::{Map, Value, json};
 use taffrail_object::protobuf::schema::{self, Kind, Message, Shape};
 
+use super::{Answer, discovery};
 use crate::behaviour::Behaviour;
-use crate::cluster::Inner;
-use crate::discovery;
 use crate::error::Answered;
-use crate::http::Answer;
 use crate::kinds::{Resource, group_version};
+use crate::state::Inner;
 
 fn path_of(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
-pub(crate) fn answer(inner: &Inner, rest: &str) -> Answered<Answer> {
+pub(super) fn answer(inner: &Inner, rest: &str) -> Answered<Answer> {
     let all = discovery::group_versions(inner);
     if rest.is_empty() {
         if !inner.does.on(Behaviour::OpenApiIndex) {
@@ -158,7 +157,7 @@ fn add_fields(message: &Message, place: &str, properties: &mut Map<String, Value
 
 /// Returns OpenAPI v2 of the served kinds: no paths, but all definitions. In JSON, or in the Protobuf that clients with
 /// client-go request.
-pub(crate) fn answer_v2(inner: &Inner, accept: &str) -> Answered<Answer> {
+pub(super) fn answer_v2(inner: &Inner, accept: &str) -> Answered<Answer> {
     const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
     const ANSWERED: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     if !inner.does.on(Behaviour::OpenApiV2) {

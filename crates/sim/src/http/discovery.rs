@@ -6,11 +6,11 @@ use std::sync::Arc;
 use http::header;
 use serde_json::{Value, json};
 
+use super::{Answer, Asked};
 use crate::behaviour::Behaviour;
-use crate::cluster::Inner;
 use crate::error::{Answered, ApiError};
-use crate::http::{Answer, Asked};
 use crate::kinds::{Resource, SUBRESOURCE_VERBS, Version, group_version};
+use crate::state::Inner;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -67,7 +67,7 @@ fn in_version<'a>(group: &'a Group, version: &'a str) -> impl Iterator<Item = (&
     group.resources.iter().filter_map(move |resource| Some((&**resource, resource.version(version)?)))
 }
 
-pub(crate) fn answer(
+pub(super) fn answer(
     inner: &Inner,
     asked: &Asked,
     group: Option<&str>,
@@ -279,7 +279,7 @@ fn plain(inner: &Inner, resource: &Resource, version: &Version) -> Vec<Value> {
 }
 
 /// Lists the paths that `/` returns.
-pub(crate) fn paths(inner: &Inner) -> Value {
+pub(super) fn paths(inner: &Inner) -> Value {
     let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned(), "/apis/".to_owned()];
     for group in groups(inner).iter().filter(|group| !group.name.is_empty()) {
         paths.push(format!("/apis/{}", group.name));
@@ -293,7 +293,7 @@ pub(crate) fn paths(inner: &Inner) -> Value {
 }
 
 /// Lists the groups and versions that are served.
-pub(crate) fn group_versions(inner: &Inner) -> Vec<(String, String)> {
+pub(super) fn group_versions(inner: &Inner) -> Vec<(String, String)> {
     let all = groups(inner).into_iter().flat_map(|group| {
         let name = group.name;
         group.versions.into_iter().map(move |version| (name.clone(), version))
@@ -302,7 +302,7 @@ pub(crate) fn group_versions(inner: &Inner) -> Vec<(String, String)> {
 }
 
 /// Lists the resources of a version.
-pub(crate) fn resources(inner: &Inner, group: &str, version: &str) -> Vec<Arc<Resource>> {
+pub(super) fn resources(inner: &Inner, group: &str, version: &str) -> Vec<Arc<Resource>> {
     let found = groups(inner).into_iter().find(|known| known.name == group);
     let all = found.map(|group| group.resources).unwrap_or_default();
     all.into_iter().filter(|resource| resource.version(version).is_some()).collect()

@@ -18,9 +18,9 @@ use taffrail_status::assess::{Assessment, Evidence, UNJUDGED, assess, claims, re
 use taffrail_status::{ClusterState as _, FIRST_STATUS_RULE, Status};
 
 use super::contents::Contents;
-use super::draft::{self, FIRST_STATUS};
 use super::events::{About, about};
 use super::evidence::IndexEvidence;
+use super::new_record::{self, FIRST_STATUS};
 use super::pool::NONE;
 use super::record::{Health, Judged, REMEMBERED, Record, flag, millis};
 use super::scope::ScopeState;
@@ -44,9 +44,9 @@ const FIRST_STATUS_FOR: i64 = 15_000;
 /// After so many objects were made for evidence they are thrown away.
 const EVIDENCE_AT_ONCE: u32 = 10_000;
 
-/// What is not settled yet, and who waits for what.
+/// What is not reassessed yet, and who waits for what.
 #[derive(Debug, Default)]
-pub(super) struct Settling {
+pub(super) struct Reassessment {
     /// Objects that changed.
     changed: FxHashSet<u32>,
     /// Objects whose answer may be another though they did not change.
@@ -57,7 +57,7 @@ pub(super) struct Settling {
     heard: FxHashMap<u32, Box<[u128]>>,
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
     due: FxHashMap<u32, i64>,
-    /// The time of the last settling, in milliseconds.
+    /// The time of the last reassessment, in milliseconds.
     pub(super) newest: i64,
 }
 
@@ -82,24 +82,24 @@ enum Listeners {
 }
 
 impl Listeners {
-    fn insert(&mut self, place: u32) {
+    fn insert(&mut self, slot: u32) {
         match self {
-            Listeners::One(own) if *own == place => {}
+            Listeners::One(own) if *own == slot => {}
             Listeners::One(own) => {
-                *self = Listeners::Many(Box::new(FxHashSet::from_iter([*own, place])));
+                *self = Listeners::Many(Box::new(FxHashSet::from_iter([*own, slot])));
             }
             Listeners::Many(all) => {
-                all.insert(place);
+                all.insert(slot);
             }
         }
     }
 
     /// Takes one out; true if none is left.
-    fn remove(&mut self, place: u32) -> bool {
+    fn remove(&mut self, slot: u32) -> bool {
         match self {
-            Listeners::One(own) => *own == place,
+            Listeners::One(own) => *own == slot,
             Listeners::Many(all) => {
-                all.remove(&place);
+                all.remove(&slot);
                 all.is_empty()
             }
         }
@@ -107,14 +107,14 @@ impl Listeners {
 
     fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let (one, many) = match self {
-            Listeners::One(place) => (Some(*place), None),
+            Listeners::One(slot) => (Some(*slot), None),
             Listeners::Many(all) => (None, Some(all.iter().copied())),
         };
         one.into_iter().chain(many.into_iter().flatten())
     }
 }
 
-impl Settling {
+impl Reassessment {
     fn listening(&self, key: u128) -> impl Iterator<Item = u32> + '_ {
         self.listeners.get(&key).into_iter().flat_map(Listeners::iter)
     }
@@ -125,60 +125,60 @@ impl Settling {
         key.is_some()
     }
 
-    pub(super) fn suspect_all(&mut self, places: impl Iterator<Item = u32>) {
-        self.suspected.extend(places);
+    pub(super) fn suspect_all(&mut self, slots: impl Iterator<Item = u32>) {
+        self.suspected.extend(slots);
     }
 
-    fn listen(&mut self, place: u32, keys: Vec<u128>) {
-        let heard = self.heard.get(&place).map_or(&[][..], |keys| keys);
+    fn listen(&mut self, slot: u32, keys: Vec<u128>) {
+        let heard = self.heard.get(&slot).map_or(&[][..], |keys| keys);
         if *heard == *keys {
             return;
         }
-        self.stop_listening(place);
+        self.stop_listening(slot);
         for key in &keys {
-            self.listeners.entry(*key).or_insert(Listeners::One(place)).insert(place);
+            self.listeners.entry(*key).or_insert(Listeners::One(slot)).insert(slot);
         }
         if !keys.is_empty() {
-            self.heard.insert(place, keys.into());
+            self.heard.insert(slot, keys.into());
         }
     }
 
-    fn stop_listening(&mut self, place: u32) {
-        for key in self.heard.remove(&place).iter().flatten() {
+    fn stop_listening(&mut self, slot: u32) {
+        for key in self.heard.remove(&slot).iter().flatten() {
             if let Entry::Occupied(mut listeners) = self.listeners.entry(*key)
-                && listeners.get_mut().remove(place)
+                && listeners.get_mut().remove(slot)
             {
                 listeners.remove();
             }
         }
     }
 
-    fn set_deadline(&mut self, place: u32, deadline: Option<i64>) {
+    fn set_deadline(&mut self, slot: u32, deadline: Option<i64>) {
         match deadline {
-            None => drop(self.due.remove(&place)),
-            Some(at) if self.due.get(&place) == Some(&at) => {}
+            None => drop(self.due.remove(&slot)),
+            Some(at) if self.due.get(&slot) == Some(&at) => {}
             Some(at) => {
-                self.due.insert(place, at);
-                self.deadlines.push(Reverse((at, place)));
+                self.due.insert(slot, at);
+                self.deadlines.push(Reverse((at, slot)));
             }
         }
         // Deadlines that were put off stay in the heap until they pass, but not without bound.
         if self.deadlines.len() > 1_024 && self.deadlines.len() > 4 * self.due.len() {
-            self.deadlines = self.due.iter().map(|(place, at)| Reverse((*at, *place))).collect();
+            self.deadlines = self.due.iter().map(|(slot, at)| Reverse((*at, *slot))).collect();
         }
     }
 
     /// Takes the objects out whose deadline has passed.
     fn take_due(&mut self, now: i64) -> Vec<u32> {
         let mut due = Vec::new();
-        while let Some(Reverse((at, place))) = self.deadlines.peek().copied() {
+        while let Some(Reverse((at, slot))) = self.deadlines.peek().copied() {
             if at > now {
                 break;
             }
             self.deadlines.pop();
-            if self.due.get(&place) == Some(&at) {
-                self.due.remove(&place);
-                due.push(place);
+            if self.due.get(&slot) == Some(&at) {
+                self.due.remove(&slot);
+                due.push(slot);
             }
         }
         due
@@ -186,12 +186,12 @@ impl Settling {
 }
 
 impl Contents {
-    fn is_plain(&self, place: u32) -> bool {
-        self.record(place).is_none_or(|record| record.has(flag::PLAIN))
+    fn is_plain(&self, slot: u32) -> bool {
+        self.record(slot).is_none_or(|record| record.has(flag::PLAIN))
     }
 
-    fn is_stale(&self, place: u32) -> bool {
-        self.object(place).is_some_and(|object| object.scope().state == ScopeState::Stale)
+    fn is_stale(&self, slot: u32) -> bool {
+        self.object(slot).is_some_and(|object| object.scope().state == ScopeState::Stale)
     }
 
     /// All keys that others may listen to for news of an object.
@@ -214,10 +214,10 @@ impl Contents {
         let mut keys = vec![about(seed, object.kind(), &name)];
         let name_of = |name: &ObjectKey, keys: &mut Vec<u128>| {
             let ObjectKey { group, kind, namespace, name } = name;
-            keys.push(draft::named(seed, group, kind, namespace, name).bits());
+            keys.push(new_record::named(seed, group, kind, namespace, name).bits());
             if !namespace.is_empty() {
                 // Not every field says whether its target is cluster-scoped.
-                keys.push(draft::named(seed, group, kind, "", name).bits());
+                keys.push(new_record::named(seed, group, kind, "", name).bits());
             }
             keys.push(scope_of(seed, group, kind));
         };
@@ -227,15 +227,15 @@ impl Contents {
             ("", "Pod") => {
                 for claim in claims(object) {
                     name_of(&claim, &mut keys);
-                    keys.push(draft::users(seed, &claim.namespace, &claim.name));
+                    keys.push(new_record::users(seed, &claim.namespace, &claim.name));
                 }
                 let nominated = object.text(&["status", "nominatedNodeName"]);
                 if !nominated.is_empty() {
-                    keys.push(draft::terminating_on(seed, &nominated));
+                    keys.push(new_record::terminating_on(seed, &nominated));
                 }
             }
             ("", "PersistentVolumeClaim") => {
-                keys.push(draft::users(seed, &namespace, &name));
+                keys.push(new_record::users(seed, &namespace, &name));
                 keys.push(of_kind(seed, "storage.k8s.io", "StorageClass", ""));
                 keys.push(of_kind(seed, "snapshot.storage.k8s.io", "VolumeSnapshot", &namespace));
                 keys.push(scope_of(seed, "", "Pod"));
@@ -264,7 +264,7 @@ impl Contents {
                     keys.push(of_kind(seed, "discovery.k8s.io", "EndpointSlice", home));
                 }
             }
-            (group, kind) if group.contains('.') => keys.push(draft::definition(seed, group, kind)),
+            (group, kind) if group.contains('.') => keys.push(new_record::definition(seed, group, kind)),
             _ => {}
         }
         keys.sort_unstable();
@@ -308,7 +308,7 @@ fn crashes(pod: &Object<'_>) -> impl Iterator<Item = Timestamp> {
 
 /// What evidence says of an object.
 struct Answer {
-    place: u32,
+    slot: u32,
     /// `None` if it is as it says itself.
     health: Option<Health>,
     status: Status,
@@ -319,52 +319,52 @@ struct Answer {
 }
 
 impl Index {
-    pub(super) fn unsettle(&mut self, place: u32) {
-        self.settling.changed.insert(place);
+    pub(super) fn note_changed(&mut self, slot: u32) {
+        self.reassessment.changed.insert(slot);
     }
 
     /// Announces that an object goes.
-    pub(super) fn unsettle_gone(&mut self, place: u32) {
-        let Some(record) = self.contents.record(place) else { return };
-        self.settling.announced.extend(self.contents.announcements(record));
-        let parents: Vec<u32> = self.contents.parents_of(place).collect();
-        self.settling.suspected.extend(parents);
-        self.settling.changed.remove(&place);
-        self.settling.suspected.remove(&place);
-        self.settling.stop_listening(place);
-        self.settling.set_deadline(place, None);
+    pub(super) fn note_gone(&mut self, slot: u32) {
+        let Some(record) = self.contents.record(slot) else { return };
+        self.reassessment.announced.extend(self.contents.announcements(record));
+        let parents: Vec<u32> = self.contents.parents_of(slot).collect();
+        self.reassessment.suspected.extend(parents);
+        self.reassessment.changed.remove(&slot);
+        self.reassessment.suspected.remove(&slot);
+        self.reassessment.stop_listening(slot);
+        self.reassessment.set_deadline(slot, None);
     }
 
     /// Announces news of an event.
-    pub(super) fn unsettle_told(&mut self, told: &About) {
+    pub(super) fn note_told(&mut self, told: &About) {
         let About { kind, namespace, name } = told;
-        self.settling.announced.push(about(self.contents.seed, kind, name));
+        self.reassessment.announced.push(about(self.contents.seed, kind, name));
         let named = self.contents.kinds.iter().filter(|own| own.kind == *kind).map(|own| own.group.clone());
         let groups: Vec<String> = named.collect();
         for group in groups {
-            let place = self.contents.place_of(&group, kind, namespace, name);
-            if let Some(place) = place.or_else(|| self.contents.place_of(&group, kind, "", name)) {
-                self.touch(place, Aspects::EVENTS);
+            let slot = self.contents.slot_of(&group, kind, namespace, name);
+            if let Some(slot) = slot.or_else(|| self.contents.slot_of(&group, kind, "", name)) {
+                self.touch(slot, Aspects::EVENTS);
             }
         }
     }
 
-    pub(super) fn unsettle_scope(&mut self, kind: KindId) {
+    pub(super) fn note_scope_changed(&mut self, kind: KindId) {
         if let Some(resource) = self.contents.resource(kind) {
             let key = scope_of(self.contents.seed, &resource.group, &resource.kind);
-            self.settling.announced.push(key);
+            self.reassessment.announced.push(key);
         }
     }
 
     /// Has the objects of a scope assessed again that are not plainly well.
     pub(super) fn suspect(&mut self, kind: KindId, namespace: Option<&str>) {
-        let objects = self.contents.of_kind(kind, namespace).map(|object| object.place);
-        self.settling.suspected.extend(objects.filter(|place| !self.contents.is_plain(*place)));
+        let objects = self.contents.of_kind(kind, namespace).map(|object| object.slot);
+        self.reassessment.suspected.extend(objects.filter(|slot| !self.contents.is_plain(*slot)));
     }
 
-    /// When next [`settle`](Index::settle) has something to do although nothing changes.
+    /// When next [`reassess`](Index::reassess) has something to do although nothing changes.
     pub fn next_deadline(&self) -> Option<Timestamp> {
-        let own = self.settling.deadlines.peek().map(|Reverse((at, _))| *at);
+        let own = self.reassessment.deadlines.peek().map(|Reverse((at, _))| *at);
         let events = self.events.next_expiry();
         let next = own.into_iter().chain(events).min()?;
         Some(Timestamp::from_millisecond(next).unwrap_or(Timestamp::MAX))
@@ -373,23 +373,24 @@ impl Index {
     /// Updates statuses after all changes so far and up to `now`: reassesses only the objects whose status may differ.
     ///
     /// [`publish`](Index::publish) calls it, so that one batch contains a change and its consequences.
-    pub fn settle(&mut self, now: Timestamp) {
-        let mut timely = self.settling.take_due(millis(now));
+    pub fn reassess(&mut self, now: Timestamp) {
+        let mut timely = self.reassessment.take_due(millis(now));
         timely.extend(self.notice_time(millis(now)));
         for key in self.events.expire(&mut self.contents.events, now) {
-            timely.extend(self.settling.listening(key));
+            timely.extend(self.reassessment.listening(key));
         }
         // What nobody has confirmed yet stays as it was.
-        timely.retain(|place| !self.contents.is_stale(*place));
+        timely.retain(|slot| !self.contents.is_stale(*slot));
         // Of what was told before now, some is another by now.
-        let told: Vec<u32> = self.settling.changed.iter().copied().chain(timely.iter().copied()).collect();
+        let told: Vec<u32> =
+            self.reassessment.changed.iter().copied().chain(timely.iter().copied()).collect();
         self.judge_again(&told, now);
-        self.settling.suspected.extend(timely);
+        self.reassessment.suspected.extend(timely);
         if !self.contents.settings.assess {
-            self.settling.announced.clear();
-            self.settling.suspected.clear();
-            for place in std::mem::take(&mut self.settling.changed) {
-                self.show_own(place, now);
+            self.reassessment.announced.clear();
+            self.reassessment.suspected.clear();
+            for slot in std::mem::take(&mut self.reassessment.changed) {
+                self.show_own(slot, now);
             }
             return;
         }
@@ -401,8 +402,8 @@ impl Index {
             let evidence = IndexEvidence::new(&self.contents);
             let mut answers = Vec::new();
             let mut done = 0;
-            for place in rest {
-                answers.extend(self.answer(&evidence, *place, changed > 0, now));
+            for slot in rest {
+                answers.extend(self.answer(&evidence, *slot, changed > 0, now));
                 changed = changed.saturating_sub(1);
                 done += 1;
                 if evidence.len() > EVIDENCE_AT_ONCE {
@@ -415,39 +416,39 @@ impl Index {
     }
 
     /// Leaves what was reopened as it was shown, and listens from now on.
-    pub(super) fn settle_restored(&mut self, now: Timestamp) {
-        let changed: Vec<u32> = std::mem::take(&mut self.settling.changed).into_iter().collect();
-        self.settling.suspected.clear();
-        self.settling.announced.clear();
-        let unwell: Vec<u32> = changed.into_iter().filter(|place| !self.contents.is_plain(*place)).collect();
+    pub(super) fn reassess_restored(&mut self, now: Timestamp) {
+        let changed: Vec<u32> = std::mem::take(&mut self.reassessment.changed).into_iter().collect();
+        self.reassessment.suspected.clear();
+        self.reassessment.announced.clear();
+        let unwell: Vec<u32> = changed.into_iter().filter(|slot| !self.contents.is_plain(*slot)).collect();
         if !self.contents.settings.assess {
             return;
         }
-        for places in unwell.chunks(EVIDENCE_AT_ONCE as usize) {
+        for slots in unwell.chunks(EVIDENCE_AT_ONCE as usize) {
             let evidence = IndexEvidence::new(&self.contents);
-            for place in places {
-                let Some(object) = evidence.object(*place) else { continue };
-                self.settling.listen(*place, self.contents.hears(&object));
+            for slot in slots {
+                let Some(object) = evidence.object(*slot) else { continue };
+                self.reassessment.listen(*slot, self.contents.hears(&object));
                 let deadline = self.contents.deadline(&object, &evidence, millis(now));
-                self.settling.set_deadline(*place, deadline);
+                self.reassessment.set_deadline(*slot, deadline);
             }
         }
     }
 
     /// The objects whose answer can have changed, and how many of them, which come first, changed themselves.
     fn affected(&mut self) -> (Vec<u32>, usize) {
-        let Settling { changed, suspected, announced, listeners, .. } = &mut self.settling;
+        let Reassessment { changed, suspected, announced, listeners, .. } = &mut self.reassessment;
         let contents = &self.contents;
         let mut met = std::mem::take(changed);
         let mut queue: Vec<u32> = met.iter().copied().collect();
         let own = queue.len();
-        let mut add = |place: u32, queue: &mut Vec<u32>| {
-            if !contents.is_plain(place) && met.insert(place) {
-                queue.push(place);
+        let mut add = |slot: u32, queue: &mut Vec<u32>| {
+            if !contents.is_plain(slot) && met.insert(slot) {
+                queue.push(slot);
             }
         };
-        for place in suspected.drain() {
-            add(place, &mut queue);
+        for slot in suspected.drain() {
+            add(slot, &mut queue);
         }
         for key in announced.drain(..) {
             for listener in listeners.get(&key).into_iter().flat_map(Listeners::iter) {
@@ -455,9 +456,9 @@ impl Index {
             }
         }
         let mut at = 0;
-        while let Some(place) = queue.get(at).copied() {
+        while let Some(slot) = queue.get(at).copied() {
             at += 1;
-            let Some(record) = contents.record(place) else { continue };
+            let Some(record) = contents.record(slot) else { continue };
             if !listeners.is_empty() {
                 for key in contents.announcements(record) {
                     for listener in listeners.get(&key).into_iter().flat_map(Listeners::iter) {
@@ -465,7 +466,7 @@ impl Index {
                     }
                 }
             }
-            for parent in contents.parents_of(place) {
+            for parent in contents.parents_of(slot) {
                 add(parent, &mut queue);
             }
         }
@@ -475,16 +476,16 @@ impl Index {
     fn answer(
         &self,
         evidence: &IndexEvidence<'_>,
-        place: u32,
+        slot: u32,
         has_changed: bool,
         now: Timestamp,
     ) -> Option<Answer> {
-        let record = self.contents.record(place)?;
+        let record = self.contents.record(slot)?;
         let own = self.contents.verdict(record.verdict)?;
         if record.has(flag::PLAIN) {
             let (status, hears) = (own.status, Some(Vec::new()));
             return Some(Answer {
-                place,
+                slot,
                 health: None,
                 status,
                 unwell_since: i64::MIN,
@@ -492,7 +493,7 @@ impl Index {
                 deadline: None,
             });
         }
-        let object = evidence.object(place)?;
+        let object = evidence.object(slot)?;
         let rules = self.contents.rules();
         let known = Evidence::from(evidence).at_cost(&self.costs);
         let assessment = assess(&object, known, &self.contents.active(&rules), now);
@@ -507,7 +508,7 @@ impl Index {
         let is_own = verdict == *own && message == own.message && cause.is_none();
         let health = (!is_own).then_some(Health { verdict: Judged(verdict), message, cause });
         // An object listens to what its content says: that of one that did not change says what it said.
-        let is_known = !has_changed && self.settling.heard.contains_key(&place);
+        let is_known = !has_changed && self.reassessment.heard.contains_key(&slot);
         let hears = (!is_known).then(|| self.contents.hears(&object));
         let deadline = match verdict_is_open {
             true => Some(millis(now).saturating_add(UNJUDGED_FOR)),
@@ -518,23 +519,23 @@ impl Index {
                 first_status.into_iter().chain(self.contents.deadline(&object, evidence, millis(now))).min()
             }
         };
-        Some(Answer { place, health, status, unwell_since: since.map_or(i64::MIN, millis), hears, deadline })
+        Some(Answer { slot, health, status, unwell_since: since.map_or(i64::MIN, millis), hears, deadline })
     }
 
-    fn show_own(&mut self, place: u32, now: Timestamp) {
-        let record = self.contents.record(place);
+    fn show_own(&mut self, slot: u32, now: Timestamp) {
+        let record = self.contents.record(slot);
         let Some(own) = record.and_then(|record| self.contents.verdict(record.verdict)) else { return };
         let (status, hears) = (own.status, Some(Vec::new()));
-        self.show(Answer { place, health: None, status, unwell_since: i64::MIN, hears, deadline: None }, now);
+        self.show(Answer { slot, health: None, status, unwell_since: i64::MIN, hears, deadline: None }, now);
     }
 
     /// Shows an object as the answer says.
     fn show(&mut self, answer: Answer, now: Timestamp) {
-        let Answer { place, health, status, unwell_since, hears, deadline } = answer;
+        let Answer { slot, health, status, unwell_since, hears, deadline } = answer;
         if let Some(hears) = hears {
-            self.settling.listen(place, hears);
+            self.reassessment.listen(slot, hears);
         }
-        self.settling.set_deadline(place, deadline);
+        self.reassessment.set_deadline(slot, deadline);
         let health = match health {
             None => NONE,
             Some(health) => {
@@ -542,13 +543,13 @@ impl Index {
                 self.pools.healths.take(kept, &health, || Arc::new(health.clone())).0
             }
         };
-        let Some(record) = self.contents.record(place) else { return };
-        let before = (record.health, record.status, record.unwell_since, record.cell);
+        let Some(record) = self.contents.record(slot) else { return };
+        let before = (record.health, record.status, record.unwell_since, record.bucket);
         if (health, status, unwell_since) != (before.0, before.1, before.2) {
             if (health, status) != (before.0, before.1) {
-                self.touch(place, Aspects::STATUS);
+                self.touch(slot, Aspects::STATUS);
             }
-            if let Some(Some(record)) = self.contents.records.get_mut(place) {
+            if let Some(Some(record)) = self.contents.records.get_mut(slot) {
                 (record.health, record.unwell_since) = (health, unwell_since);
                 if status != record.status {
                     let mut past = record.past.as_deref().copied().unwrap_or([None; REMEMBERED]);
@@ -559,7 +560,7 @@ impl Index {
                 }
             }
             if status != before.1 {
-                self.contents.change_status(place, before.3, before.1, status);
+                self.contents.change_status(slot, before.3, before.1, status);
             }
         }
         self.pools.healths.drop_use(&mut self.contents.healths, before.0);
@@ -568,23 +569,23 @@ impl Index {
     /// Judges objects again of which the rules say something else as time passes: Pods that wait for the scheduler, and objects that
     /// wait for their first status. What is read of the first is in the extract; the others are kept whole.
     fn judge_again(&mut self, due: &[u32], now: Timestamp) {
-        let is_waiting = |place: &u32| {
-            let record = self.contents.record(*place);
+        let is_waiting = |slot: &u32| {
+            let record = self.contents.record(*slot);
             let verdict = record.and_then(|record| self.contents.verdict(record.verdict));
             // Of one that is plainly well by now the extract says too little, and time changes nothing.
             verdict.is_some_and(|verdict| matches!(&*verdict.rule, "builtin/Pod" | FIRST_STATUS_RULE))
-                && !self.contents.is_plain(*place)
+                && !self.contents.is_plain(*slot)
         };
         let waiting: Vec<u32> = due.iter().copied().filter(is_waiting).collect();
         let changed = self.judge_all(&waiting, now);
-        self.settling.changed.extend(changed);
+        self.reassessment.changed.extend(changed);
     }
 
     /// Judges those of the objects again whose rules read the objects that they own.
     fn judge_parents(&mut self, affected: &[u32], now: Timestamp) {
         let rules = &self.contents.settings.rules;
-        let reads_children = |place: &u32| {
-            let name = self.contents.record(*place).map(|record| self.contents.name_of(record));
+        let reads_children = |slot: &u32| {
+            let name = self.contents.record(*slot).map(|record| self.contents.name_of(record));
             name.is_some_and(|(group, kind, ..)| rules.reads_children(group, kind))
         };
         let parents: Vec<u32> = affected.iter().copied().filter(reads_children).collect();
@@ -592,22 +593,22 @@ impl Index {
     }
 
     /// Judges objects again by what is kept of them. Returns those of which the rules say something else now.
-    fn judge_all(&mut self, places: &[u32], now: Timestamp) -> Vec<u32> {
+    fn judge_all(&mut self, slots: &[u32], now: Timestamp) -> Vec<u32> {
         let evidence = IndexEvidence::new(&self.contents);
         let rules = &*self.contents.settings.rules;
         let around = Evidence::from(&evidence).at_cost(&self.costs);
-        let judged = places.iter().filter_map(|place| {
-            let verdict = self.contents.verdict(self.contents.record(*place)?.verdict)?;
-            let again = around.judge(rules, &evidence.object(*place)?, None, now);
-            (again != *verdict).then_some((*place, Judged(again)))
+        let judged = slots.iter().filter_map(|slot| {
+            let verdict = self.contents.verdict(self.contents.record(*slot)?.verdict)?;
+            let again = around.judge(rules, &evidence.object(*slot)?, None, now);
+            (again != *verdict).then_some((*slot, Judged(again)))
         });
         let judged: Vec<_> = judged.collect();
-        let changed = judged.iter().map(|(place, _)| *place).collect();
-        for (place, judged) in judged {
-            self.touch(place, Aspects::STATUS);
+        let changed = judged.iter().map(|(slot, _)| *slot).collect();
+        for (slot, judged) in judged {
+            self.touch(slot, Aspects::STATUS);
             let kept = &mut self.contents.verdicts;
             let verdict = self.pools.verdicts.take(kept, &judged, || Arc::new(judged.clone())).0;
-            if let Some(Some(record)) = self.contents.records.get_mut(place) {
+            if let Some(Some(record)) = self.contents.records.get_mut(slot) {
                 let before = std::mem::replace(&mut record.verdict, verdict);
                 self.pools.verdicts.drop_use(&mut self.contents.verdicts, before);
             }

@@ -42,9 +42,9 @@ pub(super) struct Key<'a> {
     pub(super) name: Option<Cow<'a, str>>,
 }
 
-/// Everything that is kept of an object, not yet in its place.
+/// Everything that is kept of an object, not yet in its slot.
 #[derive(Debug)]
-pub(super) struct Draft<'a> {
+pub(super) struct NewRecord<'a> {
     pub(super) namespace: Cow<'a, str>,
     pub(super) name: Cow<'a, str>,
     pub(super) uid: Uid,
@@ -55,7 +55,7 @@ pub(super) struct Draft<'a> {
     pub(super) flags: u8,
     pub(super) owners: Vec<Owner>,
     /// What stands for its UID where others name it by other means, besides its own name.
-    pub(super) families: Vec<Uid>,
+    pub(super) owner_groups: Vec<Uid>,
     pub(super) labels: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     pub(super) annotations: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     pub(super) verdict: Verdict,
@@ -105,7 +105,7 @@ pub(super) fn read<'a>(
     reading: &Reading<'_>,
     verdict: Verdict,
     now: Timestamp,
-) -> Result<Draft<'a>, Refusal> {
+) -> Result<NewRecord<'a>, Refusal> {
     let Reading { settings, extractor, seed, is_kept } = *reading;
     let (name, namespace) = (object.name(), object.namespace());
     if name.is_empty() {
@@ -154,14 +154,14 @@ pub(super) fn read<'a>(
     let is_kept = || is_kept || (settings.keep)(object) || is_judged_again();
     let keeps = !is_full && projection == Projection::Full && !is_secret && is_kept();
     let digest = digest(object, projection, &labels, annotations, seed);
-    Ok(Draft {
+    Ok(NewRecord {
         uid,
         version,
         created: created.map_or(i64::MIN, Timestamp::as_second),
         generation: member("generation").and_then(Value::as_i64).unwrap_or(i64::MIN),
         digest,
         flags,
-        families: families(object, seed),
+        owner_groups: owner_groups(object, seed),
         annotations: pairs(annotations, |key| {
             key != LAST_APPLIED && settings.annotations.iter().any(|own| own == key)
         }),
@@ -289,7 +289,7 @@ fn claimed(seed: Seed, namespace: &str, template_and_set: &str) -> Uid {
     Uid::of_bits(seed.words(&["claims of", namespace, template_and_set]))
 }
 
-fn families(object: &Object<'_>, seed: Seed) -> Vec<Uid> {
+fn owner_groups(object: &Object<'_>, seed: Seed) -> Vec<Uid> {
     if (object.group(), object.kind()) != ("apps", "StatefulSet") {
         return Vec::new();
     }

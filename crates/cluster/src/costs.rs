@@ -74,7 +74,7 @@ impl Costs {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Counters {
+pub(crate) struct Counters {
     requests: [AtomicU64; 4],
     bytes: [AtomicU64; 4],
     /// Requests that are not in a connection's request log.
@@ -84,33 +84,33 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn stream(&self) {
+    pub(crate) fn stream(&self) {
         self.streams.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the cost of the requests that are not in a connection's request log.
-    pub(super) fn streamed(&self) -> Cost {
+    pub(crate) fn streamed(&self) -> Cost {
         let bytes = self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
         Cost { requests: self.streams.load(Ordering::Relaxed), bytes }
     }
 
-    pub(super) fn request(&self, purpose: Purpose) {
+    pub(crate) fn request(&self, purpose: Purpose) {
         self.requests[purpose as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn bytes(&self, purpose: Purpose, bytes: usize) {
+    pub(crate) fn bytes(&self, purpose: Purpose, bytes: usize) {
         self.bytes[purpose as usize].fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn silence(&self) {
+    pub(crate) fn silence(&self) {
         self.silences.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn relist(&self) {
+    pub(crate) fn relist(&self) {
         self.relists.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn read(&self) -> Costs {
+    pub(crate) fn read(&self) -> Costs {
         let by_purpose = Purpose::ALL.map(|purpose| Cost {
             requests: self.requests[purpose as usize].load(Ordering::Relaxed),
             bytes: self.bytes[purpose as usize].load(Ordering::Relaxed),

@@ -109,6 +109,6 @@ impl<'a> Event<'a> {
 }
 
 /// Parses an RFC 3339 time; `None` for any other value.
-pub(super) fn time(value: Option<Value<'_>>) -> Option<Timestamp> {
+pub(crate) fn time(value: Option<Value<'_>>) -> Option<Timestamp> {
     value?.as_str()?.parse().ok()
 }

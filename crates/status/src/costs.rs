@@ -59,7 +59,7 @@ pub const UNJUDGED: &str = "unjudged";
 
 /// Who pays for an assessment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Account {
+pub(crate) struct Account {
     /// The namespace whose author lists objects that do not say that they are meant; none where their own namespace pays.
     claimant: Option<String>,
     /// The namespace of the objects.
@@ -67,7 +67,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    pub(super) fn new(claimant: Option<&str>, namespace: &str) -> Account {
+    pub(crate) fn new(claimant: Option<&str>, namespace: &str) -> Account {
         Account { claimant: claimant.map(str::to_owned), namespace: namespace.to_owned() }
     }
 }
@@ -203,7 +203,7 @@ impl Costs {
     }
 
     /// Returns the accounts of scripts and expressions that are asked on the way.
-    pub(super) fn scripts(&self) -> &Look {
+    pub(crate) fn scripts(&self) -> &Look {
         &self.scripts
     }
 
@@ -232,7 +232,7 @@ pub fn elapsed(
 
 /// What one assessment costs.
 #[derive(Debug)]
-pub(super) struct Bill<'c> {
+pub(crate) struct Bill<'c> {
     costs: Option<&'c Costs>,
     patience: Option<&'c Patience>,
     account: Account,
@@ -248,7 +248,7 @@ pub(super) struct Bill<'c> {
 
 impl<'c> Bill<'c> {
     /// A bill that this account pays.
-    pub(super) fn new(
+    pub(crate) fn new(
         costs: Option<&'c Costs>,
         patience: Option<&'c Patience>,
         account: Account,
@@ -282,7 +282,7 @@ impl<'c> Bill<'c> {
     }
 
     /// Takes so many steps; returns if the object may go on to be judged.
-    pub(super) fn charge(&self, steps: usize) -> bool {
+    pub(crate) fn charge(&self, steps: usize) -> bool {
         if self.is_over() {
             return false;
         }
@@ -304,22 +304,22 @@ impl<'c> Bill<'c> {
     }
 
     /// Takes the steps of something long, and looks at the clock; returns if the object may go on to be judged.
-    pub(super) fn charge_long(&self) -> bool {
+    pub(crate) fn charge_long(&self) -> bool {
         self.charge(usize::try_from(LOOK).unwrap_or(usize::MAX))
     }
 
     /// Returns the namespace whose author lists the objects without their agreement, if one does.
-    pub(super) fn claimant(&self) -> Option<&str> {
+    pub(crate) fn claimant(&self) -> Option<&str> {
         self.account.claimant.as_deref()
     }
 
     /// Returns if it may not cost more.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.over.borrow().is_some()
     }
 
     /// Which bound was come to, if one was.
-    pub(super) fn over(&self) -> Option<String> {
+    pub(crate) fn over(&self) -> Option<String> {
         self.over.borrow().clone()
     }
 

@@ -1,0 +1,131 @@
+//! Scopes as the owner reads them: begun, their objects seen, ended, forgotten.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::contents::Contents;
+use super::scope::{Scope, ScopeState};
+use super::view::ObjectRef;
+use super::{Index, KindId};
+
+impl Contents {
+    pub(super) fn scope_mut(&mut self, kind: KindId, namespace: Option<&str>) -> Option<&mut Scope> {
+        let scopes = Arc::make_mut(Arc::make_mut(&mut self.scopes).get_mut(kind.0 as usize)?);
+        Some(match namespace {
+            None => scopes.whole.get_or_insert_default(),
+            Some(namespace) => scopes.of_namespace.entry(namespace.into()).or_default(),
+        })
+    }
+
+    pub(super) fn forget_scope(&mut self, kind: KindId, namespace: Option<&str>) {
+        let Some(scopes) = Arc::make_mut(&mut self.scopes).get_mut(kind.0 as usize) else { return };
+        let scopes = Arc::make_mut(scopes);
+        match namespace {
+            None => scopes.whole = None,
+            Some(namespace) => drop(scopes.of_namespace.remove(namespace)),
+        }
+    }
+}
+
+/// What only the owner does.
+impl Index {
+    /// Says how well a scope is known: a kind, in one namespace or, where no other scope is, everywhere.
+    pub fn set_scope(
+        &mut self,
+        kind: KindId,
+        namespace: Option<&str>,
+        state: ScopeState,
+        reason: &str,
+        now: Timestamp,
+    ) {
+        self.change_scope(kind, namespace, |scope| {
+            if scope.state != state {
+                (scope.state, scope.since) = (state, Some(now));
+            }
+            if *scope.reason != *reason {
+                scope.reason = reason.into();
+            }
+        });
+    }
+
+    fn change_scope(&mut self, kind: KindId, namespace: Option<&str>, change: impl FnOnce(&mut Scope)) {
+        let Some(scope) = self.contents.scope_mut(kind, namespace) else { return };
+        let before = scope.clone();
+        change(scope);
+        if *scope != before {
+            let told = before.tells_absence() != scope.tells_absence();
+            let is_confirmed = before.state == ScopeState::Stale && scope.state != ScopeState::Stale;
+            self.pending.scopes_changed = true;
+            if told {
+                self.note_scope_changed(kind);
+            }
+            if is_confirmed {
+                self.suspect(kind, namespace);
+            }
+        }
+    }
+
+    /// Says that all objects of a scope are about to be told again.
+    ///
+    /// What is there stays meanwhile: nothing is kept twice. [`end`](Index::end) forgets what was not told.
+    pub fn begin(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) {
+        self.epoch += 1;
+        self.reading.insert((kind, namespace.map(Box::from)), self.epoch);
+        self.set_scope(kind, namespace, ScopeState::CatchingUp, "", now);
+    }
+
+    /// Says that an object is still there as it was; `false` if it is not known in that version, so that it must be told
+    /// whole.
+    pub fn seen(&mut self, kind: KindId, namespace: &str, name: &str, version: &str) -> bool {
+        let Some(resource) = self.contents.resource(kind) else { return false };
+        let slot = self.contents.slot_of(&resource.group, &resource.kind, namespace, name);
+        let is_same = |object: &ObjectRef<'_>| !version.is_empty() && object.resource_version() == version;
+        let Some(object) = slot.and_then(|slot| self.contents.object(slot)).filter(is_same) else {
+            return false;
+        };
+        let slot = object.slot as usize;
+        if let Some(epoch) = self.epochs.get_mut(slot) {
+            *epoch = self.epoch;
+        }
+        true
+    }
+
+    /// Says that all objects of a scope were told: those that were not are gone. Returns how many that are.
+    ///
+    /// The scope is complete from now on, and live. Without [`begin`](Index::begin) before it nothing happens.
+    pub fn end(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) -> usize {
+        let Some(begun) = self.reading.remove(&(kind, namespace.map(Box::from))) else { return 0 };
+        let contents = &self.contents;
+        // Objects of namespaces that have a scope of their own are not this one's to forget.
+        let has_own = |object: &ObjectRef<'_>| {
+            let scopes = contents.scopes.get(kind.0 as usize);
+            namespace.is_none()
+                && scopes.is_some_and(|scopes| scopes.of_namespace.contains_key(object.namespace()))
+        };
+        let untold = contents.of_kind(kind, namespace).filter(|object| {
+            self.epochs.get(object.slot as usize).is_none_or(|epoch| *epoch < begun) && !has_own(object)
+        });
+        let untold: Vec<u32> = untold.map(|object| object.slot).collect();
+        for slot in &untold {
+            self.take_out(*slot, now);
+        }
+        self.change_scope(kind, namespace, |scope| {
+            if scope.state != ScopeState::Live {
+                (scope.state, scope.since) = (ScopeState::Live, Some(now));
+            }
+            (scope.is_complete, scope.reason) = (true, Arc::from(""));
+        });
+        untold.len()
+    }
+
+    /// Forgets a scope and everything in it: a kind that is served no more, a namespace that nobody asks for any
+    /// more.
+    pub fn forget(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) -> usize {
+        self.epoch += 1;
+        self.reading.insert((kind, namespace.map(Box::from)), self.epoch);
+        let gone = self.end(kind, namespace, now);
+        self.contents.forget_scope(kind, namespace);
+        gone
+    }
+}

@@ -1,0 +1,58 @@
+//! The objects and collections that requests are for.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::error::{ApiError, Cause};
+use crate::kinds::{Resource, Version};
+use crate::store::{Object, ShelfId};
+
+/// The object or collection that a request is for.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) shelf: ShelfId,
+    pub(crate) resource: Arc<Resource>,
+    pub(crate) version: Arc<str>,
+    /// The namespace; empty for cluster-scoped objects.
+    pub(crate) namespace: String,
+    /// The name; empty for a collection.
+    pub(crate) name: String,
+}
+
+/// The part of an object that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Main,
+    Status,
+}
+
+pub(crate) fn key(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+}
+
+impl Target {
+    pub(crate) fn key(&self) -> String {
+        key(&self.namespace, &self.name)
+    }
+
+    pub(crate) fn described(&self) -> Option<&Version> {
+        self.resource.version(&self.version)
+    }
+
+    pub(crate) fn has_status(&self) -> bool {
+        self.described().is_some_and(|version| version.status)
+    }
+
+    pub(crate) fn api_version(&self) -> String {
+        self.resource.api_version(&self.version)
+    }
+
+    pub(crate) fn tree(&self, object: &Object) -> Value {
+        object.tree(&self.api_version(), &self.resource.kind)
+    }
+
+    pub(crate) fn invalid(&self, name: &str, causes: Vec<Cause>) -> ApiError {
+        ApiError::invalid(&self.resource.group, &self.resource.kind, name, causes)
+    }
+}
