@@ -14,13 +14,13 @@ mod deadline;
 mod discovery;
 mod error;
 mod exec_plugin;
-mod feed;
 mod identity;
 mod kubeconfig;
 mod memory;
 mod read;
 mod request;
 mod request_log;
+mod watcher;
 mod write;
 
 pub use aside::aside;
@@ -32,13 +32,13 @@ pub use deadline::Deadline;
 pub use discovery::{BrokenGroup, Discovery, ServedResource};
 pub use error::{ConnectError, Fault, Phase, ReadError, Reason, add_causes, chain, one_line};
 pub use exec_plugin::Plugins;
-pub use feed::{
-    Batch, Change, Contact, Delivery, FeedSettings, Feeds, Inbox, Lists, Scope, ScopeId, ScopeState,
-    went_back,
-};
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use memory::{Held, Memory};
 pub use read::{ListPage, ListRequest, Listing, MalformedItem, copy_members};
 pub use request_log::RequestRecord;
 pub use taffrail_object::ApiResource;
+pub use watcher::{
+    Batch, Change, Connectivity, ListStrategy, Scope, ScopeId, ScopeState, WatchEvent, WatchEvents,
+    WatchSettings, Watcher, went_back,
+};
 pub use write::{CreateRequest, FIELD_MANAGER, PatchRequest, PatchType, WriteError};
