@@ -84,3 +84,8 @@ pub use snapshot::{Answer, Aside, ChangeBatch, InsertError, NOT_IN_DUMP, Snapsho
 pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState};
 pub use teachers::{Standing, Unheard, argo_standing};
 pub use words::Words;
+
+/// Names of the objects that configure an Argo CD, and of those by which it is recognised.
+pub mod argo_objects {
+    pub use crate::teachers::{BINDING, CONTROLLERS, PARAMETERS, ROLE, SETTINGS, WORKLOADS};
+}

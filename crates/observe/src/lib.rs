@@ -2,8 +2,8 @@
 //! questions answered.
 //!
 //! [`fn@members`] finds the contexts of a [`ClusterSelection`]. [`fn@look`] reads them once by the plan of reads, [`FleetWatcher`] watches
-//! what that plan names, [`read_dumps`] asks files as if they were clusters, and [`for_each_cluster`] does anything else
-//! with each of them. All of it is asynchronous and runs in the caller's Tokio runtime. Nothing is printed.
+//! what that plan names, [`read_dumps`] asks files as if they were clusters, [`operations`] changes objects, and
+//! [`for_each_cluster`] does anything else with each of them. All of it is asynchronous and runs in the caller's Tokio runtime. Nothing is printed.
 
 mod connector;
 mod dump;
@@ -16,6 +16,7 @@ mod live;
 mod look;
 mod members;
 mod objects;
+pub mod operations;
 mod read;
 mod reading;
 pub mod recording;

@@ -23,3 +23,4 @@ pub(crate) mod trust;
 pub(crate) mod verbs;
 pub(crate) mod wait;
 pub(crate) mod watch;
+mod writes;

@@ -58,7 +58,14 @@ const BORDERS: [Border; 10] = [
     },
     Border {
         name: "taffrail-observe",
-        uses: &["taffrail-object", "taffrail-status", "taffrail-index", "taffrail-apps", "taffrail-cluster"],
+        uses: &[
+            "taffrail-object",
+            "taffrail-status",
+            "taffrail-rules",
+            "taffrail-index",
+            "taffrail-apps",
+            "taffrail-cluster",
+        ],
         never: &["clap", "axum", "sqlx", "anstream", "openssl-sys", "ring"],
         pure: false,
     },
