@@ -425,12 +425,5 @@ fn snapshot<'f>(fleet: &'f FleetSnapshot, name: &str) -> Option<&'f Snapshot> {
 }
 
 fn resource(snapshot: &Snapshot, key: &ObjectKey) -> Option<ApiResource> {
-    let served = snapshot.kinds()?.get(&GroupKind::new(&*key.group, &*key.kind))?;
-    Some(ApiResource {
-        group: served.group.clone(),
-        version: served.version.clone(),
-        kind: served.kind.clone(),
-        plural: served.plural.clone(),
-        namespaced: served.namespaced,
-    })
+    Some(snapshot.kinds()?.get(&GroupKind::new(&*key.group, &*key.kind))?.resource())
 }
