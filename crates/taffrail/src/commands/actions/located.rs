@@ -10,7 +10,7 @@ use taffrail_observe::operations::{
 };
 
 use super::arguments::WhichArguments;
-use crate::commands::get::unknown_cluster;
+use crate::commands::named::unknown_cluster;
 use crate::complaint::Complaint;
 use crate::reasons;
 use crate::source;

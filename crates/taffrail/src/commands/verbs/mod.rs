@@ -16,8 +16,9 @@ use taffrail_cluster::Lists;
 use taffrail_observe::FleetSnapshot;
 use taffrail_observe::operations::{OperationEvent, OperationId, VerbSettings, plan_verb};
 
-use super::get::{check_clusters, tell};
-use super::{guard, named};
+use super::get::tell;
+use super::guard;
+use super::named::{self, check_clusters};
 use crate::cli::{DryRun, Pdb};
 use crate::complaint::{Complaint, Exit};
 use crate::program;
