@@ -2,8 +2,8 @@
 //! questions answered.
 //!
 //! [`fn@members`] finds the contexts of a [`ClusterSelection`]. [`fn@look`] reads them once by the plan of reads, [`FleetWatcher`] watches
-//! what that plan names, [`read_dumps`] asks files as if they were clusters, and [`for_each_cluster`] does anything else
-//! with each of them. All of it is asynchronous and runs in the caller's Tokio runtime. Nothing is printed.
+//! what that plan names, [`read_dumps`] asks files as if they were clusters, [`operations`] changes objects, and
+//! [`for_each_cluster`] does anything else with each of them. All of it is asynchronous and runs in the caller's Tokio runtime. Nothing is printed.
 
 mod connector;
 mod dump;
@@ -16,8 +16,10 @@ mod live;
 mod look;
 mod members;
 mod objects;
+pub mod operations;
 mod read;
 mod reading;
+mod record;
 pub mod recording;
 mod rows;
 mod rules;
@@ -34,4 +36,5 @@ pub use look::{ExtraObjects, LookRequest, NO_EXTRA, catalog, look};
 pub use members::{ClusterSelection, FleetMembers, Member, contexts, members};
 pub use objects::ObjectLook;
 pub use reading::protocol;
+pub use record::{RecordRequest, record};
 pub use rules::FleetRules;
