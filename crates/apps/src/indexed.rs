@@ -11,6 +11,7 @@ use taffrail_status::assess::{Event, defined, evidence_projection};
 use taffrail_status::{ClusterState, Listing, Observed, Presence, Rules};
 
 use crate::agreement::annotations_of_apps;
+use crate::cluster_facts::ClusterFacts;
 use crate::delivery::argo::installs::{COMPONENT, WORKLOADS};
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
@@ -25,16 +26,7 @@ use crate::snapshot::{HAVE_PODS, has_pods};
 /// It borrows the contents of the index; other facts about the cluster are set here.
 #[derive(Debug)]
 pub struct IndexedCluster<'s> {
-    name: String,
-    id: Option<ClusterId>,
-    servers: Vec<String>,
-    version: Option<String>,
-    freshness: Freshness,
-    /// True if the objects are those of a dump, which may omit whole kinds.
-    is_dump: bool,
-    catalog: Option<KindCatalog>,
-    errors: Vec<ScopeError>,
-    repeated: Vec<ObjectKey>,
+    facts: ClusterFacts,
     /// Objects that were read one by one for this look.
     bodies: BTreeMap<ObjectKey, OwnedDocument>,
     contents: &'s Contents,
@@ -50,16 +42,10 @@ impl<'s> IndexedCluster<'s> {
         let evidence = contents.evidence();
         let home = evidence.get(ObjectKeyRef::new("", "Namespace", "", "kube-system")).present();
         let uid = home.map(|home| home.object.text(&["metadata", "uid"]).into_owned());
+        let mut facts = ClusterFacts::new(name.into(), freshness, false);
+        facts.id = uid.filter(|uid| !uid.is_empty()).map(ClusterId);
         IndexedCluster {
-            name: name.into(),
-            id: uid.filter(|uid| !uid.is_empty()).map(ClusterId),
-            servers: Vec::new(),
-            version: None,
-            freshness,
-            is_dump: false,
-            catalog: None,
-            errors: Vec::new(),
-            repeated: Vec::new(),
+            facts,
             bodies: BTreeMap::new(),
             contents,
             evidence,
@@ -70,33 +56,35 @@ impl<'s> IndexedCluster<'s> {
 
     /// Makes a dump from `contents`: an object that it does not hold does not exist.
     pub fn dump(name: impl Into<String>, contents: &'s Contents, freshness: Freshness) -> IndexedCluster<'s> {
-        IndexedCluster { is_dump: true, ..IndexedCluster::live(name, contents, freshness) }
+        let mut cluster = IndexedCluster::live(name, contents, freshness);
+        cluster.facts.is_dump = true;
+        cluster
     }
 
     /// Adds an address by which other clusters name this one.
     pub fn add_server(&mut self, server: impl Into<String>) {
-        self.servers.push(server.into());
+        self.facts.servers.push(server.into());
     }
 
     /// Sets the version of the API server.
     pub fn set_version(&mut self, version: impl Into<String>) {
-        self.version = Some(version.into());
+        self.facts.version = Some(version.into());
     }
 
     /// Sets the kinds that the API server serves.
     pub fn set_kinds(&mut self, catalog: KindCatalog) {
-        self.catalog = Some(catalog);
+        self.facts.catalog = Some(catalog);
     }
 
     /// Reports a failure that leaves the objects as they are.
     pub fn report(&mut self, error: ScopeError) {
-        self.errors.push(error);
+        self.facts.errors.push(error);
     }
 
     /// Sets the objects that occurred more than once with different contents: the index holds the last of
     /// each.
     pub fn set_repeated(&mut self, repeated: Vec<ObjectKey>) {
-        self.repeated = repeated;
+        self.facts.repeated = repeated;
     }
 
     /// Adds an object that was read for this look alone, such as a Helm release or the address of a cluster.
@@ -142,7 +130,7 @@ impl ClusterState for IndexedCluster<'_> {
     fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_> {
         match self.evidence.get(key) {
             Presence::Present(observed) => Presence::Present(self.cut(observed)),
-            Presence::Unobserved(_) if self.is_dump => Presence::Absent,
+            Presence::Unobserved(_) if self.facts.is_dump => Presence::Absent,
             missing => missing,
         }
     }
@@ -181,8 +169,7 @@ impl ClusterState for IndexedCluster<'_> {
     }
 
     fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
-        let served = self.catalog.as_ref()?.get(&GroupKind::new(group, kind))?;
-        (served.version == version).then_some(served.has_status_subresource)
+        self.facts.has_status_subresource(group, version, kind)
     }
 
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {
@@ -194,11 +181,11 @@ impl ClusterState for IndexedCluster<'_> {
     }
 
     fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
-        self.is_dump || self.evidence.is_observed(group, kind, namespace)
+        self.facts.is_dump || self.evidence.is_observed(group, kind, namespace)
     }
 
     fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool {
-        match self.is_dump {
+        match self.facts.is_dump {
             true => {
                 self.of_kind(group, kind, Some(namespace)).next().is_some()
                     || self.definition(group, kind).is_some()
@@ -209,32 +196,12 @@ impl ClusterState for IndexedCluster<'_> {
 }
 
 impl Objects for IndexedCluster<'_> {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn id(&self) -> Option<&ClusterId> {
-        self.id.as_ref()
-    }
-
-    fn servers(&self) -> &[String] {
-        &self.servers
-    }
-
-    fn version(&self) -> Option<&str> {
-        self.version.as_deref()
-    }
-
-    fn freshness(&self) -> Freshness {
-        self.freshness
+    fn facts(&self) -> &ClusterFacts {
+        &self.facts
     }
 
     fn all(&self) -> Listing<'_> {
         self.listing(self.contents.all().filter_map(|object| self.evidence.of(object)))
-    }
-
-    fn is_dump(&self) -> bool {
-        self.is_dump
     }
 
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
@@ -254,28 +221,12 @@ impl Objects for IndexedCluster<'_> {
             scopes.collect()
         };
         is_namespaced(group, kind)
-            .or_else(|| Some(self.catalog.as_ref()?.get(&key)?.namespaced))
+            .or_else(|| Some(self.facts.served(group, kind)?.namespaced))
             .or_else(|| self.declared_scopes.get_or_init(declared).get(&key).copied())
             .or_else(|| {
                 let kind = self.contents.find_kind(group, kind)?;
                 self.contents.of_kind(kind, None).next().map(|object| !object.namespace().is_empty())
             })
-    }
-
-    fn is_served(&self, group: &str, kind: &str) -> Option<bool> {
-        Some(self.catalog.as_ref()?.may_serve(&GroupKind::new(group, kind)))
-    }
-
-    fn is_listable(&self, group: &str, kind: &str) -> Option<bool> {
-        Some(self.catalog.as_ref()?.get(&GroupKind::new(group, kind))?.is_listable())
-    }
-
-    fn repeated(&self) -> &[ObjectKey] {
-        &self.repeated
-    }
-
-    fn errors(&self) -> &[ScopeError] {
-        &self.errors
     }
 }
 

@@ -2,16 +2,13 @@
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
+use taffrail_object::{Object, ObjectKeyRef};
 use taffrail_status::assess::Event;
 use taffrail_status::{ClusterState, Listing, Observed, Presence};
 
-use crate::freshness::Freshness;
-use crate::identity::ClusterId;
+use crate::cluster_facts::ClusterFacts;
 use crate::objects::Objects;
 use crate::questions::{Question, QuestionLog};
-use crate::reading::Reading;
-use crate::scope::{Scope, ScopeError};
 use crate::snapshot::labels;
 
 /// Records one question in place of the many that `find` asks of a cluster.
@@ -138,38 +135,8 @@ impl ClusterState for Noting<'_> {
 }
 
 impl Objects for Noting<'_> {
-    fn name(&self) -> &str {
-        self.objects.name()
-    }
-
-    fn id(&self) -> Option<&ClusterId> {
-        self.objects.id()
-    }
-
-    fn is_same_as(&self, name: &str) -> Option<bool> {
-        self.objects.is_same_as(name)
-    }
-
-    fn unverified(&self) -> Option<&str> {
-        self.objects.unverified()
-    }
-
-    fn servers(&self) -> &[String] {
-        self.objects.servers()
-    }
-
-    fn version(&self) -> Option<&str> {
-        self.objects.version()
-    }
-
-    fn freshness(&self) -> Freshness {
-        self.ask(&Question::Freshness);
-        self.objects.freshness()
-    }
-
-    fn stale_scopes(&self) -> &[(Scope, Timestamp)] {
-        self.ask(&Question::Freshness);
-        self.objects.stale_scopes()
+    fn facts(&self) -> &ClusterFacts {
+        self.objects.facts()
     }
 
     fn all(&self) -> Listing<'_> {
@@ -177,43 +144,9 @@ impl Objects for Noting<'_> {
         self.objects.all()
     }
 
-    fn is_dump(&self) -> bool {
-        self.objects.is_dump()
-    }
-
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
         self.ask(&Question::IsNamespaced(group, kind));
         self.objects.is_namespaced(group, kind)
-    }
-
-    fn is_served(&self, group: &str, kind: &str) -> Option<bool> {
-        self.objects.is_served(group, kind)
-    }
-
-    fn is_listable(&self, group: &str, kind: &str) -> Option<bool> {
-        self.objects.is_listable(group, kind)
-    }
-
-    fn repeated(&self) -> &[ObjectKey] {
-        self.ask(&Question::All);
-        self.objects.repeated()
-    }
-
-    fn errors(&self) -> &[ScopeError] {
-        self.ask(&Question::Errors);
-        self.objects.errors()
-    }
-
-    fn is_dated(&self) -> bool {
-        self.objects.is_dated()
-    }
-
-    fn clock_ahead(&self) -> Option<SignedDuration> {
-        self.objects.clock_ahead()
-    }
-
-    fn reading(&self) -> Option<&Reading> {
-        self.objects.reading()
     }
 
     fn question_log(&self) -> Option<(&QuestionLog, usize)> {

@@ -1,13 +1,14 @@
 //! The interface to the objects of a cluster: of a live cluster, a dump or an index.
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_object::{ObjectKey, ObjectKeyRef, Projection};
+use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{ClusterState, Listing, Observed};
 
+use crate::cluster_facts::ClusterFacts;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::{ClusterId, Delivery};
-use crate::kinds;
-use crate::questions::QuestionLog;
+use crate::kinds::{self, ServedKind};
+use crate::questions::{Question, QuestionLog};
 use crate::reading::Reading;
 use crate::scope::{Scope, ScopeError};
 
@@ -18,82 +19,17 @@ pub fn suffices(observed: &Observed<'_>) -> bool {
         || !observed.object.text(&["metadata", "deletionTimestamp"]).is_empty()
 }
 
-/// The facts about a cluster as a whole, beside the state of its objects.
+/// One cluster: its objects, and the facts about it as a whole.
 pub trait Objects: ClusterState + Send + Sync {
-    /// Returns the name by which the user gave the cluster: a context or a file name.
-    fn name(&self) -> &str;
-
-    /// Returns the identity of the cluster, if known.
-    fn id(&self) -> Option<&ClusterId>;
-
-    /// Returns true if it is proved to be the cluster `name`, which has the same identity, false if it is
-    /// proved to be another; `None` if neither.
-    fn is_same_as(&self, name: &str) -> Option<bool> {
-        let _ = name;
-        None
-    }
-
-    /// Returns the reason why the server was not verified, so that any host may have answered; `None` if it
-    /// was.
-    fn unverified(&self) -> Option<&str> {
-        None
-    }
-
-    /// Returns the addresses by which other clusters name this one.
-    fn servers(&self) -> &[String];
-
-    /// Returns the version of its API server, if known.
-    fn version(&self) -> Option<&str>;
-
-    /// Returns the freshness of the objects.
-    fn freshness(&self) -> Freshness;
-
-    /// Returns the scopes that are less fresh than the rest of a live cluster, each with the time of the last
-    /// observation.
-    fn stale_scopes(&self) -> &[(Scope, Timestamp)] {
-        &[]
-    }
+    /// Returns the facts about the cluster as a whole. The methods below read them, and record what they read.
+    #[doc(hidden)]
+    fn facts(&self) -> &ClusterFacts;
 
     /// Iterates over all objects, as far as they were read.
     fn all(&self) -> Listing<'_>;
 
-    /// Returns true if the objects come from a dump. A dump may omit whole kinds, so an absent object proves
-    /// nothing.
-    fn is_dump(&self) -> bool;
-
     /// Returns true if objects of a kind live in namespaces; `None` if it is not known.
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;
-
-    /// Returns true if the server serves a kind; `None` if discovery did not tell.
-    fn is_served(&self, group: &str, kind: &str) -> Option<bool> {
-        let _ = (group, kind);
-        None
-    }
-
-    /// Returns true if the server can list objects of a kind, and not only get single ones; `None` if
-    /// discovery did not tell.
-    fn is_listable(&self, group: &str, kind: &str) -> Option<bool> {
-        let _ = (group, kind);
-        None
-    }
-
-    /// Returns the objects that occurred more than once with different contents; the last copy of each
-    /// counts.
-    fn repeated(&self) -> &[ObjectKey];
-
-    /// Returns the failures to read.
-    fn errors(&self) -> &[ScopeError];
-
-    /// Returns true if the time of reading is known. For a dump it is not, unless its author recorded it.
-    fn is_dated(&self) -> bool {
-        true
-    }
-
-    /// Returns the time by which the clock of the API server is ahead of the reader's, if both are known;
-    /// negative if it is behind.
-    fn clock_ahead(&self) -> Option<SignedDuration> {
-        None
-    }
 
     /// Returns the log that records questions, and the index of this cluster in it; `None` if nothing is
     /// recorded.
@@ -102,10 +38,100 @@ pub trait Objects: ClusterState + Send + Sync {
         None
     }
 
+    /// Returns the name by which the user gave the cluster: a context or a file name.
+    fn name(&self) -> &str {
+        &self.facts().name
+    }
+
+    /// Returns the identity of the cluster, if known.
+    fn id(&self) -> Option<&ClusterId> {
+        self.facts().id.as_ref()
+    }
+
+    /// Returns true if it is proved to be the cluster `name`, which has the same identity, false if it is
+    /// proved to be another; `None` if neither.
+    fn is_same_as(&self, name: &str) -> Option<bool> {
+        self.facts().compared.get(name).copied()
+    }
+
+    /// Returns the reason why the server was not verified, so that any host may have answered; `None` if it
+    /// was.
+    fn unverified(&self) -> Option<&str> {
+        self.facts().unverified.as_deref()
+    }
+
+    /// Returns the addresses by which other clusters name this one.
+    fn servers(&self) -> &[String] {
+        &self.facts().servers
+    }
+
+    /// Returns the version of its API server, if known.
+    fn version(&self) -> Option<&str> {
+        self.facts().version.as_deref()
+    }
+
+    /// Returns the freshness of the objects.
+    fn freshness(&self) -> Freshness {
+        asked(self, &Question::Freshness).freshness
+    }
+
+    /// Returns the scopes that are less fresh than the rest of a live cluster, each with the time of the last
+    /// observation.
+    fn stale_scopes(&self) -> &[(Scope, Timestamp)] {
+        &asked(self, &Question::Freshness).stale_scopes
+    }
+
+    /// Returns true if the objects come from a dump. A dump may omit whole kinds, so an absent object proves
+    /// nothing.
+    fn is_dump(&self) -> bool {
+        self.facts().is_dump
+    }
+
+    /// Returns true if the server serves a kind; `None` if discovery did not tell.
+    fn is_served(&self, group: &str, kind: &str) -> Option<bool> {
+        Some(self.facts().catalog.as_ref()?.may_serve(&GroupKind::new(group, kind)))
+    }
+
+    /// Returns true if the server can list objects of a kind, and not only get single ones; `None` if
+    /// discovery did not tell.
+    fn is_listable(&self, group: &str, kind: &str) -> Option<bool> {
+        self.facts().served(group, kind).map(ServedKind::is_listable)
+    }
+
+    /// Returns the objects that occurred more than once with different contents; the last copy of each
+    /// counts.
+    fn repeated(&self) -> &[ObjectKey] {
+        &asked(self, &Question::All).repeated
+    }
+
+    /// Returns the failures to read.
+    fn errors(&self) -> &[ScopeError] {
+        &asked(self, &Question::Errors).errors
+    }
+
+    /// Returns true if the time of reading is known. For a dump it is not, unless its author recorded it.
+    fn is_dated(&self) -> bool {
+        self.facts().is_dated
+    }
+
+    /// Returns the time by which the clock of the API server is ahead of the reader's, if both are known;
+    /// negative if it is behind.
+    fn clock_ahead(&self) -> Option<SignedDuration> {
+        self.facts().clock_ahead
+    }
+
     /// Returns statistics of reading, for a live cluster that answered.
     fn reading(&self) -> Option<&Reading> {
-        None
+        self.facts().reading.as_ref()
     }
+}
+
+/// Returns the facts about a cluster, and records the question about them.
+fn asked<'o>(objects: &'o (impl Objects + ?Sized), question: &Question<'_>) -> &'o ClusterFacts {
+    if let Some((log, cluster)) = objects.question_log() {
+        log.ask(cluster, question);
+    }
+    objects.facts()
 }
 
 /// Returns the reason why an object known by metadata alone was not read whole, if that failed.

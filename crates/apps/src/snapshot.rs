@@ -2,7 +2,6 @@
 
 mod aside;
 mod batch;
-mod errors;
 mod followed;
 mod indexes;
 mod marks;
@@ -20,6 +19,7 @@ use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{AsObjectKey, GroupKind, Object, ObjectError, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Listing, Observed};
 
+use crate::cluster_facts::ClusterFacts;
 use crate::delivery::argo::installs;
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
@@ -33,7 +33,6 @@ use crate::scope::{Scope, ScopeError};
 
 pub use aside::Aside;
 pub use batch::ChangeBatch;
-use errors::Errors;
 pub(crate) use indexes::{
     HAVE_PODS, Label, has_pods, is_budget, is_definition, is_pod, labels, leaves, wanted,
 };
@@ -145,31 +144,16 @@ enum Rest {
 /// The objects of one cluster at one moment.
 #[derive(Debug)]
 pub struct Snapshot {
-    name: String,
-    id: Option<ClusterId>,
-    /// The reason why the server was not verified, if so.
-    unverified: Option<String>,
-    /// True for names that are proved to be of this cluster, false for names of others.
-    compared: HashMap<String, bool>,
-    servers: Vec<String>,
-    version: Option<String>,
-    freshness: Freshness,
-    stale_scopes: Vec<(Scope, Timestamp)>,
-    dated: bool,
-    clock_ahead: Option<SignedDuration>,
-    reading: Option<Reading>,
+    facts: ClusterFacts,
     objects: BTreeMap<ObjectKey, Stored>,
     /// The total length of the texts of the objects, in bytes.
     size: u64,
-    catalog: Option<KindCatalog>,
     declared_scopes: HashMap<GroupKind, bool>,
     kinds: HashMap<GroupKind, KindMarks>,
     /// The results of reads of missing objects: `None` if not found, otherwise the failure.
     unread: HashMap<ObjectKey, ByBody<Option<String>>>,
     rest: Rest,
     lost: Option<String>,
-    errors: Errors,
-    repeated: Vec<ObjectKey>,
     indexes: Indexes,
     /// The changes; recorded from the first call of [`Snapshot::take_changes`] on.
     changes: Option<ChangeBatch>,
@@ -177,28 +161,16 @@ pub struct Snapshot {
 
 impl Snapshot {
     fn new(name: String, freshness: Freshness, rest: Rest) -> Snapshot {
+        let facts = ClusterFacts::new(name, freshness, matches!(rest, Rest::Absent));
         Snapshot {
-            name,
-            id: None,
-            unverified: None,
-            compared: HashMap::new(),
-            servers: Vec::new(),
-            version: None,
-            freshness,
-            stale_scopes: Vec::new(),
-            dated: true,
-            clock_ahead: None,
-            reading: None,
+            facts,
             objects: BTreeMap::new(),
             size: 0,
-            catalog: None,
             declared_scopes: HashMap::new(),
             kinds: HashMap::new(),
             unread: HashMap::new(),
             rest,
             lost: None,
-            errors: Errors::default(),
-            repeated: Vec::new(),
             indexes: Indexes::default(),
             changes: None,
         }
@@ -226,54 +198,54 @@ impl Snapshot {
 
     /// Sets the name by which users give the cluster.
     pub fn set_name(&mut self, name: impl Into<String>) {
-        self.name = name.into();
+        self.facts.name = name.into();
         self.note_all();
     }
 
     /// Adds an address by which other clusters name this one.
     pub fn add_server(&mut self, server: impl Into<String>) {
-        self.servers.push(server.into());
+        self.facts.servers.push(server.into());
         self.note_all();
     }
 
     /// Records the reason why the server was not verified, so that any host may have answered.
     pub fn set_unverified(&mut self, why: impl Into<String>) {
-        self.unverified = Some(why.into());
+        self.facts.unverified = Some(why.into());
         self.note_all();
     }
 
     /// Records the proof that it is, or is not, the cluster `name`, which has the same identity.
     pub fn set_same_as(&mut self, name: impl Into<String>, is_same: bool) {
-        if self.compared.insert(name.into(), is_same) != Some(is_same) {
+        if self.facts.compared.insert(name.into(), is_same) != Some(is_same) {
             self.note_all();
         }
     }
 
     /// Removes the proof about the cluster `name`.
     pub fn forget_same_as(&mut self, name: &str) {
-        if self.compared.remove(name).is_some() {
+        if self.facts.compared.remove(name).is_some() {
             self.note_all();
         }
     }
 
     /// Records that the time of observation is not known: the given time is a guess.
     pub fn set_undated(&mut self) {
-        self.dated = false;
+        self.facts.is_dated = false;
     }
 
     /// Sets the time by which the clock of the API server is ahead of the reader's; negative if it is behind.
     pub fn set_clock_ahead(&mut self, ahead: SignedDuration) {
-        self.clock_ahead = Some(ahead);
+        self.facts.clock_ahead = Some(ahead);
     }
 
     /// Sets the statistics of reading.
     pub fn set_reading(&mut self, reading: Reading) {
-        self.reading = Some(reading);
+        self.facts.reading = Some(reading);
     }
 
     /// Sets the version of the API server.
     pub fn set_version(&mut self, version: impl Into<String>) {
-        self.version = Some(version.into());
+        self.facts.version = Some(version.into());
     }
 
     /// Sets the result of discovery; groups whose discovery failed are reported.
@@ -286,39 +258,39 @@ impl Snapshot {
                 changes.note_kind(kind);
             }
         }
-        self.errors.retain(|error| match &error.scope {
+        self.facts.errors.retain(|error| match &error.scope {
             Scope::Kind { kind, .. } => error.reason != FORBIDDEN || catalog.may_serve(kind),
             _ => true,
         });
         // If discovery still fails for a group, it is reported again below.
-        self.errors.retain(|error| error.reason != DISCOVERY_FAILED);
+        self.facts.errors.retain(|error| error.reason != DISCOVERY_FAILED);
         for (group, reason) in catalog.broken_groups() {
             let message = format!("whether {group} is served is not known: {reason}");
             let scope = Scope::Group(group.to_owned());
-            self.errors.push(ScopeError { scope, reason: DISCOVERY_FAILED.to_owned(), message });
+            self.facts.errors.push(ScopeError { scope, reason: DISCOVERY_FAILED.to_owned(), message });
         }
-        if self.catalog.as_ref() != Some(&catalog) {
+        if self.facts.catalog.as_ref() != Some(&catalog) {
             self.note_all();
         }
         self.note_errors();
-        self.catalog = Some(catalog);
+        self.facts.catalog = Some(catalog);
     }
 
     /// Returns the result of discovery, if there is one.
     pub fn kinds(&self) -> Option<&KindCatalog> {
-        self.catalog.as_ref()
+        self.facts.catalog.as_ref()
     }
 
     /// Reports a failure that leaves the objects as they are.
     pub fn report(&mut self, error: ScopeError) {
         self.note_errors();
-        self.errors.push(error);
+        self.facts.errors.push(error);
     }
 
     /// Reports a failure that several reads may share: those of two projections, or of two selectors.
     fn report_once(&mut self, error: ScopeError) {
         self.note_errors();
-        self.errors.push_once(error);
+        self.facts.errors.push_once(error);
     }
 
     /// Reports a part of a dump that could not be read.
@@ -326,6 +298,7 @@ impl Snapshot {
     /// Missing objects may have been in it, so none counts as absent any more.
     pub fn report_unreadable(&mut self, place: impl Into<String>, message: impl Into<String>) {
         self.rest = Rest::Unobserved("parts of the dump could not be read");
+        self.facts.is_dump = false;
         self.note_all();
         let scope = Scope::Input(place.into());
         self.report(ScopeError { scope, reason: "Unreadable".to_owned(), message: message.into() });
@@ -366,8 +339,8 @@ impl Snapshot {
         if key.group.is_empty() && key.kind == "Namespace" && key.name == "kube-system" {
             let uid = object.text(&["metadata", "uid"]);
             let id = (!uid.is_empty()).then(|| ClusterId(uid.into_owned()));
-            if id != self.id {
-                self.id = id;
+            if id != self.facts.id {
+                self.facts.id = id;
                 self.note_all();
             }
         }
@@ -404,7 +377,7 @@ impl Snapshot {
                     && known.is_some_and(|known| known.document.text() != stored.document.text());
                 let was_repeated = known.is_some_and(|known| known.is_repeated);
                 if differs && !was_repeated {
-                    self.repeated.push(place.key().clone());
+                    self.facts.repeated.push(place.key().clone());
                 }
                 stored.is_repeated = differs || was_repeated;
                 // A list that is read again brings mostly what is there.
@@ -457,20 +430,20 @@ impl Snapshot {
                 read.values_mut().for_each(|failure| *failure = Some(why.to_owned()));
             }
         }
-        self.errors.clear();
-        self.repeated.clear();
+        self.facts.errors.clear();
+        self.facts.repeated.clear();
         self.indexes = Indexes::default();
         self.note_all();
     }
 
     /// Sets the scopes that are less fresh than the rest, each with the time of the last observation.
     pub fn set_stale_scopes(&mut self, scopes: Vec<(Scope, Timestamp)>) {
-        self.stale_scopes = scopes;
+        self.facts.stale_scopes = scopes;
     }
 
     /// Sets the freshness; a lost cluster is no longer lost.
     pub fn set_freshness(&mut self, freshness: Freshness) {
-        self.freshness = freshness;
+        self.facts.freshness = freshness;
         if self.lost.take().is_some() {
             self.note_all();
             self.retract(&Scope::Cluster);
@@ -479,7 +452,7 @@ impl Snapshot {
 
     /// Removes the errors of a scope, whose state is known again.
     pub fn retract(&mut self, scope: &Scope) {
-        if self.errors.retract(scope, None) {
+        if self.facts.errors.retract(scope, None) {
             self.note_errors();
         }
     }
@@ -495,7 +468,7 @@ impl Snapshot {
                 marks.and_then(|marks| marks.failure_beside(read))
             }
         };
-        if self.errors.retract(&scope, beside) {
+        if self.facts.errors.retract(&scope, beside) {
             self.note_errors();
         }
     }
@@ -555,7 +528,7 @@ impl Snapshot {
             }
             Answer::Forbidden { message } => {
                 let kind = GroupKind::new(&*read.group, &*read.kind);
-                if self.catalog.as_ref().is_some_and(|catalog| !catalog.may_serve(&kind)) {
+                if self.facts.catalog.as_ref().is_some_and(|catalog| !catalog.may_serve(&kind)) {
                     self.mark(read, Mark::NotServed { version: read.version.clone() }, None);
                     return;
                 }
@@ -603,7 +576,7 @@ impl Snapshot {
             Some(Mark::Selected) => Listed::Selected,
             Some(Mark::Listed | Mark::Failed { .. }) => Listed::Done,
             Some(Mark::NotServed { version }) => {
-                match self.catalog.as_ref().and_then(|catalog| catalog.get(kind)) {
+                match self.facts.catalog.as_ref().and_then(|catalog| catalog.get(kind)) {
                     Some(served) if served.version != *version => Listed::No,
                     _ => Listed::Done,
                 }
@@ -678,79 +651,19 @@ fn is_answer_to(read: &Read, document: &OwnedDocument) -> bool {
 }
 
 impl Objects for Snapshot {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn id(&self) -> Option<&ClusterId> {
-        self.id.as_ref()
-    }
-
-    fn unverified(&self) -> Option<&str> {
-        self.unverified.as_deref()
-    }
-
-    fn is_same_as(&self, name: &str) -> Option<bool> {
-        self.compared.get(name).copied()
-    }
-
-    fn servers(&self) -> &[String] {
-        &self.servers
-    }
-
-    fn version(&self) -> Option<&str> {
-        self.version.as_deref()
-    }
-
-    fn freshness(&self) -> Freshness {
-        self.freshness
-    }
-
-    fn stale_scopes(&self) -> &[(Scope, Timestamp)] {
-        &self.stale_scopes
+    fn facts(&self) -> &ClusterFacts {
+        &self.facts
     }
 
     fn all(&self) -> Listing<'_> {
         Box::new(self.objects.iter().filter_map(|(key, stored)| stored.observed(key)))
     }
 
-    fn is_dump(&self) -> bool {
-        matches!(self.rest, Rest::Absent)
-    }
-
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
         let key = GroupKind::new(group, kind);
         is_namespaced(group, kind)
-            .or_else(|| Some(self.catalog.as_ref()?.get(&key)?.namespaced))
+            .or_else(|| Some(self.facts.served(group, kind)?.namespaced))
             .or_else(|| self.declared_scopes.get(&key).copied())
             .or_else(|| self.range(group, kind).next().map(|(key, _)| !key.namespace.is_empty()))
-    }
-
-    fn is_served(&self, group: &str, kind: &str) -> Option<bool> {
-        Some(self.catalog.as_ref()?.may_serve(&GroupKind::new(group, kind)))
-    }
-
-    fn is_listable(&self, group: &str, kind: &str) -> Option<bool> {
-        Some(self.catalog.as_ref()?.get(&GroupKind::new(group, kind))?.is_listable())
-    }
-
-    fn repeated(&self) -> &[ObjectKey] {
-        &self.repeated
-    }
-
-    fn errors(&self) -> &[ScopeError] {
-        &self.errors
-    }
-
-    fn is_dated(&self) -> bool {
-        self.dated
-    }
-
-    fn clock_ahead(&self) -> Option<SignedDuration> {
-        self.clock_ahead
-    }
-
-    fn reading(&self) -> Option<&Reading> {
-        self.reading.as_ref()
     }
 }

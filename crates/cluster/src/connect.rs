@@ -247,12 +247,12 @@ impl Cluster {
         self.shared.compresses
     }
 
-    /// Returns the cost of all completed requests, except those of [`crate::Feeds`], which counts its own.
+    /// Returns the cost of all completed requests, except those of [`crate::Watcher`], which counts its own.
     pub fn cost(&self) -> Cost {
         self.shared.log.cost()
     }
 
-    /// Returns the first 20,000 completed requests in order of sending, except those of [`crate::Feeds`].
+    /// Returns the first 20,000 completed requests in order of sending, except those of [`crate::Watcher`].
     pub fn requests(&self) -> Vec<RequestRecord> {
         self.shared.log.records()
     }

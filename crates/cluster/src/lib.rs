@@ -5,7 +5,7 @@
 //! gets its `apiVersion` and `kind`. [`Cluster::patch`] changes one object. Every call ends by a [`Deadline`], every
 //! failure has a [`Reason`], and every request is counted ([`Cluster::requests`]).
 //!
-//! A cluster is read in two ways: `read` lists once. [`Feeds`] follows *scopes* (a kind, perhaps in one namespace or
+//! A cluster is read in two ways: `read` lists once. [`Watcher`] follows *scopes* (a kind, perhaps in one namespace or
 //! selected by labels or fields): each is a list that continues as a watch, in a task of its own, and passes text to one
 //! reader, who decodes it where it is used. [`BootClock`] measures how long the server was silent; it runs on while the
 //! machine sleeps, so that after a sleep nothing is live until the server has answered a new request and each watch is
@@ -20,13 +20,13 @@ mod deadline;
 mod discovery;
 mod error;
 mod exec_plugin;
-mod feed;
 mod identity;
 mod kubeconfig;
 mod memory;
 mod read;
 mod request;
 mod request_log;
+mod watcher;
 mod write;
 
 pub use aside::aside;
@@ -38,13 +38,13 @@ pub use deadline::Deadline;
 pub use discovery::{BrokenGroup, Discovery, ServedResource};
 pub use error::{ConnectError, Fault, Phase, ReadError, Reason, add_causes, chain, one_line};
 pub use exec_plugin::Plugins;
-pub use feed::{
-    Batch, Change, Contact, Delivery, FeedSettings, Feeds, Inbox, Lists, Scope, ScopeId, ScopeState,
-    went_back,
-};
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use memory::{Held, Memory};
 pub use read::{ListPage, ListRequest, Listing, MalformedItem, copy_members};
 pub use request_log::RequestRecord;
 pub use taffrail_object::ApiResource;
+pub use watcher::{
+    Batch, Change, Connectivity, ListStrategy, Scope, ScopeId, ScopeState, WatchEvent, WatchEvents,
+    WatchSettings, Watcher, went_back,
+};
 pub use write::{CreateRequest, FIELD_MANAGER, PatchRequest, PatchType, WriteError};

@@ -1,7 +1,7 @@
 //! How clusters are read, in the words of the views.
 
 use taffrail_apps::{Following, Reading, ReadingCost};
-use taffrail_cluster::{Cluster, Cost, Feeds, Protocol};
+use taffrail_cluster::{Cluster, Cost, Protocol, Watcher};
 
 /// How a cluster was read once: in pages.
 pub(crate) fn once(cluster: &Cluster) -> Reading {
@@ -16,7 +16,7 @@ pub(crate) fn once(cluster: &Cluster) -> Reading {
 }
 
 /// How a cluster is followed.
-pub(crate) fn following(feeds: &Feeds, followed: Following) -> Reading {
+pub(crate) fn following(feeds: &Watcher, followed: Following) -> Reading {
     let (cluster, streams) = (feeds.cluster(), feeds.streams_lists());
     Reading {
         streams,

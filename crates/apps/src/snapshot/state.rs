@@ -35,7 +35,7 @@ impl Snapshot {
             Some(Mark::Failed { message, .. }) => return Presence::Unobserved(Cow::Borrowed(message)),
             Some(Mark::NotServed { .. }) | None => {}
         }
-        match &self.catalog {
+        match &self.facts.catalog {
             Some(catalog) if !catalog.may_serve(&kind) => return Presence::Absent,
             Some(catalog) => {
                 if let Some(reason) = catalog.broken(&kind.group) {
@@ -123,8 +123,7 @@ impl ClusterState for Snapshot {
     }
 
     fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
-        let served = self.catalog.as_ref()?.get(&GroupKind::new(group, kind))?;
-        (served.version == version).then_some(served.has_status_subresource)
+        self.facts.has_status_subresource(group, version, kind)
     }
 
     fn in_namespace(&self, namespace: &str) -> Listing<'_> {
@@ -149,7 +148,7 @@ impl ClusterState for Snapshot {
             Some(Mark::Selected | Mark::Failed { .. }) => return false,
             Some(Mark::NotServed { .. }) | None => {}
         }
-        match &self.catalog {
+        match &self.facts.catalog {
             Some(catalog) if !catalog.may_serve(kind) => true,
             Some(catalog) if catalog.broken(&kind.group).is_some() => false,
             None if mark.is_some() => true,

@@ -3,12 +3,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use jiff::SignedDuration;
 use serde_json::{Value, json};
 use taffrail_api::TrustReport;
 use taffrail_api::filter::Filter;
 use taffrail_apps::trust::TrustShape;
-use taffrail_apps::{AppList, ClusterId, Freshness, Objects, ScopeError, Snapshot, SyncState, apps};
+use taffrail_apps::{AppList, ClusterFacts, Objects, Snapshot, SyncState, apps};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::Event;
 use taffrail_status::{ActiveRules, ClusterState, Listing, Observed, Presence, Status};
@@ -57,38 +56,14 @@ impl ClusterState for Counted {
 }
 
 impl Objects for Counted {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-    fn id(&self) -> Option<&ClusterId> {
-        Objects::id(&self.inner)
-    }
-    fn servers(&self) -> &[String] {
-        self.inner.servers()
-    }
-    fn version(&self) -> Option<&str> {
-        self.inner.version()
-    }
-    fn freshness(&self) -> Freshness {
-        self.inner.freshness()
+    fn facts(&self) -> &ClusterFacts {
+        self.inner.facts()
     }
     fn all(&self) -> Listing<'_> {
         self.inner.all()
     }
-    fn is_dump(&self) -> bool {
-        self.inner.is_dump()
-    }
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
         self.inner.is_namespaced(group, kind)
-    }
-    fn repeated(&self) -> &[ObjectKey] {
-        self.inner.repeated()
-    }
-    fn errors(&self) -> &[ScopeError] {
-        self.inner.errors()
-    }
-    fn clock_ahead(&self) -> Option<SignedDuration> {
-        self.inner.clock_ahead()
     }
 }
 

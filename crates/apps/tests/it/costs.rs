@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 use taffrail_api::filter::Filter;
 use taffrail_api::{EventList, TreeList, TreeNode, TreeShape, TrustReport};
 use taffrail_apps::trust::TrustShape;
-use taffrail_apps::{
-    App, AppList, ClusterId, Freshness, Objects, ScopeError, Snapshot, apps, changes_of_each, declared_each,
-};
+use taffrail_apps::{App, AppList, ClusterFacts, Objects, Snapshot, apps, changes_of_each, declared_each};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::Event;
 use taffrail_status::{
@@ -83,35 +81,14 @@ impl ClusterState for Counting {
 }
 
 impl Objects for Counting {
-    fn name(&self) -> &str {
-        self.all.name()
-    }
-    fn id(&self) -> Option<&ClusterId> {
-        self.all.id()
-    }
-    fn servers(&self) -> &[String] {
-        self.all.servers()
-    }
-    fn version(&self) -> Option<&str> {
-        self.all.version()
-    }
-    fn freshness(&self) -> Freshness {
-        self.all.freshness()
+    fn facts(&self) -> &ClusterFacts {
+        self.all.facts()
     }
     fn all(&self) -> Listing<'_> {
         self.count(self.all.all())
     }
-    fn is_dump(&self) -> bool {
-        self.all.is_dump()
-    }
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
         self.all.is_namespaced(group, kind)
-    }
-    fn repeated(&self) -> &[ObjectKey] {
-        self.all.repeated()
-    }
-    fn errors(&self) -> &[ScopeError] {
-        self.all.errors()
     }
 }
 

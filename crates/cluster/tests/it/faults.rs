@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taffrail_cluster::{Contact, Context, FeedSettings, Lists, Scope, ScopeState};
+use taffrail_cluster::{Connectivity, Context, ListStrategy, Scope, ScopeState, WatchSettings};
 use taffrail_sim::{Fault, Fleet, Trouble};
 use taffrail_testkit::objects::namespace;
 use taffrail_testkit::server::{Reply, Request, Server, watch_event};
 
 use crate::contexts::{self, current};
-use crate::feeding::{Reader, config_map, config_maps, in_shop, settings, shop};
+use crate::watching::{Reader, config_map, config_maps, in_shop, settings, shop};
 
 /// A user whose token is what a file says; the runs of the plugin that reads it are counted in another.
 #[cfg(unix)]
@@ -80,10 +80,10 @@ async fn concurrent_401s_renew_credentials_once() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 0).await;
     let rotating = Rotating::new(&cluster);
-    let mut reader = Reader::as_of(rotating.context(), settings(Lists::Pages)).await;
-    let ids: Vec<_> = in_namespaces(40).map(|scope| reader.feeds.follow(scope)).collect();
+    let mut reader = Reader::as_of(rotating.context(), settings(ListStrategy::Pages)).await;
+    let ids: Vec<_> = in_namespaces(40).map(|scope| reader.watcher.follow(scope)).collect();
     let live =
-        |known: &crate::feeding::Known| ids.iter().all(|id| known.states.get(id) == Some(&ScopeState::Live));
+        |known: &crate::watching::Known| ids.iter().all(|id| known.states.get(id) == Some(&ScopeState::Live));
     reader.until("live", live).await;
     for round in 0..3 {
         // These are refused when the others have got new credentials long since.
@@ -107,14 +107,14 @@ async fn hanging_plugin_is_reported_and_others_continue() {
     let other = fleet.cluster("paris").await.unwrap();
     other.apply(namespace("shop")).unwrap();
     let rotating = Rotating::new(&cluster);
-    let mut hasty = settings(Lists::Pages);
+    let mut hasty = settings(ListStrategy::Pages);
     hasty.credentials_timeout = Duration::from_secs(1);
     let mut reader = Reader::as_of(rotating.context(), hasty).await;
-    let mut neighbour = Reader::start(&other, settings(Lists::Pages)).await;
-    let ids: Vec<_> = in_namespaces(40).map(|scope| reader.feeds.follow(scope)).collect();
-    let beside = neighbour.feeds.follow(in_shop());
+    let mut neighbour = Reader::start(&other, settings(ListStrategy::Pages)).await;
+    let ids: Vec<_> = in_namespaces(40).map(|scope| reader.watcher.follow(scope)).collect();
+    let beside = neighbour.watcher.follow(in_shop());
     let live =
-        |known: &crate::feeding::Known| ids.iter().all(|id| known.states.get(id) == Some(&ScopeState::Live));
+        |known: &crate::watching::Known| ids.iter().all(|id| known.states.get(id) == Some(&ScopeState::Live));
     reader.until("live", live).await;
 
     std::fs::write(rotating.path("hang"), "").unwrap();
@@ -126,8 +126,10 @@ async fn hanging_plugin_is_reported_and_others_continue() {
             known.said.iter().any(|state| says(state, "") && !says(state, "plugin"))
         })
         .await;
-    let lost = |contact: &Contact| matches!(contact, Contact::Lost { reason: "Unauthorized", .. });
-    reader.until("lost", |known| known.contacts.iter().any(lost)).await;
+    let lost = |connectivity: &Connectivity| {
+        matches!(connectivity, Connectivity::Lost { reason: "Unauthorized", .. })
+    };
+    reader.until("lost", |known| known.connectivity.iter().any(lost)).await;
     other.apply(config_map("beside", "1")).unwrap();
     neighbour
         .until("told beside", |known| known.objects.contains_key(&(beside, "shop/beside".to_owned())))
@@ -151,10 +153,10 @@ async fn objects_above_1_mib_are_read_from_lists_and_watches() {
     let cluster = shop(&fleet, 3).await;
     let big = |name: &str| config_map(name, &"ü\n".repeat(700_000));
     cluster.apply(big("listed")).unwrap();
-    for lists in [Lists::Streams, Lists::Pages] {
+    for lists in [ListStrategy::Streams, ListStrategy::Pages] {
         cluster.delete("v1", "ConfigMap", "shop", "watched");
         let mut reader = Reader::start(&cluster, settings(lists)).await;
-        let id = reader.feeds.follow(in_shop());
+        let id = reader.watcher.follow(in_shop());
         reader.until("complete", |known| known.complete == 1).await;
         assert!(reader.names().contains(&"shop/listed".to_owned()), "{lists:?}");
         cluster.apply(big("watched")).unwrap();
@@ -186,7 +188,7 @@ fn lines(events: &[(&str, Value)]) -> String {
 
 /// Follows the ConfigMaps of a server that answers as told; what is not about them is answered well.
 async fn scripted(
-    settings: FeedSettings,
+    settings: WatchSettings,
     script: impl Fn(&Request) -> Reply + Send + Sync + 'static,
 ) -> (Server, Reader) {
     let server = Server::start(move |seen| {
@@ -216,7 +218,7 @@ fn is_question(seen: &Request) -> bool {
 #[tokio::test]
 async fn repeated_and_late_events_converge() {
     let watches = AtomicUsize::new(0);
-    let (_server, mut reader) = scripted(settings(Lists::Pages), move |seen| {
+    let (_server, mut reader) = scripted(settings(ListStrategy::Pages), move |seen| {
         if !is_watch(seen) {
             // In the end there is no "c", whatever an event says that comes too late.
             return list(&[item("a", 10), item("b", 14)], 20, "");
@@ -234,20 +236,20 @@ async fn repeated_and_late_events_converge() {
         }
     })
     .await;
-    let id = reader.feeds.follow(in_shop());
+    let id = reader.watcher.follow(in_shop());
     let is = |name: &str, version: &str| (id, format!("shop/{name}"), version.to_owned());
     for (id, name, version) in [is("b", "24")] {
         reader.until("told", |known| known.objects.get(&(id, name.clone())) == Some(&version)).await;
     }
     assert_eq!(reader.names(), ["shop/a", "shop/b"]);
-    assert_eq!(reader.feeds.costs().relists, 1, "twice is no reason, too late is one");
+    assert_eq!(reader.watcher.costs().relists, 1, "twice is no reason, too late is one");
 }
 
 #[tokio::test]
 async fn a_list_that_expires_between_its_pages_begins_again_with_larger_ones() {
     let lists = Arc::new(AtomicUsize::new(0));
     let counted = lists.clone();
-    let (server, mut reader) = scripted(settings(Lists::Pages), move |seen| {
+    let (server, mut reader) = scripted(settings(ListStrategy::Pages), move |seen| {
         if is_watch(seen) {
             return Reply::stuck("");
         }
@@ -263,7 +265,7 @@ async fn a_list_that_expires_between_its_pages_begins_again_with_larger_ones() {
         }
     })
     .await;
-    let id = reader.feeds.follow(in_shop());
+    let id = reader.watcher.follow(in_shop());
     reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
     assert_eq!(reader.names(), ["shop/a", "shop/b"]);
     assert_eq!(lists.load(Ordering::SeqCst), 1);
@@ -272,7 +274,7 @@ async fn a_list_that_expires_between_its_pages_begins_again_with_larger_ones() {
 
 #[tokio::test]
 async fn always_expiring_watches_are_backed_off() {
-    let (server, mut reader) = scripted(settings(Lists::Pages), |seen| {
+    let (server, mut reader) = scripted(settings(ListStrategy::Pages), |seen| {
         if is_watch(seen) {
             return Reply::status(410, "Expired", "too old resource version: 10 (30)");
         }
@@ -280,7 +282,7 @@ async fn always_expiring_watches_are_backed_off() {
     })
     .await;
     let begun = Instant::now();
-    let id = reader.feeds.follow(in_shop());
+    let id = reader.watcher.follow(in_shop());
     reader.until("listed again and again", |known| known.complete == 5).await;
     // The first time at once, then after a quarter of a second, a half, and a half again, each a quarter less at least.
     assert!(
@@ -290,16 +292,16 @@ async fn always_expiring_watches_are_backed_off() {
         server.requests().len()
     );
     assert!(reader.known.said.contains(&ScopeState::CatchingUp));
-    reader.feeds.end(id);
+    reader.watcher.end(id);
 }
 
 #[tokio::test]
 async fn server_that_ends_every_watch_is_reported_and_backed_off() {
-    let (server, mut reader) = scripted(settings(Lists::Pages), |seen| {
+    let (server, mut reader) = scripted(settings(ListStrategy::Pages), |seen| {
         if is_watch(seen) { Reply::json(200, "") } else { list(&[item("a", 5)], 10, "") }
     })
     .await;
-    let id = reader.feeds.follow(in_shop());
+    let id = reader.watcher.follow(in_shop());
     let broken = |state: &ScopeState| matches!(state, ScopeState::Broken { message, .. } if message.contains("ends the watch as soon as it begins"));
     reader.until("told", |known| known.states.get(&id).is_some_and(broken)).await;
     let watches = server.requests().iter().filter(|seen| is_watch(seen)).count();
@@ -309,7 +311,7 @@ async fn server_that_ends_every_watch_is_reported_and_backed_off() {
 #[tokio::test]
 async fn watch_that_ends_at_once_after_changes_is_reopened_with_backoff() {
     let watches = AtomicUsize::new(0);
-    let (server, mut reader) = scripted(settings(Lists::Pages), move |seen| {
+    let (server, mut reader) = scripted(settings(ListStrategy::Pages), move |seen| {
         if !is_watch(seen) {
             return list(&[item("a", 5)], 10, "");
         }
@@ -318,8 +320,8 @@ async fn watch_that_ends_at_once_after_changes_is_reopened_with_backoff() {
     })
     .await;
     let begun = Instant::now();
-    let id = reader.feeds.follow(in_shop());
-    let version = |known: &crate::feeding::Known| {
+    let id = reader.watcher.follow(in_shop());
+    let version = |known: &crate::watching::Known| {
         known.objects.get(&(id, "shop/a".to_owned())).and_then(|it| it.parse().ok()).unwrap_or(0)
     };
     reader.until("moved on again and again", |known| version(known) >= 15).await;
@@ -338,7 +340,7 @@ async fn watch_that_ends_at_once_after_changes_is_reopened_with_backoff() {
 /// afterwards it is another server.
 async fn restored_after(farewell: String) -> Server {
     let state = AtomicUsize::new(0);
-    let (server, mut reader) = scripted(settings(Lists::Pages), move |seen| {
+    let (server, mut reader) = scripted(settings(ListStrategy::Pages), move |seen| {
         let is_restored = state.load(Ordering::SeqCst) > 0;
         if is_watch(seen) {
             state.fetch_add(1, Ordering::SeqCst);
@@ -351,7 +353,7 @@ async fn restored_after(farewell: String) -> Server {
         }
     })
     .await;
-    reader.feeds.follow(in_shop());
+    reader.watcher.follow(in_shop());
     reader.until("there", |known| known.objects.len() == 2).await;
     reader.until("as it was before", |known| known.objects.len() == 1).await;
     assert_eq!(reader.names(), ["shop/a"]);
@@ -367,7 +369,7 @@ async fn server_restarted_with_older_state_is_relisted() {
 
 #[tokio::test]
 async fn closed_watch_reopens_before_the_version_check_completes() {
-    let (_server, mut reader) = scripted(settings(Lists::Pages), |seen| {
+    let (_server, mut reader) = scripted(settings(ListStrategy::Pages), |seen| {
         if !is_watch(seen) {
             return if is_question(seen) { Reply::stuck("") } else { list(&[item("a", 5)], 10, "") };
         }
@@ -377,8 +379,8 @@ async fn closed_watch_reopens_before_the_version_check_completes() {
         Reply::stuck(lines(&[("MODIFIED", item("a", 12))]))
     })
     .await;
-    let id = reader.feeds.follow(in_shop());
-    let newest = |known: &crate::feeding::Known| {
+    let id = reader.watcher.follow(in_shop());
+    let newest = |known: &crate::watching::Known| {
         known.objects.get(&(id, "shop/a".to_owned())).map(String::as_str) == Some("12")
     };
     reader.until("gone on", newest).await;
@@ -395,7 +397,7 @@ async fn continued_watch_does_not_hide_a_state_rollback() {
 async fn quiet_scope_relists_when_others_see_the_state_go_back() {
     let state = Arc::new(AtomicUsize::new(0));
     let served = state.clone();
-    let mut impatient = settings(Lists::Pages);
+    let mut impatient = settings(ListStrategy::Pages);
     impatient.silence = Duration::from_millis(500);
     let (_server, mut reader) = scripted(impatient, move |seen| {
         let is_quiet = seen.path.contains("/quiet/");
@@ -420,11 +422,11 @@ async fn quiet_scope_relists_when_others_see_the_state_go_back() {
     })
     .await;
     let quiet = Scope { namespace: Some("quiet".to_owned()), ..Scope::all(config_maps()) };
-    let quiet = reader.feeds.follow(quiet);
+    let quiet = reader.watcher.follow(quiet);
     reader.until("live", |known| known.states.get(&quiet) == Some(&ScopeState::Live)).await;
-    let busy = reader.feeds.follow(in_shop());
+    let busy = reader.watcher.follow(in_shop());
     reader.until("come to 200", |known| known.objects.contains_key(&(busy, "shop/busy".to_owned()))).await;
-    let names = |known: &crate::feeding::Known| {
+    let names = |known: &crate::watching::Known| {
         known.objects.keys().map(|(_, name)| name.clone()).collect::<Vec<_>>()
     };
     reader.until("listed again", |known| names(known) == ["shop/other"]).await;

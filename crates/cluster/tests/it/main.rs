@@ -8,7 +8,7 @@ mod contexts;
 mod credentials;
 mod discovering;
 mod faults;
-mod feeding;
 mod kubeconfigs;
 mod reading;
+mod watching;
 mod writing;

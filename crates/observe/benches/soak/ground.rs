@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taffrail_cluster::FeedSettings;
+use taffrail_cluster::WatchSettings;
 use taffrail_testkit::objects::{namespace, widgets};
 
 use crate::Outcome;
@@ -121,8 +121,8 @@ impl Ground {
     }
 
     /// Half an hour is to see what takes minutes elsewhere.
-    pub(crate) fn settings(&self) -> FeedSettings {
-        let mut feeds = FeedSettings::default();
+    pub(crate) fn settings(&self) -> WatchSettings {
+        let mut feeds = WatchSettings::default();
         feeds.probe_after = Duration::from_secs(2);
         feeds.probe_timeout = Duration::from_secs(1);
         feeds.longest_pause = Duration::from_secs(2);

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use taffrail_cluster::{Cluster, Contact, Deadline, Kubeconfig};
+use taffrail_cluster::{Cluster, Connectivity, Deadline, Kubeconfig};
 use taffrail_index::ScopeState;
 use taffrail_observe::{Live, LiveSettings};
 
@@ -193,12 +193,13 @@ impl Soak {
     async fn darkness(&mut self) -> Outcome<String> {
         let mut contact = self.live.contact();
         // What was dark already is not timed.
-        let was_live = *contact.borrow_and_update() == Contact::Live;
+        let was_live = *contact.borrow_and_update() == Connectivity::Live;
         let begun = Instant::now();
         let what = self.ground.darken(&mut self.random).await?;
         let least = self.dark_within + SLACK;
         let lost =
-            tokio::time::timeout(least * 3, contact.wait_for(|it| matches!(it, Contact::Lost { .. }))).await;
+            tokio::time::timeout(least * 3, contact.wait_for(|it| matches!(it, Connectivity::Lost { .. })))
+                .await;
         let took = begun.elapsed();
         if was_live {
             self.seen.darknesses += 1;
@@ -212,7 +213,7 @@ impl Soak {
                 tokio::time::sleep(Duration::from_millis(700)).await;
                 let snapshot = self.live.snapshot();
                 let green = snapshot.scopes().filter(|(.., scope)| scope.state == ScopeState::Live).count();
-                if green > 0 && matches!(*self.live.contact().borrow(), Contact::Lost { .. }) {
+                if green > 0 && matches!(*self.live.contact().borrow(), Connectivity::Lost { .. }) {
                     self.seen.late += 1;
                     eprintln!(
                         "after {:?}: {green} scopes were shown as live in {what}",

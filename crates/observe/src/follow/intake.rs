@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use taffrail_apps::{
     Answer, Freshness, FreshnessState, Objects as _, Read, Sameness, Scope, ScopeError, Snapshot,
 };
-use taffrail_cluster::{Change, Contact, Delivery, FeedSettings, Feeds, Reason, ScopeState};
+use taffrail_cluster::{Change, Connectivity, Reason, ScopeState, WatchEvent, WatchSettings, Watcher};
 use taffrail_object::{GroupKind, ObjectKey, Projection};
 use tokio::time::Instant;
 
@@ -145,10 +145,10 @@ impl FleetWatcher {
         let following = &mut self.clusters[at];
         let context = following.member.context.as_deref().ok().cloned();
         following.held = Some(cluster.hold());
-        let mut settings = FeedSettings::default();
+        let mut settings = WatchSettings::default();
         settings.lists = self.lists;
         settings.clock = self.clock.clone();
-        let (feeds, inbox) = Feeds::start(cluster, context, settings);
+        let (feeds, inbox) = Watcher::start(cluster, context, settings);
         following.feeds = Some(feeds);
         following.discovered = Instant::now();
         following.changed = true;
@@ -158,7 +158,7 @@ impl FleetWatcher {
     }
 
     /// Takes a delivery in; true where it may change what is shown.
-    pub(super) fn deliver(&mut self, at: usize, delivery: Delivery) -> bool {
+    pub(super) fn deliver(&mut self, at: usize, delivery: WatchEvent) -> bool {
         let following = &mut self.clusters[at];
         // It was let go of, and this was under way.
         if following.feeds.is_none() {
@@ -167,7 +167,7 @@ impl FleetWatcher {
         let snapshot = &mut self.fleet.snapshots[at];
         let coming = &mut following.coming;
         let delivery = match delivery {
-            Delivery::State(id, state) if coming.scopes.contains(&id) => {
+            WatchEvent::State(id, state) if coming.scopes.contains(&id) => {
                 let is_definitions = coming.scopes.first() == Some(&id);
                 coming.is_blind = match state {
                     ScopeState::Forbidden { .. } | ScopeState::Absent if is_definitions => true,
@@ -176,42 +176,42 @@ impl FleetWatcher {
                 };
                 return false;
             }
-            Delivery::Batch(batch) if coming.scopes.contains(&batch.scope()) => {
+            WatchEvent::Batch(batch) if coming.scopes.contains(&batch.scope()) => {
                 let mut moved = false;
                 batch.read(&mut self.parser, |change| {
-                    moved |= matches!(change, Change::Upsert(_) | Change::Remove(_));
+                    moved |= matches!(change, Change::Upsert(_) | Change::Delete(_));
                 });
                 if moved {
                     coming.due = Some(Instant::now());
                     coming.asked = 0;
                     // What was there before may be there again.
-                    following.feeds.iter().for_each(Feeds::try_now);
+                    following.feeds.iter().for_each(Watcher::try_now);
                 }
                 return moved;
             }
             delivery => delivery,
         };
         match delivery {
-            Delivery::Began(id) => {
+            WatchEvent::InitStarted(id) => {
                 if let Some(followed) = following.scopes.get_mut(&id) {
                     followed.unseen = followed.keys.clone();
                     followed.malformed = Default::default();
                 }
                 false
             }
-            Delivery::Contact(contact) => {
+            WatchEvent::Connectivity(contact) => {
                 self.has_moved = true;
                 let now = Timestamp::now();
                 match contact {
                     // Of what was live before, each scope says again how it is.
-                    Contact::Stale { silent } => {
+                    Connectivity::Stale { silent } => {
                         let heard = now.checked_sub(silent).unwrap_or(now);
                         following.is_asked = true;
                         following.stale.get_or_insert(heard);
                         following.doubt_live_scopes(heard);
                     }
-                    Contact::Live | Contact::WentBack { .. } => {
-                        if matches!(contact, Contact::WentBack { .. }) {
+                    Connectivity::Live | Connectivity::WentBack { .. } => {
+                        if matches!(contact, Connectivity::WentBack { .. }) {
                             following.doubt_live_scopes(now);
                         }
                         if snapshot.freshness().state == FreshnessState::Lost {
@@ -220,7 +220,7 @@ impl FleetWatcher {
                         snapshot.set_freshness(Freshness::live(now));
                         following.is_asked = false;
                     }
-                    Contact::Lost { silent, reason, message } => {
+                    Connectivity::Lost { silent, reason, message } => {
                         let at = now.checked_sub(silent).ok();
                         following.doubt_live_scopes(at.unwrap_or(now));
                         snapshot.set_freshness(Freshness { state: FreshnessState::Lost, observed_at: at });
@@ -231,7 +231,7 @@ impl FleetWatcher {
                 }
                 true
             }
-            Delivery::State(id, state) => {
+            WatchEvent::State(id, state) => {
                 let Some(followed) = following.scopes.get_mut(&id) else { return false };
                 match &state {
                     ScopeState::CatchingUp if followed.answered => {
@@ -285,7 +285,7 @@ impl FleetWatcher {
                 snapshot.answer(&followed.read, answer);
                 true
             }
-            Delivery::Batch(batch) => {
+            WatchEvent::Batch(batch) => {
                 let id = batch.scope();
                 // Beside it are the others, which may hold the same objects.
                 let Some(mut followed) = following.scopes.remove(&id) else { return false };
@@ -328,7 +328,7 @@ impl FleetWatcher {
                             followed.keys.insert(key);
                         }
                     }
-                    Change::Remove(object) => {
+                    Change::Delete(object) => {
                         let read = &followed.read;
                         let key =
                             ObjectKey::new(&*read.group, &*read.kind, object.namespace(), object.name());
@@ -341,7 +341,7 @@ impl FleetWatcher {
                         let name = item.name.unwrap_or_else(|| format!("item {}", item.index));
                         changed |= followed.note(snapshot, format!("{name}: {}", item.reason));
                     }
-                    Change::Complete => {
+                    Change::InitDone => {
                         for key in std::mem::take(&mut followed.unseen) {
                             forget(snapshot, values, &key);
                             followed.keys.remove(&key);

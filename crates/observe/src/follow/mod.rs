@@ -36,8 +36,8 @@ use taffrail_apps::{
     Snapshot,
 };
 use taffrail_cluster::{
-    BootClock, Cluster, Delivery, Discovery, Feeds, Held, Inbox, Lists, Moment, ReadError, ScopeId,
-    ScopeState,
+    BootClock, Cluster, Discovery, Held, ListStrategy, Moment, ReadError, ScopeId, ScopeState, WatchEvent,
+    WatchEvents, Watcher,
 };
 use taffrail_object::json::Parser;
 use taffrail_object::{GroupKind, ObjectKey};
@@ -94,7 +94,7 @@ enum Event {
 
 /// The next delivery, nothing from a cluster whose feeds have ended, or another event.
 enum Arrival {
-    Delivery(usize, Option<Delivery>),
+    Delivery(usize, Option<WatchEvent>),
     Event(Event),
 }
 
@@ -184,9 +184,9 @@ struct Fetch {
 /// One cluster that is followed.
 struct Following {
     member: Member,
-    feeds: Option<Feeds>,
+    feeds: Option<Watcher>,
     /// The deliveries of its feeds.
-    inbox: Option<Inbox>,
+    inbox: Option<WatchEvents>,
     scopes: HashMap<ScopeId, Followed>,
     /// All reads so far, those of values that are read once among them.
     planned: HashSet<Read>,
@@ -255,7 +255,7 @@ impl Following {
         };
         let (broken, unproven): (Vec<&Followed>, Vec<&Followed>) =
             self.scopes.values().filter(|followed| followed.stale.is_some()).partition(broken);
-        if let Some(silence) = self.feeds.as_ref().and_then(Feeds::silence) {
+        if let Some(silence) = self.feeds.as_ref().and_then(Watcher::silence) {
             self.stale.get_or_insert_with(|| now.checked_sub(silence).unwrap_or(now));
         } else if !self.is_asked {
             self.stale = unproven.iter().filter_map(|followed| followed.stale).min();
@@ -326,7 +326,7 @@ pub struct WatchRequest {
     /// The rules by which it is judged.
     pub rules: Arc<dyn FleetRules>,
     /// The way in which lists come.
-    pub lists: Lists,
+    pub lists: ListStrategy,
     /// The clock by which ages are measured.
     pub clock: BootClock,
 }
@@ -341,7 +341,7 @@ pub struct FleetWatcher {
     parser: Parser,
     asked: Asked,
     timeout: Duration,
-    lists: Lists,
+    lists: ListStrategy,
     /// Tells how old what is known is.
     clock: BootClock,
     /// Pairs of clusters that give one identity and were compared, or are being.
@@ -560,7 +560,7 @@ impl FleetWatcher {
             let over = end.min(begun + TURN);
             while std::time::Instant::now() < over {
                 let inbox = self.clusters[at].inbox.as_mut();
-                let Some(delivery) = inbox.and_then(Inbox::try_next) else { break };
+                let Some(delivery) = inbox.and_then(WatchEvents::try_next) else { break };
                 changed |= self.deliver(at, delivery);
             }
         }

@@ -89,7 +89,7 @@ pub(super) mod tests {
 
     use serde_json::{Value, json};
     use taffrail_apps::{Asked, Objects};
-    use taffrail_cluster::{BootClock, Lists, Memory};
+    use taffrail_cluster::{BootClock, ListStrategy, Memory};
     use taffrail_rules::RuleSet;
     use taffrail_sim::{Cluster, Fleet};
     use taffrail_status::assess::Options;
@@ -166,7 +166,7 @@ pub(super) mod tests {
             timeout: PATIENCE,
             asked: Asked::default(),
             rules: Arc::new(Shipped(RuleSet::shipped())),
-            lists: Lists::Measured,
+            lists: ListStrategy::Auto,
             clock: clock.clone(),
         };
         FleetWatcher::start(request).await

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_cluster::{
-    self as cluster, Change, Cluster, Contact, Context, Costs, Delivery, Discovery, FeedSettings, Feeds,
-    Inbox, ReadError, ScopeId,
+    self as cluster, Change, Cluster, Connectivity, Context, Costs, Discovery, ReadError, ScopeId,
+    WatchEvent, WatchEvents, WatchSettings, Watcher,
 };
 use taffrail_index::{Index, IndexSettings, KindId, ScopeState, Snapshot, Subscription};
 use taffrail_object::ApiResource;
@@ -32,7 +32,7 @@ pub use warm::{ColdStart, write_saved};
 #[derive(Debug, Default)]
 pub struct LiveSettings {
     /// How it is read.
-    pub feeds: FeedSettings,
+    pub feeds: WatchSettings,
     /// What is kept of objects.
     pub index: IndexSettings,
     /// Which kinds are followed, and how much of their objects.
@@ -77,7 +77,7 @@ const DISCOVERY: Duration = Duration::from_secs(30);
 pub struct Live {
     shared: Arc<Shared>,
     asks: mpsc::Sender<Ask>,
-    contact: watch::Receiver<Contact>,
+    contact: watch::Receiver<Connectivity>,
     cold: Option<ColdStart>,
     task: JoinHandle<()>,
 }
@@ -117,11 +117,11 @@ impl Live {
         let mut index = index.unwrap_or_else(|| Index::new(settings));
         // Nothing that is kept of an object tells who wrote which field.
         feeds.protobuf = true;
-        let (feeds, inbox) = Feeds::start(cluster, context, feeds);
+        let (feeds, inbox) = Watcher::start(cluster, context, feeds);
         let newest = index.publish(Timestamp::now());
         let shared = Arc::new(Shared { newest: RwLock::new(newest), costs: Mutex::default() });
         let (asks, asked) = mpsc::channel(16);
-        let (told, contact) = watch::channel(Contact::Live);
+        let (told, contact) = watch::channel(Connectivity::Live);
         let mut owner = Owner {
             index,
             feeds,
@@ -170,7 +170,7 @@ impl Live {
     }
 
     /// Whether the server answers; changes can be awaited.
-    pub fn contact(&self) -> watch::Receiver<Contact> {
+    pub fn contact(&self) -> watch::Receiver<Connectivity> {
         self.contact.clone()
     }
 
@@ -207,12 +207,12 @@ struct Followed {
 /// The task that owns the index.
 struct Owner {
     index: Index,
-    feeds: Feeds,
+    feeds: Watcher,
     kinds: KindSettings,
     scopes: HashMap<ScopeId, Followed>,
     /// What is followed now, and as what.
     followed: BTreeMap<cluster::Scope, ScopeId>,
-    contact: watch::Sender<Contact>,
+    contact: watch::Sender<Connectivity>,
     shared: Arc<Shared>,
     parser: Parser,
     /// Something is to be told.
@@ -237,7 +237,7 @@ fn lasts(discovery: &Discovery) -> Duration {
 }
 
 impl Owner {
-    async fn run(mut self, known_for: Duration, mut inbox: Inbox, mut asked: mpsc::Receiver<Ask>) {
+    async fn run(mut self, known_for: Duration, mut inbox: WatchEvents, mut asked: mpsc::Receiver<Ask>) {
         let (found, mut discovered) = mpsc::channel::<Result<Discovery, ReadError>>(1);
         let mut told = Instant::now();
         let mut rediscover = Instant::now() + known_for;
@@ -420,15 +420,15 @@ impl Owner {
         }
     }
 
-    fn take(&mut self, delivery: Delivery) {
+    fn take(&mut self, delivery: WatchEvent) {
         let now = Timestamp::now();
         match delivery {
-            Delivery::Began(id) => {
+            WatchEvent::InitStarted(id) => {
                 if let Some(followed) = self.scopes.get(&id) {
                     self.index.begin(followed.kind, followed.namespace.as_deref(), now);
                 }
             }
-            Delivery::State(id, state) => {
+            WatchEvent::State(id, state) => {
                 let Some(followed) = self.scopes.get_mut(&id) else { return };
                 followed.state = state;
                 let is_answered = !matches!(followed.state, cluster::ScopeState::CatchingUp);
@@ -438,24 +438,24 @@ impl Owner {
                 }
                 self.show_scope(id, now);
             }
-            Delivery::Contact(contact) => {
-                if !matches!(contact, Contact::Live) {
+            WatchEvent::Connectivity(contact) => {
+                if !matches!(contact, Connectivity::Live) {
                     for followed in self.scopes.values_mut() {
                         followed.is_unproven |= followed.state == cluster::ScopeState::Live;
                     }
                 }
-                let is_lost = matches!(*self.contact.borrow(), Contact::Lost { .. });
+                let is_lost = matches!(*self.contact.borrow(), Connectivity::Lost { .. });
                 match contact {
-                    Contact::Stale { .. } if is_lost => {}
+                    Connectivity::Stale { .. } if is_lost => {}
                     // It is there; that its state went back concerns its scopes, which are read again.
-                    Contact::WentBack { .. } => drop(self.contact.send_replace(Contact::Live)),
+                    Connectivity::WentBack { .. } => drop(self.contact.send_replace(Connectivity::Live)),
                     other => drop(self.contact.send_replace(other)),
                 }
                 for id in self.scopes.keys().copied().collect::<Vec<_>>() {
                     self.show_scope(id, now);
                 }
             }
-            Delivery::Batch(batch) => {
+            WatchEvent::Batch(batch) => {
                 let Some(followed) = self.scopes.get_mut(&batch.scope()) else { return };
                 let Owner { index, parser, .. } = self;
                 let (kind, form) = (followed.kind, batch.followed().projection);
@@ -465,7 +465,7 @@ impl Owner {
                         // An object that cannot be kept is none; the others are good without it.
                         changed |= index.apply(kind, &object, form, now).is_ok();
                     }
-                    Change::Remove(object) => {
+                    Change::Delete(object) => {
                         changed |= index.remove(kind, &object.namespace(), &object.name(), now);
                     }
                     Change::Malformed(item) => {
@@ -475,7 +475,7 @@ impl Owner {
                         index.set_scope(kind, namespace, ScopeState::Broken, &reason, now);
                         changed = true;
                     }
-                    Change::Complete => {
+                    Change::InitDone => {
                         index.end(kind, followed.namespace.as_deref(), now);
                         complete = true;
                     }
@@ -495,8 +495,8 @@ impl Owner {
     fn show_scope(&mut self, id: ScopeId, now: Timestamp) {
         let Some(followed) = self.scopes.get(&id) else { return };
         let lost = match &*self.contact.borrow() {
-            Contact::Lost { message, .. } => Some(message.clone()),
-            Contact::Stale { .. } => Some(ASLEEP.to_owned()),
+            Connectivity::Lost { message, .. } => Some(message.clone()),
+            Connectivity::Stale { .. } => Some(ASLEEP.to_owned()),
             _ if followed.is_unproven => Some(REOPENING.to_owned()),
             _ => None,
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use serde_json::{Value, json};
-use taffrail_cluster::{Cluster, Contact, Context, Deadline, FeedSettings, Kubeconfig, Lists};
+use taffrail_cluster::{Cluster, Connectivity, Context, Deadline, Kubeconfig, ListStrategy, WatchSettings};
 use taffrail_index::{Notice, ScopeState, Snapshot};
 use taffrail_observe::{KindSettings, Live, LiveSettings};
 use taffrail_sim::{Fault, Fleet, Trouble};
@@ -22,8 +22,8 @@ pub(crate) fn current(kubeconfig: &str) -> Context {
 }
 
 fn settings() -> LiveSettings {
-    let mut feeds = FeedSettings::default();
-    feeds.lists = Lists::Streams;
+    let mut feeds = WatchSettings::default();
+    feeds.lists = ListStrategy::Streams;
     feeds.probe_after = Duration::from_millis(300);
     feeds.probe_timeout = Duration::from_millis(500);
     feeds.longest_pause = Duration::from_millis(500);
@@ -258,7 +258,7 @@ async fn a_cluster_that_stops_answering_turns_stale_and_live_again() {
     until(&live, "live", is_live).await;
     let hole = cluster.trouble(Trouble::Blackhole);
     let mut contact = live.contact();
-    let lost = contact.wait_for(|contact| matches!(contact, Contact::Lost { .. }));
+    let lost = contact.wait_for(|contact| matches!(contact, Connectivity::Lost { .. }));
     tokio::time::timeout(PATIENCE, lost).await.expect("it is noticed").unwrap();
     let stale = |snapshot: &Snapshot| {
         let none_is_live = snapshot.scopes().all(|(.., scope)| scope.state != ScopeState::Live);
@@ -286,7 +286,7 @@ async fn what_was_known_before_a_sleep_is_stale_until_it_is_watched_again() {
     let stale = |snapshot: &Snapshot| snapshot.scopes().all(|(.., scope)| scope.state != ScopeState::Live);
     until(&live, "stale", stale).await;
     let mut contact = live.contact();
-    let back = contact.wait_for(|contact| *contact == Contact::Live);
+    let back = contact.wait_for(|contact| *contact == Connectivity::Live);
     tokio::time::timeout(PATIENCE, back).await.expect("it answers").unwrap();
     assert!(stale(&live.snapshot()));
     cluster.heal(hung);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taffrail_apps::{Asked, Dependents};
-use taffrail_cluster::{BootClock, Cluster, Deadline, FeedSettings, Lists};
+use taffrail_cluster::{BootClock, Cluster, Deadline, ListStrategy, WatchSettings};
 use taffrail_index::{ScopeState, Snapshot};
 use taffrail_object::ObjectKey;
 use taffrail_object::json::parses;
@@ -121,7 +121,7 @@ async fn a_look_parses_each_object_once() {
 /// The reads of `-w`, whose lists come in pages, and of `wait`, whose lists begin their watches.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_followed_is_parsed_once_in_lists_and_once_in_each_event() {
-    for (mark, lists) in [("pages", Lists::Pages), ("streams", Lists::Streams)] {
+    for (mark, lists) in [("pages", ListStrategy::Pages), ("streams", ListStrategy::Streams)] {
         let server = tokio::task::block_in_place(Server::start);
         app(mark).into_iter().for_each(|object| server.apply(object));
         parses::record();
@@ -158,11 +158,11 @@ async fn what_is_followed_is_parsed_once_in_lists_and_once_in_each_event() {
 /// The reads of a cluster that is followed as a whole.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_whole_cluster_is_parsed_once_in_lists_and_once_in_each_event() {
-    for (mark, lists) in [("whole-pages", Lists::Pages), ("whole-streams", Lists::Streams)] {
+    for (mark, lists) in [("whole-pages", ListStrategy::Pages), ("whole-streams", ListStrategy::Streams)] {
         let server = tokio::task::block_in_place(Server::start);
         app(mark).into_iter().for_each(|object| server.apply(object));
         parses::record();
-        let mut feeds = FeedSettings::default();
+        let mut feeds = WatchSettings::default();
         feeds.lists = lists;
         let context = current(&server.cluster.kubeconfig());
         let connected = Cluster::connect(&context, Deadline::after(PATIENCE)).await.unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use taffrail_apps::Asked;
-use taffrail_cluster::Lists;
+use taffrail_cluster::ListStrategy;
 use taffrail_observe::{ExtraObjects, FleetSnapshot, FleetWatcher};
 
 use super::status::{StatusArguments, StatusOutput};
@@ -89,7 +89,7 @@ impl Source for Following {
 }
 
 fn start(arguments: &ViewArguments, asked: &Asked) -> Result<FleetWatcher, Complaint> {
-    source::follow(&arguments.source, arguments.rules(), asked, Lists::Measured)
+    source::follow(&arguments.source, arguments.rules(), asked, ListStrategy::Auto)
 }
 
 /// A view as it is asked for: once, or going on.

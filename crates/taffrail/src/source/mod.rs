@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use taffrail_apps::{AppLabels, Asked, Snapshot};
-use taffrail_cluster::{BootClock, Lists};
+use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_object::ObjectKey;
 use taffrail_observe::{
     ClusterConnector, ClusterSelection, DumpRequest, ExtraObjects, FleetMembers, FleetSnapshot, FleetWatcher,
@@ -129,7 +129,7 @@ pub(crate) fn follow(
     source: &SourceArguments,
     rules: RulesWithOptions,
     asked: &Asked,
-    lists: Lists,
+    lists: ListStrategy,
 ) -> Result<FleetWatcher, Complaint> {
     let request = WatchRequest {
         members: members(source)?,

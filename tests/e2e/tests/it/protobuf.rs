@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use taffrail_cluster::{Cluster, Deadline, FeedSettings, Kubeconfig, ListRequest, Lists};
+use taffrail_cluster::{Cluster, Deadline, Kubeconfig, ListRequest, ListStrategy, WatchSettings};
 use taffrail_index::{IndexSettings, ScopeState};
 use taffrail_observe::{KindSettings, Live, LiveSettings};
 
@@ -89,9 +89,9 @@ async fn compare(kubeconfig: &Path) {
     let context = loaded.context(CLUSTER).expect("a context");
     let cluster = Cluster::connect(&context, Deadline::after(PATIENCE)).await.expect("a connection");
     let lists = cluster.clone();
-    let mut feeds = FeedSettings::default();
+    let mut feeds = WatchSettings::default();
     // Pages, which Taffrail requests from slow servers, are JSON.
-    feeds.lists = Lists::Streams;
+    feeds.lists = ListStrategy::Streams;
     let settings = LiveSettings {
         feeds,
         index: IndexSettings { keep: Arc::new(|_| true), ..IndexSettings::default() },

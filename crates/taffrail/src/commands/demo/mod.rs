@@ -16,7 +16,7 @@ use clap::Args;
 use futures::future::select_all;
 use jiff::Timestamp;
 use taffrail_apps::Asked;
-use taffrail_cluster::{BootClock, Lists};
+use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_observe::{FleetWatcher, NO_EXTRA, WatchRequest};
 use taffrail_status::Trust;
 use taffrail_status::assess::Budgets;
@@ -220,7 +220,7 @@ async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, Compl
         timeout: PATIENCE,
         asked: Asked::default(),
         rules: Arc::new(rules),
-        lists: Lists::Measured,
+        lists: ListStrategy::Auto,
         clock: BootClock::default(),
     };
     Ok(FleetWatcher::start(request).await)

@@ -9,7 +9,7 @@ mod run;
 use taffrail_api::filter::Filter;
 use taffrail_apps::verbs::{self, Verb};
 use taffrail_apps::{App, AppList, AppQuery, Asked, Delivery, Dependents, Objects, ScopeError, full_name};
-use taffrail_cluster::Lists;
+use taffrail_cluster::ListStrategy;
 use taffrail_observe::FleetSnapshot;
 
 use super::get::{check_clusters, tell};
@@ -53,7 +53,7 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
     let source = &arguments.source;
     let rules = RuleSource::default().with_options(Pdb::Advisory.into(), source.timeout, &source.trust);
     let rules = rules.with_patience("--request-timeout", timeout);
-    let mut follow = source::follow(&arguments.source, rules, &asked, Lists::Measured)?;
+    let mut follow = source::follow(&arguments.source, rules, &asked, ListStrategy::Auto)?;
     let with_source = matches!(verb, Verb::Reconcile(how) if how.with_source);
     let more = |snapshot: &taffrail_apps::Snapshot, _: &str| match with_source {
         true => verbs::sources(snapshot, &names),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use taffrail_apps::wait::{EXPRESSION_FAULT, End, Options, Seen, Target, Until, Wait};
 use taffrail_apps::{AppLabels, AppQuery, Delivery, Objects};
-use taffrail_cluster::Lists;
+use taffrail_cluster::ListStrategy;
 use taffrail_object::ObjectKey;
 use taffrail_observe::{FleetWatcher, Wanted};
 
@@ -112,7 +112,7 @@ impl Question {
             advise(&format!("'{word}' is taken for a kind of objects; the app of that name is app/{word}"));
         }
         let begun = Instant::now();
-        let mut follow = source::follow(&view.source, view.rules(), &self.reads(), Lists::Streams)?;
+        let mut follow = source::follow(&view.source, view.rules(), &self.reads(), ListStrategy::Streams)?;
         for complaint in follow.fleet().problems.iter().map(Complaint::from) {
             complaint.print();
         }

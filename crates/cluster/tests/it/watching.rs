@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use taffrail_cluster::{
-    ApiResource, Change, Cluster, Contact, Context, Deadline, Delivery, FeedSettings, Feeds, Inbox, Lists,
-    Scope, ScopeId, ScopeState,
+    ApiResource, Change, Cluster, Connectivity, Context, Deadline, ListStrategy, Scope, ScopeId, ScopeState,
+    WatchEvent, WatchEvents, WatchSettings, Watcher,
 };
 use taffrail_object::Projection;
 use taffrail_object::json::Parser;
@@ -29,8 +29,8 @@ pub(crate) fn config_maps() -> ApiResource {
     }
 }
 
-pub(crate) fn settings(lists: Lists) -> FeedSettings {
-    let mut settings = FeedSettings::default();
+pub(crate) fn settings(lists: ListStrategy) -> WatchSettings {
+    let mut settings = WatchSettings::default();
     settings.lists = lists;
     settings.probe_after = Duration::from_millis(300);
     settings.probe_timeout = Duration::from_millis(500);
@@ -39,7 +39,7 @@ pub(crate) fn settings(lists: Lists) -> FeedSettings {
     settings
 }
 
-/// What a reader of feeds knows.
+/// The knowledge of a reader of watch events.
 #[derive(Default)]
 pub(crate) struct Known {
     pub(crate) objects: BTreeMap<(ScopeId, String), String>,
@@ -47,38 +47,38 @@ pub(crate) struct Known {
     pub(crate) states: BTreeMap<ScopeId, ScopeState>,
     pub(crate) complete: usize,
     pub(crate) malformed: Vec<String>,
-    pub(crate) contacts: Vec<Contact>,
+    pub(crate) connectivity: Vec<Connectivity>,
     pub(crate) said: Vec<ScopeState>,
     pub(crate) said_by: BTreeMap<ScopeId, Vec<ScopeState>>,
 }
 
 pub(crate) struct Reader {
-    pub(crate) feeds: Feeds,
-    pub(crate) inbox: Inbox,
+    pub(crate) watcher: Watcher,
+    pub(crate) events: WatchEvents,
     pub(crate) parser: Parser,
     pub(crate) known: Known,
 }
 
 impl Reader {
-    pub(crate) async fn start(fleet_cluster: &taffrail_sim::Cluster, settings: FeedSettings) -> Reader {
+    pub(crate) async fn start(fleet_cluster: &taffrail_sim::Cluster, settings: WatchSettings) -> Reader {
         Reader::as_of(current(&fleet_cluster.kubeconfig()), settings).await
     }
 
-    pub(crate) async fn as_of(context: Context, settings: FeedSettings) -> Reader {
+    pub(crate) async fn as_of(context: Context, settings: WatchSettings) -> Reader {
         let cluster = Cluster::connect(&context, Deadline::after(PATIENCE)).await.unwrap();
-        let (feeds, inbox) = Feeds::start(cluster, Some(context), settings);
-        Reader { feeds, inbox, parser: Parser::new(), known: Known::default() }
+        let (watcher, events) = Watcher::start(cluster, Some(context), settings);
+        Reader { watcher, events, parser: Parser::new(), known: Known::default() }
     }
 
-    pub(crate) fn take(&mut self, delivery: Delivery) {
+    pub(crate) fn take(&mut self, event: WatchEvent) {
         let known = &mut self.known;
-        match delivery {
-            Delivery::Began(id) => {
+        match event {
+            WatchEvent::InitStarted(id) => {
                 let names =
                     known.objects.keys().filter(|(scope, _)| *scope == id).map(|(_, name)| name.clone());
                 known.unseen.insert(id, names.collect());
             }
-            Delivery::Batch(batch) => {
+            WatchEvent::Batch(batch) => {
                 let id = batch.scope();
                 batch.read(&mut self.parser, |change| match change {
                     // Every namespace has one, when its controller has come round.
@@ -90,11 +90,11 @@ impl Reader {
                         let version = object.text(&["metadata", "resourceVersion"]).into_owned();
                         known.objects.insert((id, name), version);
                     }
-                    Change::Remove(object) => {
+                    Change::Delete(object) => {
                         known.objects.remove(&(id, format!("{}/{}", object.namespace(), object.name())));
                     }
                     Change::Malformed(item) => known.malformed.push(item.reason),
-                    Change::Complete => {
+                    Change::InitDone => {
                         known.complete += 1;
                         for name in known.unseen.remove(&id).unwrap_or_default() {
                             known.objects.remove(&(id, name));
@@ -102,12 +102,12 @@ impl Reader {
                     }
                 });
             }
-            Delivery::State(id, state) => {
+            WatchEvent::State(id, state) => {
                 known.said.push(state.clone());
                 known.said_by.entry(id).or_default().push(state.clone());
                 known.states.insert(id, state);
             }
-            Delivery::Contact(contact) => known.contacts.push(contact),
+            WatchEvent::Connectivity(connectivity) => known.connectivity.push(connectivity),
         }
     }
 
@@ -122,8 +122,8 @@ impl Reader {
         async move {
             let reading = async {
                 while !holds(&self.known) {
-                    let delivery = self.inbox.next().await.expect("feeds live");
-                    self.take(delivery);
+                    let event = self.events.next().await.expect("watcher live");
+                    self.take(event);
                 }
             };
             if tokio::time::timeout(PATIENCE, reading).await.is_err() {
@@ -131,7 +131,7 @@ impl Reader {
                     "{place}: never {what}: {} objects, {:?}, {:?}",
                     self.known.objects.len(),
                     self.known.said,
-                    self.known.contacts
+                    self.known.connectivity
                 );
             }
         }
@@ -165,12 +165,12 @@ pub(crate) fn in_shop() -> Scope {
 
 #[tokio::test]
 async fn lists_continue_as_watches() {
-    for lists in [Lists::Streams, Lists::Pages] {
+    for lists in [ListStrategy::Streams, ListStrategy::Pages] {
         let fleet = Fleet::builder().start().await.unwrap();
         // More than two pages.
         let cluster = shop(&fleet, 1200).await;
         let mut reader = Reader::start(&cluster, settings(lists)).await;
-        let id = reader.feeds.follow(in_shop());
+        let id = reader.watcher.follow(in_shop());
         reader.until("complete", |known| known.complete == 1).await;
         assert_eq!(reader.known.objects.len(), 1200, "{lists:?}");
         reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
@@ -188,10 +188,10 @@ async fn lists_continue_as_watches() {
             })
             .await;
         assert_eq!(reader.known.said, [ScopeState::CatchingUp, ScopeState::Live]);
-        let costs = reader.feeds.costs();
+        let costs = reader.watcher.costs();
         assert_eq!(costs.relists, 0);
         let requests = costs.of(taffrail_cluster::Purpose::List).requests;
-        assert_eq!(requests, if lists == Lists::Pages { 3 } else { 0 });
+        assert_eq!(requests, if lists == ListStrategy::Pages { 3 } else { 0 });
     }
 }
 
@@ -199,8 +199,8 @@ async fn lists_continue_as_watches() {
 async fn deletions_between_watches_show_after_the_next_list() {
     let fleet = Fleet::builder().window(50).start().await.unwrap();
     let cluster = shop(&fleet, 30).await;
-    let mut reader = Reader::start(&cluster, settings(Lists::Pages)).await;
-    let id = reader.feeds.follow(in_shop());
+    let mut reader = Reader::start(&cluster, settings(ListStrategy::Pages)).await;
+    let id = reader.watcher.follow(in_shop());
     reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
     let away = cluster.trouble(Trouble::Unreachable);
     reader.until("broken", |known| matches!(known.states.get(&id), Some(ScopeState::Broken { .. }))).await;
@@ -217,15 +217,15 @@ async fn deletions_between_watches_show_after_the_next_list() {
         })
         .await;
     assert_eq!(reader.names(), expected(&cluster, (0..30).map(|at| format!("c{at:04}"))));
-    assert!(reader.feeds.costs().relists >= 1);
+    assert!(reader.watcher.costs().relists >= 1);
 }
 
 #[tokio::test]
 async fn cut_connections_lose_nothing_and_cost_no_list() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 10).await;
-    let mut reader = Reader::start(&cluster, settings(Lists::Streams)).await;
-    let id = reader.feeds.follow(in_shop());
+    let mut reader = Reader::start(&cluster, settings(ListStrategy::Streams)).await;
+    let id = reader.watcher.follow(in_shop());
     reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
     for round in 0..5 {
         cluster.cut_connections();
@@ -243,9 +243,9 @@ async fn lines_cut_in_the_middle_are_sent_again() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 3).await;
     for bytes in [1, 10, 200, 700] {
-        let mut reader = Reader::start(&cluster, settings(Lists::Streams)).await;
+        let mut reader = Reader::start(&cluster, settings(ListStrategy::Streams)).await;
         cluster.fault(Fault::new(Trouble::Cut(bytes)).verb("watch").times(2));
-        let id = reader.feeds.follow(in_shop());
+        let id = reader.watcher.follow(in_shop());
         reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
         assert_eq!(reader.known.objects.len(), 3, "cut after {bytes} bytes");
         assert!(reader.known.malformed.is_empty(), "{:?}", reader.known.malformed);
@@ -259,15 +259,15 @@ async fn forbidden_scope_is_reported_and_read_once_allowed() {
     let user = cluster.add_user("alice", &[]);
     let context = current(&cluster.kubeconfig_for(&user));
     let connected = Cluster::connect(&context, Deadline::after(PATIENCE)).await.unwrap();
-    let (feeds, inbox) = Feeds::start(connected, Some(context), settings(Lists::Streams));
-    let mut reader = Reader { feeds, inbox, parser: Parser::new(), known: Known::default() };
-    let id = reader.feeds.follow(in_shop());
+    let (watcher, events) = Watcher::start(connected, Some(context), settings(ListStrategy::Streams));
+    let mut reader = Reader { watcher, events, parser: Parser::new(), known: Known::default() };
+    let id = reader.watcher.follow(in_shop());
     reader
         .until("forbidden", |known| matches!(known.states.get(&id), Some(ScopeState::Forbidden { .. })))
         .await;
     let Some(ScopeState::Forbidden { message }) = reader.known.states.get(&id) else { unreachable!() };
     assert!(message.contains("alice"), "{message}");
-    assert_eq!(reader.known.contacts, [], "who is refused was answered");
+    assert_eq!(reader.known.connectivity, [], "who is refused was answered");
 
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}]);
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
@@ -286,7 +286,7 @@ async fn forbidden_scope_is_reported_and_read_once_allowed() {
 async fn missing_kind_is_absent_until_it_is_served() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 0).await;
-    let mut reader = Reader::start(&cluster, settings(Lists::Streams)).await;
+    let mut reader = Reader::start(&cluster, settings(ListStrategy::Streams)).await;
     let resource = ApiResource {
         group: "example.com".to_owned(),
         version: "v1".to_owned(),
@@ -294,7 +294,7 @@ async fn missing_kind_is_absent_until_it_is_served() {
         plural: "widgets".to_owned(),
         namespaced: true,
     };
-    let id = reader.feeds.follow(Scope::all(resource));
+    let id = reader.watcher.follow(Scope::all(resource));
     reader.until("absent", |known| known.states.get(&id) == Some(&ScopeState::Absent)).await;
     cluster.apply(widgets()).unwrap();
     reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
@@ -308,15 +308,15 @@ async fn missing_kind_is_absent_until_it_is_served() {
 async fn silent_watch_is_reopened() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 2).await;
-    let mut settings = settings(Lists::Pages);
+    let mut settings = settings(ListStrategy::Pages);
     settings.silence = Duration::from_millis(400);
     let mut reader = Reader::start(&cluster, settings).await;
     cluster.fault(Fault::new(Trouble::SilentWatch).verb("watch").resource("configmaps").times(1));
-    let id = reader.feeds.follow(in_shop());
+    let id = reader.watcher.follow(in_shop());
     reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
     cluster.apply(config_map("late", "1")).unwrap();
     reader.until("told", |known| known.objects.contains_key(&(id, "shop/late".to_owned()))).await;
-    assert!(reader.feeds.costs().silences >= 1);
+    assert!(reader.watcher.costs().silences >= 1);
     assert_eq!(reader.known.complete, 1);
 }
 
@@ -324,14 +324,14 @@ async fn silent_watch_is_reopened() {
 async fn silent_server_is_lost_and_recovers() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 2).await;
-    let mut reader = Reader::start(&cluster, settings(Lists::Streams)).await;
-    let id = reader.feeds.follow(in_shop());
+    let mut reader = Reader::start(&cluster, settings(ListStrategy::Streams)).await;
+    let id = reader.watcher.follow(in_shop());
     reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
     let hole = cluster.trouble(Trouble::Blackhole);
-    reader.until("lost", |known| matches!(known.contacts.last(), Some(Contact::Lost { .. }))).await;
+    reader.until("lost", |known| matches!(known.connectivity.last(), Some(Connectivity::Lost { .. }))).await;
     cluster.apply(config_map("meanwhile", "1")).unwrap();
     cluster.heal(hole);
-    reader.until("found", |known| known.contacts.last() == Some(&Contact::Live)).await;
+    reader.until("found", |known| known.connectivity.last() == Some(&Connectivity::Live)).await;
     reader.until("told", |known| known.objects.contains_key(&(id, "shop/meanwhile".to_owned()))).await;
 }
 
@@ -339,59 +339,59 @@ async fn silent_server_is_lost_and_recovers() {
 async fn after_a_sleep_the_server_is_asked_and_each_watch_opened_again() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 2).await;
-    let settings = settings(Lists::Streams);
+    let settings = settings(ListStrategy::Streams);
     let clock = settings.clock.clone();
     let mut reader = Reader::start(&cluster, settings).await;
-    let id = reader.feeds.follow(in_shop());
+    let id = reader.watcher.follow(in_shop());
     reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
-    assert_eq!(reader.feeds.silence(), None);
+    assert_eq!(reader.watcher.silence(), None);
     let night = Duration::from_secs(8 * 3600);
     clock.sleep(night);
-    assert!(reader.feeds.silence().is_some_and(|silence| silence >= night));
+    assert!(reader.watcher.silence().is_some_and(|silence| silence >= night));
     let said = reader.known.said.len();
     reader.until("live again", |known| known.said.len() >= said + 2).await;
     assert_eq!(reader.known.said[said..], [ScopeState::CatchingUp, ScopeState::Live]);
-    let [Contact::Stale { silent }, Contact::Live] = &*reader.known.contacts else {
-        panic!("{:?}", reader.known.contacts)
+    let [Connectivity::Stale { silent }, Connectivity::Live] = &*reader.known.connectivity else {
+        panic!("{:?}", reader.known.connectivity)
     };
     assert!(*silent >= night, "{silent:?}");
-    assert_eq!((reader.feeds.silence(), reader.known.complete), (None, 1), "nothing was listed again");
+    assert_eq!((reader.watcher.silence(), reader.known.complete), (None, 1), "nothing was listed again");
 }
 
 #[tokio::test]
 async fn what_comes_after_a_sleep_does_not_show_that_the_server_is_there() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 2).await;
-    let settings = settings(Lists::Streams);
+    let settings = settings(ListStrategy::Streams);
     let clock = settings.clock.clone();
     let mut reader = Reader::start(&cluster, settings).await;
-    let id = reader.feeds.follow(in_shop());
+    let id = reader.watcher.follow(in_shop());
     reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
     cluster.fault(Fault::new(Trouble::Hang).resource("namespaces"));
     clock.sleep(Duration::from_secs(60));
     // As what a socket held when the machine fell asleep.
     cluster.apply(config_map("late", "1")).unwrap();
-    reader.until("lost", |known| matches!(known.contacts.last(), Some(Contact::Lost { .. }))).await;
-    assert!(reader.feeds.silence().is_some());
+    reader.until("lost", |known| matches!(known.connectivity.last(), Some(Connectivity::Lost { .. }))).await;
+    assert!(reader.watcher.silence().is_some());
 }
 
 #[tokio::test]
 async fn a_server_restored_from_a_backup_is_listed_again() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 2).await;
-    let mut reader = Reader::start(&cluster, settings(Lists::Streams)).await;
-    let id = reader.feeds.follow(in_shop());
+    let mut reader = Reader::start(&cluster, settings(ListStrategy::Streams)).await;
+    let id = reader.watcher.follow(in_shop());
     for at in 0..20 {
         cluster.apply(config_map(&format!("lost-{at}"), "1")).unwrap();
     }
     reader.until("all there", |known| known.objects.len() == 22).await;
     // The probe has to have seen the version from which the server goes back.
-    let probes = |reader: &Reader| reader.feeds.costs().of(taffrail_cluster::Purpose::Probe).requests;
+    let probes = |reader: &Reader| reader.watcher.costs().of(taffrail_cluster::Purpose::Probe).requests;
     let before = probes(&reader);
     while probes(&reader) < before + 2 {
         tokio::task::yield_now().await;
-        if let Some(delivery) = reader.inbox.try_next() {
-            reader.take(delivery);
+        if let Some(event) = reader.events.try_next() {
+            reader.take(event);
         }
     }
     cluster.restore(10).unwrap();
@@ -406,10 +406,10 @@ async fn a_server_restored_from_a_backup_is_listed_again() {
 async fn retry_after_is_obeyed() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 2).await;
-    let mut reader = Reader::start(&cluster, settings(Lists::Pages)).await;
+    let mut reader = Reader::start(&cluster, settings(ListStrategy::Pages)).await;
     cluster.fault(Fault::new(Trouble::TooManyRequests(1)).verb("list").resource("configmaps").times(1));
     let begun = std::time::Instant::now();
-    reader.feeds.follow(in_shop());
+    reader.watcher.follow(in_shop());
     reader.until("complete", |known| known.complete == 1).await;
     assert!(begun.elapsed() >= Duration::from_secs(1));
     assert!(
@@ -431,14 +431,14 @@ async fn garbage_errors_and_hangs_converge() {
         Trouble::Expired,
         Trouble::Cut(3),
     ];
-    for lists in [Lists::Streams, Lists::Pages] {
+    for lists in [ListStrategy::Streams, ListStrategy::Pages] {
         let mut settings = settings(lists);
         settings.silence = Duration::from_secs(1);
         let mut reader = Reader::start(&cluster, settings).await;
         for trouble in &troubles {
             cluster.fault(Fault::new(trouble.clone()).resource("configmaps").times(1));
         }
-        let id = reader.feeds.follow(in_shop());
+        let id = reader.watcher.follow(in_shop());
         reader
             .until("live", |known| {
                 known.states.get(&id) == Some(&ScopeState::Live) && known.objects.len() == 5
@@ -452,10 +452,10 @@ async fn garbage_errors_and_hangs_converge() {
 async fn overlong_line_is_reported_and_others_are_read() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 2).await;
-    let mut settings = settings(Lists::Streams);
+    let mut settings = settings(ListStrategy::Streams);
     settings.longest_line = 100_000;
     let mut reader = Reader::start(&cluster, settings).await;
-    let id = reader.feeds.follow(in_shop());
+    let id = reader.watcher.follow(in_shop());
     reader.until("live", |known| known.states.get(&id) == Some(&ScopeState::Live)).await;
     cluster.apply(config_map("huge", &"x".repeat(900_000))).unwrap();
     cluster.apply(config_map("small", "1")).unwrap();
@@ -472,22 +472,22 @@ async fn secrets_come_without_their_values() {
         .apply(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "shop"},
             "data": {"password": "c2VjcmV0"}}))
         .unwrap();
-    for lists in [Lists::Streams, Lists::Pages] {
+    for lists in [ListStrategy::Streams, ListStrategy::Pages] {
         let context = current(&cluster.kubeconfig());
         let connected = Cluster::connect(&context, Deadline::after(PATIENCE)).await.unwrap();
-        let (mut feeds, mut inbox) = Feeds::start(connected, None, settings(lists));
+        let (mut watcher, mut events) = Watcher::start(connected, None, settings(lists));
         let secrets =
             ApiResource { kind: "Secret".to_owned(), plural: "secrets".to_owned(), ..config_maps() };
-        feeds.follow(Scope { projection: Projection::Full, ..Scope::all(secrets) });
+        watcher.follow(Scope { projection: Projection::Full, ..Scope::all(secrets) });
         let mut seen = Vec::new();
         let mut complete = false;
         while !complete {
-            if let Delivery::Batch(batch) = inbox.next().await.unwrap() {
+            if let WatchEvent::Batch(batch) = events.next().await.unwrap() {
                 batch.read(&mut Parser::new(), |change| match change {
                     Change::Upsert(object) => {
                         seen.push(String::from_utf8_lossy(object.root().text().unwrap()).into_owned());
                     }
-                    Change::Complete => complete = true,
+                    Change::InitDone => complete = true,
                     _ => {}
                 });
             }
@@ -501,9 +501,9 @@ async fn secrets_come_without_their_values() {
 async fn many_watches_share_few_connections() {
     let fleet = Fleet::builder().start().await.unwrap();
     let cluster = shop(&fleet, 1).await;
-    let mut reader = Reader::start(&cluster, settings(Lists::Streams)).await;
+    let mut reader = Reader::start(&cluster, settings(ListStrategy::Streams)).await;
     for _ in 0..200 {
-        reader.feeds.follow(in_shop());
+        reader.watcher.follow(in_shop());
     }
     reader
         .until("live", |known| {
@@ -511,7 +511,7 @@ async fn many_watches_share_few_connections() {
         })
         .await;
     // 90 streams each, and the one for lists and probes.
-    assert_eq!(reader.feeds.cluster().connections(), 4);
+    assert_eq!(reader.watcher.cluster().connections(), 4);
 }
 
 #[tokio::test]
@@ -531,8 +531,8 @@ async fn items_of_another_kind_are_malformed_in_lists_and_in_watches() {
         false => Reply::json(200, LIST),
     });
     let context = context(&format!("server: {}", server.url()), "");
-    let mut reader = Reader::as_of(context, settings(Lists::Pages)).await;
-    reader.feeds.follow(in_shop());
+    let mut reader = Reader::as_of(context, settings(ListStrategy::Pages)).await;
+    reader.watcher.follow(in_shop());
     reader.until("told of all", |known| known.malformed.len() >= 3 && known.objects.len() >= 2).await;
     assert_eq!(reader.names(), ["shop/new", "shop/plain"]);
     assert!(

@@ -1,22 +1,22 @@
 //! Lists the objects of a cluster, and watches them from there.
 //!
-//! [`Feeds`] follows any number of [`Scope`]s, each in a task of its own, and passes their text to one reader, the
-//! [`Inbox`]: a page of a list or some lines of a watch. The reader decodes it in place ([`Batch::read`]), so that each
+//! [`Watcher`] follows any number of [`Scope`]s, each in a task of its own, and passes their text to one reader, the
+//! [`WatchEvents`]: a page of a list or some lines of a watch. The reader decodes it in place ([`Batch::read`]), so that each
 //! byte is touched once and nothing is copied between tasks.
 //!
 //! Guarantees for the reader:
 //!
-//! * Between [`Delivery::Began`] and [`Change::Complete`] come all existing objects, perhaps mixed with changes; objects
+//! * Between [`WatchEvent::InitStarted`] and [`Change::InitDone`] come all existing objects, perhaps mixed with changes; objects
 //!   not delivered by then are gone. Afterwards every change comes in the server's order, perhaps more than once.
 //! * A failure concerns its scope, as a [`ScopeState`]; the others continue. A failed scope is retried with backoff.
 //! * A watch that is silent for too long is reopened, since a live server sends at least bookmarks. Probes of the server
-//!   itself tell if it is live ([`Contact`]): an open socket proves nothing.
+//!   itself tell if it is live ([`Connectivity`]): an open socket proves nothing.
 //! * The number of concurrent lists is bounded, and so is the text in transit, which is charged to the cluster: a slow
 //!   reader slows the server down.
-//! * A delivery is small, so that reading it does not delay other clusters.
+//! * An event is small, so that reading it does not delay other clusters.
 
 mod backoff;
-mod contact;
+mod connectivity;
 mod decode;
 mod scope;
 mod skipping;
@@ -36,7 +36,7 @@ use crate::connect::Cluster;
 use crate::costs::{Cost, Costs, Counters};
 use crate::kubeconfig::Context;
 
-pub use contact::Contact;
+pub use connectivity::Connectivity;
 pub use decode::went_back;
 pub use decode::{Batch, Change};
 
@@ -62,7 +62,7 @@ impl Scope {
     }
 }
 
-/// The ID of a scope, unique within its [`Feeds`].
+/// The ID of a scope, unique within its [`Watcher`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ScopeId(u32);
 
@@ -89,37 +89,37 @@ pub enum ScopeState {
     },
 }
 
-/// An item that an [`Inbox`] returns.
+/// An item of [`WatchEvents`].
 #[derive(Debug)]
-pub enum Delivery {
+pub enum WatchEvent {
     /// A full list begins.
-    Began(ScopeId),
+    InitStarted(ScopeId),
     /// Objects and changes, as text.
     Batch(Batch),
     /// The new state of a scope.
     State(ScopeId, ScopeState),
     /// A change of the connectivity to the server.
-    Contact(Contact),
+    Connectivity(Connectivity),
 }
 
 /// The way in which lists are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Lists {
+pub enum ListStrategy {
     /// Streams if the server is near, pages if it is far.
     #[default]
-    Measured,
+    Auto,
     /// Uncompressed streams, in which each object arrives separately; pages if the server has no streamed lists.
     Streams,
     /// Compressed pages.
     Pages,
 }
 
-/// Settings of feeds.
+/// Settings of a watcher.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct FeedSettings {
+pub struct WatchSettings {
     /// The way in which lists are read.
-    pub lists: Lists,
+    pub lists: ListStrategy,
     /// True to receive objects of known kinds as Protobuf where lists are streamed: without `metadata.managedFields`,
     /// and at half the cost for the server.
     pub protobuf: bool,
@@ -145,10 +145,10 @@ pub struct FeedSettings {
     pub clock: BootClock,
 }
 
-impl Default for FeedSettings {
-    fn default() -> FeedSettings {
-        FeedSettings {
-            lists: Lists::default(),
+impl Default for WatchSettings {
+    fn default() -> WatchSettings {
+        WatchSettings {
+            lists: ListStrategy::default(),
             protobuf: false,
             concurrent_lists: 4,
             silence: Duration::from_secs(90),
@@ -167,7 +167,7 @@ impl Default for FeedSettings {
 /// How much later than it should a busy process may ask the server whether it is there.
 const LATE: Duration = Duration::from_secs(5);
 
-impl FeedSettings {
+impl WatchSettings {
     /// Returns the longest silence of a server that is asked whether it is there in time. After more than that the process or
     /// its machine was asleep, and only an answer to a new question proves anything.
     fn longest_silence(&self) -> Duration {
@@ -184,7 +184,7 @@ struct Connection {
 
 /// The state that the tasks of one cluster share.
 struct Shared {
-    settings: FeedSettings,
+    settings: WatchSettings,
     connection: watch::Sender<Connection>,
     context: Option<Context>,
     outbox: mpsc::Sender<Message>,
@@ -205,7 +205,7 @@ struct Shared {
     returned: watch::Sender<u64>,
     /// Triggers a probe.
     doubted: tokio::sync::Notify,
-    renewals: tokio::sync::Mutex<contact::Renewals>,
+    renewals: tokio::sync::Mutex<connectivity::Renewals>,
     /// One more than the newest connection whose credentials the server accepted.
     accepted: AtomicU64,
     /// True if the server refused to stream lists.
@@ -324,17 +324,17 @@ impl Followed {
 
 #[derive(Debug)]
 enum Message {
-    Delivery(Delivery),
+    Event(WatchEvent),
     /// Answered when everything sent before has been read.
     Barrier(oneshot::Sender<()>),
 }
 
 /// Follows scopes of one cluster; stops on drop.
 #[derive(Debug)]
-pub struct Feeds {
+pub struct Watcher {
     shared: Arc<Shared>,
     tasks: HashMap<ScopeId, (Arc<Followed>, JoinHandle<()>)>,
-    contact: JoinHandle<()>,
+    connectivity: JoinHandle<()>,
     next: AtomicU32,
 }
 
@@ -344,11 +344,15 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-impl Feeds {
+impl Watcher {
     /// Starts following scopes over `cluster`. With its context, expired credentials are renewed.
     ///
     /// Must be called within a tokio runtime.
-    pub fn start(cluster: Cluster, context: Option<Context>, settings: FeedSettings) -> (Feeds, Inbox) {
+    pub fn start(
+        cluster: Cluster,
+        context: Option<Context>,
+        settings: WatchSettings,
+    ) -> (Watcher, WatchEvents) {
         // A list has at most one batch here and one in hand; the rest waits in the server.
         let (outbox, messages) = mpsc::channel(settings.concurrent_lists.max(1) * 2);
         let shared = Arc::new(Shared {
@@ -365,17 +369,17 @@ impl Feeds {
             newest: Arc::default(),
             returned: watch::Sender::new(0),
             doubted: tokio::sync::Notify::new(),
-            renewals: tokio::sync::Mutex::new(contact::Renewals::new(settings.longest_pause)),
+            renewals: tokio::sync::Mutex::new(connectivity::Renewals::new(settings.longest_pause)),
             accepted: AtomicU64::new(0),
             no_streams: std::sync::atomic::AtomicBool::new(false),
             settings,
         });
-        let contact = tokio::spawn(contact::keep(shared.clone()));
-        let feeds = Feeds { shared, tasks: HashMap::new(), contact, next: AtomicU32::new(0) };
-        (feeds, Inbox { messages })
+        let connectivity = tokio::spawn(connectivity::keep(shared.clone()));
+        let watcher = Watcher { shared, tasks: HashMap::new(), connectivity, next: AtomicU32::new(0) };
+        (watcher, WatchEvents { messages })
     }
 
-    /// Follows a scope until [`Feeds::end`].
+    /// Follows a scope until [`Watcher::end`].
     pub fn follow(&mut self, scope: Scope) -> ScopeId {
         self.follow_with(scope, Progress::default())
     }
@@ -413,7 +417,7 @@ impl Feeds {
         id
     }
 
-    /// Stops following a scope. Its earlier deliveries may still be in the inbox.
+    /// Stops following a scope. Earlier events of it may still be queued.
     pub fn end(&mut self, id: ScopeId) {
         if let Some((_, task)) = self.tasks.remove(&id) {
             task.abort();
@@ -430,7 +434,7 @@ impl Feeds {
         self.shared.costs.read()
     }
 
-    /// Returns the total cost: of feeds over all connections so far, and of others over [`Feeds::cluster`].
+    /// Returns the total cost: of watches over all connections so far, and of others over [`Watcher::cluster`].
     pub fn cost(&self) -> Cost {
         let before = *self.shared.before.lock().unwrap_or_else(PoisonError::into_inner);
         self.cluster().cost() + before + self.shared.costs.streamed()
@@ -442,7 +446,7 @@ impl Feeds {
     }
 
     /// Returns for how long the server was not heard of, where that is longer than it is while the process runs: the machine was
-    /// asleep, say. Nothing of the cluster is known to be as it was until [`Contact::Live`]. The server is asked at once.
+    /// asleep, say. Nothing of the cluster is known to be as it was until [`Connectivity::Live`]. The server is asked at once.
     pub fn silence(&self) -> Option<Duration> {
         let silent = self.shared.silent();
         let is_long = silent > self.shared.settings.longest_silence();
@@ -458,40 +462,40 @@ impl Feeds {
     }
 }
 
-impl Drop for Feeds {
+impl Drop for Watcher {
     fn drop(&mut self) {
-        self.contact.abort();
+        self.connectivity.abort();
         for (_, task) in self.tasks.values() {
             task.abort();
         }
     }
 }
 
-/// The deliveries of all feeds, for one reader.
+/// The events of a watcher, for one reader.
 #[derive(Debug)]
-pub struct Inbox {
+pub struct WatchEvents {
     messages: mpsc::Receiver<Message>,
 }
 
-impl Inbox {
-    /// Waits for the next delivery; returns `None` when its [`Feeds`] are gone.
+impl WatchEvents {
+    /// Waits for the next event; returns `None` when its [`Watcher`] is gone.
     ///
-    /// The caller must read a batch before the next call: its feed continues from the reader's position.
-    pub async fn next(&mut self) -> Option<Delivery> {
+    /// The caller must read a batch before the next call: its watch continues from the reader's position.
+    pub async fn next(&mut self) -> Option<WatchEvent> {
         loop {
             match self.messages.recv().await? {
-                Message::Delivery(delivery) => return Some(delivery),
+                Message::Event(event) => return Some(event),
                 // The sender may be gone.
                 Message::Barrier(answer) => drop(answer.send(())),
             }
         }
     }
 
-    /// Returns the next delivery if there is one.
-    pub fn try_next(&mut self) -> Option<Delivery> {
+    /// Returns the next event if there is one.
+    pub fn try_next(&mut self) -> Option<WatchEvent> {
         loop {
             match self.messages.try_recv().ok()? {
-                Message::Delivery(delivery) => return Some(delivery),
+                Message::Event(event) => return Some(event),
                 Message::Barrier(answer) => drop(answer.send(())),
             }
         }

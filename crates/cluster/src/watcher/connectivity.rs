@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::backoff::Backoff;
 use super::decode::went_back;
-use super::{Connection, Delivery, Message, Shared};
+use super::{Connection, Message, Shared, WatchEvent};
 use crate::connect::Cluster;
 use crate::costs::Purpose;
 use crate::deadline::Deadline;
@@ -18,7 +18,7 @@ use crate::read::ListRequest;
 
 /// The connectivity to the API server, proven by recent answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Contact {
+pub enum Connectivity {
     /// The server answers.
     Live,
     /// It was not asked in time, because the process or its machine was asleep: it is asked now. Each scope that was live tells
@@ -65,7 +65,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
         looked = began;
         if paused > settings.longest_silence() {
             stale = true;
-            let told = Message::Delivery(Delivery::Contact(Contact::Stale { silent }));
+            let told = Message::Event(WatchEvent::Connectivity(Connectivity::Stale { silent }));
             if shared.outbox.send(told).await.is_err() {
                 return;
             }
@@ -100,9 +100,9 @@ pub(super) async fn keep(shared: Arc<Shared>) {
                     (Some(from), Some(to)) if went_back(&from, &to) => {
                         shared.void();
                         shared.costs.relist();
-                        Some(Contact::WentBack { from, to })
+                        Some(Connectivity::WentBack { from, to })
                     }
-                    _ => back.then_some(Contact::Live),
+                    _ => back.then_some(Connectivity::Live),
                 }
             }
             Err(error) => {
@@ -110,11 +110,11 @@ pub(super) async fn keep(shared: Arc<Shared>) {
                 let first = !std::mem::replace(&mut lost, true);
                 let silent = shared.silent();
                 let (reason, message) = (error.reason().as_str(), error.to_string());
-                first.then_some(Contact::Lost { silent, reason, message })
+                first.then_some(Connectivity::Lost { silent, reason, message })
             }
         };
-        if let Some(contact) = tell {
-            if shared.outbox.send(Message::Delivery(Delivery::Contact(contact))).await.is_err() {
+        if let Some(connectivity) = tell {
+            if shared.outbox.send(Message::Event(WatchEvent::Connectivity(connectivity))).await.is_err() {
                 return;
             }
             // A reader may take its time.

@@ -1,4 +1,4 @@
-//! The errors of a snapshot.
+//! The failures to read a cluster.
 
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -8,14 +8,14 @@ use crate::scope::{Scope, ScopeError};
 /// Errors with an index of their scopes: the check for errors of a scope is far more frequent than errors
 /// are.
 #[derive(Debug, Default)]
-pub(super) struct Errors {
+pub(crate) struct Errors {
     list: Vec<ScopeError>,
     /// The scopes of all errors, and perhaps of some that are gone.
     scopes: HashSet<Scope>,
 }
 
 impl Errors {
-    pub(super) fn push(&mut self, error: ScopeError) {
+    pub(crate) fn push(&mut self, error: ScopeError) {
         if !self.scopes.contains(&error.scope) {
             self.scopes.insert(error.scope.clone());
         }
@@ -23,18 +23,18 @@ impl Errors {
     }
 
     /// Adds an error, unless there is an equal one.
-    pub(super) fn push_once(&mut self, error: ScopeError) {
+    pub(crate) fn push_once(&mut self, error: ScopeError) {
         if !self.scopes.contains(&error.scope) || !self.list.contains(&error) {
             self.push(error);
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.list.clear();
         self.scopes.clear();
     }
 
-    pub(super) fn retain(&mut self, is_kept: impl FnMut(&ScopeError) -> bool) {
+    pub(crate) fn retain(&mut self, is_kept: impl FnMut(&ScopeError) -> bool) {
         self.list.retain(is_kept);
     }
 
@@ -42,7 +42,7 @@ impl Errors {
     /// have been some.
     ///
     /// Without errors of that scope this costs nothing.
-    pub(super) fn retract(&mut self, scope: &Scope, kept: Option<&str>) -> bool {
+    pub(crate) fn retract(&mut self, scope: &Scope, kept: Option<&str>) -> bool {
         let may_be = self.scopes.contains(scope);
         if may_be {
             self.list.retain(|error| error.scope != *scope || Some(&*error.message) == kept);

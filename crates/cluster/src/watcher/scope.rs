@@ -14,11 +14,11 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::backoff::Backoff;
-use super::contact::renew;
+use super::connectivity::renew;
 use super::decode::{WireFormat, frame_length, last_frame_ends, split, went_back};
 use super::skipping::Skipping;
 use super::stream::{Refusal, Stream, open};
-use super::{Batch, Delivery, Followed, Lists, Message, Scope, ScopeState, Shared};
+use super::{Batch, Followed, ListStrategy, Message, Scope, ScopeState, Shared, WatchEvent};
 use crate::costs::Purpose;
 use crate::error::{ReadError, Reason};
 use crate::memory::Held;
@@ -94,9 +94,9 @@ impl From<ReadError> for Ended {
 pub(super) fn streams(shared: &Shared) -> bool {
     !shared.no_streams.load(Ordering::Relaxed)
         && match shared.settings.lists {
-            Lists::Streams => true,
-            Lists::Pages => false,
-            Lists::Measured => shared.connection().cluster.round_trip() < NEAR_ROUND_TRIP,
+            ListStrategy::Streams => true,
+            ListStrategy::Pages => false,
+            ListStrategy::Auto => shared.connection().cluster.round_trip() < NEAR_ROUND_TRIP,
         }
 }
 
@@ -273,8 +273,8 @@ fn path(scope: &Scope, parameters: &[(&str, &str)]) -> String {
 }
 
 impl<'a> Task<'a> {
-    async fn send(&self, delivery: Delivery) -> Result<(), ReaderGone> {
-        self.shared.outbox.send(Message::Delivery(delivery)).await.map_err(|_| ReaderGone)
+    async fn send(&self, event: WatchEvent) -> Result<(), ReaderGone> {
+        self.shared.outbox.send(Message::Event(event)).await.map_err(|_| ReaderGone)
     }
 
     async fn tell(&mut self, state: ScopeState) -> Result<(), ReaderGone> {
@@ -283,12 +283,12 @@ impl<'a> Task<'a> {
             return Ok(());
         }
         self.state = told;
-        self.send(Delivery::State(self.followed.id, state)).await
+        self.send(WatchEvent::State(self.followed.id, state)).await
     }
 
     async fn batch(&self, text: Vec<u8>, form: WireFormat) -> Result<(), ReaderGone> {
         let (followed, epoch) = (self.followed.clone(), self.epoch);
-        self.send(Delivery::Batch(Batch { followed, text, form, epoch })).await
+        self.send(WatchEvent::Batch(Batch { followed, text, form, epoch })).await
     }
 
     /// Waits until the reader has read everything sent.
@@ -318,7 +318,7 @@ impl<'a> Task<'a> {
 
     /// Starts over after the progress became void, with backoff if that happens again.
     async fn expire(&mut self, before: &mut u32) -> Result<(), ReaderGone> {
-        // Deliveries under way belong to the void state.
+        // Events under way belong to the void state.
         self.read().await?;
         self.forget();
         self.tell(ScopeState::CatchingUp).await?;
@@ -405,7 +405,7 @@ impl<'a> Task<'a> {
         let Ok(_place) = self.shared.lists.acquire().await else { return Err(ReaderGone) };
         self.opened = *self.woken.borrow_and_update();
         self.tell(ScopeState::CatchingUp).await?;
-        self.send(Delivery::Began(self.followed.id)).await?;
+        self.send(WatchEvent::InitStarted(self.followed.id)).await?;
         let scope = &self.followed.scope;
         let accept = if scope.projection == Projection::Metadata { METADATA_LIST } else { JSON };
         let limit =
@@ -517,7 +517,7 @@ impl<'a> Task<'a> {
         };
         if initial {
             self.tell(ScopeState::CatchingUp).await?;
-            self.send(Delivery::Began(self.followed.id)).await?;
+            self.send(WatchEvent::InitStarted(self.followed.id)).await?;
         }
         // Where it was not live for a while, what happened meanwhile comes first.
         let is_live = matches!(self.state, Some((ScopeState::Live, _)));

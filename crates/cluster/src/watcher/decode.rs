@@ -17,11 +17,11 @@ pub enum Change<'a> {
     /// The object exists in this state: it is new, changed, or listed again.
     Upsert(Object<'a>),
     /// The object was deleted; holds its last state.
-    Remove(Object<'a>),
+    Delete(Object<'a>),
     /// The item is not a Kubernetes object. The other items are unaffected.
     Malformed(MalformedItem),
     /// All existing objects have been delivered.
-    Complete,
+    InitDone,
 }
 
 /// A part of the text that a scope received.
@@ -201,7 +201,7 @@ impl Batch {
         let complete = progress.complete;
         drop(progress);
         if complete {
-            visit(Change::Complete);
+            visit(Change::InitDone);
         }
     }
 
@@ -227,7 +227,7 @@ impl Batch {
             });
         }
         if complete {
-            visit(Change::Complete);
+            visit(Change::InitDone);
         }
         let problem = match read {
             Err(error) => format!("a line is malformed: {error}"),
@@ -245,7 +245,7 @@ impl Batch {
         match event {
             EventType::Added | EventType::Modified | EventType::Deleted => {
                 match self.object(root, false) {
-                    Ok(object) if event == EventType::Deleted => visit(Change::Remove(object)),
+                    Ok(object) if event == EventType::Deleted => visit(Change::Delete(object)),
                     Ok(object) => visit(Change::Upsert(object)),
                     Err(reason) => {
                         visit(Change::Malformed(MalformedItem { index: 0, name: name_of(root), reason }));

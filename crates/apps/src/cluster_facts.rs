@@ -1,0 +1,82 @@
+//! The facts about a cluster as a whole.
+
+use std::collections::HashMap;
+
+use jiff::{SignedDuration, Timestamp};
+use taffrail_object::{GroupKind, ObjectKey};
+
+use crate::errors::Errors;
+use crate::freshness::Freshness;
+use crate::identity::ClusterId;
+use crate::kinds::{KindCatalog, ServedKind};
+use crate::reading::Reading;
+use crate::scope::Scope;
+
+/// The facts about a cluster as a whole, beside its objects.
+#[derive(Debug)]
+pub struct ClusterFacts {
+    /// The name by which the user gave the cluster: a context or a file name.
+    pub(crate) name: String,
+    /// The identity of the cluster, if known.
+    pub(crate) id: Option<ClusterId>,
+    /// The reason why the server was not verified, so that any host may have answered; `None` if it was.
+    pub(crate) unverified: Option<String>,
+    /// True for names that are proved to be of this cluster, false for names of others.
+    pub(crate) compared: HashMap<String, bool>,
+    /// The addresses by which other clusters name this one.
+    pub(crate) servers: Vec<String>,
+    /// The version of its API server, if known.
+    pub(crate) version: Option<String>,
+    /// The freshness of the objects.
+    pub(crate) freshness: Freshness,
+    /// The scopes that are less fresh than the rest, each with the time of the last observation.
+    pub(crate) stale_scopes: Vec<(Scope, Timestamp)>,
+    /// True if the objects come from a dump. A dump may omit whole kinds, so an absent object proves nothing.
+    pub(crate) is_dump: bool,
+    /// True if the time of reading is known. For a dump it is not, unless its author recorded it.
+    pub(crate) is_dated: bool,
+    /// The time by which the clock of the API server is ahead of the reader's; negative if it is behind.
+    pub(crate) clock_ahead: Option<SignedDuration>,
+    /// Statistics of reading, for a live cluster that answered.
+    pub(crate) reading: Option<Reading>,
+    /// The result of discovery, if there is one.
+    pub(crate) catalog: Option<KindCatalog>,
+    /// The objects that occurred more than once with different contents; the last copy of each counts.
+    pub(crate) repeated: Vec<ObjectKey>,
+    /// The failures to read.
+    pub(crate) errors: Errors,
+}
+
+impl ClusterFacts {
+    /// Makes the facts about a cluster of which nothing but its name is known.
+    pub(crate) fn new(name: String, freshness: Freshness, is_dump: bool) -> ClusterFacts {
+        ClusterFacts {
+            name,
+            id: None,
+            unverified: None,
+            compared: HashMap::new(),
+            servers: Vec::new(),
+            version: None,
+            freshness,
+            stale_scopes: Vec::new(),
+            is_dump,
+            is_dated: true,
+            clock_ahead: None,
+            reading: None,
+            catalog: None,
+            repeated: Vec::new(),
+            errors: Errors::default(),
+        }
+    }
+
+    /// Returns a kind as discovery describes it.
+    pub(crate) fn served(&self, group: &str, kind: &str) -> Option<&ServedKind> {
+        self.catalog.as_ref()?.get(&GroupKind::new(group, kind))
+    }
+
+    /// Returns true if a kind has a status subresource in a version; `None` if discovery did not tell.
+    pub(crate) fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
+        let served = self.served(group, kind)?;
+        (served.version == version).then_some(served.has_status_subresource)
+    }
+}
