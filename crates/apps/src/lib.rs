@@ -23,11 +23,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! * `delivery` has a file for each tool that delivers apps.
 //! * [`Objects`] is the interface to the objects of one cluster; [`Snapshot`] holds them in memory.
-//! * [`next_reads`] plans what to read of a live cluster, and [`plan_reads`] what to follow of one.
+//! * [`next_reads`] plans what to read of a live cluster, and [`plan_reads`] what to follow of one. Evidence has no list of
+//!   its own there: what `assess` asks for and does not find is read next.
+//! * [`AppRows`] keeps the rows of apps up to date while clusters are followed: `questions` records each question that
+//!   is asked of a cluster while a row is judged, `rows/changed.rs` turns a batch of changes (`snapshot/batch.rs`) into
+//!   the questions that may have another answer now, and `rows/graph.rs` knows which rows asked them.
 //! * [`wait`] evaluates the condition that a command waits for, and names the objects that do not meet it.
-//! * [`verbs`] computes the patches that make a tool reconcile, suspend or resume an app.
-//! * [`trust`] looks for signs that a green status is wrong.
+//! * [`verbs`] computes the patches that make a tool reconcile, suspend or resume an app, and recognises that the tool has
+//!   handled them; a file for each tool.
+//! * [`trust`] looks for signs that a green status is wrong, a file for each sort. What only it needs (leases, the
+//!   workloads of delivery tools) is read only for it.
 //! * [`apps()`] computes the apps.
 
 mod agreement;

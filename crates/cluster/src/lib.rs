@@ -4,6 +4,12 @@
 //! lists its kinds, and [`Cluster::list`] and [`Cluster::get`] read objects as JSON text, unchanged except that each
 //! gets its `apiVersion` and `kind`. [`Cluster::patch`] changes one object. Every call ends by a [`Deadline`], every
 //! failure has a [`Reason`], and every request is counted ([`Cluster::requests`]).
+//!
+//! A cluster is read in two ways: `read` lists once. [`Watcher`] follows *scopes* (a kind, perhaps in one namespace or
+//! selected by labels or fields): each is a list that continues as a watch, in a task of its own, and passes text to one
+//! reader, who decodes it where it is used. [`BootClock`] measures how long the server was silent; it runs on while the
+//! machine sleeps, so that after a sleep nothing is live until the server has answered a new request and each watch is
+//! reopened.
 
 mod aside;
 mod clock;

@@ -18,6 +18,10 @@
 //!   so [`assess`](taffrail_status::assess) answers as it would over all bodies.
 //! * **No Secret value enters**: of Secrets nothing but metadata is looked at, and kubectl's copy of an object in its own
 //!   annotation is kept of none.
+//!
+//! The stores are `chunked`, `table`, `pool` and `postings`. `new_record` and `extract` select what is kept of an object.
+//! `contents`, `kind_buckets`, `tree` and `view` answer queries. `reassess` finds the objects whose status a change may have
+//! changed, and `evidence` answers `assess` from the extracts. `persist` and `wire` save an index and load it again.
 
 mod chunked;
 mod clock;

@@ -31,6 +31,16 @@
 //!
 //! It does no I/O and reads no clock, like the crate below it.
 //!
+//! * [`yaml_rules`] reads rules in YAML into tests with compiled paths, which read an object in place.
+//! * The folder `library` has the shipped rules, a folder for each API group (`_` for the `*` of a group family) with
+//!   `rules.yaml` and `cases.yaml`. The build script includes them; a group is parsed when its first object is judged.
+//! * `set` has the order in which rules are consulted.
+//! * `lua` runs Argo CD's scripts: `mod.rs` has the limits of a script, `machine.rs` the pool of Luau VMs, `prelude.luau`
+//!   the names that a script sees.
+//! * The folder `actions` has the actions on objects of a kind, as scripts in Argo CD's layout with their cases. The
+//!   command `taffrail action` runs, shows and writes them.
+//! * [`cel`] and [`kapp`] evaluate Flux' expressions and kapp's `waitRules`.
+//!
 //! The feature `lua` (default) adds Argo CD's scripts: `lua`, the actions of the library, and the health scripts of an
 //! `argocd-cm`. Luau is C++, and it reads a clock to stop a script, so the feature does not build for wasm32.
 

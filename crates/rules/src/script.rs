@@ -26,7 +26,7 @@ pub trait Script: std::fmt::Debug + Send + Sync {
         true
     }
 
-    /// Returns true if what they say of a kind may depend on the children of its objects.
+    /// Returns true if verdicts on a kind may depend on the children of its objects.
     fn reads_children(&self, group: &str, kind: &str) -> bool {
         let _ = (group, kind);
         false

@@ -9,11 +9,11 @@ use jiff::{SignedDuration, Timestamp, TimestampArithmetic};
 /// The ways in which the time of a fleet passes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// In real time.
+    /// Real time.
     Real,
     /// Faster than real time by this factor.
     Scaled(f64),
-    /// Only by [`Fleet::advance`](crate::Fleet::advance), which also moves the other clocks. Nothing depends on the
+    /// Steps by [`Fleet::advance`](crate::Fleet::advance), which also moves the other clocks. Nothing depends on the
     /// speed of the machine.
     Stepped,
 }

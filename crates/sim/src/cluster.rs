@@ -167,8 +167,7 @@ impl Cluster {
     /// the status.
     ///
     /// # Errors
-    /// As in [`apply`](Cluster::apply).
-    /// As [`apply`](Cluster::apply).
+    /// The errors of [`apply`](Cluster::apply).
     pub fn apply_by(&self, object: Value, manager: &str, of_status: &str) -> Result<(), SimError> {
         let by = Writer { name: manager.to_owned(), status: of_status.to_owned(), subresource: "" };
         let refused = |error: ApiError| SimError::Refused {

@@ -24,6 +24,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Modules
+//!
+//! * `store` keeps objects as JSON text. One log of changes per cluster serves watches, pages and older versions; one
+//!   agenda per fleet (`fleet_context`) is its only timer.
+//! * `write` is the registry of kube-apiserver, `http` its front end, `control` the controllers.
+//! * The suite in `tests/it/conformance` runs against the real kube-apiserver too. Each behaviour can be switched off
+//!   (`behaviour`), and then the cases about it fail.
+//! * `bench/peers/clientgo` shows what programs over client-go do with an API server; tests run it against both servers.
+//!   It also writes the table of fields (`crates/object/src/protobuf/messages.tsv`) by which Protobuf bodies are read and
+//!   OpenAPI is answered.
+//!
 //! # Limits
 //!
 //! * Server-side apply is answered with 415. Bodies may be Protobuf, except of CustomResourceDefinitions and
@@ -45,7 +56,6 @@
 //! * OpenAPI describes fields and their types, without descriptions; v2 has definitions and no paths.
 //! * There are no webhooks, and no admission plug-ins except those for namespaces. Quotas limit only the number of Pods
 //!   that ReplicaSets create.
-//!   make, and nothing else.
 
 mod access;
 mod admission;

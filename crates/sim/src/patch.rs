@@ -168,9 +168,9 @@ fn remove(object: &mut Value, path: &str) -> Option<Value> {
 
 /// The ways to merge a list of a built-in kind.
 enum List {
-    /// By this member of its items.
+    /// Items with an equal value of this member are merged.
     Keyed(&'static str),
-    /// As a set of plain values.
+    /// The values of both lists, each once.
     Set,
     /// The new list replaces the old one.
     Atomic,

@@ -1,4 +1,14 @@
 //! The `taffrail` command-line program.
+//!
+//! * `commands` has a file or folder for each command; `cli` has their arguments, and `config` the settings, which become
+//!   the defaults of flags.
+//! * `source` passes the arguments to `taffrail_observe`; `runtime` is the one Tokio runtime.
+//! * `output` prints: `table` and `text` for people, `answer` to stdout or a pager, `screen` redraws a frame in place.
+//! * `cel` runs the expressions of users and clusters.
+//! * `commands/demo` declares a fleet in YAML (`world/fleet.yaml`, `world/templates`) and faults in it (`world/faults`,
+//!   timelines of five minutes that repeat). `taffrail_sim` plays it beside controllers of Flux and Argo CD (`world/tools`)
+//!   that apply what is declared. The demo reads the fleet as any other command does: over HTTP, with the kubeconfig that
+//!   it wrote.
 
 mod cel;
 mod cli;

@@ -54,7 +54,7 @@ pub(super) struct Given<'g> {
     /// The objects whose owner reference names this object, if they are known.
     pub(super) children: Option<Value<'g>>,
     pub(super) parameters: &'g BTreeMap<String, String>,
-    /// Takes in when time alone changes what the script says.
+    /// Records the time at which time alone changes the result of the script.
     pub(super) costs: Option<&'g Costs>,
 }
 

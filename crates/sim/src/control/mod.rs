@@ -339,7 +339,7 @@ fn set_condition(inner: &Inner, status: &mut Value, kind: &str, value: &str, res
 mod tests {
     use super::*;
 
-    /// Of a client and a controller that count in the same object, neither may undo the other's counts.
+    /// A client and a controller that count in the same object may not undo each other's counts.
     #[tokio::test]
     async fn concurrent_writes_of_client_and_controller_are_kept() {
         const TIMES: u64 = 5_000;
