@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use taffrail_object::GroupKind;
+use serde::{Deserialize, Serialize};
+use taffrail_object::{ApiResource, GroupKind};
 
 /// Built-in kinds without a status: an object's metadata is enough to judge it.
 const WITHOUT_STATUS: [(&str, &str); 24] = [
@@ -57,8 +58,9 @@ pub(crate) fn is_noise(group: &str, kind: &str) -> bool {
     NOISE.contains(&(group, kind)) || group == "metrics.k8s.io" || group.ends_with(".metrics.k8s.io")
 }
 
-/// A kind as the API server's discovery describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A kind as the API server's discovery describes it, and as dumps record it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ServedKind {
     /// API group; empty for the core group.
     pub group: String,
@@ -73,10 +75,17 @@ pub struct ServedKind {
     /// The verbs that it supports: `get`, `list`, `watch`, …
     pub verbs: Vec<String>,
     /// True if it has a status subresource in that version.
+    #[serde(default)]
     pub has_status_subresource: bool,
 }
 
 impl ServedKind {
+    /// Returns the target of requests for its objects.
+    pub fn resource(&self) -> ApiResource {
+        let ServedKind { group, version, kind, plural, namespaced, .. } = self.clone();
+        ApiResource { group, version, kind, plural, namespaced }
+    }
+
     /// Returns true if objects of this kind can be listed.
     pub fn is_listable(&self) -> bool {
         self.verbs.iter().any(|verb| verb == "list")

@@ -112,3 +112,8 @@ pub use snapshot::{Answer, Aside, ChangeBatch, InsertError, NOT_IN_DUMP, Snapsho
 pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState, shorten};
 pub use teachers::Unheard;
 pub use words::{ByAddress, Words};
+
+/// Names of the objects that configure an Argo CD, and of those by which it is recognised.
+pub mod argo_objects {
+    pub use crate::delivery::argo::installs::{BINDING, CONTROLLERS, PARAMETERS, ROLE, SETTINGS, WORKLOADS};
+}

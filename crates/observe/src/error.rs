@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use taffrail_cluster::{KubeconfigError, Reason, chain};
+use taffrail_cluster::{KubeconfigError, ReadError, Reason, chain};
 
 /// The reason why one cluster cannot be read.
 #[derive(Debug, Clone)]
@@ -21,6 +21,11 @@ impl Failure {
         let own = hint.filter(|hint| *hint != reason.hint());
         let hint = own.map(|hint| format!(" ({hint})")).unwrap_or_default();
         Failure { reason: reason.as_str().to_owned(), message: format!("{}{hint}", chain(error)) }
+    }
+
+    /// Makes a failure of a read, without a hint.
+    pub(crate) fn of_read(error: &ReadError) -> Failure {
+        Failure { reason: error.reason().as_str().to_owned(), message: chain(error) }
     }
 }
 

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
 use taffrail_apps::{Asked, KindCatalog, Scope, Snapshot};
-use taffrail_cluster::{Cluster, Discovery, chain};
+use taffrail_cluster::{Cluster, Discovery};
 use taffrail_object::ObjectKey;
 use taffrail_status::{ActiveRules, ClusterState as _};
 
@@ -44,8 +44,7 @@ impl ClusterConnector {
         let discovery = match cluster.discover().await {
             Ok(discovery) => discovery,
             Err(error) => {
-                let reason = error.reason().as_str().to_owned();
-                return lost(Failure { reason, message: chain(&error) }, Some(cluster));
+                return lost(Failure::of_read(&error), Some(cluster));
             }
         };
         let mut snapshot = begun(&self.member.name, &cluster, now);

@@ -41,7 +41,7 @@ pub struct Opening {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The kinds that the API server serves.
-    pub kinds: Vec<RecordedKind>,
+    pub kinds: Vec<ServedKind>,
     /// Groups whose kinds could not be discovered.
     #[serde(default)]
     pub broken: Vec<Broken>,
@@ -52,27 +52,6 @@ pub struct Opening {
 pub struct Name {
     /// The name.
     pub name: String,
-}
-
-/// A kind that the API server serves.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct RecordedKind {
-    /// The group, empty for the core one.
-    pub group: String,
-    /// The preferred version.
-    pub version: String,
-    /// The kind.
-    pub kind: String,
-    /// The plural name, as it stands in paths.
-    pub plural: String,
-    /// True if objects of the kind are in namespaces.
-    pub namespaced: bool,
-    /// The verbs that the API server offers.
-    pub verbs: Vec<String>,
-    /// True if the kind has a status subresource.
-    #[serde(default)]
-    pub has_status_subresource: bool,
 }
 
 /// A group whose kinds could not be discovered.
@@ -180,31 +159,8 @@ impl Opening {
 
     /// Returns what discovery said.
     pub fn catalog(&self) -> KindCatalog {
-        let kinds = self.kinds.iter().map(|kind| ServedKind {
-            group: kind.group.clone(),
-            version: kind.version.clone(),
-            kind: kind.kind.clone(),
-            plural: kind.plural.clone(),
-            namespaced: kind.namespaced,
-            verbs: kind.verbs.clone(),
-            has_status_subresource: kind.has_status_subresource,
-        });
         let broken = self.broken.iter().map(|broken| (broken.group.clone(), broken.reason.clone()));
-        KindCatalog::new(kinds, broken)
-    }
-}
-
-impl From<&ServedKind> for RecordedKind {
-    fn from(served: &ServedKind) -> RecordedKind {
-        RecordedKind {
-            group: served.group.clone(),
-            version: served.version.clone(),
-            kind: served.kind.clone(),
-            plural: served.plural.clone(),
-            namespaced: served.namespaced,
-            verbs: served.verbs.clone(),
-            has_status_subresource: served.has_status_subresource,
-        }
+        KindCatalog::new(self.kinds.iter().cloned(), broken)
     }
 }
 

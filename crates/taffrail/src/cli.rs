@@ -1,11 +1,11 @@
-//! The arguments of the command line.
+//! The arguments that commands share, and those of the views.
 
 mod values;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use taffrail_api::filter::{SortField, StatusFilter, SyncFilter};
 use taffrail_apps::trust::FindingCategory;
 use taffrail_apps::{AppLabel, AppLabels, AppQuery, Delivery};
@@ -13,156 +13,15 @@ use taffrail_object::{LabelSelector, ObjectKey};
 use taffrail_status::Trust;
 use taffrail_status::assess::Budgets;
 
-pub(crate) use values::{duration, label_selector};
+pub(crate) use values::{DryRun, OperationOutput, duration, label_selector};
 
-use crate::commands::actions::{ActionArguments, ActionsArguments};
-use crate::commands::completion::CompletionArguments;
-use crate::commands::config::ConfigArguments;
-#[cfg(feature = "demo")]
-use crate::commands::demo::DemoArguments;
-use crate::commands::dump::DumpArguments;
-use crate::commands::rules::RulesArguments;
-use crate::commands::status::{StatusArguments, StatusOutput};
-use crate::commands::verbs::{ReconcileArguments, ResumeArguments, SuspendArguments};
-use crate::commands::wait::WaitArguments;
 use crate::rule_source::{RuleSource, RulesWithOptions};
-
-/// Show the health of Flux and Argo CD apps in every cluster, and the cause where one is not ready
-#[derive(Debug, Parser)]
-#[command(
-    name = "taffrail",
-    version,
-    max_term_width = 100,
-    after_help = "\
-Examples:
-  taffrail get apps                              the apps of the current context and their health
-  taffrail get apps --all-contexts               of all contexts of the kubeconfig
-  taffrail explain shop                          why is it not ready?
-  taffrail get apps --from dumps/                from dump files, without a cluster
-  taffrail reconcile shop                        reconcile it now, and wait until it is ready
-  taffrail COMMAND --help                        more examples
-
-Exit codes: 0 answered; 1 the answer is no (with --exit-status); 2 wrong usage; 3 some data could not be read (the
-rest is still shown); 130 interrupted."
-)]
-pub(crate) struct Cli {
-    #[command(subcommand)]
-    pub(crate) command: Command,
-
-    /// Read settings from this file [default: $TAFFRAIL_CONFIG, or ~/.config/taffrail/config.yaml]
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
-    pub(crate) config: Option<PathBuf>,
-
-    /// When to use colours; auto: on a terminal, unless NO_COLOR or CLICOLOR_FORCE is set
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, help_heading = "Global options")]
-    pub(crate) color: Color,
-
-    /// Print long answers without $PAGER
-    #[arg(long, global = true, help_heading = "Global options")]
-    pub(crate) no_pager: bool,
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
     Auto,
     Always,
     Never,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Explain(ExplainArguments),
-    Get(GetArguments),
-    App(AppArguments),
-    Tree(TreeArguments),
-    Events(EventsArguments),
-    Trust(TrustArguments),
-    Status(StatusArguments),
-    Wait(WaitArguments),
-    Reconcile(ReconcileArguments),
-    Suspend(SuspendArguments),
-    Resume(ResumeArguments),
-    Actions(ActionsArguments),
-    Action(ActionArguments),
-    Dump(DumpArguments),
-    Rules(RulesArguments),
-    Config(ConfigArguments),
-    Completion(CompletionArguments),
-    #[cfg(feature = "demo")]
-    Demo(DemoArguments),
-}
-
-impl Command {
-    /// Returns the contexts and the trust settings of a command that reads clusters.
-    pub(crate) fn clusters_mut(&mut self) -> Option<(&mut Vec<String>, &mut Trust)> {
-        let source = match self {
-            Command::Explain(arguments) => &mut arguments.view.source,
-            Command::Get(arguments) => &mut arguments.view.source,
-            Command::App(arguments) => &mut arguments.view.source,
-            Command::Tree(arguments) => &mut arguments.view.source,
-            Command::Events(arguments) => &mut arguments.view.source,
-            Command::Trust(arguments) => &mut arguments.view.source,
-            Command::Status(arguments) => &mut arguments.source,
-            Command::Wait(WaitArguments { clusters, .. }) | Command::Dump(DumpArguments { clusters, .. }) => {
-                return Some((&mut clusters.context, &mut clusters.trust));
-            }
-            Command::Reconcile(arguments) => &mut arguments.acting.source,
-            Command::Suspend(arguments) => &mut arguments.acting.source,
-            Command::Resume(arguments) => &mut arguments.acting.source,
-            Command::Actions(arguments) => &mut arguments.which.source,
-            Command::Action(arguments) => &mut arguments.which.source,
-            Command::Rules(arguments) => return arguments.clusters_mut(),
-            Command::Config(_) | Command::Completion(_) => return None,
-            #[cfg(feature = "demo")]
-            Command::Demo(_) => return None,
-        };
-        Some((&mut source.context, &mut source.trust))
-    }
-
-    /// Returns true if the command runs until it is interrupted or a condition is met.
-    pub(crate) fn watches(&self) -> bool {
-        match self {
-            Command::Explain(ExplainArguments { view, .. })
-            | Command::Get(GetArguments { view, .. })
-            | Command::App(AppArguments { view, .. })
-            | Command::Tree(TreeArguments { view, .. })
-            | Command::Events(EventsArguments { view, .. })
-            | Command::Trust(TrustArguments { view, .. }) => view.watch,
-            Command::Status(status) => status.watch,
-            Command::Wait(_) => true,
-            #[cfg(feature = "demo")]
-            Command::Demo(_) => true,
-            Command::Reconcile(_)
-            | Command::Suspend(_)
-            | Command::Resume(_)
-            | Command::Actions(_)
-            | Command::Action(_)
-            | Command::Dump(_)
-            | Command::Rules(_)
-            | Command::Config(_)
-            | Command::Completion(_) => false,
-        }
-    }
-
-    /// Returns true if the answer may be held back for a pager. Streams of lines are printed as they come.
-    pub(crate) fn is_paged(&self) -> bool {
-        match self {
-            // These print progress while they run.
-            Command::Completion(_)
-            | Command::Dump(_)
-            | Command::Wait(_)
-            | Command::Reconcile(_)
-            | Command::Suspend(_)
-            | Command::Resume(_)
-            | Command::Action(_) => false,
-            #[cfg(feature = "demo")]
-            Command::Demo(_) => false,
-            Command::Status(arguments) => {
-                !matches!(arguments.output, StatusOutput::Jsonl | StatusOutput::Name)
-            }
-            _ => true,
-        }
-    }
 }
 
 /// The clusters or dumps to read; the same for every command.
@@ -745,27 +604,4 @@ pub(crate) enum ListOutput {
     Json,
     Yaml,
     Name,
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::{Command, CommandFactory};
-
-    use super::Cli;
-
-    #[test]
-    fn every_namespace_flag_has_all_namespaces() {
-        fn missing(command: &Command, lacking: &mut Vec<String>) {
-            let has = |long, short| {
-                command.get_arguments().any(|it| it.get_long() == Some(long) && it.get_short() == Some(short))
-            };
-            if has("namespace", 'n') && !has("all-namespaces", 'A') {
-                lacking.push(command.get_name().to_owned());
-            }
-            command.get_subcommands().for_each(|below| missing(below, lacking));
-        }
-        let mut lacking = Vec::new();
-        missing(&Cli::command(), &mut lacking);
-        assert_eq!(lacking, [""; 0]);
-    }
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use taffrail_cluster::add_causes;
 pub(crate) use taffrail_cluster::chain;
 
+use taffrail_observe::operations::OperationError;
 use taffrail_observe::{ErrorLevel, ObserveError};
 
 use crate::output::{Phrase, printable};
@@ -33,6 +34,16 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Incomplete => 3,
         })
+    }
+}
+
+impl From<ErrorLevel> for Exit {
+    fn from(level: ErrorLevel) -> Exit {
+        match level {
+            ErrorLevel::Warning => Exit::Yes,
+            ErrorLevel::Unreadable => Exit::Incomplete,
+            ErrorLevel::Usage => Exit::Usage,
+        }
     }
 }
 
@@ -110,12 +121,14 @@ impl Display for Complaint {
 
 impl From<&ObserveError> for Complaint {
     fn from(error: &ObserveError) -> Complaint {
-        let exit = match error.level() {
-            ErrorLevel::Warning => Exit::Yes,
-            ErrorLevel::Unreadable => Exit::Incomplete,
-            ErrorLevel::Usage => Exit::Usage,
-        };
-        Complaint { exit, what: chain(error), hint: error.hint() }
+        Complaint { exit: Exit::from(error.level()), what: chain(error), hint: error.hint() }
+    }
+}
+
+impl From<&OperationError> for Complaint {
+    fn from(error: &OperationError) -> Complaint {
+        let OperationError { level, message, hint } = error.clone();
+        Complaint { exit: Exit::from(level), what: message, hint }
     }
 }
 

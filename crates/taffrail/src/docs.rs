@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, Command, CommandFactory};
 
-use crate::cli::Cli;
+use crate::commands::Cli;
 use crate::{config, reasons};
 
 /// Environment variable: if set, the tests write the files.

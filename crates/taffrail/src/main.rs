@@ -35,8 +35,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use taffrail_apps::verbs::Verb;
 use taffrail_status::Trust;
 
-use crate::cli::{Cli, Command, ListOutput};
-use crate::commands::watch;
+use crate::cli::ListOutput;
+use crate::commands::{Cli, Command, watch};
 use crate::complaint::{Complaint, Exit};
 use crate::config::Config;
 use crate::output::answer;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::{Command, CommandFactory};
 
-use crate::cli::Cli;
+use crate::commands::Cli;
 
 /// Returns the name that the user types: `taffrail`, or `kubectl taffrail` if kubectl called it as a plugin.
 pub(crate) fn name() -> &'static str {

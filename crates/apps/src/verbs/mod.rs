@@ -88,11 +88,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns the patched sources in other namespaces than that of `app`: apps of others may use them too.
-    pub fn sources_elsewhere<'p>(&'p self, app: &'p AppRef) -> impl Iterator<Item = &'p ObjectKey> {
-        self.steps.iter().map(|step| &step.object).filter(|key| key.namespace != app.namespace)
-    }
-
     fn of(steps: Vec<Step>) -> Plan {
         Plan { steps, warnings: Vec::new(), nothing: None }
     }

@@ -440,14 +440,16 @@ fn reconcile_does_not_patch_sources_of_other_groups() {
 }
 
 #[test]
-fn sources_in_other_namespaces_are_listed() {
+fn reconcile_with_source_patches_sources_in_other_namespaces() {
     let with_source = Verb::Reconcile(Reconcile { with_source: true, ..Reconcile::default() });
     let elsewhere = |own: Value, source: Value| {
         let cluster = holding("prod", &[own, source]);
         let list = apps_of(&cluster);
         let app = named(&list, "shop");
         let plan = plan(app, with_source, &cluster, &list, NOW).unwrap();
-        plan.sources_elsewhere(&app.app).map(|key| key.path().to_string()).collect::<Vec<_>>()
+        let objects = plan.steps.iter().map(|step| &step.object);
+        let elsewhere = objects.filter(|key| key.namespace != app.app.namespace);
+        elsewhere.map(|key| key.path().to_string()).collect::<Vec<_>>()
     };
     assert!(elsewhere(kustomization(json!({})), repository(json!({}))).is_empty());
     let mut own = kustomization(json!({}));

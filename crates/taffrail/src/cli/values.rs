@@ -1,7 +1,8 @@
-//! Parsers for the values of options.
+//! Values of options that several commands share, and their parsers.
 
 use std::time::Duration;
 
+use clap::ValueEnum;
 use taffrail_object::selector::InvalidSelector;
 use taffrail_object::{LabelSelector, duration};
 
@@ -27,6 +28,36 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         None if matches!(unit, "" | "ms" | "s" | "m" | "h") => Err("not a number".to_owned()),
         None => Err("unknown unit; use ms, s, m or h".to_owned()),
     }
+}
+
+/// The dry run of a command that writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DryRun {
+    /// Write the change
+    None,
+    /// Send a server-side dry run
+    Server,
+    /// Print the change and send nothing
+    Client,
+}
+
+impl DryRun {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            DryRun::None => "none",
+            DryRun::Server => "server",
+            DryRun::Client => "client",
+        }
+    }
+}
+
+/// The output of a command that writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OperationOutput {
+    /// The change as it is written, and its result
+    Text,
+    /// One document at the end
+    Json,
 }
 
 #[cfg(test)]

@@ -53,9 +53,9 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
     };
     asked.objects.extend(names.iter().filter_map(Name::key).cloned());
     let fleet = source.read(&arguments.view, &asked, &more)?;
-    get::check_clusters(&arguments.cluster, fleet)?;
+    named::check_clusters(&arguments.cluster, fleet)?;
     let of_objects: Vec<String> = names.iter().filter_map(Name::cluster).map(str::to_owned).collect();
-    get::check_clusters(&of_objects, fleet)?;
+    named::check_clusters(&of_objects, fleet)?;
     let list = fleet.apps(&arguments.declared);
     let (subjects, missing) = choose(fleet, &list, &names, arguments);
 

@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<E
     check(arguments)?;
     let asked = asked(arguments.namespace.as_ref(), &arguments.declared, &arguments.grouping);
     let fleet = source.read(&arguments.view, &asked, NO_EXTRA)?;
-    check_clusters(&filter.clusters, fleet)?;
+    named::check_clusters(&filter.clusters, fleet)?;
     let mut list = fleet.apps(&arguments.declared);
     let mut hint = None;
     if let Some(namespace) = &arguments.namespace {
@@ -175,23 +175,6 @@ fn check(arguments: &GetArguments) -> Result<(), Complaint> {
         return Err(Complaint::usage("clusters can be sorted by name or status"));
     }
     chosen_columns(arguments).map(drop)
-}
-
-/// Checks that the given cluster names exist.
-pub(super) fn check_clusters(wanted: &[String], fleet: &FleetSnapshot) -> Result<(), Complaint> {
-    let names = filter::cluster_names(&fleet.clusters());
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    unknown_cluster(wanted.iter().map(String::as_str), &names).map_or(Ok(()), Err)
-}
-
-/// Returns an error for the first name that is not a cluster's.
-pub(super) fn unknown_cluster<'w>(
-    mut wanted: impl Iterator<Item = &'w str>,
-    known: &[&str],
-) -> Option<Complaint> {
-    let wrong = wanted.find(|wanted| !known.contains(wanted))?;
-    let complaint = Complaint::usage(format!("there is no cluster '{wrong}'"));
-    Some(complaint.hint(format!("there are: {}", known.join(", "))))
 }
 
 /// Checks that some app has an object of each given kind; a kind without objects may be misspelled.

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use super::verbs::DryRun;
+use crate::cli::DryRun;
 use crate::complaint::Complaint;
 use crate::output::{answer, printable};
 use crate::phrase;

@@ -7,11 +7,27 @@ use taffrail_object::ObjectKey;
 use taffrail_observe::{FleetSnapshot, NO_EXTRA};
 use taffrail_status::assess::UNJUDGED;
 
-use super::get::check_clusters;
 use crate::cli::{NameArguments, ViewArguments};
 use crate::complaint::Complaint;
 use crate::program;
 use crate::source::Source;
+
+/// Checks that the given cluster names exist.
+pub(super) fn check_clusters(wanted: &[String], fleet: &FleetSnapshot) -> Result<(), Complaint> {
+    let names = taffrail_api::filter::cluster_names(&fleet.clusters());
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    unknown_cluster(wanted.iter().map(String::as_str), &names).map_or(Ok(()), Err)
+}
+
+/// Returns an error for the first name that is not a cluster's.
+pub(super) fn unknown_cluster<'w>(
+    mut wanted: impl Iterator<Item = &'w str>,
+    known: &[&str],
+) -> Option<Complaint> {
+    let wrong = wanted.find(|wanted| !known.contains(wanted))?;
+    let complaint = Complaint::usage(format!("there is no cluster '{wrong}'"));
+    Some(complaint.hint(format!("there are: {}", known.join(", "))))
+}
 
 /// Reads the apps, and the dependents of the named app (of all apps where no name is given).
 pub(super) fn read<'s>(

@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
         ..Asked::default()
     };
     let fleet = source.read(view, &asked, NO_EXTRA)?;
-    get::check_clusters(&which.cluster, fleet)?;
+    named::check_clusters(&which.cluster, fleet)?;
     let list = fleet.apps(&[]);
     let found: Vec<&App> = match name {
         Some(name) => named::find("trust", name, which, &list)?,

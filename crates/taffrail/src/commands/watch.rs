@@ -9,7 +9,6 @@ use taffrail_apps::Asked;
 use taffrail_cluster::ListStrategy;
 use taffrail_observe::{ExtraObjects, FleetSnapshot, FleetWatcher};
 
-use super::status::{StatusArguments, StatusOutput};
 use crate::cli::{
     AppArguments, AppOutput, EventsArguments, EventsOutput, ExplainArguments, ExplainOutput, GetArguments,
     ListOutput, TreeArguments, TreeOutput, TrustArguments, TrustOutput, ViewArguments,
@@ -414,19 +413,6 @@ impl EventsArguments {
         match self.output {
             EventsOutput::Table => Form::Lines,
             EventsOutput::Json => Form::Json,
-        }
-    }
-}
-
-impl StatusArguments {
-    /// The shape of its answer.
-    pub(crate) fn form(&self) -> Form {
-        match self.output {
-            StatusOutput::Table | StatusOutput::Wide => Form::Rows,
-            StatusOutput::Name => Form::Names,
-            StatusOutput::Jsonl => Form::Lines,
-            StatusOutput::Json => Form::Json,
-            StatusOutput::Yaml => Form::Yaml,
         }
     }
 }

@@ -21,16 +21,16 @@ use crate::scope::{Scope, ScopeError};
 pub(crate) const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "application-controller"];
 
 /// The label selector for application controllers.
-pub(crate) const CONTROLLERS: &str = "app.kubernetes.io/component=application-controller";
+pub const CONTROLLERS: &str = "app.kubernetes.io/component=application-controller";
 
 /// The kinds of workload that an application controller can be.
-pub(crate) const WORKLOADS: [(&str, &str); 2] = [("apps", "Deployment"), ("apps", "StatefulSet")];
+pub const WORKLOADS: [(&str, &str); 2] = [("apps", "Deployment"), ("apps", "StatefulSet")];
 
 /// The kind of the binding by which an Argo CD is recognised.
-pub(crate) const BINDING: (&str, &str) = ("rbac.authorization.k8s.io", "ClusterRoleBinding");
+pub const BINDING: (&str, &str) = ("rbac.authorization.k8s.io", "ClusterRoleBinding");
 
 /// The kind of the role that a binding refers to.
-pub(crate) const ROLE: (&str, &str) = ("rbac.authorization.k8s.io", "ClusterRole");
+pub const ROLE: (&str, &str) = ("rbac.authorization.k8s.io", "ClusterRole");
 
 /// A field selector that matches every binding and role, and marks a read as made only to recognise an Argo
 /// CD.
@@ -42,10 +42,10 @@ pub(crate) const ALL_BINDINGS: &str = "metadata.name!=";
 pub(crate) const INSTALLED: &str = "argocd";
 
 /// The name of the ConfigMap with the health scripts of an Argo CD.
-pub(crate) const SETTINGS: &str = "argocd-cm";
+pub const SETTINGS: &str = "argocd-cm";
 
 /// The name of the ConfigMap that lists which namespaces an Argo CD serves beside its own.
-pub(crate) const PARAMETERS: &str = "argocd-cmd-params-cm";
+pub const PARAMETERS: &str = "argocd-cmd-params-cm";
 
 /// The maximum number of namespaces of a cluster that are searched for an Argo CD because they hold
 /// Applications.

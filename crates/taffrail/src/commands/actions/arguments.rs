@@ -1,12 +1,12 @@
 //! Arguments of `taffrail actions` and `taffrail action`.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::{Args, ValueEnum, ValueHint};
-use taffrail_object::ObjectKey;
+use taffrail_observe::operations::ObjectArg;
 
-use crate::cli::SourceArguments;
-use crate::commands::verbs::DryRun;
+use crate::cli::{DryRun, OperationOutput, SourceArguments};
 
 /// List the actions of an object.
 ///
@@ -79,16 +79,16 @@ pub(crate) struct ActionArguments {
     pub(crate) dry_run: DryRun,
 
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = ActionOutput::Text)]
-    pub(crate) output: ActionOutput,
+    #[arg(short, long, value_enum, default_value_t = OperationOutput::Text)]
+    pub(crate) output: OperationOutput,
 }
 
 /// The object, and the scripts to use.
 #[derive(Debug, Args)]
 pub(crate) struct WhichArguments {
     /// The object: KIND/NAME or [CLUSTER/]group/Kind/namespace/name, as printed by `get resources -o name`
-    #[arg(value_name = "OBJECT", value_parser = Word::read)]
-    pub(crate) object: Word,
+    #[arg(value_name = "OBJECT", value_parser = ObjectArg::from_str)]
+    pub(crate) object: ObjectArg,
 
     /// The namespace of the object [default: the context's; any for dumps]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
@@ -115,14 +115,6 @@ pub(crate) enum ActionsOutput {
     Name,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ActionOutput {
-    /// The change as it is written, and its result
-    Text,
-    /// One document at the end
-    Json,
-}
-
 /// The folder of the user's own actions, if `--rules` names one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Whose(pub(crate) Option<PathBuf>);
@@ -134,51 +126,6 @@ impl Whose {
             "taffrail" | "kstatus" => Ok(Whose(None)),
             folder if Path::new(folder).is_dir() => Ok(Whose(Some(folder.into()))),
             _ => Err("must be taffrail or a folder with actions".to_owned()),
-        }
-    }
-}
-
-/// An object as named on the command line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Word {
-    /// `[CLUSTER/]group/Kind/namespace/name`
-    Key { cluster: Option<String>, key: ObjectKey },
-    /// `KIND/NAME`, with the kind in any form that kubectl takes.
-    Named { kind: String, name: String },
-}
-
-impl Word {
-    fn read(text: &str) -> Result<Word, String> {
-        if let Some((cluster, key)) = ObjectKey::in_cluster(text) {
-            return Ok(Word::Key { cluster: Some(cluster.to_owned()), key });
-        }
-        if let Ok(key) = text.parse() {
-            return Ok(Word::Key { cluster: None, key });
-        }
-        match text.split_once('/') {
-            Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => {
-                Ok(Word::Named { kind: kind.to_owned(), name: name.to_owned() })
-            }
-            _ => Err("write KIND/NAME or [CLUSTER/]group/Kind/namespace/name".to_owned()),
-        }
-    }
-}
-
-impl Word {
-    /// Returns the cluster, if the name includes one.
-    pub(super) fn cluster(&self) -> Option<&str> {
-        match self {
-            Word::Key { cluster, .. } => cluster.as_deref(),
-            Word::Named { .. } => None,
-        }
-    }
-}
-
-impl std::fmt::Display for Word {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Word::Key { key, .. } => write!(f, "{} {}", key.kind, key.path()),
-            Word::Named { kind, name } => write!(f, "{kind} '{name}'"),
         }
     }
 }

@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_api::API_VERSION;
 use taffrail_object::ObjectKey;
+use taffrail_observe::operations::Offer;
 use taffrail_rules::lua::Parameter;
 
 use super::arguments::{ActionsArguments, ActionsOutput};
-use super::sites::{self, Sites};
-use super::{Offer, Scripts, failing};
+use super::{located, scripts};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
@@ -66,28 +66,27 @@ impl From<Parameter> for Told {
 
 pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
     let which = &arguments.which;
-    let scripts = Scripts::read(which.rules.0.as_deref())?;
-    let Sites { sites, mut complaints } = Sites::read(which)?;
+    let scripts = scripts(which.rules.0.as_deref())?;
+    let (objects, mut complaints) = located::objects(which)?;
     let now = which.source.now.unwrap_or_else(Timestamp::now);
     let mut items = Vec::new();
     let mut out = answer::people();
-    for (at, site) in sites.iter().enumerate() {
-        let key = site.key();
-        let (offers, errors) = match site.object() {
-            Ok(object) => scripts.offers(&site.scripts, &object, now),
+    for (at, object) in objects.iter().enumerate() {
+        let key = object.key();
+        let (offers, errors) = match scripts.offers(object, now) {
+            Ok(offers) => offers,
             Err(error) => {
-                let complaint = Complaint::unreadable(format!("{}: {key}", site.cluster));
-                complaints.push(complaint.because(&error));
+                complaints.push(Complaint::from(&error));
                 continue;
             }
         };
-        complaints.extend(errors.iter().map(|(_, error)| failing(&site.cluster, error)));
+        complaints.extend(errors.iter().map(Complaint::from));
         if arguments.output == ActionsOutput::Table {
             let gap = if at > 0 { "\n" } else { "" };
             let bold = Style::new().bold();
             let title = printable(&format!("{} {}", key.kind, key.path())).into_owned();
             written(
-                say!(out, "{}{}{}{:#} in {}", gap, bold, title, bold, printable(&site.cluster))
+                say!(out, "{}{}{}{:#} in {}", gap, bold, title, bold, printable(&object.cluster))
                     .and_then(|()| print(&offers)),
             )?;
             continue;
@@ -96,7 +95,7 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
             let name = offer.called();
             let Offer { origin, action, .. } = offer;
             Item {
-                cluster: site.cluster.clone(),
+                cluster: object.cluster.clone(),
                 object: key.clone(),
                 name,
                 origin: origin.as_str(),
@@ -119,7 +118,7 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
             text.and_then(|text| emit!(answer::programs(), "{text}"))
         }
     })?;
-    source::print_requests(which.source.verbose, sites::clusters(&sites));
+    source::print_requests(which.source.verbose, located::connections(&objects));
     complaints.iter().for_each(Complaint::print);
     Ok(complaints.iter().map(|complaint| complaint.exit).max().unwrap_or(Exit::Yes))
 }

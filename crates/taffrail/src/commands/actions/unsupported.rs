@@ -1,6 +1,5 @@
 //! `taffrail actions` and `taffrail action` in a build without Lua: both return an error.
 
-#[expect(dead_code, reason = "the words stay, so that one who says them is told why nothing is done")]
 mod arguments;
 
 use crate::complaint::{Complaint, Exit};

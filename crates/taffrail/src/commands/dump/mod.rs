@@ -1,24 +1,23 @@
 //! `taffrail dump`: writes the objects of clusters to files.
 
 mod file;
-mod objects;
-mod secrets;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
+use taffrail_cluster::Cluster;
+use taffrail_observe::recording::{Closing, RecordedScope, State};
+use taffrail_observe::{ClusterConnector, Failure, FleetMembers, RecordRequest, record};
+use tokio::sync::mpsc;
 
-use self::file::Target;
-use self::objects::Limits;
+use self::file::{Output, Target};
 use crate::cli::duration;
 use crate::commands::wait::ClusterArguments;
 use crate::complaint::{Complaint, Exit};
 use crate::reasons;
 use crate::source;
-use taffrail_observe::FleetMembers;
-use taffrail_observe::recording::{RecordedScope, State};
 
 /// Write the objects of clusters to files for --from.
 #[derive(Debug, Args)]
@@ -69,6 +68,9 @@ pub(crate) fn abandon() -> impl Sized {
     file::abandon()
 }
 
+/// Maximum number of pages that wait to be written.
+const MAX_WAITING: usize = 4;
+
 /// Extension of dump files.
 const EXTENSION: &str = "jsonl";
 
@@ -81,17 +83,17 @@ pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, Complaint> {
     let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
     let targets = targets(arguments.output.as_deref(), &names)?;
     let mut waiting = targets.iter().cloned();
-    let namespace = arguments.namespace.clone();
-    let limits = Limits { bytes: arguments.max_size.saturating_mul(1 << 20), ..Limits::default() };
+    let request = RecordRequest {
+        namespace: arguments.namespace.clone(),
+        max_bytes: arguments.max_size.saturating_mul(1 << 20),
+        records_lost: false,
+    };
     // Tasks are created in the order of the members, each with its own target.
     let waiting = std::sync::Mutex::new(&mut waiting);
     let results = source::each(members, arguments.timeout, |live| {
         let target = waiting.lock().ok().and_then(|mut targets| targets.next());
-        let namespace = namespace.clone();
-        async move {
-            let target = target.unwrap_or(Target::Stdout);
-            objects::write(&live, target, namespace, limits).await
-        }
+        let request = request.clone();
+        async move { write(&live, target.unwrap_or(Target::Stdout), request).await }
     })?;
     source::print_requests(
         arguments.clusters.verbose,
@@ -104,7 +106,7 @@ pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, Complaint> {
     }
     for (name, (result, _)) in names.iter().zip(&results) {
         let told = match result {
-            Ok(written) => tell(name, &written.scopes, written.unread),
+            Ok(written) => tell(name, &written.scopes, written.unread.len()),
             Err(failure) => {
                 let hint = reasons::hint(&failure.reason).map(str::to_owned);
                 Complaint::unreadable(format!("{name}: {}", failure.message)).maybe_hint(hint).print();
@@ -114,6 +116,44 @@ pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, Complaint> {
         exit = exit.max(told);
     }
     Ok(exit)
+}
+
+/// Writes the dump of a cluster: each page while the next ones are read.
+async fn write(
+    live: &ClusterConnector,
+    target: Target,
+    request: RecordRequest,
+) -> (Result<Closing, Failure>, Option<Cluster>) {
+    let records_lost = matches!(target, Target::File { in_folder: true, .. });
+    let (lines, mut waiting) = mpsc::channel::<Vec<u8>>(MAX_WAITING);
+    let place = target.clone();
+    let writer = tokio::task::spawn_blocking(move || {
+        let Some(first) = waiting.blocking_recv() else { return Ok(()) };
+        let mut output = Output::open(&place)?;
+        output.write(&first)?;
+        while let Some(text) = waiting.blocking_recv() {
+            if text.is_empty() {
+                return output.finish();
+            }
+            output.write(&text)?;
+        }
+        Err(std::io::Error::other("it was not read to its end"))
+    });
+    let (recorded, cluster) = record(live, &RecordRequest { records_lost, ..request }, lines).await;
+    let place = match &target {
+        Target::Stdout => "stdout".to_owned(),
+        Target::File { path, .. } => path.display().to_string(),
+    };
+    let unwritten = match writer.await {
+        Ok(Ok(())) => return (recorded, cluster),
+        Ok(Err(error)) => format!("cannot write {place}: {error}"),
+        Err(error) => error.to_string(),
+    };
+    let failure = match recorded {
+        Ok(_) => Failure { reason: String::new(), message: unwritten },
+        Err(Failure { reason, message }) => Failure { reason, message: format!("{message}; {unwritten}") },
+    };
+    (Err(failure), cluster)
 }
 
 /// Prints the failed scopes of a dump, and returns the exit code.

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use taffrail_observe::input::InputShape;
 
 use crate::cli::SourceArguments;
+use crate::commands::watch::Form;
 use crate::rule_source::RuleSource;
 
 /// Show the status of objects in files, stdin or clusters.
@@ -134,4 +135,17 @@ pub(crate) enum KstatusFork {
     Flux,
     /// sigs.k8s.io/cli-utils
     KubernetesSigs,
+}
+
+impl StatusArguments {
+    /// Returns the shape of its answer.
+    pub(crate) fn form(&self) -> Form {
+        match self.output {
+            StatusOutput::Table | StatusOutput::Wide => Form::Rows,
+            StatusOutput::Name => Form::Names,
+            StatusOutput::Jsonl => Form::Lines,
+            StatusOutput::Json => Form::Json,
+            StatusOutput::Yaml => Form::Yaml,
+        }
+    }
 }

@@ -15,7 +15,7 @@ use super::arguments::StatusArguments;
 use super::judge::{Answers, Judge, Row};
 use super::kinds;
 use super::print::Printer;
-use crate::commands::get::unknown_cluster;
+use crate::commands::named::unknown_cluster;
 use crate::complaint::{Complaint, Exit};
 use crate::reasons;
 use crate::rule_source::RulesWithOptions;

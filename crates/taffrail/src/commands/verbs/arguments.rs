@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use clap::{ArgAction, Args, ValueEnum};
+use clap::{ArgAction, Args};
 use taffrail_apps::AppQuery;
 use taffrail_apps::verbs::{Reconcile, Verb};
 use taffrail_object::LabelSelector;
 
-use crate::cli::{NameArguments, SourceArguments, duration, label_selector};
+use crate::cli::{DryRun, NameArguments, OperationOutput, SourceArguments, duration, label_selector};
 
 /// Reconcile an app now: its tool fetches, compares and applies; then wait until it is ready.
 #[derive(Debug, Args)]
@@ -146,8 +146,8 @@ pub(crate) struct ActingArguments {
     pub(crate) dry_run: DryRun,
 
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = ActingOutput::Text)]
-    pub(crate) output: ActingOutput,
+    #[arg(short, long, value_enum, default_value_t = OperationOutput::Text)]
+    pub(crate) output: OperationOutput,
 
     /// Wait until the tool has handled the request and the app is ready or has failed; --wait=false returns at once
     #[arg(
@@ -162,32 +162,4 @@ pub(crate) struct ActingArguments {
 
     #[command(flatten)]
     pub(crate) source: SourceArguments,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ActingOutput {
-    /// The change as it is written, and its result
-    Text,
-    /// One document at the end
-    Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DryRun {
-    /// Write the change
-    None,
-    /// Send a server-side dry run
-    Server,
-    /// Print the change and send nothing
-    Client,
-}
-
-impl DryRun {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            DryRun::None => "none",
-            DryRun::Server => "server",
-            DryRun::Client => "client",
-        }
-    }
 }

@@ -1,34 +1,41 @@
 //! `taffrail reconcile`, `suspend` and `resume`: requests to an app's delivery tool.
 //!
-//! With `action`, the only commands that write to clusters. [`taffrail_apps::verbs`] plans the writes; this module
-//! finds the apps, sends the writes and reports the progress.
+//! [`taffrail_observe::operations`] plans and sends the writes; this module finds the apps, asks before it affects more
+//! than the user named, and prints the plan and the progress.
 
 mod arguments;
-mod run;
+mod print;
 
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
 use taffrail_api::filter::Filter;
 use taffrail_apps::verbs::{self, Verb};
 use taffrail_apps::{App, AppList, AppQuery, Asked, Delivery, Dependents, Objects, ScopeError, full_name};
 use taffrail_cluster::ListStrategy;
 use taffrail_observe::FleetSnapshot;
+use taffrail_observe::operations::{OperationEvent, OperationId, VerbSettings, plan_verb};
 
-use super::get::{check_clusters, tell};
-use super::{guard, named};
-use crate::cli::Pdb;
+use super::get::tell;
+use super::guard;
+use super::named::{self, check_clusters};
+use crate::cli::{DryRun, Pdb};
 use crate::complaint::{Complaint, Exit};
 use crate::program;
 use crate::rule_source::RuleSource;
 use crate::runtime::block_on;
 use crate::source::{self, print_requests};
 
-pub(crate) use arguments::{ActingArguments, DryRun, ReconcileArguments, ResumeArguments, SuspendArguments};
+pub(crate) use arguments::{ActingArguments, ReconcileArguments, ResumeArguments, SuspendArguments};
 
-#[cfg(feature = "lua")]
-pub(crate) use run::lines;
+use print::Printer;
 
-use run::VerbRun;
+/// The delivery tools that the verbs support.
+const WITH_VERBS: [Delivery; 3] =
+    [Delivery::FluxKustomization, Delivery::FluxHelmRelease, Delivery::ArgoApplication];
 
 pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Complaint> {
+    let now = || arguments.source.now.unwrap_or_else(Timestamp::now);
     if !arguments.source.from.is_empty() {
         if arguments.dry_run != DryRun::Client {
             let complaint = Complaint::usage("a dump cannot be changed");
@@ -36,8 +43,9 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
         }
         let fleet = source::dumps(&arguments.source)?;
         let list = fleet.apps(&[]);
-        let run = chosen(verb, arguments, &fleet, &list)?;
-        return run.show().map(|exit| exit.max(tell(&fleet, &[], true)));
+        let apps = chosen(verb, arguments, &fleet, &list)?;
+        let plan = plan_verb(verb, &apps, &fleet, &list, now());
+        return Printer::new(verb, arguments, &plan).show().map(|exit| exit.max(tell(&fleet, &[], true)));
     }
     let names = names(arguments);
     let asked = Asked {
@@ -62,16 +70,31 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
     block_on(follow.settle(&more))?;
     let fleet = follow.fleet();
     let list = fleet.apps(&[]);
-    let run = chosen(verb, arguments, fleet, &list)?;
-    let shown: Vec<&App> = run.apps(&list);
-    let errors = named::concerning(&list, &shown);
-    let mut exit = tell(fleet, &errors, true);
-    exit = exit.max(match arguments.dry_run {
-        DryRun::Client => run.show()?,
-        DryRun::None | DryRun::Server => run.run(&mut follow, &more)?,
-    });
+    let apps = chosen(verb, arguments, fleet, &list)?;
+    let plan = plan_verb(verb, &apps, fleet, &list, now());
+    let digest = plan.digest();
+    let mut printer = Printer::new(verb, arguments, &plan);
+    confirm(&mut printer, verb, arguments, &apps)?;
+    let errors = named::concerning(&list, &printer.apps(&list));
+    let exit = tell(fleet, &errors, true);
+    let result = match arguments.dry_run {
+        DryRun::Client => printer.show()?,
+        DryRun::None | DryRun::Server => {
+            printer.begin()?;
+            let settings = VerbSettings {
+                dry_run: arguments.dry_run == DryRun::Server,
+                waits: arguments.wait,
+                deadline: arguments.deadline,
+            };
+            let id = OperationId::random();
+            let take = |event: OperationEvent<'_>| printer.take(event);
+            block_on(plan.run_verb(&digest, &id, &mut follow, &more, settings, take))?
+                .map_err(|error| Complaint::from(&error))?;
+            printer.finish()?
+        }
+    };
     print_requests(arguments.source.verbose, follow.clusters().iter());
-    Ok(exit)
+    Ok(exit.max(result))
 }
 
 /// Returns the given names, each within the given namespace.
@@ -82,80 +105,60 @@ fn names(arguments: &ActingArguments) -> Vec<AppQuery> {
 
 /// Returns true if an error may hide a writable app of this name.
 fn may_hide(error: &ScopeError, name: &AppQuery) -> bool {
-    let deliveries = [Delivery::FluxKustomization, Delivery::FluxHelmRelease, Delivery::ArgoApplication];
-    deliveries.into_iter().any(|delivery| name.may_be_hidden(error, Some(delivery)))
+    WITH_VERBS.into_iter().any(|delivery| name.may_be_hidden(error, Some(delivery)))
 }
 
-/// Plans the verb for the selected apps, and asks before it affects more than the user named.
-fn chosen<'a>(
+/// Returns the apps that the arguments name or select.
+fn chosen<'l>(
     verb: Verb,
-    arguments: &'a ActingArguments,
+    arguments: &ActingArguments,
     fleet: &FleetSnapshot,
-    list: &AppList,
-) -> Result<VerbRun<'a>, Complaint> {
+    list: &'l AppList,
+) -> Result<Vec<&'l App>, Complaint> {
     check_clusters(&arguments.which.cluster, fleet)?;
-    let mut run = VerbRun::new(verb, arguments);
+    let mut apps = Vec::new();
     for name in &names(arguments) {
         if let Some(error) = list.errors.iter().find(|error| may_hide(&error.error, name)) {
             let what =
                 format!("cannot rule out another app '{name}': {}: {}", error.cluster, error.error.message);
             return Err(Complaint::unreadable(what).hint("write its name in full: DELIVERY/NAMESPACE/NAME"));
         }
-        for app in named::find(verb.as_str(), name, &arguments.which, list)? {
-            run.add(app, fleet, list);
-        }
+        apps.extend(named::find(verb.as_str(), name, &arguments.which, list)?);
     }
     if !arguments.name.is_empty() {
-        confirm_clusters(&mut run, verb, arguments)?;
-        return Ok(run);
+        return Ok(apps);
     }
     let filter = Filter { labels: arguments.selector.clone(), ..Filter::default() };
     let mut admitted = AppList { apps: list.apps.clone(), errors: Vec::new() };
     let clusters: Vec<&dyn Objects> = fleet.clusters();
     filter.apps(&mut admitted, &clusters);
-    let has_tool = |app: &&App| {
-        matches!(
-            app.app.delivery,
-            Delivery::FluxKustomization | Delivery::FluxHelmRelease | Delivery::ArgoApplication
-        )
-    };
     let inside = named::inside(&arguments.which, &admitted);
-    let apps: Vec<&App> = inside.into_iter().filter(has_tool).collect();
-    let names: std::collections::BTreeSet<String> = apps.iter().map(|app| full_name(&app.app)).collect();
-    if names.is_empty() {
+    let admitted: BTreeSet<_> =
+        inside.iter().filter(|app| WITH_VERBS.contains(&app.app.delivery)).map(|app| &app.app).collect();
+    if admitted.is_empty() {
         let complaint = Complaint::usage("the selection matches no Flux or Argo CD app");
         return Err(complaint.hint(format!("'{} get apps' lists all", program::name())));
     }
-    let names: Vec<String> = names.into_iter().collect();
-    for app in apps {
-        run.add(app, fleet, list);
-    }
-    if names.len() <= 1 {
-        confirm_clusters(&mut run, verb, arguments)?;
-        return Ok(run);
-    }
-    let ActingArguments { yes, dry_run, .. } = *arguments;
-    guard::confirm(verb.as_str(), "apps", &names, yes, dry_run, || run.preview())?;
-    confirm_elsewhere(&mut run, verb, arguments)?;
-    Ok(run)
+    Ok(list.apps.iter().filter(|app| admitted.contains(&app.app)).collect())
 }
 
-/// Asks before named apps are written to in several clusters.
-fn confirm_clusters(run: &mut VerbRun<'_>, verb: Verb, arguments: &ActingArguments) -> Result<(), Complaint> {
-    let what = format!("{} {} in", verb.as_str(), run.called());
-    let clusters = run.clusters();
-    let ActingArguments { yes, dry_run, .. } = *arguments;
-    guard::confirm(&what, "clusters", &clusters, yes, dry_run, || run.preview())?;
-    confirm_elsewhere(run, verb, arguments)
-}
-
-/// Asks before writing to sources that other apps may use.
-fn confirm_elsewhere(
-    run: &mut VerbRun<'_>,
+/// Asks before the verb affects more than the user named: selected apps, named ones in several clusters, and sources that
+/// other apps may use.
+fn confirm(
+    printer: &mut Printer<'_>,
     verb: Verb,
     arguments: &ActingArguments,
+    apps: &[&App],
 ) -> Result<(), Complaint> {
-    let sources = run.elsewhere();
     let ActingArguments { yes, dry_run, .. } = *arguments;
-    guard::confirm_elsewhere(verb.as_str(), &sources, yes, dry_run, || run.preview())
+    let names: BTreeSet<String> = apps.iter().map(|app| full_name(&app.app)).collect();
+    if !arguments.name.is_empty() || names.len() <= 1 {
+        let what = format!("{} {} in", verb.as_str(), printer.called());
+        guard::confirm(&what, "clusters", &printer.clusters(), yes, dry_run, || printer.preview())?;
+    } else {
+        let names = Vec::from_iter(names);
+        guard::confirm(verb.as_str(), "apps", &names, yes, dry_run, || printer.preview())?;
+    }
+    let sources = printer.elsewhere();
+    guard::confirm_elsewhere(verb.as_str(), &sources, yes, dry_run, || printer.preview())
 }

@@ -15,7 +15,7 @@ use taffrail_cluster::ListStrategy;
 use taffrail_object::ObjectKey;
 use taffrail_observe::{FleetWatcher, Wanted};
 
-use super::get::check_clusters;
+use super::named::check_clusters;
 use crate::cli::ViewArguments;
 use crate::complaint::{Complaint, Exit, advise};
 use crate::output::printable;

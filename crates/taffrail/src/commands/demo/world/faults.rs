@@ -8,7 +8,8 @@ use serde_json::Value;
 use taffrail_object::yaml;
 use taffrail_sim::{Clock, Timeline};
 
-use super::objects::{artifact, manager_in, revision, status_manager};
+use super::managers::status_manager;
+use super::objects::{artifact, manager_in, revision};
 use super::template::{fill, hash};
 use super::tools::Place;
 use super::{Declared, WorldError};

@@ -1,6 +1,7 @@
 //! The simulated fleet of the demo: `fleet.yaml` expanded with `templates/`, and the faults in it.
 
 mod faults;
+mod managers;
 mod objects;
 mod repository;
 mod template;

@@ -11,6 +11,7 @@ use taffrail_apps::inventory;
 use taffrail_object::{ObjectKey, yaml};
 use taffrail_sim::{Cluster, SimError};
 
+use super::managers::status_manager;
 use super::repository::{Repository, key_of};
 use super::template::{Values, hash};
 use super::tools::Told;
@@ -67,20 +68,6 @@ impl Made {
             }
         }
         Ok(objects)
-    }
-}
-
-/// Returns the field manager that writes the status of a kind.
-pub(super) fn status_manager(group: &str, kind: &str) -> &'static str {
-    match (group, kind) {
-        ("source.toolkit.fluxcd.io", _) => "source-controller",
-        ("kustomize.toolkit.fluxcd.io", _) => "kustomize-controller",
-        ("helm.toolkit.fluxcd.io", _) => "helm-controller",
-        ("argoproj.io", "ApplicationSet") => "argocd-applicationset-controller",
-        ("argoproj.io", _) => "argocd-application-controller",
-        ("configsync.gke.io", _) => "reconciler-manager",
-        ("kpt.dev", _) => "resource-group-controller",
-        _ => "kube-controller-manager",
     }
 }
 

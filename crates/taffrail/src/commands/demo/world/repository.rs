@@ -10,7 +10,7 @@ use taffrail_object::{Object, ObjectKey};
 use taffrail_sim::{Cluster, SimError, Timeline};
 use taffrail_status::{Kstatus, ObjectContext, Rules, Status};
 
-use super::objects::status_manager;
+use super::managers::status_manager;
 
 /// The declared objects of one cluster.
 #[derive(Debug, Default)]

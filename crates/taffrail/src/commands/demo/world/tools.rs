@@ -18,7 +18,7 @@ use taffrail_sim::{Clock, Cluster};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::objects::status_manager;
+use super::managers::status_manager;
 use super::repository::{Repository, is_ending};
 
 /// Reaction time of a controller.

@@ -1,47 +1,37 @@
-//! Reads a cluster for its dump, writing each page before it reads the next ones.
+//! Reads a cluster page by page and writes it in the form of [`crate::recording`], each page before the next ones are read.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+mod secrets;
+
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures::future::{join, join_all};
+use futures::future::join;
+use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_apps::KindCatalog;
-use taffrail_cluster::{ApiResource, Cluster, ListRequest, ReadError, Reason};
+use taffrail_cluster::{ApiResource, Cluster, ListRequest, ReadError, Reason, chain};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{Object, Projection};
-use taffrail_observe::recording::{
-    Broken, CLOSING, Closing, GROUP, Lost, Name, OPENING, Opening, RecordedKind, RecordedScope, State,
-    Unread, VERSION,
-};
-use taffrail_observe::{ClusterConnector, Failure, catalog};
 use tokio::sync::mpsc;
 
-use super::file::{Output, Target};
-use super::secrets::{self, Kept, Wanted};
-use crate::complaint::chain;
-
-/// Bounds of a dump.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Limits {
-    pub(super) bytes: u64,
-    pub(super) kinds: usize,
-    /// Maximum number of Secrets read one by one.
-    pub(super) secrets: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { bytes: 4 << 30, kinds: 5_000, secrets: 10_000 }
-    }
-}
+use crate::connector::ClusterConnector;
+use crate::error::Failure;
+use crate::look::catalog;
+use crate::recording::{
+    Broken, CLOSING, Closing, GROUP, Lost, Name, OPENING, Opening, RecordedScope, State, Unread, VERSION,
+};
+use secrets::{Kept, Wanted};
 
 /// Number of concurrent requests.
 const MAX_PARALLEL: usize = 4;
 
-/// Maximum number of pages that wait to be written.
-const MAX_WAITING: usize = 4;
+/// Maximum number of kinds in a dump.
+const MAX_KINDS: usize = 5_000;
+
+/// Maximum number of Secrets read one by one.
+const MAX_SECRETS: usize = 10_000;
 
 /// Maximum time of all pages of one list, as a multiple of the timeout of one request.
 const MAX_ANSWERS: u32 = 40;
@@ -49,91 +39,103 @@ const MAX_ANSWERS: u32 = 40;
 /// Maximum length of a recorded message, in characters.
 const MAX_MESSAGE: usize = 4 << 10;
 
-/// The result of a dump.
-pub(super) struct Written {
-    pub(super) scopes: Vec<RecordedScope>,
-    /// Number of objects that could not be read in full.
-    pub(super) unread: usize,
+/// The objects to record of a cluster.
+#[derive(Debug, Clone)]
+pub struct RecordRequest {
+    /// The only namespace to read, beside cluster-scoped objects; `None` for all.
+    pub namespace: Option<String>,
+    /// Maximum size of the objects in bytes; the kinds left out are recorded as not read.
+    pub max_bytes: u64,
+    /// True to record a cluster that does not answer too, with the reason.
+    pub records_lost: bool,
 }
 
 /// The state of one cluster's dump.
 struct Dump<'d> {
     cluster: &'d Cluster,
-    live: &'d ClusterConnector,
+    timeout: Duration,
     namespace: Option<&'d str>,
-    limits: Limits,
+    max_bytes: u64,
     lines: mpsc::Sender<Vec<u8>>,
     bytes: AtomicU64,
     count: AtomicU64,
     wanted: Mutex<Wanted>,
 }
 
-/// Writes the dump of a cluster.
-pub(super) async fn write(
-    live: &ClusterConnector,
-    target: Target,
-    namespace: Option<String>,
-    limits: Limits,
-) -> (Result<Written, Failure>, Option<Cluster>) {
-    match live.connect().await {
-        Ok(cluster) => {
-            let written = written(live, &cluster, target, namespace, limits).await;
-            (written, Some(cluster))
+/// Records a cluster: sends the lines of a dump to `lines`, and an empty text as the last one, without which the dump is
+/// incomplete. A cluster that does not answer has no lines, unless `request` asks for them. Returns the last line, and the
+/// connection if there is one; the time limit of `connector` bounds each request.
+///
+/// # Errors
+/// Fails if the cluster or its kinds cannot be read.
+pub async fn record(
+    connector: &ClusterConnector,
+    request: &RecordRequest,
+    lines: mpsc::Sender<Vec<u8>>,
+) -> (Result<Closing, Failure>, Option<Cluster>) {
+    let cluster = match connector.connect().await {
+        Ok(cluster) => cluster,
+        Err(failure) => return (Err(lost(connector, request, &lines, failure).await), None),
+    };
+    let closing = record_connected(connector, &cluster, request, lines).await;
+    (closing, Some(cluster))
+}
+
+/// Sends the lines about a cluster that did not answer, if they are wanted, so that readers of the dump know the cluster and
+/// why its apps are Unknown.
+async fn lost(
+    connector: &ClusterConnector,
+    request: &RecordRequest,
+    lines: &mpsc::Sender<Vec<u8>>,
+    failure: Failure,
+) -> Failure {
+    if request.records_lost {
+        let server =
+            connector.member.context.as_ref().map_or_else(|_| String::new(), |context| context.server());
+        let opening = opening(connector, server, request, Timestamp::now());
+        let Failure { reason, message } = &failure;
+        let lost = Some(Lost { reason: reason.clone(), message: cut(message) });
+        let closing = Closing { lost, ..closing(&opening) };
+        for line in [json_line(&opening), json_line(&closing), Vec::new()] {
+            // The writer reports its own errors.
+            let _ = lines.send(line).await;
         }
-        Err(failure) => (Err(lost(live, &target, namespace, failure)), None),
+    }
+    failure
+}
+
+/// Returns the first line of a dump, without what the server told.
+fn opening(
+    connector: &ClusterConnector,
+    server: String,
+    request: &RecordRequest,
+    observed_at: Timestamp,
+) -> Opening {
+    Opening {
+        api_version: VERSION.to_owned(),
+        kind: OPENING.to_owned(),
+        metadata: Name { name: connector.member.name.clone() },
+        server,
+        version: None,
+        observed_at: observed_at.to_string(),
+        clock_ahead_seconds: None,
+        namespace: request.namespace.clone(),
+        kinds: Vec::new(),
+        broken: Vec::new(),
     }
 }
 
-/// Writes the dump of a cluster that did not answer into the folder, so that `--from` knows the cluster and why its
-/// apps are Unknown. Returns the failure, extended if that write fails too.
-fn lost(live: &ClusterConnector, target: &Target, namespace: Option<String>, failure: Failure) -> Failure {
-    if !matches!(target, Target::File { in_folder: true, .. }) {
-        return failure;
-    }
-    let name = Name { name: live.member.name.clone() };
-    let server = live.member.context.as_ref().map_or_else(|_| String::new(), |context| context.server());
-    let opening = Opening {
-        api_version: VERSION.to_owned(),
-        kind: OPENING.to_owned(),
-        metadata: name.clone(),
-        server,
-        version: None,
-        observed_at: Timestamp::now().to_string(),
-        clock_ahead_seconds: None,
-        namespace,
-        kinds: Vec::new(),
-        broken: Vec::new(),
-    };
-    let closing = Closing {
+/// Returns the last line of a dump that has no other line than the first.
+fn closing(opening: &Opening) -> Closing {
+    Closing {
         api_version: VERSION.to_owned(),
         kind: CLOSING.to_owned(),
-        metadata: name,
+        metadata: opening.metadata.clone(),
         lines: 0,
         scopes: Vec::new(),
         unread: Vec::new(),
-        lost: Some(Lost { reason: failure.reason.clone(), message: cut(&failure.message) }),
-    };
-    let put = || {
-        let mut output = Output::open(target)?;
-        output.write(&json_line(&opening))?;
-        output.write(&json_line(&closing))?;
-        output.finish()
-    };
-    match put() {
-        Ok(()) => failure,
-        Err(error) => Failure {
-            message: format!("{}; {}", failure.message, unwritable(target, &error).message),
-            ..failure
-        },
+        lost: None,
     }
-}
-
-fn unwritable(target: &Target, error: &std::io::Error) -> Failure {
-    let place = match target {
-        Target::Stdout => "stdout".to_owned(),
-        Target::File { path, .. } => path.display().to_string(),
-    };
-    Failure { reason: String::new(), message: format!("cannot write {place}: {error}") }
 }
 
 fn json_line(line: &impl Serialize) -> Vec<u8> {
@@ -142,67 +144,40 @@ fn json_line(line: &impl Serialize) -> Vec<u8> {
     text
 }
 
-async fn written(
-    live: &ClusterConnector,
+async fn record_connected(
+    connector: &ClusterConnector,
     cluster: &Cluster,
-    target: Target,
-    namespace: Option<String>,
-    limits: Limits,
-) -> Result<Written, Failure> {
+    request: &RecordRequest,
+    lines: mpsc::Sender<Vec<u8>>,
+) -> Result<Closing, Failure> {
     let observed_at = Timestamp::now();
     let (discovery, version) = join(cluster.discover(), cluster.version()).await;
     let discovery = match discovery {
         Ok(discovery) => discovery,
-        Err(error) => return Err(lost(live, &target, namespace, failure(&error))),
+        Err(error) => return Err(lost(connector, request, &lines, Failure::of_read(&error)).await),
     };
     let kinds = catalog(&discovery);
-    let name = Name { name: live.member.name.clone() };
     let opening = Opening {
-        api_version: VERSION.to_owned(),
-        kind: OPENING.to_owned(),
-        metadata: name.clone(),
-        server: cluster.server().to_owned(),
         version: version.ok(),
-        observed_at: observed_at.to_string(),
         clock_ahead_seconds: cluster.clock_ahead().map(|ahead| ahead.as_secs()),
-        namespace: namespace.clone(),
-        kinds: kinds.iter().filter(|kind| is_kept(&kind.group)).map(RecordedKind::from).collect(),
+        kinds: kinds.iter().filter(|kind| is_kept(&kind.group)).cloned().collect(),
         broken: kinds
             .broken_groups()
             .map(|(group, reason)| Broken { group: group.to_owned(), reason: cut(reason) })
             .collect(),
+        ..opening(connector, cluster.server().to_owned(), request, observed_at)
     };
-
-    let (lines, mut waiting) = mpsc::channel::<Vec<u8>>(MAX_WAITING);
-    let place = target.clone();
-    let writer = tokio::task::spawn_blocking(move || {
-        let mut output = Output::open(&place)?;
-        let mut last = false;
-        while let Some(text) = waiting.blocking_recv() {
-            last = text.is_empty();
-            output.write(&text)?;
-        }
-        // Without the final empty line the dump is incomplete.
-        match last {
-            true => output.finish(),
-            false => Err(std::io::Error::other("it was not read to its end")),
-        }
-    });
     let dump = Dump {
         cluster,
-        live,
-        namespace: namespace.as_deref(),
-        limits,
+        timeout: connector.timeout,
+        namespace: request.namespace.as_deref(),
+        max_bytes: request.max_bytes,
         lines,
         bytes: AtomicU64::new(0),
         count: AtomicU64::new(0),
         wanted: Mutex::new(Wanted::default()),
     };
-    let closing = dump.all(&opening, &kinds).await;
-    drop(dump);
-    let end = writer.await.map_err(|error| Failure { reason: String::new(), message: error.to_string() })?;
-    end.map_err(|error| unwritable(&target, &error))?;
-    Ok(Written { unread: closing.unread.len(), scopes: closing.scopes })
+    Ok(dump.all(&opening, &kinds).await)
 }
 
 /// Returns true if a dump includes a group. Metrics are left out, and events' second copy in `events.k8s.io`.
@@ -213,38 +188,30 @@ fn is_kept(group: &str) -> bool {
         && !group.ends_with(".metrics.k8s.io")
 }
 
+/// Returns the resource of a kind of the core group.
+fn core(kind: &str, plural: &str, namespaced: bool) -> ApiResource {
+    let (group, version) = (String::new(), "v1".to_owned());
+    ApiResource { group, version, kind: kind.to_owned(), plural: plural.to_owned(), namespaced }
+}
+
 impl Dump<'_> {
     /// Reads everything and sends it to the writer.
     async fn all(&self, opening: &Opening, kinds: &KindCatalog) -> Closing {
         self.line(opening).await;
         let listable = kinds.iter().filter(|kind| kind.is_listable() && is_kept(&kind.group));
-        let resources: Vec<ApiResource> = listable
-            .map(|kind| ApiResource {
-                group: kind.group.clone(),
-                version: kind.version.clone(),
-                kind: kind.kind.clone(),
-                plural: kind.plural.clone(),
-                namespaced: kind.namespaced,
-            })
-            .collect();
-        let next = AtomicUsize::new(0);
-        let workers = (0..MAX_PARALLEL).map(|_| self.lists(&resources, &next));
-        let mut scopes: Vec<(usize, RecordedScope)> = join_all(workers).await.concat();
+        let mut lists = Vec::new();
+        for (at, kind) in listable.enumerate() {
+            lists.push(async move { (at, self.list_within_bounds(at, &kind.resource()).await) });
+        }
+        let mut scopes: Vec<(usize, RecordedScope)> =
+            stream::iter(lists).buffer_unordered(MAX_PARALLEL).collect().await;
         scopes.sort_unstable_by_key(|(at, _)| *at);
         let scopes: Vec<RecordedScope> = scopes.into_iter().map(|(_, scope)| scope).collect();
         let unread = self.identity(&scopes).await;
         let unread = unread.into_iter().chain(self.secrets().await).collect();
-        let closing = Closing {
-            api_version: VERSION.to_owned(),
-            kind: CLOSING.to_owned(),
-            metadata: opening.metadata.clone(),
-            lines: self.count.load(Ordering::Relaxed),
-            scopes,
-            unread,
-            lost: None,
-        };
+        let lines = self.count.load(Ordering::Relaxed);
+        let closing = Closing { lines, scopes, unread, ..closing(opening) };
         self.line(&closing).await;
-        // Marks the end: a dump without it is incomplete.
         let _ = self.lines.send(Vec::new()).await;
         closing
     }
@@ -256,7 +223,7 @@ impl Dump<'_> {
 
     /// Returns the client with the timeout of one request.
     fn asked(&self) -> Cluster {
-        self.cluster.with_timeout(self.live.timeout)
+        self.cluster.with_timeout(self.timeout)
     }
 
     fn scope(&self, resource: &ApiResource) -> RecordedScope {
@@ -278,19 +245,10 @@ impl Dump<'_> {
         RecordedScope { state: State::Failed, reason: reason.to_owned(), message, ..self.scope(resource) }
     }
 
-    /// Lists kinds until none is left; each worker takes the next one.
-    async fn lists(&self, resources: &[ApiResource], next: &AtomicUsize) -> Vec<(usize, RecordedScope)> {
-        let mut scopes = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(resource) = resources.get(at) else { return scopes };
-            let scope = match at < self.limits.kinds {
-                true => self.list(resource).await,
-                false => {
-                    self.left_out(resource, "TooMany", "the cluster serves more kinds than a dump holds")
-                }
-            };
-            scopes.push((at, scope));
+    async fn list_within_bounds(&self, at: usize, resource: &ApiResource) -> RecordedScope {
+        match at < MAX_KINDS {
+            true => self.list(resource).await,
+            false => self.left_out(resource, "TooMany", "the cluster serves more kinds than a dump holds"),
         }
     }
 
@@ -301,11 +259,11 @@ impl Dump<'_> {
         let mut token: Option<String> = None;
         let (mut pages, mut asked) = (0, Duration::ZERO);
         loop {
-            if self.bytes.load(Ordering::Relaxed) >= self.limits.bytes || self.lines.is_closed() {
+            if self.bytes.load(Ordering::Relaxed) >= self.max_bytes || self.lines.is_closed() {
                 let left = self.left_out(resource, "TooLarge", "the dump has reached its --max-size");
                 return RecordedScope { objects: scope.objects, ..left };
             }
-            if let Err(error) = goes_on(&request, pages, asked, self.live.timeout) {
+            if let Err(error) = goes_on(&request, pages, asked, self.timeout) {
                 return of_error(scope, &error);
             }
             pages += 1;
@@ -353,7 +311,10 @@ impl Dump<'_> {
         }
         self.count.fetch_add(sent, Ordering::Relaxed);
         self.bytes.fetch_add(text.len() as u64, Ordering::Relaxed);
-        let _ = self.lines.send(text).await;
+        // An empty text would be the last one.
+        if !text.is_empty() {
+            let _ = self.lines.send(text).await;
+        }
         sent
     }
 
@@ -363,13 +324,7 @@ impl Dump<'_> {
         if scope.state == State::Read {
             return None;
         }
-        let resource = ApiResource {
-            group: String::new(),
-            version: "v1".to_owned(),
-            kind: "Namespace".to_owned(),
-            plural: "namespaces".to_owned(),
-            namespaced: false,
-        };
+        let resource = core("Namespace", "namespaces", false);
         match self.asked().get(&resource, None, "kube-system", Projection::Metadata).await {
             Ok(Some(object)) => drop(self.send(&[object]).await),
             Ok(None) => {}
@@ -381,10 +336,13 @@ impl Dump<'_> {
     /// Reads the Secrets of which more than metadata is kept.
     async fn secrets(&self) -> Vec<Unread> {
         let wanted = std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner)).list();
-        let next = AtomicUsize::new(0);
-        let workers = (0..MAX_PARALLEL).map(|_| self.each_secret(&wanted, &next));
-        let read: Vec<Vec<Unread>> = join_all(workers).await;
-        let left = wanted.iter().skip(self.limits.secrets).map(|(namespace, name, _)| Unread {
+        let resource = &core("Secret", "secrets", true);
+        let mut reads = Vec::new();
+        for (namespace, name, kept) in wanted.iter().take(MAX_SECRETS) {
+            reads.push(self.secret(resource, namespace, name, kept));
+        }
+        let read: Vec<Option<Unread>> = stream::iter(reads).buffer_unordered(MAX_PARALLEL).collect().await;
+        let left = wanted.iter().skip(MAX_SECRETS).map(|(namespace, name, _)| Unread {
             group: String::new(),
             kind: "Secret".to_owned(),
             namespace: namespace.clone(),
@@ -393,25 +351,6 @@ impl Dump<'_> {
             message: format!("Secret {namespace}/{name}: there are more than a dump holds"),
         });
         read.into_iter().flatten().chain(left).collect()
-    }
-
-    /// Reads Secrets until none is left; each worker takes the next one.
-    async fn each_secret(&self, wanted: &[(String, String, Kept)], next: &AtomicUsize) -> Vec<Unread> {
-        let resource = ApiResource {
-            group: String::new(),
-            version: "v1".to_owned(),
-            kind: "Secret".to_owned(),
-            plural: "secrets".to_owned(),
-            namespaced: true,
-        };
-        let mut unread = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some((namespace, name, kept)) = wanted.get(at).filter(|_| at < self.limits.secrets) else {
-                return unread;
-            };
-            unread.extend(self.secret(&resource, namespace, name, kept).await);
-        }
     }
 
     async fn secret(
@@ -469,10 +408,6 @@ fn of_error(scope: RecordedScope, error: &ReadError) -> RecordedScope {
         _ => State::Failed,
     };
     RecordedScope { state, reason: error.reason().as_str().to_owned(), message: cut(&chain(error)), ..scope }
-}
-
-fn failure(error: &ReadError) -> Failure {
-    Failure { reason: error.reason().as_str().to_owned(), message: chain(error) }
 }
 
 /// Cuts a server's message to [`MAX_MESSAGE`] characters.

@@ -1,0 +1,354 @@
+//! The objects that a user names, in each cluster that has them, and the actions that the clusters' Argo CDs have for them.
+
+use futures::future::join;
+use jiff::Timestamp;
+use taffrail_apps::argo_objects::{BINDING, CONTROLLERS, PARAMETERS, ROLE, SETTINGS, WORKLOADS};
+use taffrail_apps::{Objects, Read, Snapshot, Standing, Target, argo_delivers, argo_names, argo_standing};
+use taffrail_cluster::{ApiResource, Cluster, Discovery, ReadError, chain};
+use taffrail_object::json::{OwnedDocument, Value};
+use taffrail_object::kinds::names_kind;
+use taffrail_object::{Object, ObjectError, ObjectKey, ObjectKeyRef, Projection};
+use taffrail_rules::Origin;
+use taffrail_rules::lua::Customizations;
+use taffrail_status::{ClusterState as _, Presence, Trust};
+
+use super::ObjectArg;
+use crate::connector::ClusterConnector;
+use crate::error::Failure;
+use crate::look::{begun, take};
+use crate::read::read_one;
+
+/// Maximum number of Argo CDs of a cluster that are searched for actions, and of unknown ones that a note names.
+const MAX_ARGOS: usize = 16;
+const MAX_NAMED: usize = 3;
+
+/// Maximum number of namespaces in which an object is read by its name.
+const MAX_NAMESPACES: usize = 50;
+
+/// An object to locate.
+#[derive(Debug, Clone)]
+pub struct LocateRequest {
+    /// The object.
+    pub object: ObjectArg,
+    /// The namespace of an object named by kind and name; `None` for that of the context, and for any in a dump.
+    pub namespace: Option<String>,
+    /// True for all namespaces.
+    pub all_namespaces: bool,
+    /// The Argo CDs that the user trusts.
+    pub trust: Trust,
+}
+
+/// The objects of one cluster that a [`LocateRequest`] names.
+#[derive(Debug, Default)]
+pub struct Located {
+    /// The objects.
+    pub objects: Vec<LocatedObject>,
+    /// Warnings about what was left out or could not be found out.
+    pub notes: Vec<String>,
+}
+
+/// An object in a cluster.
+#[derive(Debug)]
+pub struct LocatedObject {
+    /// The name of the cluster.
+    pub cluster: String,
+    document: OwnedDocument,
+    pub(super) scripts: LocatedScripts,
+    /// The way to write it; `None` in a dump.
+    pub(super) live: Option<LiveObject>,
+}
+
+/// The scripts of a cluster's trusted Argo CDs for one object.
+#[derive(Debug, Default)]
+pub struct LocatedScripts {
+    /// The scripts of those that deliver it, and the ConfigMaps that hold them.
+    pub(super) delivered_by: Vec<(Customizations, String)>,
+    /// The ConfigMaps of those that have scripts and do not deliver it.
+    pub(super) not_for_it: Vec<String>,
+}
+
+/// The connection to an object.
+#[derive(Debug, Clone)]
+pub(super) struct LiveObject {
+    pub(super) cluster: Cluster,
+    pub(super) discovery: Discovery,
+    pub(super) resource: ApiResource,
+}
+
+impl LocatedObject {
+    /// Returns the object.
+    ///
+    /// # Errors
+    /// Fails if the server sent something else.
+    pub fn object(&self) -> Result<Object<'_>, ObjectError> {
+        Object::new(self.document.root())
+    }
+
+    /// Returns the object's key; an empty one if the server sent something else.
+    pub fn key(&self) -> ObjectKey {
+        self.object().map_or_else(|_| ObjectKey::new("", "", "", ""), |object| ObjectKey::of(&object))
+    }
+
+    /// Returns the connection to its cluster; `None` for a dump.
+    pub fn connection(&self) -> Option<&Cluster> {
+        Some(&self.live.as_ref()?.cluster)
+    }
+}
+
+/// Reads the objects that `request` names from a live cluster, and what shows which actions its Argo CDs have for them.
+///
+/// # Errors
+/// Fails if the cluster or the objects cannot be read, and if the server does not have the kind.
+pub async fn locate(connector: &ClusterConnector, request: &LocateRequest) -> Result<Located, Failure> {
+    let LocateRequest { object: named, namespace, all_namespaces, trust } = request;
+    let cluster = connector.connect().await?;
+    let discovery = cluster.discover().await.map_err(|error| Failure::of_read(&error))?;
+    let other = |message: String| Failure { reason: String::new(), message };
+    let (resource, kind, namespace, name) = match named {
+        ObjectArg::Key { key, .. } => {
+            let resource = discovery.kind(&key.group, &key.kind).map(|it| it.preferred());
+            (resource, &key.kind, &*key.namespace, &*key.name)
+        }
+        ObjectArg::Named { kind, name } => {
+            let namespace = namespace.as_deref().unwrap_or(cluster.namespace());
+            (discovery.resolve(kind), kind, namespace, &**name)
+        }
+    };
+    let resource = resource.ok_or_else(|| other(format!("the server has no kind called {kind}")))?;
+    let reader = Reader { cluster: &cluster, discovery: &discovery };
+    let is_everywhere = *all_namespaces && resource.namespaced && matches!(named, ObjectArg::Named { .. });
+    let objects = async {
+        match is_everywhere {
+            true => reader.in_all_namespaces(&resource, name).await,
+            false => Ok((reader.object(&resource, namespace, name).await?.into_iter().collect(), None)),
+        }
+    };
+    let mut snapshot = begun(&connector.member.name, &cluster, Timestamp::UNIX_EPOCH);
+    let (objects, argos) = join(objects, reader.argos(&mut snapshot, trust)).await;
+    let (objects, more) = objects.map_err(|error| Failure::of_read(&error))?;
+    let mut notes = Vec::from_iter(more);
+    let mut argos = argos;
+    for object in &objects {
+        let own = Object::new(object.root()).map_err(|error| other(error.to_string()))?;
+        if argos.is_ok() {
+            argos = reader.applications(&mut snapshot, &own, trust).await;
+        }
+    }
+    if let (Err(error), false) = (&argos, objects.is_empty()) {
+        notes.push(format!("whether its Argo CD has actions is not known: {}", chain(error)));
+    }
+    let live = LiveObject { cluster: cluster.clone(), discovery: discovery.clone(), resource };
+    let mut located = Vec::new();
+    for document in objects {
+        let own = Object::new(document.root()).map_err(|error| other(error.to_string()))?;
+        let mut scripts = LocatedScripts::default();
+        if argos.is_ok() {
+            let note;
+            (scripts, note) = scripts_for(&snapshot, &own, trust);
+            notes.extend(note.filter(|note| !notes.contains(note)));
+        }
+        let cluster = connector.member.name.clone();
+        located.push(LocatedObject { cluster, document, scripts, live: Some(live.clone()) });
+    }
+    Ok(Located { objects: located, notes })
+}
+
+/// Returns the objects of a dump that `request` names.
+pub fn locate_in_dump(snapshot: &Snapshot, request: &LocateRequest) -> Located {
+    let LocateRequest { object, namespace, trust, .. } = request;
+    let is_named = |key: ObjectKeyRef<'_>| match object {
+        ObjectArg::Key { key: own, .. } => own.as_ref() == key,
+        ObjectArg::Named { kind, name } => {
+            let is_there =
+                namespace.as_ref().is_none_or(|it| key.namespace.is_empty() || *it == key.namespace);
+            *name == key.name && is_there && names_kind(kind, key.group, key.kind)
+        }
+    };
+    let mut located = Located::default();
+    for observed in snapshot.all().filter(|observed| is_named(observed.key)) {
+        let Ok(document) = observed.object.to_document() else { continue };
+        let (scripts, note) = scripts_for(snapshot, &observed.object, trust);
+        located.notes.extend(note);
+        let cluster = snapshot.name().to_owned();
+        located.objects.push(LocatedObject { cluster, document, scripts, live: None });
+    }
+    located
+}
+
+/// The reads of one cluster.
+struct Reader<'c> {
+    cluster: &'c Cluster,
+    discovery: &'c Discovery,
+}
+
+impl Reader<'_> {
+    fn read(&self, of: &ApiResource, namespace: Option<&str>, target: Target) -> Read {
+        let ApiResource { group, version, kind, plural, namespaced } = of.clone();
+        let namespace = namespace.filter(|_| namespaced).map(str::to_owned);
+        Read { group, version, kind, plural, namespace, target, projection: Projection::Full }
+    }
+
+    /// Returns the resource of a kind, if the server has it.
+    fn resource(&self, (group, kind): (&str, &str)) -> Option<ApiResource> {
+        self.discovery.kind(group, kind).map(|it| it.preferred())
+    }
+
+    async fn documents(&self, read: &Read) -> Result<Vec<OwnedDocument>, ReadError> {
+        Ok(read_one(self.cluster, read).await?.map(|(documents, _)| documents).unwrap_or_default())
+    }
+
+    async fn object(
+        &self,
+        resource: &ApiResource,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<OwnedDocument>, ReadError> {
+        let read = self.read(resource, Some(namespace), Target::Object(name.to_owned()));
+        Ok(self.documents(&read).await?.pop())
+    }
+
+    /// Reads the objects of a name, each by itself because a list lacks the values of Secrets. Returns also a note about
+    /// those that were left out.
+    async fn in_all_namespaces(
+        &self,
+        resource: &ApiResource,
+        name: &str,
+    ) -> Result<(Vec<OwnedDocument>, Option<String>), ReadError> {
+        let list = self.read(resource, None, by_name(name));
+        let listed = self.documents(&Read { projection: Projection::Metadata, ..list }).await?;
+        let namespace = |document: OwnedDocument| {
+            let object = Object::new(document.root()).ok()?;
+            (object.name() == name).then(|| object.namespace().into_owned())
+        };
+        let mut namespaces: Vec<String> = listed.into_iter().filter_map(namespace).collect();
+        namespaces.sort();
+        namespaces.dedup();
+        let more = namespaces.len().saturating_sub(MAX_NAMESPACES);
+        let more = (more > 0)
+            .then(|| format!("{name} is in {more} more namespaces; Taffrail reads at most {MAX_NAMESPACES}"));
+        let mut objects = Vec::new();
+        for namespace in namespaces.iter().take(MAX_NAMESPACES) {
+            objects.extend(self.object(resource, namespace, name).await?);
+        }
+        Ok((objects, more))
+    }
+
+    /// Reads into `snapshot`.
+    async fn add(&self, snapshot: &mut Snapshot, read: Read) -> Result<(), ReadError> {
+        let documents = self.documents(&read).await?;
+        take(snapshot, &read, Ok(Some((documents, Vec::new()))));
+        Ok(())
+    }
+
+    /// Reads the ConfigMaps with actions, and what shows that a trusted Argo CD runs beside them.
+    async fn argos(&self, snapshot: &mut Snapshot, trust: &Trust) -> Result<(), ReadError> {
+        let list = |labels: Option<&str>| Target::List { labels: labels.map(str::to_owned), fields: None };
+        let (Some(_), Some(config_maps)) =
+            (self.resource(("argoproj.io", "Application")), self.resource(("", "ConfigMap")))
+        else {
+            return Ok(());
+        };
+        self.add(snapshot, self.read(&config_maps, None, by_name(SETTINGS))).await?;
+        let mut doubtful = with_actions(snapshot);
+        doubtful.retain(|namespace| !trust.names_argocd(snapshot.name(), namespace));
+        doubtful.truncate(MAX_ARGOS);
+        // A forbidden read proves nothing: that Argo CD stays unknown, and a note says so.
+        for namespace in &doubtful {
+            for workload in WORKLOADS.into_iter().filter_map(|kind| self.resource(kind)) {
+                let read = self.read(&workload, Some(namespace), list(Some(CONTROLLERS)));
+                let _ = self.add(snapshot, read).await;
+            }
+        }
+        let rights = [BINDING, ROLE].into_iter().filter(|_| !doubtful.is_empty());
+        for resource in rights.filter_map(|kind| self.resource(kind)) {
+            let _ = self.add(snapshot, self.read(&resource, None, list(None))).await;
+        }
+        Ok(())
+    }
+
+    /// Reads the Applications that an object names, and which namespaces their Argo CDs serve.
+    async fn applications(
+        &self,
+        snapshot: &mut Snapshot,
+        object: &Object<'_>,
+        trust: &Trust,
+    ) -> Result<(), ReadError> {
+        let (Some(applications), Some(config_maps)) =
+            (self.resource(("argoproj.io", "Application")), self.resource(("", "ConfigMap")))
+        else {
+            return Ok(());
+        };
+        for argo in known_argos(snapshot, trust).0 {
+            let named = argo_names(snapshot, &argo, object);
+            if named.iter().any(|(namespace, _)| *namespace != argo) {
+                let parameters = Target::Object(PARAMETERS.to_owned());
+                self.add(snapshot, self.read(&config_maps, Some(&argo), parameters)).await?;
+            }
+            for (namespace, name) in named {
+                let target = match name {
+                    Some(name) => Target::Object(name),
+                    None => Target::List { labels: None, fields: None },
+                };
+                self.add(snapshot, self.read(&applications, Some(&namespace), target)).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn by_name(name: &str) -> Target {
+    Target::List { labels: None, fields: Some(format!("metadata.name={name}")) }
+}
+
+/// Returns the namespaces in which an `argocd-cm` has actions.
+fn with_actions(snapshot: &Snapshot) -> Vec<String> {
+    let has_any = |object: &Object<'_>| {
+        let mut keys = object.at(&["data"]).and_then(Value::members).into_iter().flatten();
+        keys.any(|(key, _)| {
+            key.starts_with("resource.customizations.actions.") || *key == *"resource.customizations"
+        })
+    };
+    let maps = snapshot.of_kind("", "ConfigMap", None);
+    let maps = maps.filter(|it| it.key.name == SETTINGS && has_any(&it.object));
+    maps.map(|it| it.key.namespace.to_owned()).collect()
+}
+
+/// Returns the namespaces of the known Argo CDs with actions, [`MAX_ARGOS`] at most, and those of the others.
+fn known_argos(snapshot: &Snapshot, trust: &Trust) -> (Vec<String>, Vec<String>) {
+    let namespaces = with_actions(snapshot).into_iter();
+    let (mut known, others): (Vec<String>, Vec<String>) =
+        namespaces.partition(|namespace| argo_standing(snapshot, namespace, trust) == Standing::Known);
+    known.truncate(MAX_ARGOS);
+    (known, others)
+}
+
+/// Returns the scripts that the known Argo CDs have for an object, and a note about those that are not known.
+fn scripts_for(snapshot: &Snapshot, object: &Object<'_>, trust: &Trust) -> (LocatedScripts, Option<String>) {
+    let (known, others) = known_argos(snapshot, trust);
+    let mut scripts = LocatedScripts::default();
+    for namespace in known {
+        let key = ObjectKey::new("", "ConfigMap", &*namespace, SETTINGS);
+        let Presence::Present(observed) = snapshot.get(key.as_ref()) else { continue };
+        let called = format!("ConfigMap {}", key.path());
+        if !argo_delivers(snapshot, &namespace, object) {
+            scripts.not_for_it.push(called);
+            continue;
+        }
+        let own = Customizations::of_config_map_object(Origin::Cluster, observed.object.root());
+        scripts.delivered_by.extend(own.map(|own| (own, called)));
+    }
+    let note = (!others.is_empty()).then(|| {
+        let named: Vec<&str> = others.iter().take(MAX_NAMED).map(String::as_str).collect();
+        let more = match others.len().saturating_sub(MAX_NAMED) {
+            0 => String::new(),
+            number => format!(" and {number} more"),
+        };
+        format!(
+            "actions of the ConfigMap {SETTINGS} in {}{more} are not offered: whether an Argo CD runs there is not \
+             known; the setting argocd: [{}] says so",
+            named.join(", "),
+            named.join(", ")
+        )
+    });
+    (scripts, note)
+}

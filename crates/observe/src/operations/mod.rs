@@ -1,0 +1,351 @@
+//! Operations: changes that a user asks for, planned, shown and then written to clusters.
+//!
+//! This module is the only one that writes to clusters. A plan ([`plan_verb`], `plan_action`) sends nothing: it lists
+//! each write with its diff and warnings, and [`OperationPlan::digest`] identifies all of them. A run
+//! ([`OperationPlan::run_verb`], `OperationPlan::run_action`) takes the digest of the plan that the user confirmed, so
+//! that what is written is what was shown, and reports its progress as [`OperationEvent`]s. If another client changes an
+//! object meanwhile, its write is planned again: the same patch is sent, and another one is an error of that object.
+
+#[cfg(feature = "lua")]
+mod actions;
+#[cfg(feature = "lua")]
+mod located;
+mod object_arg;
+mod send;
+mod verbs;
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use taffrail_apps::verbs::{DiffLine, Patch};
+use taffrail_cluster::{WriteError, add_causes};
+use taffrail_object::ObjectKey;
+
+use crate::error::ErrorLevel;
+
+#[cfg(feature = "lua")]
+pub use actions::{ActionRequest, ActionScripts, ActionTarget, Offer, plan_action};
+#[cfg(feature = "lua")]
+pub use located::{LocateRequest, Located, LocatedObject, LocatedScripts, locate, locate_in_dump};
+pub use object_arg::ObjectArg;
+pub use verbs::{AppTarget, VerbSettings, plan_verb};
+
+/// Maximum number of attempts at a write if other clients change the object at the same time.
+const MAX_TRIES: usize = 5;
+
+/// One write of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PlannedWrite {
+    /// A patch of an existing object.
+    Patch {
+        /// The object.
+        object: ObjectKey,
+        /// The patch.
+        patch: Patch,
+        /// The patch to send if the server does not know a field of the first one.
+        alternative: Option<Patch>,
+    },
+    /// A new object.
+    Create {
+        /// The object; its name is empty if the server generates it.
+        object: ObjectKey,
+        /// The whole object.
+        body: Value,
+    },
+}
+
+impl PlannedWrite {
+    /// Returns the object that is written.
+    pub fn object(&self) -> &ObjectKey {
+        match self {
+            PlannedWrite::Patch { object, .. } | PlannedWrite::Create { object, .. } => object,
+        }
+    }
+
+    /// Returns the namespace and name of the object, or the prefix and `…` if the server generates the name.
+    pub fn called(&self) -> String {
+        match self {
+            PlannedWrite::Patch { object, .. } => object.path().to_string(),
+            PlannedWrite::Create { object, body } => called(object, body),
+        }
+    }
+
+    /// Returns the JSON merge patch, or the new object.
+    pub fn body(&self) -> Value {
+        match self {
+            PlannedWrite::Patch { patch, .. } => patch.tree(),
+            PlannedWrite::Create { body, .. } => body.clone(),
+        }
+    }
+
+    /// Returns the difference that the write makes, as lines of YAML.
+    pub fn lines(&self) -> Vec<DiffLine> {
+        match self {
+            PlannedWrite::Patch { patch, .. } => patch.lines(),
+            PlannedWrite::Create { body, .. } => {
+                let text = serde_saphyr::to_string(body).unwrap_or_default();
+                text.lines().map(|line| DiffLine::Added(line.to_owned())).collect()
+            }
+        }
+    }
+
+    /// Returns everything that identifies the write. The resource version that a patch is based on is left out: it
+    /// differs whenever a controller writes the status.
+    fn identity(&self) -> Value {
+        let changes = |patch: &Patch| -> Value {
+            let fields = patch.changes().iter();
+            fields.map(|change| json!([change.path, change.before, change.after])).collect()
+        };
+        match self {
+            PlannedWrite::Patch { object, patch, alternative } => {
+                json!(["patch", object, changes(patch), alternative.as_ref().map(changes)])
+            }
+            PlannedWrite::Create { object, body } => json!(["create", object, body]),
+        }
+    }
+}
+
+/// Returns the namespace and name of a new object, or the prefix and `…` if the server generates the name.
+fn called(key: &ObjectKey, object: &Value) -> String {
+    match object.pointer("/metadata/generateName").and_then(Value::as_str) {
+        Some(begin) if key.name.is_empty() => {
+            ObjectKey { name: format!("{begin}…"), ..key.clone() }.path().to_string()
+        }
+        _ => key.path().to_string(),
+    }
+}
+
+/// The writes that an operation makes for one target: an app, or an object.
+#[derive(Debug)]
+pub struct PlannedItem<T> {
+    /// The cluster that is written to.
+    pub cluster: String,
+    /// The app or object that the operation is applied to.
+    pub target: T,
+    /// The writes in order; none if there is nothing to do.
+    pub writes: Vec<PlannedWrite>,
+    /// Warnings for the user, such as that another tool may revert the change.
+    pub warnings: Vec<String>,
+    /// The reason why there is nothing to do.
+    pub unchanged: String,
+}
+
+/// Everything that an operation would write, in all clusters.
+#[derive(Debug)]
+pub struct OperationPlan<T> {
+    /// The name of the operation: `reconcile`, `suspend`, `resume`, or that of an action.
+    pub operation: String,
+    /// The targets that can be written.
+    pub items: Vec<PlannedItem<T>>,
+    /// The targets that the operation cannot be applied to.
+    pub refused: Vec<(T, OperationError)>,
+}
+
+impl<T> OperationPlan<T> {
+    /// Returns the digest of all writes: of the clusters, the objects, and the fields before and after.
+    pub fn digest(&self) -> PlanDigest {
+        let item = |item: &PlannedItem<T>| -> Value {
+            json!([item.cluster, item.writes.iter().map(PlannedWrite::identity).collect::<Value>()])
+        };
+        let all = json!([self.operation, self.items.iter().map(item).collect::<Value>()]);
+        let hash = Sha256::digest(all.to_string());
+        PlanDigest(hash.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Checks that the plan is the one with this digest.
+    fn check(&self, digest: &PlanDigest) -> Result<(), OperationError> {
+        if self.digest() == *digest {
+            return Ok(());
+        }
+        let error = OperationError::unreadable(format!("{}: the plan has changed", self.operation));
+        Err(error.hint("check the new plan, and run that if the change is still needed"))
+    }
+}
+
+/// The SHA-256 digest of a plan, in hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PlanDigest(String);
+
+impl PlanDigest {
+    /// Takes a digest that was printed before; any other text matches no plan.
+    pub fn new(text: impl Into<String>) -> PlanDigest {
+        PlanDigest(text.into())
+    }
+}
+
+impl fmt::Display for PlanDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The identifier of a run, which the caller chooses. [`OperationEvent::Started`] reports it before the first request is
+/// sent, so that it can be stored by then.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OperationId(String);
+
+impl OperationId {
+    /// Takes an identifier of the caller's.
+    pub fn new(text: impl Into<String>) -> OperationId {
+        OperationId(text.into())
+    }
+
+    /// Makes an identifier of 128 random bits.
+    pub fn random() -> OperationId {
+        OperationId(format!("{:032x}", fastrand::u128(..)))
+    }
+}
+
+impl fmt::Display for OperationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Progress of a run. `item` is the index in [`OperationPlan::items`].
+#[derive(Debug)]
+pub enum OperationEvent<'e> {
+    /// The run begins; nothing was sent yet.
+    Started {
+        /// Its identifier.
+        id: &'e OperationId,
+        /// The digest of its plan.
+        digest: &'e PlanDigest,
+    },
+    /// An item with writes begins. The only event that [`Reply::Skip`] answers.
+    Begins {
+        /// The item.
+        item: usize,
+    },
+    /// A write is about to be sent for the first time.
+    Writing {
+        /// The item.
+        item: usize,
+        /// The write.
+        write: &'e PlannedWrite,
+        /// True for the alternative of a write whose field the server does not know.
+        is_alternative: bool,
+    },
+    /// The server accepted a write.
+    Written {
+        /// The item.
+        item: usize,
+        /// The index of the write.
+        write: usize,
+        /// True if the server stored it; false for a dry run.
+        is_stored: bool,
+        /// The name of a new object, which the server may have generated.
+        name: Option<String>,
+    },
+    /// Items wait for their tools: each with its state, for people.
+    Waiting(&'e [(usize, String)]),
+    /// The item has ended.
+    Ended {
+        /// The item.
+        item: usize,
+        /// Its result.
+        outcome: Outcome,
+    },
+}
+
+/// The answer to an [`OperationEvent`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    /// The run goes on.
+    Continue,
+    /// The item that begins is not written.
+    Skip,
+    /// The run ends without another request.
+    Stop,
+}
+
+/// The result of an operation for one item.
+#[derive(Debug)]
+pub enum Outcome {
+    /// There was nothing to do.
+    Unchanged,
+    /// The caller skipped it.
+    Refused,
+    /// The server accepted all writes in a dry run.
+    Accepted,
+    /// All writes were made; of a verb that waits, the tool has handled them.
+    Done,
+    /// The app is ready.
+    Ready {
+        /// The message of its tool.
+        message: String,
+        /// True if it is out of sync.
+        is_out_of_sync: bool,
+        /// The time since the run began.
+        after: Duration,
+    },
+    /// The app failed.
+    Failed {
+        /// The reason.
+        why: String,
+        /// The time since the run began.
+        after: Duration,
+    },
+    /// The app was not ready at the deadline.
+    TimedOut {
+        /// The state that it was in.
+        why: String,
+        /// True if both of its clusters answered.
+        is_observed: bool,
+        /// The time since the run began.
+        after: Duration,
+    },
+    /// A write failed; writes before it may have been made.
+    Error(OperationError),
+}
+
+/// The reason why an operation cannot be planned or written for one target.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct OperationError {
+    /// [`ErrorLevel::Usage`] if the target does not support the operation, otherwise [`ErrorLevel::Unreadable`].
+    pub level: ErrorLevel,
+    /// The failure, the object and the reason.
+    pub message: String,
+    /// The next step for the user.
+    pub hint: Option<String>,
+}
+
+impl OperationError {
+    fn usage(message: impl Into<String>) -> OperationError {
+        OperationError { level: ErrorLevel::Usage, message: message.into(), hint: None }
+    }
+
+    fn unreadable(message: impl Into<String>) -> OperationError {
+        OperationError { level: ErrorLevel::Unreadable, message: message.into(), hint: None }
+    }
+
+    fn hint(self, hint: impl Into<String>) -> OperationError {
+        OperationError { hint: Some(hint.into()), ..self }
+    }
+
+    /// Appends `error` and its causes.
+    fn because(mut self, error: &dyn std::error::Error) -> OperationError {
+        add_causes(&mut self.message, Some(error));
+        self
+    }
+
+    /// Describes a failed write: `what` was tried.
+    fn of_write(what: impl Into<String>, error: &WriteError) -> OperationError {
+        OperationError::unreadable(what).because(error).hint(error.hint())
+    }
+
+    /// Describes a write of which the server did not store some fields.
+    fn dropped(name: &str, fields: &[String]) -> OperationError {
+        let what = format!("{name}: the server did not keep {}", fields.join(", "));
+        OperationError::unreadable(what).hint("a webhook may have set it back")
+    }
+
+    /// Describes a change by another client that makes the planned write another one.
+    fn changed(name: impl fmt::Display, conflict: &str) -> OperationError {
+        let what = format!("{name} was changed meanwhile: {conflict}");
+        OperationError::unreadable(what).hint("check the object, and try again if the change is still needed")
+    }
+}

@@ -1,0 +1,63 @@
+//! Objects as users name them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use taffrail_object::ObjectKey;
+
+/// An object as a user names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ObjectArg {
+    /// `[CLUSTER/]group/Kind/namespace/name`
+    Key {
+        /// The cluster, if the name includes one.
+        cluster: Option<String>,
+        /// The object.
+        key: ObjectKey,
+    },
+    /// `KIND/NAME`.
+    Named {
+        /// The kind in any form that kubectl takes.
+        kind: String,
+        /// The name.
+        name: String,
+    },
+}
+
+impl ObjectArg {
+    /// Returns the cluster, if the name includes one.
+    pub fn cluster(&self) -> Option<&str> {
+        match self {
+            ObjectArg::Key { cluster, .. } => cluster.as_deref(),
+            ObjectArg::Named { .. } => None,
+        }
+    }
+}
+
+impl FromStr for ObjectArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ObjectArg, String> {
+        if let Some((cluster, key)) = ObjectKey::in_cluster(text) {
+            return Ok(ObjectArg::Key { cluster: Some(cluster.to_owned()), key });
+        }
+        if let Ok(key) = text.parse() {
+            return Ok(ObjectArg::Key { cluster: None, key });
+        }
+        match text.split_once('/') {
+            Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => {
+                Ok(ObjectArg::Named { kind: kind.to_owned(), name: name.to_owned() })
+            }
+            _ => Err("write KIND/NAME or [CLUSTER/]group/Kind/namespace/name".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for ObjectArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ObjectArg::Key { key, .. } => write!(f, "{} {}", key.kind, key.path()),
+            ObjectArg::Named { kind, name } => write!(f, "{kind} '{name}'"),
+        }
+    }
+}

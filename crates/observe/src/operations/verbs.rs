@@ -1,0 +1,429 @@
+//! `reconcile`, `suspend` and `resume`: each step is written, its tool handles it, and the app becomes ready.
+
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use taffrail_apps::verbs::{self, Patch, Plan, Progress, Refusal, Step, Verb};
+use taffrail_apps::{App, AppList, AppRef, Delivery, Objects, Snapshot, SyncState};
+use taffrail_cluster::{WriteError, aside};
+use taffrail_object::json::OwnedDocument;
+use taffrail_object::{ApiResource, GroupKind, Object, ObjectKey};
+
+use super::{
+    MAX_TRIES, OperationError, OperationEvent, OperationId, OperationPlan, Outcome, PlanDigest, PlannedItem,
+    PlannedWrite, Reply, send,
+};
+use crate::fleet::FleetSnapshot;
+use crate::follow::FleetWatcher;
+use crate::look::ExtraObjects;
+
+/// Time that Argo CD may take from seeing a difference to starting an automatic sync.
+const SYNC_GRACE: Duration = Duration::from_secs(5);
+
+/// Interval between checks of the deadline.
+const TICK: Duration = Duration::from_millis(500);
+
+/// An app, and the verb that is applied to it.
+#[derive(Debug)]
+pub struct AppTarget {
+    /// The app.
+    pub app: AppRef,
+    verb: Verb,
+    steps: Vec<Step>,
+}
+
+/// The options of a run.
+#[derive(Debug, Clone, Copy)]
+pub struct VerbSettings {
+    /// True for a server-side dry run.
+    pub dry_run: bool,
+    /// True to wait until the tools have handled the requests and the apps are ready or have failed.
+    pub waits: bool,
+    /// The maximum time to wait.
+    pub deadline: Duration,
+}
+
+/// Plans a verb for apps of `list`, each once, however many targets it has. It sends nothing.
+pub fn plan_verb(
+    verb: Verb,
+    apps: &[&App],
+    fleet: &FleetSnapshot,
+    list: &AppList,
+    now: Timestamp,
+) -> OperationPlan<AppTarget> {
+    let mut plan =
+        OperationPlan { operation: verb.as_str().to_owned(), items: Vec::new(), refused: Vec::new() };
+    for app in apps {
+        let is_known = |item: &PlannedItem<AppTarget>| {
+            let AppRef { home, delivery, namespace, name, .. } = &item.target.app;
+            (home, *delivery, namespace, name)
+                == (&app.app.home, app.app.delivery, &app.app.namespace, &app.app.name)
+        };
+        let home = snapshot(fleet, &app.app.home).filter(|_| !plan.items.iter().any(is_known));
+        let Some(home) = home else { continue };
+        let target = |steps| AppTarget { app: app.app.clone(), verb, steps };
+        match verbs::plan(app, verb, home, list, now) {
+            Ok(Plan { steps, warnings, nothing }) => plan.items.push(PlannedItem {
+                cluster: app.app.home.clone(),
+                writes: steps.iter().map(write_of).collect(),
+                warnings,
+                unchanged: nothing.unwrap_or_else(|| "is as it should be".to_owned()),
+                target: target(steps),
+            }),
+            Err(Refusal { message, hint }) => {
+                plan.refused.push((target(Vec::new()), OperationError::usage(message).hint(hint)));
+            }
+        }
+    }
+    plan
+}
+
+fn write_of(step: &Step) -> PlannedWrite {
+    let Step { object, patch, alternative, .. } = step;
+    PlannedWrite::Patch { object: object.clone(), patch: patch.clone(), alternative: alternative.clone() }
+}
+
+impl PlannedItem<AppTarget> {
+    /// Returns the patched sources in other namespaces than that of the app: apps of others may use them too.
+    pub fn sources_elsewhere(&self) -> impl Iterator<Item = &ObjectKey> {
+        let objects = self.writes.iter().map(PlannedWrite::object);
+        objects.filter(|key| key.namespace != self.target.app.namespace)
+    }
+}
+
+impl OperationPlan<AppTarget> {
+    /// Makes all writes and waits for their effect as `settings` say. `follow` watches the clusters of the apps, and
+    /// `more` are the other objects that the plan was made from.
+    ///
+    /// # Errors
+    /// Fails if the plan is not the one with this digest; all other failures are the [`Outcome`] of an item.
+    pub async fn run_verb<F: FnMut(OperationEvent<'_>) -> Reply>(
+        &self,
+        digest: &PlanDigest,
+        id: &OperationId,
+        follow: &mut FleetWatcher,
+        more: ExtraObjects<'_>,
+        settings: VerbSettings,
+        on_event: F,
+    ) -> Result<(), OperationError> {
+        self.check(digest)?;
+        let task = |item: &PlannedItem<AppTarget>| Task {
+            app: item.target.app.clone(),
+            verb: item.target.verb,
+            steps: item.target.steps.clone(),
+            at: 0,
+            uses_alternative: false,
+            is_announced: false,
+            tries: 0,
+            state: if item.writes.is_empty() { State::Ended } else { State::Writing },
+        };
+        let tasks = self.items.iter().map(task).collect();
+        let mut run = VerbRun { tasks, settings, begun: Instant::now(), on_event };
+        // The caller that stops it knows that it did.
+        let _ = run.all(digest, id, follow, more).await;
+        Ok(())
+    }
+}
+
+/// The run of a verb on one app.
+struct Task {
+    app: AppRef,
+    verb: Verb,
+    steps: Vec<Step>,
+    /// Index of the current step.
+    at: usize,
+    /// True if the step's alternative patch is used, because the server does not know the first one's field.
+    uses_alternative: bool,
+    /// True if the caller was told about the current write.
+    is_announced: bool,
+    tries: usize,
+    state: State,
+}
+
+enum State {
+    /// The step has to be written.
+    Writing,
+    /// Another client wrote at the same time.
+    Conflicted(String),
+    /// The step was written; holds the resulting resourceVersion.
+    Handling(String),
+    /// All steps are handled, since this moment.
+    Settling(Instant),
+    Ended,
+}
+
+impl Task {
+    fn current(&self) -> Option<(&Step, &Patch)> {
+        let step = self.steps.get(self.at)?;
+        Some((step, patch_of(step, self.uses_alternative)?))
+    }
+
+    fn is_pending(&self) -> bool {
+        !matches!(self.state, State::Ended)
+    }
+
+    /// Moves to the next step, or to the state `last` after the last one.
+    fn advance(&mut self, last: State) {
+        self.at += 1;
+        (self.uses_alternative, self.is_announced, self.tries) = (false, false, 0);
+        self.state = if self.at < self.steps.len() { State::Writing } else { last };
+    }
+
+    /// Plans the current step again after a conflict. Returns true if the patch is the same, and can be sent.
+    fn replan(&mut self, app: Option<&App>, fleet: &FleetSnapshot, list: &AppList) -> bool {
+        let home = snapshot(fleet, &self.app.home);
+        let again =
+            app.zip(home).and_then(|(app, home)| verbs::plan(app, self.verb, home, list, fleet.now).ok());
+        let Some(step) = again.and_then(|plan| plan.steps.into_iter().nth(self.at)) else { return false };
+        let fresh = patch_of(&step, self.uses_alternative);
+        let is_same = fresh.zip(self.current()).is_some_and(|(fresh, (_, old))| fresh.is_same(old));
+        if is_same {
+            self.steps[self.at] = step;
+            self.state = State::Writing;
+        }
+        is_same
+    }
+}
+
+fn patch_of(step: &Step, uses_alternative: bool) -> Option<&Patch> {
+    if uses_alternative { step.alternative.as_ref() } else { Some(&step.patch) }
+}
+
+/// The run of a verb on all apps of a plan.
+struct VerbRun<F> {
+    tasks: Vec<Task>,
+    settings: VerbSettings,
+    begun: Instant,
+    on_event: F,
+}
+
+impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
+    fn tell(&mut self, event: OperationEvent<'_>) -> ControlFlow<()> {
+        if (self.on_event)(event) == Reply::Stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn end(&mut self, item: usize, outcome: Outcome) -> ControlFlow<()> {
+        self.tasks[item].state = State::Ended;
+        self.tell(OperationEvent::Ended { item, outcome })
+    }
+
+    async fn all(
+        &mut self,
+        digest: &PlanDigest,
+        id: &OperationId,
+        follow: &mut FleetWatcher,
+        more: ExtraObjects<'_>,
+    ) -> ControlFlow<()> {
+        self.tell(OperationEvent::Started { id, digest })?;
+        for item in 0..self.tasks.len() {
+            if !self.tasks[item].is_pending() {
+                self.end(item, Outcome::Unchanged)?;
+                continue;
+            }
+            match (self.on_event)(OperationEvent::Begins { item }) {
+                Reply::Continue => {}
+                Reply::Skip => self.end(item, Outcome::Refused)?,
+                Reply::Stop => return ControlFlow::Break(()),
+            }
+        }
+        loop {
+            while self.tasks.iter().any(|task| matches!(task.state, State::Writing)) {
+                self.write_all(follow).await?;
+            }
+            if !self.tasks.iter().any(Task::is_pending) {
+                return ControlFlow::Continue(());
+            }
+            if self.tasks.iter().any(|task| matches!(task.state, State::Conflicted(_))) {
+                // What the other one wrote is on its way.
+                follow.next(TICK).await;
+            }
+            follow.settle(more).await;
+            let looked = Instant::now();
+            let fleet = follow.fleet();
+            let list = aside(|| fleet.apps(&[]));
+            let mut waiting = Vec::new();
+            for item in 0..self.tasks.len() {
+                waiting.extend(self.look(item, fleet, &list)?.map(|why| (item, why)));
+            }
+            if !waiting.is_empty() {
+                self.tell(OperationEvent::Waiting(&waiting))?;
+            }
+            if self.begun.elapsed() >= self.settings.deadline {
+                for item in 0..self.tasks.len() {
+                    let why = waiting.iter().find(|(at, _)| *at == item).map(|(_, why)| why.clone());
+                    self.give_up(item, &list, why)?;
+                }
+            } else if !waiting.is_empty() {
+                let left = || self.settings.deadline.saturating_sub(self.begun.elapsed());
+                if !follow.rest(looked.elapsed().min(left())).await {
+                    follow.next(TICK.min(left())).await;
+                }
+            }
+        }
+    }
+
+    /// Sends the current step of each app that waits to be written, all at the same time.
+    async fn write_all(&mut self, follow: &mut FleetWatcher) -> ControlFlow<()> {
+        let dry_run = self.settings.dry_run;
+        let mut under_way = Vec::new();
+        for item in 0..self.tasks.len() {
+            let task = &mut self.tasks[item];
+            let is_announced = task.is_announced;
+            let (State::Writing, Some((step, patch))) = (&task.state, task.current()) else { continue };
+            let (object, patch, is_alternative) = (step.object.clone(), patch.clone(), task.uses_alternative);
+            task.is_announced = true;
+            let cluster = follow.cluster(&task.app.home);
+            let resource = snapshot(follow.fleet(), &task.app.home).and_then(|it| resource(it, &object));
+            if !is_announced {
+                let (object, patch) = (object.clone(), patch.clone());
+                let write = &PlannedWrite::Patch { object, patch, alternative: None };
+                self.tell(OperationEvent::Writing { item, write, is_alternative })?;
+            }
+            under_way.push(async move {
+                let (Some(cluster), Some(resource)) = (cluster, resource) else { return (item, None) };
+                (item, Some(send::patch(&cluster, &resource, &object, None, &patch, dry_run).await))
+            });
+        }
+        for (item, sent) in join_all(under_way).await {
+            self.take(item, sent)?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Processes the result of a write.
+    fn take(&mut self, item: usize, sent: Option<Result<OwnedDocument, WriteError>>) -> ControlFlow<()> {
+        let dry_run = self.settings.dry_run;
+        let task = &mut self.tasks[item];
+        let Some((step, patch)) = task.current() else { return ControlFlow::Continue(()) };
+        let has_alternative = step.alternative.is_some() && !task.uses_alternative;
+        let name = format!("{} {}", step.object.kind, step.object.path());
+        let error = match sent {
+            None => OperationError::unreadable(format!("{name}: cluster {} is not connected", task.app.home)),
+            Some(Ok(document)) => {
+                let object = Object::new(document.root()).ok();
+                let dropped = object.as_ref().map(|object| patch.dropped(object)).unwrap_or_default();
+                if dropped.is_empty() {
+                    let version = object.map(|it| it.text(&["metadata", "resourceVersion"]).into_owned());
+                    let write = task.at;
+                    match self.settings.waits && !dry_run {
+                        true => task.state = State::Handling(version.unwrap_or_default()),
+                        false => task.advance(State::Ended),
+                    }
+                    let is_over = !task.is_pending();
+                    self.tell(OperationEvent::Written { item, write, is_stored: !dry_run, name: None })?;
+                    return match (is_over, dry_run) {
+                        (false, _) => ControlFlow::Continue(()),
+                        (true, true) => self.end(item, Outcome::Accepted),
+                        (true, false) => self.end(item, Outcome::Done),
+                    };
+                }
+                if has_alternative {
+                    (task.uses_alternative, task.is_announced) = (true, false);
+                    return ControlFlow::Continue(());
+                }
+                OperationError::dropped(&name, &dropped)
+            }
+            Some(Err(WriteError::UnknownField { .. })) if has_alternative => {
+                (task.uses_alternative, task.is_announced) = (true, false);
+                return ControlFlow::Continue(());
+            }
+            Some(Err(WriteError::Conflict { message, .. })) if task.tries < MAX_TRIES => {
+                task.tries += 1;
+                task.state = State::Conflicted(message);
+                return ControlFlow::Continue(());
+            }
+            Some(Err(error)) => {
+                OperationError::of_write(format!("cannot {} {}", task.verb.as_str(), task.app), &error)
+            }
+        };
+        self.end(item, Outcome::Error(error))
+    }
+
+    /// Checks the progress of an app. Returns what it still waits for, if it does.
+    fn look(
+        &mut self,
+        item: usize,
+        fleet: &FleetSnapshot,
+        list: &AppList,
+    ) -> ControlFlow<(), Option<String>> {
+        let several = self.tasks.len() > 1;
+        let after = self.begun.elapsed();
+        let task = &mut self.tasks[item];
+        let Some(home) = snapshot(fleet, &task.app.home) else { return ControlFlow::Continue(None) };
+        let app = list.apps.iter().find(|app| app.app == task.app);
+        let reached = match &task.state {
+            State::Ended | State::Writing => return ControlFlow::Continue(None),
+            State::Conflicted(message) => {
+                let error = OperationError::changed(&task.app, message);
+                if !task.replan(app, fleet, list) {
+                    self.end(item, Outcome::Error(error))?;
+                }
+                return ControlFlow::Continue(None);
+            }
+            State::Handling(version) => {
+                task.current().map_or(Progress::Done, |(step, _)| step.progress(home, version))
+            }
+            State::Settling(since) => match app {
+                None => Progress::Waiting(format!("{} is not among the apps", task.app)),
+                Some(app) => match verbs::settled(app) {
+                    Progress::Done if is_about_to_sync(app) && since.elapsed() < SYNC_GRACE => {
+                        Progress::Waiting(format!("{} is OutOfSync", task.app))
+                    }
+                    reached => reached,
+                },
+            },
+        };
+        match reached {
+            Progress::Waiting(why) if several => {
+                let why = format!("{} in {}: {why}", task.app, task.app.target);
+                return ControlFlow::Continue(Some(why));
+            }
+            Progress::Waiting(why) => return ControlFlow::Continue(Some(why)),
+            Progress::Failed(why) => self.end(item, Outcome::Failed { why, after })?,
+            Progress::Done if matches!(task.state, State::Settling(_)) => {
+                let message = app.map(|app| app.said.clone()).unwrap_or_default();
+                let is_out_of_sync = app.is_some_and(|app| app.sync.state == SyncState::OutOfSync);
+                self.end(item, Outcome::Ready { message, is_out_of_sync, after })?;
+            }
+            Progress::Done if task.verb == Verb::Suspend => {
+                task.advance(State::Ended);
+                if !task.is_pending() {
+                    self.end(item, Outcome::Done)?;
+                }
+            }
+            Progress::Done => {
+                task.advance(State::Settling(Instant::now()));
+                // It may be ready already.
+                return self.look(item, fleet, list);
+            }
+        }
+        ControlFlow::Continue(None)
+    }
+
+    /// Ends an app at the deadline.
+    fn give_up(&mut self, item: usize, list: &AppList, why: Option<String>) -> ControlFlow<()> {
+        let task = &self.tasks[item];
+        if !task.is_pending() {
+            return ControlFlow::Continue(());
+        }
+        let app = list.apps.iter().find(|app| app.app == task.app);
+        let is_observed = app.is_some_and(|app| app.freshness.is_live() && app.home_freshness.is_live());
+        let why = why.unwrap_or_else(|| "the reason is unknown".to_owned());
+        self.end(item, Outcome::TimedOut { why, is_observed, after: self.begun.elapsed() })
+    }
+}
+
+/// Returns true if Argo CD may be about to start an automatic sync.
+fn is_about_to_sync(app: &App) -> bool {
+    app.app.delivery == Delivery::ArgoApplication && app.sync.state == SyncState::OutOfSync && !app.suspended
+}
+
+fn snapshot<'f>(fleet: &'f FleetSnapshot, name: &str) -> Option<&'f Snapshot> {
+    fleet.snapshots.iter().find(|snapshot| snapshot.name() == name)
+}
+
+fn resource(snapshot: &Snapshot, key: &ObjectKey) -> Option<ApiResource> {
+    Some(snapshot.kinds()?.get(&GroupKind::new(&*key.group, &*key.kind))?.resource())
+}

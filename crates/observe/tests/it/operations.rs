@@ -1,0 +1,268 @@
+//! Operations: what a plan's digest covers, and what a run of it sends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taffrail_apps::Asked;
+use taffrail_apps::verbs::Verb;
+use taffrail_cluster::{BootClock, ListStrategy};
+use taffrail_observe::operations::{
+    AppTarget, OperationEvent, OperationId, OperationPlan, Outcome, PlanDigest, PlannedWrite, Reply,
+    VerbSettings, plan_verb,
+};
+use taffrail_observe::{ClusterSelection, FleetMembers, FleetWatcher, NO_EXTRA, WatchRequest, members};
+use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
+use taffrail_testkit::objects::{kustomizations, namespace};
+
+use crate::rules::Shipped;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const SETTINGS: VerbSettings = VerbSettings { dry_run: false, waits: false, deadline: PATIENCE };
+
+fn kustomization(spec: Value) -> Value {
+    json!({
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"namespace": "shop", "name": "web"}, "spec": spec,
+        "status": {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}]},
+    })
+}
+
+fn members_of(clusters: &[Cluster]) -> FleetMembers {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), Cluster::kubeconfig_of(clusters)).unwrap();
+    let kubeconfig = Some(file.path().to_owned());
+    members(&ClusterSelection { kubeconfig, all_contexts: true, ..ClusterSelection::default() }).unwrap()
+}
+
+/// Clusters with an app each, and what is known of them.
+struct Watched {
+    clusters: Vec<Cluster>,
+    _fleet: Fleet,
+    follow: FleetWatcher,
+}
+
+impl Watched {
+    async fn start(names: &[&str]) -> Watched {
+        let fleet = Fleet::builder().controllers(false).start().await.unwrap();
+        let mut clusters = Vec::new();
+        for name in names {
+            let cluster = fleet.cluster(name).await.unwrap();
+            for object in [kustomizations(), namespace("shop"), kustomization(json!({"path": "one"}))] {
+                cluster.apply(object).unwrap();
+            }
+            clusters.push(cluster);
+        }
+        let request = WatchRequest {
+            members: members_of(&clusters),
+            timeout: PATIENCE,
+            asked: Asked::default(),
+            rules: Arc::new(Shipped::default()),
+            lists: ListStrategy::Pages,
+            clock: BootClock::default(),
+        };
+        let mut follow = FleetWatcher::start(request).await;
+        follow.settle(NO_EXTRA).await;
+        Watched { clusters, _fleet: fleet, follow }
+    }
+
+    fn plan(&mut self, verb: Verb) -> OperationPlan<AppTarget> {
+        let fleet = self.follow.fleet();
+        let list = fleet.apps(&[]);
+        let apps: Vec<_> = list.apps.iter().collect();
+        plan_verb(verb, &apps, fleet, &list, jiff::Timestamp::UNIX_EPOCH)
+    }
+
+    /// Runs a plan until an event is answered with [`Reply::Stop`]; returns the events, in words.
+    async fn run(&mut self, plan: &OperationPlan<AppTarget>, reply: impl Fn(&str) -> Reply) -> Vec<String> {
+        let mut events = Vec::new();
+        let name = |item: usize| plan.items[item].cluster.clone();
+        let take = |event: OperationEvent<'_>| {
+            let words = match event {
+                OperationEvent::Started { id, digest } if *digest == plan.digest() => format!("started {id}"),
+                OperationEvent::Started { .. } => "started with another digest".to_owned(),
+                OperationEvent::Begins { item } => format!("{} begins", name(item)),
+                OperationEvent::Writing { item, write, .. } => {
+                    format!("{} writes {}", name(item), write.body())
+                }
+                OperationEvent::Written { item, is_stored, .. } => {
+                    format!("{} stored {is_stored}", name(item))
+                }
+                OperationEvent::Waiting(_) => return Reply::Continue,
+                OperationEvent::Ended { item, outcome } => format!("{} {}", name(item), word(&outcome)),
+            };
+            let reply = reply(&words);
+            events.push(words);
+            reply
+        };
+        let id = OperationId::new("run-1");
+        plan.run_verb(&plan.digest(), &id, &mut self.follow, NO_EXTRA, SETTINGS, take).await.unwrap();
+        events
+    }
+}
+
+fn word(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Done => "done".to_owned(),
+        Outcome::Unchanged => "unchanged".to_owned(),
+        Outcome::Refused => "refused".to_owned(),
+        Outcome::Error(error) => format!("failed: {error}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn suspended(cluster: &Cluster) -> bool {
+    let web = cluster.get("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "shop", "web").unwrap();
+    web["spec"]["suspend"] == true
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn digest_covers_clusters_objects_and_fields() {
+    let mut one = Watched::start(&["one"]).await;
+    let mut several = Watched::start(&["one", "two"]).await;
+    let digest = one.plan(Verb::Suspend).digest();
+    assert_eq!(one.plan(Verb::Suspend).digest(), digest);
+    assert_ne!(several.plan(Verb::Suspend).digest(), digest);
+    let mut changed = one.plan(Verb::Suspend);
+    changed.items[0].cluster = "two".to_owned();
+    assert_ne!(changed.digest(), digest);
+    let mut changed = one.plan(Verb::Suspend);
+    let PlannedWrite::Patch { object, .. } = &mut changed.items[0].writes[0] else { panic!("no patch") };
+    object.name = "api".to_owned();
+    assert_ne!(changed.digest(), digest);
+    let resumed = one.plan(Verb::Resume);
+    assert!(resumed.items.iter().all(|item| item.writes.is_empty()), "{resumed:?}");
+    assert_ne!(resumed.digest(), digest);
+    // The plan is another one once the field has another value.
+    one.clusters[0].apply(kustomization(json!({"path": "one", "suspend": false}))).unwrap();
+    while one.plan(Verb::Suspend).items[0].writes[0].lines().len() < 3 {
+        one.follow.next(Duration::from_secs(1)).await;
+    }
+    assert_ne!(one.plan(Verb::Suspend).digest(), digest);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plan_with_another_digest_is_not_run() {
+    let mut watched = Watched::start(&["one"]).await;
+    let plan = watched.plan(Verb::Suspend);
+    let id = OperationId::random();
+    for digest in [PlanDigest::new(""), watched.plan(Verb::Resume).digest()] {
+        let none = |event: OperationEvent<'_>| panic!("{event:?}");
+        let run = plan.run_verb(&digest, &id, &mut watched.follow, NO_EXTRA, SETTINGS, none).await;
+        assert_eq!(run.unwrap_err().to_string(), "suspend: the plan has changed");
+    }
+    assert!(!suspended(&watched.clusters[0]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn id_and_digest_are_reported_before_anything_is_sent() {
+    let mut watched = Watched::start(&["one"]).await;
+    let plan = watched.plan(Verb::Suspend);
+    assert_eq!(watched.run(&plan, |_| Reply::Stop).await, ["started run-1"]);
+    assert!(!suspended(&watched.clusters[0]));
+    let events = watched.run(&plan, |_| Reply::Continue).await;
+    let patch = r#"one writes {"spec":{"suspend":true}}"#;
+    assert_eq!(events, ["started run-1", "one begins", patch, "one stored true", "one done"]);
+    assert!(suspended(&watched.clusters[0]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_cluster_has_a_result_of_its_own() {
+    let mut watched = Watched::start(&["one", "three", "two"]).await;
+    let plan = watched.plan(Verb::Suspend);
+    watched.clusters[2].fault(Fault::new(Trouble::ServerError("broken".to_owned())).verb("patch"));
+    let skip = |event: &str| if event == "three begins" { Reply::Skip } else { Reply::Continue };
+    let events = watched.run(&plan, skip).await;
+    let ends = |cluster: &str| {
+        let mut ends = events.iter().rev().filter_map(|event| event.strip_prefix(cluster));
+        ends.next().unwrap_or_default().trim().to_owned()
+    };
+    assert_eq!((ends("one"), ends("three")), ("done".to_owned(), "refused".to_owned()));
+    assert!(ends("two").starts_with("failed: cannot suspend"), "{events:?}");
+    let suspended: Vec<bool> = watched.clusters.iter().map(suspended).collect();
+    assert_eq!(suspended, [true, false, false]);
+}
+
+#[cfg(feature = "lua")]
+mod actions {
+    use taffrail_observe::for_each_cluster;
+    use taffrail_observe::operations::{
+        ActionRequest, ActionScripts, ActionTarget, LocateRequest, Located, locate, plan_action,
+    };
+    use taffrail_status::Trust;
+
+    use super::*;
+
+    fn deployment(replicas: u64) -> Value {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "shop", "name": "web"},
+            "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}},
+                    "spec": {"containers": [{"name": "app", "image": "web:1"}]}}}})
+    }
+
+    fn scale() -> ActionRequest {
+        ActionRequest {
+            scripts: ActionScripts::new(None),
+            action: "scale".to_owned(),
+            parameters: vec![("replicas".to_owned(), "5".to_owned())],
+            allow_create: Vec::new(),
+            now: jiff::Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    async fn plan(request: &ActionRequest, cluster: &Cluster) -> OperationPlan<ActionTarget> {
+        let members = members_of(std::slice::from_ref(cluster)).members;
+        let locating = |connector| async move {
+            let object = "deploy/web".parse().unwrap();
+            let namespace = Some("shop".to_owned());
+            let trust = Trust::default();
+            locate(&connector, &LocateRequest { object, namespace, all_namespaces: false, trust }).await
+        };
+        let found = for_each_cluster(members, PATIENCE, locating).await.unwrap();
+        let objects = found.into_iter().flat_map(|found| {
+            let Located { objects, notes } = found.unwrap();
+            assert!(notes.is_empty(), "{notes:?}");
+            objects
+        });
+        plan_action(request, objects.collect())
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn action_writes_its_plan_or_tells_that_the_object_changed() {
+        let fleet = Fleet::builder().controllers(false).start().await.unwrap();
+        let cluster = fleet.cluster("one").await.unwrap();
+        [namespace("shop"), deployment(2)].into_iter().for_each(|object| cluster.apply(object).unwrap());
+        let request = scale();
+        let replicas =
+            || cluster.get("apps/v1", "Deployment", "shop", "web").unwrap()["spec"]["replicas"].clone();
+        let shown = plan(&request, &cluster).await;
+        let id = OperationId::random();
+        let mut ends = Vec::new();
+        let mut take = |event: OperationEvent<'_>| {
+            if let OperationEvent::Ended { outcome, .. } = event {
+                ends.push(word(&outcome));
+            }
+            Reply::Continue
+        };
+        let other = PlanDigest::new("0");
+        shown.run_action(&other, &id, &request, false, &mut take).await.unwrap_err();
+        assert_eq!(replicas(), 2);
+        // The status is another one, the patch is not.
+        let mut reported = deployment(2);
+        reported["status"] = json!({"replicas": 2});
+        cluster.apply(reported).unwrap();
+        assert_eq!(plan(&request, &cluster).await.digest(), shown.digest());
+        shown.run_action(&shown.digest(), &id, &request, false, &mut take).await.unwrap();
+        assert_eq!(replicas(), 5);
+        cluster.apply(deployment(3)).unwrap();
+        let changed = plan(&request, &cluster).await;
+        assert_ne!(changed.digest(), shown.digest());
+        cluster.apply(deployment(2)).unwrap();
+        cluster.apply(deployment(4)).unwrap();
+        changed.run_action(&changed.digest(), &id, &request, false, &mut take).await.unwrap();
+        assert_eq!(replicas(), 4);
+        assert_eq!(ends[0], "done");
+        assert!(ends[1].starts_with("failed: Deployment shop/web was changed meanwhile"), "{ends:?}");
+    }
+}

@@ -1,0 +1,84 @@
+//! The object that the arguments name, in each of the chosen clusters or dumps.
+
+use std::sync::Arc;
+
+use taffrail_apps::Objects;
+use taffrail_cluster::Cluster;
+use taffrail_observe::FleetMembers;
+use taffrail_observe::operations::{
+    LocateRequest, Located, LocatedObject, ObjectArg, locate, locate_in_dump,
+};
+
+use super::arguments::WhichArguments;
+use crate::commands::named::unknown_cluster;
+use crate::complaint::Complaint;
+use crate::reasons;
+use crate::source;
+
+/// Returns the objects, and the complaints about what could not be read.
+pub(super) fn objects(arguments: &WhichArguments) -> Result<(Vec<LocatedObject>, Vec<Complaint>), Complaint> {
+    let request = LocateRequest {
+        object: arguments.object.clone(),
+        namespace: arguments.namespace.clone(),
+        all_namespaces: arguments.all_namespaces,
+        trust: arguments.source.trust.clone(),
+    };
+    let (mut objects, mut complaints) = (Vec::new(), Vec::new());
+    let mut add = |cluster: &str, located: Located, complaints: &mut Vec<Complaint>| {
+        objects.extend(located.objects);
+        let notes = located.notes.into_iter().map(|note| Complaint::unreadable(format!("{cluster}: {note}")));
+        complaints.extend(notes.map(Complaint::harmless));
+    };
+    let wanted = request.object.cluster();
+    if arguments.source.from.is_empty() {
+        let FleetMembers { mut members, problems } = source::members(&arguments.source)?;
+        complaints.extend(problems.iter().map(Complaint::from));
+        let known: Vec<&str> = members.iter().map(|member| &*member.name).collect();
+        unknown_cluster(wanted.into_iter(), &known).map_or(Ok(()), Err)?;
+        members.retain(|member| wanted.is_none_or(|name| name == member.name));
+        let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
+        let shared = Arc::new(request.clone());
+        let answers = source::each(members, arguments.source.timeout, |connector| {
+            let request = shared.clone();
+            async move { locate(&connector, &request).await }
+        })?;
+        for (name, answer) in names.iter().zip(answers) {
+            match answer {
+                Ok(located) => add(name, located, &mut complaints),
+                Err(failure) => {
+                    let complaint = Complaint::unreadable(format!("{name}: {}", failure.message));
+                    complaints.push(complaint.maybe_hint(reasons::hint(&failure.reason).map(str::to_owned)));
+                }
+            }
+        }
+    } else {
+        let fleet = source::dumps(&arguments.source)?;
+        complaints.extend(fleet.problems.iter().map(Complaint::from));
+        let known: Vec<&str> = fleet.snapshots.iter().map(Objects::name).collect();
+        unknown_cluster(wanted.into_iter(), &known).map_or(Ok(()), Err)?;
+        for snapshot in fleet.snapshots.iter().filter(|it| wanted.is_none_or(|name| name == it.name())) {
+            add(snapshot.name(), locate_in_dump(snapshot, &request), &mut complaints);
+        }
+    }
+    if objects.is_empty() && complaints.is_empty() {
+        let place = match (&arguments.object, &arguments.namespace) {
+            (ObjectArg::Named { .. }, Some(namespace)) => format!(" in namespace {namespace}"),
+            _ => String::new(),
+        };
+        let complaint = Complaint::usage(format!("there is no {}{place}", arguments.object));
+        return Err(complaint
+            .hint("-n NAMESPACE says where to look; group/Kind/namespace/name names an object in full"));
+    }
+    Ok((objects, complaints))
+}
+
+/// Returns the connections to the clusters of the objects, each once.
+pub(super) fn connections<'o>(
+    objects: impl IntoIterator<Item = &'o LocatedObject>,
+) -> impl Iterator<Item = &'o Cluster> {
+    let mut last = None;
+    objects.into_iter().filter_map(move |object| {
+        let is_first = last.replace(&*object.cluster) != Some(&*object.cluster);
+        object.connection().filter(|_| is_first)
+    })
+}

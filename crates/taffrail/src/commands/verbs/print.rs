@@ -1,0 +1,375 @@
+//! The plan, progress and results of a verb, printed as text or as one document.
+
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use anstyle::{AnsiColor, Style};
+use taffrail_api::{ActionList, ActionRow, PatchRow};
+use taffrail_apps::command::quoted;
+use taffrail_apps::verbs::Verb;
+use taffrail_apps::{App, AppList, AppRef, Delivery, full_name};
+use taffrail_observe::operations::{
+    AppTarget, OperationEvent, OperationPlan, Outcome, PlannedItem, PlannedWrite, Reply,
+};
+
+use super::ActingArguments;
+use crate::cli::OperationOutput;
+use crate::commands::writes;
+use crate::complaint::{Complaint, Exit, advise, written};
+use crate::output::progress::{self, Progress};
+use crate::output::{answer, indented};
+use crate::program;
+use crate::{emit, phrase, say};
+
+/// Maximum number of apps that a question names, and of apps whose changes it previews.
+const MAX_NAMED: usize = 5;
+const MAX_PREVIEWED: usize = 10;
+
+/// The part of a run that was printed for one app.
+struct Printed {
+    row: ActionRow,
+    /// True if the changes were printed before a question.
+    is_previewed: bool,
+    /// True if a line has said that the command waits for it.
+    is_awaited: bool,
+}
+
+/// The output of a verb.
+pub(super) struct Printer<'a> {
+    verb: Verb,
+    arguments: &'a ActingArguments,
+    plan: &'a OperationPlan<AppTarget>,
+    /// One for each item of the plan.
+    items: Vec<Printed>,
+    exit: Exit,
+    /// True if the changes were printed before a question.
+    is_previewed: bool,
+    begun: Instant,
+    /// The progress line, and the app's state that it shows.
+    waiting: Option<(String, Progress)>,
+    /// The reason why the output ended.
+    failed: Option<Complaint>,
+}
+
+impl<'a> Printer<'a> {
+    pub(super) fn new(
+        verb: Verb,
+        arguments: &'a ActingArguments,
+        plan: &'a OperationPlan<AppTarget>,
+    ) -> Printer<'a> {
+        let printed = |item: &PlannedItem<AppTarget>| {
+            let mut row = ActionRow::new(&item.target.app, "Error", "");
+            row.warnings.clone_from(&item.warnings);
+            Printed { row, is_previewed: false, is_awaited: false }
+        };
+        Printer {
+            verb,
+            arguments,
+            plan,
+            items: plan.items.iter().map(printed).collect(),
+            exit: Exit::Yes,
+            is_previewed: false,
+            begun: Instant::now(),
+            waiting: None,
+            failed: None,
+        }
+    }
+
+    fn app(&self, item: usize) -> &'a AppRef {
+        &self.plan.items[item].target.app
+    }
+
+    /// Returns the clusters that are written to.
+    pub(super) fn clusters(&self) -> Vec<String> {
+        let homes: BTreeSet<&String> = self.plan.items.iter().map(|item| &item.cluster).collect();
+        homes.into_iter().cloned().collect()
+    }
+
+    /// Returns the names of the planned apps, for a question.
+    pub(super) fn called(&self) -> String {
+        let names: BTreeSet<String> =
+            self.plan.items.iter().map(|item| full_name(&item.target.app)).collect();
+        let count = names.len();
+        let mut named: Vec<String> = names.into_iter().take(MAX_NAMED).collect();
+        if count == 1 {
+            return named.remove(0);
+        }
+        if count > MAX_NAMED {
+            named.push(format!("and {} more", count - MAX_NAMED));
+        }
+        format!("{count} apps ({})", named.join(", "))
+    }
+
+    /// Returns the sources in other namespaces than the app that names them, as texts.
+    pub(super) fn elsewhere(&self) -> Vec<String> {
+        let named = self.plan.items.iter().flat_map(|item| {
+            let sources = item.sources_elsewhere();
+            sources.map(|key| format!("{} {} (of {})", key.kind, key.path(), item.target.app))
+        });
+        named.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Returns the apps of `list` that the plan is about.
+    pub(super) fn apps<'l>(&self, list: &'l AppList) -> Vec<&'l App> {
+        let is_planned = |app: &&App| self.plan.items.iter().any(|item| item.target.app == app.app);
+        list.apps.iter().filter(is_planned).collect()
+    }
+
+    /// Prints the planned changes to the terminal before a question.
+    pub(super) fn preview(&mut self) {
+        if std::mem::replace(&mut self.is_previewed, true) {
+            return;
+        }
+        let mut out = Vec::new();
+        for (at, item) in self.plan.items.iter().enumerate().take(MAX_PREVIEWED) {
+            for write in &item.writes {
+                // Writing to a buffer cannot fail.
+                let _ = self.print(&mut out, at, write);
+            }
+        }
+        let more = self.items.len().saturating_sub(MAX_PREVIEWED);
+        if more > 0 {
+            let _ = say!(out, "… and {} more apps", more);
+        }
+        answer::retell(&String::from_utf8_lossy(&out));
+        // If stdout is a file or a document is asked for, the changes are printed there again.
+        let is_seen = self.is_text() && io::stdout().is_terminal();
+        let items = self.items.iter_mut().take(MAX_PREVIEWED).filter(|_| is_seen);
+        items.for_each(|item| item.is_previewed = true);
+    }
+
+    /// Prints the refusals and the apps with nothing to do. Returns an error if no app is left.
+    pub(super) fn begin(&mut self) -> Result<(), Complaint> {
+        let refusal = |at: usize| {
+            let (AppTarget { app, .. }, error) = &self.plan.refused[at];
+            Complaint::usage(format!("{error} (in {})", app.home)).maybe_hint(hint_of(error.hint.as_ref()))
+        };
+        let mut refusals: Vec<Complaint> = (0..self.plan.refused.len()).map(refusal).collect();
+        let last = if self.items.is_empty() { refusals.pop() } else { None };
+        for refusal in &refusals {
+            refusal.print();
+            self.exit = self.exit.max(refusal.exit);
+        }
+        if self.items.is_empty() {
+            return last.map_or(Ok(()), Err);
+        }
+        for (at, item) in self.plan.items.iter().enumerate().filter(|(_, item)| item.writes.is_empty()) {
+            self.end(at, "Unchanged", &item.unchanged);
+            self.say(at, &item.unchanged, Style::new())?;
+        }
+        for PlannedItem { target: AppTarget { app, .. }, warnings, .. } in &self.plan.items {
+            for warning in warnings {
+                Complaint::usage(format!("{app} in {}: {warning}", app.home)).harmless().print();
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints the planned changes without sending them.
+    pub(super) fn show(mut self) -> Result<Exit, Complaint> {
+        self.begin()?;
+        for (at, item) in self.plan.items.iter().enumerate() {
+            for write in &item.writes {
+                self.announce(at, write)?;
+                self.end(at, "Planned", "");
+            }
+        }
+        if self.is_text() && self.plan.items.iter().any(|item| !item.writes.is_empty()) {
+            written(say!(answer::people(), "nothing was sent (dry run)"))?;
+        }
+        self.finish()
+    }
+
+    fn is_text(&self) -> bool {
+        self.arguments.output == OperationOutput::Text
+    }
+
+    /// Prints the document for programs, and returns the exit code.
+    pub(super) fn finish(self) -> Result<Exit, Complaint> {
+        if let Some(failed) = self.failed {
+            return Err(failed);
+        }
+        if self.arguments.output == OperationOutput::Json {
+            let refused = self.plan.refused.iter().map(|(AppTarget { app, .. }, error)| {
+                let mut row = ActionRow::new(app, "Refused", &*error.message);
+                row.hint = hint_of(error.hint.as_ref());
+                row
+            });
+            let rows = self.items.into_iter().map(|item| item.row).chain(refused).collect();
+            let list = ActionList::new(self.verb, self.arguments.dry_run.as_str(), rows);
+            let mut out = answer::programs();
+            let text = serde_json::to_writer_pretty(&mut out, &list).map_err(io::Error::from);
+            written(text.and_then(|()| emit!(out, "")).and_then(|()| out.flush()))?;
+        }
+        Ok(self.exit)
+    }
+
+    /// Records the result of an app.
+    fn end(&mut self, at: usize, result: &'static str, message: &str) {
+        let row = &mut self.items[at].row;
+        (row.result, row.message) = (result, message.to_owned());
+    }
+
+    fn print(&self, out: &mut impl Write, at: usize, write: &PlannedWrite) -> io::Result<()> {
+        let AppRef { home, target, .. } = self.app(at);
+        let elsewhere = if target == home { String::new() } else { format!(", for {target}") };
+        writes::print(out, write, home, &elsewhere)
+    }
+
+    /// Prints a write before it is sent, and records it for the document.
+    fn announce(&mut self, at: usize, write: &PlannedWrite) -> Result<(), Complaint> {
+        if let PlannedWrite::Patch { object, patch, .. } = write {
+            self.items[at].row.patches.push(PatchRow::new(object, patch));
+        }
+        if !self.is_text() || self.items[at].is_previewed {
+            return Ok(());
+        }
+        let mut out = answer::people();
+        written(self.print(&mut out, at, write).and_then(|()| out.flush()))
+    }
+
+    /// Takes an event of the run.
+    pub(super) fn take(&mut self, event: OperationEvent<'_>) -> Reply {
+        match self.print_event(event) {
+            Ok(()) => Reply::Continue,
+            Err(failed) => {
+                self.failed = Some(failed);
+                Reply::Stop
+            }
+        }
+    }
+
+    fn print_event(&mut self, event: OperationEvent<'_>) -> Result<(), Complaint> {
+        match event {
+            OperationEvent::Started { .. } => self.begun = Instant::now(),
+            OperationEvent::Begins { .. } => {}
+            OperationEvent::Writing { item, write, is_alternative } => {
+                self.waiting = None;
+                if is_alternative {
+                    self.items[item].is_previewed = false;
+                    if self.is_text() {
+                        let text = "the tool is too old for this field; instead:";
+                        written(say!(answer::people(), "{}", text))?;
+                    }
+                }
+                self.announce(item, write)?;
+            }
+            OperationEvent::Written { item, is_stored, .. } => {
+                self.items[item].row.patches.last_mut().into_iter().for_each(|last| last.written = is_stored);
+            }
+            OperationEvent::Waiting(waiting) => self.wait_for(waiting),
+            OperationEvent::Ended { item, outcome } => self.print_outcome(item, outcome)?,
+        }
+        Ok(())
+    }
+
+    /// Shows the state of the first app that is waited for, and tells once of each if there is no progress line.
+    fn wait_for(&mut self, waiting: &[(usize, String)]) {
+        for (item, _) in waiting.iter().filter(|_| self.begun.elapsed() >= progress::PATIENCE) {
+            if !std::mem::replace(&mut self.items[*item].is_awaited, true) {
+                let AppRef { home, namespace, name, .. } = self.app(*item);
+                let slash = if namespace.is_empty() { "" } else { "/" };
+                progress::tell(&format!("waiting for {namespace}{slash}{name} in {home}"));
+            }
+        }
+        let Some((_, why)) = waiting.first() else { return };
+        if self.waiting.as_ref().is_none_or(|(told, _)| told != why) {
+            // The old progress line must be cleared before the new one appears.
+            drop(self.waiting.take());
+            let line = Progress::start("waiting:".to_owned(), vec![why.clone()]);
+            self.waiting = Some((why.clone(), line));
+        }
+    }
+
+    fn print_outcome(&mut self, at: usize, outcome: Outcome) -> Result<(), Complaint> {
+        let (result, message, text, style, after) = match outcome {
+            // It was printed when the run began.
+            Outcome::Unchanged | Outcome::Refused => return Ok(()),
+            Outcome::Accepted => {
+                let text = "the server accepts the change; nothing was written (dry run)".to_owned();
+                ("Accepted", String::new(), text, Style::new(), None)
+            }
+            Outcome::Done => {
+                let (result, text) = match self.verb {
+                    Verb::Suspend => ("Suspended", "suspended"),
+                    Verb::Resume => ("Resumed", "resumed"),
+                    Verb::Reconcile(_) => ("Requested", "requested"),
+                };
+                (result, String::new(), text.to_owned(), Style::new(), None)
+            }
+            Outcome::Ready { message, is_out_of_sync, after } => {
+                let said = taffrail_api::text::revision(&message).into_owned();
+                let out_of_sync = if is_out_of_sync { ", but OutOfSync" } else { "" };
+                let colon = if said.is_empty() { "" } else { ": " };
+                let text = format!("ready after {}{out_of_sync}{colon}{said}", span(after));
+                ("Ready", said, text, AnsiColor::Green.on_default(), Some((after, is_out_of_sync)))
+            }
+            Outcome::Failed { why, after } => {
+                self.exit = self.exit.max(Exit::No);
+                let text = format!("failed after {}: {why}", span(after));
+                ("Failed", why, text, AnsiColor::Red.on_default(), Some((after, false)))
+            }
+            Outcome::TimedOut { why, is_observed, after } => {
+                self.exit = self.exit.max(if is_observed { Exit::No } else { Exit::Incomplete });
+                let text = format!("not ready within {}: {why}", span(self.arguments.deadline));
+                ("Timeout", why, text, AnsiColor::Yellow.on_default(), Some((after, false)))
+            }
+            Outcome::Error(error) => {
+                let complaint = Complaint::from(&error);
+                complaint.print();
+                self.exit = self.exit.max(complaint.exit);
+                self.end(at, "Error", &complaint.to_string());
+                self.items[at].row.hint = complaint.hint;
+                return Ok(());
+            }
+        };
+        self.end(at, result, &message);
+        let seconds = after.map(|(after, _)| (after.as_secs_f64() * 1000.0).round() / 1000.0);
+        self.items[at].row.seconds = seconds;
+        self.say(at, &text, style)?;
+        let name = full_name(self.app(at));
+        let is_argo = self.app(at).delivery == Delivery::ArgoApplication;
+        match (result, after) {
+            ("Failed" | "Timeout", _) => {
+                advise(&format!("'{} explain {}' shows more", program::name(), quoted(&name)));
+            }
+            (_, Some((_, true))) if is_argo => {
+                advise(&format!("'{} reconcile {name} --sync' applies it", program::name()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Prints the result of an app.
+    fn say(&self, at: usize, text: &str, style: Style) -> Result<(), Complaint> {
+        if !self.is_text() {
+            return Ok(());
+        }
+        let lead = match self.items.len() {
+            1 if !self.plan.items[at].writes.is_empty() => String::new(),
+            _ => format!("{} in {}: ", self.app(at), self.app(at).home),
+        };
+        let mut out = answer::people();
+        written(
+            out.write_all(phrase!("{}", style).as_str().as_bytes())
+                .and_then(|()| indented(&mut out, &lead, text))
+                .and_then(|()| out.write_all(phrase!("{:#}", style).as_str().as_bytes())),
+        )
+    }
+}
+
+/// Returns a hint with the name by which the program was started.
+fn hint_of(hint: Option<&String>) -> Option<String> {
+    hint.map(|hint| hint.replace("taffrail ", &format!("{} ", program::name())))
+}
+
+/// Formats a duration, such as `4.2 s` or `3 min 5 s`.
+fn span(span: Duration) -> String {
+    let seconds = span.as_secs_f64();
+    match seconds {
+        ..60.0 => format!("{seconds:.1} s"),
+        _ => format!("{:.0} min {:.0} s", (seconds / 60.0).floor(), seconds % 60.0),
+    }
+}

@@ -1,0 +1,26 @@
+//! The planned writes of an operation, as text.
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use taffrail_apps::verbs::DiffLine;
+use taffrail_observe::operations::PlannedWrite;
+
+use crate::output::printable;
+use crate::say;
+
+/// Prints an object that is written in a cluster, and the lines of the difference; `note` follows the cluster's name.
+pub(super) fn print(out: &mut impl Write, write: &PlannedWrite, cluster: &str, note: &str) -> io::Result<()> {
+    let bold = Style::new().bold();
+    let name = format!("{} {}", write.object().kind, write.called());
+    say!(out, "{}{}{:#} in {}{}", bold, printable(&name), bold, printable(cluster), printable(note))?;
+    for line in write.lines() {
+        let (sign, style, text) = match line {
+            DiffLine::Context(text) => (" ", Style::new(), text),
+            DiffLine::Removed(text) => ("-", AnsiColor::Red.on_default(), text),
+            DiffLine::Added(text) => ("+", AnsiColor::Green.on_default(), text),
+        };
+        say!(out, "{}{} {}{:#}", style, sign, printable(&text), style)?;
+    }
+    Ok(())
+}
