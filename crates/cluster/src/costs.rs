@@ -77,7 +77,7 @@ impl Costs {
 pub(crate) struct Counters {
     requests: [AtomicU64; 4],
     bytes: [AtomicU64; 4],
-    /// Requests that are not in a connection's request log.
+    /// Requests that a connection's own counters do not know.
     streams: AtomicU64,
     silences: AtomicU64,
     relists: AtomicU64,
@@ -88,7 +88,7 @@ impl Counters {
         self.streams.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the cost of the requests that are not in a connection's request log.
+    /// Returns the cost of the requests that a connection's own counters do not know.
     pub(crate) fn streamed(&self) -> Cost {
         let bytes = self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
         Cost { requests: self.streams.load(Ordering::Relaxed), bytes }
