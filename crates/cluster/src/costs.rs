@@ -3,6 +3,8 @@
 use std::ops::{Add, AddAssign};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use taffrail_object::words;
+
 /// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Purpose {
@@ -16,20 +18,7 @@ pub enum Purpose {
     Discovery,
 }
 
-impl Purpose {
-    /// All purposes.
-    pub const ALL: [Purpose; 4] = [Purpose::List, Purpose::Watch, Purpose::Probe, Purpose::Discovery];
-
-    /// Returns the word for people.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Purpose::List => "list",
-            Purpose::Watch => "watch",
-            Purpose::Probe => "probe",
-            Purpose::Discovery => "discovery",
-        }
-    }
-}
+words! { Purpose { List = "list", Watch = "watch", Probe = "probe", Discovery = "discovery" } }
 
 /// The number and size of some requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
