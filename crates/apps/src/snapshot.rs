@@ -11,6 +11,7 @@ mod state;
 use std::collections::btree_map::{Entry, Range};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use indexes::Indexes;
 use jiff::{SignedDuration, Timestamp};
@@ -156,7 +157,7 @@ pub struct Snapshot {
     dated: bool,
     clock_ahead: Option<SignedDuration>,
     reading: Option<Reading>,
-    objects: BTreeMap<ObjectKey, Stored>,
+    objects: BTreeMap<Arc<ObjectKey>, Stored>,
     /// The total length of the texts of the objects, in bytes.
     size: u64,
     catalog: Option<KindCatalog>,
@@ -382,11 +383,9 @@ impl Snapshot {
         }
         let size = length(&document);
         let mut stored = Stored { document, projection, is_repeated: false };
-        match self.objects.entry(key) {
+        match self.objects.entry(Arc::new(key)) {
             Entry::Vacant(place) => {
-                if self.indexes.are_built() {
-                    self.indexes.replace(None, stored.observed(place.key()).as_ref());
-                }
+                self.indexes.replace(place.key(), None, Some(&stored));
                 if let Some(changes) = &mut self.changes {
                     changes.note(place.key(), None);
                 }
@@ -402,7 +401,7 @@ impl Snapshot {
                     && known.is_some_and(|known| known.document.text() != stored.document.text());
                 let was_repeated = known.is_some_and(|known| known.is_repeated);
                 if differs && !was_repeated {
-                    self.repeated.push(place.key().clone());
+                    self.repeated.push(ObjectKey::clone(place.key()));
                 }
                 stored.is_repeated = differs || was_repeated;
                 // A list that is read again brings mostly what is there.
@@ -413,10 +412,7 @@ impl Snapshot {
                 {
                     return Ok(());
                 }
-                if self.indexes.are_built() {
-                    let old = place.get().observed(place.key());
-                    self.indexes.replace(old.as_ref(), stored.observed(place.key()).as_ref());
-                }
+                self.indexes.replace(place.key(), Some(place.get()), Some(&stored));
                 let old = place.insert(stored);
                 self.size -= old.size();
                 if let Some(changes) = &mut self.changes {
@@ -640,7 +636,7 @@ impl Snapshot {
     }
 
     /// Iterates over the objects from a key on, in the order of their keys.
-    fn from(&self, key: ObjectKeyRef<'_>) -> Range<'_, ObjectKey, Stored> {
+    fn from(&self, key: ObjectKeyRef<'_>) -> Range<'_, Arc<ObjectKey>, Stored> {
         self.objects
             .range::<dyn AsObjectKey, _>((Bound::Included(&key as &dyn AsObjectKey), Bound::Unbounded))
     }
@@ -649,7 +645,7 @@ impl Snapshot {
         &'a self,
         group: &str,
         kind: &str,
-    ) -> impl Iterator<Item = (&'a ObjectKey, &'a Stored)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a Arc<ObjectKey>, &'a Stored)> + use<'a> {
         let after = self.from(ObjectKeyRef::new(group, kind, "", ""));
         // The objects of a kind are adjacent, so the first one identifies the rest.
         let first = after.clone().next().map(|(key, _)| key);

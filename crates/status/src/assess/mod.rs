@@ -54,7 +54,7 @@ pub use changes::{Change, ChangeKind, History, last_changes, nearest};
 pub use costs::{Costs, ExcessSteps, Patience, UNJUDGED, Unjudged, elapsed};
 pub use edges::{By, EDGES, Edge, Reference, references};
 pub use event::{Event, Regarding};
-pub use evidence::{Dump, Evidence, claims, defined, evidence_projection, is_evidence, other_owners};
+pub use evidence::{Dump, Evidence, claims, defined, evidence_projection, is_evidence, owners};
 pub use extension::may_own_workload;
 pub use since::{reads_spec_written, spec_written};
 
