@@ -61,6 +61,11 @@ pub struct Resource {
 }
 
 impl Resource {
+    /// Iterates over the objects that its status rests on: the object itself, and those of the chain.
+    pub(crate) fn grounds(&self) -> impl Iterator<Item = &ObjectKey> {
+        std::iter::once(&self.key).chain(self.chain.iter().map(|link| &link.object))
+    }
+
     fn unjudged(key: &ObjectKey, status: Status, message: String) -> Resource {
         let reason = if status == Status::NotFound { "NotFound" } else { UNOBSERVED };
         let link = Link {
@@ -426,7 +431,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         let health = speaker.map_or(Status::Current, |speaker| speaker.status);
         let not_well = speaker.filter(|_| health != Status::Current);
         let unsynced = self.unsynced(&app);
-        let freshness = freshness_of(self.fleet.objects(cluster), &app.objects);
+        let freshness =
+            freshness_of(self.fleet.objects(cluster), resources.iter().flat_map(Resource::grounds));
         let home_freshness = freshness_of_home(
             self.fleet.objects(app.home),
             app.delivery,
