@@ -79,9 +79,7 @@ pub use indexed::{IndexedCluster, index_settings};
 pub use kinds::{KindCatalog, ServedKind, needs_body};
 pub use objects::{Objects, Scope, ScopeError, suffices};
 pub use owners::{controllers, dependents};
-pub use problem::{
-    Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED, object_words, silence, words,
-};
+pub use problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED, silence};
 pub use questions::QuestionLog;
 pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};
 pub use reads::{
@@ -94,6 +92,6 @@ pub use reconciliation::{
 };
 pub use rows::{AppRows, Looked, Propagation};
 pub use snapshot::{Answer, Aside, ChangeBatch, InsertError, NOT_IN_DUMP, Snapshot};
-pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState, shorten};
+pub use sync::{ObjectSync, ObjectSyncState, Source, Sync, SyncState, UnknownSyncState, shorten};
 pub use teachers::{Standing, Unheard, argo_standing};
 pub use words::{ByAddress, Words};

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::compute::ComputeError;
 
 /// The six statuses of kstatus, worst first: `Failed` is the least, `Current` the greatest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Status {
     /// Reconciling hit an error or made too little progress.
     Failed,

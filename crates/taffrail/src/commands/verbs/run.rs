@@ -91,7 +91,7 @@ impl Task {
     fn row(&self) -> ActionRow {
         let mut row = ActionRow::new(&self.app, "Error", "");
         if let Some(Outcome { result, message, hint, seconds }) = &self.outcome {
-            row = ActionRow::new(&self.app, result, &**message);
+            row = ActionRow::new(&self.app, *result, &**message);
             row.hint.clone_from(hint);
             row.seconds = *seconds;
         }
