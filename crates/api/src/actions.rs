@@ -1,8 +1,9 @@
 //! Rows of `reconcile`, `suspend` and `resume`: the patches written, and their results.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use taffrail_apps::{
-    AppRef,
+    AppRef, Delivery,
     verbs::{Patch, Verb},
 };
 use taffrail_object::ObjectKey;
@@ -10,17 +11,17 @@ use taffrail_object::ObjectKey;
 use crate::API_VERSION;
 
 /// The results of a verb for apps.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionList {
     /// Always [`API_VERSION`].
-    pub api_version: &'static str,
+    pub api_version: Cow<'static, str>,
     /// Always `ActionList`.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// `reconcile`, `suspend` or `resume`.
-    pub verb: &'static str,
+    pub verb: Cow<'static, str>,
     /// The dry run: `none`, `server` or `client`.
-    pub dry_run: &'static str,
+    pub dry_run: Cow<'static, str>,
     /// A row for each matching app, in each cluster that holds its declaring object.
     pub items: Vec<ActionRow>,
 }
@@ -28,12 +29,18 @@ pub struct ActionList {
 impl ActionList {
     /// Makes the list of the results of `verb`.
     pub fn new(verb: Verb, dry_run: &'static str, items: Vec<ActionRow>) -> ActionList {
-        ActionList { api_version: API_VERSION, kind: "ActionList", verb: verb.as_str(), dry_run, items }
+        ActionList {
+            api_version: API_VERSION.into(),
+            kind: "ActionList".into(),
+            verb: verb.as_str().into(),
+            dry_run: dry_run.into(),
+            items,
+        }
     }
 }
 
 /// The result of a verb for one app.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionRow {
     /// The cluster that its objects land in.
@@ -41,16 +48,16 @@ pub struct ActionRow {
     /// The cluster that holds the declaring object, which is the one written to.
     pub home: String,
     /// The way in which it is delivered.
-    pub delivery: &'static str,
+    pub delivery: Delivery,
     /// Namespace of the declaring object.
     pub namespace: String,
     /// Name of the declaring object.
     pub name: String,
     /// One word: `Ready`, `Failed`, `Timeout`; `Requested`, `Suspended`, `Resumed` if nothing was waited for;
     /// `Unchanged`, `Refused`, `Error`; for dry runs `Planned` and `Accepted`.
-    pub result: &'static str,
+    pub result: Cow<'static, str>,
     /// The reason, or the message of its tool.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The next step for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,20 +68,20 @@ pub struct ActionRow {
     /// The patches that were or would be written, in order.
     pub patches: Vec<PatchRow>,
     /// Warnings for the user, such as that another tool may revert the change.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 impl ActionRow {
     /// Makes a row about `app` without patches.
-    pub fn new(app: &AppRef, result: &'static str, message: impl Into<String>) -> ActionRow {
+    pub fn new(app: &AppRef, result: impl Into<Cow<'static, str>>, message: impl Into<String>) -> ActionRow {
         ActionRow {
             cluster: app.target.clone(),
             home: app.home.clone(),
-            delivery: app.delivery.as_str(),
+            delivery: app.delivery,
             namespace: app.namespace.clone(),
             name: app.name.clone(),
-            result,
+            result: result.into(),
             message: message.into(),
             hint: None,
             seconds: None,
@@ -85,7 +92,7 @@ impl ActionRow {
 }
 
 /// A patch of one object.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PatchRow {
     /// The object.

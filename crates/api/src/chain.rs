@@ -1,65 +1,13 @@
 //! Cause chains of an answer: a chain that many rows share is shown in full only in some of them.
 
 use std::collections::HashMap;
-use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use serde::{Serialize, Serializer};
 use taffrail_apps::ByAddress;
-use taffrail_object::ObjectKey;
 use taffrail_status::assess::Link;
 
-use crate::{Explanation, WaitChange, time};
-
-/// A link of a cause chain; rows with the same cause share it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct LinkRow(pub(super) Arc<Link>);
-
-impl Deref for LinkRow {
-    type Target = Link;
-
-    fn deref(&self) -> &Link {
-        &self.0
-    }
-}
-
-impl Serialize for LinkRow {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Fields::of(self).serialize(serializer)
-    }
-}
-
-/// The JSON fields of a link.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Fields<'l> {
-    /// The object.
-    object: &'l ObjectKey,
-    /// Its status; `Current` for one that is well, but in the way of another.
-    status: &'static str,
-    /// The reason in one CamelCase word; may be empty.
-    reason: &'l str,
-    /// The message about it.
-    message: &'l str,
-    /// The time since when it is not well.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<String>,
-    /// The rule that decided.
-    #[serde(skip_serializing_if = "str::is_empty")]
-    rule: &'l str,
-    /// Further facts: containers, events, missing objects.
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    facts: &'l [String],
-}
-
-impl<'l> Fields<'l> {
-    fn of(link: &'l Link) -> Fields<'l> {
-        let Link { object, status, reason, message, since, rule, facts } = link;
-        let (status, since) = (status.as_str(), since.map(time));
-        Fields { object, status, reason, message, since, rule, facts }
-    }
-}
+use crate::{Explanation, WaitChange};
 
 /// The maximum number of rows in which a link is shown in full.
 ///
@@ -87,14 +35,14 @@ impl Told {
     /// Shortens the chain of the row called `whose`, if its links were shown often enough.
     ///
     /// The first and the last of such links stay, in short.
-    fn tell(&mut self, chain: &mut Vec<LinkRow>, namespace: &str, whose: &str) {
+    fn tell(&mut self, chain: &mut Vec<Arc<Link>>, namespace: &str, whose: &str) {
         let namespace: Rc<str> = namespace.into();
         let mut left_out: Option<Rc<str>> = None;
         let mut more = 0;
         let mut kept = Vec::with_capacity(chain.len());
         let last = chain.len().saturating_sub(1);
         for (at, link) in chain.drain(..).enumerate() {
-            let place = (ByAddress(link.0.clone()), namespace.clone());
+            let place = (ByAddress(link.clone()), namespace.clone());
             let told = self.0.entry(place).or_insert_with(|| Times { count: 0, first: whose.into() });
             told.count += 1;
             if told.count <= MAX_FULL_LINKS {
@@ -113,28 +61,20 @@ impl Told {
                 0 => format!("more of it is told of {first}"),
                 more => format!("more of it, and of {more} objects on the way to it, is told of {first}"),
             };
-            Arc::make_mut(&mut cause.0).facts.push(told);
+            Arc::make_mut(cause).facts.push(told);
         }
         *chain = kept;
     }
 }
 
-fn short(link: &Link) -> LinkRow {
+fn short(link: &Link) -> Arc<Link> {
     let message = match link.message.get(..link.message.floor_char_boundary(MAX_SHORT_MESSAGE)) {
         Some(begin) if begin.len() < link.message.len() => format!("{begin}…"),
         _ => link.message.clone(),
     };
     let Link { object, status, reason, since, rule, .. } = link;
     let (object, reason, rule) = (object.clone(), reason.clone(), rule.clone());
-    LinkRow(Arc::new(Link {
-        object,
-        status: *status,
-        reason,
-        message,
-        since: *since,
-        rule,
-        facts: Vec::new(),
-    }))
+    Arc::new(Link { object, status: *status, reason, message, since: *since, rule, facts: Vec::new() })
 }
 
 /// Shows cause chains that many explanations share in full in a few of them only, so that the answer stays

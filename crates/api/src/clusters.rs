@@ -1,37 +1,32 @@
 //! `get clusters`.
 
+use jiff::Timestamp;
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    App, AppList, FleetMember, FreshnessState, NotLive, Objects, Reading, Scope, ScopeError, declares_apps,
-    members, silence,
+    App, AppList, FleetMember, Freshness, FreshnessState, NotLive, Objects, Problem, Reading, Scope,
+    ScopeError, ScopeState, declares_apps, members, silence,
 };
-use taffrail_status::{Status, rollup};
+use taffrail_status::Status;
+use taffrail_status::rollup::Counts;
 
-use crate::{API_VERSION, AppName, Counts, ErrorRow, FreshnessView, ProblemView, time};
+use crate::{AppName, List, ListItem};
 
 /// The clusters that were queried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterList {
-    /// Always [`API_VERSION`].
-    pub api_version: &'static str,
-    /// Always `ClusterList`.
-    pub kind: &'static str,
-    /// A row for each cluster, under the first name by which it was given.
-    pub items: Vec<ClusterRow>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
-    pub errors: Vec<ErrorRow>,
+pub type ClusterList = List<ClusterRow>;
+
+impl ListItem for ClusterRow {
+    const LIST: &'static str = "ClusterList";
 }
 
 impl ClusterRow {
     /// Returns its status in words: `Ready`, `Ready, sync failed`.
     pub fn words(&self) -> String {
-        let status: Status = self.status.parse().unwrap_or(Status::Unknown);
-        let besides = self.problem.as_ref().filter(|_| status == Status::Current);
-        let besides = besides.map(|it| format!(", {}", taffrail_apps::words(it.axis, &it.state)));
-        format!("{}{}", status.word(), besides.unwrap_or_default())
+        let besides = self.problem.as_ref().filter(|_| self.status == Status::Current);
+        let besides = besides.map(|it| format!(", {}", it.words()));
+        format!("{}{}", self.status.word(), besides.unwrap_or_default())
     }
 
     /// Returns the number of its apps that are Ready without a problem that is more than a notice.
@@ -54,29 +49,24 @@ impl ClusterList {
             let (apps, errors) = of_cluster.get(member.objects.name()).cloned().unwrap_or_default();
             row(member, &apps, errors)
         };
-        ClusterList {
-            api_version: API_VERSION,
-            kind: "ClusterList",
-            items: members(clusters).iter().map(row).collect(),
-            errors: list.errors.iter().map(ErrorRow::from).collect(),
-        }
+        List::of(members(clusters).iter().map(row).collect(), &list.errors)
     }
 }
 
 /// One cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterRow {
     /// The name by which it was given.
     pub name: String,
     /// Further names by which it was given.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
     /// The name of another cluster that has the same identity but is not proved to be the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub twin_of: Option<String>,
     /// False if the TLS certificate of its server was not verified; left out otherwise.
-    #[serde(skip_serializing_if = "is_true")]
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub verified: bool,
     /// The UID of its `kube-system` namespace; with its address if another cluster has the same.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +75,7 @@ pub struct ClusterRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The worst status of its apps now; `Unknown` if apps may be missing from the count.
-    pub status: &'static str,
+    pub status: Status,
     /// The message of the worst app, or the failure to read.
     pub message: String,
     /// The worst app.
@@ -93,7 +83,7 @@ pub struct ClusterRow {
     pub worst: Option<AppName>,
     /// The problem of that app.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub problem: Option<ProblemView>,
+    pub problem: Option<Problem>,
     /// Number of apps.
     pub apps: usize,
     /// Number of apps with a problem that is more than a notice.
@@ -103,20 +93,20 @@ pub struct ClusterRow {
     /// Number of failures in this cluster.
     pub errors: usize,
     /// The freshness of the row.
-    pub freshness: FreshnessView,
+    pub freshness: Freshness,
     /// Statistics of reading, for a live cluster that answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<ReadingView>,
 }
 
 /// Statistics of reading a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadingView {
     /// The form of lists: `streams`, `gzip pages` or `pages`.
-    pub lists: &'static str,
+    pub lists: Cow<'static, str>,
     /// The version of HTTP.
-    pub protocol: &'static str,
+    pub protocol: Cow<'static, str>,
     /// The network round trip to the server, in microseconds.
     pub round_trip_micros: u64,
     /// Number of requests.
@@ -127,28 +117,28 @@ pub struct ReadingView {
     pub bytes: Option<u64>,
     /// The time since when all wanted scopes have been known without a gap.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub live_since: Option<String>,
+    pub live_since: Option<Timestamp>,
     /// Number of scopes that are followed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scopes: Option<usize>,
     /// The followed scopes that are not live.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_live: Vec<NotLiveRow>,
 }
 
 /// A scope that is followed but not live.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NotLiveRow {
     /// The scope.
     pub scope: String,
     /// `CatchingUp`, `Forbidden`, `Broken` or `Absent`.
-    pub state: &'static str,
+    pub state: ScopeState,
     /// The reason, for people.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The time since when it is not live.
-    pub since: String,
+    pub since: Timestamp,
 }
 
 impl From<&Reading> for ReadingView {
@@ -156,17 +146,17 @@ impl From<&Reading> for ReadingView {
         let followed = reading.followed.as_ref();
         let row = |it: &NotLive| NotLiveRow {
             scope: it.scope.to_string(),
-            state: it.state.as_str(),
+            state: it.state,
             message: it.message.clone(),
-            since: time(it.since),
+            since: it.since,
         };
         ReadingView {
-            lists: reading.lists(),
-            protocol: reading.protocol,
+            lists: reading.lists().into(),
+            protocol: reading.protocol.into(),
             round_trip_micros: u64::try_from(reading.round_trip.as_micros()).unwrap_or(u64::MAX),
             requests: reading.cost.map(|cost| cost.requests),
             bytes: reading.cost.map(|cost| cost.bytes),
-            live_since: followed.and_then(|followed| followed.live_since).map(time),
+            live_since: followed.and_then(|followed| followed.live_since),
             scopes: followed.map(|followed| followed.scopes),
             not_live: followed.map(|it| it.not_live.iter().map(row).collect()).unwrap_or_default(),
         }
@@ -176,7 +166,7 @@ impl From<&Reading> for ReadingView {
 /// Makes the row of a cluster with these apps and this number of failures.
 fn row(member: &FleetMember<'_>, apps: &[&App], errors: usize) -> ClusterRow {
     let objects = member.objects;
-    let counts: rollup::Counts = apps.iter().map(|app| app.effective()).collect();
+    let counts: Counts = apps.iter().map(|app| app.effective()).collect();
     // Of apps that are Ready, one with a problem on another axis counts as worst.
     let pressing = apps.iter().filter_map(|app| Some((app, app.pressing()?)));
     let problems = pressing.clone().count();
@@ -190,7 +180,7 @@ fn row(member: &FleetMember<'_>, apps: &[&App], errors: usize) -> ClusterRow {
         None => String::new(),
     };
     let mut speaker = worst.map(|(app, _)| AppName::from(&app.app));
-    let mut problem = worst.map(|(_, problem)| ProblemView::from(problem));
+    let mut problem = worst.map(|(_, problem)| problem.clone());
     if let Some(error) = blind
         && Status::Unknown < status
     {
@@ -214,7 +204,7 @@ fn row(member: &FleetMember<'_>, apps: &[&App], errors: usize) -> ClusterRow {
         let why = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
         let why = why.map(|error| format!(": {}", error.message)).unwrap_or_default();
         status = Status::Unknown;
-        message = format!("last seen {}, with {well} of {} apps Ready{why}", time(at), apps.len());
+        message = format!("last seen {at}, with {well} of {} apps Ready{why}", apps.len());
     }
     // The apps that other clusters declare for it come second in the message.
     let lost = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
@@ -246,15 +236,15 @@ fn row(member: &FleetMember<'_>, apps: &[&App], errors: usize) -> ClusterRow {
         verified: objects.unverified().is_none(),
         id: member.identity(),
         version: objects.version().map(str::to_owned),
-        status: status.as_str(),
+        status,
         message,
         worst: speaker,
         problem,
         apps: apps.len(),
         problems,
-        counts: counts.into(),
+        counts,
         errors,
-        freshness: objects.freshness().into(),
+        freshness,
         reading: objects.reading().map(ReadingView::from),
     }
 }
@@ -262,6 +252,10 @@ fn row(member: &FleetMember<'_>, apps: &[&App], errors: usize) -> ClusterRow {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_true(is_it: &bool) -> bool {
     *is_it
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Returns true if a failure may hide apps of the cluster.

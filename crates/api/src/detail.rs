@@ -3,34 +3,27 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    self as apps, App, AppRef, ApplicationDetails, Objects, ReconciliationDetails, application_details,
-    reconciliation_details,
+    self as apps, App, AppRef, ApplicationDetails, ObjectSync, Objects, ReconciliationDetails,
+    application_details, reconciliation_details,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::ActiveRules;
 
 use crate::resources::Inner;
 use crate::tree::{self, Forest, Relation, TreeNode, TreeShape};
-use crate::{API_VERSION, AppRow, ErrorRow, UnsyncedView};
+use crate::{AppRow, List, ListItem};
 
 /// The details of an app, for each cluster that it is in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct AppDetailList {
-    /// Always [`API_VERSION`].
-    pub api_version: &'static str,
-    /// Always `AppDetailList`.
-    pub kind: &'static str,
-    /// The app, once for each cluster that it is in.
-    pub items: Vec<AppDetail>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
-    pub errors: Vec<ErrorRow>,
+pub type AppDetailList = List<AppDetail>;
+
+impl ListItem for AppDetail {
+    const LIST: &'static str = "AppDetailList";
 }
 
 /// An app in one cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppDetail {
     /// Its row in the list of apps.
@@ -40,8 +33,8 @@ pub struct AppDetail {
     /// The state of its delivery.
     pub reconciliation: ReconciliationDetails,
     /// The objects that the delivery tool reports as not synced.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unsynced: Vec<UnsyncedView>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsynced: Vec<ObjectSync>,
     /// Its objects: those that it declares, each with its dependents.
     pub deployment: Vec<TreeNode>,
 }
@@ -70,19 +63,14 @@ impl AppDetailList {
             let via = app.via.as_ref().and_then(|via| carriers.get(via).copied());
             let parent = app.declaring.as_ref().and_then(|key| *parents.get(&(&*app.app.home, key))?);
             AppDetail {
-                app: AppRow { counts: inner.counts(app).into(), ..AppRow::from(*app) },
+                app: AppRow { counts: inner.counts(app), ..AppRow::from(*app) },
                 application: application_details(app, parent, home),
                 reconciliation: reconciliation_details(app, home, via.map(|via| (via, home_of(via)))),
-                unsynced: app.unsynced.iter().map(UnsyncedView::from).collect(),
+                unsynced: app.unsynced.clone(),
                 deployment: forest.tree(app).children,
             }
         };
-        AppDetailList {
-            api_version: API_VERSION,
-            kind: "AppDetailList",
-            items: asked.iter().map(detail).collect(),
-            errors: list.errors.iter().map(ErrorRow::from).collect(),
-        }
+        List::of(asked.iter().map(detail).collect(), &list.errors)
     }
 }
 

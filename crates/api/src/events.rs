@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taffrail_apps::{self as apps, App, FluxSources, Objects, controllers, members};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
@@ -13,24 +13,17 @@ use taffrail_status::assess::Event;
 
 use crate::together::{earlier, grouped, grouped_in_one, later, likeness, without_uids};
 use crate::tree::{Forest, TreeShape, Walked};
-use crate::{API_VERSION, AppName, ErrorRow, InClusters, time};
+use crate::{AppName, InClusters, List, ListItem};
 
 /// The warnings about apps.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct EventList {
-    /// Always [`API_VERSION`].
-    pub api_version: &'static str,
-    /// Always `EventList`.
-    pub kind: &'static str,
-    /// Each warning once; the one seen last comes last.
-    pub items: Vec<EventRow>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
-    pub errors: Vec<ErrorRow>,
+pub type EventList = List<EventRow>;
+
+impl ListItem for EventRow {
+    const LIST: &'static str = "EventList";
 }
 
 /// A warning, with the number of times that it occurred.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventRow {
     /// The cluster of the object, or several with the same warning.
@@ -48,15 +41,15 @@ pub struct EventRow {
     pub count: i64,
     /// The time of its first occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub first_seen: Option<String>,
+    pub first_seen: Option<Timestamp>,
     /// The time of its last occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_seen: Option<String>,
+    pub last_seen: Option<Timestamp>,
     /// Name of the workload of a Pod: several Pods of one workload share a row.
-    #[serde(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub made_by: Option<String>,
-    /// Number of objects in the row.
-    #[serde(skip)]
+    /// Number of objects in the row; left out for one.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub objects: usize,
 }
 
@@ -126,18 +119,13 @@ impl EventList {
                 }
             }
         }
-        let mut rows: Vec<(Option<Timestamp>, EventRow)> = warnings.into_iter().map(row).collect();
-        for (_, row) in &mut rows {
+        let mut rows: Vec<EventRow> = warnings.into_iter().map(row).collect();
+        for row in &mut rows {
             let objects = forest.cluster(row.place.first());
             row.made_by = objects.and_then(|objects| maker(objects, &row.object));
         }
-        rows.sort_by_key(|(last, _)| *last);
-        EventList {
-            api_version: API_VERSION,
-            kind: "EventList",
-            items: rows.into_iter().map(|(_, row)| row).collect(),
-            errors: list.errors.iter().map(ErrorRow::from).collect(),
-        }
+        rows.sort_by_key(|row| row.last_seen);
+        List::of(rows, &list.errors)
     }
 
     /// Joins equal warnings: those of several clusters about the same object of the same app, and those about
@@ -156,9 +144,18 @@ impl EventList {
         let of_each = of_each.into_iter().filter_map(EventRow::together).collect();
         let groups = grouped(of_each, |row: &EventRow| (row.place.first().to_owned(), like(row)));
         let mut items: Vec<EventRow> = groups.into_iter().filter_map(EventRow::together).collect();
-        items.sort_by_cached_key(|row| row.last_seen.as_deref().and_then(|at| at.parse::<Timestamp>().ok()));
+        items.sort_by_key(|row| row.last_seen);
         EventList { items, ..self }
     }
+}
+
+fn one() -> usize {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_one(number: &usize) -> bool {
+    *number == 1
 }
 
 impl EventRow {
@@ -270,19 +267,18 @@ fn subject(reference: Value<'_>) -> Option<ObjectKey> {
     (!key.kind.is_empty() && !key.name.is_empty()).then_some(key)
 }
 
-fn row((place, warning): (Place<'_>, Warning)) -> (Option<Timestamp>, EventRow) {
+fn row((place, warning): (Place<'_>, Warning)) -> EventRow {
     let (cluster, object, reason, _) = place;
-    let row = EventRow {
+    EventRow {
         place: InClusters::one(cluster),
         app: warning.app,
         object: object.clone(),
         reason,
         message: warning.message,
         count: warning.count,
-        first_seen: warning.first.map(time),
-        last_seen: warning.last.map(time),
+        first_seen: warning.first,
+        last_seen: warning.last,
         made_by: None,
         objects: 1,
-    };
-    (warning.last, row)
+    }
 }

@@ -1,9 +1,11 @@
 //! `explain`: from the symptom to the cause, with commands for a closer look.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::sync::Arc;
 use taffrail_apps::{
-    App, Axis, Belonging, CONTROLLER_STOPPED, Delivery, FreshnessState, OUT_OF_REACH, Problem, Resource,
-    SyncState, UNOBSERVED, UNREADABLE, Words,
+    App, Axis, Belonging, CONTROLLER_STOPPED, Delivery, FreshnessState, OUT_OF_REACH, ObjectSync, Problem,
+    Resource, SyncState, UNOBSERVED, UNREADABLE, Words,
     command::{helm, kubectl, resource, taffrail},
     full_name,
     trust::{FindingCategory, Severity},
@@ -12,14 +14,10 @@ use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::assess::{Change, Link};
 
-use crate::text::revision;
-use crate::{
-    API_VERSION, AppName, ErrorRow, InClusters, LinkRow, ProblemView, TrustFinding, TrustReport,
-    UnsyncedView, time,
-};
+use crate::{API_VERSION, AppName, ErrorRow, InClusters, List, ListItem, TrustFinding, TrustReport};
 
 /// The reason why an app, or an object, is in its state.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// The app; left out if the user named objects.
@@ -29,135 +27,91 @@ pub struct Explanation {
     #[serde(flatten)]
     pub place: InClusters,
     /// For a named object: its controllers, the nearest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owners: Vec<ObjectKey>,
     /// For a named object: the apps that declare it or the nearest of its controllers.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub belongs_to: Vec<AppName>,
     /// For a named object: the apps that list it or the nearest of its controllers, but whose marks it does
     /// not carry.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub listed_by: Vec<AppName>,
     /// For a named object: the apps that its marks name but that do not declare it, each with the reason.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marked_for: Vec<String>,
     /// The worst declared object; where all is well the named object, or the declaring one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
     /// The status when it was last observed.
-    pub health: &'static str,
+    pub health: Status,
     /// The status now: Unknown if the last observation is too old.
-    pub effective: &'static str,
+    pub effective: Status,
     /// The sync state if the objects are well but the sync is `Failed` or `Unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sync: Option<&'static str>,
+    pub sync: Option<SyncState>,
     /// The problems, the worst first; left out where the app is well.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub problems: Vec<ProblemView>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
     /// The objects that the delivery tool reports as not synced.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unsynced: Vec<UnsyncedView>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsynced: Vec<ObjectSync>,
     /// The declared objects with something switched off on purpose.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flagged: Vec<Flagged>,
     /// The message, in the words of the cause.
     pub message: Words,
     /// The cause chain, from the object to the cause; empty where all is well.
-    pub chain: Vec<LinkRow>,
+    pub chain: Vec<Arc<Link>>,
     /// The changes shortly before the object turned red, the nearest first, as far as they are known; at most
     /// three.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub changed: Vec<ChangeRow>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<Change>,
     /// For a named object: the last writers of its desired state, or of that of its controllers, the newest
     /// first; at most three.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub last_changed: Vec<ChangeRow>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub last_changed: Vec<Change>,
     /// For a green app that was named: the signs that green is wrong, as in `trust`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<TrustFinding>,
     /// Commands that show more of the cause.
     pub next: Vec<String>,
 }
 
 /// An object with something switched off on purpose.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Flagged {
     /// The object.
     pub object: ObjectKey,
-    /// The switches: `suspended`, `paused`.
-    pub flags: Vec<&'static str>,
+    /// The switches.
+    pub flags: Vec<Flag>,
+}
+
+/// A switch that turns something off on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Flag {
+    /// Nothing is started or reconciled.
+    Suspended,
+    /// Changes are not rolled out.
+    Paused,
+}
+
+impl Flag {
+    /// Returns the name used in JSON and in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Flag::Suspended => "suspended",
+            Flag::Paused => "paused",
+        }
+    }
 }
 
 impl Flagged {
     fn of(resource: &Resource) -> Option<Flagged> {
-        let flags = [(resource.flags.suspended, "suspended"), (resource.flags.paused, "paused")];
+        let flags = [(resource.flags.suspended, Flag::Suspended), (resource.flags.paused, Flag::Paused)];
         let flags: Vec<_> = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag).collect();
         (!flags.is_empty()).then(|| Flagged { object: resource.key.clone(), flags })
-    }
-}
-
-/// One change.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ChangeRow {
-    /// The time of the change.
-    pub when: String,
-    /// The kind of change: `config`, `created`, `image`, `node`, `quota`, `revision`, `spec`, `template`.
-    pub what: &'static str,
-    /// The object that changed.
-    pub object: ObjectKey,
-    /// For an image: the container.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub container: Option<String>,
-    /// The names of other fields that differ; never their contents.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub fields: Vec<String>,
-    /// The old value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// The new value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// The writer, by the name of the field manager.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-}
-
-impl From<&Change> for ChangeRow {
-    fn from(change: &Change) -> ChangeRow {
-        let Change { when, what, object, container, fields, from, to, by } = change.clone();
-        let object = object.clone();
-        ChangeRow { when: time(when), what: what.as_str(), object, container, fields, from, to, by }
-    }
-}
-
-impl ChangeRow {
-    /// Returns the change in words that follow the name of the object: `image of container web: web:1 →
-    /// web:2`.
-    pub fn words(&self) -> String {
-        // The only field that a manager wrote, with its present value.
-        let is_only = self.to.is_some() && self.from.is_none() && self.fields.len() == 1;
-        let what = match (self.what, &self.container) {
-            ("image", Some(container)) => &*format!("image of container {container}"),
-            ("template", _) => "how its Pods are made",
-            ("config", _) => "contents",
-            ("node", _) => "lost",
-            ("quota", _) => "used up",
-            ("spec", _) if is_only => self.fields.first().map_or("spec", String::as_str),
-            (what, _) => what,
-        };
-        let shown = |text: &Option<String>| text.as_deref().map(|text| revision(text).into_owned());
-        let values = match (shown(&self.from), shown(&self.to)) {
-            (Some(from), Some(to)) if from == to => Some(to),
-            (Some(from), to) => Some(format!("{from} → {}", to.as_deref().unwrap_or("nothing"))),
-            (None, to) => to,
-        };
-        let fields = self.fields.iter().filter(|_| !(is_only && self.what == "spec"));
-        let more = values.into_iter().chain(fields.cloned()).collect::<Vec<_>>().join(", ");
-        let by = self.by.as_ref().map(|by| format!(", by {by}")).unwrap_or_default();
-        let colon = if more.is_empty() { "" } else { ": " };
-        format!("{what}{by}{colon}{more}")
     }
 }
 
@@ -181,14 +135,14 @@ impl Explanation {
             listed_by: Vec::new(),
             marked_for: Vec::new(),
             object: speaker.map(|speaker| &speaker.key).or(app.declaring.as_ref()).cloned(),
-            health: app.health.as_str(),
-            effective: app.effective().as_str(),
-            sync: sync.map(SyncState::as_str),
-            problems: app.problems.iter().map(ProblemView::from).collect(),
-            unsynced: app.unsynced.iter().map(UnsyncedView::from).collect(),
+            health: app.health,
+            effective: app.effective(),
+            sync,
+            problems: app.problems.to_vec(),
+            unsynced: app.unsynced.clone(),
             flagged: app.resources.iter().filter_map(Flagged::of).collect(),
             message: app.message.clone(),
-            chain: chain.iter().cloned().map(LinkRow).collect(),
+            chain: chain.to_vec(),
             changed: Vec::new(),
             last_changed: Vec::new(),
             doubts: Vec::new(),
@@ -199,7 +153,7 @@ impl Explanation {
     /// Adds the changes before the app turned red.
     #[must_use]
     pub fn after(self, changed: &[Change]) -> Explanation {
-        Explanation { changed: changed.iter().map(ChangeRow::from).collect(), ..self }
+        Explanation { changed: changed.to_vec(), ..self }
     }
 
     /// Adds the findings of a report about this app alone that are signs that its green is wrong.
@@ -224,7 +178,7 @@ impl Explanation {
     /// Adds the last writers of the object's desired state.
     #[must_use]
     pub fn written(self, last: &[Change]) -> Explanation {
-        Explanation { last_changed: last.iter().map(ChangeRow::from).collect(), ..self }
+        Explanation { last_changed: last.to_vec(), ..self }
     }
 }
 
@@ -244,13 +198,13 @@ impl Explanation {
 }
 
 /// The answer about one app.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
     /// Always [`API_VERSION`].
-    pub api_version: &'static str,
+    pub api_version: Cow<'static, str>,
     /// Always `Explanation`.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// The explanation.
     #[serde(flatten)]
     pub explanation: Explanation,
@@ -259,30 +213,16 @@ pub struct Answer {
 }
 
 /// The answer about several apps.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ExplanationList {
-    /// Always [`API_VERSION`].
-    pub api_version: &'static str,
-    /// Always `ExplanationList`.
-    pub kind: &'static str,
-    /// The explanations.
-    pub items: Vec<Explanation>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
-    pub errors: Vec<ErrorRow>,
+pub type ExplanationList = List<Explanation>;
+
+impl ListItem for Explanation {
+    const LIST: &'static str = "ExplanationList";
 }
 
 impl Answer {
     /// Makes the answer about one app.
     pub fn new(explanation: Explanation, errors: Vec<ErrorRow>) -> Answer {
-        Answer { api_version: API_VERSION, kind: "Explanation", explanation, errors }
-    }
-}
-
-impl ExplanationList {
-    /// Makes the answer about several apps.
-    pub fn new(items: Vec<Explanation>, errors: Vec<ErrorRow>) -> ExplanationList {
-        ExplanationList { api_version: API_VERSION, kind: "ExplanationList", items, errors }
+        Answer { api_version: API_VERSION.into(), kind: "Explanation".into(), explanation, errors }
     }
 }
 

@@ -171,10 +171,9 @@ impl Filter {
 
     /// Returns true if the row of a cluster matches.
     pub fn admits_row(&self, row: &ClusterRow) -> bool {
-        let status = row.status.parse().unwrap_or(Status::Unknown);
         let named =
             self.admits_cluster(&row.name) || row.aliases.iter().any(|name| self.admits_cluster(name));
-        named && self.status.as_ref().is_none_or(|wanted| wanted.admits_row(status, row.problems > 0))
+        named && self.status.as_ref().is_none_or(|wanted| wanted.admits_row(row.status, row.problems > 0))
     }
 
     fn admits_cluster(&self, name: &str) -> bool {
@@ -304,24 +303,23 @@ fn last<T>(since: Option<T>) -> (bool, Option<T>) {
 
 /// Sorts objects; equal ones keep their order.
 pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
-    let status = |row: &ResourceRow| row.status.parse().unwrap_or(Status::Unknown);
     rows.sort_by(|one, other| match by {
         SortField::Name => (&one.name, &one.namespace).cmp(&(&other.name, &other.namespace)),
-        SortField::Status => status(one)
-            .cmp(&status(other))
+        SortField::Status => one
+            .status
+            .cmp(&other.status)
             .then_with(|| last(one.since.as_ref()).cmp(&last(other.since.as_ref()))),
         SortField::Cluster => one.cluster.cmp(&other.cluster),
         SortField::Since => last(one.since.as_ref()).cmp(&last(other.since.as_ref())),
-        SortField::Delivery => one.app.delivery.cmp(other.app.delivery),
+        SortField::Delivery => one.app.delivery.as_str().cmp(other.app.delivery.as_str()),
     });
 }
 
 /// Sorts clusters, which can be ordered by name and status only.
 pub fn sort_clusters(rows: &mut [ClusterRow], by: SortField) {
-    let status = |row: &ClusterRow| row.status.parse().unwrap_or(Status::Unknown);
     rows.sort_by(|one, other| match by {
         SortField::Name | SortField::Cluster => one.name.cmp(&other.name),
-        SortField::Status => status(one).cmp(&status(other)),
+        SortField::Status => one.status.cmp(&other.status),
         SortField::Since | SortField::Delivery => Ordering::Equal,
     });
 }

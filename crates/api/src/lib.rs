@@ -18,30 +18,59 @@ mod tree;
 mod trust;
 mod wait;
 
-use jiff::Timestamp;
-use serde::Serialize;
-use taffrail_status::{Status, rollup};
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 pub use actions::{ActionList, ActionRow, PatchRow};
-pub use apps::{AppList, AppRow, ProblemView, SourceView, SyncView, UnsyncedView};
-pub use chain::{LinkRow, told_in_few};
+pub use apps::{AppRow, SyncRow};
+pub use chain::told_in_few;
 pub use clusters::{ClusterList, ClusterRow, NotLiveRow, ReadingView};
 pub use detail::{AppDetail, AppDetailList};
 pub use events::{EventList, EventRow};
-pub use explain::{Answer, ChangeRow, Explanation, ExplanationList, Flagged};
+pub use explain::{Answer, Explanation, ExplanationList, Flag, Flagged};
 pub use resources::{ResourceList, ResourceRow};
 pub use together::{InClusters, explained_together};
 pub use tree::{AppTree, Folded, Relation, TreeList, TreeNode, TreeShape};
 pub use trust::{FindingObject, TrustFinding, TrustReport};
 pub use wait::{WaitChange, WaitSummary};
 
-use taffrail_apps::{AppError, AppRef, Freshness};
+use taffrail_apps::{AppError, AppRef, Delivery};
 
 /// The `apiVersion` of all lists.
 pub const API_VERSION: &str = "cli.taffrail.dev/v1alpha1";
 
+/// A list of rows of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct List<T> {
+    /// Always [`API_VERSION`].
+    pub api_version: Cow<'static, str>,
+    /// The kind of the list: `AppList`.
+    pub kind: Cow<'static, str>,
+    /// The rows.
+    pub items: Vec<T>,
+    /// Failures to read, invalid declarations, and objects claimed twice.
+    #[serde(default)]
+    pub errors: Vec<ErrorRow>,
+}
+
+/// A row that lists are made of.
+pub trait ListItem {
+    /// The kind of a list of these rows: `AppList`.
+    const LIST: &'static str;
+}
+
+impl<T: ListItem> List<T> {
+    /// Makes a list.
+    pub fn of(items: Vec<T>, errors: impl IntoIterator<Item: Into<ErrorRow>>) -> List<T> {
+        let errors = errors.into_iter().map(Into::into).collect();
+        List { api_version: API_VERSION.into(), kind: T::LIST.into(), items, errors }
+    }
+}
+
 /// A failure, on the smallest scope that it concerns.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorRow {
     /// Name of the cluster.
@@ -66,11 +95,11 @@ impl From<&AppError> for ErrorRow {
 }
 
 /// The name of an app within a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppName {
     /// The way in which it is delivered.
-    pub delivery: &'static str,
+    pub delivery: Delivery,
     /// Namespace of its declaring object.
     pub namespace: String,
     /// Name of its declaring object.
@@ -79,59 +108,6 @@ pub struct AppName {
 
 impl From<&AppRef> for AppName {
     fn from(app: &AppRef) -> AppName {
-        AppName { delivery: app.delivery.as_str(), namespace: app.namespace.clone(), name: app.name.clone() }
+        AppName { delivery: app.delivery, namespace: app.namespace.clone(), name: app.name.clone() }
     }
-}
-
-/// Number of items by status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Counts {
-    /// The actual state is the desired one.
-    pub current: usize,
-    /// The actual state is approaching the desired one.
-    pub in_progress: usize,
-    /// An error, or no progress within the deadline.
-    pub failed: usize,
-    /// Being deleted.
-    pub terminating: usize,
-    /// The object does not exist.
-    pub not_found: usize,
-    /// The status is not known.
-    pub unknown: usize,
-}
-
-impl From<rollup::Counts> for Counts {
-    fn from(counts: rollup::Counts) -> Counts {
-        Counts {
-            current: counts.get(Status::Current),
-            in_progress: counts.get(Status::InProgress),
-            failed: counts.get(Status::Failed),
-            terminating: counts.get(Status::Terminating),
-            not_found: counts.get(Status::NotFound),
-            unknown: counts.get(Status::Unknown),
-        }
-    }
-}
-
-/// The freshness of a row.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct FreshnessView {
-    /// `live`, `stale` or `lost`.
-    pub state: &'static str,
-    /// The time at which it was observed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub observed_at: Option<String>,
-}
-
-impl From<Freshness> for FreshnessView {
-    fn from(freshness: Freshness) -> FreshnessView {
-        FreshnessView { state: freshness.state.as_str(), observed_at: freshness.observed_at.map(time) }
-    }
-}
-
-/// Formats a time as the API does (RFC 3339).
-fn time(at: Timestamp) -> String {
-    at.to_string()
 }

@@ -1,26 +1,20 @@
 //! `get resources`.
 
+use jiff::Timestamp;
 use std::collections::HashMap;
 
-use serde::Serialize;
-use taffrail_apps::{App, AppList, ObjectSync, Resource, Words};
+use serde::{Deserialize, Serialize};
+use taffrail_apps::{App, AppList, ObjectSync, ObjectSyncState, Resource, Words};
 use taffrail_object::ObjectKey;
-use taffrail_status::rollup;
+use taffrail_status::{Status, rollup};
 
-use crate::{API_VERSION, AppName, ErrorRow, time};
+use crate::{AppName, List, ListItem};
 
 /// The declared objects of the apps of a fleet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ResourceList {
-    /// Always [`API_VERSION`].
-    pub api_version: &'static str,
-    /// Always `ResourceList`.
-    pub kind: &'static str,
-    /// A row for each object of each app.
-    pub items: Vec<ResourceRow>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
-    pub errors: Vec<ErrorRow>,
+pub type ResourceList = List<ResourceRow>;
+
+impl ListItem for ResourceRow {
+    const LIST: &'static str = "ResourceList";
 }
 
 impl From<&AppList> for ResourceList {
@@ -33,17 +27,12 @@ impl From<&AppList> for ResourceList {
                 row(app, resource, inner.get(app, resource), syncs.get(&resource.key).copied())
             })
         });
-        ResourceList {
-            api_version: API_VERSION,
-            kind: "ResourceList",
-            items: rows.collect(),
-            errors: list.errors.iter().map(ErrorRow::from).collect(),
-        }
+        List::of(rows.collect(), &list.errors)
     }
 }
 
 /// A declared object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceRow {
     /// The cluster that it is in.
@@ -57,27 +46,27 @@ pub struct ResourceRow {
     /// Name.
     pub name: String,
     /// The status now: Unknown if the last observation is too old.
-    pub status: &'static str,
+    pub status: Status,
     /// The message, in one line.
     pub message: Words,
     /// The rule that decided.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rule: String,
     /// The state that the delivery tool reports if it is not synced: `OutOfSync`, `SyncFailed`, …
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sync: Option<&'static str>,
+    pub sync: Option<ObjectSyncState>,
     /// The message of the tool's last operation about it.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sync_message: String,
     /// True if it is suspended on purpose.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
     /// True if it exists but carries no mark of the app that claims it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unconfirmed: bool,
     /// The time since when it is not well.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
+    pub since: Option<Timestamp>,
     /// The app that declares it.
     pub app: AppName,
 }
@@ -112,15 +101,9 @@ impl<'l> Inner<'l> {
 fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&ObjectSync>) -> ResourceRow {
     if let Some(inner) = inner.filter(|inner| inner.effective() != app.freshness.effective(resource.status)) {
         let own = row(app, resource, None, unsynced);
-        let since = inner.speaker.as_ref().and_then(|speaker| speaker.since).map(time);
+        let since = inner.speaker.as_ref().and_then(|speaker| speaker.since);
         let rule = inner.speaker.as_ref().map(|speaker| speaker.rule.clone()).unwrap_or_default();
-        return ResourceRow {
-            status: inner.effective().as_str(),
-            message: inner.message.clone(),
-            rule,
-            since,
-            ..own
-        };
+        return ResourceRow { status: inner.effective(), message: inner.message.clone(), rule, since, ..own };
     }
     ResourceRow {
         sync: unsynced.map(|unsynced| unsynced.state),
@@ -130,12 +113,12 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&Ob
         kind: resource.key.kind.clone(),
         namespace: resource.key.namespace.clone(),
         name: resource.key.name.clone(),
-        status: app.freshness.effective(resource.status).as_str(),
+        status: app.freshness.effective(resource.status),
         message: resource.message.clone(),
         rule: resource.rule.clone(),
         suspended: resource.flags.suspended,
         unconfirmed: resource.unconfirmed,
-        since: resource.since.map(time),
+        since: resource.since,
         app: AppName::from(&app.app),
     }
 }

@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use taffrail_apps::{
-    App, Axis, Delivery, Freshness, FreshnessState, Problem, SUSPENDED, SyncState, object_words,
-};
+use taffrail_apps::{App, Axis, Delivery, Freshness, FreshnessState, ObjectSyncState, Problem, SUSPENDED};
 use taffrail_status::Status;
+use taffrail_status::assess::{Change, ChangeKind};
 
 pub use taffrail_apps::shorten as revision;
 pub use taffrail_apps::text::{age, ago, line, span};
@@ -55,9 +54,9 @@ pub fn sync(app: &App) -> Cow<'static, str> {
 /// Returns the status of an object with the sync state that its delivery tool reports: `Ready, OutOfSync`.
 ///
 /// An object that does not exist cannot be in sync, so OutOfSync is left out for it.
-pub fn object_status(status: Status, sync: Option<&str>) -> String {
-    match sync.filter(|sync| status != Status::NotFound || *sync != SyncState::OutOfSync.as_str()) {
-        Some(sync) => format!("{}, {}", status.word(), object_words(sync)),
+pub fn object_status(status: Status, sync: Option<ObjectSyncState>) -> String {
+    match sync.filter(|sync| status != Status::NotFound || *sync != ObjectSyncState::OutOfSync) {
+        Some(sync) => format!("{}, {}", status.word(), sync.words()),
         None => status.word().to_owned(),
     }
 }
@@ -70,4 +69,31 @@ pub fn delivery(delivery: Delivery) -> &'static str {
         Delivery::ArgoApplication => "argo",
         other => other.as_str(),
     }
+}
+
+/// Returns a change in words that follow the name of the object: `image of container web: web:1 →
+/// web:2`.
+pub fn change(change: &Change) -> String {
+    // The only field that a manager wrote, with its present value.
+    let is_only = change.to.is_some() && change.from.is_none() && change.fields.len() == 1;
+    let what = match (change.what, &change.container) {
+        (ChangeKind::Image, Some(container)) => &*format!("image of container {container}"),
+        (ChangeKind::Template, _) => "how its Pods are made",
+        (ChangeKind::Config, _) => "contents",
+        (ChangeKind::Node, _) => "lost",
+        (ChangeKind::Quota, _) => "used up",
+        (ChangeKind::Spec, _) if is_only => change.fields.first().map_or("spec", String::as_str),
+        (what, _) => what.as_str(),
+    };
+    let shown = |text: &Option<String>| text.as_deref().map(|text| revision(text).into_owned());
+    let values = match (shown(&change.from), shown(&change.to)) {
+        (Some(from), Some(to)) if from == to => Some(to),
+        (Some(from), to) => Some(format!("{from} → {}", to.as_deref().unwrap_or("nothing"))),
+        (None, to) => to,
+    };
+    let fields = change.fields.iter().filter(|_| !(is_only && change.what == ChangeKind::Spec));
+    let more = values.into_iter().chain(fields.cloned()).collect::<Vec<_>>().join(", ");
+    let by = change.by.as_ref().map(|by| format!(", by {by}")).unwrap_or_default();
+    let colon = if more.is_empty() { "" } else { ": " };
+    format!("{what}{by}{colon}{more}")
 }

@@ -9,17 +9,19 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::ops::Deref;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use serde::Serialize;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use taffrail_apps::{App, ByAddress, Words};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::assess::Link;
 
-use crate::{Explanation, LinkRow};
+use crate::Explanation;
 
 /// The clusters of an entry.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum InClusters {
     /// One cluster.
@@ -131,22 +133,13 @@ pub(super) fn grouped_in_one<T, K: Eq + Hash>(
 }
 
 /// Returns the earlier of two times, or the one that is known.
-pub(super) fn earlier(one: Option<String>, other: Option<String>) -> Option<String> {
-    earliest([one, other].into_iter().flatten())
+pub(super) fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    [one, other].into_iter().flatten().min()
 }
 
 /// Returns the later of two times, or the one that is known.
-pub(super) fn later(one: Option<String>, other: Option<String>) -> Option<String> {
-    [one, other].into_iter().flatten().max_by_key(|at| instant(at))
-}
-
-fn earliest(times: impl Iterator<Item = String>) -> Option<String> {
-    times.min_by_key(|at| instant(at))
-}
-
-/// Parses a time: texts of times have fractions of several lengths, so they cannot be compared as texts.
-fn instant(at: &str) -> Option<jiff::Timestamp> {
-    at.parse().ok()
+pub(super) fn later(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    [one, other].into_iter().flatten().max()
 }
 
 /// Returns a message without the parts that differ each time: numbers, and durations such as `5m0s`.
@@ -194,9 +187,9 @@ pub fn explained_together(explained: Vec<(&App, Explanation)>) -> Vec<(usize, Ex
 }
 
 /// Returns the time at which an app stopped being well.
-fn began(own: &Explanation) -> Option<jiff::Timestamp> {
+fn began(own: &Explanation) -> Option<Timestamp> {
     let of_chain = own.chain.iter().filter_map(|link| link.since);
-    let of_problems = own.problems.iter().filter_map(|problem| instant(problem.since.as_deref()?));
+    let of_problems = own.problems.iter().filter_map(|problem| problem.since);
     of_chain.chain(of_problems).min()
 }
 
@@ -257,7 +250,7 @@ impl Alikes {
         }
         names.rename(own.object.iter_mut());
         for change in &mut own.changed {
-            change.when = String::new();
+            change.when = Timestamp::UNIX_EPOCH;
             names.rename([&mut change.object].into_iter());
         }
         Alike { own, message, problems, chain, others }
@@ -278,8 +271,8 @@ impl Alikes {
         number(&mut self.texts, names.without(text))
     }
 
-    fn link(&mut self, link: &LinkRow, names: &Generated, place: usize) -> usize {
-        let key = (ByAddress(link.0.clone()), place);
+    fn link(&mut self, link: &Arc<Link>, names: &Generated, place: usize) -> usize {
+        let key = (ByAddress(link.clone()), place);
         if let Some(known) = self.known_links.get(&key) {
             return *known;
         }

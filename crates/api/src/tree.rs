@@ -5,16 +5,17 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    self as apps, App, ObjectSync, Objects, Resource, SUSPENDED, Words, dependents, members, suffices,
+    self as apps, App, ObjectSync, ObjectSyncState, Objects, Problem, Resource, SUSPENDED, Words, dependents,
+    members, suffices,
 };
 use taffrail_object::kinds::plural;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::{Costs, Evidence, assess_dependent};
 use taffrail_status::{ActiveRules, Observed, Presence, Status};
 
-use crate::{API_VERSION, AppName, ErrorRow, ProblemView, text, time};
+use crate::{AppName, List, ListItem, text};
 
 /// The maximum depth of a tree, in apps that deliver apps and objects that own objects. Real trees have ten
 /// levels, but a cluster may hold circular references.
@@ -45,21 +46,14 @@ impl Default for TreeShape {
 }
 
 /// The trees of an app, one for each cluster that it is in.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TreeList {
-    /// Always [`API_VERSION`].
-    pub api_version: &'static str,
-    /// Always `TreeList`.
-    pub kind: &'static str,
-    /// The selected apps.
-    pub items: Vec<AppTree>,
-    /// Failures to read, invalid declarations, and objects claimed twice.
-    pub errors: Vec<ErrorRow>,
+pub type TreeList = List<AppTree>;
+
+impl ListItem for AppTree {
+    const LIST: &'static str = "TreeList";
 }
 
 /// The tree of an app in one cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppTree {
     /// The cluster that its objects land in.
@@ -71,7 +65,7 @@ pub struct AppTree {
 }
 
 /// The relation of a node to its parent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Relation {
     /// It is the app itself.
@@ -83,7 +77,7 @@ pub enum Relation {
 }
 
 /// An app, an object, or several equal objects.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TreeNode {
     /// The relation to the parent.
@@ -95,22 +89,22 @@ pub struct TreeNode {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
     /// The status now: Unknown if the last observation is too old.
-    pub status: &'static str,
+    pub status: Status,
     /// The message, in one line.
-    #[serde(skip_serializing_if = "Words::is_empty")]
+    #[serde(default, skip_serializing_if = "Words::is_empty")]
     pub message: Words,
     /// The worst problem of the app; left out for an app that is well, and for objects.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub problem: Option<ProblemView>,
+    pub problem: Option<Problem>,
     /// The state that the delivery tool reports if the object is not synced: `OutOfSync`, `SyncFailed`, …
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sync: Option<&'static str>,
+    pub sync: Option<ObjectSyncState>,
     /// The time since when it is not well.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
+    pub since: Option<Timestamp>,
     /// The time of its creation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub created: Option<String>,
+    pub created: Option<Timestamp>,
     /// A note: the reason why nothing is below it, or the meaning of a shared line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -139,17 +133,12 @@ impl TreeList {
             }
             AppTree { cluster: app.app.target.clone(), home: app.app.home.clone(), root }
         };
-        TreeList {
-            api_version: API_VERSION,
-            kind: "TreeList",
-            items: asked.iter().map(tree).collect(),
-            errors: list.errors.iter().map(ErrorRow::from).collect(),
-        }
+        List::of(asked.iter().map(tree).collect(), &list.errors)
     }
 }
 
 /// Equal objects that share a line.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Folded {
     /// Their kind.
     pub kind: String,
@@ -164,7 +153,7 @@ impl TreeNode {
             relation,
             app: None,
             object: None,
-            status: Status::Unknown.as_str(),
+            status: Status::Unknown,
             message: Words::default(),
             problem: None,
             sync: None,
@@ -177,18 +166,17 @@ impl TreeNode {
     }
 
     /// Returns the problem of a Ready app, unless it is that it is suspended, which its note says.
-    pub fn besides(&self) -> Option<&ProblemView> {
-        let is_ready = self.status == Status::Current.as_str();
+    pub fn besides(&self) -> Option<&Problem> {
+        let is_ready = self.status == Status::Current;
         self.problem.as_ref().filter(|problem| is_ready && problem.state != SUSPENDED)
     }
 
     /// Returns its status in words: `Ready`, `Ready, OutOfSync`.
     pub fn words(&self) -> String {
-        let status: Status = self.status.parse().unwrap_or(Status::Unknown);
-        let besides = self.besides().map(|it| taffrail_apps::words(it.axis, &it.state));
+        let besides = self.besides().map(Problem::words);
         match besides.filter(|words| !words.is_empty()) {
-            Some(words) => format!("{}, {words}", status.word()),
-            None => text::object_status(status, self.sync),
+            Some(words) => format!("{}, {words}", self.status.word()),
+            None => text::object_status(self.status, self.sync),
         }
     }
 }
@@ -365,12 +353,12 @@ impl<'a> Forest<'a> {
             relation,
             app: Some(AppName::from(&app.app)),
             object: app.declaring.clone(),
-            status: app.effective().as_str(),
+            status: app.effective(),
             message: app.message.clone(),
-            problem: app.problem().map(ProblemView::from),
+            problem: app.problem().cloned(),
             sync: None,
             since: None,
-            created: created.map(time),
+            created,
             note: app.suspended.then(|| "suspended".to_owned()),
             folded: None,
             children: Vec::new(),
@@ -407,7 +395,7 @@ impl<'a> Forest<'a> {
                 let mut child = declared_node(app, resource, syncs.get(&resource.key).copied());
                 if let Some(ground) = ground {
                     let observed = found(ground.objects, &resource.key);
-                    child.created = observed.as_ref().and_then(created_at).map(time);
+                    child.created = observed.as_ref().and_then(created_at);
                     if let Some(observed) = &observed
                         && seen.add(cluster, resource.key.as_ref(), false)
                     {
@@ -478,12 +466,12 @@ impl<'a> Below<'_, 'a> {
             relation: Relation::Owned,
             app: None,
             object: Some(key.to_owned()),
-            status: self.app.freshness.effective(status).as_str(),
+            status: self.app.freshness.effective(status),
             message,
             problem: None,
             sync: None,
-            since: since.map(time),
-            created: created_at(observed).map(time),
+            since,
+            created: created_at(observed),
             note: is_old.then(|| SCALED_TO_0.to_owned()),
             folded: None,
             children: Vec::new(),
@@ -502,11 +490,11 @@ fn declared_node(app: &App, resource: &Resource, sync: Option<&ObjectSync>) -> T
         relation: Relation::Declared,
         app: None,
         object: Some(resource.key.clone()),
-        status: app.freshness.effective(resource.status).as_str(),
+        status: app.freshness.effective(resource.status),
         message: resource.message.clone(),
         problem: None,
         sync: sync.map(|own| own.state),
-        since: resource.since.map(time),
+        since: resource.since,
         created: None,
         note: resource.unconfirmed.then(|| UNCONFIRMED.to_owned()),
         folded: None,
@@ -584,8 +572,8 @@ struct Likeness<'n> {
     group: &'n str,
     kind: &'n str,
     namespace: &'n str,
-    status: &'static str,
-    sync: Option<&'static str>,
+    status: Status,
+    sync: Option<ObjectSyncState>,
     message: String,
     note: Option<&'n str>,
     has_children: bool,
@@ -598,7 +586,7 @@ fn likeness(node: &TreeNode) -> Option<Likeness<'_>> {
     if node.app.is_some() || !node.children.iter().all(is_well) {
         return None;
     }
-    let message = match node.status == Status::Current.as_str() {
+    let message = match node.status == Status::Current {
         true => String::new(),
         // Numbers and the object's own name differ where all else is the same.
         false => node.message.replace(&object.name, "").replace(|digit: char| digit.is_ascii_digit(), ""),
@@ -618,7 +606,7 @@ fn likeness(node: &TreeNode) -> Option<Likeness<'_>> {
 
 /// Returns true if a node and all nodes below it are healthy and synced.
 fn is_well(node: &TreeNode) -> bool {
-    let is_ready = node.status == Status::Current.as_str() && node.sync.is_none();
+    let is_ready = node.status == Status::Current && node.sync.is_none();
     node.app.is_none() && is_ready && node.children.iter().all(is_well)
 }
 

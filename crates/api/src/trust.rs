@@ -1,7 +1,8 @@
 //! `trust`: the findings that speak against a green status.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use taffrail_apps::trust::{
     self, CheckedCluster, ClusterFindings, Finding, FindingCategory, Severity, TrustShape,
 };
@@ -10,19 +11,19 @@ use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
 use crate::together::{earlier, grouped};
-use crate::{API_VERSION, AppName, ErrorRow, InClusters, time};
+use crate::{API_VERSION, AppName, ErrorRow, InClusters};
 
 /// The maximum number of objects and apps that a finding names; the others are counted.
 const MAX_NAMED: usize = 10;
 
 /// The findings that speak against a green status.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustReport {
     /// Always [`API_VERSION`].
-    pub api_version: &'static str,
+    pub api_version: Cow<'static, str>,
     /// Always `TrustReport`.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// The findings: the worst first, then those with most green apps.
     pub items: Vec<TrustFinding>,
     /// The extent of the check, cluster by cluster.
@@ -32,7 +33,7 @@ pub struct TrustReport {
 }
 
 /// A reason to doubt a green status.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustFinding {
     /// The category.
@@ -40,7 +41,7 @@ pub struct TrustFinding {
     /// The weight.
     pub severity: Severity,
     /// The reason in one CamelCase word.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// The cluster, or several with the same finding.
     #[serde(flatten)]
     pub place: InClusters,
@@ -50,27 +51,27 @@ pub struct TrustFinding {
     pub message: String,
     /// The time since when it holds, if known; of several objects the earliest.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
+    pub since: Option<Timestamp>,
     /// The objects concerned: the first ten by name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<FindingObject>,
     /// Number of objects concerned.
     pub object_count: usize,
     /// The apps concerned: the first ten, green ones before the others.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<AppName>,
     /// Number of apps concerned.
     pub app_count: usize,
     /// Number of green apps among them.
     pub green: usize,
     /// Commands that show more, or repair it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
     /// True if it concerns different apps in several clusters.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub apps_differ: bool,
     /// True if the commands are only for the first of several clusters.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub next_of_first: bool,
 }
 
@@ -87,11 +88,11 @@ impl TrustFinding {
         TrustFinding {
             category: found.category,
             severity: if is_harmless { Severity::Low } else { found.severity },
-            reason: found.reason,
+            reason: found.reason.into(),
             place: InClusters::one(cluster),
             scope: found.scope,
             message: found.message,
-            since: since.map(time),
+            since,
             object_count: found.objects.len(),
             objects: found.objects.into_iter().take(MAX_NAMED).map(object).collect(),
             app_count: apps.len(),
@@ -152,7 +153,7 @@ impl TrustFinding {
 }
 
 /// An object that a finding concerns.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FindingObject {
     /// Its key.
@@ -160,11 +161,11 @@ pub struct FindingObject {
     pub key: ObjectKey,
     /// The time since when it concerns the object.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
+    pub since: Option<Timestamp>,
 }
 
 fn object((key, since): (ObjectKey, Option<Timestamp>)) -> FindingObject {
-    FindingObject { key, since: since.map(time) }
+    FindingObject { key, since }
 }
 fn is_green(app: &App) -> bool {
     app.effective() == Status::Current
@@ -208,8 +209,8 @@ impl TrustReport {
     fn of(mut items: Vec<TrustFinding>, checked: Vec<CheckedCluster>, list: &apps::AppList) -> TrustReport {
         sort(&mut items);
         TrustReport {
-            api_version: API_VERSION,
-            kind: "TrustReport",
+            api_version: API_VERSION.into(),
+            kind: "TrustReport".into(),
             items,
             checked,
             errors: list.errors.iter().map(ErrorRow::from).collect(),
@@ -231,6 +232,6 @@ fn sort(findings: &mut [TrustFinding]) {
     findings.sort_by_cached_key(|finding| {
         let TrustFinding { severity, category, green, app_count, place, reason, scope, .. } = finding;
         let most_green = std::cmp::Reverse((*green, *app_count));
-        (*severity, most_green, *category, place.first().to_owned(), *reason, scope.clone())
+        (*severity, most_green, *category, place.first().to_owned(), reason.clone(), scope.clone())
     });
 }

@@ -1,9 +1,11 @@
 //! Rows of `wait`: the state of each target, and the result.
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taffrail_apps::{
     Words,
     command::{explain, taffrail},
@@ -12,20 +14,21 @@ use taffrail_apps::{
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::is_namespaced;
 use taffrail_status::Status;
+use taffrail_status::assess::Link;
 
 use crate::chain::awaited_in_few;
-use crate::{API_VERSION, AppName, LinkRow, time};
+use crate::{API_VERSION, AppName};
 
 /// A change of one target's state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitChange {
     /// Always [`API_VERSION`].
-    pub api_version: &'static str,
+    pub api_version: Cow<'static, str>,
     /// Always `WaitChange`.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// The time at which it was seen.
-    pub time: String,
+    pub time: Timestamp,
     /// Name of the cluster.
     pub cluster: String,
     /// The target in short: `deployment/web`, `app/shop`.
@@ -37,24 +40,24 @@ pub struct WaitChange {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
     /// The state with respect to the condition: `Met`, `Waiting`, `Hopeless` or `Unobserved`.
-    pub verdict: &'static str,
+    pub verdict: WaitState,
     /// Its status, if it was observed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub status: Option<&'static str>,
+    pub status: Option<Status>,
     /// The reason in one CamelCase word.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The message, in the words of the cause.
-    #[serde(skip_serializing_if = "Words::is_empty")]
+    #[serde(default, skip_serializing_if = "Words::is_empty")]
     pub message: Words,
     /// The time since when it is not well, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
+    pub since: Option<Timestamp>,
     /// The cause chain, from the object to the cause; left out where it is well.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub chain: Vec<LinkRow>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chain: Vec<Arc<Link>>,
     /// Commands that show more.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
 }
 
@@ -68,19 +71,19 @@ impl WaitChange {
             Subject::Named(_) => (None, None),
         };
         WaitChange {
-            api_version: API_VERSION,
-            kind: "WaitChange",
-            time: time(now),
+            api_version: API_VERSION.into(),
+            kind: "WaitChange".into(),
+            time: now,
             cluster: judgement.cluster.clone(),
             target: judgement.subject.to_string(),
             object,
             app,
-            verdict: judgement.verdict.as_str(),
-            status: judgement.status.map(Status::as_str),
+            verdict: judgement.verdict,
+            status: judgement.status,
             reason: judgement.reason.clone(),
             message: judgement.message.clone(),
-            since: judgement.since.map(time),
-            chain: judgement.chain.iter().cloned().map(LinkRow).collect(),
+            since: judgement.since,
+            chain: judgement.chain.clone(),
             next: next(row, context).into_iter().collect(),
         }
     }
@@ -109,20 +112,33 @@ fn next(row: &Row, context: Option<&str>) -> Option<String> {
     }
 }
 
+/// The result of waiting in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum WaitResult {
+    /// All targets meet the condition.
+    Met,
+    /// A target can no longer meet it.
+    Failed,
+    /// The deadline passed.
+    Timeout,
+    /// A target could not be observed.
+    Unobservable,
+}
+
 /// The result of waiting.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WaitSummary {
     /// Always [`API_VERSION`].
-    pub api_version: &'static str,
+    pub api_version: Cow<'static, str>,
     /// Always `WaitSummary`.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// The time at which it ended.
-    pub time: String,
+    pub time: Timestamp,
     /// The condition.
     pub until: String,
     /// `Met`, `Failed`, `Timeout` or `Unobservable`.
-    pub result: &'static str,
+    pub result: WaitResult,
     /// The duration in seconds.
     pub seconds: f64,
     /// Number of targets.
@@ -144,19 +160,19 @@ impl WaitSummary {
     ) -> WaitSummary {
         awaited_in_few(&mut items);
         WaitSummary {
-            api_version: API_VERSION,
-            kind: "WaitSummary",
-            time: time(now),
+            api_version: API_VERSION.into(),
+            kind: "WaitSummary".into(),
+            time: now,
             until: until.to_string(),
             result: match end {
-                End::Met => "Met",
-                End::Failed => "Failed",
-                End::Deadline { .. } => "Timeout",
-                End::Unobservable => "Unobservable",
+                End::Met => WaitResult::Met,
+                End::Failed => WaitResult::Failed,
+                End::Deadline { .. } => WaitResult::Timeout,
+                End::Unobservable => WaitResult::Unobservable,
             },
             seconds: (took.as_secs_f64() * 1000.0).round() / 1000.0,
             targets: items.len(),
-            met: items.iter().filter(|item| item.verdict == WaitState::Met.as_str()).count(),
+            met: items.iter().filter(|item| item.verdict == WaitState::Met).count(),
             items,
         }
     }

@@ -4,12 +4,14 @@
 //! the home; the observations of its objects (health, counts, worst) are as fresh as the target.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use taffrail_status::Status;
 
 use crate::sync::SyncState;
 
 /// The age class of an observation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum FreshnessState {
     /// Observed within the window that counts as "now".
     Live,
@@ -40,11 +42,13 @@ impl FreshnessState {
 }
 
 /// The age class of an observation, and its time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Freshness {
     /// Live, stale or lost.
     pub state: FreshnessState,
     /// The time of the observation; `None` if there never was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<Timestamp>,
 }
 

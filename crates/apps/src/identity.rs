@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use taffrail_object::{GroupKind, Object};
 
 use crate::names;
@@ -18,11 +19,13 @@ impl fmt::Display for ClusterId {
 }
 
 /// Way in which an app gets into a cluster. It decides the kind of the declaring object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Delivery {
     /// Flux `Kustomization`.
     FluxKustomization,
     /// Flux `HelmRelease`.
+    #[serde(rename = "flux-helmrelease")]
     FluxHelmRelease,
     /// Argo CD `Application`.
     ArgoApplication,

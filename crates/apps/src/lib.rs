@@ -94,7 +94,7 @@ pub use indexed::{IndexedCluster, index_settings};
 pub use kinds::{KindCatalog, ServedKind, needs_body};
 pub use objects::{Objects, suffices};
 pub use owners::{controllers, dependents};
-pub use problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED, object_words, words};
+pub use problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED};
 pub use questions::QuestionLog;
 pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};
 pub use reads::declaring::declares_apps;
@@ -109,7 +109,7 @@ pub use reconciliation::{
 pub use rows::{AppRows, Looked, Propagation};
 pub use scope::{Scope, ScopeError, silence};
 pub use snapshot::{Answer, Aside, ChangeBatch, InsertError, NOT_IN_DUMP, Snapshot};
-pub use sync::{ObjectSync, Source, Sync, SyncState, UnknownSyncState, shorten};
+pub use sync::{ObjectSync, ObjectSyncState, Source, Sync, SyncState, UnknownSyncState, shorten};
 pub use teachers::Unheard;
 pub use words::{ByAddress, Words};
 

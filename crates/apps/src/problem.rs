@@ -1,6 +1,7 @@
 //! The problems of a row: what is wrong, on which axis, and how bad it is.
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::{MAX_MESSAGE, cut};
 
@@ -10,7 +11,8 @@ use crate::words::Words;
 pub(crate) const MAX_UNTRIED_TIME: SignedDuration = SignedDuration::from_mins(10);
 
 /// The axis on which a row is not well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Axis {
     /// The home or the target cluster is not live.
     Freshness,
@@ -35,7 +37,8 @@ impl Axis {
 }
 
 /// The severity of a problem, the worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ProblemSeverity {
     /// Something failed, or cannot be known.
     Error,
@@ -57,7 +60,8 @@ impl ProblemSeverity {
 }
 
 /// The reason why a row is not well.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Problem {
     /// The axis.
     pub axis: Axis,
@@ -66,10 +70,12 @@ pub struct Problem {
     /// Its severity.
     pub severity: ProblemSeverity,
     /// The time at which it began, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// The reason, for people.
     pub message: Words,
     /// The object that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
 }
 
@@ -108,38 +114,28 @@ impl Problem {
 
     /// Returns the text that is shown after the status of a Ready app: `sync failed`, `source not found`.
     pub fn words(&self) -> String {
-        words(self.axis.as_str(), &self.state)
+        match (self.axis, &*self.state) {
+            (Axis::Health, "Unconfirmed") => "unconfirmed".to_owned(),
+            (Axis::Health, state) if TOOL_SAYS.contains(&state) => format!("{state} by Argo CD"),
+            (Axis::Health, RULES_UNREAD) => "rules unread".to_owned(),
+            (Axis::Health, _) => String::new(),
+            (Axis::Freshness, state) => format!("home {}", spaced(state)),
+            (Axis::Sync, "OutOfSync") => "OutOfSync".to_owned(),
+            (Axis::Sync, CONTROLLER_STOPPED) => "delivery stopped".to_owned(),
+            (Axis::Sync, SUSPENDED) => "suspended".to_owned(),
+            (Axis::Sync, "Syncing") => "still syncing".to_owned(),
+            (Axis::Source, "NotFound" | "NotFetched" | "Terminating" | SUSPENDED) => {
+                format!("source {}", spaced(&self.state))
+            }
+            (Axis::Source, CONTROLLER_STOPPED) => "source not fetched".to_owned(),
+            (Axis::Source, _) => "source failed".to_owned(),
+            (axis, state) => format!("{} {}", axis.as_str(), spaced(state)),
+        }
     }
 }
 
 /// The states that Argo CD reports for the health of apps whose objects are well, or that list none.
 const TOOL_SAYS: [&str; 2] = ["Degraded", "Missing"];
-
-/// Returns the text for a state on an axis, both given as JSON has them.
-pub fn words(axis: &str, state: &str) -> String {
-    match (axis, state) {
-        ("health", "Unconfirmed") => "unconfirmed".to_owned(),
-        ("health", state) if TOOL_SAYS.contains(&state) => format!("{state} by Argo CD"),
-        ("health", RULES_UNREAD) => "rules unread".to_owned(),
-        ("health", _) => String::new(),
-        ("freshness", state) => format!("home {}", spaced(state)),
-        ("sync", "OutOfSync") => "OutOfSync".to_owned(),
-        ("sync", CONTROLLER_STOPPED) => "delivery stopped".to_owned(),
-        ("sync", SUSPENDED) => "suspended".to_owned(),
-        ("sync", "Syncing") => "still syncing".to_owned(),
-        ("source", "NotFound" | "NotFetched" | "Terminating" | SUSPENDED) => {
-            format!("source {}", spaced(state))
-        }
-        ("source", CONTROLLER_STOPPED) => "source not fetched".to_owned(),
-        ("source", _) => "source failed".to_owned(),
-        (axis, state) => format!("{axis} {}", spaced(state)),
-    }
-}
-
-/// Returns the text for the sync state that the delivery tool reports for one object.
-pub fn object_words(state: &str) -> String {
-    if state == "OutOfSync" { state.to_owned() } else { spaced(state) }
-}
 
 /// The state of a sync or source whose controller has stopped.
 pub const CONTROLLER_STOPPED: &str = "ControllerStopped";

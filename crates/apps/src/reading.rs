@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::scope::Scope;
 
@@ -57,7 +58,7 @@ pub struct NotLive {
 }
 
 /// State of a scope that is not live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ScopeState {
     /// It is being listed.
     CatchingUp,

@@ -1,7 +1,7 @@
 //! The source of an app and the state of its delivery, in the words of its tool.
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
 use taffrail_status::{Observed, Presence};
@@ -13,7 +13,7 @@ use crate::objects::Objects;
 use crate::sync::{Source, SyncState};
 
 /// The source of an app. Fields that its tool does not provide are left out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationDetails {
     /// The branch, tag, version or range that is followed.
@@ -37,7 +37,7 @@ pub struct ApplicationDetails {
 }
 
 /// The state of an app's delivery.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReconciliationDetails {
     /// The time of the last successful sync.
@@ -61,7 +61,7 @@ impl ReconciliationDetails {
 }
 
 /// A source or a delivery, with its readiness.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReconciledRow {
     /// Kind of the object, or of the source if no object describes it.
@@ -74,7 +74,7 @@ pub struct ReconciledRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
     /// The message that it reports, in one line.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The revision that it holds or has applied.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use taffrail_object::ObjectKey;
 
 /// The state of an app between its source and its cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum SyncState {
     /// The wanted revision is applied.
     Synced,
@@ -89,30 +90,73 @@ impl Sync {
 }
 
 /// The sync state of one object, reported by its delivery tool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ObjectSync {
     /// The object.
+    #[serde(rename = "object")]
     pub key: ObjectKey,
-    /// The state in the tool's word: `OutOfSync`, `SyncFailed`, `RequiresPruning`.
-    pub state: &'static str,
-    /// The reason, in the tool's words; may be empty.
+    /// The state, in the tool's word.
+    pub state: ObjectSyncState,
+    /// The message of the tool's last operation about it; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
+/// The state of an object that its delivery tool reports as not synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ObjectSyncState {
+    /// It differs from what is wanted, or does not exist.
+    OutOfSync,
+    /// It is no longer wanted.
+    RequiresPruning,
+    /// The last operation could not write it.
+    SyncFailed,
+    /// It is a hook that failed.
+    HookFailed,
+}
+
+impl ObjectSyncState {
+    /// Returns the name used in JSON and in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ObjectSyncState::OutOfSync => "OutOfSync",
+            ObjectSyncState::RequiresPruning => "RequiresPruning",
+            ObjectSyncState::SyncFailed => "SyncFailed",
+            ObjectSyncState::HookFailed => "HookFailed",
+        }
+    }
+
+    /// Returns the words that follow a status: `OutOfSync`, `sync failed`.
+    pub fn words(self) -> &'static str {
+        match self {
+            ObjectSyncState::OutOfSync => "OutOfSync",
+            ObjectSyncState::RequiresPruning => "requires pruning",
+            ObjectSyncState::SyncFailed => "sync failed",
+            ObjectSyncState::HookFailed => "hook failed",
+        }
+    }
+}
+
 /// The source of an app's wanted state.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Source {
     /// The kind of source: `GitRepository`, `OCIRepository`, `HelmRepository`, `git`, …
     pub kind: String,
     /// Namespace of the object that describes it, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Name of the object that describes it, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The URL, without a password.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The part of it that is delivered: a folder, a chart.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// The branch, tag, version or range that is followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
 }
 

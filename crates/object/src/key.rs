@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::object::Object;
 
@@ -37,13 +37,15 @@ impl fmt::Display for GroupKind {
 /// The key of one object of a cluster.
 ///
 /// The API serves an object in several versions; it stays one object, so a key has no version.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectKey {
     /// API group; empty for the core group.
+    #[serde(default)]
     pub group: String,
     /// Kind.
     pub kind: String,
     /// Namespace; empty for cluster-scoped objects.
+    #[serde(default)]
     pub namespace: String,
     /// Name.
     pub name: String,

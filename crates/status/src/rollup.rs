@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use taffrail_object::ObjectKeyRef;
 
 use crate::verdict::Status;
@@ -50,23 +51,48 @@ pub fn worst<'a>(subjects: impl IntoIterator<Item = Subject<'a>>) -> Option<Subj
 }
 
 /// The number of objects with each status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts([usize; Status::ALL.len()]);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Counts {
+    /// The actual state is the desired one.
+    pub current: usize,
+    /// The actual state is approaching the desired one.
+    pub in_progress: usize,
+    /// An error, or no progress within the deadline.
+    pub failed: usize,
+    /// Being deleted.
+    pub terminating: usize,
+    /// The object does not exist.
+    pub not_found: usize,
+    /// The status is not known.
+    pub unknown: usize,
+}
 
 impl Counts {
     /// Returns the number of objects with `status`.
-    pub fn get(&self, status: Status) -> usize {
-        self.0[status as usize]
+    pub fn get(mut self, status: Status) -> usize {
+        *self.of(status)
     }
 
     /// Returns the number of all objects.
-    pub fn total(&self) -> usize {
-        self.0.iter().sum()
+    pub fn total(self) -> usize {
+        Status::ALL.into_iter().map(|status| self.get(status)).sum()
     }
 
     /// Counts one more object with `status`.
     pub fn add(&mut self, status: Status) {
-        self.0[status as usize] += 1;
+        *self.of(status) += 1;
+    }
+
+    fn of(&mut self, status: Status) -> &mut usize {
+        match status {
+            Status::Current => &mut self.current,
+            Status::InProgress => &mut self.in_progress,
+            Status::Failed => &mut self.failed,
+            Status::Terminating => &mut self.terminating,
+            Status::NotFound => &mut self.not_found,
+            Status::Unknown => &mut self.unknown,
+        }
     }
 }
 

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use taffrail_object::json::Kind;
 use taffrail_object::words;
 
 /// The six statuses of kstatus, worst first: `Failed` is the least, `Current` the greatest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Status {
     /// Reconciling hit an error or made too little progress.
     Failed,

@@ -20,7 +20,7 @@ use crate::names;
 use crate::noting::elapsed;
 use crate::objects::Objects;
 use crate::problem::{self, Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
-use crate::sync::{ObjectSync, Source, Sync, SyncState, shorten};
+use crate::sync::{ObjectSync, ObjectSyncState, Source, Sync, SyncState, shorten};
 use installs::{INSTALLED, Standing, argo_standing};
 
 pub(crate) const GROUP: &str = "argoproj.io";
@@ -495,9 +495,9 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
     let results = list(&["status", "operationState", "syncResult", "resources"]);
     let failed = results.filter_map(|entry| {
         let state = if is(entry, "status", "SyncFailed") {
-            "SyncFailed"
+            ObjectSyncState::SyncFailed
         } else if ["Failed", "Error"].iter().any(|word| is(entry, "hookPhase", word)) {
-            "HookFailed"
+            ObjectSyncState::HookFailed
         } else {
             return None;
         };
@@ -507,8 +507,8 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
     let mut found: Vec<ObjectSync> = failed.filter(|_| is_over).take(MAX_UNSYNCED).collect();
     let differing = list(&["status", "resources"]).filter_map(|entry| {
         let state = match entry.get("requiresPruning").and_then(Value::as_bool) {
-            Some(true) => "RequiresPruning",
-            _ if is(entry, "status", "OutOfSync") => "OutOfSync",
+            Some(true) => ObjectSyncState::RequiresPruning,
+            _ if is(entry, "status", "OutOfSync") => ObjectSyncState::OutOfSync,
             _ => return None,
         };
         Some(ObjectSync { key: key(entry)?, state, message: String::new() })

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use cluster_context::ClusterContext;
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
 use taffrail_status::Status;
 
@@ -28,7 +28,7 @@ use crate::fleet::{Fleet, FleetMember};
 use crate::objects::Objects;
 
 /// The kind of reason to doubt a green status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FindingCategory {
     /// The tool and the objects disagree, or other reports do.
@@ -70,7 +70,7 @@ impl FindingCategory {
 }
 
 /// The weight of a finding against a green status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
     /// There is a sign that green is wrong.
@@ -93,7 +93,7 @@ impl Severity {
 }
 
 /// The extent of the check in a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CheckedCluster {
     /// Its name.

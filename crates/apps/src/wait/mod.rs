@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::assess::Link;
 use taffrail_status::{ActiveRules, ClusterState as _, Presence, Status};
@@ -112,7 +113,7 @@ impl fmt::Display for Subject {
 }
 
 /// The state of a target with respect to the condition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum WaitState {
     /// The condition is met.
     Met,

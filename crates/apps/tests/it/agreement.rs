@@ -479,7 +479,9 @@ fn claims_from_another_cluster_need_a_mark_to_remove_a_row() {
     let hub = holding("dev", &[forged]);
     let list = apps(&[&hub as &dyn Objects, &prod(settings())], &ActiveRules::default(), NOW);
     assert_eq!(rows(&list), ["argo-application shop/front: web?", "label shop/web: web"]);
-    let row = serde_json::to_value(taffrail_api::AppList::from(&list)).unwrap()["items"][0].clone();
+    let row = serde_json::to_value(taffrail_api::List::<taffrail_api::AppRow>::from(&list)).unwrap()["items"]
+        [0]
+    .clone();
     assert_eq!((&row["home"], &row["cluster"]), (&json!("dev"), &json!("prod")));
     assert_eq!(row["unconfirmed"], json!(1));
 }

@@ -1,10 +1,11 @@
 //! Changes before an app turned red.
 
 use serde_json::{Value, json};
-use taffrail_api::ChangeRow;
+use taffrail_api::text;
 use taffrail_apps::{App, Asked, Changes, Objects, Snapshot, apps, changes};
 use taffrail_object::Projection;
 use taffrail_status::ActiveRules;
+use taffrail_status::assess::Change;
 
 use super::dump::{NOW, holding};
 use super::server::Server;
@@ -53,8 +54,8 @@ fn written(kind: &str, name: &str, fields: &str, at: &str) -> Value {
 fn told(app: &App, cluster: &dyn Objects) -> Vec<String> {
     let rows = changes(app, &[], &[cluster]);
     let told =
-        |row: ChangeRow| format!("{} {} {}, {}", row.when, row.object.kind, row.object.name, row.words());
-    rows.iter().map(|change| told(ChangeRow::from(change))).collect()
+        |row: &Change| format!("{} {} {}, {}", row.when, row.object.kind, row.object.name, text::change(row));
+    rows.iter().map(told).collect()
 }
 
 fn of(objects: &[Value]) -> Vec<String> {

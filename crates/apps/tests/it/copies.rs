@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taffrail_api::{Explanation, ExplanationList, WaitChange, WaitSummary, explained_together, told_in_few};
+use taffrail_api::{
+    ErrorRow, Explanation, ExplanationList, WaitChange, WaitSummary, explained_together, told_in_few,
+};
 use taffrail_apps::wait::{Options, Seen, Target, Wait};
 use taffrail_apps::{AppList, Resource};
 use taffrail_object::ObjectKey;
@@ -104,7 +106,7 @@ fn memory_for_an_object_does_not_grow_with_the_apps_that_list_it() {
         kept.list(&list);
         assert!(kept.size() < 3 * size(&objects), "{} of {}", kept.size(), size(&objects));
         // Rows and explanations are of the same texts.
-        let rows = taffrail_api::AppList::from(&list);
+        let rows = taffrail_api::List::<taffrail_api::AppRow>::from(&list);
         let of_objects = taffrail_api::ResourceList::from(&list);
         for row in &rows.items {
             kept.text(&row.message);
@@ -142,10 +144,10 @@ fn json_shows_a_shared_cause_in_full_only_a_few_times() {
             "more of it, and of {hidden} objects on the way to it, is told of flux-kustomization aaa/k"
         );
         assert!(fact.starts_with(&wanted), "{fact}");
-        let answer = serde_json::to_string(&ExplanationList::new(told, Vec::new())).unwrap();
+        let answer = serde_json::to_string(&ExplanationList::of(told, Vec::<ErrorRow>::new())).unwrap();
         let most = 20 * size(&chain()) + MANY * (2 * MAX_MESSAGE + 4_000);
         assert!(answer.len() < most, "{} of {most}", answer.len());
-        let rows = serde_json::to_string(&taffrail_api::AppList::from(&list)).unwrap();
+        let rows = serde_json::to_string(&taffrail_api::List::<taffrail_api::AppRow>::from(&list)).unwrap();
         assert!(rows.len() < MANY * (2 * MAX_MESSAGE + 2_000), "{}", rows.len());
     }
 }

@@ -70,7 +70,7 @@ fn rows_are_right(case: &Path) {
     let snapshots = clusters(case);
     let clusters: Vec<&dyn Objects> = snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
     let list = apps(&clusters, &ActiveRules::default(), NOW);
-    let list = serde_json::to_value(taffrail_api::AppList::from(&list)).unwrap();
+    let list = serde_json::to_value(taffrail_api::List::<taffrail_api::AppRow>::from(&list)).unwrap();
 
     let rows: Vec<&Value> = list["items"].as_array().unwrap().iter().collect();
     let wanted: Vec<&Value> = expected["apps"].as_array().unwrap().iter().collect();

@@ -49,7 +49,8 @@ fn row(fleet: &[Snapshot; 2]) -> App {
 
 /// The row as programs get it.
 fn answer(fleet: &[Snapshot; 2]) -> Value {
-    serde_json::to_value(taffrail_api::AppList::from(&list(fleet))).unwrap()["items"][0].clone()
+    serde_json::to_value(taffrail_api::List::<taffrail_api::AppRow>::from(&list(fleet))).unwrap()["items"][0]
+        .clone()
 }
 
 /// Returns whether `--sync` of these words leaves the row.

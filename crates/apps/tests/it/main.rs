@@ -42,6 +42,7 @@ mod propagation;
 mod random;
 mod reads;
 mod resource_groups;
+mod round_trip;
 mod rows;
 mod server;
 mod shares;

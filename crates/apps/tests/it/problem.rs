@@ -99,7 +99,7 @@ pub(crate) fn in_every_view(cluster: &dyn Objects, words: &str) {
     let problem = app.problem().unwrap();
     assert_eq!(taffrail_api::text::health(app, NOW), words);
     assert_ne!(words, "Ready");
-    let json = serde_json::to_value(taffrail_api::AppList::from(&list)).unwrap();
+    let json = serde_json::to_value(taffrail_api::List::<taffrail_api::AppRow>::from(&list)).unwrap();
     assert_eq!(json["items"][0]["problem"]["axis"], problem.axis.as_str());
     assert_eq!(json["items"][0]["problem"]["message"], *problem.message);
 
@@ -127,7 +127,7 @@ pub(crate) fn in_every_view(cluster: &dyn Objects, words: &str) {
         assert!(clusters.items[0].worst.is_some());
     }
     let explanation = Explanation::new(app, None);
-    assert!(explanation.problems.iter().any(|it| it.axis == problem.axis.as_str()), "{explanation:?}");
+    assert!(explanation.problems.iter().any(|it| it.axis == problem.axis), "{explanation:?}");
     let report = TrustReport::new(&[app], &list, &[cluster], NOW, TrustShape::default());
     let is_told = report.items.iter().any(|doubt| doubt.app_count == 1 || doubt.reason == "ClusterLost");
     assert!(is_told || app.health != Status::Current, "{words}: {:?}", report.items);
@@ -261,7 +261,7 @@ fn a_failed_operation_is_reported_per_object() {
     let problem = row.problem().unwrap();
     assert_eq!(problem.message, "Gear shop/g: make sure the CRD is installed");
     assert_eq!(problem.object.as_ref().map(|key| &*key.kind), Some("Gear"));
-    let told: Vec<_> = row.unsynced.iter().map(|it| (&*it.key.name, it.state)).collect();
+    let told: Vec<_> = row.unsynced.iter().map(|it| (&*it.key.name, it.state.as_str())).collect();
     assert_eq!(told, [("g", "SyncFailed"), ("settings", "OutOfSync")]);
 }
 

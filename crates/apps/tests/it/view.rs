@@ -91,7 +91,7 @@ fn lists_serialize_to_the_documented_json() {
     cluster.set_version("v1.34.1");
     let list = apps_of(&cluster);
     assert_eq!(
-        json(&taffrail_api::AppList::from(&list)),
+        json(&taffrail_api::List::<taffrail_api::AppRow>::from(&list)),
         json!({
             "apiVersion": "cli.taffrail.dev/v1alpha1", "kind": "AppList", "errors": [],
             "items": [{
@@ -147,7 +147,8 @@ fn a_cluster_with_unreadable_apps_is_unknown() {
     half.report_unreadable("half.yaml:3", "no YAML");
     let clusters: [&dyn Objects; 3] = [&empty, &lost, &half];
     let list = taffrail_api::ClusterList::new(&clusters, &apps(&clusters, &ActiveRules::default(), NOW));
-    let rows: Vec<_> = list.items.iter().map(|row| (&*row.name, row.status, &*row.message)).collect();
+    let rows: Vec<_> =
+        list.items.iter().map(|row| (&*row.name, row.status.as_str(), &*row.message)).collect();
     assert_eq!(
         rows,
         [

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, words};
 
@@ -35,7 +36,8 @@ const MAX_SETS: usize = 1_000;
 const MAX_OWNERS: usize = 3;
 
 /// The kind of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
     /// The image of a container.
     Image,
@@ -63,7 +65,8 @@ words! {
 }
 
 /// A change of an object.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Change {
     /// The time of the change.
     pub when: Timestamp,
@@ -72,14 +75,19 @@ pub struct Change {
     /// The object that changed.
     pub object: ObjectKey,
     /// For an image, the container.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
     /// For a template, the names of the fields that differ, never their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
     /// The earlier value.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
     /// The new value.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     /// The field manager that wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 

@@ -38,6 +38,7 @@ use std::sync::Arc;
 
 use case::{Case, Finding};
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
@@ -73,7 +74,8 @@ impl Flags {
 }
 
 /// An object on the way from a symptom to its cause.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Link {
     /// The object.
     pub object: ObjectKey,
@@ -84,10 +86,13 @@ pub struct Link {
     /// Its own message.
     pub message: String,
     /// The time since when it is not well.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// The rule that decided.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rule: String,
     /// Further details: containers, events, missing objects, a budget.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<String>,
 }
 

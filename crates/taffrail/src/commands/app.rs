@@ -176,9 +176,8 @@ fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()
             (Some(object), _) => object.name.clone(),
             (None, note) => format!("({})", note.as_deref().unwrap_or_default()),
         };
-        let status: Status = line.status.parse().unwrap_or(Status::Unknown);
         // Ready objects need no message; a line that stands for several objects has theirs above it.
-        let message = match status {
+        let message = match line.status {
             Status::Current => line.note.as_deref().filter(|_| line.object.is_some()).unwrap_or_default(),
             _ => &line.message,
         };
@@ -196,7 +195,7 @@ fn objects(app: &App, lines: &[TreeNode], out: &mut impl Write) -> io::Result<()
         table.row(vec![
             Cell::new(&kind),
             Cell::new(name),
-            Cell::styled(line.words(), object_style(status, line.sync)),
+            Cell::styled(line.words(), object_style(line.status, line.sync)),
             Cell::new(&namespace),
             message,
         ])?;

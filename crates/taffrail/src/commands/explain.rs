@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_api::{
-    Answer, ChangeRow, ErrorRow, Explanation, ExplanationList, Flagged, LinkRow, TrustReport,
-    explained_together, text, told_in_few,
+    Answer, ErrorRow, Explanation, ExplanationList, Flagged, TrustReport, explained_together, text,
+    told_in_few,
 };
 use taffrail_apps::command::quoted;
 use taffrail_apps::{
@@ -19,7 +19,7 @@ use taffrail_apps::{
 use taffrail_object::kinds::names_kind;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_observe::FleetSnapshot;
-use taffrail_status::assess::Change;
+use taffrail_status::assess::{Change, Link};
 use taffrail_status::{ClusterState as _, Presence, Status};
 use unicode_width::UnicodeWidthStr;
 
@@ -411,7 +411,7 @@ fn document(
         (Some(only), true) => get::document(form, &Answer::new(only, errors)),
         (last, _) => {
             explanations.extend(last);
-            get::document(form, &ExplanationList::new(explanations, errors))
+            get::document(form, &ExplanationList::of(explanations, errors))
         }
     }
 }
@@ -615,7 +615,7 @@ fn unsynced(out: &mut impl Write, app: &App) -> io::Result<()> {
     for own in unsynced.iter().take(MAX_NAMED) {
         let colon = if own.message.is_empty() { "" } else { ": " };
         let name = object(&own.key);
-        indented(out, "  ", &format!("{name}  {}{colon}{}", own.state, own.message))?;
+        indented(out, "  ", &format!("{name}  {}{colon}{}", own.state.as_str(), own.message))?;
     }
     match unsynced.len().saturating_sub(MAX_NAMED) {
         0 => Ok(()),
@@ -634,15 +634,14 @@ fn changed(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     }
     say!(out)?;
     say!(out, "{}Changes before{:#}", bold, bold)?;
-    let time = |text: &str| text.parse::<Timestamp>().ok();
     let turn = explanation.chain.iter().find_map(|link| link.since);
     for change in &explanation.changed {
-        let span = turn.zip(time(&change.when)).map(|(turn, when)| turn.as_second() - when.as_second());
+        let span = turn.map(|turn| turn.as_second() - change.when.as_second());
         let before = match span {
             Some(seconds @ 1..) => format!("{} before", text::span(seconds)),
             _ => "at that time".to_owned(),
         };
-        indented(out, "  ", &format!("{before}: {}, {}", object(&change.object), change.words()))?;
+        indented(out, "  ", &format!("{before}: {}, {}", object(&change.object), text::change(change)))?;
     }
     Ok(())
 }
@@ -671,8 +670,8 @@ fn doubted(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
 
 /// Prints the last writers of the object's desired state, unless [`changed`] has printed them.
 fn last_changed(out: &mut impl Write, explanation: &Explanation, now: Timestamp) -> io::Result<()> {
-    let is_told = |last: &ChangeRow| {
-        let same = |told: &ChangeRow| told.object == last.object && told.by == last.by;
+    let is_told = |last: &Change| {
+        let same = |told: &Change| told.object == last.object && told.by == last.by;
         explanation.changed.iter().any(|told| same(told) && told.when == last.when)
     };
     let last: Vec<_> = explanation.last_changed.iter().filter(|last| !is_told(last)).collect();
@@ -683,9 +682,8 @@ fn last_changed(out: &mut impl Write, explanation: &Explanation, now: Timestamp)
     say!(out)?;
     say!(out, "{}Last changed{:#}", bold, bold)?;
     for change in last {
-        let when: Option<Timestamp> = change.when.parse().ok();
-        let when = when.map(|when| text::ago(when, now)).unwrap_or_default();
-        indented(out, "  ", &format!("{when}: {}, {}", object(&change.object), change.words()))?;
+        let when = text::ago(change.when, now);
+        indented(out, "  ", &format!("{when}: {}, {}", object(&change.object), text::change(change)))?;
     }
     Ok(())
 }
@@ -717,7 +715,15 @@ const MAX_NAMED: usize = 5;
 /// Prints the objects that are suspended or paused.
 fn flagged(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     for Flagged { object: name, flags } in explanation.flagged.iter().take(MAX_NAMED) {
-        indented(out, "  ", &format!("{} is {}", object(name), flags.join(" and ")))?;
+        indented(
+            out,
+            "  ",
+            &format!(
+                "{} is {}",
+                object(name),
+                flags.iter().map(|flag| flag.as_str()).collect::<Vec<_>>().join(" and ")
+            ),
+        )?;
     }
     match explanation.flagged.len().saturating_sub(MAX_NAMED) {
         0 => Ok(()),
@@ -779,7 +785,7 @@ fn object(name: &ObjectKey) -> String {
     format!("{} {}{slash}{}", name.kind, name.namespace, name.name)
 }
 
-fn since(link: &LinkRow, now: Timestamp) -> String {
+fn since(link: &Link, now: Timestamp) -> String {
     let what = if link.status == Status::Terminating { "being deleted" } else { "not ready" };
     let seconds = |since: Timestamp| now.as_second().saturating_sub(since.as_second());
     link.since.map(|since| format!(", {what} for {}", text::span(seconds(since)))).unwrap_or_default()

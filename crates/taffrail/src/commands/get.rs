@@ -7,9 +7,12 @@ use anstyle::Style;
 use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_api::filter::{self, Filter};
-use taffrail_api::text;
+use taffrail_api::{AppRow, ClusterList, ClusterRow, List, NotLiveRow, ResourceList, ResourceRow, text};
 use taffrail_apps::command::quoted;
-use taffrail_apps::{App, AppError, AppList, Axis, Delivery, FreshnessState, Scope, ScopeState, full_name};
+use taffrail_apps::{
+    App, AppError, AppList, Axis, Delivery, Freshness, FreshnessState, ObjectSyncState, Scope, ScopeState,
+    full_name,
+};
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
 use taffrail_observe::{FleetSnapshot, NO_EXTRA};
@@ -249,8 +252,8 @@ struct Shown<'s> {
 }
 
 impl Shown<'_> {
-    fn clusters(&self) -> taffrail_api::ClusterList {
-        let mut clusters = taffrail_api::ClusterList::new(&self.fleet.clusters(), self.list);
+    fn clusters(&self) -> ClusterList {
+        let mut clusters = ClusterList::new(&self.fleet.clusters(), self.list);
         clusters.items.retain(|row| self.filter.admits_row(row));
         if let Some(by) = self.arguments.sort {
             filter::sort_clusters(&mut clusters.items, by.into());
@@ -258,8 +261,8 @@ impl Shown<'_> {
         clusters
     }
 
-    fn resources(&self) -> taffrail_api::ResourceList {
-        let mut resources = taffrail_api::ResourceList::from(self.list);
+    fn resources(&self) -> ResourceList {
+        let mut resources = ResourceList::from(self.list);
         if let Some(by) = self.arguments.sort {
             filter::sort_resources(&mut resources.items, by.into());
         }
@@ -268,7 +271,7 @@ impl Shown<'_> {
 
     /// Returns true if nothing in the list needs attention.
     fn is_well(&self) -> bool {
-        let current = Status::Current.as_str();
+        let current = Status::Current;
         let Filter { status, kinds, images, namespaces, .. } = self.filter;
         let are_chosen =
             status.is_some() || !kinds.is_empty() || !images.is_empty() || !namespaces.is_empty();
@@ -286,7 +289,7 @@ impl Shown<'_> {
         let form = self.arguments.output;
         match (self.arguments.what, form) {
             (What::Apps, ListOutput::Json | ListOutput::Yaml) => {
-                document(form, &taffrail_api::AppList::from(self.list))
+                document(form, &List::<AppRow>::from(self.list))
             }
             (What::Clusters, ListOutput::Json | ListOutput::Yaml) => document(form, &self.clusters()),
             (What::Resources, ListOutput::Json | ListOutput::Yaml) => document(form, &self.resources()),
@@ -490,6 +493,10 @@ fn app_columns(wide: bool) -> Vec<&'static str> {
     }
 }
 
+fn ago(at: Option<Timestamp>, now: Timestamp) -> String {
+    at.map(|at| text::ago(at, now)).unwrap_or_default()
+}
+
 /// Builds the row of an app. A short row abbreviates the delivery tool and omits a message that only repeats the
 /// revision.
 fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
@@ -503,7 +510,6 @@ fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
         format!("{} {}{slash}{}", worst.kind, worst.namespace, worst.name)
     });
     let source = app.source.as_ref().and_then(|source| source.url.clone().or_else(|| source.name.clone()));
-    let last = app.sync.last_success.map(|at| text::ago(at, now));
     let since = app.problem().and_then(|problem| problem.since);
     let since = since.map(|since| text::age(now.as_second().saturating_sub(since.as_second())));
     let said = text::revision(message(app));
@@ -532,7 +538,7 @@ fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
         ),
         ("APPLIED", revision(&app.sync.applied)),
         ("WANTED", revision(&app.sync.desired)),
-        ("LAST SUCCESS", Cell::new(last.unwrap_or_default())),
+        ("LAST SUCCESS", Cell::new(ago(app.sync.last_success, now))),
         ("SOURCE", Cell::new(source.unwrap_or_default())),
         ("WORST", Cell::new(worst.unwrap_or_default())),
         ("MESSAGE", if short && (repeats || said.is_empty()) { Cell::blank() } else { Cell::new(said) }),
@@ -563,7 +569,8 @@ fn lost_rows(errors: &[AppError]) -> impl Iterator<Item = Row> {
     })
 }
 
-fn cluster_style(cluster: &taffrail_api::ClusterRow, status: Status) -> Style {
+fn cluster_style(cluster: &ClusterRow) -> Style {
+    let status = cluster.status;
     if status == Status::Current && cluster.problems > 0 { style(Status::Failed) } else { style(status) }
 }
 
@@ -583,21 +590,21 @@ fn cluster_columns(wide: bool) -> Vec<&'static str> {
     }
 }
 
-fn cluster_row(cluster: &taffrail_api::ClusterRow, now: Timestamp) -> Row {
-    let status: Status = cluster.status.parse().unwrap_or(Status::Unknown);
+fn cluster_row(cluster: &ClusterRow, now: Timestamp) -> Row {
+    let Freshness { state, observed_at } = cluster.freshness;
+    let observed = observed_at.map_or(state.as_str().to_owned(), |at| at.to_string());
     let mut row = BTreeMap::from([
         ("CLUSTER", Cell::new(&cluster.name)),
         ("ID", Cell::new(cluster.id.as_deref().unwrap_or_default())),
         ("ALIASES", Cell::new(cluster.aliases.join(","))),
-        ("STATUS", Cell::styled(cluster.words(), cluster_style(cluster, status))),
+        ("STATUS", Cell::styled(cluster.words(), cluster_style(cluster))),
         ("APPS", Cell::new(format!("{}/{}", cluster.counts.current.min(cluster.ready()), cluster.apps))),
         ("VERSION", Cell::new(cluster.version.as_deref().unwrap_or_default())),
-        ("OBSERVED", Cell::new(cluster.freshness.observed_at.as_deref().unwrap_or(cluster.freshness.state))),
+        ("OBSERVED", Cell::new(observed)),
         ("MESSAGE", Cell::new(text::revision(&cluster.message))),
     ]);
     let Some(reading) = &cluster.reading else { return row };
     let number = |number: Option<u64>, text: fn(u64) -> String| number.map(text).unwrap_or_default();
-    let since = reading.live_since.as_ref().and_then(|since| since.parse().ok());
     let round_trip = reading.round_trip_micros as f64 / 1000.0;
     let digits = if round_trip < 10.0 { 1 } else { 0 };
     row.extend([
@@ -608,18 +615,18 @@ fn cluster_row(cluster: &taffrail_api::ClusterRow, now: Timestamp) -> Row {
     ]);
     // A cluster that is read once has no live scopes.
     if reading.scopes.is_some() {
-        row.insert("LIVE SINCE", Cell::new(since.map(|since| text::ago(since, now)).unwrap_or_default()));
+        row.insert("LIVE SINCE", Cell::new(ago(reading.live_since, now)));
         row.insert("NOT LIVE", Cell::new(not_live(&reading.not_live)));
     }
     row
 }
 
 /// Summarises the scopes that are not live, grouped by state. Kinds that the server does not serve are left out.
-fn not_live(scopes: &[taffrail_api::NotLiveRow]) -> String {
+fn not_live(scopes: &[NotLiveRow]) -> String {
     const NAMED: usize = 2;
     let mut states: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for scope in scopes.iter().filter(|scope| scope.state != ScopeState::Absent.as_str()) {
-        states.entry(scope.state).or_default().push(&scope.scope);
+    for scope in scopes.iter().filter(|scope| scope.state != ScopeState::Absent) {
+        states.entry(scope.state.as_str()).or_default().push(&scope.scope);
     }
     let told = states.into_iter().map(|(state, scopes)| {
         let named = scopes.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
@@ -640,9 +647,8 @@ fn resource_columns(wide: bool) -> Vec<&'static str> {
     }
 }
 
-fn resource_row(row: &taffrail_api::ResourceRow, now: Timestamp) -> Row {
-    let since = row.since.as_deref().and_then(|since| since.parse().ok());
-    let status: Status = row.status.parse().unwrap_or(Status::Unknown);
+fn resource_row(row: &ResourceRow, now: Timestamp) -> Row {
+    let status = row.status;
     let suspended = if row.suspended { " (suspended)" } else { "" };
     let unconfirmed = if row.unconfirmed { ", unconfirmed" } else { "" };
     let words = text::object_status(status, row.sync);
@@ -656,9 +662,9 @@ fn resource_row(row: &taffrail_api::ResourceRow, now: Timestamp) -> Row {
         ("GROUP", Cell::new(&row.group)),
         ("NAME", Cell::new(&row.name)),
         ("STATUS", Cell::styled(format!("{words}{unconfirmed}{suspended}"), object_style(status, row.sync))),
-        ("SYNC", Cell::new(row.sync.unwrap_or(text::NONE))),
-        ("SINCE", Cell::new(since.map(|since| text::ago(since, now)).unwrap_or_default())),
-        ("DELIVERY", Cell::new(row.app.delivery)),
+        ("SYNC", Cell::new(row.sync.map_or(text::NONE, ObjectSyncState::as_str))),
+        ("SINCE", Cell::new(ago(row.since, now))),
+        ("DELIVERY", Cell::new(row.app.delivery.as_str())),
         ("APP", Cell::new(format!("{}/{}", row.app.namespace, row.app.name))),
         ("RULE", Cell::new(&row.rule)),
         ("MESSAGE", Cell::new(message)),

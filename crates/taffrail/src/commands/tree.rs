@@ -71,13 +71,11 @@ impl<W: Write> Printer<'_, W> {
     /// Prints a node and its children; the view bounds the depth. `lead` precedes the node's own line, `below` the
     /// lines of its children. `inside` is the namespace of the parent node.
     fn node(&mut self, node: &TreeNode, lead: &str, below: &str, inside: Option<&str>) -> io::Result<()> {
-        let status: Status = node.status.parse().unwrap_or(Status::Unknown);
-        let created: Option<Timestamp> = node.created.as_deref().and_then(|created| created.parse().ok());
-        let age = created.map(|at| text::span(self.now.as_second().saturating_sub(at.as_second())));
+        let age = node.created.map(|at| text::span(self.now.as_second().saturating_sub(at.as_second())));
         // Ready nodes need no message; a line that stands for several objects has theirs above it.
         let message = match node.besides() {
             Some(problem) => &*problem.message,
-            None if status == Status::Current => "",
+            None if node.status == Status::Current => "",
             None => &node.message,
         };
         let note = node.note.as_deref().filter(|_| node.folded.is_none()).unwrap_or_default();
@@ -85,7 +83,7 @@ impl<W: Write> Printer<'_, W> {
         let blank = |text: String| if text.is_empty() { Cell::blank() } else { Cell::new(text) };
         self.table.row(vec![
             Cell::new(format!("{lead}{}", label(node, inside))),
-            Cell::styled(node.words(), node_style(node, status)),
+            Cell::styled(node.words(), node_style(node)),
             blank(age.unwrap_or_default()),
             blank(text::revision(&words.join(": ")).into_owned()),
         ])?;
@@ -101,11 +99,11 @@ impl<W: Write> Printer<'_, W> {
 }
 
 /// Returns the colour of a node; a Ready node with a problem is not green.
-fn node_style(node: &TreeNode, status: Status) -> Style {
+fn node_style(node: &TreeNode) -> Style {
     match node.besides() {
-        Some(problem) if problem.severity == ProblemSeverity::Error.as_str() => style(Status::Failed),
+        Some(problem) if problem.severity == ProblemSeverity::Error => style(Status::Failed),
         Some(_) => style(Status::InProgress),
-        None => object_style(status, node.sync),
+        None => object_style(node.status, node.sync),
     }
 }
 
@@ -134,8 +132,7 @@ fn dot(trees: &[AppTree]) -> io::Result<()> {
     fn add(node: &TreeNode, inside: Option<&str>, next: &mut usize, out: &mut String) -> usize {
         let own = *next;
         *next += 1;
-        let status: Status = node.status.parse().unwrap_or(Status::Unknown);
-        let colour = match status {
+        let colour = match node.status {
             Status::Current => "darkgreen",
             Status::InProgress | Status::Terminating => "darkorange",
             Status::Unknown => "purple",

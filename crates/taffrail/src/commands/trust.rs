@@ -91,8 +91,7 @@ fn colour(severity: Severity) -> Style {
 
 /// Returns the age of a finding in seconds, if known.
 fn age(doubt: &TrustFinding, now: Timestamp) -> Option<i64> {
-    let since: Timestamp = doubt.since.as_deref()?.parse().ok()?;
-    Some(now.as_second().saturating_sub(since.as_second()))
+    Some(now.as_second().saturating_sub(doubt.since?.as_second()))
 }
 
 /// Returns the object, kind or scope that a finding is about, in kubectl's spelling.
@@ -123,7 +122,7 @@ fn table(arguments: &TrustArguments, doubts: &[TrustFinding], fleet: &FleetSnaps
         let cell = |column: &&str| match *column {
             "SEVERITY" => Cell::styled(doubt.severity.as_str(), colour(doubt.severity)),
             "CATEGORY" => Cell::new(doubt.category.as_str()),
-            "REASON" => Cell::new(doubt.reason),
+            "REASON" => Cell::new(&doubt.reason),
             "CLUSTER" => Cell::new(doubt.place.words()),
             "ABOUT" => Cell::new(subject(doubt)),
             "GREEN" => Cell::new(doubt.green.to_string()),

@@ -10,7 +10,7 @@ pub(crate) mod text;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use taffrail_apps::{App, ProblemSeverity, SyncState};
+use taffrail_apps::{App, ObjectSyncState, ProblemSeverity, SyncState};
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
 
@@ -49,9 +49,9 @@ pub(crate) fn app_style(app: &App) -> Style {
 }
 
 /// Returns the colour of an object's status; a Ready object that is not synced is not green.
-pub(crate) fn object_style(status: Status, sync: Option<&str>) -> Style {
+pub(crate) fn object_style(status: Status, sync: Option<ObjectSyncState>) -> Style {
     match sync.filter(|_| status == Status::Current) {
-        Some("SyncFailed" | "HookFailed") => style(Status::Failed),
+        Some(ObjectSyncState::SyncFailed | ObjectSyncState::HookFailed) => style(Status::Failed),
         Some(_) => style(Status::InProgress),
         None => style(status),
     }

@@ -179,5 +179,21 @@ fn many_clusters_are_counted_in_text_and_all_named_in_json() {
 
 /// Answers with entries of several clusters.
 pub(super) fn samples() -> Vec<Answer> {
-    ["explain", "trust", "events"].map(|command| ask(&fleet(), &[command, "-o", "json"])).into()
+    let mut samples = Vec::from(["explain", "trust", "events"].map(|of| ask(&fleet(), &[of, "-o", "json"])));
+    // One object that different apps cannot write.
+    let failed = |app: &str| {
+        let gear =
+            json!({"group": "x", "kind": "Gear", "name": "g", "status": "SyncFailed", "message": "no CRD"});
+        let app = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"namespace": "argocd", "name": app}, 
+            "spec": {"destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"}},
+            "status": {"sync": {"status": "OutOfSync", "revision": "a"},
+                "resources": [{"kind": "ConfigMap", "namespace": "shop", "name": "m", "status": "Synced"}],
+                "operationState": {"phase": "Failed", "syncResult": {"resources": [gear]}}}});
+        let map =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "m"}});
+        json!({"apiVersion": "v1", "kind": "List", "items": [app, map]})
+    };
+    samples.push(ask(&[("eu", failed("shop")), ("us", failed("docs"))], &["trust", "-o", "json"]));
+    samples
 }

@@ -142,11 +142,11 @@ impl News {
         };
         self.counts = counts(&mut list.apps.iter());
         let clusters = rows.items.iter().zip(&self.regions).map(|(row, region)| {
-            let is_lost = row.freshness.state != FreshnessState::Live.as_str();
+            let is_lost = !row.freshness.is_live();
             let error =
                 list.errors.iter().find(|it| it.cluster == row.name && it.error.scope == Scope::Cluster);
             let message = error.map(|error| error.error.message.clone()).unwrap_or_default();
-            let seen = row.freshness.observed_at.as_ref().and_then(|at| at.parse().ok());
+            let seen = row.freshness.observed_at;
             ClusterNews {
                 name: row.name.clone(),
                 region: region.clone(),

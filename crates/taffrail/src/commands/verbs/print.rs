@@ -208,7 +208,7 @@ impl<'a> Printer<'a> {
     /// Records the result of an app.
     fn end(&mut self, at: usize, result: &'static str, message: &str) {
         let row = &mut self.items[at].row;
-        (row.result, row.message) = (result, message.to_owned());
+        (row.result, row.message) = (result.into(), message.to_owned());
     }
 
     fn print(&self, out: &mut impl Write, at: usize, write: &PlannedWrite) -> io::Result<()> {

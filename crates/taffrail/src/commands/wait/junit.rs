@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use taffrail_api::{WaitChange, WaitSummary};
 use taffrail_apps::wait::{Row, WaitState};
+use taffrail_status::Status;
 
 /// Writes the report; each row comes with the time it took.
 pub(super) fn report<'r>(
@@ -39,7 +40,7 @@ pub(super) fn report<'r>(
                 "failure"
             }
         };
-        let kind = item.status.unwrap_or("Unobserved");
+        let kind = item.status.map_or("Unobserved", Status::as_str);
         let mut text = String::new();
         for link in &item.chain {
             let object = &link.object;
