@@ -7,9 +7,9 @@ const CHUNK: usize = 16;
 /// Chunks in a group: a write copies as many pointers once after each snapshot.
 const GROUP: usize = 64;
 
-/// A vector whose clone shares everything, and which copies on write what is shared.
+/// A vector whose clones share their chunks; a shared chunk is copied when it is written to.
 ///
-/// Two levels of pointers stand over the chunks, so that a clone costs a pointer for 1,024 values.
+/// There are two levels of pointers above the chunks, so that a clone costs one pointer for 1,024 values.
 #[derive(Debug)]
 pub(super) struct Chunked<T> {
     groups: Vec<Arc<[Arc<[T]>]>>,
@@ -28,14 +28,14 @@ impl<T> Default for Chunked<T> {
     }
 }
 
-/// Where a value lies: group, chunk, slot.
+/// Returns the location of a value: group, chunk, slot.
 fn slot(at: u32) -> (usize, usize, usize) {
     let at = at as usize;
     (at / (CHUNK * GROUP), at / CHUNK % GROUP, at % CHUNK)
 }
 
 impl<T> Chunked<T> {
-    /// How many slots there are, vacant ones among them.
+    /// Returns the number of slots, including vacant ones.
     pub(super) fn len(&self) -> u32 {
         self.len
     }

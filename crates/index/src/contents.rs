@@ -1,4 +1,4 @@
-//! What an index holds: what its owner changes and what readers see are the same structures.
+//! The contents of an index: its owner changes and readers see the same structures.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use super::scope::{KindScopes, Scope};
 use super::table::{Seed, Table};
 use super::{IndexSettings, KindId};
 
-/// What an index holds, to be read.
+/// The contents of an index, for reading.
 ///
-/// Every lookup costs what it returns, however much else there is.
+/// Every lookup costs in proportion to its result, however many other objects there are.
 #[derive(Debug, Clone)]
 pub struct Contents {
     pub(super) settings: Arc<IndexSettings>,
     pub(super) seed: Seed,
     pub(super) sequence: u64,
     pub(super) kinds: Arc<Vec<Arc<ApiResource>>>,
-    /// Whether objects of each kind have a status subresource, where the server said so.
+    /// True for kinds whose objects have a status subresource; `None` if the server did not say.
     pub(super) status_subresources: Arc<Vec<Option<bool>>>,
     /// The groups that discovery could not read; nothing where it did not tell all kinds of the others.
     pub(super) broken_groups: Option<Arc<BTreeSet<String>>>,
@@ -112,7 +112,7 @@ impl Contents {
         self.namespaces.get(at).and_then(Option::as_ref).map_or("", |head| &head.name)
     }
 
-    /// What stands for the name of an object; its lower half is what it is found by.
+    /// Returns the hash of the name of an object; its lower half is its hash in the table.
     pub(super) fn key_of(&self, record: &Record) -> Uid {
         let (group, kind, namespace, name) = self.name_of(record);
         new_record::named(self.seed, group, kind, namespace, name)
@@ -192,24 +192,24 @@ impl Contents {
     }
 }
 
-/// What readers ask.
+/// Queries for readers.
 impl Contents {
     /// The number of the snapshot; it grows with each.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.counts.iter().map(|count| *count as usize).sum()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is no object.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many objects have each status.
+    /// Returns the number of objects with each status.
     pub fn counts(&self) -> Counts {
         counts(&self.counts)
     }
@@ -253,7 +253,7 @@ impl Contents {
         })
     }
 
-    /// Whether all objects of a kind were read: those of a namespace, or all.
+    /// Returns true if all objects of a kind were read, in a namespace or everywhere.
     pub(super) fn is_read(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
         let Some(kind) = self.find_kind(group, kind) else {
             // A kind that the server does not serve has no objects.
@@ -282,10 +282,10 @@ pub(super) fn counts(counts: &[u32; Status::ALL.len()]) -> Counts {
     each.flat_map(|(status, count)| std::iter::repeat_n(status, *count as usize)).collect()
 }
 
-/// [`Contents`] as they were at a moment. A clone costs nothing.
+/// [`Contents`] at one moment. A clone costs nothing.
 ///
-/// The owner of the index and readers share every chunk of it until the owner writes to that chunk, and then only the
-/// chunk is copied: so neither ever waits for the other, and what a reader sees does not change.
+/// The owner of the index and the readers share every chunk until the owner writes to it; then only that chunk is
+/// copied. So neither waits for the other, and a reader's view does not change.
 #[derive(Debug, Clone)]
 pub struct Snapshot(pub(super) Arc<Contents>);
 

@@ -81,7 +81,8 @@ use write::Pending;
 /// Says whether the body of an object is to be kept.
 pub type Keep = Arc<dyn Fn(&Object<'_>) -> bool + Send + Sync>;
 
-/// Tells the marks of an object: words by which whoever uses the index finds it again, such as the app it belongs to.
+/// Passes the marks of an object to a function: words by which the user of the index finds the object again, such as
+/// the app it belongs to.
 pub type Mark = Arc<dyn Fn(&Object<'_>, &mut dyn FnMut(&str)) + Send + Sync>;
 
 /// The amount of an object that an index keeps.
@@ -94,26 +95,26 @@ pub enum Retention {
     Full,
 }
 
-/// What a user of an index chooses.
+/// Settings of an index.
 #[derive(Clone)]
 pub struct IndexSettings {
-    /// Who judges.
+    /// The rules that judge the objects.
     pub rules: Arc<dyn Rules>,
-    /// The choices of the user.
+    /// The user's options.
     pub options: Options,
     /// The amount of each object that is kept.
     pub retention: Retention,
     /// The annotations that are kept, by their keys.
     pub annotations: Vec<String>,
-    /// Which bodies are kept. It is not asked of Secrets.
+    /// The function that returns true for objects whose bodies are kept. It is not called for Secrets.
     pub keep: Keep,
-    /// True if kept bodies have the managed fields, which tell who wrote a field and when.
+    /// True if kept bodies contain the managed fields, which record the writer and time of each field.
     pub managed_fields: bool,
-    /// Which marks an object has.
+    /// The function that returns the marks of an object.
     pub mark: Mark,
-    /// Whether evidence is looked at; otherwise each object is as it says alone.
+    /// True if evidence is used; otherwise each object has its own verdict.
     pub assess: bool,
-    /// A number that is another whenever the rest means another: what was [saved](save) with one is not
+    /// A number that differs whenever the other settings differ: an index [saved](save) with one number is not
     /// [reopened](Index::reopen) with another.
     pub revision: u64,
 }
@@ -144,7 +145,7 @@ impl fmt::Debug for IndexSettings {
     }
 }
 
-/// A kind that an index was told of: a group and the name of a kind, whatever its version.
+/// A kind that is known to an index: a group and the name of a kind, in any version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KindId(pub(crate) u32);
 
@@ -155,7 +156,7 @@ impl KindId {
     }
 }
 
-/// Why an object is not taken.
+/// The reason why an index does not accept an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -181,7 +182,7 @@ pub enum Refusal {
     UnknownKind,
 }
 
-/// What came of an object.
+/// The effect of applying an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applied {
     /// It was not there, or another one of the same name was.
@@ -190,7 +191,7 @@ pub enum Applied {
     Changed(Handle, Aspects),
     /// Nothing that is shown changed, whatever its resource version says.
     Unchanged(Handle),
-    /// It is an event; those are kept with what they are about.
+    /// The object is an event; it is kept with the object that it is about.
     Event,
 }
 
@@ -212,7 +213,7 @@ pub struct Index {
     pools: Pools,
     vacant: Vacants,
     events: EventsOwner,
-    /// When each object was told of last: the number of scopes that were begun to be read before.
+    /// For each object, the epoch in which it was last applied: the number of relists begun before.
     epochs: Vec<u32>,
     epoch: u32,
     /// Scopes that are being read, and when that began.
@@ -221,12 +222,12 @@ pub struct Index {
     reassessment: Reassessment,
     /// The kinds of which bodies are kept besides.
     kept_kinds: Vec<GroupKind>,
-    /// What judging has cost since the last reassessment began.
+    /// The cost of judging since the last reassessment began.
     costs: Costs,
     subscribers: subscribe::Subscribers,
 }
 
-/// Who knows how often what is kept once is in use.
+/// The reference counts of shared values.
 #[derive(Debug)]
 struct Pools {
     texts: Pool,
@@ -279,7 +280,7 @@ impl Index {
         }
     }
 
-    /// What the index holds, its latest changes included.
+    /// Returns the contents of the index, including the latest changes.
     pub fn contents(&self) -> &Contents {
         &self.contents
     }
@@ -318,10 +319,11 @@ impl Index {
         }
     }
 
-    /// Says whether objects of a kind have a status subresource, which discovery tells; rules may expect a status of those.
+    /// Sets whether objects of a kind have a status subresource, as discovery reports; rules may expect a status of
+    /// those.
     ///
-    /// Returns true if objects are known that have no status and were judged as if it were otherwise: the caller reads the kind
-    /// again, and tells them whole.
+    /// Returns true if known objects without a status were judged under the other assumption: the caller then reads the
+    /// kind again and applies the objects whole.
     pub fn set_status_subresource(&mut self, kind: KindId, is_there: Option<bool>) -> bool {
         let known = Arc::make_mut(&mut self.contents.status_subresources);
         match known.get_mut(kind.number()) {
@@ -336,10 +338,11 @@ impl Index {
         })
     }
 
-    /// Keeps the bodies of objects of these kinds too, from now on: rules that objects of the cluster state for others judge them. A
-    /// kind may be `*`.
+    /// Also keeps the bodies of objects of these kinds from now on: rules that objects of the cluster define for others
+    /// judge them. A kind may be `*`.
     ///
-    /// Returns those of the kinds of which objects are known without a body: the caller reads them again, and tells them whole.
+    /// Returns those kinds of which the index has objects without a body: the caller reads them again and applies the
+    /// objects whole.
     pub fn set_kept_kinds(&mut self, kinds: impl IntoIterator<Item = GroupKind>) -> Vec<KindId> {
         self.kept_kinds = kinds.into_iter().collect();
         let is_kept = |kind: &ApiResource| keeps(&self.kept_kinds, &kind.group, &kind.kind);
@@ -367,10 +370,10 @@ impl Index {
         !meant.is_empty()
     }
 
-    /// Takes what the API server says of an object; `form` says how much of it that is.
+    /// Applies an object from the API server; `projection` is the part of it that was read.
     ///
     /// # Errors
-    /// When it is no object that can be named. Nothing changes then.
+    /// Returns an error if the object cannot be named. Nothing changes then.
     pub fn apply(
         &mut self,
         kind: KindId,
@@ -393,11 +396,10 @@ impl Index {
         Ok(self.put(kind, new_record, now))
     }
 
-    /// Takes what the API server says of an object as [`apply`](Index::apply) does. With [`Retention::Full`] the document is kept as
-    /// it is.
+    /// Applies an object like [`apply`](Index::apply). With [`Retention::Full`] the document is kept unchanged.
     ///
     /// # Errors
-    /// When it is not an object that can be named. Nothing changes then.
+    /// Returns an error if the object cannot be named. Nothing changes then.
     pub fn apply_document(
         &mut self,
         kind: KindId,
@@ -422,7 +424,7 @@ impl Index {
         Ok(self.put(kind, NewRecord { body: kept, ..new_record }, now))
     }
 
-    /// Reads an object; `None` if it is an event, which is kept with what it is about.
+    /// Reads an object. Returns `None` for an event, which is kept with the object that it is about.
     fn read<'a>(
         &mut self,
         kind: KindId,
@@ -447,7 +449,7 @@ impl Index {
         new_record::read(object, projection, &reading, verdict, now).map(Some)
     }
 
-    /// Judges an object by the default rules, in view of what is around it.
+    /// Judges an object by the default rules, in its context.
     fn judge(&self, kind: KindId, object: &Object<'_>, now: Timestamp) -> Verdict {
         let rules = &*self.contents.settings.rules;
         if self.contents.settings.assess && rules.reads_children(object.group(), object.kind()) {
@@ -479,8 +481,8 @@ impl Index {
         }
     }
 
-    /// Makes all changes so far known: reassesses what they mean (see [`reassess`](Index::reassess)), tells subscribers, and
-    /// gives a snapshot. Without any change the number of the snapshot is that of the last one.
+    /// Publishes all changes so far: reassesses the affected objects (see [`reassess`](Index::reassess)), notifies
+    /// subscribers, and returns a snapshot. Without any change the snapshot has the number of the last one.
     pub fn publish(&mut self, now: Timestamp) -> Snapshot {
         self.reassess(now);
         if let Some(batch) = self.take_batch() {
@@ -490,14 +492,14 @@ impl Index {
         Snapshot(Arc::new(self.contents.clone()))
     }
 
-    /// Tells of every change from now on. At most `bound` changes wait to be read; who is slower is told to begin
-    /// again. The first notice names the snapshot to begin with: the next one that is published.
+    /// Subscribes to every change from now on. At most `bound` changes wait to be read; a slower subscriber has to
+    /// begin again. The first notice names the snapshot to begin with: the next one that is published.
     pub fn subscribe(&mut self, bound: usize) -> Subscription {
         let next = if self.pending.is_empty() { 0 } else { 1 };
         self.subscribers.add(bound, self.contents.sequence + next)
     }
 
-    /// How much is kept, for those who measure.
+    /// Returns the numbers of kept values, for measurements.
     pub fn sizes(&self) -> Sizes {
         let Pools { texts, sets, owners, verdicts, healths, extracts, keys } = &self.pools;
         Sizes {
@@ -522,7 +524,7 @@ fn is_event(resource: &ApiResource) -> bool {
     resource.kind == "Event" && matches!(&*resource.group, "" | "events.k8s.io")
 }
 
-/// How many different things an index keeps.
+/// Numbers of distinct values that an index keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     /// Objects.

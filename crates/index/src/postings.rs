@@ -9,9 +9,9 @@ use super::table::Table;
 #[derive(Debug, Clone)]
 pub(super) struct Posting {
     key: u128,
-    /// What the key says, for those that are listed.
+    /// The text of the key, for keys that are listed.
     pub(super) name: Option<Arc<str>>,
-    /// In no order.
+    /// The slots of the members, unsorted.
     pub(super) members: Arc<Vec<u32>>,
 }
 

@@ -10,9 +10,9 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed, xxh3_128_with_seed};
 /// Into how many tables the entries are spread: a write to one that a snapshot holds copies a share of them.
 const SHARDS: usize = 64;
 
-/// A set of slots by the hashes of what lies there.
+/// A set of slots by the hashes of their values.
 ///
-/// The slots alone are kept; whoever asks compares. Collisions are therefore harmless.
+/// Only the slots are kept, and the caller compares the values, so collisions are harmless.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Table {
     /// None until there is an entry. The pointers are shared as well: a clone costs one.
@@ -36,7 +36,7 @@ impl Table {
         self.shards.get(shard(hash)).into_iter().flat_map(move |shard| shard.iter_hash(hash).copied())
     }
 
-    /// Enters a slot. `rehash` tells the hashes of those that are in already.
+    /// Adds a slot. `rehash` returns the hashes of the slots that are in the table already.
     pub(super) fn insert(&mut self, hash: u64, at: u32, rehash: impl Fn(u32) -> u64) {
         let shards = Arc::make_mut(&mut self.shards);
         if shards.is_empty() {
@@ -58,7 +58,7 @@ impl Table {
     }
 }
 
-/// Hashes what people name; seeded, for those who name things may wish them to collide.
+/// A seeded hash for names, because authors of names could make them collide.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seed(u64);
 
@@ -111,7 +111,7 @@ impl Seed {
     }
 }
 
-/// Mixes what `Hash` writes, word by word.
+/// A hasher that mixes its input word by word.
 struct Mixed(u64);
 
 impl Hasher for Mixed {

@@ -1,9 +1,9 @@
-//! Owners and what they own.
+//! Owners, and the objects that they own.
 //!
-//! Children are kept by the UID of their first owner, whether that is there or not: an *owner group*. An object knows the
-//! owner groups it is the owner of, so a walk goes from links to links and asks no table. An object that others name by
-//! other means than its UID (a Service by the name of its Endpoints, a StatefulSet by the names of its claims) owns
-//! a second owner group under what stands for its UID there.
+//! The children of an owner, whether it exists or not, form an *owner group*, found by the UID of the owner. An object
+//! knows the owner groups that it owns, so a walk follows links and needs no table. An object that others refer to by
+//! name (a Service by the name of its Endpoints, a StatefulSet by the names of its claims) has a second owner group,
+//! under the key of that name.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -117,8 +117,7 @@ impl Contents {
         }
     }
 
-    /// Enters an object as the owner of the owner groups of its UID and of what stands for it; those of `made` need no
-    /// children to be there.
+    /// Makes an object the owner of the owner groups of its UID and names; those of `made` exist without children too.
     pub(super) fn found(&mut self, vacant: &mut Vacant, owner: u32, ids: &[Uid], made: &[Uid]) {
         for id in ids.iter().filter(|id| !id.is_none()) {
             if let Some(at) = self.owner_group(*id)
@@ -227,18 +226,18 @@ impl Contents {
 pub struct Node {
     /// The object.
     pub handle: Handle,
-    /// How many owners stand between it and where the walk began.
+    /// Number of owners between it and the start of the walk.
     pub depth: u32,
 }
 
-/// A walk over objects and everything that they own, each object once; owners come before what they own.
+/// A walk over objects and everything that they own, each object once; owners come before the objects that they own.
 ///
-/// It costs what it returns, wherever else in the cluster or namespace objects are.
+/// It costs in proportion to its result, wherever else in the cluster or namespace objects are.
 #[derive(Debug)]
 pub struct Tree<'s> {
     contents: &'s Contents,
     stack: Vec<(u32, u32)>,
-    /// Where the walk began, as far as a walk can come there again: objects that have an owner.
+    /// The starting objects that the walk may meet again: those that have an owner.
     roots: HashSet<u32>,
     /// The same where it is one object.
     root: u32,

@@ -70,7 +70,7 @@ impl<'s> ObjectRef<'s> {
         }
     }
 
-    /// When it was created.
+    /// Returns the time of creation.
     pub fn created(&self) -> Option<Timestamp> {
         Timestamp::from_second(self.record.created).ok().filter(|_| self.record.created != i64::MIN)
     }
@@ -80,12 +80,12 @@ impl<'s> ObjectRef<'s> {
         (self.record.generation != i64::MIN).then_some(self.record.generation)
     }
 
-    /// Whether its deletion was asked for.
+    /// Returns true if the object is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.record.has(flag::DELETING)
     }
 
-    /// How much of it was read.
+    /// Returns the part of the object that was read.
     pub fn projection(&self) -> Projection {
         if self.record.has(flag::METADATA) { Projection::Metadata } else { Projection::Full }
     }
@@ -122,8 +122,8 @@ impl<'s> ObjectRef<'s> {
         pairs.filter_map(|(key, value)| Some((&**contents.texts.get(*key)?, &**contents.texts.get(*value)?)))
     }
 
-    /// The UIDs of its owners, and how each comes to be one; the controller first. An owner that the object names by
-    /// other means has a UID that is nobody's.
+    /// Returns the UIDs of its owners, each with its relation; the controller first. An owner that the object refers to
+    /// by name has a UID that belongs to no object.
     pub fn owners(&self) -> impl Iterator<Item = (Uid, Relation)> + use<'s> {
         let owners = self.contents.owners.get(self.record.owners);
         owners.into_iter().flat_map(|owners| owners.iter()).map(|owner| (owner.uid, owner.relation))
@@ -136,7 +136,7 @@ impl<'s> ObjectRef<'s> {
         keys.filter_map(|key| contents.postings.get(*key)?.name.as_deref())
     }
 
-    /// What the rules say of the object alone.
+    /// Returns the verdict of the rules on the object alone.
     pub fn verdict(&self) -> Option<&'s Verdict> {
         self.contents.verdict(self.record.verdict)
     }
@@ -146,7 +146,7 @@ impl<'s> ObjectRef<'s> {
         self.record.status
     }
 
-    /// Why, in one line: the cause's own words.
+    /// Returns the reason of the status in one line: the cause's own message.
     pub fn message(&self) -> &'s str {
         match self.contents.healths.get(self.record.health) {
             Some(health) => &health.message,
@@ -154,7 +154,7 @@ impl<'s> ObjectRef<'s> {
         }
     }
 
-    /// Which rule decided.
+    /// Returns the rule that decided.
     pub fn rule(&self) -> &'s str {
         match self.contents.healths.get(self.record.health) {
             Some(health) => &health.verdict.0.rule,
@@ -172,12 +172,12 @@ impl<'s> ObjectRef<'s> {
         at_millis(self.record.since)
     }
 
-    /// Since when it is not well, by what it and its evidence say themselves.
+    /// Returns the time since when the object is not well, as it and its evidence say.
     pub fn unwell_since(&self) -> Option<Timestamp> {
         if self.record.unwell_since == i64::MIN { None } else { at_millis(self.record.unwell_since) }
     }
 
-    /// What it was before, the latest first.
+    /// Lists its former statuses, the latest first.
     pub fn history(&self) -> impl Iterator<Item = Transition> + use<'s> {
         let past = self.record.past.as_ref().into_iter().flat_map(|past| past.iter().flatten());
         past.filter_map(|(status, since)| Some(Transition { status: *status, since: at_millis(*since)? }))
@@ -190,7 +190,7 @@ impl<'s> ObjectRef<'s> {
         self.record.body.as_ref().map(|body| body.text())
     }
 
-    /// How well what is known of it is known: the state of the scope that it was read in.
+    /// Returns the state of the scope in which the object was read.
     pub fn scope(&self) -> Scope {
         self.contents.scope(self.kind(), self.namespace())
     }
@@ -209,7 +209,7 @@ impl Contents {
     }
 }
 
-/// What readers ask.
+/// Queries for readers.
 impl Contents {
     /// The object of a handle, unless it is gone.
     pub fn get(&self, handle: Handle) -> Option<ObjectRef<'_>> {
@@ -297,7 +297,7 @@ impl Contents {
     }
 }
 
-/// So that a walk can be collected as objects.
+/// Makes a walk collectable as objects.
 impl Node {
     /// The object of the node.
     pub fn object(self, contents: &Contents) -> Option<ObjectRef<'_>> {
