@@ -48,7 +48,7 @@ impl<T> Chunked<T> {
 }
 
 impl<T: Clone + Default> Chunked<T> {
-    /// The value at a slot, to be changed.
+    /// Returns the value at a slot for writing.
     #[inline]
     pub(super) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
         let (group, chunk, slot) = slot(at);
@@ -78,7 +78,7 @@ impl<T: Clone + Default> Chunked<T> {
 pub(super) struct Vacant(Vec<u32>);
 
 impl Vacant {
-    /// A slot of `values`: a vacant one, else a new one.
+    /// Returns a slot of `values`: a vacant one, else a new one.
     pub(super) fn take<T: Clone + Default>(&mut self, values: &mut Chunked<T>) -> u32 {
         self.0.pop().unwrap_or_else(|| values.grow())
     }

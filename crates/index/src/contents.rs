@@ -146,7 +146,7 @@ impl Contents {
         self.by_uid.all(self.seed.value(&uid)).filter(is_it)
     }
 
-    /// The slot of the object of a UID; of twins that of the first.
+    /// Returns the slot of the object with a UID; of several objects with one UID, the first.
     pub(super) fn slot_of_uid(&self, uid: Uid) -> Option<u32> {
         if uid.is_none() {
             return None;
@@ -154,7 +154,7 @@ impl Contents {
         self.slots_of_uid(uid).find(|at| self.links.get(*at).is_some_and(|links| !links.is_twin))
     }
 
-    /// The slots in a list from its head on.
+    /// Lists the slots in a list from its head on.
     pub(super) fn list(&self, list: List, head: u32) -> impl Iterator<Item = u32> + use<'_> {
         let mut at = head;
         std::iter::from_fn(move || {
@@ -194,7 +194,7 @@ impl Contents {
 
 /// Queries for readers.
 impl Contents {
-    /// The number of the snapshot; it grows with each.
+    /// Returns the number of the snapshot; it grows with each.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -214,17 +214,17 @@ impl Contents {
         counts(&self.counts)
     }
 
-    /// The kinds that were made known, in the order in which they were.
+    /// Lists the known kinds, in the order in which they were added.
     pub fn kinds(&self) -> impl Iterator<Item = (KindId, &ApiResource)> {
         self.kinds.iter().enumerate().map(|(at, kind)| (KindId(at as u32), &**kind))
     }
 
-    /// The resource of a kind.
+    /// Returns the resource of a kind.
     pub fn resource(&self, kind: KindId) -> Option<&ApiResource> {
         self.kinds.get(kind.0 as usize).map(|kind| &**kind)
     }
 
-    /// The kind of that group and name, if it was made known.
+    /// Returns the kind of a group and name, if it is known.
     pub fn find_kind(&self, group: &str, kind: &str) -> Option<KindId> {
         let is_it = |own: &Arc<ApiResource>| own.kind == kind && own.group == group;
         self.kinds.iter().position(is_it).map(|at| KindId(at as u32))
@@ -237,13 +237,13 @@ impl Contents {
         self.status_subresources.get(kind.number()).copied().flatten().filter(|_| is_served)
     }
 
-    /// The scope that the objects of a kind in a namespace (empty: in none) are in.
+    /// Returns the scope of the objects of a kind in a namespace (empty for objects without one).
     pub fn scope(&self, kind: KindId, namespace: &str) -> Scope {
         let own = self.scopes.get(kind.0 as usize).and_then(|scopes| scopes.at(namespace));
         own.cloned().unwrap_or_default()
     }
 
-    /// All scopes: the kind, the namespace if it is for one, and the state.
+    /// Lists all scopes: the kind, the namespace if it is for one, and the state.
     pub fn scopes(&self) -> impl Iterator<Item = (KindId, Option<&str>, &Scope)> {
         self.scopes.iter().enumerate().flat_map(|(at, scopes)| {
             let kind = KindId(at as u32);
@@ -267,7 +267,7 @@ impl Contents {
         scope.is_some_and(Scope::tells_absence)
     }
 
-    /// The UID that a text stands for in this index.
+    /// Returns the UID that stands for a text in this index.
     pub fn uid(&self, text: &str) -> Uid {
         Uid::new(text, self.seed)
     }

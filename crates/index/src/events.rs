@@ -248,7 +248,7 @@ impl Events {
         (0..self.told.len()).filter(|at| self.get(*at).is_some()).count()
     }
 
-    /// The events about an object; its own UID may be unknown.
+    /// Returns the events about an object; its own UID may be unknown.
     pub(super) fn about<'s>(
         &'s self,
         seed: Seed,

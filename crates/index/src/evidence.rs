@@ -61,12 +61,12 @@ impl Documents {
 }
 
 impl<'s> IndexEvidence<'s> {
-    /// The evidence in `contents`.
+    /// Creates the evidence of `contents`.
     pub fn new(contents: &'s Contents) -> IndexEvidence<'s> {
         IndexEvidence { contents, made: Mutex::default(), documents: Documents::default() }
     }
 
-    /// The object at a slot, as far as it is kept.
+    /// Returns the object at a slot, as far as it is kept.
     pub(super) fn object(&self, slot: u32) -> Option<Object<'_>> {
         self.observed(slot).map(|observed| observed.object)
     }
@@ -99,7 +99,7 @@ impl<'s> IndexEvidence<'s> {
         })
     }
 
-    /// The objects in a namespace (`None`: in all) that name a UID among their owners in this way.
+    /// Lists the objects in a namespace (`None`: in all) that have a UID among their owners in this relation.
     fn pointing(&self, uid: &str, namespace: Option<&str>, is_so: fn(Relation) -> bool) -> Listing<'_> {
         let namespace = namespace.map(str::to_owned);
         let is_within = move |slot: u32| {
@@ -255,7 +255,7 @@ impl Contents {
         }
     }
 
-    /// The Pods behind an EndpointSlice.
+    /// Writes the Pods behind an EndpointSlice.
     fn write_targets(&self, targets: impl Iterator<Item = Uid>, out: &mut Vec<u8>) {
         let mut before: &[u8] = b",\"endpoints\":[";
         for record in targets.filter_map(|uid| self.record(self.slot_of_uid(uid)?)) {
@@ -280,8 +280,8 @@ impl Contents {
         IndexEvidence::new(self)
     }
 
-    /// The rules by which [`evidence`](Contents::evidence) is to be read: the verdicts are those that were given when the
-    /// objects were whole.
+    /// Returns the rules for use with [`evidence`](Contents::evidence): they return the verdicts that were recorded
+    /// when the objects were whole.
     pub fn rules(&self) -> RecordedRules<'_> {
         RecordedRules { contents: self, cluster_rules: None }
     }

@@ -586,7 +586,7 @@ fn has_address(ingress: &Object<'_>) -> bool {
     addresses.into_iter().flatten().any(|it| is_said(it.get("ip")) || is_said(it.get("hostname")))
 }
 
-/// The Pods behind an EndpointSlice by their UIDs, if that says all of them.
+/// Returns the UIDs of the Pods behind an EndpointSlice, if it names all of them.
 fn targets(slice: &Object<'_>) -> Option<Vec<Uid>> {
     let mut targets = Vec::new();
     for endpoint in slice.at(&["endpoints"]).and_then(Value::items).into_iter().flatten() {
@@ -613,7 +613,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Nothing for nothing.
+    /// Encodes the parts; no parts give no bytes.
     pub(super) fn encode(&self) -> Vec<u8> {
         let Parts { metadata, content, targets } = self;
         if metadata.is_empty() && content.is_empty() && targets.is_empty() {
@@ -625,7 +625,7 @@ impl Parts {
         bytes.chain(targets).collect()
     }
 
-    /// The metadata, the content and the targets in `bytes`.
+    /// Splits `bytes` into the metadata, the content and the targets.
     pub(super) fn split(bytes: &[u8]) -> Option<(&[u8], &[u8], impl Iterator<Item = Uid> + '_)> {
         let (metadata, rest) = bytes.split_first_chunk::<4>()?;
         let (content, rest) = rest.split_first_chunk::<4>()?;

@@ -183,14 +183,14 @@ impl Contents {
         }
     }
 
-    /// The buckets of a kind.
+    /// Lists the buckets of a kind.
     pub(super) fn buckets_of_kind(&self, kind: KindId) -> impl Iterator<Item = &KindBucket> {
         let bucket = |at: u32| self.buckets.get(at);
         let first = self.kind_heads.get(kind.0).and_then(|head| bucket(*head));
         std::iter::successors(first, move |own| bucket(own.of_kind.next))
     }
 
-    /// The buckets of a namespace.
+    /// Lists the buckets of a namespace.
     pub(super) fn buckets_of_namespace<'s>(
         &'s self,
         namespace: &str,
@@ -202,7 +202,7 @@ impl Contents {
         })
     }
 
-    /// The slots in a bucket.
+    /// Lists the slots in a bucket.
     pub(super) fn slots(&self, bucket: &KindBucket) -> impl Iterator<Item = u32> + use<'_> {
         self.list(List::Bucket, bucket.head)
     }

@@ -1,23 +1,24 @@
-//! The compact index of one cluster: what its API server holds now, how each object is, and why.
+//! The compact index of one cluster: the objects that its API server holds now, their statuses, and the causes.
 //!
-//! An [`Index`] has one owner, who tells it what the API server says ([`apply`](Index::apply), [`remove`](Index::remove), plain
-//! functions that wait for nothing) and makes it known to readers ([`publish`](Index::publish)). Readers hold a [`Snapshot`]; those who
-//! want to hear of changes [`subscribe`](Index::subscribe). It does no I/O and reads no clock.
+//! An [`Index`] has one owner, which passes it what the API server sends ([`apply`](Index::apply),
+//! [`remove`](Index::remove), plain functions that wait for nothing) and publishes it to readers
+//! ([`publish`](Index::publish)). Readers hold a [`Snapshot`], and may [`subscribe`](Index::subscribe) to changes. It
+//! does no I/O and reads no clock.
 //!
-//! How it is built, and why so:
+//! # Structure
 //!
-//! * **Records in chunks behind `Arc`, copied on write.** A snapshot is a copy of few pointers, so neither owner nor
-//!   readers wait. What an owner writes to while a snapshot is held is copied once, 16 objects at a time. A persistent
-//!   map would cost a tree node an object, a lock would let readers hold up the owner.
-//! * **Slots instead of pointers.** Objects are numbers of four bytes; hash tables hold nothing else and compare with the
-//!   records themselves. Lists of siblings, of a kind in a namespace, of a status go through the objects, in a
-//!   part of the record of its own: a walk over a tree reads 40 bytes an object.
-//! * **Pools.** Labels, annotations, owners, verdicts and extracts that many objects share are kept once, counted, and go
-//!   with their last use: the memory follows what is there, not what there was.
-//! * **Extracts instead of bodies.** Of each object those fields are kept that evidence reads, of one that is plainly well hardly any;
-//!   so [`assess`](taffrail_status::assess) answers as it would over all bodies.
-//! * **No Secret value enters**: of Secrets nothing but metadata is looked at, and kubectl's copy of an object in its own
-//!   annotation is kept of none.
+//! * **Records in chunks behind `Arc`, copied on write.** A snapshot copies a few pointers, so neither owner nor readers
+//!   wait. Chunks that the owner writes to while a snapshot is held are copied once, 16 objects at a time. A persistent
+//!   map would cost a tree node for each object, and with a lock readers could delay the owner.
+//! * **Slots instead of pointers.** Objects are numbers of four bytes; hash tables contain nothing else and compare with
+//!   the records themselves. Lists of siblings, of a kind in a namespace, of a status run through the objects, in a
+//!   separate part of the record: a walk over a tree reads 40 bytes for each object.
+//! * **Pools.** Labels, annotations, owners, verdicts and extracts that many objects share are kept once, with reference
+//!   counts, and dropped with their last use: memory follows the present contents, not all former ones.
+//! * **Extracts instead of bodies.** Of each object only the fields that evidence reads are kept, and of an object that
+//!   is plainly well hardly any; so [`assess`](taffrail_status::assess) gives the same answers as over all bodies.
+//! * **No Secret value enters**: of Secrets only metadata is read, and of no object the annotation in which kubectl keeps
+//!   a copy of it.
 //!
 //! The stores are `chunked`, `table`, `pool` and `postings`. `new_record` and `extract` select what is kept of an object.
 //! `contents`, `kind_buckets`, `tree` and `view` answer queries. `reassess` finds the objects whose status a change may have
@@ -150,7 +151,7 @@ impl fmt::Debug for IndexSettings {
 pub struct KindId(pub(crate) u32);
 
 impl KindId {
-    /// A small number, which no other kind has.
+    /// Returns a small number that no other kind has.
     pub fn number(self) -> usize {
         self.0 as usize
     }
@@ -166,10 +167,10 @@ pub enum Refusal {
     /// Its name or namespace is longer than any that an API server accepts.
     #[error("has a name of more than 1024 bytes")]
     NameTooLong,
-    /// It is of another kind than was said.
+    /// It is of another kind than expected.
     #[error("is of the kind {found}, not {expected}")]
     OtherKind {
-        /// The kind that it was said to be of.
+        /// The expected kind.
         expected: String,
         /// The kind that it is of.
         found: String,
@@ -189,14 +190,14 @@ pub enum Applied {
     Added(Handle),
     /// It is another than it was, as far as anything is shown of it.
     Changed(Handle, Aspects),
-    /// Nothing that is shown changed, whatever its resource version says.
+    /// No visible field changed, even if its resource version did.
     Unchanged(Handle),
     /// The object is an event; it is kept with the object that it is about.
     Event,
 }
 
 impl Applied {
-    /// The object, unless it is an event.
+    /// Returns the object, unless it is an event.
     pub fn handle(self) -> Option<Handle> {
         match self {
             Applied::Added(handle) | Applied::Changed(handle, _) | Applied::Unchanged(handle) => Some(handle),
@@ -248,7 +249,7 @@ struct Vacants {
 }
 
 impl Index {
-    /// An empty index.
+    /// Creates an empty index.
     pub fn new(settings: IndexSettings) -> Index {
         Index::seeded(settings, Seed::random())
     }
@@ -338,7 +339,7 @@ impl Index {
         })
     }
 
-    /// Also keeps the bodies of objects of these kinds from now on: rules that objects of the cluster define for others
+    /// Keeps also the bodies of objects of these kinds from now on: rules that objects of the cluster define for others
     /// judge them. A kind may be `*`.
     ///
     /// Returns those kinds of which the index has objects without a body: the caller reads them again and applies the
@@ -535,7 +536,7 @@ pub struct Sizes {
     pub sets: usize,
     /// Lists of owners.
     pub owners: usize,
-    /// Verdicts, and what evidence made of them.
+    /// Verdicts, and the health that evidence gave.
     pub verdicts: usize,
     /// Extracts.
     pub extracts: usize,

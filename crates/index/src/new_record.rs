@@ -69,17 +69,17 @@ pub(super) fn named(seed: Seed, group: &str, kind: &str, namespace: &str, name: 
     Uid::of_bits(seed.words(&["owner", group, kind, namespace, name]))
 }
 
-/// The key of the Pods that use a claim.
+/// Returns the key of the Pods that use a claim.
 pub(super) fn users(seed: Seed, namespace: &str, claim: &str) -> u128 {
     seed.words(&["claim", namespace, claim])
 }
 
-/// The key of the Pods on a node that are being deleted.
+/// Returns the key of the Pods on a node that are being deleted.
 pub(super) fn terminating_on(seed: Seed, node: &str) -> u128 {
     seed.words(&["leaves", node])
 }
 
-/// The key of the CustomResourceDefinition of a kind.
+/// Returns the key of the CustomResourceDefinition of a kind.
 pub(super) fn definition(seed: Seed, group: &str, kind: &str) -> u128 {
     seed.words(&["defines", group, kind])
 }
@@ -205,7 +205,7 @@ fn version(text: Cow<'_, str>) -> Version<'_> {
     }
 }
 
-/// The members of an object of strings in the order of their keys; of duplicate keys the last one counts.
+/// Returns the members of an object of strings, sorted by key; of duplicate keys the last one counts.
 fn pairs<'a>(
     value: Option<Value<'a>>,
     is_wanted: impl Fn(&str) -> bool,
@@ -219,7 +219,7 @@ fn pairs<'a>(
     pairs
 }
 
-/// The owners of an object, its controller first, and whether that is a Job.
+/// Returns the owners of an object, its controller first, and true if that is a Job.
 fn owners(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Seed) -> (Vec<Owner>, bool) {
     let mut owners = Vec::new();
     let mut is_of_job = false;

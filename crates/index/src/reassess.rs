@@ -50,7 +50,7 @@ const EVIDENCE_AT_ONCE: u32 = 10_000;
 pub(super) struct Reassessment {
     /// Objects that changed.
     changed: FxHashSet<u32>,
-    /// Objects whose answer may be another though they did not change.
+    /// Objects whose answer may differ although they did not change.
     suspected: FxHashSet<u32>,
     announced: Vec<u128>,
     listeners: FxHashMap<u128, Listeners>,
@@ -62,7 +62,7 @@ pub(super) struct Reassessment {
     pub(super) newest: i64,
 }
 
-/// The key of all objects of a kind, in a namespace or wherever.
+/// Returns the key of all objects of a kind, in a namespace or everywhere.
 fn of_kind(seed: Seed, group: &str, kind: &str, namespace: &str) -> u128 {
     seed.words(&["of kind", group, kind, namespace])
 }
@@ -195,7 +195,7 @@ impl Contents {
         self.object(slot).is_some_and(|object| object.scope().state == ScopeState::Stale)
     }
 
-    /// All keys that others may listen to for news of an object.
+    /// Returns all keys under which a change of an object is announced.
     fn announcements(&self, record: &Record) -> Vec<u128> {
         let (group, kind, namespace, _) = self.name_of(record);
         let mut keys = vec![
@@ -357,7 +357,7 @@ impl Index {
         }
     }
 
-    /// Has the objects of a scope assessed again that are not plainly well.
+    /// Marks the objects of a scope that are not plainly well for reassessment.
     pub(super) fn suspect(&mut self, kind: KindId, namespace: Option<&str>) {
         let objects = self.contents.of_kind(kind, namespace).map(|object| object.slot);
         self.reassessment.suspected.extend(objects.filter(|slot| !self.contents.is_plain(*slot)));
@@ -436,7 +436,8 @@ impl Index {
         }
     }
 
-    /// The objects whose answer can have changed, and how many of them, which come first, changed themselves.
+    /// Returns the objects whose answer may have changed, and the number of those, at the beginning, that changed
+    /// themselves.
     fn affected(&mut self) -> (Vec<u32>, usize) {
         let Reassessment { changed, suspected, announced, listeners, .. } = &mut self.reassessment;
         let contents = &self.contents;

@@ -22,7 +22,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// A small number, which no other object has at the same time.
+    /// Returns a small number that no other object has at the same time.
     pub fn slot(self) -> usize {
         self.slot as usize
     }
@@ -43,7 +43,7 @@ impl Uid {
     /// The UID of an object that has none.
     pub const NONE: Uid = Uid([0; 2]);
 
-    /// The UID that `text` stands for in the index of this seed.
+    /// Returns the UID that stands for `text` in the index of this seed.
     pub(super) fn new(text: &str, seed: Seed) -> Uid {
         match Uid::of_uuid(text) {
             Some(uid) => uid,
@@ -52,7 +52,7 @@ impl Uid {
         }
     }
 
-    /// The UID that `text` spells, if it is a UUID.
+    /// Parses a UUID.
     pub(super) fn of_uuid(text: &str) -> Option<Uid> {
         uuid(text.as_bytes()).map(Uid::of_bits)
     }
@@ -76,7 +76,7 @@ impl Uid {
     }
 }
 
-/// The bits of a UUID as the API server writes it: in lower case, with hyphens.
+/// Parses a UUID as the API server writes it: in lower case, with hyphens.
 fn uuid(text: &[u8]) -> Option<u128> {
     let text: &[u8; 36] = text.try_into().ok()?;
     if [8, 13, 18, 23].iter().any(|at| text[*at] != b'-') {
@@ -260,7 +260,7 @@ pub(super) mod flag {
     pub(in super::super) const ODD_UID: u8 = 8;
     /// Its time of creation is a text that the extract has.
     pub(in super::super) const ODD_CREATION: u8 = 16;
-    /// Its resource version is no number: [`Record::version`](super::Record::version) is the slot of a text.
+    /// Its resource version is not a number: [`Record::version`](super::Record::version) is the slot of a text.
     pub(in super::super) const ODD_VERSION: u8 = 32;
 }
 
@@ -367,12 +367,12 @@ pub(super) struct Health {
     pub(super) cause: Option<taffrail_object::ObjectKey>,
 }
 
-/// A point in time in milliseconds.
+/// Converts a point in time to milliseconds.
 pub(super) fn millis(time: Timestamp) -> i64 {
     time.as_millisecond()
 }
 
-/// The point in time of so many milliseconds.
+/// Converts milliseconds to a point in time.
 pub(super) fn at_millis(millis: i64) -> Option<Timestamp> {
     Timestamp::from_millisecond(millis).ok()
 }

@@ -63,7 +63,7 @@ impl KindScopes {
         self.of_namespace.get(namespace).or(self.whole.as_ref())
     }
 
-    /// The worst of all, where one asks for all.
+    /// Returns the worst of all scopes, for queries about all namespaces.
     pub(super) fn everywhere(&self) -> Option<&Scope> {
         self.whole.as_ref()
     }

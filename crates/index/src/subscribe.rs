@@ -148,7 +148,7 @@ impl Shared {
 pub struct Subscription(Arc<Shared>);
 
 impl Subscription {
-    /// The next notice, if there is one already.
+    /// Returns the next notice, if there is one already.
     pub fn try_next(&mut self) -> Option<Notice> {
         self.0.with(|queue| {
             if let Some(sequence) = queue.reread.take() {

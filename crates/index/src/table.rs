@@ -19,19 +19,19 @@ pub(super) struct Table {
     shards: Arc<Vec<Arc<HashTable<u32>>>>,
 }
 
-/// The upper bits choose the shard: the lower ones place an entry within it.
+/// Selects the shard by the upper bits: the lower ones place an entry within it.
 fn shard(hash: u64) -> usize {
     (hash >> 48) as usize % SHARDS
 }
 
 impl Table {
-    /// The slot of that hash that is meant.
+    /// Returns the slot with this hash for which `is_it` returns true.
     pub(super) fn find(&self, hash: u64, is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut is_it = is_it;
         self.shards.get(shard(hash))?.find(hash, |&at| is_it(at)).copied()
     }
 
-    /// All slots of that hash; the caller compares.
+    /// Lists all slots with this hash; the caller compares.
     pub(super) fn all(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
         self.shards.get(shard(hash)).into_iter().flat_map(move |shard| shard.iter_hash(hash).copied())
     }

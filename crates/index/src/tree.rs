@@ -37,7 +37,7 @@ impl Contents {
         at
     }
 
-    /// The object of that UID, or of the name that stands for it.
+    /// Returns the object with this UID, or with the name of this key.
     fn owner_of_group(&self, id: Uid) -> Option<u32> {
         self.slot_of_uid(id).or_else(|| self.slot_of_key(id))
     }
@@ -185,20 +185,20 @@ impl Contents {
         }
     }
 
-    /// The owner groups of which an object is the owner.
+    /// Lists the owner groups of which an object is the owner.
     pub(super) fn owner_groups_of(&self, owner: u32) -> impl Iterator<Item = &OwnerGroup> {
         let first = self.links.get(owner).map_or(NONE, |links| links.owner_groups);
         let owner_group = |at: u32| self.owner_groups.get(at);
         std::iter::successors(owner_group(first), move |own| owner_group(own.next))
     }
 
-    /// The children of an owner group.
+    /// Lists the children of an owner group.
     pub(super) fn members(&self, owner_group: &OwnerGroup) -> impl Iterator<Item = u32> {
         let others: &[u32] = owner_group.others.as_ref().map_or(&[], |others| others);
         self.list(List::Siblings, owner_group.head).chain(others.iter().copied())
     }
 
-    /// The objects that name a UID among their owners, and how.
+    /// Lists the objects that have a UID among their owners, with the relation.
     pub(super) fn dependents_of(&self, uid: Uid) -> impl Iterator<Item = (u32, Relation)> {
         let owner_group = self.owner_group(uid).and_then(|at| self.owner_groups.get(at));
         let members = owner_group.into_iter().flat_map(|owner_group| self.members(owner_group));
@@ -208,12 +208,12 @@ impl Contents {
         })
     }
 
-    /// The owners of an object that are there, the first one first.
+    /// Lists the existing owners of an object, the first one first.
     pub(super) fn parents_of(&self, child: u32) -> impl Iterator<Item = u32> {
         self.parents_by(self.record(child).map_or(NONE, |record| record.owners), child)
     }
 
-    /// Those of a list of owners of an object that are there.
+    /// Lists the existing ones of a list of owners of an object.
     pub(super) fn parents_by(&self, owners: u32, child: u32) -> impl Iterator<Item = u32> {
         let owners = self.owners.get(owners).into_iter().flat_map(|owners| owners.iter());
         let owners = owners.filter_map(|owner| self.owner_groups.get(self.owner_group(owner.uid)?));

@@ -18,7 +18,7 @@ impl Writer {
         self.0.push(byte);
     }
 
-    /// Seven bits a byte, the lowest first.
+    /// Writes a number, seven bits a byte, the lowest first.
     pub(super) fn number(&mut self, number: u64) {
         let mut rest = number;
         while rest >= 0x80 {
@@ -141,7 +141,7 @@ impl<'b> Reader<'b> {
         })
     }
 
-    /// The length of a list, each of whose items takes a byte at least.
+    /// Reads the length of a list, each of whose items takes at least one byte.
     pub(super) fn length(&mut self) -> Result<usize, Damaged> {
         let length = usize::try_from(self.number()?).map_err(|_| Damaged)?;
         if length > self.0.len() { Err(Damaged) } else { Ok(length) }
