@@ -27,15 +27,15 @@ use kube::config::Config;
 use rustls::ClientConfig;
 use tower::{Service, ServiceBuilder, ServiceExt};
 use tower_http::decompression::DecompressionLayer;
+use tracing::debug;
 
 use crate::connection_pool::{ConnectionPool, Protocol};
-use crate::costs::Cost;
 use crate::deadline::Deadline;
 use crate::error::{BoxError, ConnectError, Fault, Phase, ReadError};
 use crate::exec_plugin::{self, PluginError};
 use crate::kubeconfig::Context;
 use crate::memory::{Charge, Held};
-use crate::request_log::{RequestLog, RequestRecord};
+use crate::traffic::{Requests, Traffic};
 
 /// HTTP/2 flow-control windows, in bytes. With HTTP/2's default of 64 KiB a page of a list takes seventy round trips.
 const STREAM_WINDOW: u32 = 2 << 20;
@@ -51,7 +51,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection to one API server as one user.
 ///
-/// Clones share the connection and the request log. All reads end by the deadline. Text read is charged to the
+/// Clones share the connection and its counters. All reads end by the deadline. Text read is charged to the
 /// cluster's share of the [memory](crate::Memory) until the last clone with this deadline is dropped.
 #[derive(Clone)]
 pub struct Cluster {
@@ -62,7 +62,7 @@ pub struct Cluster {
 
 pub(crate) struct Shared {
     pub(crate) pool: ConnectionPool,
-    pub(crate) log: RequestLog,
+    pub(crate) traffic: Traffic,
     context: String,
     namespace: String,
     server: String,
@@ -142,16 +142,18 @@ impl Cluster {
             }
             Some(proxy) => attempt.connect(tunnel(&proxy, tcp)).await?,
         };
+        let connecting = begun.elapsed();
+        debug!(cluster = context.name, ?protocol, took = ?connecting, "connected");
         Ok(Cluster {
             shared: Arc::new(Shared {
                 pool,
-                log: RequestLog::new(),
+                traffic: Traffic::new(),
                 context: context.name.clone(),
                 namespace: context.namespace.clone(),
                 server: context.server(),
                 unverified: context.unverified(),
                 protocol,
-                connecting: begun.elapsed(),
+                connecting,
                 compresses: !context.config.disable_compression,
             }),
             deadline,
@@ -239,7 +241,7 @@ impl Cluster {
     /// Returns an upper bound of the round-trip time: the smaller of the fastest response, and a third of the
     /// connection time, which is three round trips (four with TLS 1.2). Either alone is long while the machine is busy.
     pub fn round_trip(&self) -> Duration {
-        self.shared.log.shortest().min(self.shared.connecting / 3)
+        self.shared.traffic.shortest().min(self.shared.connecting / 3)
     }
 
     /// Returns true if requests ask the server to compress responses.
@@ -247,21 +249,15 @@ impl Cluster {
         self.shared.compresses
     }
 
-    /// Returns the cost of all completed requests, except those of [`crate::Watcher`], which counts its own.
-    pub fn cost(&self) -> Cost {
-        self.shared.log.cost()
-    }
-
-    /// Returns the first 20,000 completed requests in order of sending, except those of [`crate::Watcher`].
-    pub fn requests(&self) -> Vec<RequestRecord> {
-        self.shared.log.records()
+    /// Returns the counters of all completed requests.
+    pub fn requests(&self) -> Requests {
+        self.shared.traffic.read()
     }
 
     /// Returns the lead of the server's clock over the local one, accurate to some seconds; negative if it is behind.
     /// `None` if no response had a date.
     pub fn clock_ahead(&self) -> Option<SignedDuration> {
-        // Delayed responses look older, so the smallest difference counts.
-        self.requests().iter().filter_map(|record| record.clock_ahead).min_by_key(|ahead| ahead.abs())
+        self.shared.traffic.clock_ahead()
     }
 }
 

@@ -3,6 +3,8 @@
 use std::ops::{Add, AddAssign};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use taffrail_object::words;
+
 /// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Purpose {
@@ -16,20 +18,7 @@ pub enum Purpose {
     Discovery,
 }
 
-impl Purpose {
-    /// All purposes.
-    pub const ALL: [Purpose; 4] = [Purpose::List, Purpose::Watch, Purpose::Probe, Purpose::Discovery];
-
-    /// Returns the word for people.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Purpose::List => "list",
-            Purpose::Watch => "watch",
-            Purpose::Probe => "probe",
-            Purpose::Discovery => "discovery",
-        }
-    }
-}
+words! { Purpose { List = "list", Watch = "watch", Probe = "probe", Discovery = "discovery" } }
 
 /// The number and size of some requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -77,7 +66,7 @@ impl Costs {
 pub(crate) struct Counters {
     requests: [AtomicU64; 4],
     bytes: [AtomicU64; 4],
-    /// Requests that are not in a connection's request log.
+    /// Requests that a connection's own counters do not know.
     streams: AtomicU64,
     silences: AtomicU64,
     relists: AtomicU64,
@@ -88,7 +77,7 @@ impl Counters {
         self.streams.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the cost of the requests that are not in a connection's request log.
+    /// Returns the cost of the requests that a connection's own counters do not know.
     pub(crate) fn streamed(&self) -> Cost {
         let bytes = self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
         Cost { requests: self.streams.load(Ordering::Relaxed), bytes }

@@ -6,6 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use rustls::{AlertDescription, CertificateError};
+use taffrail_object::words;
 use taffrail_status::is_unseen;
 
 /// An error of any type.
@@ -63,63 +64,15 @@ pub enum Reason {
     BadKubeconfig,
 }
 
-impl Reason {
-    /// All reasons.
-    pub const ALL: [Reason; 23] = [
-        Reason::Timeout,
-        Reason::Unauthorized,
-        Reason::Forbidden,
-        Reason::NotFound,
-        Reason::CertificateInvalid,
-        Reason::CertificateExpired,
-        Reason::ConnectionRefused,
-        Reason::ConnectionLost,
-        Reason::ConnectionFailed,
-        Reason::NameNotResolved,
-        Reason::ProxyFailed,
-        Reason::ExecPluginFailed,
-        Reason::CredentialsInvalid,
-        Reason::NotJson,
-        Reason::UnexpectedAnswer,
-        Reason::ServerError,
-        Reason::TooManyRequests,
-        Reason::Gone,
-        Reason::OverLimit,
-        Reason::BadRequest,
-        Reason::Conflict,
-        Reason::Invalid,
-        Reason::BadKubeconfig,
-    ];
-
-    /// Returns the word for this reason in JSON output.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Reason::Timeout => "Timeout",
-            Reason::Unauthorized => "Unauthorized",
-            Reason::Forbidden => "Forbidden",
-            Reason::NotFound => "NotFound",
-            Reason::CertificateInvalid => "CertificateInvalid",
-            Reason::CertificateExpired => "CertificateExpired",
-            Reason::ConnectionRefused => "ConnectionRefused",
-            Reason::ConnectionLost => "ConnectionLost",
-            Reason::ConnectionFailed => "ConnectionFailed",
-            Reason::NameNotResolved => "NameNotResolved",
-            Reason::ProxyFailed => "ProxyFailed",
-            Reason::ExecPluginFailed => "ExecPluginFailed",
-            Reason::CredentialsInvalid => "CredentialsInvalid",
-            Reason::NotJson => "NotJson",
-            Reason::UnexpectedAnswer => "UnexpectedAnswer",
-            Reason::ServerError => "ServerError",
-            Reason::TooManyRequests => "TooManyRequests",
-            Reason::Gone => "Gone",
-            Reason::OverLimit => "OverLimit",
-            Reason::BadRequest => "BadRequest",
-            Reason::Conflict => "Conflict",
-            Reason::Invalid => "Invalid",
-            Reason::BadKubeconfig => "BadKubeconfig",
-        }
+words! {
+    Reason {
+        Timeout, Unauthorized, Forbidden, NotFound, CertificateInvalid, CertificateExpired, ConnectionRefused, ConnectionLost,
+        ConnectionFailed, NameNotResolved, ProxyFailed, ExecPluginFailed, CredentialsInvalid, NotJson, UnexpectedAnswer,
+        ServerError, TooManyRequests, Gone, OverLimit, BadRequest, Conflict, Invalid, BadKubeconfig,
     }
+}
 
+impl Reason {
     /// Returns a hint at what to do, as far as the reason alone tells.
     pub fn hint(self) -> &'static str {
         match self {
@@ -173,12 +126,6 @@ impl Reason {
                 "correct the named entry, or log in again, which often rewrites the kubeconfig"
             }
         }
-    }
-}
-
-impl Display for Reason {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

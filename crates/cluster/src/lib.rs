@@ -3,7 +3,7 @@
 //! [`Kubeconfig`] lists the clusters, [`Cluster::connect`] opens the one connection to a cluster, [`Cluster::discover`]
 //! lists its kinds, and [`Cluster::list`] and [`Cluster::get`] read objects as JSON text, unchanged except that each
 //! gets its `apiVersion` and `kind`. [`Cluster::patch`] changes one object. Every call ends by a [`Deadline`], every
-//! failure has a [`Reason`], and every request is counted ([`Cluster::requests`]).
+//! failure has a [`Reason`], and every request is counted ([`Cluster::requests`]) and traced.
 //!
 //! A cluster is read in two ways: `read` lists once. [`Watcher`] follows *scopes* (a kind, perhaps in one namespace or
 //! selected by labels or fields): each is a list that continues as a watch, in a task of its own, and passes text to one
@@ -25,7 +25,7 @@ mod kubeconfig;
 mod memory;
 mod read;
 mod request;
-mod request_log;
+mod traffic;
 mod watcher;
 mod write;
 
@@ -41,8 +41,8 @@ pub use exec_plugin::Plugins;
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use memory::{Held, Memory};
 pub use read::{ListPage, ListRequest, Listing, MalformedItem, copy_members};
-pub use request_log::RequestRecord;
 pub use taffrail_object::ApiResource;
+pub use traffic::Requests;
 pub use watcher::{
     Batch, Change, Connectivity, ListStrategy, Scope, ScopeId, ScopeState, WatchEvent, WatchEvents,
     WatchSettings, Watcher, went_back,

@@ -1,18 +1,19 @@
 //! A single HTTP request: counted, timed, retried where that is safe, and bounded by the deadline.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, Request, StatusCode, request};
+use http::{HeaderMap, Method, Request, StatusCode, request};
 use http_body_util::BodyExt;
 use jiff::Timestamp;
 use kube::client::Body;
 use serde::Deserialize;
+use tracing::{Instrument, Span, debug, debug_span, trace};
 
 use crate::connect::Cluster;
 use crate::error::{Fault, Phase, ReadError, one_line};
-use crate::request_log::{RequestRecord, clock_ahead};
 
 pub(crate) const AGENT: &str = concat!("taffrail/", env!("CARGO_PKG_VERSION"));
 
@@ -34,6 +35,28 @@ pub(crate) struct Ask {
     pub(crate) path: String,
     /// The `Accept` header.
     pub(crate) accept: &'static str,
+}
+
+impl Ask {
+    /// Returns the span of a request, and traces its purpose. Headers and bodies are never traced: they hold credentials
+    /// and Secrets.
+    pub(crate) fn span(&self, cluster: &Cluster, method: &Method, attempt: u32) -> Span {
+        let (cluster, path) = (cluster.context(), TracedPath(&self.path));
+        let span = debug_span!("request", cluster, %method, ?path, attempt);
+        span.in_scope(|| trace!(purpose = self.what, "sent"));
+        span
+    }
+}
+
+/// A path and query as traces show them, without the token of the next page: an API server can put names into it.
+struct TracedPath<'p>(&'p str);
+
+impl fmt::Debug for TracedPath<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((before, after)) = self.0.split_once("continue=") else { return self.0.fmt(f) };
+        let rest = after.find('&').and_then(|end| after.get(end..)).unwrap_or_default();
+        format!("{before}continue=…{rest}").fmt(f)
+    }
 }
 
 /// A complete response.
@@ -116,9 +139,11 @@ impl Cluster {
     pub(crate) async fn ask(&self, ask: &Ask) -> Result<Answer, Failure> {
         const PAUSE: Duration = Duration::from_millis(100);
 
-        let mut failed_before = false;
+        let (mut attempt, mut failed_before) = (0, false);
         loop {
-            let answer = self.ask_once(ask).await?;
+            attempt += 1;
+            let get = Request::get(&ask.path);
+            let answer = self.exchange(ask, get, Body::empty(), attempt).await.map_err(|lost| lost.error)?;
             let wait = match answer.status {
                 status if status.is_success() => return Ok(answer),
                 StatusCode::TOO_MANY_REQUESTS => {
@@ -138,7 +163,7 @@ impl Cluster {
     }
 
     pub(crate) async fn ask_once(&self, ask: &Ask) -> Result<Answer, ReadError> {
-        self.exchange(ask, Request::get(&ask.path), Body::empty()).await.map_err(|lost| lost.error)
+        self.exchange(ask, Request::get(&ask.path), Body::empty(), 1).await.map_err(|lost| lost.error)
     }
 
     /// Charges the cluster for the next bytes of a response.
@@ -155,6 +180,7 @@ impl Cluster {
         ask: &Ask,
         request: request::Builder,
         body: Body,
+        attempt: u32,
     ) -> Result<Answer, Lost> {
         let timed_out =
             |phase| ReadError::Timeout { what: ask.what.clone(), phase, after: self.deadline.elapsed() };
@@ -169,25 +195,16 @@ impl Cluster {
         // The semaphore is never closed.
         let _place = place.and_then(Result::ok).ok_or_else(|| Lost::unsent(timed_out(Phase::Queue)))?;
 
-        let log = &self.shared.log;
-        let started = log.begun.elapsed();
-        let mut record = RequestRecord {
-            purpose: ask.what.clone(),
-            method: request.method().clone(),
-            path_and_query: ask.path.clone(),
-            status: None,
-            bytes: 0,
-            started,
-            duration: Duration::ZERO,
-            round: 0,
-            clock_ahead: None,
-        };
+        let span = ask.span(self, request.method(), attempt);
+        let traffic = &self.shared.traffic;
+        let sent = traffic.send();
+        let (mut status, mut bytes) = (None, 0);
         let mut phase = Phase::Headers;
         let exchange = async {
             let response = self.shared.pool.first.client.send(request).await?;
             phase = Phase::Body;
-            record.status = Some(response.status());
-            record.clock_ahead = clock_ahead(response.headers(), Timestamp::now());
+            status = Some(response.status());
+            traffic.compare_clocks(response.headers(), Timestamp::now());
             let (head, mut body) = response.into_parts();
             let mut whole = Vec::new();
             while let Some(frame) = body.frame().await {
@@ -195,7 +212,7 @@ impl Cluster {
                 // turn.
                 tokio::task::consume_budget().await;
                 let data = frame?.into_data().unwrap_or_else(|_| Bytes::new());
-                record.bytes += data.len() as u64;
+                bytes += data.len() as u64;
                 let taken = self.take_in(&ask.what, whole.len(), data.len());
                 if let Err(over) = taken {
                     self.charge.give_back(whole.len() as u64);
@@ -205,9 +222,13 @@ impl Cluster {
             }
             Ok::<_, kube::Error>(Ok(Answer { status: head.status, headers: head.headers, body: whole }))
         };
-        let outcome = self.deadline.limit(exchange).await;
-        record.duration = log.begun.elapsed().saturating_sub(started);
-        log.push(record);
+        let outcome = self.deadline.limit(exchange).instrument(span.clone()).await;
+        let took = traffic.end(sent, bytes, status.is_some());
+        let (round, at) = (sent.round, sent.at);
+        span.in_scope(|| match status {
+            Some(status) => debug!(status = status.as_u16(), bytes, round, ?at, ?took, "answered"),
+            None => debug!(round, ?at, ?took, "not answered"),
+        });
         match outcome {
             None => Err(Lost::sent(timed_out(phase))),
             Some(Ok(Ok(answer))) => Ok(answer),
@@ -286,6 +307,17 @@ fn not_json(what: String, status: StatusCode, headers: &HeaderMap, body: &[u8]) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn traced_paths_are_quoted_and_hide_the_token_of_the_next_page() {
+        let traced = |path| format!("{:?}", TracedPath(path));
+        assert_eq!(
+            traced("/api/v1/pods?limit=5&continue=eyJ2&x=1"),
+            "\"/api/v1/pods?limit=5&continue=…&x=1\""
+        );
+        assert_eq!(traced("/api/v1/pods?continue=eyJ2"), "\"/api/v1/pods?continue=…\"");
+        assert_eq!(traced("/a\u{1b}\"b"), r#""/a\u{1b}\"b""#);
+    }
 
     #[test]
     fn retry_after_is_limited_to_a_minute() {

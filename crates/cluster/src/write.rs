@@ -223,12 +223,14 @@ impl Cluster {
         let path = format!("{path}?fieldManager={FIELD_MANAGER}&fieldValidation=Strict{all}");
         let ask = Ask { what, path, accept: JSON };
         let body = Bytes::copy_from_slice(body);
+        let mut attempt = 0;
         loop {
+            attempt += 1;
             let builder = Request::builder()
                 .method(method.clone())
                 .uri(&ask.path)
                 .header(CONTENT_TYPE, HeaderValue::from_static(content_type));
-            let answer = match self.exchange(&ask, builder, Body::from(body.clone())).await {
+            let answer = match self.exchange(&ask, builder, Body::from(body.clone()), attempt).await {
                 Ok(answer) => answer,
                 // A dry run changes nothing, even if its response is lost.
                 Err(lost) if lost.sent && !dry_run => return Err(WriteError::Uncertain(lost.error)),

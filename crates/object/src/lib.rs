@@ -35,6 +35,7 @@ mod predicate;
 pub mod protobuf;
 mod resource;
 pub mod selector;
+mod words;
 pub mod yaml;
 
 pub use jsonpath::{JsonPath, JsonPathError};

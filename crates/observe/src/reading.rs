@@ -10,7 +10,7 @@ pub(crate) fn once(cluster: &Cluster) -> Reading {
         compressed: cluster.compresses(),
         protocol: protocol(cluster),
         round_trip: cluster.round_trip(),
-        cost: Some(cost(cluster.cost())),
+        cost: Some(cost(cluster.requests().cost)),
         followed: None,
     }
 }

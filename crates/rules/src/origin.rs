@@ -1,5 +1,7 @@
 //! The origins of rules.
 
+use taffrail_object::words;
+
 /// The origins of rules, in the order in which they are consulted; the first that decides wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Origin {
@@ -11,13 +13,4 @@ pub enum Origin {
     Shipped,
 }
 
-impl Origin {
-    /// Returns the prefix of the rule names in verdicts.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Origin::User => "user",
-            Origin::Cluster => "cluster",
-            Origin::Shipped => "shipped",
-        }
-    }
-}
+words! { Origin { User = "user", Cluster = "cluster", Shipped = "shipped" } }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use taffrail_object::json::Kind;
+use taffrail_object::words;
 
 /// The six statuses of kstatus, worst first: `Failed` is the least, `Current` the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,41 +24,15 @@ pub enum Status {
     Current,
 }
 
+words! { Status { Failed, NotFound, Unknown, Terminating, InProgress, Current } }
+
 impl Status {
-    /// All statuses, worst first.
-    pub const ALL: [Status; 6] = [
-        Status::Failed,
-        Status::NotFound,
-        Status::Unknown,
-        Status::Terminating,
-        Status::InProgress,
-        Status::Current,
-    ];
-
-    /// Returns the name used by kstatus and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Status::Failed => "Failed",
-            Status::NotFound => "NotFound",
-            Status::Unknown => "Unknown",
-            Status::Terminating => "Terminating",
-            Status::InProgress => "InProgress",
-            Status::Current => "Current",
-        }
-    }
-
     /// Returns the word in tables, where `Current` is called `Ready`.
     pub fn word(self) -> &'static str {
         match self {
             Status::Current => "Ready",
             other => other.as_str(),
         }
-    }
-}
-
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 
@@ -89,15 +64,7 @@ pub enum ConditionType {
     Stalled,
 }
 
-impl ConditionType {
-    /// Returns the `type` of the condition.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ConditionType::Reconciling => "Reconciling",
-            ConditionType::Stalled => "Stalled",
-        }
-    }
-}
+words! { ConditionType { Reconciling, Stalled } }
 
 /// A standard condition that holds for an object; its `status` is always `"True"`.
 #[derive(Debug, Clone, PartialEq, Eq)]

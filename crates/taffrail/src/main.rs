@@ -25,6 +25,7 @@ mod reasons;
 mod rule_source;
 mod runtime;
 mod source;
+mod traces;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -145,6 +146,7 @@ fn read() -> Result<(Cli, Config), Complaint> {
     // Clap has already reported any other error.
     let mut cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     settle(&mut cli, &matches, &config)?;
+    traces::print(&matches, cli.command.watches() && !matches!(cli.command, Command::Wait(_)));
     Ok((cli, config))
 }
 

@@ -195,7 +195,7 @@ pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String
     match Cluster::connect(context, Deadline::after(shared.settings.credentials_timeout)).await {
         Ok(cluster) => {
             let before = shared.connection().cluster;
-            let last = before.cost();
+            let last = before.requests().cost;
             // Both connections are to the same cluster, which has one memory share.
             let cluster = cluster.sharing(&before);
             *shared.before.lock().unwrap_or_else(PoisonError::into_inner) += last;

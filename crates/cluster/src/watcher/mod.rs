@@ -437,7 +437,7 @@ impl Watcher {
     /// Returns the total cost: of watches over all connections so far, and of others over [`Watcher::cluster`].
     pub fn cost(&self) -> Cost {
         let before = *self.shared.before.lock().unwrap_or_else(PoisonError::into_inner);
-        self.cluster().cost() + before + self.shared.costs.streamed()
+        self.cluster().requests().cost + before + self.shared.costs.streamed()
     }
 
     /// Returns true if lists are read as streams; pages are compressed if [`Cluster::compresses`].

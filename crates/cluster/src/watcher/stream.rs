@@ -1,6 +1,6 @@
 //! Responses that are read as they arrive.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -10,6 +10,7 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use taffrail_object::protobuf::{self, Extent};
 use tokio::sync::OwnedSemaphorePermit;
+use tracing::{Instrument, debug};
 
 use super::{Connection, Shared};
 use crate::costs::Purpose;
@@ -105,9 +106,11 @@ async fn begin(
     })?;
     shared.costs.request(purpose);
     shared.costs.stream();
+    let span = ask.span(cluster, request.method(), 1);
+    let sent = Instant::now();
     let mut returned = shared.returned.subscribe();
     let answer = tokio::select! {
-        answer = tokio::time::timeout(begins(shared, purpose), client.send(request)) => answer,
+        answer = tokio::time::timeout(begins(shared, purpose), client.send(request).instrument(span.clone())) => answer,
         // A request sent while the server was away is repeated, not waited for.
         _ = returned.changed() => return Err(Refusal::from(timed_out(shared, ask, Phase::Headers, purpose))),
     };
@@ -116,6 +119,7 @@ async fn begin(
         .map_err(|error| transport(ask, error))?;
     shared.hear();
     let (head, body) = response.into_parts();
+    span.in_scope(|| debug!(status = head.status.as_u16(), took = ?sent.elapsed(), "begun to be answered"));
     if head.status != StatusCode::UNAUTHORIZED {
         shared.accept(connection.generation);
     }

@@ -111,7 +111,7 @@ async fn many_lists_at_once_share_one_http2_connection_and_90_streams() {
     assert!(server.requests().iter().all(|seen| seen.version == Version::HTTP_2));
     let most = server.traffic().most_under_way;
     assert!(most <= 90, "{most}");
-    assert_eq!(cluster.requests().len(), 200);
+    assert_eq!(cluster.requests().cost.requests, 200);
 }
 
 #[tokio::test]

@@ -1,8 +1,7 @@
 //! The results of scripts.
 
-use std::fmt;
-
 use serde_json::Value as Tree;
+use taffrail_object::words;
 use taffrail_status::Status;
 
 /// The health of an object, as a script returns it.
@@ -31,29 +30,9 @@ pub enum HealthWord {
     Unknown,
 }
 
+words! { HealthWord { Healthy, Progressing, Degraded, Suspended, Missing, Unknown } }
+
 impl HealthWord {
-    /// All words.
-    pub const ALL: [HealthWord; 6] = [
-        HealthWord::Healthy,
-        HealthWord::Progressing,
-        HealthWord::Degraded,
-        HealthWord::Suspended,
-        HealthWord::Missing,
-        HealthWord::Unknown,
-    ];
-
-    /// Returns the word as scripts write it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            HealthWord::Healthy => "Healthy",
-            HealthWord::Progressing => "Progressing",
-            HealthWord::Degraded => "Degraded",
-            HealthWord::Suspended => "Suspended",
-            HealthWord::Missing => "Missing",
-            HealthWord::Unknown => "Unknown",
-        }
-    }
-
     /// Parses a word; the case of letters matters.
     pub fn read(text: &str) -> Option<HealthWord> {
         HealthWord::ALL.into_iter().find(|word| word.as_str() == text)
@@ -68,12 +47,6 @@ impl HealthWord {
             HealthWord::Missing => Status::NotFound,
             HealthWord::Unknown => Status::Unknown,
         }
-    }
-}
-
-impl fmt::Display for HealthWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, words};
 
 use crate::assess::Link;
 use crate::assess::edges::references;
@@ -55,19 +55,10 @@ pub enum ChangeKind {
     Revision,
 }
 
-impl ChangeKind {
-    /// Returns the name used in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ChangeKind::Image => "image",
-            ChangeKind::Template => "template",
-            ChangeKind::Created => "created",
-            ChangeKind::Spec => "spec",
-            ChangeKind::Config => "config",
-            ChangeKind::Node => "node",
-            ChangeKind::Quota => "quota",
-            ChangeKind::Revision => "revision",
-        }
+words! {
+    ChangeKind {
+        Image = "image", Template = "template", Created = "created", Spec = "spec", Config = "config", Node = "node",
+        Quota = "quota", Revision = "revision",
     }
 }
 

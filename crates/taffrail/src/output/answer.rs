@@ -133,6 +133,17 @@ pub(crate) fn retell(line: &str) {
     }
 }
 
+/// Prints a trace to stderr at once, or after the answer if a pager shows it.
+pub(crate) fn trace(line: &str) {
+    let line = Sieve::clean(line, true);
+    let mut sink = sink();
+    match sink.place {
+        // A closed stderr cannot be reported.
+        Place::Stdout | Place::Kept(_) => drop(anstream::stderr().write_all(line.as_bytes())),
+        Place::Held(_) | Place::Pager(_) => sink.later.push(line),
+    }
+}
+
 fn sink() -> MutexGuard<'static, Sink> {
     SINK.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -35,6 +35,7 @@ mod settings;
 mod status;
 mod terminal;
 mod together;
+mod traces;
 mod tree;
 mod trust;
 mod verbs;

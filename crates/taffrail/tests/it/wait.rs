@@ -480,11 +480,13 @@ fn asks_for_watches_only(served: &Served) {
     assert!(lines.any(|line| line.unwrap().contains("1 of 1 ready")));
     let output = child.wait_with_output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
-    let asked: Vec<&str> =
-        told.lines().filter_map(|line| line.split_once(" GET ").map(|(_, rest)| rest)).collect();
+    let asked: Vec<&str> = told
+        .lines()
+        .filter_map(|line| line.split_once(" method=GET path=\"").map(|(_, rest)| rest))
+        .collect();
     assert!(!asked.is_empty(), "{told}");
     for path in &asked {
-        let is_first = ["/api ", "/apis ", "/version "].iter().any(|first| path.starts_with(first));
+        let is_first = ["/api\" ", "/apis\" ", "/version\" "].iter().any(|first| path.starts_with(first));
         assert!(is_first || path.contains("watch="), "{path}");
     }
     assert!(

@@ -20,9 +20,9 @@ pub(super) struct Requests {
 impl Requests {
     /// Reads what a run with `-vv` wrote for the cluster of this context.
     pub(super) fn parse(stderr: &str, context: &str) -> Result<Requests> {
-        let mut lines = stderr.lines();
         let head = format!("{context}: ");
-        let sum = lines
+        let sum = stderr
+            .lines()
             .find_map(|line| line.strip_prefix(&head).filter(|rest| rest.contains(" to connect (")))
             .with_context(|| format!("no requests of {context} in:\n{stderr}"))?;
         // `34 requests in 2 rounds, 61 KB, 67 ms, and 45 ms to connect (HTTP/2)`
@@ -30,14 +30,13 @@ impl Requests {
         let &[_, rounds, size, _, connecting] = numbers.as_slice() else {
             anyhow::bail!("not what -vv writes: {sum}");
         };
-        let of_requests = lines.take_while(|line| line.starts_with("  "));
-        let path =
-            |line: &str| line.split_once("  GET ")?.1.split_once("  ").map(|(path, _)| path.to_owned());
+        let request = format!("request{{cluster={context:?} method=GET path=\"");
+        let path = |line: &str| Some(line.strip_prefix(&request)?.split_once('"')?.0.to_owned());
         Ok(Requests {
             rounds: usize::try_from(rounds)?,
             size: usize::try_from(size)?,
             connecting,
-            paths: of_requests.filter_map(path).collect(),
+            paths: stderr.lines().filter_map(path).collect(),
         })
     }
 
@@ -86,14 +85,14 @@ mod tests {
     use super::*;
 
     const STDERR: &str = "\
+request{cluster=\"other\" method=GET path=\"/version\" attempt=1}: answered status=200 bytes=9 round=1 at=0ns took=1ms
+request{cluster=\"kube-1\" method=GET path=\"/apis\" attempt=1}: answered status=200 bytes=9
+request{cluster=\"kube-1\" method=GET path=\"/apis/apps/v1/deployments?limit=500\" attempt=1}: answered status=200
+request{cluster=\"kube-1\" method=GET path=\"/apis/apps/v1/deployments?limit=500&continue=…\" attempt=1}: answered status=200
+request{cluster=\"kube-1\" method=GET path=\"/api/v1/namespaces/kube-system\" attempt=1}: answered status=200
+request{cluster=\"kube-1\" method=GET path=\"/apis/apps/v1/namespaces/a/deployments\" attempt=1}: not answered round=2
 other: 1 requests in 1 rounds, 1 KB, 1 ms, and 1 ms to connect (HTTP/2)
-   1      0 ms  GET /version  200  9 B  1 ms
 kube-1: 5 requests in 2 rounds, 61 KB, 67 ms, and 45 ms to connect (HTTP/2)
-   1      0 ms  GET /apis  200  9 B  1 ms
-   1      0 ms  GET /apis/apps/v1/deployments?limit=500  200  9 B  1 ms
-   2      0 ms  GET /apis/apps/v1/deployments?limit=500&continue=x  200  9 B  1 ms
-   2      0 ms  GET /api/v1/namespaces/kube-system  200  9 B  1 ms
-   2      0 ms  GET /apis/apps/v1/namespaces/a/deployments  no answer  9 B  1 ms
 kube-1: something else
 ";
 

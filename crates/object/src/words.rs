@@ -1,0 +1,44 @@
+//! Enums whose variants are words.
+
+/// Gives an enum `ALL`, its variants in the order of the list; `as_str`, their words; and `Display`. A variant without a
+/// word of its own is called as it is named.
+///
+/// ```
+/// #[derive(Debug, Clone, Copy, PartialEq)]
+/// enum Answer {
+///     Yes,
+///     No,
+/// }
+/// taffrail_object::words! { Answer { Yes, No = "never" } }
+///
+/// assert_eq!((Answer::ALL, Answer::Yes.as_str()), ([Answer::Yes, Answer::No], "Yes"));
+/// assert_eq!(Answer::No.to_string(), "never");
+/// ```
+#[macro_export]
+macro_rules! words {
+    ($name:ident { $($variant:ident $(= $word:literal)?),* $(,)? }) => {
+        impl $name {
+            /// All variants, in order.
+            pub const ALL: [$name; [$(stringify!($variant)),*].len()] = [$($name::$variant),*];
+
+            /// Returns the word, as outputs and programs know it.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $($name::$variant => $crate::words!(@word $variant $($word)?),)*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+    };
+    (@word $variant:ident) => {
+        stringify!($variant)
+    };
+    (@word $variant:ident $word:literal) => {
+        $word
+    };
+}

@@ -1,0 +1,52 @@
+//! `-vv` and `-vvv`: the traces of our own libraries, as lines on stderr.
+
+use std::io::{self, IsTerminal, Write};
+
+use clap::ArgMatches;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::layer;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::output::answer;
+
+/// Returns how often `-v` was given to the command.
+fn verbosity(matches: &ArgMatches) -> u8 {
+    match matches.subcommand() {
+        Some((_, inner)) => verbosity(inner),
+        None => matches.try_get_one("verbose").ok().flatten().copied().unwrap_or_default(),
+    }
+}
+
+/// Prints traces from now on, as `-vv` and `-vvv` in `matches` ask for.
+///
+/// A view that `redraws` the terminal stays readable: traces appear only if stderr goes elsewhere.
+pub(crate) fn print(matches: &ArgMatches, redraws: bool) {
+    let level = match verbosity(matches) {
+        0 | 1 => return,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    if redraws && io::stdout().is_terminal() && io::stderr().is_terminal() {
+        return;
+    }
+    let lines = layer().without_time().with_level(false).with_target(false).with_ansi(false);
+    // Other libraries trace headers, and those hold credentials.
+    let own = Targets::new().with_target("taffrail", level);
+    // Nothing else in this process subscribes.
+    let _ = tracing_subscriber::registry().with(lines.with_writer(|| Lines)).with(own).try_init();
+}
+
+/// Writes each trace as a line of its own.
+struct Lines;
+
+impl Write for Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        answer::trace(&String::from_utf8_lossy(line));
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
