@@ -27,15 +27,15 @@ const LAST: [(&str, &[&str], &str); 8] = [
     ("argoproj.io", &["Application"], "spec"),
 ];
 
-/// The last object of a dump, beside those before it. Items of a list that has its `kind` are no part of it: in what kubectl
-/// prints that stands below them.
+/// Facts about the last object of a dump and those before it. Items of a list that has its `kind` are not part of it:
+/// kubectl prints the kind below the items.
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
-    /// Whether the last object lacks what a server prints.
+    /// True if the last object lacks fields that a server prints.
     last: bool,
-    /// Whether another does as well: then somebody left such fields out.
+    /// True if another object lacks them as well: then they were removed on purpose.
     before: bool,
-    /// Whether an object has a UID: then a server printed them.
+    /// True if an object has a UID, so that a server printed the objects.
     is_of_server: bool,
 }
 
@@ -56,7 +56,7 @@ impl Ending {
     }
 }
 
-/// Whether an object lacks the last field of its kind.
+/// Returns true if an object lacks the last field of its kind.
 fn lacks_last(object: &Object<'_>) -> bool {
     let of_kind = LAST.iter().find(|(group, kinds, _)| {
         *group == object.group() && kinds.iter().any(|kind| *kind == object.kind())

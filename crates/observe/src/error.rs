@@ -34,7 +34,7 @@ impl Failure {
 pub enum ErrorLevel {
     /// Everything was read, but the answer is to be taken with care.
     Warning,
-    /// Something that was asked for could not be read.
+    /// Requested data could not be read.
     Unreadable,
     /// The question makes no sense.
     Usage,
@@ -92,7 +92,7 @@ impl ObserveError {
         }
     }
 
-    /// Returns what to do about it, where that is known.
+    /// Returns a hint for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             ObserveError::NoCluster(error) | ObserveError::Kubeconfig(error) => error.hint(),

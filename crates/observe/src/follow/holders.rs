@@ -7,7 +7,7 @@ use taffrail_object::{ObjectKey, Projection};
 
 use super::Followed;
 
-/// Scopes, by what they may hold.
+/// Scopes, indexed by the objects that they may hold.
 pub(super) struct Holders<'f> {
     singles: HashMap<&'f ObjectKey, &'f Followed>,
     lists: HashMap<(&'f str, &'f str, Option<&'f str>), Vec<&'f Followed>>,
