@@ -40,7 +40,7 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// Takes in the next object.
+    /// Records the next object.
     pub(crate) fn see(&mut self, object: &Object<'_>) {
         self.before |= self.last;
         let has = |field: &str| object.at(&["metadata", field]).is_some_and(|value| !value.is_null());
@@ -50,7 +50,7 @@ impl Ending {
         self.last = if has_uid { lacks_last(object) } else { has("creationTimestamp") };
     }
 
-    /// Returns true if the last object is a part of one. Of one that was cut inside its last field that cannot be known.
+    /// Returns true if the last object is cut off. If it was cut inside its last field, that cannot be detected.
     pub(crate) fn is_cut(&self) -> bool {
         self.last && !self.before && self.is_of_server
     }

@@ -19,7 +19,7 @@ pub struct ClusterSelection {
     pub kubeconfig: Option<PathBuf>,
 }
 
-/// A context that was asked for, usable or not.
+/// A selected context, usable or not.
 #[derive(Debug, Clone)]
 pub struct Member {
     /// The name of the context.
@@ -29,14 +29,14 @@ pub struct Member {
 }
 
 impl Member {
-    /// Returns what makes its answers doubtful whatever they are.
+    /// Returns the warning that makes all its answers doubtful, if there is one.
     fn warning(&self) -> Option<ObserveError> {
         let warning = self.context.as_ref().ok()?.warning()?.to_string();
         Some(ObserveError::Doubtful { context: self.name.clone(), warning })
     }
 
-    /// Returns what is known of it when it does not answer: where it is, so that apps that others deliver there are found to be
-    /// its own.
+    /// Returns its snapshot if it does not answer: it contains the address, so that apps that others deliver there are
+    /// assigned to it.
     pub(crate) fn lost(&self, failure: Failure) -> Snapshot {
         let mut snapshot = Snapshot::lost(&*self.name, failure.reason, failure.message);
         if let Ok(context) = &self.context {
@@ -49,7 +49,7 @@ impl Member {
     }
 }
 
-/// The contexts that were asked for.
+/// The selected contexts.
 #[derive(Debug, Default)]
 pub struct FleetMembers {
     /// The contexts, each once.
@@ -97,7 +97,7 @@ fn matching(names: &[String], kubeconfig: &Kubeconfig) -> Result<Vec<String>, Ob
     Ok(found)
 }
 
-/// Whether a name has the parts of a pattern between its stars, in their order.
+/// Returns true if a name contains the parts of a pattern between its stars, in their order.
 fn is_like(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };

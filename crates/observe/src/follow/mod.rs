@@ -284,7 +284,7 @@ impl Following {
     }
 }
 
-/// Kinds that are waited for.
+/// Kinds that are waited for because the server does not have them yet.
 #[derive(Default)]
 struct PendingKinds {
     is_wanted: bool,

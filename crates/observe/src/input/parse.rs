@@ -46,7 +46,7 @@ impl fmt::Display for InputFault {
 pub struct Parsed<'a> {
     /// The number of the line, from 1.
     pub line: u64,
-    /// The object, or what is wrong with it.
+    /// The object, or its defect.
     pub object: Result<Object<'a>, InputFault>,
     /// True for an item of a list whose end was read.
     pub is_item: bool,
