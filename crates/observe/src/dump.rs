@@ -228,7 +228,7 @@ fn file(source: &InputSource, fixed: Option<Timestamp>, current: Timestamp) -> F
     File { snapshot, recording: Some(recording) }
 }
 
-/// A cluster that was written down, and of which no object was read yet.
+/// Returns the snapshot of a recorded cluster, without objects yet.
 fn recorded(opening: &Opening, observed_at: Timestamp) -> Snapshot {
     let mut snapshot = Snapshot::live(&*opening.metadata.name, observed_at);
     snapshot.add_server(&*opening.server);
@@ -353,7 +353,7 @@ fn keep(snapshot: &mut Snapshot, object: &Object<'_>, is_recorded: bool) -> Resu
     snapshot.insert(document, projection).map_err(|error| error.to_string())
 }
 
-/// The name of a dump's cluster: the file's, without its extension.
+/// Returns the name of a dump's cluster: the file name without its extension.
 fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }

@@ -58,7 +58,7 @@ pub enum ObserveError {
         /// The first contexts that there are.
         known: Vec<String>,
     },
-    /// The answers of a context are doubtful whatever they are.
+    /// A warning about a context that makes all its answers doubtful.
     #[error("context \"{context}\": {warning}")]
     Doubtful {
         /// The name of the context.

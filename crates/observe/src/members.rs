@@ -13,7 +13,7 @@ use crate::error::{Failure, ObserveError};
 pub struct ClusterSelection {
     /// Names of contexts, or patterns such as `prod-*`, also several with commas between them; none: the current context.
     pub contexts: Vec<String>,
-    /// True if all contexts are chosen, whatever [`ClusterSelection::contexts`] says.
+    /// True to select all contexts; [`ClusterSelection::contexts`] is then ignored.
     pub all_contexts: bool,
     /// The kubeconfig to read in place of those of `$KUBECONFIG`, or of `~/.kube/config`.
     pub kubeconfig: Option<PathBuf>,
@@ -73,7 +73,7 @@ pub fn contexts(selection: &ClusterSelection) -> Result<Vec<String>, ObserveErro
     Ok(kubeconfig(selection)?.names().map(str::to_owned).collect())
 }
 
-/// The names, also several with commas between them, with those of all contexts in place of a pattern such as `prod-*`.
+/// Splits names at commas, and replaces each pattern such as `prod-*` by the names of all contexts that match it.
 fn matching(names: &[String], kubeconfig: &Kubeconfig) -> Result<Vec<String>, ObserveError> {
     let mut found = Vec::new();
     let is_known = |name: &str| kubeconfig.names().any(|known| known == name);

@@ -77,7 +77,7 @@ pub struct Closing {
     pub lines: u64,
     /// The scopes that were read, or tried.
     pub scopes: Vec<RecordedScope>,
-    /// Single objects whose bodies were wanted and could not be read.
+    /// Single objects whose bodies were needed and could not be read.
     #[serde(default)]
     pub unread: Vec<Unread>,
     /// The reason why nothing was read, of a cluster that did not answer.
@@ -151,7 +151,7 @@ pub struct Unread {
 }
 
 impl Opening {
-    /// The first line of a dump, if `line` is one.
+    /// Parses the first line of a dump; `None` for any other line.
     pub fn read(line: &[u8]) -> Option<Opening> {
         let opening: Opening = serde_json::from_slice(line).ok()?;
         (opening.api_version == VERSION && opening.kind == OPENING).then_some(opening)

@@ -39,12 +39,12 @@ const MOST_LEASES: usize = 1000;
 /// The places of two clusters, the later one first.
 pub(crate) type Pair = (usize, usize);
 
-/// Returns true if two clusters give one identity at different addresses.
+/// Returns true if two clusters have one identity at different addresses.
 pub(crate) fn are_twins(one: &Snapshot, other: &Snapshot) -> bool {
     one.id().is_some() && one.id() == other.id() && one.servers() != other.servers()
 }
 
-/// The pairs of clusters that give one identity at different addresses.
+/// Returns the pairs of clusters that have one identity at different addresses.
 pub(crate) fn pairs(snapshots: &[&Snapshot]) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (place, snapshot) in snapshots.iter().enumerate() {

@@ -62,7 +62,6 @@ mod tests {
         }
     }
 
-    /// What says that it is well, or not.
     fn deployment(is_well: bool) -> Value {
         let [_, mut deployment] = app(1);
         deployment["metadata"]["uid"] = json!("u-shop-web");

@@ -34,7 +34,7 @@ impl<'f> Holders<'f> {
         holders
     }
 
-    /// The lists that hold an object.
+    /// Lists the lists that hold an object.
     fn lists<'h>(&'h self, key: &'h ObjectKey) -> impl Iterator<Item = &'f Followed> + use<'f, 'h> {
         let places = [None, Some(key.namespace.as_str())];
         let all = places.into_iter().filter_map(|place| self.lists.get(&(&*key.group, &*key.kind, place)));

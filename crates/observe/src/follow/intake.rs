@@ -370,7 +370,7 @@ impl FleetWatcher {
         }
     }
 
-    /// Tells the clusters whose apps name too many objects of a kind elsewhere that those cannot be read together either.
+    /// Reports to the clusters whose apps name too many objects of a kind in this one that the list of the kind failed too.
     fn tell_homes(&mut self, at: usize, read: &Read, state: ScopeState) {
         let (reason, message) = match state {
             ScopeState::Forbidden { message } => (Reason::Forbidden.as_str(), message),

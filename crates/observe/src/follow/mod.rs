@@ -92,7 +92,7 @@ enum Event {
     Polled(usize, ScopeId, Outcome),
 }
 
-/// The next delivery, nothing from a cluster whose feeds have ended, or another event.
+/// The next watch event, `None` from a cluster whose watches have ended, or another event.
 enum Arrival {
     Delivery(usize, Option<WatchEvent>),
     Event(Event),
@@ -206,7 +206,7 @@ struct Following {
     more: BTreeSet<ObjectKey>,
     /// The objects that apps of other clusters have in it.
     elsewhere: BTreeSet<ObjectKey>,
-    /// The names of the clusters whose apps want each of those.
+    /// The names of the clusters whose apps need each of those.
     homes: BTreeMap<ObjectKey, Vec<String>>,
     /// Scopes that began for those, by the cluster that wants them and by kind, also those that have ended.
     foreign: BTreeMap<String, BTreeMap<GroupKind, usize>>,
@@ -447,7 +447,7 @@ impl FleetWatcher {
         &self.fleet
     }
 
-    /// The connection to the cluster of this name, where there is one, for requests of one's own.
+    /// Returns the connection to the cluster of this name, if there is one, for further requests.
     pub fn cluster(&self, name: &str) -> Option<Cluster> {
         let at = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name)?;
         let feeds = self.clusters.get(at)?.feeds.as_ref()?;
@@ -622,7 +622,7 @@ impl FleetWatcher {
         self.clusters.get(at)?.discovery.as_ref()
     }
 
-    /// The namespace of a cluster's context.
+    /// Returns the namespace of a cluster's context.
     pub fn namespace(&self, at: usize) -> &str {
         let context = self.clusters.get(at).and_then(|following| following.member.context.as_ref().ok());
         context.map_or("default", |context| context.namespace())

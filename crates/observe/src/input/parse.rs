@@ -253,7 +253,7 @@ mod tests {
 
     const LISTS: &str = include_str!("../../../object/tests/printed/lists.jsonl");
 
-    /// What is read of a text, and the faults that are told.
+    /// Returns the parsed objects of a text, and the faults.
     fn read(text: &str, shape: InputShape) -> (Vec<Tree>, Vec<String>) {
         let chunk = Chunk { source: "test".into(), line: 1, shape, text: text.as_bytes().to_vec() };
         let (mut objects, mut faults) = (Vec::new(), Vec::new());

@@ -46,7 +46,7 @@ const WITHOUT_BODY: [(&str, &str); 10] = [
 /// The selection of the kinds to follow.
 #[derive(Debug, Clone, Default)]
 pub struct KindSettings {
-    /// Group and kind of all that is followed; `*` for all kinds of a group. Empty: whatever is not left out by default.
+    /// Group and kind of all that is followed; `*` for all kinds of a group. Empty: all kinds that are not left out by default.
     pub only: Vec<(String, String)>,
     /// Group and kind of kinds that are followed although they are left out by default; `*` for all kinds of a group.
     pub include: Vec<(String, String)>,

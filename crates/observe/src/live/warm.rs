@@ -15,7 +15,7 @@ use taffrail_object::{ApiResource, Projection};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ColdStart {
-    /// The text is no saved state, or a damaged one.
+    /// The bytes are not a saved state, or are damaged.
     #[error("what was saved cannot be read")]
     Unreadable,
     /// The index in it is not to be used.
@@ -91,7 +91,7 @@ struct Position {
     resource_version: String,
 }
 
-/// A saved state that may be begun with.
+/// A saved state that may be used.
 pub(super) struct Warm {
     pub(super) index: Index,
     pub(super) positions: BTreeMap<Scope, String>,
