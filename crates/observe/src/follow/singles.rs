@@ -49,8 +49,8 @@ impl Singles {
         }
     }
 
-    /// The read to follow in place of one that is of a single object: itself where there is room, else the list of its kind in its
-    /// namespace, or nothing.
+    /// Returns the read to follow in place of one of a single object: itself if there is room, else the list of its kind
+    /// in its namespace, or `None`.
     fn at_most(&mut self, snapshot: &Snapshot, read: Read) -> Option<Read> {
         let namespace = read.namespace.as_deref().unwrap_or_default();
         let own = self.namespaces.get(namespace).copied().unwrap_or_default();
