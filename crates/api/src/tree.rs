@@ -1,6 +1,7 @@
 //! `tree`: an app, the objects that it declares, and their dependents.
 
 use std::cell::RefCell;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
@@ -132,8 +133,7 @@ impl TreeList {
     ) -> TreeList {
         let forest = Forest::new(list, clusters, rules, now, shape);
         let tree = |app: &&'a App| {
-            let mut seen = Seen::default();
-            let mut root = forest.app(app, Relation::App, &mut seen, 0);
+            let mut root = forest.tree(app);
             if shape.fold {
                 fold(&mut root);
             }
@@ -200,8 +200,22 @@ impl TreeNode {
 #[derive(Default)]
 struct Seen<'a> {
     apps: HashSet<*const App>,
-    objects: HashSet<(&'a str, ObjectKeyRef<'a>)>,
+    /// The objects, each with its cluster; true for those that no app of the tree declares.
+    objects: HashMap<(&'a str, ObjectKeyRef<'a>), bool>,
     owners: Owners<'a>,
+}
+
+impl<'a> Seen<'a> {
+    /// Records an object as part of the tree. Returns false if it is in it already.
+    fn add(&mut self, cluster: &'a str, key: ObjectKeyRef<'a>, is_dependent: bool) -> bool {
+        match self.objects.entry((cluster, key)) {
+            Entry::Vacant(place) => {
+                place.insert(is_dependent);
+                true
+            }
+            Entry::Occupied(_) => false,
+        }
+    }
 }
 
 /// The apps and objects that are in any tree already, and the number of repetitions.
@@ -209,6 +223,8 @@ struct Seen<'a> {
 struct Told<'a> {
     apps: HashSet<*const App>,
     objects: HashSet<(&'a str, ObjectKeyRef<'a>)>,
+    /// The objects of the last tree, which are added to the others if another one follows.
+    last: HashMap<(&'a str, ObjectKeyRef<'a>), bool>,
     repeated: usize,
 }
 
@@ -224,9 +240,12 @@ impl<'a> Owners<'a> {
         objects: &'a dyn Objects,
         owner: &Observed<'_>,
     ) -> impl Iterator<Item = Observed<'a>> + use<'a> {
-        let uid = owner.object.text(&["metadata", "uid"]).into_owned();
-        let is_new = self.0.insert((objects.name(), uid, owner.key.namespace.to_owned()));
-        is_new.then(|| dependents(objects, owner)).into_iter().flatten()
+        let mut found = dependents(objects, owner).peekable();
+        let is_new = found.peek().is_some() && {
+            let uid = owner.object.text(&["metadata", "uid"]).into_owned();
+            self.0.insert((objects.name(), uid, owner.key.namespace.to_owned()))
+        };
+        is_new.then_some(found).into_iter().flatten()
     }
 }
 
@@ -308,18 +327,17 @@ impl<'a> Forest<'a> {
         found
     }
 
-    /// Records an object as part of a tree. Returns false if it was in another one and the limit of
-    /// repetitions is reached.
+    /// Returns false if an object was in another tree and the limit of repetitions is reached.
     fn tells(&self, cluster: &'a str, key: ObjectKeyRef<'a>) -> bool {
         let mut told = self.told.borrow_mut();
-        if told.objects.insert((cluster, key)) {
+        if !told.objects.contains(&(cluster, key)) {
             return true;
         }
         told.repeated += 1;
         told.repeated <= MOST_REPEATED
     }
 
-    /// Records the objects of an app as part of a tree, like [`tells`](Forest::tells).
+    /// Records an app as part of a tree. Returns false if it was in one and the limit of repetitions is reached.
     fn tells_app(&self, app: &App) -> bool {
         let mut told = self.told.borrow_mut();
         if told.apps.insert(std::ptr::from_ref(app)) {
@@ -331,7 +349,13 @@ impl<'a> Forest<'a> {
 
     /// Returns the tree of an app without folding.
     pub(super) fn tree(&self, app: &'a App) -> TreeNode {
-        self.app(app, Relation::App, &mut Seen::default(), 0)
+        let last = std::mem::take(&mut self.told.borrow_mut().last);
+        let dependents = last.into_iter().filter(|(_, is_dependent)| *is_dependent);
+        self.told.borrow_mut().objects.extend(dependents.map(|(object, _)| object));
+        let mut seen = Seen::default();
+        let root = self.app(app, Relation::App, &mut seen, 0);
+        self.told.borrow_mut().last = seen.objects;
+        root
     }
 
     fn app(&self, app: &'a App, relation: Relation, seen: &mut Seen<'a>, depth: usize) -> TreeNode {
@@ -385,7 +409,7 @@ impl<'a> Forest<'a> {
                     let observed = found(ground.objects, &resource.key);
                     child.created = observed.as_ref().and_then(created_at).map(time);
                     if let Some(observed) = &observed
-                        && seen.objects.insert((cluster, resource.key.as_ref()))
+                        && seen.add(cluster, resource.key.as_ref(), false)
                     {
                         let below = Below { forest: self, app, ground, declared: &declared };
                         below.add(&mut child, observed, seen, depth + 1);
@@ -420,7 +444,7 @@ impl<'a> Below<'_, 'a> {
                 node.note = Some(TOO_DEEP.to_owned());
                 return;
             }
-            if seen.objects.insert((cluster, observed.key)) {
+            if seen.add(cluster, observed.key, true) {
                 if !self.forest.tells(cluster, observed.key) {
                     let is_told = node.note.as_ref().is_some_and(|note| note.ends_with(TOLD_ABOVE));
                     let note = node.note.take();

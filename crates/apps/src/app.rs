@@ -49,6 +49,11 @@ pub struct Resource {
 }
 
 impl Resource {
+    /// Iterates over the objects that its status rests on: the object itself, and those of the chain.
+    pub(crate) fn grounds(&self) -> impl Iterator<Item = &ObjectKey> {
+        std::iter::once(&self.key).chain(self.chain.iter().map(|link| &link.object))
+    }
+
     pub(crate) fn unjudged(key: &ObjectKey, status: Status, message: String) -> Resource {
         let reason = if status == Status::NotFound { "NotFound" } else { UNOBSERVED };
         let link = Link {

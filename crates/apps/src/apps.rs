@@ -255,7 +255,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         let health = speaker.map_or(Status::Current, |speaker| speaker.status);
         let not_well = speaker.filter(|_| health != Status::Current);
         let unsynced = self.unsynced(&app);
-        let freshness = freshness_of(self.fleet.objects(cluster), &app.objects);
+        let freshness =
+            freshness_of(self.fleet.objects(cluster), resources.iter().flat_map(Resource::grounds));
         let home_freshness = freshness_of_home(
             self.fleet.objects(app.home),
             app.delivery,

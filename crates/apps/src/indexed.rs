@@ -263,7 +263,9 @@ fn reads_body(object: &Object<'_>) -> bool {
 /// Returns the namespaces without Pods in which a controller reports some: the dump left the Pods out.
 fn without_pods(objects: &dyn ClusterState) -> HashSet<String> {
     let controllers = HAVE_PODS.into_iter().flat_map(|(kind, _)| objects.of_kind("apps", kind, None));
-    let namespaces = controllers.filter(has_pods).map(|controller| controller.key.namespace.to_owned());
+    let namespaces = controllers
+        .filter(|it| has_pods(it.key, &it.object))
+        .map(|controller| controller.key.namespace.to_owned());
     let lacks_pods = |namespace: &String| objects.of_kind("", "Pod", Some(namespace)).next().is_none();
     namespaces.collect::<HashSet<_>>().into_iter().filter(lacks_pods).collect()
 }

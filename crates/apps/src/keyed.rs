@@ -4,8 +4,9 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
+use std::sync::Arc;
 
-use taffrail_object::{ObjectKey, ObjectKeyRef};
+use taffrail_object::ObjectKey;
 
 /// Keys of objects by a common property, which is their place; those of a place in the order of their
 /// namespaces.
@@ -14,10 +15,9 @@ use taffrail_object::{ObjectKey, ObjectKeyRef};
 #[derive(Debug)]
 pub(crate) struct Keyed<K>(HashMap<K, BTreeSet<ByNamespace>>);
 
-/// A key that orders by its namespace first. It is boxed because most places have one key, and a set
-/// reserves room for eleven.
+/// A key that orders by its namespace first. It is that of the object itself, not a copy.
 #[derive(Debug, PartialEq, Eq)]
-struct ByNamespace(Box<ObjectKey>);
+struct ByNamespace(Arc<ObjectKey>);
 
 impl Ord for ByNamespace {
     fn cmp(&self, other: &ByNamespace) -> Ordering {
@@ -31,12 +31,6 @@ impl PartialOrd for ByNamespace {
     }
 }
 
-impl From<ObjectKeyRef<'_>> for ByNamespace {
-    fn from(key: ObjectKeyRef<'_>) -> ByNamespace {
-        ByNamespace(Box::new(key.to_owned()))
-    }
-}
-
 impl<K> Default for Keyed<K> {
     fn default() -> Keyed<K> {
         Keyed(HashMap::new())
@@ -46,26 +40,26 @@ impl<K> Default for Keyed<K> {
 impl<K: Hash + Eq> Keyed<K> {
     /// Builds the index of these keys at their places.
     pub(crate) fn of<'a, P: Hash + Eq + Into<K>>(
-        found: impl IntoIterator<Item = (P, ObjectKeyRef<'a>)>,
+        found: impl IntoIterator<Item = (P, &'a Arc<ObjectKey>)>,
     ) -> Keyed<K> {
         let mut places: HashMap<P, Vec<ByNamespace>> = HashMap::new();
         for (place, key) in found {
-            places.entry(place).or_default().push(key.into());
+            places.entry(place).or_default().push(ByNamespace(key.clone()));
         }
         Keyed(places.into_iter().map(|(place, keys)| (place.into(), BTreeSet::from_iter(keys))).collect())
     }
 
-    pub(crate) fn insert(&mut self, place: K, key: ObjectKeyRef<'_>) {
-        self.0.entry(place).or_default().insert(key.into());
+    pub(crate) fn insert(&mut self, place: K, key: &Arc<ObjectKey>) {
+        self.0.entry(place).or_default().insert(ByNamespace(key.clone()));
     }
 
     /// Removes a key from one place. Returns true if it was there.
-    pub(crate) fn remove<Q: Hash + Eq + ?Sized>(&mut self, place: &Q, key: ObjectKeyRef<'_>) -> bool
+    pub(crate) fn remove<Q: Hash + Eq + ?Sized>(&mut self, place: &Q, key: &Arc<ObjectKey>) -> bool
     where
         K: Borrow<Q>,
     {
         let Some(keys) = self.0.get_mut(place) else { return false };
-        let was_there = keys.remove(&key.into());
+        let was_there = keys.remove(&ByNamespace(key.clone()));
         if keys.is_empty() {
             self.0.remove(place);
         }
@@ -79,11 +73,11 @@ impl<K: Hash + Eq> Keyed<K> {
     pub(crate) fn get<Q: Hash + Eq + ?Sized>(
         &self,
         place: &Q,
-    ) -> impl DoubleEndedIterator<Item = &ObjectKey> + use<'_, K, Q>
+    ) -> impl DoubleEndedIterator<Item = &Arc<ObjectKey>> + use<'_, K, Q>
     where
         K: Borrow<Q>,
     {
-        self.0.get(place).into_iter().flatten().map(|key| &*key.0)
+        self.0.get(place).into_iter().flatten().map(|key| &key.0)
     }
 
     /// Returns the keys at a place that are in a namespace (`None`: in all).
@@ -93,17 +87,17 @@ impl<K: Hash + Eq> Keyed<K> {
         &self,
         place: &Q,
         namespace: Option<&str>,
-    ) -> impl Iterator<Item = &ObjectKey> + use<'_, K, Q>
+    ) -> impl Iterator<Item = &Arc<ObjectKey>> + use<'_, K, Q>
     where
         K: Borrow<Q>,
     {
         let keys = self.0.get(place).map(|keys| match (keys.first(), namespace) {
             (Some(first), Some(namespace)) if *first.0.namespace < *namespace => {
-                keys.range(ByNamespace::from(ObjectKeyRef::new("", "", namespace, ""))..)
+                keys.range(ByNamespace(Arc::new(ObjectKey::new("", "", namespace, "")))..)
             }
             _ => keys.range::<ByNamespace, _>(..),
         });
-        let keys = keys.into_iter().flatten().map(|key| &*key.0);
+        let keys = keys.into_iter().flatten().map(|key| &key.0);
         let first = keys.clone().next();
         let first = first.filter(|first| namespace.is_none_or(|namespace| first.namespace == namespace));
         let in_all = namespace.is_none();

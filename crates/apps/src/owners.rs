@@ -1,10 +1,11 @@
 //! Reverse references to an object: the objects that it controls or owns, and the events about it.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
-use taffrail_status::assess::{Event, Regarding, other_owners};
+use taffrail_object::{Object, ObjectKey};
+use taffrail_status::assess::{Event, Regarding, owners};
 use taffrail_status::{Observed, Presence};
 
 use crate::keyed::Keyed;
@@ -38,18 +39,15 @@ impl<'a> Pointing<'a> {
         let about = |(_, regarding): (Event<'_>, Regarding<'_>)| {
             (regarding.kind.into_owned(), regarding.namespace.into_owned(), regarding.name.into_owned())
         };
-        Pointing {
-            controller: controller(object),
-            others: other_owners(object).collect(),
-            about: Event::read(object).map(about),
-        }
+        let (controller, others) = owners(object);
+        Pointing { controller, others, about: Event::read(object).map(about) }
     }
 }
 
 impl Pointers {
-    pub(crate) fn of<'a>(objects: impl Iterator<Item = Observed<'a>>) -> Pointers {
+    pub(crate) fn of<'a>(objects: impl Iterator<Item = (&'a Arc<ObjectKey>, Object<'a>)>) -> Pointers {
         let (mut controlled, mut held, mut events) = (Vec::new(), Vec::new(), Vec::new());
-        for Observed { key, object, .. } in objects {
+        for (key, object) in objects {
             let Pointing { controller, others, about } = Pointing::of(&object);
             controlled.extend(controller.map(|uid| (uid, key)));
             held.extend(others.into_iter().map(|uid| (uid, key)));
@@ -61,7 +59,7 @@ impl Pointers {
     /// Takes in that an object came (`old` is none), changed, or went (`new` is none).
     pub(crate) fn replace(
         &mut self,
-        key: ObjectKeyRef<'_>,
+        key: &Arc<ObjectKey>,
         old: Option<&Object<'_>>,
         new: Option<&Object<'_>>,
     ) {
@@ -98,7 +96,7 @@ impl Pointers {
         &self,
         uid: &str,
         namespace: Option<&str>,
-    ) -> impl Iterator<Item = &ObjectKey> + use<'_> {
+    ) -> impl Iterator<Item = &Arc<ObjectKey>> + use<'_> {
         self.controlled.within(uid, namespace)
     }
 
@@ -108,7 +106,7 @@ impl Pointers {
         &self,
         uid: &str,
         namespace: Option<&str>,
-    ) -> impl Iterator<Item = &ObjectKey> + use<'_> {
+    ) -> impl Iterator<Item = &Arc<ObjectKey>> + use<'_> {
         self.held.within(uid, namespace)
     }
 
@@ -118,7 +116,7 @@ impl Pointers {
         kind: &str,
         namespace: &str,
         name: &str,
-    ) -> impl Iterator<Item = &ObjectKey> + use<'_> {
+    ) -> impl Iterator<Item = &Arc<ObjectKey>> + use<'_> {
         let own = [namespace];
         let namespaces: &[&str] = if namespace.is_empty() { &Regarding::OF_CLUSTER } else { &own };
         let find =

@@ -10,6 +10,7 @@ mod state;
 use std::collections::btree_map::{Entry, Range};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
+use std::sync::Arc;
 
 use indexes::Indexes;
 use jiff::{SignedDuration, Timestamp};
@@ -145,7 +146,7 @@ enum Rest {
 #[derive(Debug)]
 pub struct Snapshot {
     facts: ClusterFacts,
-    objects: BTreeMap<ObjectKey, Stored>,
+    objects: BTreeMap<Arc<ObjectKey>, Stored>,
     /// The total length of the texts of the objects, in bytes.
     size: u64,
     declared_scopes: HashMap<GroupKind, bool>,
@@ -357,11 +358,9 @@ impl Snapshot {
         }
         let size = length(&document);
         let mut stored = Stored { document, projection, is_repeated: false };
-        match self.objects.entry(key) {
+        match self.objects.entry(Arc::new(key)) {
             Entry::Vacant(place) => {
-                if self.indexes.are_built() {
-                    self.indexes.replace(None, stored.observed(place.key()).as_ref());
-                }
+                self.indexes.replace(place.key(), None, Some(&stored));
                 if let Some(changes) = &mut self.changes {
                     changes.note(place.key(), None);
                 }
@@ -377,7 +376,7 @@ impl Snapshot {
                     && known.is_some_and(|known| known.document.text() != stored.document.text());
                 let was_repeated = known.is_some_and(|known| known.is_repeated);
                 if differs && !was_repeated {
-                    self.facts.repeated.push(place.key().clone());
+                    self.facts.repeated.push(ObjectKey::clone(place.key()));
                 }
                 stored.is_repeated = differs || was_repeated;
                 // A list that is read again brings mostly what is there.
@@ -388,10 +387,7 @@ impl Snapshot {
                 {
                     return Ok(());
                 }
-                if self.indexes.are_built() {
-                    let old = place.get().observed(place.key());
-                    self.indexes.replace(old.as_ref(), stored.observed(place.key()).as_ref());
-                }
+                self.indexes.replace(place.key(), Some(place.get()), Some(&stored));
                 let old = place.insert(stored);
                 self.size -= old.size();
                 if let Some(changes) = &mut self.changes {
@@ -615,7 +611,7 @@ impl Snapshot {
     }
 
     /// Iterates over the objects from a key on, in the order of their keys.
-    fn from(&self, key: ObjectKeyRef<'_>) -> Range<'_, ObjectKey, Stored> {
+    fn from(&self, key: ObjectKeyRef<'_>) -> Range<'_, Arc<ObjectKey>, Stored> {
         self.objects
             .range::<dyn AsObjectKey, _>((Bound::Included(&key as &dyn AsObjectKey), Bound::Unbounded))
     }
@@ -624,7 +620,7 @@ impl Snapshot {
         &'a self,
         group: &str,
         kind: &str,
-    ) -> impl Iterator<Item = (&'a ObjectKey, &'a Stored)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a Arc<ObjectKey>, &'a Stored)> + use<'a> {
         let after = self.from(ObjectKeyRef::new(group, kind, "", ""));
         // The objects of a kind are adjacent, so the first one identifies the rest.
         let first = after.clone().next().map(|(key, _)| key);

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -200,6 +201,13 @@ impl<'a> Borrow<dyn AsObjectKey + 'a> for ObjectKey {
     #[inline]
     fn borrow(&self) -> &(dyn AsObjectKey + 'a) {
         self
+    }
+}
+
+impl<'a> Borrow<dyn AsObjectKey + 'a> for Arc<ObjectKey> {
+    #[inline]
+    fn borrow(&self) -> &(dyn AsObjectKey + 'a) {
+        &**self
     }
 }
 

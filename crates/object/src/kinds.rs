@@ -1,5 +1,6 @@
 //! The names of kinds: the built-in kinds, short names, plurals, and the words that people use for a kind.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// One line for each kind: group, version, plural, singular, kind, scope, verbs, short names, categories, subresources.
@@ -107,20 +108,16 @@ pub fn listable() -> impl Iterator<Item = (&'static str, &'static str)> {
 ///
 /// An unknown kind of a built-in group counts as namespaced: most are.
 pub fn is_namespaced(group: &str, kind: &str) -> Option<bool> {
-    /// Group, kind, and true if namespaced, sorted.
-    static SCOPES: LazyLock<Vec<(&str, &str, bool)>> = LazyLock::new(|| {
+    /// The kinds of each group, and true for namespaced ones.
+    static SCOPES: LazyLock<HashMap<&str, HashMap<&str, bool>>> = LazyLock::new(|| {
         let served = built_in().iter().map(|kind| (kind.group, kind.kind, kind.namespaced));
-        let mut scopes: Vec<_> = served.chain(GATED).chain(REPEATED).collect();
-        scopes.sort_unstable();
+        let mut scopes: HashMap<&str, HashMap<&str, bool>> = HashMap::new();
+        for (group, kind, namespaced) in served.chain(GATED).chain(REPEATED) {
+            scopes.entry(group).or_default().insert(kind, namespaced);
+        }
         scopes
     });
-    let at = SCOPES.partition_point(|known| (known.0, known.1) < (group, kind));
-    let has_group = |known: &&(&str, &str, bool)| known.0 == group;
-    let next = SCOPES.get(at).filter(has_group);
-    match next.filter(|known| known.1 == kind) {
-        Some((.., namespaced)) => Some(*namespaced),
-        None => next.or_else(|| SCOPES.get(at.checked_sub(1)?).filter(has_group)).map(|_| true),
-    }
+    SCOPES.get(group).map(|kinds| kinds.get(kind).copied().unwrap_or(true))
 }
 
 /// Returns the plural of a kind, in its own case: `Pods`, `Ingresses`, `NetworkPolicies`.

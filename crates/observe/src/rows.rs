@@ -41,6 +41,11 @@ impl KeptRows {
         }
     }
 
+    /// Returns the first time at which the rows of the last look may differ though nothing changed.
+    pub(crate) fn next_moment(&self) -> Option<Timestamp> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).next_moment()
+    }
+
     /// Returns the apps of the clusters, in the order in which their changes were noted.
     pub(crate) fn apps(&self, clusters: &[&dyn Objects], rules: &ActiveRules<'_>, now: Timestamp) -> AppList {
         let mut rows = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

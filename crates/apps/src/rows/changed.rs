@@ -51,10 +51,10 @@ pub(super) fn questions(
     if is_pod(key.as_ref()) {
         for pod in both() {
             claims(&pod.object).iter().for_each(|claim| tell(Question::Users(&claim.namespace, &claim.name)));
-            leaves(pod).iter().for_each(|node| tell(Question::Leaving(node)));
+            leaves(&pod.object).iter().for_each(|node| tell(Question::Leaving(node)));
         }
     }
-    let has_pods = |observed: Option<&Observed<'_>>| observed.is_some_and(has_pods);
+    let has_pods = |observed: Option<&Observed<'_>>| observed.is_some_and(|it| has_pods(it.key, &it.object));
     if is_pod(key.as_ref()) && old.is_some() != new.is_some() || has_pods(old) != has_pods(new) {
         tell(Question::Pods(namespace));
     }

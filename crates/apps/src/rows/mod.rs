@@ -32,7 +32,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::assess::UNJUDGED;
 use taffrail_status::{ActiveRules, Observed};
 
-use crate::app::{App, AppList};
+use crate::app::{App, AppList, Resource};
 use crate::apps::{Judge, errors, order};
 use crate::claims::{ClaimIndex, Claims};
 use crate::declaration::Declaration;
@@ -424,7 +424,7 @@ impl Look<'_, '_> {
                 Declaring::Labels((home, ..)) => Some(*home),
             };
             let [target, home] = [row.cluster, home.unwrap_or(row.cluster)].map(|at| self.fleet.objects(at));
-            app.freshness = freshness_of(target, app.resources.iter().map(|resource| &resource.key));
+            app.freshness = freshness_of(target, app.resources.iter().flat_map(Resource::grounds));
             let AppRef { delivery, namespace, .. } = &app.app;
             app.home_freshness = freshness_of_home(home, *delivery, namespace, app.declaring.as_ref());
         }

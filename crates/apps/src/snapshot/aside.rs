@@ -1,6 +1,7 @@
 //! Objects that are removed from a snapshot for a while, so that a read plan treats them as unread.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use taffrail_object::ObjectKey;
 
@@ -11,7 +12,7 @@ use super::{Snapshot, Stored};
 #[derive(Debug, Default)]
 pub struct Aside {
     keys: Vec<ObjectKey>,
-    objects: BTreeMap<ObjectKey, Stored>,
+    objects: BTreeMap<Arc<ObjectKey>, Stored>,
     unread: HashMap<ObjectKey, ByBody<Option<String>>>,
 }
 

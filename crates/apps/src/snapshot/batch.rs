@@ -1,6 +1,7 @@
 //! Changes of a snapshot since they were last taken.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::Observed;
@@ -142,12 +143,10 @@ impl Snapshot {
     }
 
     /// Stores an object in place of its former state, if there was one.
-    pub(super) fn store(&mut self, key: ObjectKey, stored: Stored) {
+    pub(super) fn store(&mut self, key: Arc<ObjectKey>, stored: Stored) {
         self.size += stored.size();
         let old = self.take(&key);
-        if self.indexes.are_built() {
-            self.indexes.replace(None, stored.observed(&key).as_ref());
-        }
+        self.indexes.replace(&key, None, Some(&stored));
         if let Some(changes) = &mut self.changes {
             changes.note(&key, old.map(|(_, old)| old));
         }
@@ -155,12 +154,10 @@ impl Snapshot {
     }
 
     /// Removes an object and returns it.
-    pub(super) fn take(&mut self, key: &ObjectKey) -> Option<(ObjectKey, Stored)> {
+    pub(super) fn take(&mut self, key: &ObjectKey) -> Option<(Arc<ObjectKey>, Stored)> {
         let (key, old) = self.objects.remove_entry(key)?;
         self.size = self.size.saturating_sub(old.size());
-        if self.indexes.are_built() {
-            self.indexes.replace(old.observed(&key).as_ref(), None);
-        }
+        self.indexes.replace(&key, Some(&old), None);
         Some((key, old))
     }
 }

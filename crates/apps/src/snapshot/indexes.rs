@@ -6,16 +6,15 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use taffrail_object::json::Value;
 use taffrail_object::selector::Operator;
-use taffrail_object::{LabelSelector, Object, ObjectKey, ObjectKeyRef};
-use taffrail_status::{ClusterState, Observed, assess};
+use taffrail_object::{AsObjectKey, LabelSelector, Object, ObjectKey, ObjectKeyRef};
+use taffrail_status::assess;
 
-use super::Snapshot;
+use super::{Snapshot, Stored};
 use crate::keyed::Keyed;
-use crate::objects::Objects;
 use crate::owners::Pointers;
 
 #[derive(Debug, Default)]
@@ -52,8 +51,8 @@ struct Budgets {
 }
 
 impl Budgets {
-    fn of<'a>(budgets: impl Iterator<Item = Observed<'a>>) -> Budgets {
-        let budgets: Vec<_> = budgets.map(|it| (wanted(&it.object), it.key)).collect();
+    fn of<'a>(budgets: impl Iterator<Item = (&'a Arc<ObjectKey>, Object<'a>)>) -> Budgets {
+        let budgets: Vec<_> = budgets.map(|(key, budget)| (wanted(&budget), key)).collect();
         let mut index = Budgets::default();
         for label in budgets.iter().flat_map(|(wanted, _)| wanted) {
             *index.frequency.entry(label.clone()).or_default() += 1;
@@ -66,19 +65,19 @@ impl Budgets {
 
     /// Files a budget under the rarest of the labels that it requires: a label that all require would select
     /// all of them.
-    fn place(&mut self, wanted: Vec<Label>, budget: ObjectKeyRef<'_>) {
+    fn place(&mut self, wanted: Vec<Label>, budget: &Arc<ObjectKey>) {
         let rarest = wanted.into_iter().min_by_key(|label| self.frequency.get(label).copied());
-        self.by_label.entry(budget.namespace.to_owned()).or_default().insert(rarest, budget);
+        self.by_label.entry(budget.namespace.clone()).or_default().insert(rarest, budget);
     }
 
-    fn insert(&mut self, wanted: Vec<Label>, budget: ObjectKeyRef<'_>) {
+    fn insert(&mut self, wanted: Vec<Label>, budget: &Arc<ObjectKey>) {
         for label in &wanted {
             *self.frequency.entry(label.clone()).or_default() += 1;
         }
         self.place(wanted, budget);
     }
 
-    fn remove(&mut self, wanted: Vec<Label>, budget: ObjectKeyRef<'_>) {
+    fn remove(&mut self, wanted: Vec<Label>, budget: &Arc<ObjectKey>) {
         for label in &wanted {
             if let Some(number) = self.frequency.get_mut(label) {
                 *number -= 1;
@@ -87,7 +86,7 @@ impl Budgets {
                 }
             }
         }
-        let Some(places) = self.by_label.get_mut(budget.namespace) else { return };
+        let Some(places) = self.by_label.get_mut(&budget.namespace) else { return };
         // The rarest label depends on the budgets that existed when it was filed.
         for place in wanted.into_iter().map(Some).chain([None]) {
             if places.remove(&place, budget) {
@@ -95,11 +94,11 @@ impl Budgets {
             }
         }
         if places.is_empty() {
-            self.by_label.remove(budget.namespace);
+            self.by_label.remove(&budget.namespace);
         }
     }
 
-    fn of_labels(&self, namespace: &str, own: Option<Value<'_>>) -> Vec<&ObjectKey> {
+    fn of_labels(&self, namespace: &str, own: Option<Value<'_>>) -> Vec<&Arc<ObjectKey>> {
         let Some(budgets) = self.by_label.get(namespace) else { return Vec::new() };
         let keys = labels(own).into_iter().map(Some).chain([None]);
         keys.flat_map(|key| budgets.get(&key)).collect()
@@ -141,26 +140,26 @@ pub(crate) const HAVE_PODS: [(&str, &str); 4] = [
 ];
 
 /// Returns true for a controller that reports Pods.
-pub(crate) fn has_pods(observed: &Observed<'_>) -> bool {
-    let field = HAVE_PODS.into_iter().find(|(kind, _)| *kind == observed.key.kind);
-    let count = |(_, count)| observed.object.at(&["status", count]).and_then(Value::as_i64);
-    observed.key.group == "apps" && field.and_then(count).is_some_and(|count| count > 0)
+pub(crate) fn has_pods(key: ObjectKeyRef<'_>, object: &Object<'_>) -> bool {
+    let field = HAVE_PODS.into_iter().find(|(kind, _)| *kind == key.kind);
+    let count = |(_, count)| object.at(&["status", count]).and_then(Value::as_i64);
+    key.group == "apps" && field.and_then(count).is_some_and(|count| count > 0)
 }
 
 /// Returns the node of a terminating Pod; `None` for other Pods.
-pub(crate) fn leaves<'a>(pod: &Observed<'a>) -> Option<Cow<'a, str>> {
-    let is_leaving = !pod.object.text(&["metadata", "deletionTimestamp"]).is_empty();
-    is_leaving.then(|| pod.object.text(&["spec", "nodeName"]))
+pub(crate) fn leaves<'a>(pod: &Object<'a>) -> Option<Cow<'a, str>> {
+    let is_leaving = !pod.text(&["metadata", "deletionTimestamp"]).is_empty();
+    is_leaving.then(|| pod.text(&["spec", "nodeName"]))
 }
 
 /// Returns true if two states of a Pod use the same claims.
-pub(super) fn uses_same(one: &Observed<'_>, other: &Observed<'_>) -> bool {
-    let [one, other] = [one, other].map(|pod| pod.object.at(&["spec", "volumes"]));
+pub(super) fn uses_same(one: &Object<'_>, other: &Object<'_>) -> bool {
+    let [one, other] = [one, other].map(|pod| pod.at(&["spec", "volumes"]));
     one.and_then(Value::text) == other.and_then(Value::text)
 }
 
-fn claims(pod: &Observed<'_>) -> impl Iterator<Item = (String, String)> + use<> {
-    assess::claims(&pod.object).into_iter().map(|claim| (claim.namespace, claim.name))
+fn claims(pod: &Object<'_>) -> impl Iterator<Item = (String, String)> + use<> {
+    assess::claims(pod).into_iter().map(|claim| (claim.namespace, claim.name))
 }
 
 impl Indexes {
@@ -177,24 +176,28 @@ impl Indexes {
 
     /// Updates the indexes for an object that was created (`old` is `None`), changed, or deleted (`new` is
     /// `None`).
-    pub(super) fn replace(&mut self, old: Option<&Observed<'_>>, new: Option<&Observed<'_>>) {
-        let Some(key) = new.or(old).map(|it| it.key) else { return };
+    pub(super) fn replace(&mut self, key: &Arc<ObjectKey>, old: Option<&Stored>, new: Option<&Stored>) {
+        if !self.are_built() {
+            return;
+        }
+        let [old, new] = [old, new].map(|stored| Some(stored?.observed(key)?.object));
+        let (old, new) = (old.as_ref(), new.as_ref());
         if let Some(pointers) = self.pointers.get_mut() {
-            pointers.replace(key, old.map(|it| &it.object), new.map(|it| &it.object));
+            pointers.replace(key, old, new);
         }
-        if is_pod(key) {
-            self.replace_pod(old, new);
+        if is_pod(key.as_object_key()) {
+            self.replace_pod(key, old, new);
         }
-        if let Some(definitions) = self.definitions.get_mut().filter(|_| is_definition(key)) {
+        if let Some(definitions) = self.definitions.get_mut().filter(|_| is_definition(key.as_object_key())) {
             if let Some(old) = old {
-                definitions.remove(&assess::defined(&old.object), key);
+                definitions.remove(&assess::defined(old), key);
             }
             if let Some(new) = new {
-                definitions.insert(assess::defined(&new.object), key);
+                definitions.insert(assess::defined(new), key);
             }
         }
-        if let Some(budgets) = self.budgets.get_mut().filter(|_| is_budget(key)) {
-            let [old, new] = [old, new].map(|it| it.map(|it| wanted(&it.object)));
+        if let Some(budgets) = self.budgets.get_mut().filter(|_| is_budget(key.as_object_key())) {
+            let [old, new] = [old, new].map(|it| it.map(wanted));
             if old != new {
                 if let Some(old) = old {
                     budgets.remove(old, key);
@@ -205,38 +208,38 @@ impl Indexes {
             }
         }
         if let Some(namespaces) = self.namespaces.get_mut() {
-            count(namespaces, old, |number| *number = number.saturating_sub(1));
-            count(namespaces, new, |number| *number += 1);
+            count(namespaces, key, old, |number| *number = number.saturating_sub(1));
+            count(namespaces, key, new, |number| *number += 1);
         }
         if let Some(contents) = self.contents.get_mut() {
             match (old, new) {
-                (None, Some(_)) => contents.insert(key.namespace.to_owned(), key),
+                (None, Some(_)) => contents.insert(key.namespace.clone(), key),
                 (Some(_), None) => {
-                    contents.remove(key.namespace, key);
+                    contents.remove(&key.namespace, key);
                 }
                 _ => {}
             }
         }
     }
 
-    fn replace_pod(&mut self, old: Option<&Observed<'_>>, new: Option<&Observed<'_>>) {
+    fn replace_pod(&mut self, key: &Arc<ObjectKey>, old: Option<&Object<'_>>, new: Option<&Object<'_>>) {
         let is_same = old.zip(new).is_some_and(|(old, new)| uses_same(old, new));
         if let Some(users) = self.users.get_mut().filter(|_| !is_same) {
             if let Some(pod) = old {
                 for claim in claims(pod) {
-                    users.remove(&claim, pod.key);
+                    users.remove(&claim, key);
                 }
             }
             if let Some(pod) = new {
-                claims(pod).for_each(|claim| users.insert(claim, pod.key));
+                claims(pod).for_each(|claim| users.insert(claim, key));
             }
         }
         if let Some(terminating) = self.terminating.get_mut() {
-            if let Some((pod, node)) = old.and_then(|it| Some((it.key, leaves(it)?))) {
-                terminating.remove(&*node, pod);
+            if let Some(node) = old.and_then(leaves) {
+                terminating.remove(&*node, key);
             }
-            if let Some((pod, node)) = new.and_then(|it| Some((it.key, leaves(it)?))) {
-                terminating.insert(node.into_owned(), pod);
+            if let Some(node) = new.and_then(leaves) {
+                terminating.insert(node.into_owned(), key);
             }
         }
     }
@@ -245,29 +248,37 @@ impl Indexes {
 /// Counts an object if it is a Pod, or a controller that reports Pods.
 fn count(
     namespaces: &mut HashMap<String, PodCounts>,
-    observed: Option<&Observed<'_>>,
+    key: &ObjectKey,
+    object: Option<&Object<'_>>,
     step: impl Fn(&mut usize),
 ) {
-    let Some(observed) = observed else { return };
-    let (is_pod, has_pods) = (is_pod(observed.key), has_pods(observed));
+    let Some(object) = object else { return };
+    let (is_pod, has_pods) = (is_pod(key.as_ref()), has_pods(key.as_ref(), object));
     if !is_pod && !has_pods {
         return;
     }
-    let counts = namespaces.entry(observed.key.namespace.to_owned()).or_default();
+    let counts = namespaces.entry(key.namespace.clone()).or_default();
     step(if is_pod { &mut counts.pods } else { &mut counts.with_pods });
 }
 
 impl Snapshot {
+    /// Iterates over the objects of a kind.
+    fn kept(&self, group: &str, kind: &str) -> impl Iterator<Item = (&Arc<ObjectKey>, Object<'_>)> + use<'_> {
+        let all = self.range(group, kind);
+        all.filter_map(|(key, stored)| Some((key, stored.observed(key)?.object)))
+    }
+
     fn of_pods<'a, K: Hash + Eq, P: Hash + Eq + Into<K>, I: IntoIterator<Item = P>>(
         &'a self,
-        places: impl Fn(&Observed<'a>) -> I,
+        places: impl Fn(&Object<'a>) -> I,
     ) -> Keyed<K> {
-        let pods = self.of_kind("", "Pod", None);
-        Keyed::of(pods.flat_map(|pod| places(&pod).into_iter().map(move |place| (place, pod.key))))
+        let pods = self.kept("", "Pod");
+        Keyed::of(pods.flat_map(|(key, pod)| places(&pod).into_iter().map(move |place| (place, key))))
     }
 
     pub(super) fn pointers(&self) -> &Pointers {
-        self.indexes.pointers.get_or_init(|| Pointers::of(self.all()))
+        let objects = || self.objects.iter().filter_map(|(key, it)| Some((key, it.observed(key)?.object)));
+        self.indexes.pointers.get_or_init(|| Pointers::of(objects()))
     }
 
     /// Returns the Pods that use a claim.
@@ -275,34 +286,34 @@ impl Snapshot {
         &self,
         namespace: &str,
         claim: &str,
-    ) -> impl Iterator<Item = &ObjectKey> + use<'_> {
+    ) -> impl Iterator<Item = &Arc<ObjectKey>> + use<'_> {
         let users = self.indexes.users.get_or_init(|| self.of_pods(claims));
         users.get(&(namespace.to_owned(), claim.to_owned()))
     }
 
     /// Returns the terminating Pods on a node.
-    pub(super) fn leaving(&self, node: &str) -> impl Iterator<Item = &ObjectKey> + use<'_> {
+    pub(super) fn leaving(&self, node: &str) -> impl Iterator<Item = &Arc<ObjectKey>> + use<'_> {
         self.indexes.terminating.get_or_init(|| self.of_pods(leaves)).get(node)
     }
 
     /// Returns the CustomResourceDefinition of a kind.
-    pub(super) fn defining(&self, group: &str, kind: &str) -> Option<&ObjectKey> {
+    pub(super) fn defining(&self, group: &str, kind: &str) -> Option<&Arc<ObjectKey>> {
         let definitions = self.indexes.definitions.get_or_init(|| {
-            let all = self.of_kind("apiextensions.k8s.io", "CustomResourceDefinition", None);
-            Keyed::of(all.map(|it| (assess::defined(&it.object), it.key)))
+            let all = self.kept("apiextensions.k8s.io", "CustomResourceDefinition");
+            Keyed::of(all.map(|(key, it)| (assess::defined(&it), key)))
         });
         definitions.get(&(group.to_owned(), kind.to_owned())).next_back()
     }
 
     /// Returns the budgets of a namespace that may select Pods with these labels.
-    pub(super) fn budgets_of(&self, namespace: &str, labels: Option<Value<'_>>) -> Vec<&ObjectKey> {
-        let all = || Budgets::of(self.of_kind("policy", "PodDisruptionBudget", None));
+    pub(super) fn budgets_of(&self, namespace: &str, labels: Option<Value<'_>>) -> Vec<&Arc<ObjectKey>> {
+        let all = || Budgets::of(self.kept("policy", "PodDisruptionBudget"));
         self.indexes.budgets.get_or_init(all).of_labels(namespace, labels)
     }
 
     /// Returns the objects of a namespace.
-    pub(super) fn contents(&self, namespace: &str) -> impl Iterator<Item = &ObjectKey> + use<'_> {
-        let all = || Keyed::of(self.all().map(|observed| (observed.key.namespace, observed.key)));
+    pub(super) fn contents(&self, namespace: &str) -> impl Iterator<Item = &Arc<ObjectKey>> + use<'_> {
+        let all = || Keyed::of(self.objects.keys().map(|key| (&*key.namespace, key)));
         self.indexes.contents.get_or_init(all).get(namespace)
     }
 
@@ -311,9 +322,9 @@ impl Snapshot {
     pub(super) fn lacks_pods(&self, namespace: &str) -> bool {
         let namespaces = self.indexes.namespaces.get_or_init(|| {
             let mut namespaces = HashMap::new();
-            let controllers = HAVE_PODS.into_iter().flat_map(|(kind, _)| self.of_kind("apps", kind, None));
-            for observed in self.of_kind("", "Pod", None).chain(controllers) {
-                count(&mut namespaces, Some(&observed), |number| *number += 1);
+            let controllers = HAVE_PODS.into_iter().flat_map(|(kind, _)| self.kept("apps", kind));
+            for (key, object) in self.kept("", "Pod").chain(controllers) {
+                count(&mut namespaces, key, Some(&object), |number| *number += 1);
             }
             namespaces
         });

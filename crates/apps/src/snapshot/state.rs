@@ -1,6 +1,8 @@
 //! The state of a cluster, as a snapshot holds it.
 
 use std::borrow::Cow;
+use std::collections::btree_map::Range;
+use std::sync::Arc;
 
 use taffrail_object::json::Value;
 use taffrail_object::{AsObjectKey, GroupKind, Object, ObjectKey, ObjectKeyRef, Projection};
@@ -51,8 +53,18 @@ impl Snapshot {
         }
     }
 
-    fn each<'a>(&'a self, keys: impl IntoIterator<Item = &'a ObjectKey> + 'a) -> Listing<'a> {
-        Box::new(keys.into_iter().filter_map(|key| self.objects.get(key)?.observed(key)))
+    /// Iterates over the objects with these keys of an index. One often follows the other in the order of all, so that it
+    /// need not be searched for.
+    fn each<'a>(&'a self, keys: impl IntoIterator<Item = &'a Arc<ObjectKey>> + 'a) -> Listing<'a> {
+        let mut after = Range::default();
+        let objects = keys.into_iter().filter_map(move |key| {
+            let (own, stored) = after.next().filter(|(own, _)| Arc::ptr_eq(own, key)).or_else(|| {
+                after = self.from(key.as_object_key());
+                after.next().filter(|(own, _)| *own == key)
+            })?;
+            stored.observed(own)
+        });
+        Box::new(objects)
     }
 
     /// Iterates over the events about objects of this kind and name in a namespace, or cluster-scoped ones,
@@ -84,7 +96,7 @@ impl ClusterState for Snapshot {
         let after = self.from(ObjectKeyRef::new(group, kind, namespace, ""));
         let first = after.clone().next().map(|(key, _)| key);
         let first = first.filter(|key| key.group == group && key.kind == kind && key.namespace == namespace);
-        let is_beside = move |(key, _): &(&ObjectKey, &Stored)| {
+        let is_beside = move |(key, _): &(&Arc<ObjectKey>, &Stored)| {
             first.is_some_and(|first| {
                 key.namespace == first.namespace && key.kind == first.kind && key.group == first.group
             })

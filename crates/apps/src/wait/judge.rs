@@ -227,7 +227,7 @@ impl Bench<'_> {
     fn object(&self, resource: &Resource) -> Judgement {
         let subject = Subject::Object(resource.key.clone());
         let observed = match self.snapshot.get(resource.key.as_ref()) {
-            Presence::Present(_) if !freshness_of(self.snapshot, [&resource.key]).is_live() => {
+            Presence::Present(_) if !freshness_of(self.snapshot, resource.grounds()).is_live() => {
                 let why = format!("it {}", FreshnessState::Stale.predicate());
                 return self.said(subject, None, Opinion::unobserved(why));
             }

@@ -8,7 +8,9 @@ use taffrail_api::filter::Filter;
 use taffrail_api::text;
 use taffrail_apps::verbs::{Progress, settled};
 use taffrail_apps::wait::{Options, Seen, Wait, WaitState};
-use taffrail_apps::{App, AppList, Freshness, FreshnessState, Objects, Scope, Snapshot, SyncState, apps};
+use taffrail_apps::{
+    App, AppLabels, AppList, AppRows, Freshness, FreshnessState, Objects, Scope, Snapshot, SyncState, apps,
+};
 use taffrail_object::GroupKind;
 use taffrail_status::{ActiveRules, Status};
 
@@ -232,6 +234,56 @@ fn a_stale_kind_that_a_tool_reads_makes_the_sync_of_its_apps_unknown() {
     assert_eq!(sync(sources(Some("flux-system"))), "Unknown (was Synced)");
     assert_eq!(sync(sources(Some("team-b"))), "Synced");
     assert_eq!(sync(vec![kind("", "Secret", None)]), "Synced");
+}
+
+/// A cluster with a label app of a Deployment, and the Pod of its ReplicaSet.
+fn workload(available: u64, container: &Value) -> Snapshot {
+    let owner = |kind: &str, name: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": true}]);
+    let meta = |name: &str| {
+        json!({"namespace": "shop", "name": name, "uid": name, "generation": 1,
+        "creationTimestamp": "2026-03-01T11:00:00Z"})
+    };
+    let mut deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta("web"),
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}},
+        "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": available,
+            "availableReplicas": available,
+            "conditions": [{"type": "Available", "status": if available > 0 { "True" } else { "False" }}]}});
+    deployment["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "web"});
+    let mut set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta("web-1"),
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}},
+        "status": {"observedGeneration": 1, "replicas": 1, "readyReplicas": available, "availableReplicas": available}});
+    set["metadata"]["ownerReferences"] = owner("Deployment", "web");
+    let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": meta("web-1-x"),
+        "spec": {"containers": [{"name": "web", "image": "registry.example/web:2"}]},
+        "status": {"phase": "Pending", "containerStatuses": [container]}});
+    pod["metadata"]["ownerReferences"] = owner("ReplicaSet", "web-1");
+    holding("eu", &[deployment, set, pod])
+}
+
+#[test]
+fn a_verdict_that_rests_on_pods_is_as_fresh_as_they_are() {
+    let refused = json!({"name": "web", "ready": false, "restartCount": 0,
+        "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}});
+    let running = json!({"name": "web", "ready": true, "restartCount": 0, "state": {"running": {}}});
+    let status = |mut cluster: Snapshot, stale: Vec<(Scope, Timestamp)>| {
+        let rules = ActiveRules::default();
+        let mut rows = AppRows::new(AppLabels::default());
+        for stale in [Vec::new(), stale] {
+            cluster.set_stale_scopes(stale);
+            let changes = [cluster.take_changes()];
+            rows.look(&[&cluster], &changes, &rules, NOW);
+            assert_eq!(*rows.list(), apps(&[&cluster], &rules, NOW));
+        }
+        let row = &rows.list().apps[0];
+        text::status(row.health, row.freshness, NOW)
+    };
+    let pods = |namespace| vec![kind("", "Pod", namespace)];
+    assert_eq!(status(workload(0, &refused), vec![]), "Failed");
+    assert_eq!(status(workload(0, &refused), pods(None)), "Unknown (was Failed, 12 min ago)");
+    assert_eq!(status(workload(0, &refused), pods(Some("shop"))), "Unknown (was Failed, 12 min ago)");
+    assert_eq!(status(workload(0, &refused), pods(Some("pay"))), "Failed");
+    // What its own status says is so whatever its Pods are.
+    assert_eq!(status(workload(1, &running), pods(None)), "Ready");
 }
 
 #[test]

@@ -143,3 +143,18 @@ async fn a_server_that_went_back_while_it_was_lost_is_live_again() {
     stage.cluster.heal(away);
     stage.until(|health| health == "Ready").await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_that_stayed_open_while_the_server_was_lost_are_opened_again() {
+    let mut stage = Stage::new().await;
+    // Whether it is there goes unanswered, and nothing closes the watches: they would be silent for a minute and more.
+    let deaf = stage.cluster.fault(Fault::new(Trouble::Hang).verb("list").resource("namespaces"));
+    stage.clock.sleep(Duration::from_secs(11));
+    until(&mut stage.follow, |follow| follow.fleet.snapshots[0].freshness().state == FreshnessState::Lost)
+        .await;
+    assert!(stage.health().starts_with("Unknown (was Ready"), "{}", stage.health());
+    stage.cluster.heal(deaf);
+    let begun = Instant::now();
+    stage.until(|health| health == "Ready").await;
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}

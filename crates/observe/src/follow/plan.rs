@@ -206,10 +206,7 @@ impl FleetWatcher {
                 following.changed = true;
             }
         }
-        let lacks_kind = following
-            .scopes
-            .values()
-            .any(|followed| snapshot.kinds().is_some_and(|kinds| !kinds.may_serve(&followed.kind)));
+        let lacks_kind = following.lacks_kind(snapshot);
         let coming = &mut following.coming;
         if coming.is_wanted
             && coming.scopes.is_empty()
@@ -220,7 +217,7 @@ impl FleetWatcher {
         }
         let lacks_kind = lacks_kind || (coming.is_wanted && coming.is_blind);
         let is_due = coming.is_wanted && !coming.under_way && coming.due.is_some_and(|due| now >= due);
-        if is_due || (lacks_kind || snapshot.kinds().is_none()) && now >= following.discovered + REDISCOVER {
+        if is_due || lacks_kind && now >= following.discovered + REDISCOVER {
             coming.due = None;
             coming.under_way = true;
             following.discovered = now;
@@ -350,6 +347,23 @@ impl FleetWatcher {
 }
 
 impl Following {
+    /// Returns true if it is asked again for its kinds, of which it lacks one that is followed, or all.
+    fn lacks_kind(&self, snapshot: &Snapshot) -> bool {
+        let Some(kinds) = snapshot.kinds() else { return true };
+        self.scopes.values().any(|followed| !kinds.may_serve(&followed.kind))
+    }
+
+    /// Returns true if all that was wanted of it is known and live, so that only what comes, or the time of a verdict, changes
+    /// what is shown of it.
+    pub(super) fn is_quiet(&self, snapshot: &Snapshot) -> bool {
+        let is_live =
+            |it: &Followed| it.answered && it.broken.is_none() && it.stale.is_none() && it.behind.is_none();
+        let is_heard = self.feeds.as_ref().is_some_and(|feeds| feeds.silence().is_none());
+        let is_known = self.is_settled && !self.changed && !self.is_asked && self.stale.is_none();
+        let is_due = || self.lacks_kind(snapshot) && Instant::now() >= self.discovered + REDISCOVER;
+        is_heard && is_known && !self.coming.is_wanted && self.scopes.values().all(is_live) && !is_due()
+    }
+
     /// Whether something that is waited for was not answered yet.
     fn is_pending(&self) -> bool {
         self.fetching.values().any(|fetch| !fetch.is_loose)

@@ -2,9 +2,29 @@
 
 use std::time::{Duration, Instant};
 
-use super::FleetWatcher;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Compared, FleetWatcher};
+use crate::rows::KeptRows;
+
+/// The longest rest of rows that nothing changes: a clock may be set.
+const LONGEST: SignedDuration = SignedDuration::from_secs(30);
 
 impl FleetWatcher {
+    /// Returns true if the rows are still those of the look at `looked`, because nothing came since then, all that is wanted is
+    /// known and live, and no verdict changes by time alone. It costs next to nothing, unlike a look.
+    pub fn rows_stand(&self, looked: Timestamp, now: Timestamp) -> bool {
+        let next = self.fleet.rows.as_ref().and_then(KeptRows::next_moment);
+        let is_due =
+            now < looked || now.duration_since(looked) >= LONGEST || next.is_some_and(|next| now >= next);
+        let present = tokio::time::Instant::now();
+        let is_proved = |it: &Compared| it.again_at.is_none_or(|at| present < at);
+        let is_compared = self.comparing == 0 && self.compared.values().all(is_proved);
+        let is_planned = !(self.asked.follow && self.has_moved);
+        let mut clusters = self.clusters.iter().zip(&self.fleet.snapshots);
+        !is_due && is_compared && is_planned && clusters.all(|(it, snapshot)| it.is_quiet(snapshot))
+    }
+
     /// Takes in what comes for so long, however much comes. Who rests as long as the last look took spends half of the time on
     /// looking at most, though something changes all the time. Returns true when something changed, so that it is looked at next.
     pub async fn rest(&mut self, rest: Duration) -> bool {
@@ -34,6 +54,47 @@ mod tests {
     use crate::look::NO_EXTRA;
 
     const REST: Duration = Duration::from_millis(1500);
+
+    /// Looks as often as something comes, until the rows stand; when they were looked at last.
+    async fn until_rows_stand(follow: &mut FleetWatcher) -> Timestamp {
+        let begun = Instant::now();
+        let mut looked = Timestamp::now();
+        let mut quiet = 0;
+        while quiet < 20 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "they never stand");
+            let is_news = follow.next(Duration::from_millis(50)).await;
+            if is_news || !follow.rows_stand(looked, looked) {
+                quiet = 0;
+                follow.settle(NO_EXTRA).await;
+                looked = Timestamp::now();
+                follow.judge_at(looked, looked);
+                assert_eq!(follow.fleet().apps(&[]).apps.len(), 2);
+            } else {
+                quiet += 1;
+            }
+        }
+        looked
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn rows_stand_while_nothing_comes_and_no_verdict_is_due() {
+        let fleet = Fleet::builder().verbatim(true).controllers(false).start().await.unwrap();
+        let clusters = [fleet.cluster("one").await.unwrap(), fleet.cluster("two").await.unwrap()];
+        for cluster in &clusters {
+            cluster.apply(kustomizations()).unwrap();
+            cluster.apply(namespace("shop")).unwrap();
+            cluster.seed(app(10)).unwrap();
+        }
+        let mut follow = follow(&clusters, &Memory::of(64 << 20)).await;
+        let looked = until_rows_stand(&mut follow).await;
+        let seconds = SignedDuration::from_secs;
+        assert!(follow.rows_stand(looked, looked + seconds(20)));
+        assert!(!follow.rows_stand(looked, looked + seconds(30)), "a clock may be set");
+        assert!(!follow.rows_stand(looked, looked - seconds(1)), "the clock was set back");
+        clusters[0].apply(deployment("web", 11)).unwrap();
+        assert!(follow.next(Duration::from_secs(60)).await);
+        assert!(!follow.rows_stand(looked, looked), "what came is not looked at");
+    }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_rest_is_as_long_as_the_look_before_it_however_much_comes() {

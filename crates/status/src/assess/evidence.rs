@@ -197,10 +197,11 @@ impl<'a> Dump<'a> {
         let mut dump = Dump { objects: named, ..Dump::default() };
         let mut read = BTreeSet::new();
         for (at, (name, object)) in dump.objects.iter().enumerate() {
-            if let Some(uid) = controller(object).map(|owner| uid_of(owner).into_owned()) {
-                dump.owned.entry(uid).or_default().push(at);
+            let (controller, others) = owners(object);
+            if let Some(uid) = controller {
+                dump.owned.entry(uid.into_owned()).or_default().push(at);
             }
-            for uid in other_owners(object) {
+            for uid in others {
                 dump.held.entry(uid.into_owned()).or_default().push(at);
             }
             match (object.group(), object.kind()) {
@@ -290,12 +291,19 @@ pub(super) fn controller<'a>(object: &Object<'a>) -> Option<Value<'a>> {
         .filter(|owner| !uid_of(*owner).is_empty())
 }
 
-/// Returns the UIDs of an object's owners other than its controller.
-pub fn other_owners<'a>(object: &Object<'a>) -> impl Iterator<Item = Cow<'a, str>> + use<'a> {
-    let controller = controller(object).map(uid_of);
-    let owners = object.at(&["metadata", "ownerReferences"]).and_then(Value::items);
-    let uids = owners.into_iter().flatten().map(uid_of);
-    uids.filter(move |uid| !uid.is_empty() && controller.as_ref() != Some(uid))
+/// Returns the UIDs of an object's owners: of its controller, and the others.
+pub fn owners<'a>(object: &Object<'a>) -> (Option<Cow<'a, str>>, Vec<Cow<'a, str>>) {
+    let Some(references) = object.at(&["metadata", "ownerReferences"]).and_then(Value::items) else {
+        return (None, Vec::new());
+    };
+    let is_controller = |owner: Value<'_>| owner.get("controller").and_then(Value::as_bool) == Some(true);
+    let owner = |owner| (uid_of(owner), is_controller(owner));
+    let all: Vec<(Cow<'a, str>, bool)> = references.map(owner).collect();
+    let first = all.iter().find(|(_, controls)| *controls).map(|(uid, _)| uid.clone());
+    let controller = first.filter(|uid| !uid.is_empty());
+    let uids = all.into_iter().map(|(uid, _)| uid);
+    let others = uids.filter(|uid| !uid.is_empty() && controller.as_ref() != Some(uid)).collect();
+    (controller, others)
 }
 
 /// Returns true if `owner` can own `object`, which contains its UID. As in the API's garbage collector, a namespaced

@@ -52,7 +52,7 @@ pub use crate::options::{Budgets, Options};
 pub use batch::unproven_run;
 pub use changes::{Change, ChangeKind, History, last_changes, nearest};
 pub use edges::{By, EDGES, Edge, Reference, references};
-pub use evidence::{Dump, Evidence, claims, defined, evidence_projection, is_evidence, other_owners};
+pub use evidence::{Dump, Evidence, claims, defined, evidence_projection, is_evidence, owners};
 pub use extension::may_own_workload;
 pub use since::{reads_spec_written, spec_written};
 

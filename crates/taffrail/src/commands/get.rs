@@ -34,6 +34,10 @@ pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<E
     }
     check(arguments)?;
     let asked = asked(arguments.namespace.as_ref(), &arguments.declared, &arguments.grouping);
+    // Objects that the user declares have no row that is kept up to date, and of clusters it is told how they are read.
+    if arguments.declared.is_empty() && arguments.what != What::Clusters {
+        source.shows_rows();
+    }
     let fleet = source.read(&arguments.view, &asked, NO_EXTRA)?;
     named::check_clusters(&filter.clusters, fleet)?;
     let mut list = fleet.apps(&arguments.declared);

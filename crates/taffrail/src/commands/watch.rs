@@ -19,7 +19,7 @@ use crate::output::{answer, printable};
 use crate::runtime::block_on;
 use crate::source::{self, Once, Source};
 
-/// How often ages are drawn anew, and what time alone changes is looked at.
+/// How often ages are drawn anew, and what time alone changes is looked at where it is not known when it does.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Drawing takes at most this part of the time.
@@ -50,9 +50,30 @@ struct Following {
     held: bool,
     /// Whether rows are wanted whatever their state.
     shows_all: bool,
+    /// Whether the answer is made of the rows of apps alone.
+    shows_rows: bool,
+}
+
+impl Following {
+    /// Waits for what comes after an answer that took so long, for a tick; true when something came.
+    fn rest(&mut self, took: Duration) -> Result<bool, Complaint> {
+        let Some(follow) = &mut self.follow else { return Ok(true) };
+        let pause = TICK.max(took * REST);
+        Ok(block_on(follow.rest(took))? || block_on(follow.next(pause.saturating_sub(took)))?)
+    }
+
+    /// Whether an answer of the time `looked` would be the same now, but for ages.
+    fn stands(&self, looked: Timestamp) -> bool {
+        let stands = |follow: &FleetWatcher| follow.rows_stand(looked, Timestamp::now());
+        self.shows_rows && self.follow.as_ref().is_some_and(stands)
+    }
 }
 
 impl Source for Following {
+    fn shows_rows(&mut self) {
+        self.shows_rows = true;
+    }
+
     fn shows_all(&self) -> bool {
         self.shows_all
     }
@@ -141,6 +162,7 @@ fn redraw(
     run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, Complaint>,
 ) -> Result<Exit, Complaint> {
     let mut shown = first;
+    let (mut took, mut looked) = (Duration::ZERO, Timestamp::now());
     loop {
         let Frame { text, told } = &shown;
         let (_, rows) = screen.size();
@@ -161,10 +183,14 @@ fn redraw(
             lines.extend(told.into_iter().map(str::to_owned));
         }
         written(screen.draw(&lines))?;
+        // Ages go on where nothing else does.
+        source.held = !source.rest(took)? && source.stands(looked);
         let begun = Instant::now();
+        if !source.held {
+            looked = Timestamp::now();
+        }
         let drawn = frame(&mut source, run);
-        let took = begun.elapsed();
-        let pause = TICK.max(took * REST);
+        took = begun.elapsed();
         shown = match drawn {
             Ok((_, frame)) => frame,
             // The app that was shown is gone, say: it may come back.
@@ -172,11 +198,6 @@ fn redraw(
                 Frame { text: format!("{}\n", printable(&complaint.to_string())), told: Vec::new() }
             }
         };
-        if let Some(follow) = &mut source.follow
-            && !block_on(follow.rest(took))?
-        {
-            block_on(follow.next(pause.saturating_sub(took)))?;
-        }
     }
 }
 
@@ -229,13 +250,8 @@ fn append(
             }
         }
         // Some verdicts are a matter of time.
-        let took = begun.elapsed();
-        let pause = TICK.max(took * REST);
-        if let Some(follow) = &mut source.follow
-            && !block_on(follow.rest(took))?
-        {
-            block_on(follow.next(pause.saturating_sub(took)))?;
-        }
+        let mut took = begun.elapsed();
+        while !source.rest(std::mem::take(&mut took))? && source.stands(now) {}
     }
 }
 

@@ -43,6 +43,9 @@ pub(crate) trait Source {
         false
     }
 
+    /// Takes note that the answer is made of the rows of apps alone, so that it stays as it is while they do.
+    fn shows_rows(&mut self) {}
+
     /// What is followed, for a view that wants more than [`Source::read`] can say; nothing where it is read once. The
     /// truth says whether what is known is to be taken as it is: two answers are to be of the same state.
     fn followed(
