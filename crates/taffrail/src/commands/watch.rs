@@ -22,23 +22,23 @@ use crate::source::{self, Once, Source};
 /// Interval at which ages are redrawn, and at which results are computed again whose next change in time is not known.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Drawing takes at most this part of the time.
+/// The part of the time, as a divisor, that drawing may take.
 const REST: u32 = 10;
 
 /// The shape of an answer, which determines what is new in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// A row a thing: rows that are new or differ are shown again, and of one that is gone it is said.
+    /// Rows, one for each thing: prints new and changed rows, and a note for each row that is gone.
     Rows,
-    /// A name a line: as rows.
+    /// Names, one on each line, printed like rows.
     Names,
     /// Rows, without a note of rows that are gone: events, or rows for programs.
     Lines,
-    /// Sections: shown again as a whole.
+    /// Sections, printed again as a whole.
     Text,
-    /// One document: shown again on one line.
+    /// One document, printed again on one line.
     Json,
-    /// One document: shown again after a line of its own.
+    /// One document, printed again after a separator line.
     Yaml,
 }
 
@@ -55,7 +55,8 @@ struct Following {
 }
 
 impl Following {
-    /// Waits after an answer that took so long, at most for a tick; returns true if something changed.
+    /// Pauses after an answer that took `took`: for a tick, or in proportion to that time if it is longer. Returns true
+    /// when something changed.
     fn rest(&mut self, took: Duration) -> Result<bool, Complaint> {
         let Some(follow) = &mut self.follow else { return Ok(true) };
         let pause = TICK.max(took * REST);
