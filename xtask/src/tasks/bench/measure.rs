@@ -51,7 +51,7 @@ pub(crate) struct Measure {
     /// A file to write to its stdin.
     #[arg(long)]
     stdin: Option<PathBuf>,
-    /// Number of runs.
+    /// Number of repetitions of stdin.
     #[arg(long, default_value_t = 1)]
     times: usize,
     #[arg(last = true, required = true)]
