@@ -11,7 +11,7 @@ use std::time::Duration;
 /// A clock that runs on while the machine sleeps; clones show the same time.
 #[derive(Debug, Clone, Default)]
 pub struct BootClock {
-    /// What [`BootClock::sleep`] added, in milliseconds.
+    /// The time added by [`BootClock::sleep`], in milliseconds.
     slept: Arc<AtomicU64>,
 }
 

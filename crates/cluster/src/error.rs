@@ -73,7 +73,7 @@ words! {
 }
 
 impl Reason {
-    /// Returns a hint at what to do, as far as the reason alone tells.
+    /// Returns a hint for the user, as far as the reason alone allows one.
     pub fn hint(self) -> &'static str {
         match self {
             Reason::Timeout => {
@@ -198,7 +198,7 @@ pub enum Fault {
     Proxy,
     /// The credentials could not be renewed or sent.
     Credentials,
-    /// Another failure; the cause tells which.
+    /// Another failure, described by the cause.
     Other,
 }
 
@@ -512,17 +512,17 @@ impl Display for Seconds {
     }
 }
 
-/// Returns an error and what caused it, in one line.
+/// Returns an error and its causes, in one line.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     add_causes(&mut text, error.source());
     text
 }
 
-/// The most characters of one cause: some of them hold what the other side of a connection likes to say.
+/// Maximum number of characters of one cause: some contain text from the other side of a connection.
 const LONGEST_CAUSE: usize = 400;
 
-/// Adds a cause, and what caused it, to a message.
+/// Appends a cause and its causes to a message.
 pub fn add_causes(text: &mut String, mut cause: Option<&dyn std::error::Error>) {
     let mut whole = text.clone();
     while let Some(error) = cause {

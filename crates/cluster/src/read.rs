@@ -18,23 +18,22 @@ use crate::request::{Ask, JSON};
 pub(crate) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// As Protobuf from who has it.
+/// The media type of lists as Protobuf, or JSON from servers without it.
 pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,application/json";
 pub(crate) const METADATA_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
      application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// What the index of a text takes for each value, and what an object takes besides its text, in the bytes of text that are
-/// charged for it.
+/// Cost of the index of a text for each value, and of an object besides its text, in bytes of charged text.
 const INDEXED: u64 = 16;
 const OBJECT: u64 = 100;
 
-/// How often in a list it is looked at whether there is time left.
+/// Number of items of a list after which the time limit is checked.
 const ITEMS_AT_ONCE: usize = 4096;
 
-/// What must be escaped in a part of a path or a query.
+/// Characters that must be escaped in a part of a path or a query.
 pub(crate) const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// Which objects to list.
+/// The objects to list.
 #[derive(Debug, Clone, Copy)]
 pub struct ListRequest<'a> {
     /// Their resource.
@@ -54,10 +53,10 @@ pub struct ListRequest<'a> {
 }
 
 impl<'a> ListRequest<'a> {
-    /// Objects in one answer when nothing else is said.
+    /// Objects in one answer by default.
     pub const PAGE: u32 = 500;
 
-    /// The most pages of one list: an honest one has as many objects in each as were asked for.
+    /// Maximum number of pages of one list: an honest server puts as many objects into each as requested.
     pub const PAGES: usize = 10_000;
 
     /// The most items of one list that are no objects; a list with more is not read.
@@ -75,7 +74,7 @@ impl<'a> ListRequest<'a> {
         }
     }
 
-    /// What is being done, in the words of an error message.
+    /// Returns the words for the request in an error message.
     fn what(&self) -> String {
         let mut what = format!("list {}", self.resource.full_name());
         if let Some(namespace) = self.namespace.filter(|_| self.resource.namespaced) {
@@ -132,7 +131,7 @@ pub struct Listing {
     pub malformed: Vec<MalformedItem>,
     /// The resource version of the last page: the state from which changes can be watched.
     pub resource_version: Option<String>,
-    /// Whether the list changed so fast that it had to be begun again.
+    /// True if the list changed so fast that it had to be restarted.
     pub restarted: bool,
 }
 
@@ -154,7 +153,7 @@ pub struct MalformedItem {
     pub index: usize,
     /// Its namespace and name, as far as it has them.
     pub name: Option<String>,
-    /// What is wrong with it.
+    /// The defect.
     pub reason: String,
 }
 
@@ -292,8 +291,8 @@ impl Cluster {
         Ok(listing.resource_version)
     }
 
-    /// Charges the cluster for the index of a text that is read whole, as far as that is larger than is charged for any text;
-    /// returns what was charged.
+    /// Charges the cluster for the index of a text that is read whole, beyond the usual charge for text; returns the
+    /// amount.
     fn charge_index(&self, what: &str, text: &[u8]) -> Result<u64, ReadError> {
         let more = index_cost(text);
         self.charge.take(what, more)?;
@@ -355,7 +354,7 @@ impl Cluster {
 /// The size from which on a page takes a while to be read.
 const LARGE: usize = 256 << 10;
 
-/// The answer is of another form than the one that was asked for.
+/// The error for an answer with whole objects in place of metadata.
 pub(crate) const WHOLE: &str = "the server sent whole objects where only their metadata was asked for";
 
 impl Listing {
@@ -515,22 +514,22 @@ struct Page {
     is_late: bool,
 }
 
-/// Returns what the index of a text costs besides what is charged for any text: nothing where its values have a usual length.
+/// Returns the cost of the index of a text beyond the usual charge for text: 0 if its values have a usual length.
 pub(crate) fn index_cost(text: &[u8]) -> u64 {
     // Each value but the first of its list or object has a comma before it.
     let values = memchr::memchr3_iter(b',', b'[', b'{', text).count() as u64;
     (values * INDEXED).saturating_sub(text.len() as u64)
 }
 
-/// What is wrong with a list that holds too much besides objects.
+/// Returns the error for a list with too many items that are not objects.
 pub(crate) fn too_malformed() -> String {
     format!("more than {} items are no objects", ListRequest::MALFORMED)
 }
 
-/// What is wrong with an item that says so.
+/// The error for an item of another kind.
 pub(crate) const OTHER_KIND: &str = "it is of another kind, which was not asked for";
 
-/// Whether an item says nothing else of its kind than that it is the one of the resource.
+/// Returns true unless an item says that it is of another kind than the resource.
 pub(crate) fn is_of(item: Value<'_>, resource: &ApiResource) -> bool {
     item.members().into_iter().flatten().all(|(key, value)| match key.as_ref() {
         "kind" => value.is_str(&resource.kind),
@@ -576,7 +575,7 @@ pub fn copy_members(
     to.push(b'}');
 }
 
-/// What an object is said to be when it does not say so itself.
+/// The `apiVersion` and `kind` of items that do not state them.
 pub(crate) struct Owner<'a> {
     pub(crate) api_version: &'a str,
     pub(crate) kind: &'a str,

@@ -7,9 +7,9 @@ const CHUNK: usize = 16;
 /// Chunks in a group: a write copies as many pointers once after each snapshot.
 const GROUP: usize = 64;
 
-/// A vector whose clone shares everything, and which copies on write what is shared.
+/// A vector whose clones share their chunks; a shared chunk is copied when it is written to.
 ///
-/// Two levels of pointers stand over the chunks, so that a clone costs a pointer for 1,024 values.
+/// There are two levels of pointers above the chunks, so that a clone costs one pointer for 1,024 values.
 #[derive(Debug)]
 pub(super) struct Chunked<T> {
     groups: Vec<Arc<[Arc<[T]>]>>,
@@ -28,14 +28,14 @@ impl<T> Default for Chunked<T> {
     }
 }
 
-/// Where a value lies: group, chunk, slot.
+/// Returns the location of a value: group, chunk, slot.
 fn slot(at: u32) -> (usize, usize, usize) {
     let at = at as usize;
     (at / (CHUNK * GROUP), at / CHUNK % GROUP, at % CHUNK)
 }
 
 impl<T> Chunked<T> {
-    /// How many slots there are, vacant ones among them.
+    /// Returns the number of slots, including vacant ones.
     pub(super) fn len(&self) -> u32 {
         self.len
     }
@@ -48,7 +48,7 @@ impl<T> Chunked<T> {
 }
 
 impl<T: Clone + Default> Chunked<T> {
-    /// The value at a slot, to be changed.
+    /// Returns the value at a slot for writing.
     #[inline]
     pub(super) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
         let (group, chunk, slot) = slot(at);
@@ -78,7 +78,7 @@ impl<T: Clone + Default> Chunked<T> {
 pub(super) struct Vacant(Vec<u32>);
 
 impl Vacant {
-    /// A slot of `values`: a vacant one, else a new one.
+    /// Returns a slot of `values`: a vacant one, else a new one.
     pub(super) fn take<T: Clone + Default>(&mut self, values: &mut Chunked<T>) -> u32 {
         self.0.pop().unwrap_or_else(|| values.grow())
     }

@@ -9,8 +9,8 @@ use super::{Index, KindId};
 const SLEWED: i64 = 1_000;
 
 impl Index {
-    /// Whether [`reassess`](Index::reassess) has something to do although nothing changed: a deadline has passed, or the clock was
-    /// set back.
+    /// Returns true if [`reassess`](Index::reassess) has something to do although nothing changed: a deadline has
+    /// passed, or the clock was set back.
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.next_deadline().is_some_and(|at| at <= now) || self.was_set_back(millis(now))
     }
@@ -19,8 +19,8 @@ impl Index {
         self.reassessment.newest.saturating_sub(now) > SLEWED
     }
 
-    /// Takes note of the time. Where the clock was set back, nothing is since a time to come, and what is returned was judged
-    /// at a time that has not come yet.
+    /// Records the time. If the clock was set back, moves every `since` in the future to `now`, and returns the objects
+    /// that were judged at a time that is now in the future.
     pub(super) fn notice_time(&mut self, now: i64) -> Vec<u32> {
         if !self.was_set_back(now) {
             self.reassessment.newest = self.reassessment.newest.max(now);

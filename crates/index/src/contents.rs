@@ -1,4 +1,4 @@
-//! What an index holds: what its owner changes and what readers see are the same structures.
+//! The contents of an index: its owner changes and readers see the same structures.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use super::scope::{KindScopes, Scope};
 use super::table::{Seed, Table};
 use super::{IndexSettings, KindId};
 
-/// What an index holds, to be read.
+/// The contents of an index, for reading.
 ///
-/// Every lookup costs what it returns, however much else there is.
+/// Every lookup costs in proportion to its result, however many other objects there are.
 #[derive(Debug, Clone)]
 pub struct Contents {
     pub(super) settings: Arc<IndexSettings>,
     pub(super) seed: Seed,
     pub(super) sequence: u64,
     pub(super) kinds: Arc<Vec<Arc<ApiResource>>>,
-    /// Whether objects of each kind have a status subresource, where the server said so.
+    /// True for kinds whose objects have a status subresource; `None` if the server did not say.
     pub(super) status_subresources: Arc<Vec<Option<bool>>>,
     /// The groups that discovery could not read; nothing where it did not tell all kinds of the others.
     pub(super) broken_groups: Option<Arc<BTreeSet<String>>>,
@@ -112,7 +112,7 @@ impl Contents {
         self.namespaces.get(at).and_then(Option::as_ref).map_or("", |head| &head.name)
     }
 
-    /// What stands for the name of an object; its lower half is what it is found by.
+    /// Returns the hash of the name of an object; its lower half is its hash in the table.
     pub(super) fn key_of(&self, record: &Record) -> Uid {
         let (group, kind, namespace, name) = self.name_of(record);
         new_record::named(self.seed, group, kind, namespace, name)
@@ -146,7 +146,7 @@ impl Contents {
         self.by_uid.all(self.seed.value(&uid)).filter(is_it)
     }
 
-    /// The slot of the object of a UID; of twins that of the first.
+    /// Returns the slot of the object with a UID; of several objects with one UID, the first.
     pub(super) fn slot_of_uid(&self, uid: Uid) -> Option<u32> {
         if uid.is_none() {
             return None;
@@ -154,7 +154,7 @@ impl Contents {
         self.slots_of_uid(uid).find(|at| self.links.get(*at).is_some_and(|links| !links.is_twin))
     }
 
-    /// The slots in a list from its head on.
+    /// Lists the slots in a list from its head on.
     pub(super) fn list(&self, list: List, head: u32) -> impl Iterator<Item = u32> + use<'_> {
         let mut at = head;
         std::iter::from_fn(move || {
@@ -192,39 +192,39 @@ impl Contents {
     }
 }
 
-/// What readers ask.
+/// Queries for readers.
 impl Contents {
-    /// The number of the snapshot; it grows with each.
+    /// Returns the number of the snapshot; it grows with each.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// How many objects there are.
+    /// Returns the number of objects.
     pub fn len(&self) -> usize {
         self.counts.iter().map(|count| *count as usize).sum()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is no object.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many objects have each status.
+    /// Returns the number of objects with each status.
     pub fn counts(&self) -> Counts {
         counts(&self.counts)
     }
 
-    /// The kinds that were made known, in the order in which they were.
+    /// Lists the known kinds, in the order in which they were added.
     pub fn kinds(&self) -> impl Iterator<Item = (KindId, &ApiResource)> {
         self.kinds.iter().enumerate().map(|(at, kind)| (KindId(at as u32), &**kind))
     }
 
-    /// The resource of a kind.
+    /// Returns the resource of a kind.
     pub fn resource(&self, kind: KindId) -> Option<&ApiResource> {
         self.kinds.get(kind.0 as usize).map(|kind| &**kind)
     }
 
-    /// The kind of that group and name, if it was made known.
+    /// Returns the kind of a group and name, if it is known.
     pub fn find_kind(&self, group: &str, kind: &str) -> Option<KindId> {
         let is_it = |own: &Arc<ApiResource>| own.kind == kind && own.group == group;
         self.kinds.iter().position(is_it).map(|at| KindId(at as u32))
@@ -237,13 +237,13 @@ impl Contents {
         self.status_subresources.get(kind.number()).copied().flatten().filter(|_| is_served)
     }
 
-    /// The scope that the objects of a kind in a namespace (empty: in none) are in.
+    /// Returns the scope of the objects of a kind in a namespace (empty for objects without one).
     pub fn scope(&self, kind: KindId, namespace: &str) -> Scope {
         let own = self.scopes.get(kind.0 as usize).and_then(|scopes| scopes.at(namespace));
         own.cloned().unwrap_or_default()
     }
 
-    /// All scopes: the kind, the namespace if it is for one, and the state.
+    /// Lists all scopes: the kind, the namespace if it is for one, and the state.
     pub fn scopes(&self) -> impl Iterator<Item = (KindId, Option<&str>, &Scope)> {
         self.scopes.iter().enumerate().flat_map(|(at, scopes)| {
             let kind = KindId(at as u32);
@@ -253,7 +253,7 @@ impl Contents {
         })
     }
 
-    /// Whether all objects of a kind were read: those of a namespace, or all.
+    /// Returns true if all objects of a kind were read, in a namespace or everywhere.
     pub(super) fn is_read(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
         let Some(kind) = self.find_kind(group, kind) else {
             // A kind that the server does not serve has no objects.
@@ -267,7 +267,7 @@ impl Contents {
         scope.is_some_and(Scope::tells_absence)
     }
 
-    /// The UID that a text stands for in this index.
+    /// Returns the UID that stands for a text in this index.
     pub fn uid(&self, text: &str) -> Uid {
         Uid::new(text, self.seed)
     }
@@ -282,10 +282,10 @@ pub(super) fn counts(counts: &[u32; Status::ALL.len()]) -> Counts {
     each.flat_map(|(status, count)| std::iter::repeat_n(status, *count as usize)).collect()
 }
 
-/// [`Contents`] as they were at a moment. A clone costs nothing.
+/// [`Contents`] at one moment. A clone costs nothing.
 ///
-/// The owner of the index and readers share every chunk of it until the owner writes to that chunk, and then only the
-/// chunk is copied: so neither ever waits for the other, and what a reader sees does not change.
+/// The owner of the index and the readers share every chunk until the owner writes to it; then only that chunk is
+/// copied. So neither waits for the other, and a reader's view does not change.
 #[derive(Debug, Clone)]
 pub struct Snapshot(pub(super) Arc<Contents>);
 

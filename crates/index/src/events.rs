@@ -1,7 +1,7 @@
-//! Events about objects, within bounds.
+//! Events about objects, in limited numbers.
 //!
-//! Warnings are kept, and of the others those that say what to expect of a wait: that a node is coming, that a claim waits for
-//! its consumer, that Pods are made again. The oldest go first.
+//! Warnings are kept, and those other events that tell how long a wait may take: a node is being added, a claim waits
+//! for its consumer, Pods are created again. The oldest are dropped first.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use super::record::{Uid, millis};
 use super::table::{Seed, Table};
 use super::wire::{Damaged, Reader, Writer};
 
-/// How many events are kept of an object.
+/// Maximum number of events kept for an object.
 pub const EVENTS_OF_AN_OBJECT: usize = 8;
-/// How many events are kept of a cluster.
+/// Maximum number of events kept for a cluster.
 pub const EVENTS_OF_A_CLUSTER: usize = 20_000;
-/// How long an event is kept after it happened last.
+/// Time for which an event is kept after it last occurred.
 pub const EVENTS_KEPT_FOR: SignedDuration = SignedDuration::from_hours(1);
 
-/// What is kept though it is no warning.
+/// Reasons of events that are kept although they are not warnings.
 const TELLING: &[&str] = &[
     "Nominated",
     "TriggeredScaleUp",
@@ -38,9 +38,9 @@ const TELLING: &[&str] = &[
 /// An event as it is kept.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
-    /// Of its own namespace and name.
+    /// Hash of the event's own namespace and name.
     key: u128,
-    /// Of the kind and name of what it is about.
+    /// Hash of the kind and name of the object that the event is about.
     about: u128,
     namespace: u32,
     uid: Uid,
@@ -61,13 +61,13 @@ pub(super) struct Events {
     texts: Kept<str>,
 }
 
-/// What only the owner of the events needs.
+/// Data about the events that only the owner of the index needs.
 #[derive(Debug)]
 pub(super) struct EventsOwner {
     texts: Pool,
     vacant: Vacant,
     vacant_objects: Vacant,
-    /// By the time of the last occurrence.
+    /// The events by the time of their last occurrence.
     order: BTreeSet<(i64, u32)>,
 }
 
@@ -79,7 +79,7 @@ fn key(seed: Seed, namespace: &str, name: &str) -> u128 {
     seed.words(&["event of", namespace, name])
 }
 
-/// What an event is about.
+/// The object that an event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct About {
     pub(super) kind: String,
@@ -97,7 +97,7 @@ impl EventsOwner {
         }
     }
 
-    /// Keeps an event, if it is one to be kept; tells what it is about.
+    /// Keeps an event if it is relevant; returns the object that it is about.
     pub(super) fn apply(
         &mut self,
         events: &mut Events,
@@ -121,7 +121,7 @@ impl EventsOwner {
         Some(about_of(&regarding))
     }
 
-    /// Forgets an event by its own name; tells what it was about by kind and name.
+    /// Removes an event by its own name; returns the key of the object that it was about.
     pub(super) fn remove(
         &mut self,
         events: &mut Events,
@@ -204,7 +204,7 @@ impl EventsOwner {
         Some(told.about)
     }
 
-    /// Forgets what is too old; tells by kind and name what it was about.
+    /// Removes events that are too old; returns the keys of the objects that they were about.
     pub(super) fn expire(&mut self, events: &mut Events, now: Timestamp) -> Vec<u128> {
         let oldest = millis(now.saturating_sub(EVENTS_KEPT_FOR).unwrap_or(Timestamp::MIN));
         let mut about = Vec::new();
@@ -215,7 +215,7 @@ impl EventsOwner {
         about
     }
 
-    /// When the next event is too old.
+    /// Returns the time at which the next event becomes too old.
     pub(super) fn next_expiry(&self) -> Option<i64> {
         let (last, _) = self.order.range((i64::MIN + 1, 0)..).next()?;
         Some(last.saturating_add(EVENTS_KEPT_FOR.as_millis() as i64).saturating_add(1))
@@ -243,12 +243,12 @@ impl Events {
         self.texts.get(at).map_or("", |text| text)
     }
 
-    /// How many there are.
+    /// Returns the number of events.
     pub(super) fn len(&self) -> usize {
         (0..self.told.len()).filter(|at| self.get(*at).is_some()).count()
     }
 
-    /// The events about an object; its own UID may be unknown.
+    /// Returns the events about an object; its own UID may be unknown.
     pub(super) fn about<'s>(
         &'s self,
         seed: Seed,
@@ -295,7 +295,7 @@ impl Events {
 }
 
 impl EventsOwner {
-    /// Reads what was written down.
+    /// Reads the events of a saved index.
     pub(super) fn read(&mut self, events: &mut Events, input: &mut Reader<'_>) -> Result<(), Damaged> {
         for _ in 0..input.length()? {
             let [key, about, uid] = [input.bits()?, input.bits()?, input.bits()?];

@@ -21,13 +21,13 @@ use super::new_record;
 use super::record::{Body, Record, Relation, Uid, flag};
 use super::view::ObjectRef;
 
-/// What is known around the objects of an index.
+/// The evidence about the objects of an index.
 ///
-/// Objects are made of what is kept of them when they are asked for, each once.
+/// Each object is built once from its record and extract, when it is first queried.
 #[derive(Debug)]
 pub struct IndexEvidence<'s> {
     contents: &'s Contents,
-    /// The number of the document that was made of each object that was asked for; nothing of one that cannot be made.
+    /// The number of the document built for each queried object; `None` for one that cannot be built.
     made: Mutex<FxHashMap<u32, Option<u32>>>,
     documents: Documents,
 }
@@ -61,12 +61,12 @@ impl Documents {
 }
 
 impl<'s> IndexEvidence<'s> {
-    /// The evidence in `contents`.
+    /// Creates the evidence of `contents`.
     pub fn new(contents: &'s Contents) -> IndexEvidence<'s> {
         IndexEvidence { contents, made: Mutex::default(), documents: Documents::default() }
     }
 
-    /// The object at a slot, as far as it is kept.
+    /// Returns the object at a slot, as far as it is kept.
     pub(super) fn object(&self, slot: u32) -> Option<Object<'_>> {
         self.observed(slot).map(|observed| observed.object)
     }
@@ -90,7 +90,7 @@ impl<'s> IndexEvidence<'s> {
         Some(Observed { key, object, projection: Projection::Full })
     }
 
-    /// Returns the number of the document of an object, which is made when it is asked for first.
+    /// Returns the number of the document of an object, which is built at the first call.
     fn made(&self, slot: u32) -> Option<u32> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         *made.entry(slot).or_insert_with(|| {
@@ -99,7 +99,7 @@ impl<'s> IndexEvidence<'s> {
         })
     }
 
-    /// The objects in a namespace (`None`: in all) that name a UID among their owners in this way.
+    /// Lists the objects in a namespace (`None`: in all) that have a UID among their owners in this relation.
     fn pointing(&self, uid: &str, namespace: Option<&str>, is_so: fn(Relation) -> bool) -> Listing<'_> {
         let namespace = namespace.map(str::to_owned);
         let is_within = move |slot: u32| {
@@ -115,14 +115,14 @@ impl<'s> IndexEvidence<'s> {
         Box::new(slots.filter_map(|slot| self.observed(slot)))
     }
 
-    /// How many objects were made.
+    /// Returns the number of objects that were built.
     pub(super) fn len(&self) -> u32 {
         self.documents.len.load(Ordering::Relaxed)
     }
 }
 
 impl Contents {
-    /// The object at a slot as JSON: its body, or what the record and the extract tell.
+    /// Returns the object at a slot as JSON: its body, or the fields in its record and extract.
     fn text_of(&self, slot: u32) -> Option<Vec<u8>> {
         let record = self.record(slot)?;
         if let Some(body) = &record.body {
@@ -222,7 +222,7 @@ impl Contents {
         out.push(b'}');
     }
 
-    /// Writes the references to owners. What is there of an owner tells its kind and name.
+    /// Writes the owner references. The kind and name of an owner come from the owner, if it exists.
     fn write_owners(&self, record: &Record, out: &mut Vec<u8>) {
         let Some(owners) = self.owners.get(record.owners) else { return };
         let mut before: &[u8] = b",\"ownerReferences\":[{\"uid\":";
@@ -255,7 +255,7 @@ impl Contents {
         }
     }
 
-    /// The Pods behind an EndpointSlice.
+    /// Writes the Pods behind an EndpointSlice.
     fn write_targets(&self, targets: impl Iterator<Item = Uid>, out: &mut Vec<u8>) {
         let mut before: &[u8] = b",\"endpoints\":[";
         for record in targets.filter_map(|uid| self.record(self.slot_of_uid(uid)?)) {
@@ -275,13 +275,13 @@ impl Contents {
         }
     }
 
-    /// What is known around the objects.
+    /// Returns the evidence about the objects.
     pub fn evidence(&self) -> IndexEvidence<'_> {
         IndexEvidence::new(self)
     }
 
-    /// The rules by which [`evidence`](Contents::evidence) is to be read: the verdicts are those that were given when the
-    /// objects were whole.
+    /// Returns the rules for use with [`evidence`](Contents::evidence): they return the verdicts that were recorded
+    /// when the objects were whole.
     pub fn rules(&self) -> RecordedRules<'_> {
         RecordedRules { contents: self, cluster_rules: None }
     }
@@ -368,9 +368,9 @@ impl ClusterState for IndexEvidence<'_> {
     }
 }
 
-/// Rules that say of the objects of an index what was said of them when they were whole.
+/// Rules that return the recorded verdicts of the objects of an index.
 ///
-/// As [`ClusterRules`] they judge by what the cluster itself states those objects of which the index keeps bodies.
+/// As [`ClusterRules`], they judge those objects of which the index keeps bodies by the rules of the cluster.
 #[derive(Clone, Copy)]
 pub struct RecordedRules<'s> {
     contents: &'s Contents,
@@ -431,7 +431,7 @@ impl ClusterRules for RecordedRules<'_> {
     }
 }
 
-/// Rules that a cluster states, for the objects of which an index keeps bodies: of an extract they say what was recorded.
+/// Rules of a cluster, for the objects of which an index keeps bodies; for others they return the recorded verdict.
 struct TaughtRules<'r> {
     recorded: RecordedRules<'r>,
     taught: Box<dyn Rules + 'r>,

@@ -1,8 +1,8 @@
-//! What is kept of the content of an object so that evidence can be read without its body.
+//! The extract of an object: the fields that evidence reads, so that its body need not be kept.
 //!
-//! Of an object that is plainly well next to nothing is asked when it stands behind another one: a Pod's phase and
-//! node, a ReplicaSet's counts. Many objects share such an extract. Of all others those fields are kept that
-//! [`assess`](taffrail_status::assess) reads, and nothing else: no environment, no command line, no data.
+//! Of an object that is plainly well, evidence about other objects reads hardly anything: a Pod's phase and node, a
+//! ReplicaSet's counts. Many objects share such an extract. Of all other objects the fields that
+//! [`assess`](taffrail_status::assess) reads are kept, and nothing else: no environment, no command line, no data.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ const OF_ANY: &[&str] = &[
     "status.conditions[].observedGeneration",
 ];
 
-/// Fields by group and kind. `[]` stands for each item; what ends in `!` counts although it is empty.
+/// Fields by group and kind. `[]` stands for each item; a path that ends in `!` is kept although it is empty.
 const OF_KIND: &[(&str, &str, &[&str])] = &[
     (
         "",
@@ -172,7 +172,7 @@ const OF_WELL: &[(&str, &str, &[&str])] = &[
     ("batch", "Job", &["spec.suspend", "status.conditions[].type", "status.conditions[].status"]),
 ];
 
-/// Of a Pod that is well and belongs to a Job: its restarts count against those that the Job has left.
+/// Fields of a Pod that is well and belongs to a Job: its restarts count against the Job's limit.
 const OF_WELL_POD_OF_JOB: &[&str] = &["spec.nodeName", "status.phase", "status.{}[].restartCount"];
 
 /// Kinds that others ask for their fields although they are well.
@@ -197,16 +197,16 @@ const ANNOTATIONS: &[&str] = &[
     "autoscaling.alpha.kubernetes.io/conditions",
 ];
 
-/// Of how many members of one object something is wanted at most.
+/// Maximum number of members of one object that are selected.
 const MEMBERS: usize = 24;
 
-/// Which members of an object are wanted; no members: all of it.
+/// The members of an object that are selected; without members, the whole object.
 #[derive(Debug, Default)]
 struct Wanted {
     members: Vec<(String, Wanted)>,
-    /// Of each item of a list.
+    /// True if the members are those of each item of a list.
     each: bool,
-    /// It counts although nothing of it is wanted.
+    /// True if the member is kept although nothing in it is selected.
     counts: bool,
 }
 
@@ -246,7 +246,7 @@ impl Wanted {
         slot.counts |= counts;
     }
 
-    /// Writes what is wanted of `value`; `false`, and nothing written, if that is nothing.
+    /// Writes the selected parts of `value`. Returns false, and writes nothing, if there are none.
     fn write(&self, value: Value<'_>, out: &mut Vec<u8>) -> bool {
         if value.is_null() {
             return false;
@@ -338,7 +338,7 @@ pub(super) fn write_value(value: Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Which fields are kept of which objects.
+/// The fields to keep, by kind of object.
 #[derive(Debug)]
 pub(super) struct Extractor {
     full: HashMap<(&'static str, &'static str), Wanted>,
@@ -347,16 +347,16 @@ pub(super) struct Extractor {
     well_pod_of_job: Wanted,
 }
 
-/// What is kept of an object.
+/// The extract of an object.
 #[derive(Debug, Default)]
 pub(super) struct Extract {
     /// See [`Parts`].
     pub(super) bytes: Vec<u8>,
-    /// No evidence changes what is to be said of the object.
+    /// True if no evidence changes the status of the object.
     pub(super) is_plain: bool,
 }
 
-/// What is known of an object before its extract is made.
+/// Facts about an object from before its extract is made.
 pub(super) struct Known<'k> {
     pub(super) verdict: &'k Verdict,
     pub(super) is_deleting: bool,
@@ -407,7 +407,7 @@ impl Extractor {
         }
     }
 
-    /// What is kept of `object`.
+    /// Returns the extract of `object`.
     pub(super) fn extract(&self, object: &Object<'_>, known: &Known<'_>) -> Extract {
         let key = (object.group(), object.kind());
         let is_plain = is_plain(object, known);
@@ -517,8 +517,8 @@ fn has_no_status(object: &Object<'_>) -> bool {
     })
 }
 
-/// Whether no evidence changes what is to be said of an object. `assess` never looks further at others that are
-/// Current than at those that are told here.
+/// Returns true if no evidence changes the status of an object: of objects that are Current, `assess` follows only
+/// those for which this returns false.
 fn is_plain(object: &Object<'_>, known: &Known<'_>) -> bool {
     if known.verdict.status != taffrail_status::Status::Current || known.is_deleting || known.reads_children {
         return false;
@@ -571,8 +571,8 @@ fn is_plain(object: &Object<'_>, known: &Known<'_>) -> bool {
     }
 }
 
-/// Whether an object is a custom resource that is Current for want of anything else to say: the workload that it owns may
-/// fail.
+/// Returns true for a custom resource that is Current only because no rule applies: a workload that it owns may have
+/// failed.
 fn is_silent(object: &Object<'_>, known: &Known<'_>) -> bool {
     known.verdict.rule == "fallback"
         && known.verdict.status == taffrail_status::Status::Current
@@ -586,7 +586,7 @@ fn has_address(ingress: &Object<'_>) -> bool {
     addresses.into_iter().flatten().any(|it| is_said(it.get("ip")) || is_said(it.get("hostname")))
 }
 
-/// The Pods behind an EndpointSlice by their UIDs, if that says all of them.
+/// Returns the UIDs of the Pods behind an EndpointSlice, if it names all of them.
 fn targets(slice: &Object<'_>) -> Option<Vec<Uid>> {
     let mut targets = Vec::new();
     for endpoint in slice.at(&["endpoints"]).and_then(Value::items).into_iter().flatten() {
@@ -613,7 +613,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Nothing for nothing.
+    /// Encodes the parts; no parts give no bytes.
     pub(super) fn encode(&self) -> Vec<u8> {
         let Parts { metadata, content, targets } = self;
         if metadata.is_empty() && content.is_empty() && targets.is_empty() {
@@ -625,7 +625,7 @@ impl Parts {
         bytes.chain(targets).collect()
     }
 
-    /// The metadata, the content and the targets in `bytes`.
+    /// Splits `bytes` into the metadata, the content and the targets.
     pub(super) fn split(bytes: &[u8]) -> Option<(&[u8], &[u8], impl Iterator<Item = Uid> + '_)> {
         let (metadata, rest) = bytes.split_first_chunk::<4>()?;
         let (content, rest) = rest.split_first_chunk::<4>()?;

@@ -13,7 +13,8 @@ use super::pool::NONE;
 use super::record::{KindBucket, List, NamespaceHead, Neighbours};
 
 impl Contents {
-    /// How many objects of a kind have each status, in one namespace (empty: in none) or wherever they are.
+    /// Returns the number of objects of a kind with each status, in one namespace (empty for objects without one) or in
+    /// all.
     pub fn counts_of_kind(&self, kind: KindId, namespace: Option<&str>) -> Counts {
         let one = namespace.and_then(|namespace| self.buckets.get(self.bucket(kind, namespace)?));
         let all = namespace.is_none().then(|| self.buckets_of_kind(kind)).into_iter().flatten();
@@ -182,14 +183,14 @@ impl Contents {
         }
     }
 
-    /// The buckets of a kind.
+    /// Lists the buckets of a kind.
     pub(super) fn buckets_of_kind(&self, kind: KindId) -> impl Iterator<Item = &KindBucket> {
         let bucket = |at: u32| self.buckets.get(at);
         let first = self.kind_heads.get(kind.0).and_then(|head| bucket(*head));
         std::iter::successors(first, move |own| bucket(own.of_kind.next))
     }
 
-    /// The buckets of a namespace.
+    /// Lists the buckets of a namespace.
     pub(super) fn buckets_of_namespace<'s>(
         &'s self,
         namespace: &str,
@@ -201,7 +202,7 @@ impl Contents {
         })
     }
 
-    /// The slots in a bucket.
+    /// Lists the slots in a bucket.
     pub(super) fn slots(&self, bucket: &KindBucket) -> impl Iterator<Item = u32> + use<'_> {
         self.list(List::Bucket, bucket.head)
     }

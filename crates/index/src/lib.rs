@@ -1,23 +1,24 @@
-//! The compact index of one cluster: what its API server holds now, how each object is, and why.
+//! The compact index of one cluster: the objects that its API server holds now, their statuses, and the causes.
 //!
-//! An [`Index`] has one owner, who tells it what the API server says ([`apply`](Index::apply), [`remove`](Index::remove), plain
-//! functions that wait for nothing) and makes it known to readers ([`publish`](Index::publish)). Readers hold a [`Snapshot`]; those who
-//! want to hear of changes [`subscribe`](Index::subscribe). It does no I/O and reads no clock.
+//! An [`Index`] has one owner, which passes it what the API server sends ([`apply`](Index::apply),
+//! [`remove`](Index::remove), plain functions that wait for nothing) and publishes it to readers
+//! ([`publish`](Index::publish)). Readers hold a [`Snapshot`], and may [`subscribe`](Index::subscribe) to changes. It
+//! does no I/O and reads no clock.
 //!
-//! How it is built, and why so:
+//! # Structure
 //!
-//! * **Records in chunks behind `Arc`, copied on write.** A snapshot is a copy of few pointers, so neither owner nor
-//!   readers wait. What an owner writes to while a snapshot is held is copied once, 16 objects at a time. A persistent
-//!   map would cost a tree node an object, a lock would let readers hold up the owner.
-//! * **Slots instead of pointers.** Objects are numbers of four bytes; hash tables hold nothing else and compare with the
-//!   records themselves. Lists of siblings, of a kind in a namespace, of a status go through the objects, in a
-//!   part of the record of its own: a walk over a tree reads 40 bytes an object.
-//! * **Pools.** Labels, annotations, owners, verdicts and extracts that many objects share are kept once, counted, and go
-//!   with their last use: the memory follows what is there, not what there was.
-//! * **Extracts instead of bodies.** Of each object those fields are kept that evidence reads, of one that is plainly well hardly any;
-//!   so [`assess`](taffrail_status::assess) answers as it would over all bodies.
-//! * **No Secret value enters**: of Secrets nothing but metadata is looked at, and kubectl's copy of an object in its own
-//!   annotation is kept of none.
+//! * **Records in chunks behind `Arc`, copied on write.** A snapshot copies a few pointers, so neither owner nor readers
+//!   wait. Chunks that the owner writes to while a snapshot is held are copied once, 16 objects at a time. A persistent
+//!   map would cost a tree node for each object, and with a lock readers could delay the owner.
+//! * **Slots instead of pointers.** Objects are numbers of four bytes; hash tables contain nothing else and compare with
+//!   the records themselves. Lists of siblings, of a kind in a namespace, of a status run through the objects, in a
+//!   separate part of the record: a walk over a tree reads 40 bytes for each object.
+//! * **Pools.** Labels, annotations, owners, verdicts and extracts that many objects share are kept once, with reference
+//!   counts, and dropped with their last use: memory follows the present contents, not all former ones.
+//! * **Extracts instead of bodies.** Of each object only the fields that evidence reads are kept, and of an object that
+//!   is plainly well hardly any; so [`assess`](taffrail_status::assess) gives the same answers as over all bodies.
+//! * **No Secret value enters**: of Secrets only metadata is read, and of no object the annotation in which kubectl keeps
+//!   a copy of it.
 //!
 //! The stores are `chunked`, `table`, `pool` and `postings`. `new_record` and `extract` select what is kept of an object.
 //! `contents`, `kind_buckets`, `tree` and `view` answer queries. `reassess` finds the objects whose status a change may have
@@ -81,7 +82,8 @@ use write::Pending;
 /// Says whether the body of an object is to be kept.
 pub type Keep = Arc<dyn Fn(&Object<'_>) -> bool + Send + Sync>;
 
-/// Tells the marks of an object: words by which whoever uses the index finds it again, such as the app it belongs to.
+/// Passes the marks of an object to a function: words by which the user of the index finds the object again, such as
+/// the app it belongs to.
 pub type Mark = Arc<dyn Fn(&Object<'_>, &mut dyn FnMut(&str)) + Send + Sync>;
 
 /// The amount of an object that an index keeps.
@@ -94,26 +96,26 @@ pub enum Retention {
     Full,
 }
 
-/// What a user of an index chooses.
+/// Settings of an index.
 #[derive(Clone)]
 pub struct IndexSettings {
-    /// Who judges.
+    /// The rules that judge the objects.
     pub rules: Arc<dyn Rules>,
-    /// The choices of the user.
+    /// The user's options.
     pub options: Options,
     /// The amount of each object that is kept.
     pub retention: Retention,
     /// The annotations that are kept, by their keys.
     pub annotations: Vec<String>,
-    /// Which bodies are kept. It is not asked of Secrets.
+    /// The function that returns true for objects whose bodies are kept. It is not called for Secrets.
     pub keep: Keep,
-    /// True if kept bodies have the managed fields, which tell who wrote a field and when.
+    /// True if kept bodies contain the managed fields, which record the writer and time of each field.
     pub managed_fields: bool,
-    /// Which marks an object has.
+    /// The function that returns the marks of an object.
     pub mark: Mark,
-    /// Whether evidence is looked at; otherwise each object is as it says alone.
+    /// True if evidence is used; otherwise each object has its own verdict.
     pub assess: bool,
-    /// A number that is another whenever the rest means another: what was [saved](save) with one is not
+    /// A number that differs whenever the other settings differ: an index [saved](save) with one number is not
     /// [reopened](Index::reopen) with another.
     pub revision: u64,
 }
@@ -144,18 +146,18 @@ impl fmt::Debug for IndexSettings {
     }
 }
 
-/// A kind that an index was told of: a group and the name of a kind, whatever its version.
+/// A kind that is known to an index: a group and the name of a kind, in any version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KindId(pub(crate) u32);
 
 impl KindId {
-    /// A small number, which no other kind has.
+    /// Returns a small number that no other kind has.
     pub fn number(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Why an object is not taken.
+/// The reason why an index does not accept an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -165,10 +167,10 @@ pub enum Refusal {
     /// Its name or namespace is longer than any that an API server accepts.
     #[error("has a name of more than 1024 bytes")]
     NameTooLong,
-    /// It is of another kind than was said.
+    /// It is of another kind than expected.
     #[error("is of the kind {found}, not {expected}")]
     OtherKind {
-        /// The kind that it was said to be of.
+        /// The expected kind.
         expected: String,
         /// The kind that it is of.
         found: String,
@@ -181,21 +183,21 @@ pub enum Refusal {
     UnknownKind,
 }
 
-/// What came of an object.
+/// The effect of applying an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applied {
     /// It was not there, or another one of the same name was.
     Added(Handle),
     /// It is another than it was, as far as anything is shown of it.
     Changed(Handle, Aspects),
-    /// Nothing that is shown changed, whatever its resource version says.
+    /// No visible field changed, even if its resource version did.
     Unchanged(Handle),
-    /// It is an event; those are kept with what they are about.
+    /// The object is an event; it is kept with the object that it is about.
     Event,
 }
 
 impl Applied {
-    /// The object, unless it is an event.
+    /// Returns the object, unless it is an event.
     pub fn handle(self) -> Option<Handle> {
         match self {
             Applied::Added(handle) | Applied::Changed(handle, _) | Applied::Unchanged(handle) => Some(handle),
@@ -212,7 +214,7 @@ pub struct Index {
     pools: Pools,
     vacant: Vacants,
     events: EventsOwner,
-    /// When each object was told of last: the number of scopes that were begun to be read before.
+    /// For each object, the epoch in which it was last applied: the number of relists begun before.
     epochs: Vec<u32>,
     epoch: u32,
     /// Scopes that are being read, and when that began.
@@ -221,12 +223,12 @@ pub struct Index {
     reassessment: Reassessment,
     /// The kinds of which bodies are kept besides.
     kept_kinds: Vec<GroupKind>,
-    /// What judging has cost since the last reassessment began.
+    /// The cost of judging since the last reassessment began.
     costs: Costs,
     subscribers: subscribe::Subscribers,
 }
 
-/// Who knows how often what is kept once is in use.
+/// The reference counts of shared values.
 #[derive(Debug)]
 struct Pools {
     texts: Pool,
@@ -247,7 +249,7 @@ struct Vacants {
 }
 
 impl Index {
-    /// An empty index.
+    /// Creates an empty index.
     pub fn new(settings: IndexSettings) -> Index {
         Index::seeded(settings, Seed::random())
     }
@@ -279,7 +281,7 @@ impl Index {
         }
     }
 
-    /// What the index holds, its latest changes included.
+    /// Returns the contents of the index, including the latest changes.
     pub fn contents(&self) -> &Contents {
         &self.contents
     }
@@ -318,10 +320,11 @@ impl Index {
         }
     }
 
-    /// Says whether objects of a kind have a status subresource, which discovery tells; rules may expect a status of those.
+    /// Sets whether objects of a kind have a status subresource, as discovery reports; rules may expect a status of
+    /// those.
     ///
-    /// Returns true if objects are known that have no status and were judged as if it were otherwise: the caller reads the kind
-    /// again, and tells them whole.
+    /// Returns true if known objects without a status were judged under the other assumption: the caller then reads the
+    /// kind again and applies the objects whole.
     pub fn set_status_subresource(&mut self, kind: KindId, is_there: Option<bool>) -> bool {
         let known = Arc::make_mut(&mut self.contents.status_subresources);
         match known.get_mut(kind.number()) {
@@ -336,10 +339,11 @@ impl Index {
         })
     }
 
-    /// Keeps the bodies of objects of these kinds too, from now on: rules that objects of the cluster state for others judge them. A
-    /// kind may be `*`.
+    /// Keeps also the bodies of objects of these kinds from now on: rules that objects of the cluster define for others
+    /// judge them. A kind may be `*`.
     ///
-    /// Returns those of the kinds of which objects are known without a body: the caller reads them again, and tells them whole.
+    /// Returns those kinds of which the index has objects without a body: the caller reads them again and applies the
+    /// objects whole.
     pub fn set_kept_kinds(&mut self, kinds: impl IntoIterator<Item = GroupKind>) -> Vec<KindId> {
         self.kept_kinds = kinds.into_iter().collect();
         let is_kept = |kind: &ApiResource| keeps(&self.kept_kinds, &kind.group, &kind.kind);
@@ -367,10 +371,10 @@ impl Index {
         !meant.is_empty()
     }
 
-    /// Takes what the API server says of an object; `form` says how much of it that is.
+    /// Applies an object from the API server; `projection` is the part of it that was read.
     ///
     /// # Errors
-    /// When it is no object that can be named. Nothing changes then.
+    /// Returns an error if the object cannot be named. Nothing changes then.
     pub fn apply(
         &mut self,
         kind: KindId,
@@ -393,11 +397,10 @@ impl Index {
         Ok(self.put(kind, new_record, now))
     }
 
-    /// Takes what the API server says of an object as [`apply`](Index::apply) does. With [`Retention::Full`] the document is kept as
-    /// it is.
+    /// Applies an object like [`apply`](Index::apply). With [`Retention::Full`] the document is kept unchanged.
     ///
     /// # Errors
-    /// When it is not an object that can be named. Nothing changes then.
+    /// Returns an error if the object cannot be named. Nothing changes then.
     pub fn apply_document(
         &mut self,
         kind: KindId,
@@ -422,7 +425,7 @@ impl Index {
         Ok(self.put(kind, NewRecord { body: kept, ..new_record }, now))
     }
 
-    /// Reads an object; `None` if it is an event, which is kept with what it is about.
+    /// Reads an object. Returns `None` for an event, which is kept with the object that it is about.
     fn read<'a>(
         &mut self,
         kind: KindId,
@@ -447,7 +450,7 @@ impl Index {
         new_record::read(object, projection, &reading, verdict, now).map(Some)
     }
 
-    /// Judges an object by the default rules, in view of what is around it.
+    /// Judges an object by the default rules, in its context.
     fn judge(&self, kind: KindId, object: &Object<'_>, now: Timestamp) -> Verdict {
         let rules = &*self.contents.settings.rules;
         if self.contents.settings.assess && rules.reads_children(object.group(), object.kind()) {
@@ -479,8 +482,8 @@ impl Index {
         }
     }
 
-    /// Makes all changes so far known: reassesses what they mean (see [`reassess`](Index::reassess)), tells subscribers, and
-    /// gives a snapshot. Without any change the number of the snapshot is that of the last one.
+    /// Publishes all changes so far: reassesses the affected objects (see [`reassess`](Index::reassess)), notifies
+    /// subscribers, and returns a snapshot. Without any change the snapshot has the number of the last one.
     pub fn publish(&mut self, now: Timestamp) -> Snapshot {
         self.reassess(now);
         if let Some(batch) = self.take_batch() {
@@ -490,14 +493,14 @@ impl Index {
         Snapshot(Arc::new(self.contents.clone()))
     }
 
-    /// Tells of every change from now on. At most `bound` changes wait to be read; who is slower is told to begin
-    /// again. The first notice names the snapshot to begin with: the next one that is published.
+    /// Subscribes to every change from now on. At most `bound` changes wait to be read; a slower subscriber has to
+    /// begin again. The first notice names the snapshot to begin with: the next one that is published.
     pub fn subscribe(&mut self, bound: usize) -> Subscription {
         let next = if self.pending.is_empty() { 0 } else { 1 };
         self.subscribers.add(bound, self.contents.sequence + next)
     }
 
-    /// How much is kept, for those who measure.
+    /// Returns the numbers of kept values, for measurements.
     pub fn sizes(&self) -> Sizes {
         let Pools { texts, sets, owners, verdicts, healths, extracts, keys } = &self.pools;
         Sizes {
@@ -522,7 +525,7 @@ fn is_event(resource: &ApiResource) -> bool {
     resource.kind == "Event" && matches!(&*resource.group, "" | "events.k8s.io")
 }
 
-/// How many different things an index keeps.
+/// Numbers of distinct values that an index keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
     /// Objects.
@@ -533,7 +536,7 @@ pub struct Sizes {
     pub sets: usize,
     /// Lists of owners.
     pub owners: usize,
-    /// Verdicts, and what evidence made of them.
+    /// Verdicts, and the health that evidence gave.
     pub verdicts: usize,
     /// Extracts.
     pub extracts: usize,

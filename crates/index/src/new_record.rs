@@ -15,16 +15,16 @@ use super::record::{Body, Owner, Relation, Uid, flag};
 use super::table::Seed;
 use super::{IndexSettings, Refusal, Retention};
 
-/// What kubectl and others write of a whole object into one of its own annotations: Secret values may be in it.
+/// The annotation in which kubectl and others keep a copy of the whole object. It may contain Secret values.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Who leads, written down every few seconds.
+/// The annotation with the current leader, which is written every few seconds.
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 
 /// Names of objects are at most 253 bytes long, those of a few kinds somewhat longer; the API server refuses others.
 const LONGEST_NAME: usize = 1024;
 
-/// How old an object may be before a controller must have written its first status.
+/// Age of an object by which a controller must have written its first status.
 pub(super) const FIRST_STATUS: SignedDuration = SignedDuration::from_mins(5);
 
 /// A resource version as it is kept.
@@ -38,7 +38,7 @@ pub(super) enum Version<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key<'a> {
     pub(super) hash: u128,
-    /// What it says, for those that are listed.
+    /// The text of the key, for keys that are listed.
     pub(super) name: Option<Cow<'a, str>>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct NewRecord<'a> {
     pub(super) digest: u64,
     pub(super) flags: u8,
     pub(super) owners: Vec<Owner>,
-    /// What stands for its UID where others name it by other means, besides its own name.
+    /// Further keys by which other objects name this one as their owner, besides its UID and name.
     pub(super) owner_groups: Vec<Uid>,
     pub(super) labels: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     pub(super) annotations: Vec<(Cow<'a, str>, Cow<'a, str>)>,
@@ -64,32 +64,32 @@ pub(super) struct NewRecord<'a> {
     pub(super) keys: Vec<Key<'a>>,
 }
 
-/// What stands for the UID of an object that is named instead.
+/// Returns the key that replaces the UID of an object that is referred to by name.
 pub(super) fn named(seed: Seed, group: &str, kind: &str, namespace: &str, name: &str) -> Uid {
     Uid::of_bits(seed.words(&["owner", group, kind, namespace, name]))
 }
 
-/// The key of the Pods that use a claim.
+/// Returns the key of the Pods that use a claim.
 pub(super) fn users(seed: Seed, namespace: &str, claim: &str) -> u128 {
     seed.words(&["claim", namespace, claim])
 }
 
-/// The key of the Pods on a node that are being deleted.
+/// Returns the key of the Pods on a node that are being deleted.
 pub(super) fn terminating_on(seed: Seed, node: &str) -> u128 {
     seed.words(&["leaves", node])
 }
 
-/// The key of the CustomResourceDefinition of a kind.
+/// Returns the key of the CustomResourceDefinition of a kind.
 pub(super) fn definition(seed: Seed, group: &str, kind: &str) -> u128 {
     seed.words(&["defines", group, kind])
 }
 
-/// The key of what has a mark.
+/// Returns the key of objects with a mark.
 pub(super) fn mark(seed: Seed, mark: &str) -> u128 {
     seed.words(&["mark", mark])
 }
 
-/// What an object is read by.
+/// Settings and facts with which an object is read.
 pub(super) struct Reading<'r> {
     pub(super) settings: &'r IndexSettings,
     pub(super) extractor: &'r Extractor,
@@ -187,7 +187,7 @@ fn is_read_child(object: &Object<'_>, settings: &IndexSettings) -> bool {
     })
 }
 
-/// Whether a time is written as the API server writes it, so that it need not be kept as a text.
+/// Returns true if a time has the API server's format, so that it need not be kept as a text.
 fn is_usual(time: &str) -> bool {
     let pattern = b"0000-00-00T00:00:00Z";
     let is_like = |(own, like): (u8, &u8)| if *like == b'0' { own.is_ascii_digit() } else { own == *like };
@@ -205,7 +205,7 @@ fn version(text: Cow<'_, str>) -> Version<'_> {
     }
 }
 
-/// The members of an object of strings in the order of their keys; of duplicate keys the last one counts.
+/// Returns the members of an object of strings, sorted by key; of duplicate keys the last one counts.
 fn pairs<'a>(
     value: Option<Value<'a>>,
     is_wanted: impl Fn(&str) -> bool,
@@ -219,7 +219,7 @@ fn pairs<'a>(
     pairs
 }
 
-/// The owners of an object, its controller first, and whether that is a Job.
+/// Returns the owners of an object, its controller first, and true if that is a Job.
 fn owners(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Seed) -> (Vec<Owner>, bool) {
     let mut owners = Vec::new();
     let mut is_of_job = false;
@@ -253,7 +253,7 @@ fn owners(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Se
     (owners, is_of_job)
 }
 
-/// Who made an object that does not say so itself.
+/// Returns the key of the owner of an object without owner references, by conventions.
 fn inferred(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Seed) -> Option<Uid> {
     let (namespace, name) = (object.namespace(), object.name());
     let annotation = |key: &str| object.at(&["metadata", "annotations", key]).and_then(Value::as_str);
@@ -284,7 +284,7 @@ fn inferred(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: 
     }
 }
 
-/// What stands for the UID of the StatefulSet whose claims are called `TEMPLATE-SET-0`, `TEMPLATE-SET-1`, …
+/// Returns the key of the StatefulSet whose claims are called `TEMPLATE-SET-0`, `TEMPLATE-SET-1`, …
 fn claimed(seed: Seed, namespace: &str, template_and_set: &str) -> Uid {
     Uid::of_bits(seed.words(&["claims of", namespace, template_and_set]))
 }
@@ -330,7 +330,7 @@ fn keys<'a>(object: &Object<'a>, settings: &IndexSettings, seed: Seed) -> Vec<Ke
     keys
 }
 
-/// Whether one of the volumes may be a claim; most Pods have none.
+/// Returns true if one of the volumes may be a claim; most Pods have none.
 fn may_claim(volumes: Value<'_>) -> bool {
     match volumes.text() {
         Some(text) => {
@@ -342,11 +342,12 @@ fn may_claim(volumes: Value<'_>) -> bool {
     }
 }
 
-/// A digest of everything that is declared: labels, annotations and all that is neither metadata nor status.
+/// Returns a digest of everything that is declared: labels, annotations and all other fields that are neither metadata
+/// nor status.
 ///
-/// It is that of the text of the API server, which writes the members of an object always in the same order. What
-/// is not declared but written down by those who elect a leader is left out, and what Secrets hold. It is seeded: a change that is
-/// made to have the digest of what was there before would be seen by nobody.
+/// It is computed from the text of the API server, which always writes the members of an object in the same order.
+/// Records of leader election, which are not declared, and the contents of Secrets are left out. The digest is seeded:
+/// otherwise a change crafted to have the old digest would go unnoticed.
 fn digest(
     object: &Object<'_>,
     projection: Projection,
@@ -404,7 +405,7 @@ fn add_value(value: Value<'_>, add: &mut impl FnMut(&[u8])) {
     }
 }
 
-/// Returns what is kept of a Secret that is kept in full: its metadata, without the annotation in which kubectl keeps all of it.
+/// Returns the metadata of a Secret that is kept in full, without the annotation in which kubectl keeps a copy of it.
 pub(super) fn metadata_of_secret(object: &Object<'_>) -> Box<[u8]> {
     let mut out = Vec::new();
     write_object(object.root(), &mut out, &mut |key, value, out| match key {
@@ -436,8 +437,9 @@ fn write_annotations(annotations: Value<'_>, out: &mut Vec<u8>) -> bool {
     })
 }
 
-/// The object without what its record tells or nobody asks for: `managedFields`, `resourceVersion`, `selfLink`, the annotation
-/// in which kubectl keeps the whole object again, and the heartbeats of conditions.
+/// Returns the object without the fields in its record, and without fields that no query reads: `managedFields`,
+/// `resourceVersion`, `selfLink`, the annotation in which kubectl keeps a copy of the object, and the heartbeats of
+/// conditions.
 fn body(object: &Object<'_>, managed_fields: bool) -> Box<[u8]> {
     let mut out = Vec::new();
     // Where a member occurs twice both are written: the last one counts for those who read it, too.

@@ -1,7 +1,7 @@
-//! An index, written down and read again.
+//! Saves an index to bytes, and loads it again.
 //!
-//! The format is private: another version of it is refused, and so is a file that is damaged anywhere. A file is
-//! what was known when it was written; read again, every scope in it is [`Stale`](ScopeState::Stale) until it is confirmed.
+//! The format is private: other versions and damaged files are refused. A file is the state at the time of writing;
+//! after loading, every scope is [`Stale`](ScopeState::Stale) until it is confirmed.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use super::table::Seed;
 use super::wire::{Damaged, Reader, Writer};
 use super::{Index, IndexSettings, KindId, Retention};
 
-/// What a file begins with.
+/// The first bytes of a file.
 const MAGIC: &[u8; 8] = b"TAFFIDX\n";
 /// The version of the format; whatever else is read is refused.
 const VERSION: u32 = 5;
 
-/// Why a file is not read.
+/// The reason why a file is not loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReopenError {
@@ -53,7 +53,7 @@ impl From<Damaged> for ReopenError {
     }
 }
 
-/// Writes down what a snapshot shows, to be [reopened](Index::reopen) later; `now` is when it is known to be so.
+/// Writes a snapshot to bytes, to be [reopened](Index::reopen) later; `now` is the time of the snapshot.
 pub fn save(snapshot: &Snapshot, now: Timestamp) -> Vec<u8> {
     let contents: &Contents = snapshot;
     let mut out = Writer::default();
@@ -181,7 +181,7 @@ fn write_record(out: &mut Writer, contents: &Contents, slot: u32, record: &Recor
     out.list(made.collect::<Vec<_>>().into_iter(), |out, id| out.bits(id.bits()));
 }
 
-/// What lies at the slots of the pools of a file.
+/// The values of a file's pools, by slot.
 struct Pools<'b> {
     texts: Vec<Option<&'b str>>,
     sets: Vec<Option<Vec<(u32, u32)>>>,
@@ -244,7 +244,7 @@ impl<'b> Pools<'b> {
     }
 }
 
-/// What a record has besides what a new record tells.
+/// The parts of a record that a new record does not contain.
 struct Shown {
     status: Status,
     since: i64,
@@ -317,10 +317,10 @@ fn read_record<'b>(
 }
 
 impl Index {
-    /// Reads what was [saved](save). Everything is as it was shown then, and stale until its scope is confirmed.
+    /// Loads a [saved](save) index. Everything is as it was then, and stale until its scope is confirmed.
     ///
     /// # Errors
-    /// When that is not possible, with the reason; the caller then begins with an empty index.
+    /// Returns an error if the file cannot be loaded; the caller then begins with an empty index.
     pub fn reopen(saved: &[u8], settings: IndexSettings, now: Timestamp) -> Result<Index, ReopenError> {
         let rest = saved.strip_prefix(MAGIC).ok_or(ReopenError::Foreign)?;
         let (version, rest) = rest.split_first_chunk().ok_or(ReopenError::Damaged)?;

@@ -32,16 +32,16 @@ impl<T: ?Sized> Kept<T> {
         self.0.get(at)?.as_ref()
     }
 
-    /// What lies at each slot from the first on.
+    /// Iterates over the values of all slots, from the first on.
     pub(super) fn slots(&self) -> impl Iterator<Item = Option<&Arc<T>>> {
         (0..self.0.len()).map(|at| self.get(at))
     }
 }
 
-/// What only the owner of the kept values needs: how often each is in use, and where it is.
+/// Reference counts and locations of the kept values, for the owner alone.
 ///
-/// A value goes when nobody uses it any more; its slot is used again. So the memory follows what is there now, not
-/// all there ever was.
+/// A value is dropped with its last use, and its slot is used again. So memory follows the present contents, not all
+/// former ones.
 #[derive(Debug)]
 pub(super) struct Pool {
     seed: Seed,
@@ -55,7 +55,7 @@ impl Pool {
         Pool { seed, uses: Vec::new(), table: HashTable::new(), vacant: Vacant::default() }
     }
 
-    /// How many different values there are.
+    /// Returns the number of distinct values.
     pub(super) fn len(&self) -> usize {
         self.table.len()
     }

@@ -9,9 +9,9 @@ use super::table::Table;
 #[derive(Debug, Clone)]
 pub(super) struct Posting {
     key: u128,
-    /// What the key says, for those that are listed.
+    /// The text of the key, for keys that are listed.
     pub(super) name: Option<Arc<str>>,
-    /// In no order.
+    /// The slots of the members, unsorted.
     pub(super) members: Arc<Vec<u32>>,
 }
 
@@ -31,12 +31,12 @@ impl Postings {
         self.values.get(self.find(key)?)?.as_ref()
     }
 
-    /// The slots of the objects that have a key.
+    /// Returns the slots of the objects that have a key.
     pub(super) fn members(&self, key: u128) -> &[u32] {
         self.get(key).map_or(&[], |posting| &posting.members)
     }
 
-    /// All keys that say something.
+    /// Lists all keys that have a text.
     pub(super) fn named(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
         let postings = (0..self.values.len()).filter_map(|at| self.values.get(at)?.as_ref());
         postings.filter_map(|posting| Some((posting.name.as_ref()?, posting.members.len())))

@@ -1,9 +1,9 @@
-//! What changes mean for the status of objects.
+//! Reassessment: finds the objects whose status a change may have changed.
 //!
-//! An object that is not plainly well *listens*: to the objects it names, whether they are there or not, to the users of a
-//! claim, to the events about it, to the scopes of the kinds it names. What changes, comes or goes is announced under all
-//! the keys that others may listen to, and to its owners. So exactly those are assessed again whose answer can have changed.
-//! What changes with time alone has a deadline.
+//! An object that is not plainly well *listens* to keys: of the objects it names, whether they exist or not, of the
+//! users of a claim, of the events about it, of the scopes of the kinds it names. A change is announced under all the
+//! keys to which others may listen, and to the owners of the object. So exactly those objects are assessed again whose
+//! answer may have changed. An answer that changes with time alone has a deadline.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,32 +28,33 @@ use super::subscribe::Aspects;
 use super::table::Seed;
 use super::{Index, KindId};
 
-/// How long after an object was made, or an event happened, the rules may say something else of it.
+/// Times after the creation of an object, after an event, and so on, at which the rules may give another answer.
 const AFTER_CREATION: [SignedDuration; 2] = [SignedDuration::from_secs(15), FIRST_STATUS];
 const AFTER_EVENT: [SignedDuration; 3] =
     [SignedDuration::from_mins(10), SignedDuration::from_mins(15), SignedDuration::from_mins(20)];
 const AFTER_CRASH: [SignedDuration; 1] = [SignedDuration::from_mins(10)];
 const AFTER_TRANSITION: [SignedDuration; 2] = [SignedDuration::from_mins(2), SignedDuration::from_mins(20)];
 
-/// After how long what it would have cost too much to judge is judged again though nothing changed, in milliseconds.
+/// Time after which an object that was not judged because of its cost is judged again although nothing changed, in
+/// milliseconds.
 const UNJUDGED_FOR: i64 = 60_000;
 
-/// After how long what waits for its first status is judged again, in milliseconds.
+/// Time after which an object that waits for its first status is judged again, in milliseconds.
 const FIRST_STATUS_FOR: i64 = 15_000;
 
-/// After so many objects were made for evidence they are thrown away.
+/// Number of objects built for evidence after which they are dropped.
 const EVIDENCE_AT_ONCE: u32 = 10_000;
 
-/// What is not reassessed yet, and who waits for what.
+/// The objects to reassess, and the listeners.
 #[derive(Debug, Default)]
 pub(super) struct Reassessment {
     /// Objects that changed.
     changed: FxHashSet<u32>,
-    /// Objects whose answer may be another though they did not change.
+    /// Objects whose answer may differ although they did not change.
     suspected: FxHashSet<u32>,
     announced: Vec<u128>,
     listeners: FxHashMap<u128, Listeners>,
-    /// To what each object listens.
+    /// The keys to which each object listens.
     heard: FxHashMap<u32, Box<[u128]>>,
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
     due: FxHashMap<u32, i64>,
@@ -61,7 +62,7 @@ pub(super) struct Reassessment {
     pub(super) newest: i64,
 }
 
-/// The key of all objects of a kind, in a namespace or wherever.
+/// Returns the key of all objects of a kind, in a namespace or everywhere.
 fn of_kind(seed: Seed, group: &str, kind: &str, namespace: &str) -> u128 {
     seed.words(&["of kind", group, kind, namespace])
 }
@@ -74,7 +75,7 @@ fn scope_of(seed: Seed, group: &str, kind: &str) -> u128 {
     seed.words(&["scope of", group, kind])
 }
 
-/// Who listens to a key. Most keys have one listener, and there are many of them.
+/// The listeners to a key. Most keys have one listener, and there are many keys.
 #[derive(Debug)]
 enum Listeners {
     One(u32),
@@ -119,7 +120,7 @@ impl Reassessment {
         self.listeners.get(&key).into_iter().flat_map(Listeners::iter)
     }
 
-    /// Announces what is behind a key; `false` if there is none.
+    /// Announces a change under a key; returns false if there is no key.
     pub(super) fn announced(&mut self, key: Option<u128>) -> bool {
         self.announced.extend(key);
         key.is_some()
@@ -194,7 +195,7 @@ impl Contents {
         self.object(slot).is_some_and(|object| object.scope().state == ScopeState::Stale)
     }
 
-    /// All keys that others may listen to for news of an object.
+    /// Returns all keys under which a change of an object is announced.
     fn announcements(&self, record: &Record) -> Vec<u128> {
         let (group, kind, namespace, _) = self.name_of(record);
         let mut keys = vec![
@@ -207,7 +208,7 @@ impl Contents {
         keys
     }
 
-    /// What an object that is not plainly well listens to.
+    /// Returns the keys to which an object that is not plainly well listens.
     fn hears(&self, object: &Object<'_>) -> Vec<u128> {
         let seed = self.seed;
         let (namespace, name) = (object.namespace(), object.name());
@@ -272,7 +273,7 @@ impl Contents {
         keys
     }
 
-    /// When next something else may be to be said of an object although nothing changes.
+    /// Returns the next time at which the answer about an object may differ although nothing changes.
     fn deadline(&self, object: &Object<'_>, evidence: &IndexEvidence<'_>, now: i64) -> Option<i64> {
         let time = |value: Option<Value<'_>>| value?.as_str()?.parse::<Timestamp>().ok();
         let created = time(object.at(&["metadata", "creationTimestamp"]));
@@ -298,7 +299,7 @@ impl Contents {
     }
 }
 
-/// When the containers of a Pod ended.
+/// Lists the times at which the containers of a Pod ended.
 fn crashes(pod: &Object<'_>) -> impl Iterator<Item = Timestamp> {
     let lists = ["initContainerStatuses", "containerStatuses"].map(|key| pod.at(&["status", key]));
     let statuses = lists.into_iter().flatten().filter_map(Value::items).flatten();
@@ -306,7 +307,7 @@ fn crashes(pod: &Object<'_>) -> impl Iterator<Item = Timestamp> {
     states.flatten().filter_map(|state| state.at(&["terminated", "finishedAt"])?.as_str()?.parse().ok())
 }
 
-/// What evidence says of an object.
+/// The answer of evidence about an object.
 struct Answer {
     slot: u32,
     /// `None` if it is as it says itself.
@@ -356,13 +357,13 @@ impl Index {
         }
     }
 
-    /// Has the objects of a scope assessed again that are not plainly well.
+    /// Marks the objects of a scope that are not plainly well for reassessment.
     pub(super) fn suspect(&mut self, kind: KindId, namespace: Option<&str>) {
         let objects = self.contents.of_kind(kind, namespace).map(|object| object.slot);
         self.reassessment.suspected.extend(objects.filter(|slot| !self.contents.is_plain(*slot)));
     }
 
-    /// When next [`reassess`](Index::reassess) has something to do although nothing changes.
+    /// Returns the next time at which [`reassess`](Index::reassess) has something to do although nothing changes.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let own = self.reassessment.deadlines.peek().map(|Reverse((at, _))| *at);
         let events = self.events.next_expiry();
@@ -415,7 +416,7 @@ impl Index {
         }
     }
 
-    /// Leaves what was reopened as it was shown, and listens from now on.
+    /// Keeps the statuses of a reopened index, and listens from now on.
     pub(super) fn reassess_restored(&mut self, now: Timestamp) {
         let changed: Vec<u32> = std::mem::take(&mut self.reassessment.changed).into_iter().collect();
         self.reassessment.suspected.clear();
@@ -435,7 +436,8 @@ impl Index {
         }
     }
 
-    /// The objects whose answer can have changed, and how many of them, which come first, changed themselves.
+    /// Returns the objects whose answer may have changed, and the number of those, at the beginning, that changed
+    /// themselves.
     fn affected(&mut self) -> (Vec<u32>, usize) {
         let Reassessment { changed, suspected, announced, listeners, .. } = &mut self.reassessment;
         let contents = &self.contents;
@@ -592,7 +594,7 @@ impl Index {
         self.judge_all(&parents, now);
     }
 
-    /// Judges objects again by what is kept of them. Returns those of which the rules say something else now.
+    /// Judges objects again by what is kept of them. Returns those whose verdict differs now.
     fn judge_all(&mut self, slots: &[u32], now: Timestamp) -> Vec<u32> {
         let evidence = IndexEvidence::new(&self.contents);
         let rules = &*self.contents.settings.rules;

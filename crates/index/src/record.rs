@@ -1,4 +1,4 @@
-//! What is kept of an object, and the heads of the lists that objects are in.
+//! The record of an object, and the heads of the lists that contain objects.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -22,28 +22,28 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// A small number, which no other object has at the same time.
+    /// Returns a small number that no other object has at the same time.
     pub fn slot(self) -> usize {
         self.slot as usize
     }
 
-    /// How many objects had the slot before.
+    /// Returns the number of objects that had the slot before.
     pub fn generation(self) -> u32 {
         self.generation
     }
 }
 
-/// A UID in 128 bits: those of the UUID, or a hash of a text that is none. Each index hashes such texts in a way of its own, so
-/// that nobody can make two of them that are one; a UID of one index says nothing in another.
+/// A UID in 128 bits: those of the UUID, or a hash of a text that is not a UUID. Each index hashes such texts with a
+/// seed of its own, so that no author can make two of them collide; a UID of one index has no meaning in another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 // Two halves: a number of 128 bits wants places that are multiples of its size.
 pub struct Uid([u64; 2]);
 
 impl Uid {
-    /// Of an object that has none.
+    /// The UID of an object that has none.
     pub const NONE: Uid = Uid([0; 2]);
 
-    /// The UID that `text` stands for in the index of this seed.
+    /// Returns the UID that stands for `text` in the index of this seed.
     pub(super) fn new(text: &str, seed: Seed) -> Uid {
         match Uid::of_uuid(text) {
             Some(uid) => uid,
@@ -52,17 +52,17 @@ impl Uid {
         }
     }
 
-    /// The UID that `text` spells, if it is a UUID.
+    /// Parses a UUID.
     pub(super) fn of_uuid(text: &str) -> Option<Uid> {
         uuid(text.as_bytes()).map(Uid::of_bits)
     }
 
-    /// Whether there is none.
+    /// Returns true if there is no UID.
     pub fn is_none(self) -> bool {
         self == Uid::NONE
     }
 
-    /// Whether `text` can be told from the bits.
+    /// Returns true if `text` is a UUID with these bits.
     pub(super) fn is_said_by(self, text: &str) -> bool {
         Uid::of_uuid(text) == Some(self)
     }
@@ -76,7 +76,7 @@ impl Uid {
     }
 }
 
-/// The bits of a UUID as the API server writes it: in lower case, with hyphens.
+/// Parses a UUID as the API server writes it: in lower case, with hyphens.
 fn uuid(text: &[u8]) -> Option<u128> {
     let text: &[u8; 36] = text.try_into().ok()?;
     if [8, 13, 18, 23].iter().any(|at| text[*at] != b'-') {
@@ -106,21 +106,21 @@ impl fmt::Display for Uid {
     }
 }
 
-/// How an object comes to have an owner.
+/// The way in which an object refers to an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Relation {
     /// The owner is its controller.
     Controller,
     /// Another owner reference names the owner.
     Owner,
-    /// No owner reference says so, but a convention: a name, a label, an annotation.
+    /// A convention names the owner, not an owner reference: a name, a label, an annotation.
     Inferred,
 }
 
 /// An owner of an object, which need not be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
-    /// Its UID, or what stands for it where the object names it by other means.
+    /// Its UID, or the key that replaces it if the object refers to it by name.
     pub(super) uid: Uid,
     pub(super) relation: Relation,
 }
@@ -142,7 +142,7 @@ impl Default for Neighbours {
 /// to copy a chunk of them on write is to copy plain bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Links {
-    /// How many objects had the slot before.
+    /// Number of objects that had the slot before.
     pub(super) generation: u32,
     /// The owner group that it is in as a child, by its first owner.
     pub(super) parent: u32,
@@ -248,30 +248,30 @@ impl Default for OwnerGroup {
     }
 }
 
-/// What is known of an object besides; set in [`Record::flags`].
+/// Facts about an object, set in [`Record::flags`].
 pub(super) mod flag {
-    /// Its deletion was asked for.
+    /// It is being deleted.
     pub(in super::super) const DELETING: u8 = 1;
     /// Only its metadata were read.
     pub(in super::super) const METADATA: u8 = 2;
-    /// No evidence changes what is to be said of it.
+    /// No evidence changes its status.
     pub(in super::super) const PLAIN: u8 = 4;
     /// Its UID is a text that the extract has.
     pub(in super::super) const ODD_UID: u8 = 8;
     /// Its time of creation is a text that the extract has.
     pub(in super::super) const ODD_CREATION: u8 = 16;
-    /// Its resource version is no number: [`Record::version`](super::Record::version) is the slot of a text.
+    /// Its resource version is not a number: [`Record::version`](super::Record::version) is the slot of a text.
     pub(in super::super) const ODD_VERSION: u8 = 32;
 }
 
-/// The rest of what is kept. Numbers are slots in the pools of the index.
+/// The part of an object's record that walks do not need. Numbers are slots in the pools of the index.
 #[derive(Debug, Clone)]
 pub(super) struct Record {
     /// Boxed, not shared: it is copied with its chunk, but is 16 bytes shorter.
     pub(super) name: Box<str>,
     pub(super) uid: Uid,
     pub(super) version: u64,
-    /// In seconds; [`i64::MIN`] if unknown.
+    /// Time of creation in seconds; [`i64::MIN`] if unknown.
     pub(super) created: i64,
     /// [`i64::MIN`] if it has none.
     pub(super) generation: i64,
@@ -280,7 +280,7 @@ pub(super) struct Record {
     pub(super) since: i64,
     /// Since when it is not well by its own words, in milliseconds; [`i64::MIN`] if it is well.
     pub(super) unwell_since: i64,
-    /// What it was before.
+    /// The statuses before the present one.
     pub(super) past: Option<Arc<Past>>,
     pub(super) body: Option<Arc<Body>>,
     pub(super) bucket: u32,
@@ -288,10 +288,10 @@ pub(super) struct Record {
     pub(super) annotations: u32,
     pub(super) owners: u32,
     pub(super) verdict: u32,
-    /// What evidence made of the verdict; [`NONE`] if nothing.
+    /// The health that evidence gives; [`NONE`] if the verdict stands.
     pub(super) health: u32,
     pub(super) extract: u32,
-    /// The keys by which it is found besides: marks, claims, what it defines.
+    /// Further keys under which queries find it: marks, claims, definitions.
     pub(super) keys: u32,
     pub(super) status: Status,
     pub(super) flags: u8,
@@ -300,7 +300,7 @@ pub(super) struct Record {
 /// The content of an object that is kept whole.
 #[derive(Debug)]
 pub(super) enum Body {
-    /// Its text, without the members that the record tells.
+    /// The text of the object, without the members that are in the record.
     Text(Box<[u8]>),
     /// The object as it was read.
     Document(OwnedDocument),
@@ -331,13 +331,13 @@ impl Record {
 /// A status that an object had, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transition {
-    /// How it was.
+    /// The status.
     pub status: Status,
     /// From when on.
     pub since: Timestamp,
 }
 
-/// How many statuses are remembered besides the one that an object has.
+/// Number of statuses that are remembered besides the present one.
 pub const REMEMBERED: usize = 4;
 
 /// The last statuses, the newest first.
@@ -357,7 +357,7 @@ impl Hash for Judged {
     }
 }
 
-/// What evidence says of an object, where that is not what its own verdict says.
+/// The answer of evidence about an object, if it differs from the object's own verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Health {
     pub(super) verdict: Judged,
@@ -367,12 +367,12 @@ pub(super) struct Health {
     pub(super) cause: Option<taffrail_object::ObjectKey>,
 }
 
-/// A point in time in milliseconds.
+/// Converts a point in time to milliseconds.
 pub(super) fn millis(time: Timestamp) -> i64 {
     time.as_millisecond()
 }
 
-/// The point in time of so many milliseconds.
+/// Converts milliseconds to a point in time.
 pub(super) fn at_millis(millis: i64) -> Option<Timestamp> {
     Timestamp::from_millisecond(millis).ok()
 }

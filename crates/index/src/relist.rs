@@ -28,7 +28,7 @@ impl Contents {
     }
 }
 
-/// What only the owner does.
+/// Operations of the owner.
 impl Index {
     /// Says how well a scope is known: a kind, in one namespace or, where no other scope is, everywhere.
     pub fn set_scope(
@@ -66,17 +66,18 @@ impl Index {
         }
     }
 
-    /// Says that all objects of a scope are about to be told again.
+    /// Begins a list of a scope.
     ///
-    /// What is there stays meanwhile: nothing is kept twice. [`end`](Index::end) forgets what was not told.
+    /// The known objects stay meanwhile, and nothing is kept twice. [`end`](Index::end) removes those that the list did
+    /// not contain.
     pub fn begin(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) {
         self.epoch += 1;
         self.reading.insert((kind, namespace.map(Box::from)), self.epoch);
         self.set_scope(kind, namespace, ScopeState::CatchingUp, "", now);
     }
 
-    /// Says that an object is still there as it was; `false` if it is not known in that version, so that it must be told
-    /// whole.
+    /// Confirms that an object is unchanged. Returns false if it is not known in that version, so that the caller must
+    /// apply it whole.
     pub fn seen(&mut self, kind: KindId, namespace: &str, name: &str, version: &str) -> bool {
         let Some(resource) = self.contents.resource(kind) else { return false };
         let slot = self.contents.slot_of(&resource.group, &resource.kind, namespace, name);
@@ -91,9 +92,9 @@ impl Index {
         true
     }
 
-    /// Says that all objects of a scope were told: those that were not are gone. Returns how many that are.
+    /// Ends a list of a scope: objects that it did not contain are gone. Returns their number.
     ///
-    /// The scope is complete from now on, and live. Without [`begin`](Index::begin) before it nothing happens.
+    /// The scope is complete from now on, and live. Without a [`begin`](Index::begin) before it nothing happens.
     pub fn end(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) -> usize {
         let Some(begun) = self.reading.remove(&(kind, namespace.map(Box::from))) else { return 0 };
         let contents = &self.contents;
@@ -119,7 +120,7 @@ impl Index {
         untold.len()
     }
 
-    /// Forgets a scope and everything in it: a kind that is served no more, a namespace that nobody asks for any
+    /// Removes a scope and everything in it: a kind that is not served any more, a namespace that is not followed any
     /// more.
     pub fn forget(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) -> usize {
         self.epoch += 1;

@@ -1,20 +1,20 @@
-//! What of a cluster is known, and since when: kind by kind, and namespace by namespace where that differs.
+//! The state of knowledge about a cluster, by kind, and by namespace where that differs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-/// How well the objects of a kind, in a namespace or everywhere, are known.
+/// The state of knowledge about the objects of a kind, in a namespace or everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ScopeState {
-    /// Nobody has asked for them yet.
+    /// They were never read.
     Unread,
-    /// They are being read; what is there of them may be old, or not all.
+    /// They are being read; the known ones may be outdated or incomplete.
     CatchingUp,
     /// Every change is seen.
     Live,
-    /// They were known once: nobody has confirmed since that they are still so.
+    /// They were known once, and have not been confirmed since.
     Stale,
     /// The API server does not let them be read.
     Forbidden,
@@ -27,11 +27,11 @@ pub enum ScopeState {
 /// The state of a scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
-    /// How well it is known.
+    /// The state of the scope.
     pub state: ScopeState,
     /// Since when that is so.
     pub since: Option<Timestamp>,
-    /// Why, for people; may be empty.
+    /// The reason for the state, for people; may be empty.
     pub reason: Arc<str>,
     /// All objects of it were read at least once, and nothing was forgotten since.
     pub is_complete: bool,
@@ -44,7 +44,7 @@ impl Default for Scope {
 }
 
 impl Scope {
-    /// Whether an object that is not there does not exist, as far as anybody knows.
+    /// Returns true if an object that is not in the index does not exist, to the best of its knowledge.
     pub fn tells_absence(&self) -> bool {
         self.is_complete && !matches!(self.state, ScopeState::Forbidden) || self.state == ScopeState::Absent
     }
@@ -53,7 +53,7 @@ impl Scope {
 /// The scopes of a kind.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KindScopes {
-    /// Where no other is: everywhere.
+    /// The scope of the namespaces that have none of their own.
     pub(super) whole: Option<Scope>,
     pub(super) of_namespace: BTreeMap<Arc<str>, Scope>,
 }
@@ -63,7 +63,7 @@ impl KindScopes {
         self.of_namespace.get(namespace).or(self.whole.as_ref())
     }
 
-    /// The worst of all, where one asks for all.
+    /// Returns the worst of all scopes, for queries about all namespaces.
     pub(super) fn everywhere(&self) -> Option<&Scope> {
         self.whole.as_ref()
     }

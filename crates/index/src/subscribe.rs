@@ -1,4 +1,4 @@
-//! What changed, told to those who asked.
+//! Notices of changes for subscribers.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -11,21 +11,21 @@ use taffrail_status::Status;
 use super::KindId;
 use super::record::{Handle, Health, Judged};
 
-/// How an object was, or is.
+/// The visible state of an object.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// Its status, by evidence.
     pub status: Status,
-    /// The digest of what is declared; see [`ObjectRef::digest`](super::ObjectRef::digest).
+    /// The digest of the declared fields; see [`ObjectRef::digest`](super::ObjectRef::digest).
     pub digest: u64,
-    /// Whether its deletion was asked for.
+    /// True if it is being deleted.
     pub is_deleting: bool,
     pub(super) verdict: Option<Arc<Judged>>,
     pub(super) health: Option<Arc<Health>>,
 }
 
 impl Seen {
-    /// Why, in one line.
+    /// Returns the reason of the status, in one line.
     pub fn message(&self) -> &str {
         match (&self.health, &self.verdict) {
             (Some(health), _) => &health.message,
@@ -35,12 +35,12 @@ impl Seen {
     }
 }
 
-/// What of an object changed.
+/// The aspects of an object that changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Aspects(u16);
 
 impl Aspects {
-    /// What is declared: labels, annotations, and all that is neither metadata nor status.
+    /// The declared fields: labels, annotations, and all that is neither metadata nor status.
     pub const DIGEST: Aspects = Aspects(1);
     /// Status, message or cause.
     pub const STATUS: Aspects = Aspects(2);
@@ -54,19 +54,19 @@ impl Aspects {
     pub const MARKS: Aspects = Aspects(32);
     /// The kept body.
     pub const BODY: Aspects = Aspects(64);
-    /// What evidence may read of it, whether that changed its status or not.
+    /// Fields that evidence may read, whether they changed the status or not.
     pub const CONTENT: Aspects = Aspects(128);
-    /// Its deletion was asked for.
+    /// The start of its deletion.
     pub const DELETION: Aspects = Aspects(256);
     /// Warning events about it.
     pub const EVENTS: Aspects = Aspects(512);
 
-    /// Whether one of `others` is among them.
+    /// Returns true if it contains one of `others`.
     pub fn has(self, others: Aspects) -> bool {
         self.0 & others.0 != 0
     }
 
-    /// Whether nothing changed.
+    /// Returns true if nothing changed.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -89,11 +89,11 @@ pub struct Change {
     pub namespace: Arc<str>,
     /// Its name.
     pub name: Arc<str>,
-    /// How it was in the batch before; `None` if it was not there.
+    /// Its state in the batch before; `None` if it did not exist.
     pub before: Option<Seen>,
-    /// How it is; `None` if it is gone.
+    /// Its state now; `None` if it is gone.
     pub after: Option<Seen>,
-    /// What changed, of one that was there and is.
+    /// The changed aspects of an object that existed before and exists now.
     pub aspects: Aspects,
 }
 
@@ -102,19 +102,19 @@ pub struct Change {
 pub struct Batch {
     /// The number of the snapshot that shows it.
     pub sequence: u64,
-    /// What changed.
+    /// The changes of objects.
     pub changes: Vec<Change>,
-    /// Whether the state of a scope changed.
+    /// True if the state of a scope changed.
     pub scopes_changed: bool,
 }
 
-/// What a subscriber is told.
+/// A notice for a subscriber.
 #[derive(Debug, Clone)]
 pub enum Notice {
-    /// What changed.
+    /// A batch of changes.
     Batch(Arc<Batch>),
-    /// Begin again from a snapshot whose number is at least this: what comes next follows upon it. The first notice
-    /// is always this; later it comes to a subscriber that was so slow that batches were dropped.
+    /// The subscriber must begin again from a snapshot with at least this number; the next batch follows on it. The
+    /// first notice is always this one; later it comes to a subscriber so slow that batches were dropped.
     Reread {
         /// The number of the newest snapshot.
         sequence: u64,
@@ -132,7 +132,7 @@ struct Queue {
 
 #[derive(Debug)]
 struct Shared {
-    /// How many changes may wait.
+    /// Maximum number of waiting changes.
     bound: usize,
     queue: Mutex<Queue>,
 }
@@ -148,7 +148,7 @@ impl Shared {
 pub struct Subscription(Arc<Shared>);
 
 impl Subscription {
-    /// The next notice, if there is one already.
+    /// Returns the next notice, if there is one already.
     pub fn try_next(&mut self) -> Option<Notice> {
         self.0.with(|queue| {
             if let Some(sequence) = queue.reread.take() {
@@ -179,7 +179,7 @@ impl Stream for Subscription {
     }
 }
 
-/// All who subscribed.
+/// All subscriptions.
 #[derive(Debug, Default)]
 pub(super) struct Subscribers(Vec<Weak<Shared>>);
 

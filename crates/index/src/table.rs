@@ -10,33 +10,33 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed, xxh3_128_with_seed};
 /// Into how many tables the entries are spread: a write to one that a snapshot holds copies a share of them.
 const SHARDS: usize = 64;
 
-/// A set of slots by the hashes of what lies there.
+/// A set of slots by the hashes of their values.
 ///
-/// The slots alone are kept; whoever asks compares. Collisions are therefore harmless.
+/// Only the slots are kept, and the caller compares the values, so collisions are harmless.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Table {
     /// None until there is an entry. The pointers are shared as well: a clone costs one.
     shards: Arc<Vec<Arc<HashTable<u32>>>>,
 }
 
-/// The upper bits choose the shard: the lower ones place an entry within it.
+/// Selects the shard by the upper bits: the lower ones place an entry within it.
 fn shard(hash: u64) -> usize {
     (hash >> 48) as usize % SHARDS
 }
 
 impl Table {
-    /// The slot of that hash that is meant.
+    /// Returns the slot with this hash for which `is_it` returns true.
     pub(super) fn find(&self, hash: u64, is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut is_it = is_it;
         self.shards.get(shard(hash))?.find(hash, |&at| is_it(at)).copied()
     }
 
-    /// All slots of that hash; the caller compares.
+    /// Lists all slots with this hash; the caller compares.
     pub(super) fn all(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
         self.shards.get(shard(hash)).into_iter().flat_map(move |shard| shard.iter_hash(hash).copied())
     }
 
-    /// Enters a slot. `rehash` tells the hashes of those that are in already.
+    /// Adds a slot. `rehash` returns the hashes of the slots that are in the table already.
     pub(super) fn insert(&mut self, hash: u64, at: u32, rehash: impl Fn(u32) -> u64) {
         let shards = Arc::make_mut(&mut self.shards);
         if shards.is_empty() {
@@ -58,7 +58,7 @@ impl Table {
     }
 }
 
-/// Hashes what people name; seeded, for those who name things may wish them to collide.
+/// A seeded hash for names, because authors of names could make them collide.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seed(u64);
 
@@ -111,7 +111,7 @@ impl Seed {
     }
 }
 
-/// Mixes what `Hash` writes, word by word.
+/// A hasher that mixes its input word by word.
 struct Mixed(u64);
 
 impl Hasher for Mixed {

@@ -1,9 +1,9 @@
-//! Owners and what they own.
+//! Owners, and the objects that they own.
 //!
-//! Children are kept by the UID of their first owner, whether that is there or not: an *owner group*. An object knows the
-//! owner groups it is the owner of, so a walk goes from links to links and asks no table. An object that others name by
-//! other means than its UID (a Service by the name of its Endpoints, a StatefulSet by the names of its claims) owns
-//! a second owner group under what stands for its UID there.
+//! The children of an owner, whether it exists or not, form an *owner group*, found by the UID of the owner. An object
+//! knows the owner groups that it owns, so a walk follows links and needs no table. An object that others refer to by
+//! name (a Service by the name of its Endpoints, a StatefulSet by the names of its claims) has a second owner group,
+//! under the key of that name.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Contents {
         at
     }
 
-    /// The object of that UID, or of the name that stands for it.
+    /// Returns the object with this UID, or with the name of this key.
     fn owner_of_group(&self, id: Uid) -> Option<u32> {
         self.slot_of_uid(id).or_else(|| self.slot_of_key(id))
     }
@@ -117,8 +117,7 @@ impl Contents {
         }
     }
 
-    /// Enters an object as the owner of the owner groups of its UID and of what stands for it; those of `made` need no
-    /// children to be there.
+    /// Makes an object the owner of the owner groups of its UID and names; those of `made` exist without children too.
     pub(super) fn found(&mut self, vacant: &mut Vacant, owner: u32, ids: &[Uid], made: &[Uid]) {
         for id in ids.iter().filter(|id| !id.is_none()) {
             if let Some(at) = self.owner_group(*id)
@@ -186,20 +185,20 @@ impl Contents {
         }
     }
 
-    /// The owner groups of which an object is the owner.
+    /// Lists the owner groups of which an object is the owner.
     pub(super) fn owner_groups_of(&self, owner: u32) -> impl Iterator<Item = &OwnerGroup> {
         let first = self.links.get(owner).map_or(NONE, |links| links.owner_groups);
         let owner_group = |at: u32| self.owner_groups.get(at);
         std::iter::successors(owner_group(first), move |own| owner_group(own.next))
     }
 
-    /// The children of an owner group.
+    /// Lists the children of an owner group.
     pub(super) fn members(&self, owner_group: &OwnerGroup) -> impl Iterator<Item = u32> {
         let others: &[u32] = owner_group.others.as_ref().map_or(&[], |others| others);
         self.list(List::Siblings, owner_group.head).chain(others.iter().copied())
     }
 
-    /// The objects that name a UID among their owners, and how.
+    /// Lists the objects that have a UID among their owners, with the relation.
     pub(super) fn dependents_of(&self, uid: Uid) -> impl Iterator<Item = (u32, Relation)> {
         let owner_group = self.owner_group(uid).and_then(|at| self.owner_groups.get(at));
         let members = owner_group.into_iter().flat_map(|owner_group| self.members(owner_group));
@@ -209,12 +208,12 @@ impl Contents {
         })
     }
 
-    /// The owners of an object that are there, the first one first.
+    /// Lists the existing owners of an object, the first one first.
     pub(super) fn parents_of(&self, child: u32) -> impl Iterator<Item = u32> {
         self.parents_by(self.record(child).map_or(NONE, |record| record.owners), child)
     }
 
-    /// Those of a list of owners of an object that are there.
+    /// Lists the existing ones of a list of owners of an object.
     pub(super) fn parents_by(&self, owners: u32, child: u32) -> impl Iterator<Item = u32> {
         let owners = self.owners.get(owners).into_iter().flat_map(|owners| owners.iter());
         let owners = owners.filter_map(|owner| self.owner_groups.get(self.owner_group(owner.uid)?));
@@ -227,18 +226,18 @@ impl Contents {
 pub struct Node {
     /// The object.
     pub handle: Handle,
-    /// How many owners stand between it and where the walk began.
+    /// Number of owners between it and the start of the walk.
     pub depth: u32,
 }
 
-/// A walk over objects and everything that they own, each object once; owners come before what they own.
+/// A walk over objects and everything that they own, each object once; owners come before the objects that they own.
 ///
-/// It costs what it returns, wherever else in the cluster or namespace objects are.
+/// It costs in proportion to its result, wherever else in the cluster or namespace objects are.
 #[derive(Debug)]
 pub struct Tree<'s> {
     contents: &'s Contents,
     stack: Vec<(u32, u32)>,
-    /// Where the walk began, as far as a walk can come there again: objects that have an owner.
+    /// The starting objects that the walk may meet again: those that have an owner.
     roots: HashSet<u32>,
     /// The same where it is one object.
     root: u32,

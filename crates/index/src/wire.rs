@@ -18,7 +18,7 @@ impl Writer {
         self.0.push(byte);
     }
 
-    /// Seven bits a byte, the lowest first.
+    /// Writes a number, seven bits a byte, the lowest first.
     pub(super) fn number(&mut self, number: u64) {
         let mut rest = number;
         while rest >= 0x80 {
@@ -45,7 +45,7 @@ impl Writer {
         self.bytes(text.as_bytes());
     }
 
-    /// In nanoseconds.
+    /// Writes a time, with nanoseconds.
     pub(super) fn time(&mut self, time: Option<Timestamp>) {
         self.option(time, |out, time| {
             out.signed(time.as_second());
@@ -66,7 +66,7 @@ impl Writer {
         values.into_iter().for_each(|value| write(self, value));
     }
 
-    /// What lies at each slot from the first on, or that nothing does.
+    /// Writes the values of all slots, from the first on; some are empty.
     pub(super) fn slots<T>(
         &mut self,
         values: impl Iterator<Item = Option<T>>,
@@ -84,7 +84,7 @@ impl<'b> Reader<'b> {
         Reader(bytes)
     }
 
-    /// That nothing is left.
+    /// Returns an error unless the input ends here.
     pub(super) fn end(&self) -> Result<(), Damaged> {
         if self.0.is_empty() { Ok(()) } else { Err(Damaged) }
     }
@@ -141,7 +141,7 @@ impl<'b> Reader<'b> {
         })
     }
 
-    /// The length of a list, each of whose items takes a byte at least.
+    /// Reads the length of a list, each of whose items takes at least one byte.
     pub(super) fn length(&mut self) -> Result<usize, Damaged> {
         let length = usize::try_from(self.number()?).map_err(|_| Damaged)?;
         if length > self.0.len() { Err(Damaged) } else { Ok(length) }

@@ -1,4 +1,4 @@
-//! How objects come into an index, change and go.
+//! Adds, changes and removes objects of an index.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::subscribe::{Aspects, Batch, Change, Seen};
 use super::wire::{Damaged, Reader};
 use super::{Applied, Index, KindId, Pools};
 
-/// What changed since the last snapshot.
+/// The changes since the last snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     changes: Vec<Option<Change>>,
@@ -29,7 +29,7 @@ impl Pending {
     }
 }
 
-/// The slots of what a new record holds, each used once more.
+/// The slots of the values of a new record, each counted once more.
 struct Taken {
     labels: u32,
     annotations: u32,
@@ -240,7 +240,7 @@ impl Index {
         self.settle_twins(uid);
     }
 
-    /// Makes the first of the objects of a UID the owner of what has it for its owner.
+    /// Makes the first of the objects with a UID the owner of the objects that refer to this UID.
     fn settle_twins(&mut self, uid: Uid) {
         if uid.is_none() {
             return;
@@ -383,7 +383,7 @@ impl Index {
         self.settle_twins(record.uid);
     }
 
-    /// Forgets the resource version of an object, so that it has to be told whole.
+    /// Forgets the resource version of an object, so that the next one is applied whole.
     pub(super) fn forget_version(&mut self, slot: u32) {
         let Index { contents, pools, .. } = self;
         let Some(Some(record)) = contents.records.get_mut(slot) else { return };
@@ -409,7 +409,7 @@ impl Index {
         }
     }
 
-    /// Remembers that an object goes; of one that came since the last snapshot nobody hears.
+    /// Records the removal of an object. If it was added after the last snapshot, no subscriber hears of it.
     fn forget_change(&mut self, slot: u32) {
         self.touch(slot, Aspects::default());
         let Some(at) = self.pending.by_handle.remove(&self.contents.handle(slot)) else { return };
@@ -420,7 +420,7 @@ impl Index {
         }
     }
 
-    /// What changed since the last snapshot, if anything did.
+    /// Takes the changes since the last snapshot, if there are any.
     pub(super) fn take_batch(&mut self) -> Option<Batch> {
         if self.pending.is_empty() {
             return None;

@@ -1,8 +1,8 @@
-//! Dumps: a file is a cluster.
+//! Dumps: each file is a cluster.
 //!
-//! A dump that `taffrail dump` wrote says which scopes were read; what it does not hold of them is not there, and all
-//! else is unknown. It is asked as the cluster would be, by the plan of reads, so that it has the same answers. Any
-//! other dump is taken for all that there is.
+//! A dump that `taffrail dump` wrote states which scopes were read: an object of them that it does not contain does not
+//! exist, and everything else is unknown. It is queried like a cluster, by the plan of reads, so it gives the same
+//! answers. Any other dump is regarded as complete.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,10 +25,10 @@ use crate::input::{self, Chunks, InputShape, InputSource};
 use crate::recording::{CLOSING, Closing, GROUP, OPENING, Opening, RecordedScope, State};
 use crate::rules::FleetRules;
 
-/// What the first line of a dump says before the address of its API server.
+/// The text before the address of the API server in the first line of a dump.
 const SERVER: &str = "# server:";
 
-/// The dumps to read, and what to read of them.
+/// The dumps to read, and how to judge them.
 #[derive(Debug)]
 pub struct DumpRequest<'d> {
     /// Files, or folders of files.
@@ -47,18 +47,18 @@ struct File {
     recording: Option<Recording>,
 }
 
-/// What a dump says of itself.
+/// The first and last line of a recorded dump.
 struct Recording {
     opening: Opening,
     /// Missing from a dump that was cut, or of which something could not be read.
     closing: Option<Closing>,
 }
 
-/// Reads dumps, of each what `asked` says when it sees what there is: what could not be read when a dump was written is
-/// reported where that is wanted.
+/// Reads dumps, and from each what `asked` returns in view of its contents. What could not be read when a dump was
+/// written is reported if it is needed.
 ///
 /// # Errors
-/// Fails when no dump can be found. A file that cannot be read is a cluster that cannot be read.
+/// Returns an error if there is no dump. A file that cannot be read is a cluster that cannot be read.
 pub fn read_dumps(
     request: DumpRequest<'_>,
     asked: &dyn Fn(&Snapshot) -> Asked,
@@ -228,7 +228,7 @@ fn file(source: &InputSource, fixed: Option<Timestamp>, current: Timestamp) -> F
     File { snapshot, recording: Some(recording) }
 }
 
-/// A cluster that was written down, and of which no object was read yet.
+/// Returns the snapshot of a recorded cluster, without objects yet.
 fn recorded(opening: &Opening, observed_at: Timestamp) -> Snapshot {
     let mut snapshot = Snapshot::live(&*opening.metadata.name, observed_at);
     snapshot.add_server(&*opening.server);
@@ -324,7 +324,7 @@ impl Recording {
     }
 }
 
-/// What a read does, in the words in which a live cluster's failure tells it.
+/// Returns the words for a read, as in the failures of a live cluster.
 fn purpose(read: &Read) -> String {
     let dot = if read.group.is_empty() { "" } else { "." };
     let (verb, name) = match &read.target {
@@ -353,7 +353,7 @@ fn keep(snapshot: &mut Snapshot, object: &Object<'_>, is_recorded: bool) -> Resu
     snapshot.insert(document, projection).map_err(|error| error.to_string())
 }
 
-/// The name of a dump's cluster: the file's, without its extension.
+/// Returns the name of a dump's cluster: the file name without its extension.
 fn stem(path: &Path) -> String {
     path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }

@@ -27,20 +27,20 @@ const LAST: [(&str, &[&str], &str); 8] = [
     ("argoproj.io", &["Application"], "spec"),
 ];
 
-/// The last object of a dump, beside those before it. Items of a list that has its `kind` are no part of it: in what kubectl
-/// prints that stands below them.
+/// Facts about the last object of a dump and those before it. Items of a list that has its `kind` are not part of it:
+/// kubectl prints the kind below the items.
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
-    /// Whether the last object lacks what a server prints.
+    /// True if the last object lacks fields that a server prints.
     last: bool,
-    /// Whether another does as well: then somebody left such fields out.
+    /// True if another object lacks them as well: then they were removed on purpose.
     before: bool,
-    /// Whether an object has a UID: then a server printed them.
+    /// True if an object has a UID, so that a server printed the objects.
     is_of_server: bool,
 }
 
 impl Ending {
-    /// Takes in the next object.
+    /// Records the next object.
     pub(crate) fn see(&mut self, object: &Object<'_>) {
         self.before |= self.last;
         let has = |field: &str| object.at(&["metadata", field]).is_some_and(|value| !value.is_null());
@@ -50,13 +50,13 @@ impl Ending {
         self.last = if has_uid { lacks_last(object) } else { has("creationTimestamp") };
     }
 
-    /// Returns true if the last object is a part of one. Of one that was cut inside its last field that cannot be known.
+    /// Returns true if the last object is cut off. If it was cut inside its last field, that cannot be detected.
     pub(crate) fn is_cut(&self) -> bool {
         self.last && !self.before && self.is_of_server
     }
 }
 
-/// Whether an object lacks the last field of its kind.
+/// Returns true if an object lacks the last field of its kind.
 fn lacks_last(object: &Object<'_>) -> bool {
     let of_kind = LAST.iter().find(|(group, kinds, _)| {
         *group == object.group() && kinds.iter().any(|kind| *kind == object.kind())

@@ -34,7 +34,7 @@ impl Failure {
 pub enum ErrorLevel {
     /// Everything was read, but the answer is to be taken with care.
     Warning,
-    /// Something that was asked for could not be read.
+    /// Requested data could not be read.
     Unreadable,
     /// The question makes no sense.
     Usage,
@@ -58,7 +58,7 @@ pub enum ObserveError {
         /// The first contexts that there are.
         known: Vec<String>,
     },
-    /// The answers of a context are doubtful whatever they are.
+    /// A warning about a context that makes all its answers doubtful.
     #[error("context \"{context}\": {warning}")]
     Doubtful {
         /// The name of the context.
@@ -92,7 +92,7 @@ impl ObserveError {
         }
     }
 
-    /// Returns what to do about it, where that is known.
+    /// Returns a hint for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             ObserveError::NoCluster(error) | ObserveError::Kubeconfig(error) => error.hint(),

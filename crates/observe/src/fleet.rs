@@ -1,4 +1,4 @@
-//! Clusters as they were read, together: what every view is made of.
+//! The clusters that were read, together: the input of every view.
 
 use std::sync::Arc;
 
@@ -18,7 +18,8 @@ pub struct FleetSnapshot {
     pub snapshots: Vec<Snapshot>,
     /// The time at which it is judged.
     pub now: Timestamp,
-    /// The time from which ages are told: another one only where answers of different times are compared.
+    /// The time from which ages are counted. It differs from the time of judgement only where answers of different
+    /// times are compared.
     pub aged: Timestamp,
     /// The rules by which it is judged.
     pub rules: Arc<dyn FleetRules>,
@@ -60,7 +61,7 @@ impl FleetSnapshot {
 /// The doubt about an object that is missing in a dump which has none of its kind.
 pub const LEFT_OUT: &str = " (the kind may be left out of the dump)";
 
-/// Adds to what is said of missing objects that a dump, which has none of their kind, may have left them out.
+/// Adds to the messages about missing objects that the dump, which has none of their kind, may have omitted the kind.
 fn doubt_absence(app: &mut App, dump: &Snapshot) {
     let App { resources, speaker, message, worst, .. } = app;
     let missing = resources.iter_mut().chain(speaker).filter(|it| it.status == Status::NotFound);

@@ -26,19 +26,20 @@ use crate::rules::FleetRules;
 use crate::timing::Timing;
 use crate::{reading, sameness};
 
-/// The other objects that are wanted of a cluster, in view of what is known of it and of the namespace of its context.
+/// A function that returns further objects to read of a cluster, in view of its snapshot and of the namespace of its
+/// context.
 pub type ExtraObjects<'m> = &'m (dyn Fn(&Snapshot, &str) -> Vec<ObjectKey> + Sync);
 
 /// Wants nothing more.
 pub const NO_EXTRA: ExtraObjects<'static> = &|_, _| Vec::new();
 
-/// What is to be read of which clusters.
+/// The clusters to read, and what to read of them.
 pub struct LookRequest {
     /// The clusters.
     pub members: FleetMembers,
     /// The time for each of them. [`look`] as a whole takes twice as long at most.
     pub timeout: Duration,
-    /// What is to be read of each.
+    /// What to read of each cluster.
     pub asked: Asked,
     /// The time at which the answer is judged.
     pub now: Timestamp,
@@ -55,11 +56,11 @@ impl fmt::Debug for LookRequest {
     }
 }
 
-/// Reads what is asked of all clusters at once; then of each what apps of the others deliver into it, and what `more` wants
-/// when it sees what there is. Returns also the connections to those that answered.
+/// Reads all clusters at once; then, of each, the objects that apps of the others deliver into it, and those that
+/// `more` returns in view of its snapshot. Returns also the connections to the clusters that answered.
 ///
 /// # Errors
-/// Fails when the task of a cluster panics; that a cluster cannot be read is told in its snapshot.
+/// Returns an error if the task of a cluster panics. The failure of a cluster is in its snapshot.
 pub async fn look(
     request: LookRequest,
     more: ExtraObjects<'_>,
@@ -143,15 +144,15 @@ async fn of_members(
     all(looks.into_iter().zip(&namespaces).map(second).collect()).await
 }
 
-/// What was read of one member by itself, and how long that took.
+/// The result of reading one member by itself, and the time it took.
 struct Look {
     snapshot: Snapshot,
     cluster: Option<Cluster>,
     spent: Duration,
 }
 
-/// Takes in what is read of each member by itself, in the order of the members. Those that give one identity are compared as
-/// soon as both have answered, while others are still read.
+/// Collects the results of reading each member by itself, in the order of the members. Clusters with one identity are
+/// compared as soon as both have answered, while others are still being read.
 async fn alone(
     mut tasks: FuturesUnordered<tokio::task::JoinHandle<(usize, Look)>>,
     timing: Timing,
@@ -194,8 +195,8 @@ async fn alone(
     Ok(looks.into_values().collect())
 }
 
-/// Reads what the plan says is still to be read. A list that took all the time fails for its kind alone: while the cluster
-/// answers, each round has some time of its own.
+/// Reads what the plan still needs. A list that used up the time fails for its kind alone: while the cluster answers,
+/// each round has some time of its own.
 pub(crate) async fn go_on(
     snapshot: &mut Snapshot,
     cluster: &Cluster,
@@ -205,7 +206,8 @@ pub(crate) async fn go_on(
     go_on_by_turns(snapshot, cluster, asked, None, rules).await;
 }
 
-/// As [`go_on`], where apps of `others` want something too: what is asked without them goes first, and each of them has its turn.
+/// Works like [`go_on`], for a cluster in which apps of `others` have objects too: its own reads come first, and then
+/// each of the others has its turn.
 async fn go_on_by_turns(
     snapshot: &mut Snapshot,
     cluster: &Cluster,
@@ -293,10 +295,11 @@ pub(crate) async fn read(
     Ok(snapshot)
 }
 
-/// The most namespaces in which a list is made that cannot be had as a whole.
+/// Maximum number of namespaces in which a list is made if the list of all namespaces failed.
 const MOST_NAMESPACES: usize = 300;
 
-/// Lists in each namespace what could not be listed in all: what is too much in one is not to hide what is in others.
+/// Lists kinds in each namespace if the list of all namespaces was too much: an excess in one namespace must not hide
+/// the objects of others.
 async fn by_namespace(snapshot: &mut Snapshot, cluster: &Cluster, lists: &[&Read]) {
     let is_whole = |read: &&&Read| {
         read.namespace.is_none() && read.target == Target::List { labels: None, fields: None }
@@ -331,12 +334,12 @@ async fn by_namespace(snapshot: &mut Snapshot, cluster: &Cluster, lists: &[&Read
     lists.iter().for_each(|read| snapshot.retract(&read.scope()));
 }
 
-/// Whether an error may come of how much was asked for.
+/// Returns true if an error may be due to the amount of data.
 fn is_too_much(error: &ReadError) -> bool {
     matches!(error.reason(), Reason::Timeout | Reason::OverLimit)
 }
 
-/// Whether an error says that the cluster as a whole cannot be read, not only this one thing.
+/// Returns true if an error means that the whole cluster cannot be read, and not only this one scope.
 fn is_lost(error: &ReadError) -> bool {
     !matches!(
         error.reason(),
@@ -344,7 +347,7 @@ fn is_lost(error: &ReadError) -> bool {
     )
 }
 
-/// Returns what discovery says, in the words of the plan of reads.
+/// Converts discovery to the kinds for the plan of reads.
 pub fn catalog(discovery: &Discovery) -> KindCatalog {
     let kinds = discovery.resources().iter().map(|served| ServedKind {
         group: served.group.clone(),
@@ -384,7 +387,7 @@ async fn read_all(cluster: &Cluster, reads: &[Read]) -> Vec<Outcome> {
     join_all(reads.iter().map(|read| read_one(cluster, read))).await
 }
 
-/// Takes in what became of reads, beside all else.
+/// Applies the results of reads to the snapshot.
 fn take_all(snapshot: &mut Snapshot, reads: &[Read], outcomes: Vec<Outcome>) {
     aside(|| reads.iter().zip(outcomes).for_each(|(read, outcome)| take(snapshot, read, outcome)));
 }

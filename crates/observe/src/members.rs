@@ -13,13 +13,13 @@ use crate::error::{Failure, ObserveError};
 pub struct ClusterSelection {
     /// Names of contexts, or patterns such as `prod-*`, also several with commas between them; none: the current context.
     pub contexts: Vec<String>,
-    /// True if all contexts are chosen, whatever [`ClusterSelection::contexts`] says.
+    /// True to select all contexts; [`ClusterSelection::contexts`] is then ignored.
     pub all_contexts: bool,
     /// The kubeconfig to read in place of those of `$KUBECONFIG`, or of `~/.kube/config`.
     pub kubeconfig: Option<PathBuf>,
 }
 
-/// A context that was asked for, usable or not.
+/// A selected context, usable or not.
 #[derive(Debug, Clone)]
 pub struct Member {
     /// The name of the context.
@@ -29,14 +29,14 @@ pub struct Member {
 }
 
 impl Member {
-    /// Returns what makes its answers doubtful whatever they are.
+    /// Returns the warning that makes all its answers doubtful, if there is one.
     fn warning(&self) -> Option<ObserveError> {
         let warning = self.context.as_ref().ok()?.warning()?.to_string();
         Some(ObserveError::Doubtful { context: self.name.clone(), warning })
     }
 
-    /// Returns what is known of it when it does not answer: where it is, so that apps that others deliver there are found to be
-    /// its own.
+    /// Returns its snapshot if it does not answer: it contains the address, so that apps that others deliver there are
+    /// assigned to it.
     pub(crate) fn lost(&self, failure: Failure) -> Snapshot {
         let mut snapshot = Snapshot::lost(&*self.name, failure.reason, failure.message);
         if let Ok(context) = &self.context {
@@ -49,7 +49,7 @@ impl Member {
     }
 }
 
-/// The contexts that were asked for.
+/// The selected contexts.
 #[derive(Debug, Default)]
 pub struct FleetMembers {
     /// The contexts, each once.
@@ -73,7 +73,7 @@ pub fn contexts(selection: &ClusterSelection) -> Result<Vec<String>, ObserveErro
     Ok(kubeconfig(selection)?.names().map(str::to_owned).collect())
 }
 
-/// The names, also several with commas between them, with those of all contexts in place of a pattern such as `prod-*`.
+/// Splits names at commas, and replaces each pattern such as `prod-*` by the names of all contexts that match it.
 fn matching(names: &[String], kubeconfig: &Kubeconfig) -> Result<Vec<String>, ObserveError> {
     let mut found = Vec::new();
     let is_known = |name: &str| kubeconfig.names().any(|known| known == name);
@@ -97,7 +97,7 @@ fn matching(names: &[String], kubeconfig: &Kubeconfig) -> Result<Vec<String>, Ob
     Ok(found)
 }
 
-/// Whether a name has the parts of a pattern between its stars, in their order.
+/// Returns true if a name contains the parts of a pattern between its stars, in their order.
 fn is_like(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };

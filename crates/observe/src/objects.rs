@@ -14,18 +14,19 @@ use crate::look::{begun, catalog, go_on};
 /// One cluster of which chosen objects were read.
 #[derive(Debug)]
 pub struct ObjectLook {
-    /// The objects, and the evidence behind them; of a cluster that does not answer, why.
+    /// The objects, and the evidence behind them; for a cluster that does not answer, the reason.
     pub snapshot: Snapshot,
-    /// The kinds that the server has, where it told them.
+    /// The kinds of the server, if they were discovered.
     pub discovery: Option<Discovery>,
     /// The connection, where there is one.
     pub cluster: Option<Cluster>,
 }
 
 impl ClusterConnector {
-    /// Reads the objects that `choose` names, single ones and whole selections, and the evidence that `asked` wants for them.
+    /// Reads the objects that `choose` returns, single ones and selections, and the evidence that `asked` needs for
+    /// them.
     ///
-    /// A group that could not be discovered is not an error of the snapshot: it matters where a kind of it was named.
+    /// A group that could not be discovered is not an error of the snapshot: it matters only if a kind of it was named.
     pub async fn read_objects(
         &self,
         asked: Asked,

@@ -4,7 +4,7 @@ use taffrail_apps::{Read, Target};
 use taffrail_cluster::{ApiResource, Cluster, ListRequest, ReadError};
 use taffrail_object::json::OwnedDocument;
 
-/// The outcome of a read: objects with what is wrong with some of them, nothing of that name, or a failure.
+/// The outcome of a read: objects and the defects of malformed ones, no object of that name, or a failure.
 pub(crate) type Outcome = Result<Option<(Vec<OwnedDocument>, Vec<String>)>, ReadError>;
 
 /// Returns the resource that a read is addressed to.

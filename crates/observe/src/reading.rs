@@ -1,9 +1,9 @@
-//! How clusters are read, in the words of the views.
+//! Statistics of reading clusters, for the views.
 
 use taffrail_apps::{Following, Reading, ReadingCost};
 use taffrail_cluster::{Cluster, Cost, Protocol, Watcher};
 
-/// How a cluster was read once: in pages.
+/// Returns the statistics of a cluster that was read once, in pages.
 pub(crate) fn once(cluster: &Cluster) -> Reading {
     Reading {
         streams: false,
@@ -15,7 +15,7 @@ pub(crate) fn once(cluster: &Cluster) -> Reading {
     }
 }
 
-/// How a cluster is followed.
+/// Returns the statistics of a cluster that is followed.
 pub(crate) fn following(feeds: &Watcher, followed: Following) -> Reading {
     let (cluster, streams) = (feeds.cluster(), feeds.streams_lists());
     Reading {

@@ -34,7 +34,7 @@ pub struct Opening {
     pub version: Option<String>,
     /// The time of the first request, by the clock of the machine that wrote the dump.
     pub observed_at: String,
-    /// By how much the clock of the API server was ahead of that.
+    /// Seconds by which the clock of the API server was ahead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_ahead_seconds: Option<i64>,
     /// The only namespace that was read; absent if all were.
@@ -77,7 +77,7 @@ pub struct Closing {
     pub lines: u64,
     /// The scopes that were read, or tried.
     pub scopes: Vec<RecordedScope>,
-    /// Single objects whose bodies were wanted and could not be read.
+    /// Single objects whose bodies were needed and could not be read.
     #[serde(default)]
     pub unread: Vec<Unread>,
     /// The reason why nothing was read, of a cluster that did not answer.
@@ -94,7 +94,7 @@ pub struct Lost {
     pub message: String,
 }
 
-/// A kind, in one namespace or in all, and what came of listing it.
+/// A kind, in one namespace or in all, and the result of listing it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedScope {
     /// The group, empty for the core one.
@@ -120,7 +120,7 @@ pub struct RecordedScope {
     pub objects: u64,
 }
 
-/// What came of listing a kind.
+/// The result of listing a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
     /// The dump holds all of its objects.
@@ -151,13 +151,13 @@ pub struct Unread {
 }
 
 impl Opening {
-    /// The first line of a dump, if `line` is one.
+    /// Parses the first line of a dump; `None` for any other line.
     pub fn read(line: &[u8]) -> Option<Opening> {
         let opening: Opening = serde_json::from_slice(line).ok()?;
         (opening.api_version == VERSION && opening.kind == OPENING).then_some(opening)
     }
 
-    /// Returns what discovery said.
+    /// Returns the kinds of the server, as discovered.
     pub fn catalog(&self) -> KindCatalog {
         let broken = self.broken.iter().map(|broken| (broken.group.clone(), broken.reason.clone()));
         KindCatalog::new(self.kinds.iter().cloned(), broken)
@@ -180,7 +180,7 @@ impl RecordedScope {
         }
     }
 
-    /// Whether `read` asks for objects of it.
+    /// Returns true if `read` requests objects of it.
     pub fn covers(&self, read: &Read) -> bool {
         self.group == read.group
             && self.kind == read.kind

@@ -7,17 +7,17 @@ use jiff::Timestamp;
 use taffrail_apps::{AppLabels, AppList, AppRows, ChangeBatch, Objects, Snapshot};
 use taffrail_status::ActiveRules;
 
-/// The rows, and what changed since they were asked for last.
+/// The rows, and the changes since they were last requested.
 #[derive(Debug)]
 pub(crate) struct KeptRows {
     kept: Mutex<AppRows>,
     pending: Mutex<Vec<ChangeBatch>>,
-    /// True once a view has asked for them: until then changes are not recorded.
+    /// True once a view has requested them: until then changes are not recorded.
     is_wanted: AtomicBool,
 }
 
 impl KeptRows {
-    /// No rows yet.
+    /// Creates an empty set of rows.
     pub(crate) fn new(labels: AppLabels) -> KeptRows {
         KeptRows {
             kept: Mutex::new(AppRows::new(labels)),
@@ -26,7 +26,7 @@ impl KeptRows {
         }
     }
 
-    /// Takes in what changed in each of the clusters.
+    /// Records the changes of each cluster.
     pub(crate) fn note<'s>(&mut self, snapshots: impl Iterator<Item = &'s mut Snapshot>) {
         if !self.is_wanted.load(Ordering::Relaxed) {
             return;

@@ -1,12 +1,12 @@
 //! Finds out which live clusters are one.
 //!
-//! The rule: two contexts of one address are one cluster without asking. Two addresses are one only where what both renew
-//! proves it ([`taffrail_apps::Renewals`]). All else proves nothing, for whoever answers for a cluster chooses it: the UID of
-//! `kube-system`, which a copy has too, objects, Leases that may not be read, come late, never, or do not move. Such clusters
-//! are both shown, and that they give one identity is a problem.
+//! The rule: two contexts with one address are one cluster. Two addresses are one cluster only if the Leases that both
+//! renew prove it ([`taffrail_apps::Renewals`]). Nothing else is proof, because the operator of a server chooses it:
+//! the UID of `kube-system`, which a copy has too, objects, and Leases that may not be read, come late, never, or do
+//! not move. Such clusters are both shown, with a problem that says that they have one identity.
 //!
-//! Each cluster is read by itself and charged for its own requests. One that answers late proves nothing, and takes no time
-//! from another.
+//! Each cluster is read by itself and charged for its own requests. A cluster that answers late proves nothing, and
+//! takes no time from others.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use tokio::time::Instant;
 
 use crate::read::read_one;
 
-/// How long Leases that do not move are looked at: the controllers of Kubernetes renew theirs every two seconds.
+/// Time after which Leases that do not move are given up: the controllers of Kubernetes renew theirs every two seconds.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
-/// How long Leases are looked at in all.
+/// Time limit of a comparison.
 const MOST_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long between two readings of a cluster.
+/// Pause between two readings of a cluster.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How long a reading may take: the longer it takes, the more versions it could be of.
+/// Time limit of a reading: the longer it takes, the more versions it may be of.
 const READ_WITHIN: Duration = Duration::from_secs(1);
 
 /// The most Leases of `kube-system` that are compared.
@@ -39,12 +39,12 @@ const MOST_LEASES: usize = 1000;
 /// The places of two clusters, the later one first.
 pub(crate) type Pair = (usize, usize);
 
-/// Returns true if two clusters give one identity at different addresses.
+/// Returns true if two clusters have one identity at different addresses.
 pub(crate) fn are_twins(one: &Snapshot, other: &Snapshot) -> bool {
     one.id().is_some() && one.id() == other.id() && one.servers() != other.servers()
 }
 
-/// The pairs of clusters that give one identity at different addresses.
+/// Returns the pairs of clusters that have one identity at different addresses.
 pub(crate) fn pairs(snapshots: &[&Snapshot]) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (place, snapshot) in snapshots.iter().enumerate() {
@@ -55,12 +55,12 @@ pub(crate) fn pairs(snapshots: &[&Snapshot]) -> Vec<Pair> {
     pairs
 }
 
-/// What came of a comparison.
+/// The result of comparisons.
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
-    /// What was found out of each pair.
+    /// The result for each pair.
     pub(crate) pairs: Vec<(Pair, Sameness)>,
-    /// How long the requests to each cluster took.
+    /// The time that the requests to each cluster took.
     pub(crate) spent: BTreeMap<usize, Duration>,
 }
 

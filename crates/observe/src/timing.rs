@@ -1,20 +1,21 @@
-//! The time of one look at a fleet, and whose it is.
+//! The time of one look at a fleet, and its division among clusters.
 //!
-//! The rule: what one cluster does with its time takes none from another. One waits for others at two places only, and both
-//! have an end:
+//! The rule: a slow cluster takes no time from others. A look waits for all clusters at two places only, each with a
+//! deadline:
 //!
-//! * Each is read by itself, all at once: within `--timeout`, and half as long again where a list took all of that
-//!   ([`taffrail_cluster::Cluster::with_more_time`]). Clusters that give one identity are compared meanwhile, as soon as both have answered, and
-//!   each is charged for its own requests ([`super::sameness`]). All this ends at one and a half times the timeout.
-//! * Then what apps of one deliver into another is read there. So at least half of the timeout is left for that to each,
-//!   however long others took; only who has used its own time has less of it, but not less than a quarter. This ends at twice the
-//!   timeout.
+//! * Each cluster is read by itself, all at once: within `--timeout`, or half as long again if a list took all of that
+//!   ([`taffrail_cluster::Cluster::with_more_time`]). Clusters with one identity are compared meanwhile, as soon as
+//!   both have answered, and each is charged for its own requests ([`super::sameness`]). All this ends at one and a
+//!   half times the timeout.
+//! * Then the objects that apps of one cluster deliver into another are read there. Each cluster has at least half of
+//!   the timeout for that, however long others took; a cluster that has used its own time has less, but at least a
+//!   quarter. This ends at twice the timeout.
 //!
-//! What is followed has no such places: each cluster is planned for by itself ([`super::follow`]).
+//! Following clusters has no such places: reads are planned for each cluster by itself ([`super::follow`]).
 
 use std::time::{Duration, Instant};
 
-/// When a look began, and how long one cluster may take.
+/// The start of a look, and the time limit of one cluster.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timing {
     begun: Instant,
@@ -32,8 +33,8 @@ impl Timing {
         self.alone_after(self.begun.elapsed())
     }
 
-    /// Returns how long a cluster that has used so much of its time may take for what apps of others deliver into it: half as
-    /// long again where a list takes all of that.
+    /// Returns the time for reading the objects that apps of other clusters deliver into a cluster that has spent
+    /// `spent` of its time: half as long again if a list takes all of that.
     pub(crate) fn elsewhere(&self, spent: Duration) -> Duration {
         self.elsewhere_after(self.begun.elapsed(), spent)
     }

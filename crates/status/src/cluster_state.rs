@@ -1,4 +1,4 @@
-//! The state of one cluster: its objects as far as they were read, and what was not.
+//! The state of one cluster: its objects as far as they were read, and the scopes that were not.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What assessing may cost, in steps and in time, by the namespace of the objects.
+//! Limits of the cost of assessments, in steps and in time, by the namespace of the objects.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -12,20 +12,21 @@ use taffrail_object::Object;
 use crate::teaching::{Look, Payer, Strikes, Teaching};
 use crate::verdict::{Status, Verdict};
 
-/// Steps that the objects of one namespace may take whatever they are. A step is an object that is looked at.
+/// Steps that the objects of one namespace may take in any case. A step is one object that is looked at.
 const OF_NAMESPACE: u64 = 100_000;
 
-/// Steps that each object adds to what its namespace may take, and may take itself in any case: many times what an honest
-/// one takes, so that many honest objects stay below.
+/// Steps that each object adds to the limit of its namespace, and may take itself in any case: many times those of an
+/// honest object, so that many honest objects stay below the limit.
 const EACH: u64 = 100;
 
-/// The part of the time that each namespace may take while there is any. Beyond it, one may not take more than it leaves.
+/// The part of the time, as a divisor, that each namespace may take as long as time is left. Beyond it, a namespace may
+/// not take more than it leaves.
 const SHARE: u32 = 20;
 
-/// The clock is looked at each time that so many steps were taken.
+/// Number of steps after which the clock is read.
 const LOOK: u64 = 16;
 
-/// How long the objects of one cluster may be judged in one look, by a clock of the caller.
+/// The time limit for judging the objects of one cluster in one look, by a clock of the caller.
 #[derive(Clone)]
 pub struct Patience {
     limit: Duration,
@@ -34,8 +35,8 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// So much time by `clock`, which tells the time since any moment; `bound` is what people call the limit, such as
-    /// `--timeout 5s`.
+    /// Creates a limit by `clock`, which returns the time since any moment; `bound` is the user's name for the limit,
+    /// such as `--timeout 5s`.
     pub fn new(
         limit: Duration,
         bound: impl Into<Arc<str>>,
@@ -57,10 +58,10 @@ impl fmt::Debug for Patience {
 /// The name that stands in place of a rule when an object is not judged because the cost limit is reached.
 pub const UNJUDGED: &str = "unjudged";
 
-/// Who pays for an assessment.
+/// The account that pays for an assessment.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Account {
-    /// The namespace whose author lists objects that do not say that they are meant; none where their own namespace pays.
+    /// The namespace whose author lists objects that do not confirm it; `None` if their own namespace pays.
     claimant: Option<String>,
     /// The namespace of the objects.
     namespace: String,
@@ -72,7 +73,7 @@ impl Account {
     }
 }
 
-/// What was spent from an account.
+/// The cost charged to an account so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spent {
     steps: u64,
@@ -80,10 +81,10 @@ struct Spent {
     time: Duration,
 }
 
-/// What assessing the objects of one cluster has cost in one look.
+/// The cost of assessing the objects of one cluster in one look.
 ///
-/// The excess of a namespace is its own: beyond the bound its costliest objects are not judged, and those of others are. So is
-/// the excess of what its author lists elsewhere without being asked to.
+/// Each namespace has limits of its own: beyond them its costliest objects are not judged, and those of others are. The
+/// same holds for objects that its author lists in other namespaces without their agreement.
 #[derive(Debug, Default)]
 pub struct Costs {
     time: Cell<Duration>,
@@ -92,11 +93,11 @@ pub struct Costs {
     claimants: RefCell<BTreeMap<String, Duration>>,
     unjudged: RefCell<BTreeMap<String, Unjudged>>,
     scripts: Look,
-    /// Of each script of the user's own.
+    /// The strikes of each script of the user's own.
     strikes: RefCell<BTreeMap<usize, Arc<Strikes>>>,
-    /// The first moment at which time alone may change what was found.
+    /// The first time at which time alone may change a result.
     next: Cell<Option<Timestamp>>,
-    /// By account, the steps that objects took beyond what each may take in any case.
+    /// The steps beyond those that each object may take in any case, by account.
     excess: RefCell<BTreeMap<Account, u64>>,
 }
 
@@ -110,7 +111,7 @@ impl ExcessSteps {
         self.0.is_empty()
     }
 
-    /// Adds what others took.
+    /// Adds the excess of others.
     pub fn add(&mut self, other: &ExcessSteps) {
         for (account, steps) in &other.0 {
             let own = self.0.entry(account.clone()).or_default();
@@ -118,7 +119,7 @@ impl ExcessSteps {
         }
     }
 
-    /// Takes away what others took, which was added before.
+    /// Subtracts the excess of others, which was added before.
     pub fn subtract(&mut self, other: &ExcessSteps) {
         for (account, steps) in &other.0 {
             if let Some(own) = self.0.get_mut(account) {
@@ -137,37 +138,38 @@ impl ExcessSteps {
 /// The objects of a namespace that were not judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unjudged {
-    /// How many.
+    /// Their number.
     pub count: usize,
-    /// Which bound the first of them came to.
+    /// The limit that the first of them exceeded.
     pub message: String,
 }
 
 impl Costs {
-    /// Begins another look at the same cluster: what was spent is forgotten, but not which scripts were stopped.
+    /// Begins another look at the same cluster: forgets the costs, but not which scripts were stopped.
     pub fn begin(&mut self) {
         *self = Costs { strikes: std::mem::take(&mut self.strikes), ..Costs::default() };
     }
 
-    /// Takes in that what is found changes at that time, if nothing else changes it before.
+    /// Records that a result changes at that time, if nothing else changes it before.
     pub fn changes_at(&self, at: Timestamp) {
         if self.next.get().is_none_or(|next| at < next) {
             self.next.set(Some(at));
         }
     }
 
-    /// Returns the first moment at which time alone may change what was found since this was asked last.
+    /// Returns the first time at which time alone may change the results since the last call.
     pub fn take_next(&self) -> Option<Timestamp> {
         self.next.take()
     }
 
-    /// Returns what was taken since this was asked last beyond what each object may take.
+    /// Returns the steps since the last call beyond those that each object may take.
     pub fn take_excess(&self) -> ExcessSteps {
         ExcessSteps(self.excess.take())
     }
 
-    /// Runs the script `number` of the user's own on an object, unless it was stopped too often in the namespace of the object or
-    /// has computed for too long there, or for the `claimant` who pays instead. `run` tells what the script says, how long it has computed, and if it was stopped.
+    /// Runs the script `number` of the user's own on an object, unless it was stopped too often in the namespace of the
+    /// object or has computed for too long there, or for the `claimant` who pays instead. `run` returns the verdict of
+    /// the script, its computing time, and true if it was stopped.
     pub fn run(
         &self,
         number: usize,
@@ -202,7 +204,7 @@ impl Costs {
         verdict
     }
 
-    /// Returns the accounts of scripts and expressions that are asked on the way.
+    /// Returns the accounts of scripts and expressions that are evaluated on the way.
     pub(crate) fn scripts(&self) -> &Look {
         &self.scripts
     }
@@ -230,16 +232,16 @@ pub fn elapsed(
     elapsed
 }
 
-/// What one assessment costs.
+/// The cost of one assessment.
 #[derive(Debug)]
 pub(crate) struct Bill<'c> {
     costs: Option<&'c Costs>,
     patience: Option<&'c Patience>,
     account: Account,
     began: Duration,
-    /// The time that was spent before, on all objects and by who pays.
+    /// The time spent before, on all objects and by the payer.
     before: [Duration; 2],
-    /// The time that it may take. What it takes beyond, because one step was long, is no loss of others.
+    /// The time that it may take. An overrun because one step was long is not charged to others.
     due: Duration,
     may_take: u64,
     steps: Cell<u64>,
@@ -318,7 +320,7 @@ impl<'c> Bill<'c> {
         self.over.borrow().is_some()
     }
 
-    /// Which bound was come to, if one was.
+    /// Returns the limit that was exceeded, if there is one.
     pub(crate) fn over(&self) -> Option<String> {
         self.over.borrow().clone()
     }
@@ -389,7 +391,7 @@ impl Drop for Bill<'_> {
 mod tests {
     use super::*;
 
-    /// Whether each of so many objects of a namespace may take so many steps.
+    /// Returns, for each of `objects` objects of a namespace, true if it may take `steps` steps.
     fn may_each(costs: &Costs, namespace: &str, objects: usize, steps: usize) -> Vec<bool> {
         let one = |_| {
             let bill = Bill::new(Some(costs), None, Account::new(None, namespace));

@@ -1,4 +1,4 @@
-//! Who judges an object.
+//! The rules that judge objects.
 
 use jiff::Timestamp;
 use taffrail_object::Object;
@@ -14,10 +14,10 @@ use crate::verdict::{ComputeError, Verdict};
 
 /// A set of rules that gives each object a verdict.
 pub trait Rules: Send + Sync {
-    /// Judges `object` at the time `now`, in view of what `context` tells beside it.
+    /// Judges `object` at the time `now`, with the facts of `context` besides its own fields.
     ///
     /// # Errors
-    /// Fails when the object is not shaped as its kind is; views call it `Unknown` then.
+    /// Returns an error if the object does not have the structure of its kind; views then call it `Unknown`.
     fn judge(
         &self,
         object: &Object<'_>,
@@ -25,10 +25,10 @@ pub trait Rules: Send + Sync {
         now: Timestamp,
     ) -> Result<Verdict, ComputeError>;
 
-    /// Returns true if the verdict on objects of a kind may depend on their [children](ObjectContext::children). Who keeps verdicts
-    /// judges these again when a child changes.
+    /// Returns true if the verdict on objects of a kind may depend on their [children](ObjectContext::children). A
+    /// caller that keeps verdicts judges these again when a child changes.
     ///
-    /// By default, no kind's does.
+    /// By default, no verdict does.
     fn reads_children(&self, group: &str, kind: &str) -> bool {
         let _ = (group, kind);
         false
@@ -38,19 +38,19 @@ pub trait Rules: Send + Sync {
 /// The rule of the verdict on an object that has no status yet, where its controller may still write the first: time alone changes it.
 pub const FIRST_STATUS_RULE: &str = "generic/first-status";
 
-/// The rules that objects of a cluster state for others: a Kustomization of Flux for what it delivers, the settings of an
-/// Argo CD for what that delivers.
+/// The rules that objects of a cluster define for others: a Kustomization of Flux for the objects that it delivers, the
+/// settings of an Argo CD for the objects that this delivers.
 pub trait ClusterRules: Send + Sync {
-    /// Returns these rules with those that `teachers` state, which count for some of their objects; `None` where they state
-    /// nothing that can be read. `look` bounds and records what that costs.
+    /// Returns these rules with those that `teachers` define, which apply to some of their objects; `None` if they
+    /// define nothing that can be read. `look` limits and records the cost.
     fn with_cluster_rules<'r>(
         &'r self,
         teachers: &[Teacher<'_>],
         look: &'r Look,
     ) -> Option<Box<dyn Rules + 'r>>;
 
-    /// Lists, as sentences, what `object` itself requires of its dependencies before it goes on (`readyExpr` of Flux) and does
-    /// not find. `look` bounds and records what that costs; before each dependency, `goes_on` tells if there is time for it.
+    /// Lists, as sentences, the requirements of `object` on its dependencies (`readyExpr` of Flux) that do not hold.
+    /// `look` limits and records the cost; before each dependency, `goes_on` returns true if there is time for it.
     ///
     /// By default, nothing is required.
     fn unmet_dependency(
@@ -90,14 +90,14 @@ impl Default for ActiveRules<'_> {
     }
 }
 
-/// What is known around an object that its own text does not tell.
+/// Facts about an object that are not in its own fields.
 #[derive(Clone, Copy, Default)]
 pub struct ObjectContext<'s> {
-    /// Whether its kind has a status subresource, so that somebody is to write a status.
+    /// True if its kind has a status subresource, so that a controller should write a status; `None` if unknown.
     pub has_status_subresource: Option<bool>,
     /// Tells the objects that name it as their owner, as far as they are known.
     pub children: Option<&'s dyn Fn() -> Vec<serde_json::Value>>,
-    /// What judging its cluster has cost so far; nothing where that has no bound.
+    /// The cost of judging its cluster so far; `None` without a limit.
     pub costs: Option<&'s Costs>,
     /// The namespace that pays for it, where the author of another one lists the object without its agreement.
     pub claimant: Option<&'s str>,
@@ -106,7 +106,7 @@ pub struct ObjectContext<'s> {
 /// kstatus, to the letter.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Kstatus {
-    /// Which line of kstatus to follow.
+    /// The line of kstatus to follow.
     pub fork: Fork,
 }
 
@@ -121,12 +121,12 @@ impl Rules for Kstatus {
     }
 }
 
-/// What Taffrail shows: kstatus (the Flux line), except where it is known to mislead.
+/// The rules that Taffrail shows: kstatus (the Flux line), except where it is known to mislead.
 ///
-/// Flux' own objects say `Ready=False` and `Reconciling=True` while they retry what fails; kstatus
-/// calls that InProgress for ever. Config Sync's own say `Stalled=True` after `Reconciling=True`; kstatus stops
-/// at the first. And what says `Degraded=True` or `phase: Failed` of itself is never green only because it says
-/// `Ready=True`, or because nobody knows its kind (`generic/adverse`).
+/// Flux' own objects say `Ready=False` and `Reconciling=True` while they retry what fails; kstatus calls that
+/// InProgress for ever. Config Sync's own objects say `Stalled=True` after `Reconciling=True`; kstatus stops at the
+/// first. And an object that says `Degraded=True` or `phase: Failed` of itself is never green only because it says
+/// `Ready=True`, or because no rule knows its kind (`generic/adverse`).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Taffrail;
 

@@ -121,7 +121,7 @@ fn patience(option: &str, timeout: Duration) -> Patience {
     Patience::new(timeout, format!("{option} {timeout:?}"), move || began.elapsed())
 }
 
-/// Why the rules of a folder cannot be used.
+/// The reason why the rules of a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FolderError {
     #[error("cannot read {}: {error}", path.display())]
@@ -137,7 +137,7 @@ pub(crate) enum FolderError {
     Rules(RuleErrors),
 }
 
-/// All mistakes, a line each, with what to do about them.
+/// Returns all errors, a line each, with hints.
 fn told(errors: &RuleErrors) -> String {
     let told = errors.0.iter().map(|error| {
         let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
@@ -159,7 +159,7 @@ fn of_folder(path: &Path) -> Result<RuleSet, FolderError> {
     Ok(scripts.into_iter().fold(shipped().with(layer), RuleSet::with_script))
 }
 
-/// What Kustomizations, HelmReleases and configurations of kapp in a folder say of health.
+/// Reads the health rules in Kustomizations, HelmReleases and kapp's configurations in a folder.
 fn scripts(path: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
     const OWN: [&str; 2] = ["rules.yaml", "cases.yaml"];
     const CASES: [&str; 2] = ["health_test.yaml", "action_test.yaml"];
@@ -218,7 +218,7 @@ fn script_in_lua(path: &Path) -> Result<Option<Box<dyn Script>>, FolderError> {
     Ok((!scripts.is_empty()).then(|| Box::new(scripts) as Box<dyn Script>))
 }
 
-/// Why scripts are not run.
+/// The reason why scripts do not run.
 #[cfg(not(feature = "lua"))]
 pub(crate) const WITHOUT_LUA: &str = "this taffrail was built without the feature `lua`, which runs scripts";
 
@@ -241,18 +241,18 @@ pub(crate) fn scripts_in_lua(path: &Path) -> Result<Customizations, FolderError>
     Ok(Customizations::of_folder(Origin::User, texts))
 }
 
-/// What of a folder in the layout of Argo CD's `resource_customizations` is wanted.
+/// The parts of a folder in the layout of Argo CD's `resource_customizations` to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Scripts,
-    /// And what cases are made of.
+    /// Scripts and their cases.
     Cases,
 }
 
 /// The files of a folder in the layout of Argo CD's `resource_customizations`, by their paths in it with `/`; none where it has no
 /// scripts.
 pub(crate) fn customizations(path: &Path, wanted: Wanted) -> Result<Vec<(String, String)>, FolderError> {
-    /// No file of the layout lies deeper.
+    /// Maximum depth of files of the layout.
     const DEEPEST: usize = 8;
 
     let mut folders = vec![(path.to_owned(), String::new(), 0)];

@@ -26,7 +26,7 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Complaint>
     Ok(runtime.block_on(work))
 }
 
-/// Starts a runtime. Also where there is one processor, no cluster waits for what another one has to be read.
+/// Starts a runtime with several threads, also on one processor: then no cluster waits until another one is read.
 fn start() -> std::io::Result<Runtime> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     Builder::new_multi_thread().worker_threads(threads.clamp(2, 4)).enable_all().build()

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use taffrail_testkit::binary::workspace;
 
-/// Write the man pages, the reference of commands, the table of errors, and what examples print anew.
+/// Write the man pages, the reference of commands, the table of errors, and the output of examples.
 #[derive(Args)]
 pub(crate) struct Docs {}
 

@@ -17,10 +17,10 @@ use taffrail_testkit::peers;
 /// Compare Taffrail with Go's kstatus on damaged objects.
 #[derive(Args)]
 pub(crate) struct Fuzz {
-    /// How many lines to try.
+    /// Number of lines to try.
     #[arg(long, default_value_t = 1_000_000)]
     lines: usize,
-    /// Where the random numbers start; the same seed makes the same lines.
+    /// Seed of the random numbers; the same seed makes the same lines.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Use the unoptimised binary, which is there after a test run.

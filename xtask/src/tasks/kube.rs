@@ -19,16 +19,16 @@ pub(crate) enum Kube {
     Down(Name),
     /// List the control planes and their processes.
     Status,
-    /// Write what happens in a cluster for a while as a timeline for the simulation.
+    /// Record a cluster for a while as a timeline for the simulation.
     Record(Record),
-    /// Play the end-to-end scenarios on control planes of their own and record what their clusters go through and what
-    /// Taffrail answers, for the tests that replay it; about 10 minutes for all.
+    /// Play the end-to-end scenarios on control planes of their own, and record the changes of their clusters and
+    /// Taffrail's answers for the tests that replay them; about 10 minutes for all.
     RecordScenarios(RecordScenarios),
 }
 
 #[derive(Args)]
 pub(crate) struct RecordScenarios {
-    /// Which ones, as the tests are called; all without any.
+    /// Names of the scenarios, as the tests are called; all by default.
     names: Vec<String>,
 }
 
@@ -61,16 +61,16 @@ impl RecordScenarios {
 pub(crate) struct Record {
     /// Name of the control plane.
     name: String,
-    /// Which of its clusters.
+    /// Context of the cluster.
     #[arg(long, default_value = "kube-1")]
     context: String,
     /// For how many seconds.
     #[arg(long, default_value_t = 60)]
     seconds: u32,
-    /// Keep what Helm stores of its releases: without it they are Secrets like all others, and blanked.
+    /// Keep Helm's releases; by default their Secrets are blanked like all others.
     #[arg(long)]
     keep_helm: bool,
-    /// Where to write the timeline.
+    /// File for the timeline.
     #[arg(long, value_name = "FILE", default_value = "timeline.yaml")]
     output: PathBuf,
 }
@@ -105,13 +105,13 @@ pub(crate) struct Name {
 pub(crate) struct Up {
     #[command(flatten)]
     name: Name,
-    /// How many clusters, each with its own API server and context (`kube-1`, `kube-2`, …).
+    /// Number of clusters, each with its own API server and context (`kube-1`, `kube-2`, …).
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     clusters: u16,
-    /// How many simulated nodes a cluster has.
+    /// Number of simulated nodes of a cluster.
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
     nodes: u16,
-    /// Where to write the kubeconfig; it is removed with the control plane.
+    /// File for the kubeconfig; it is removed with the control plane.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Leave out the kinds of Flux.

@@ -9,7 +9,7 @@ use taffrail_testkit::binary::workspace;
 
 use super::{fuzz, tidy};
 
-/// Run all checks and tests; what is missing is built or named.
+/// Run all checks and tests; builds missing programs, or names them.
 #[derive(Args)]
 pub(crate) struct Test {}
 
@@ -31,7 +31,7 @@ impl Test {
     }
 }
 
-/// Known defects, licences and sources of what we are built with, where `cargo deny` is installed.
+/// Checks known defects, licences and sources of dependencies, if `cargo deny` is installed.
 fn deny_dependencies() -> Result<()> {
     let mut version = Command::new("cargo-deny");
     version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());

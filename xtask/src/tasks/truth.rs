@@ -1,4 +1,4 @@
-//! `cargo xtask truth`: is what Taffrail shows true at every moment?
+//! `cargo xtask truth`: compares what Taffrail shows with the truth at every moment.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use taffrail_testkit::binary::{self, Profile};
 use taffrail_testkit::kube::{self, ControlPlane};
 use taffrail_testkit::truth;
 
-/// Look at noisy apps once a second, and compare every look with what Kubernetes itself said then.
+/// Look at noisy apps once a second, and compare every look with Kubernetes' own state at that time.
 #[derive(Args)]
 pub(crate) struct Truth {
     /// For how long.

@@ -1,4 +1,4 @@
-//! `cargo xtask try`: what a newcomer runs first.
+//! `cargo xtask try`: the first command for a newcomer.
 
 use std::process::{Command, Stdio};
 

@@ -142,7 +142,7 @@ impl<'a> ClusterContext<'a> {
         command::explain(&app.app, self.context.is_some())
     }
 
-    /// Returns the sources of an app of Flux; see [`flux::sources`].
+    /// Returns the sources of an app of Flux; see [`flux::sources()`].
     pub(super) fn sources(&self, declaring: &Observed<'a>) -> Vec<ObjectKey> {
         flux::sources_by(&self.sources, self.objects, declaring)
     }

@@ -21,10 +21,10 @@ use crate::read::ListRequest;
 pub enum Connectivity {
     /// The server answers.
     Live,
-    /// It was not asked in time, because the process or its machine was asleep: it is asked now. Each scope that was live tells
-    /// its state again once that is known.
+    /// The server was not probed in time, because the process or its machine was asleep: it is probed now. After that,
+    /// each scope that was live reports its state again.
     Stale {
-        /// How long ago it was heard of last.
+        /// Time since the last sign of life.
         silent: Duration,
     },
     /// The server does not answer.
@@ -45,7 +45,7 @@ pub enum Connectivity {
     },
 }
 
-/// How often it is looked at whether the machine was asleep: timers stand still in its sleep.
+/// The interval at which the watcher checks if the machine was asleep: timers stand still in its sleep.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// Probes the server when nothing else shows that it is alive, and reports changes of connectivity.
@@ -131,8 +131,8 @@ pub(super) async fn keep(shared: Arc<Shared>) {
     }
 }
 
-/// Lists one namespace. No proxy can answer that for the server, the response contains the server's resource version,
-/// and it is cheap. A user who may not list namespaces gets an answer too.
+/// Lists one namespace. No proxy can answer that in place of the server, the response contains the server's resource
+/// version, and it is cheap. A user who may not list namespaces gets an answer too.
 async fn probe(shared: &Shared) -> Result<Option<String>, ReadError> {
     let namespaces = ApiResource {
         group: String::new(),

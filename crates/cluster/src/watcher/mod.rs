@@ -164,12 +164,12 @@ impl Default for WatchSettings {
     }
 }
 
-/// How much later than it should a busy process may ask the server whether it is there.
+/// The delay with which a busy process may probe the server.
 const LATE: Duration = Duration::from_secs(5);
 
 impl WatchSettings {
-    /// Returns the longest silence of a server that is asked whether it is there in time. After more than that the process or
-    /// its machine was asleep, and only an answer to a new question proves anything.
+    /// Returns the longest silence of a server that is probed in time. After a longer one the process or its machine
+    /// was asleep, and only an answer to a new request proves anything.
     fn longest_silence(&self) -> Duration {
         self.probe_after + self.probe_timeout + LATE
     }
@@ -217,7 +217,7 @@ impl Shared {
         self.connection.borrow().clone()
     }
 
-    /// Takes note that the server sent something. What comes after a silence in which it should have been asked may have been
+    /// Records that the server sent something. Data after a silence in which it should have been probed may have been
     /// sent before a sleep, and proves nothing.
     fn hear(&self) {
         if self.silent() > self.settings.longest_silence() {
@@ -445,8 +445,9 @@ impl Watcher {
         scope::streams(&self.shared)
     }
 
-    /// Returns for how long the server was not heard of, where that is longer than it is while the process runs: the machine was
-    /// asleep, say. Nothing of the cluster is known to be as it was until [`Connectivity::Live`]. The server is asked at once.
+    /// Returns the time since the last sign of life, if it is longer than is possible while the process runs: the
+    /// machine was asleep, for example. No object of the cluster is known to be unchanged until [`Connectivity::Live`].
+    /// The server is probed at once.
     pub fn silence(&self) -> Option<Duration> {
         let silent = self.shared.silent();
         let is_long = silent > self.shared.settings.longest_silence();

@@ -56,7 +56,8 @@ const MIN_WATCH: Duration = Duration::from_secs(1);
 const MAX_EARLY_ENDS: u32 = 1;
 const MAX_EARLY_ENDS_WITH_CHANGES: u32 = 4;
 
-/// A server sends what happened since a version as soon as a watch from it begins; nothing says that this was all.
+/// Time after which a new watch is regarded as caught up: a server sends the events since a version at once, but does
+/// not mark their end.
 const BEHIND: Duration = Duration::from_millis(500);
 
 /// The reader is gone.
@@ -64,7 +65,7 @@ pub(super) struct ReaderGone;
 
 /// The reason why a list or watch ended.
 enum Ended {
-    /// As planned: the watch continues from its position.
+    /// The watch ended as planned and continues from its position.
     Closed,
     /// Without an error, and long before the planned end: the server may be shutting down, end every watch, or be
     /// overloaded.
@@ -76,7 +77,7 @@ enum Ended {
     },
     /// It was silent for too long.
     Silent,
-    /// The process or its machine was asleep: whether it still brings what happens is not known.
+    /// The process or its machine was asleep: the watch may not deliver events any more.
     Woken,
     /// Its resource version is void.
     Expired,
@@ -115,10 +116,10 @@ struct Task<'a> {
     shared: &'a Shared,
     followed: &'a Arc<Followed>,
     what: String,
-    /// The state that was told, and `opened` at that time.
+    /// The state that was reported, and `opened` at that time.
     state: Option<(ScopeState, u64)>,
     woken: watch::Receiver<u64>,
-    /// How often the process had been woken when the server was asked last.
+    /// Number of wake-ups of the process before the last request.
     opened: u64,
     /// The doubt that the last watch left.
     doubt: Doubt,

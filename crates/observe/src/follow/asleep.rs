@@ -1,4 +1,4 @@
-//! What is shown of clusters that are followed after the machine slept.
+//! Tests of views of followed clusters after the machine slept.
 
 use std::time::{Duration, Instant};
 
@@ -55,7 +55,7 @@ impl Stage {
         }
     }
 
-    /// Takes in what comes until the app is shown so.
+    /// Applies events until the app is shown like that.
     async fn until(&mut self, is_so: impl Fn(&str) -> bool) {
         let begun = Instant::now();
         while !is_so(&self.health()) {

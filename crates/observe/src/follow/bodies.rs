@@ -1,10 +1,11 @@
-//! Objects that are followed by scopes of both bodies: metadata neither replaces nor takes away what is followed whole.
+//! Objects that are followed by scopes of both projections: metadata neither replaces nor removes an object that is
+//! followed whole.
 
 use taffrail_apps::Snapshot;
 use taffrail_object::{ObjectKey, Projection};
 
-/// Takes an object away that a scope of this body says to be gone, unless another one is to say so. They are not heard at the same
-/// time: one of its name may be there again already.
+/// Removes an object that a scope of this projection reports as gone, unless the scope of the other projection will
+/// report it. The two do not report at the same time: a new object of that name may exist already.
 pub(super) fn remove(snapshot: &mut Snapshot, key: &ObjectKey, gone: Projection, others: Option<Projection>) {
     match (gone, others) {
         (Projection::Metadata, Some(Projection::Full)) => {}
@@ -13,7 +14,7 @@ pub(super) fn remove(snapshot: &mut Snapshot, key: &ObjectKey, gone: Projection,
     }
 }
 
-/// Takes away what a scope of this body that has ended brought of an object, as far as no other brings it.
+/// Removes an object of a scope that has ended, as far as no other scope delivers it.
 pub(super) fn end(snapshot: &mut Snapshot, key: &ObjectKey, ended: Projection, others: Option<Projection>) {
     match (ended, others) {
         (_, None) => snapshot.remove(key),
@@ -61,7 +62,6 @@ mod tests {
         }
     }
 
-    /// What says that it is well, or not.
     fn deployment(is_well: bool) -> Value {
         let [_, mut deployment] = app(1);
         deployment["metadata"]["uid"] = json!("u-shop-web");

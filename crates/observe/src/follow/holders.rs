@@ -7,7 +7,7 @@ use taffrail_object::{ObjectKey, Projection};
 
 use super::Followed;
 
-/// Scopes, by what they may hold.
+/// Scopes, indexed by the objects that they may hold.
 pub(super) struct Holders<'f> {
     singles: HashMap<&'f ObjectKey, &'f Followed>,
     lists: HashMap<(&'f str, &'f str, Option<&'f str>), Vec<&'f Followed>>,
@@ -34,7 +34,7 @@ impl<'f> Holders<'f> {
         holders
     }
 
-    /// The lists that hold an object.
+    /// Lists the lists that hold an object.
     fn lists<'h>(&'h self, key: &'h ObjectKey) -> impl Iterator<Item = &'f Followed> + use<'f, 'h> {
         let places = [None, Some(key.namespace.as_str())];
         let all = places.into_iter().filter_map(|place| self.lists.get(&(&*key.group, &*key.kind, place)));

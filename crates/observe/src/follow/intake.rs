@@ -1,4 +1,4 @@
-//! What comes of followed clusters, and what becomes of it.
+//! The events of followed clusters, and their effects.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use super::{Connected, Event, Fetch, FleetWatcher, Followed, bodies};
 use crate::error::Failure;
 use crate::look::{begun, catalog, take};
 
-/// How often a cluster that cannot be connected to is tried again.
+/// The interval at which connecting to a cluster is tried again.
 const RETRY: Duration = Duration::from_secs(3);
 
 /// After how long clusters of which nothing was proved are compared again.
@@ -157,7 +157,7 @@ impl FleetWatcher {
         true
     }
 
-    /// Takes a delivery in; true where it may change what is shown.
+    /// Applies a watch event; returns true if it may change the view.
     pub(super) fn deliver(&mut self, at: usize, delivery: WatchEvent) -> bool {
         let following = &mut self.clusters[at];
         // It was let go of, and this was under way.
@@ -370,7 +370,7 @@ impl FleetWatcher {
         }
     }
 
-    /// Tells the clusters whose apps name too many objects of a kind elsewhere that those cannot be read together either.
+    /// Reports to the clusters whose apps name too many objects of a kind in this one that the list of the kind failed too.
     fn tell_homes(&mut self, at: usize, read: &Read, state: ScopeState) {
         let (reason, message) = match state {
             ScopeState::Forbidden { message } => (Reason::Forbidden.as_str(), message),
@@ -389,8 +389,8 @@ impl FleetWatcher {
         }
     }
 
-    /// Reads an object whole whose kind is followed by metadata alone; what is under way already is read once more after it,
-    /// however often it changes meanwhile.
+    /// Reads an object whole whose kind is followed by metadata only. If it changes during a read, it is read once more
+    /// afterwards, however often it changes.
     fn fetch(&mut self, at: usize, read: Read) {
         let following = &mut self.clusters[at];
         let Some(feeds) = &following.feeds else { return };
@@ -405,8 +405,8 @@ impl FleetWatcher {
     }
 }
 
-/// Whether objects of a kind may say what apps have in other clusters, and where those are: what declares apps, what it refers to,
-/// and what an Argo CD is known by.
+/// Returns true if objects of a kind may determine which objects apps have in other clusters, and where: kinds that
+/// declare apps, kinds that these refer to, and those by which an Argo CD is known.
 fn may_declare(kind: &GroupKind) -> bool {
     let GroupKind { group, kind } = kind;
     match &**group {

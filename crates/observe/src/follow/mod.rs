@@ -1,6 +1,6 @@
-//! Live clusters, followed: what was read once is watched from then on.
+//! Live clusters that are followed: each read continues as a watch.
 //!
-//! The plan of reads is that of [`mod@crate::look`]; each read becomes a scope that lists and then watches. What changes goes
+//! The plan of reads is that of [`mod@crate::look`]; each read becomes a scope that lists and then watches. Changes go
 //! into the same `Snapshot`s, so a view cannot tell a followed fleet from one that was read just now.
 
 #[cfg(test)]
@@ -54,29 +54,29 @@ use crate::rows::KeptRows;
 use crate::rules::FleetRules;
 use crate::sameness::Pair;
 
-/// What comes together is shown together.
+/// Time for which changes are gathered before they are shown together.
 const GATHERING: Duration = Duration::from_millis(60);
 
-/// The longest that a stream of changes may keep what has changed from being shown.
+/// Maximum time for which a stream of changes may delay the view.
 const AT_MOST: Duration = Duration::from_millis(300);
 
-/// How long a change may be kept back until what stands behind it is known too.
+/// Maximum time for which a change is held back until its evidence is known too.
 const UNNOTICED: Duration = Duration::from_millis(400);
 
-/// What comes together is judged together, where somebody waits for it.
+/// Time for which changes are gathered before they are judged together, while a caller waits for them.
 const TOGETHER: Duration = Duration::from_millis(5);
 
-/// How long one cluster may bring what it has while others have something too.
+/// Time for which the events of one cluster are applied while others have events too.
 const TURN: Duration = Duration::from_millis(10);
 
-/// A cluster and what was said when it was connected to.
+/// A cluster, and the messages from connecting to it.
 struct Connected {
     cluster: Cluster,
     version: Option<String>,
     discovery: Result<Discovery, ReadError>,
 }
 
-/// What a task of ours brings, besides deliveries.
+/// An event of one of the watcher's own tasks, besides watch events.
 enum Event {
     Connected(usize, Box<Result<Connected, Failure>>),
     Discovered(usize, Result<Discovery, ReadError>),
@@ -92,7 +92,7 @@ enum Event {
     Polled(usize, ScopeId, Outcome),
 }
 
-/// The next delivery, nothing from a cluster whose feeds have ended, or another event.
+/// The next watch event, `None` from a cluster whose watches have ended, or another event.
 enum Arrival {
     Delivery(usize, Option<WatchEvent>),
     Event(Event),
@@ -103,30 +103,30 @@ type Events = FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>;
 /// A scope that is followed.
 struct Followed {
     read: Read,
-    /// The object that it is of, where it is one.
+    /// The object of the scope, if it is a single object.
     key: Option<ObjectKey>,
     kind: GroupKind,
-    /// What it holds.
+    /// The objects that it holds.
     keys: HashSet<ObjectKey>,
-    /// What it held before a list that is under way.
+    /// The objects that it held before the list in progress, and that the list has not contained yet.
     unseen: HashSet<ObjectKey>,
-    /// What is wrong with items of which no object could be made, as far as it is told, and how many there are.
+    /// The reported defects of malformed items, and the number of all of them.
     malformed: (Vec<String>, usize),
-    /// It has been answered, one way or the other.
+    /// True once it has been answered, with objects or an error.
     answered: bool,
-    /// It was known, and cannot be read for now; since when, and why.
+    /// The time, class and message of its failure, if it was known before.
     broken: Option<(Moment, &'static str, String)>,
-    /// When what it holds was known last, where that is too long ago.
+    /// The time at which its objects were last known, if that is too long ago.
     stale: Option<Timestamp>,
-    /// The start of the list that replaces what it holds, while that list is not complete.
+    /// The start of the list that replaces its objects, until that list is complete.
     behind: Option<Moment>,
-    /// How well it is known now, and since when.
+    /// Its state, and the time since when.
     state: (ScopeState, Timestamp),
-    /// Wanted by apps of other clusters alone.
+    /// True if only apps of other clusters need it.
     is_foreign: bool,
-    /// Nothing waits for its answer.
+    /// True if nothing waits for its answer.
     is_loose: bool,
-    /// When the first answer must have come.
+    /// The deadline for its first answer.
     patience: Instant,
 }
 
@@ -150,13 +150,13 @@ impl Followed {
         }
     }
 
-    /// Returns true if it is of a whole kind, in place of objects that apps of other clusters name in excess. That it may not be
-    /// read says nothing of what else is wanted of the kind.
+    /// Returns true if it is of a whole kind, in place of too many single objects that apps of other clusters name. If
+    /// it may not be read, that says nothing about other reads of the kind.
     fn is_excess(&self) -> bool {
         self.is_foreign && is_whole_kind(&self.read)
     }
 
-    /// How it is known, where it is not live.
+    /// Returns its state, unless it is live.
     fn not_live(&self) -> Option<NotLive> {
         let (state, message) = match &self.state.0 {
             ScopeState::Live => return None,
@@ -194,49 +194,50 @@ struct Following {
     values: HashMap<ObjectKey, Read>,
     /// Those of values that are under way.
     fetching: HashMap<Read, Fetch>,
-    /// How often the stages of the plan held up others since all was read that is waited for.
+    /// Number of rounds in which stages of the plan delayed later ones since everything that is waited for was read.
     rounds: Rounds,
-    /// So many objects that are followed one by one have it asked which are still wanted.
+    /// Number of single objects that are followed before the unneeded ones are ended.
     most_singles: usize,
     /// The objects that are followed one by one.
     singles: Singles,
-    /// How dear it is to plan what to read of it.
+    /// The cost of planning its reads.
     pace: Pace,
-    /// What is wanted besides what was asked.
+    /// Objects that are needed besides those of the request.
     more: BTreeSet<ObjectKey>,
     /// The objects that apps of other clusters have in it.
     elsewhere: BTreeSet<ObjectKey>,
-    /// The names of the clusters whose apps want each of those.
+    /// The names of the clusters whose apps need each of those.
     homes: BTreeMap<ObjectKey, Vec<String>>,
     /// Scopes that began for those, by the cluster that wants them and by kind, also those that have ended.
     foreign: BTreeMap<String, BTreeMap<GroupKind, usize>>,
     /// Errors of its apps that want too much of other clusters.
     over: Vec<ScopeError>,
-    /// The namespaces where what controllers made of that is wanted too, with the names of the clusters whose apps want it.
+    /// The namespaces in which dependents of these objects are needed too, with the names of the clusters whose apps
+    /// need them.
     dependents_in: BTreeMap<String, Vec<String>>,
     connecting: bool,
     discovered: Instant,
-    /// Something changed since the plan was made last.
+    /// True if something changed since the last plan.
     changed: bool,
-    /// All that was wanted has been answered.
+    /// True once everything that was needed has been answered.
     is_settled: bool,
-    /// Since when all of it has been live.
+    /// The time since when all of it has been live.
     live_since: Option<Timestamp>,
-    /// When it was heard of last, where the machine slept since and it is not known again.
+    /// The time of its last sign of life, if the machine has slept since and it has not answered again.
     stale: Option<Timestamp>,
-    /// The machine slept, and its server is asked whether it is there.
+    /// True while its server is probed after the machine slept.
     is_asked: bool,
     selections: BTreeSet<Selection>,
-    /// What the server said of its kinds.
+    /// The discovery of the server.
     discovery: Option<Discovery>,
     coming: PendingKinds,
     again: PollFallback,
-    /// What is kept of it, of its share of the memory.
+    /// The memory charged for its snapshot, of its share.
     held: Option<Held>,
 }
 
 impl Following {
-    /// Marks what is live as known at `heard`: each scope says again that it is live once its watch is open again.
+    /// Marks live scopes as known at `heard`; each becomes live again when its watch is open again.
     fn doubt_live_scopes(&mut self, heard: Timestamp) {
         let live = |followed: &&mut Followed| followed.state.0 == ScopeState::Live;
         for followed in self.scopes.values_mut().filter(live) {
@@ -244,7 +245,7 @@ impl Following {
         }
     }
 
-    /// Tells `snapshot` how fresh it is; what is live is as of `aged`.
+    /// Updates the freshness of `snapshot`; live objects are as of `aged`.
     fn refresh(&mut self, snapshot: &mut Snapshot, now: Timestamp, aged: Timestamp) {
         // A server that is lost says so until it is found.
         if snapshot.freshness().state == FreshnessState::Lost {
@@ -268,7 +269,7 @@ impl Following {
         snapshot.set_stale_scopes(stale);
     }
 
-    /// How it is read now.
+    /// Returns the statistics of reading it.
     fn reading(&mut self, now: Timestamp, freshness: FreshnessState) -> Option<Reading> {
         let mut not_live: Vec<NotLive> = self.scopes.values().filter_map(Followed::not_live).collect();
         not_live.sort_by(|one, other| (one.state, &one.scope).cmp(&(other.state, &other.scope)));
@@ -283,15 +284,15 @@ impl Following {
     }
 }
 
-/// Kinds that are waited for.
+/// Kinds that are waited for because the server does not have them yet.
 #[derive(Default)]
 struct PendingKinds {
     is_wanted: bool,
-    /// What tells of them; of definitions first.
+    /// The scopes that report new kinds, that of definitions first.
     scopes: Vec<ScopeId>,
-    /// Nobody lets us watch definitions.
+    /// True if the user may not watch definitions.
     is_blind: bool,
-    /// When the server is to be asked again, and how often it was since a definition changed.
+    /// The time of the next discovery; below, the number of discoveries since a definition changed.
     due: Option<Instant>,
     asked: u32,
     under_way: bool,
@@ -300,11 +301,11 @@ struct PendingKinds {
 /// A comparison of two clusters.
 struct Compared {
     number: u64,
-    /// When it is made again because nothing was proved.
+    /// The time at which it is repeated because nothing was proved.
     again_at: Option<Instant>,
 }
 
-/// The objects that are wanted of one cluster beside those that were asked for.
+/// Objects of one cluster that are needed besides those of the request.
 #[derive(Debug, Default)]
 pub struct Wanted {
     /// Single objects.
@@ -315,13 +316,13 @@ pub struct Wanted {
     pub kinds: bool,
 }
 
-/// The clusters to follow, and what of each.
+/// The clusters to follow, and how.
 pub struct WatchRequest {
     /// The clusters.
     pub members: FleetMembers,
     /// The time in which each has to answer first, and to answer single requests.
     pub timeout: Duration,
-    /// What is to be followed of each.
+    /// What to read of each.
     pub asked: Asked,
     /// The rules by which it is judged.
     pub rules: Arc<dyn FleetRules>,
@@ -342,24 +343,24 @@ pub struct FleetWatcher {
     asked: Asked,
     timeout: Duration,
     lists: ListStrategy,
-    /// Tells how old what is known is.
+    /// The clock that measures the age of observations.
     clock: BootClock,
     /// Pairs of clusters that give one identity and were compared, or are being.
     compared: HashMap<Pair, Compared>,
-    /// How dear it is to find what apps have in other clusters, and whether something came since that may change it.
+    /// The cost of finding the objects of apps in other clusters; below, true if a change since may affect them.
     pace: Pace,
     has_moved: bool,
-    /// How many comparisons there were, and how many of those under way are the first of a pair.
+    /// Number of comparisons so far; below, the number of first comparisons of a pair in progress.
     comparisons: u64,
     comparing: usize,
-    /// The times at which it is judged, and from which ages are told.
+    /// The time of judgement, and the time from which ages are counted.
     judged_at: Option<(Timestamp, Timestamp)>,
-    /// Somebody has seen it.
+    /// True once the fleet has been shown.
     shown: bool,
 }
 
 impl FleetWatcher {
-    /// Begins to follow what `request` asks; nothing is known yet.
+    /// Begins to follow the clusters of `request`; nothing is known yet.
     pub async fn start(request: WatchRequest) -> FleetWatcher {
         let WatchRequest { members: FleetMembers { members, problems }, timeout, asked, rules, lists, clock } =
             request;
@@ -426,7 +427,7 @@ impl FleetWatcher {
         follow
     }
 
-    /// Returns what is known now.
+    /// Returns the present state of the fleet.
     pub fn fleet(&mut self) -> &FleetSnapshot {
         let now = Timestamp::now();
         let (judged, aged) = self.judged_at.unwrap_or((now, now));
@@ -446,21 +447,21 @@ impl FleetWatcher {
         &self.fleet
     }
 
-    /// The connection to the cluster of this name, where there is one, for requests of one's own.
+    /// Returns the connection to the cluster of this name, if there is one, for further requests.
     pub fn cluster(&self, name: &str) -> Option<Cluster> {
         let at = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name)?;
         let feeds = self.clusters.get(at)?.feeds.as_ref()?;
         Some(feeds.cluster().with_timeout(self.timeout))
     }
 
-    /// Judges by the time `now` and tells ages from `aged`. What differs between two answers that tell them from one time
-    /// has changed, be it by time alone.
+    /// Judges at the time `now` and counts ages from `aged`. If two answers with the same `aged` differ, something has
+    /// changed, even if only by time.
     pub fn judge_at(&mut self, now: Timestamp, aged: Timestamp) {
         self.judged_at = Some((now, aged));
     }
 
-    /// Waits until all that is wanted was answered: at first for as long as a cluster may take, later only as long as who
-    /// looks does not notice. What is not known by then is shown as it comes.
+    /// Waits until everything that is needed was answered: at first as long as a cluster may take, later only as long
+    /// as a user does not notice. Later answers are shown when they come.
     pub async fn settle(&mut self, more: ExtraObjects<'_>) {
         let is_first = !std::mem::replace(&mut self.shown, true);
         let patience = if is_first { self.timeout } else { UNNOTICED };
@@ -483,7 +484,7 @@ impl FleetWatcher {
         }
     }
 
-    /// Counts what was not answered so far as failed, until it is.
+    /// Counts unanswered scopes as failed, until they are answered.
     fn end_patience(&mut self) {
         let now = Instant::now();
         let scopes = self.clusters.iter_mut().flat_map(|it| it.scopes.values_mut());
@@ -495,8 +496,8 @@ impl FleetWatcher {
         self.receive(at_most, GATHERING).await
     }
 
-    /// Takes in what comes: the first change within `at_most`, and what follows it within `gathering`. However much comes, it
-    /// ends when that time is over.
+    /// Applies events: the first one within `at_most`, and those that follow within `gathering`. It ends after that
+    /// time, however many events come.
     async fn receive(&mut self, at_most: Duration, gathering: Duration) -> bool {
         let at_most = self.until_planned().map_or(at_most, |rest| rest.min(at_most));
         let mut end = std::time::Instant::now() + at_most;
@@ -529,7 +530,7 @@ impl FleetWatcher {
         }
     }
 
-    /// Waits for what comes next, of any cluster.
+    /// Waits for the next event of any cluster.
     async fn come(&mut self, at_most: Duration) -> Option<Arrival> {
         let FleetWatcher { clusters, events, .. } = self;
         let inboxes = clusters.iter_mut().enumerate().filter_map(|(at, it)| Some((at, it.inbox.as_mut()?)));
@@ -546,8 +547,8 @@ impl FleetWatcher {
         tokio::time::timeout(at_most, next).await.ok()
     }
 
-    /// Takes in what is there already, of each cluster in its turn; true where something may have changed. One that always has
-    /// more keeps no other from being heard.
+    /// Applies events that have already arrived, of each cluster in turn; returns true if something may have changed. A
+    /// cluster that always has more does not keep others from being heard.
     fn turns(&mut self, end: std::time::Instant) -> bool {
         let mut changed = false;
         for _ in 0..self.clusters.len() {
@@ -567,12 +568,12 @@ impl FleetWatcher {
         changed
     }
 
-    /// As [`FleetWatcher::next`], for who wants to know at once.
+    /// Works like [`FleetWatcher::next`], for callers that need every change at once.
     pub async fn soon(&mut self, at_most: Duration) -> bool {
         self.receive(at_most, TOGETHER).await
     }
 
-    /// Follows what else is wanted of a cluster; nothing that was wanted is forgotten.
+    /// Follows further objects of a cluster; earlier ones stay.
     pub fn want(&mut self, at: usize, wanted: Wanted) {
         let Some(following) = self.clusters.get_mut(at) else { return };
         for key in wanted.objects {
@@ -584,44 +585,44 @@ impl FleetWatcher {
         following.coming.is_wanted = wanted.kinds;
     }
 
-    /// Asks for what is wanted and was not asked for yet.
+    /// Requests everything that is needed and was not requested yet.
     pub async fn ask(&mut self) {
         self.plan(NO_EXTRA);
     }
 
-    /// Whether all that is wanted of a cluster was answered, as far as is known what that is.
+    /// Returns true if everything that is known to be needed of a cluster was answered.
     pub fn is_settled(&self, at: usize) -> bool {
         self.clusters.get(at).is_some_and(|following| following.is_settled)
     }
 
-    /// Whether a cluster can never be asked: its context makes no sense.
+    /// Returns true if a cluster can never be reached: its context is invalid.
     pub fn is_lost(&self, at: usize) -> bool {
         self.clusters.get(at).is_none_or(|following| following.member.context.is_err())
     }
 
-    /// Whether something is to be asked in a moment.
+    /// Returns true if a request is about to be sent.
     pub fn is_restless(&self) -> bool {
         self.clusters.iter().any(|it| it.coming.is_wanted && it.coming.due.is_some())
     }
 
-    /// What people should know of how it is followed.
+    /// Returns notes for the user about the way in which it is followed.
     pub fn notes(&self) -> Vec<String> {
         let clusters = self.clusters.iter().flat_map(|it| it.again.notes(&it.member.name));
         clusters.collect()
     }
 
-    /// Whether a cluster may yet answer for the first time.
+    /// Returns true if a cluster may still answer for the first time.
     pub fn is_connecting(&self, at: usize) -> bool {
         let snapshot = self.fleet.snapshots.get(at);
         self.clusters.get(at).is_some_and(|it| it.connecting) && !snapshot.is_some_and(has_failed)
     }
 
-    /// The kinds of a cluster, where it has told them.
+    /// Returns the kinds of a cluster, if it was discovered.
     pub fn discovery(&self, at: usize) -> Option<&Discovery> {
         self.clusters.get(at)?.discovery.as_ref()
     }
 
-    /// The namespace of a cluster's context.
+    /// Returns the namespace of a cluster's context.
     pub fn namespace(&self, at: usize) -> &str {
         let context = self.clusters.get(at).and_then(|following| following.member.context.as_ref().ok());
         context.map_or("default", |context| context.namespace())

@@ -1,4 +1,4 @@
-//! What is to be asked of followed clusters.
+//! Planning of the reads of followed clusters.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -23,20 +23,21 @@ use crate::look::ExtraObjects;
 use crate::read::read_one;
 use crate::sameness;
 
-/// How often it is asked whether a kind that was not there has come.
+/// Interval of discovery while a missing kind is waited for.
 const REDISCOVER: Duration = Duration::from_secs(15);
 
-/// How long a watch may be broken before what it brought is no longer trusted. That the server is gone is told sooner.
+/// Time for which a watch may be broken before its objects are no longer trusted. A lost server is reported sooner.
 const BROKEN_FOR_LONG: Duration = Duration::from_secs(20);
 
-/// How many Secrets are read at once for which nothing waits.
+/// Maximum number of concurrent reads of Secrets for which nothing waits.
 const LOOSE_AT_ONCE: usize = 100;
 
 /// For so many times as long as it took to plan a cluster it is not planned again.
 const RESTS: u32 = 3;
 
-/// How many objects of a kind, and of all kinds, are followed one by one because apps of another cluster name them: of each
-/// that does. Who names ever others has whole kinds followed, which is no matter of others: a user may perhaps not list those.
+/// Maximum number of objects of a kind, and of all kinds, that are followed one by one because apps of another cluster
+/// name them; for each such cluster. If a cluster names more, whole kinds are followed for it, which does not affect
+/// others: a user may perhaps not list those.
 const FOREIGN_OF_A_KIND: usize = 20;
 const FOREIGN: usize = 200;
 
@@ -70,8 +71,8 @@ impl FleetWatcher {
         }));
     }
 
-    /// Plans what else to follow; true while something is waited for that was never answered. Clusters of which that is found
-    /// quickly come first.
+    /// Plans what else to follow. Returns true while something is waited for that was never answered. Clusters that are
+    /// planned quickly come first.
     pub(super) fn plan(&mut self, more: ExtraObjects<'_>) -> bool {
         let is_known = !self.asked.follow || self.plan_elsewhere_in_turn();
         self.compare();
@@ -88,7 +89,8 @@ impl FleetWatcher {
         waits
     }
 
-    /// Takes note of what apps want of other clusters, if anything came since that was done last; false where it has to wait.
+    /// Updates the objects that apps have in other clusters, if anything changed since the last time. Returns false if
+    /// that has to wait.
     fn plan_elsewhere_in_turn(&mut self) -> bool {
         if !self.has_moved {
             return true;
@@ -103,7 +105,7 @@ impl FleetWatcher {
         true
     }
 
-    /// How long it is until something is planned that rests now.
+    /// Returns the time until the end of the first pause.
     pub(super) fn until_planned(&self) -> Option<Duration> {
         let now = std::time::Instant::now();
         let clusters = self.clusters.iter().filter(|it| it.changed && !it.is_pending());
@@ -143,7 +145,7 @@ impl FleetWatcher {
         }));
     }
 
-    /// Takes note of what apps of each cluster want of the others now.
+    /// Updates the objects that apps of each cluster have in the others.
     fn plan_elsewhere(&mut self) {
         let clusters: Vec<_> = self.fleet.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
         // Beyond a few, kinds are followed as a whole: namespaces need no bound.
@@ -169,7 +171,7 @@ impl FleetWatcher {
         }
     }
 
-    /// Plans what else to follow of one cluster. While `others_wait` that cost less to plan, it rests between plans.
+    /// Plans what else to follow of one cluster. While `others_wait` that cost less to plan, it pauses between plans.
     fn plan_one(&mut self, at: usize, more: ExtraObjects<'_>, others_wait: bool) -> bool {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
@@ -266,8 +268,8 @@ impl FleetWatcher {
         pending
     }
 
-    /// Begins what is to be read next of a cluster, where apps of other clusters are not to count as its own; true where nothing
-    /// came of it and there may be more to read.
+    /// Begins the next reads of a cluster, without counting apps of other clusters as its own. Returns true if none was
+    /// begun and more may have to be read.
     fn begin_next(&mut self, at: usize, asked: &Asked, without_others: &Asked, now: Instant) -> bool {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
@@ -347,14 +349,14 @@ impl FleetWatcher {
 }
 
 impl Following {
-    /// Returns true if it is asked again for its kinds, of which it lacks one that is followed, or all.
+    /// Returns true if discovery must be repeated: a followed kind is missing from it, or there is none.
     fn lacks_kind(&self, snapshot: &Snapshot) -> bool {
         let Some(kinds) = snapshot.kinds() else { return true };
         self.scopes.values().any(|followed| !kinds.may_serve(&followed.kind))
     }
 
-    /// Returns true if all that was wanted of it is known and live, so that only what comes, or the time of a verdict, changes
-    /// what is shown of it.
+    /// Returns true if everything that is needed of it is known and live, so that only events, or the time of a
+    /// verdict, change the view.
     pub(super) fn is_quiet(&self, snapshot: &Snapshot) -> bool {
         let is_live =
             |it: &Followed| it.answered && it.broken.is_none() && it.stale.is_none() && it.behind.is_none();
@@ -364,24 +366,24 @@ impl Following {
         is_heard && is_known && !self.coming.is_wanted && self.scopes.values().all(is_live) && !is_due()
     }
 
-    /// Whether something that is waited for was not answered yet.
+    /// Returns true if an answer that is waited for has not come yet.
     fn is_pending(&self) -> bool {
         self.fetching.values().any(|fetch| !fetch.is_loose)
             || self.scopes.values().any(|followed| !followed.answered && !followed.is_loose)
     }
 
-    /// How many Secrets are being read for which nothing waits.
+    /// Returns the number of reads of Secrets in progress for which nothing waits.
     pub(super) fn loose_fetches(&self) -> usize {
         self.fetching.values().filter(|fetch| fetch.is_loose).count()
     }
 
-    /// Returns true if apps of other clusters name what a read is of: the object, or objects in its namespace, or want what became
-    /// of such.
+    /// Returns true if apps of other clusters name the object of a read, or objects in its namespace, or need their
+    /// dependents.
     fn is_elsewhere(&self, read: &Read) -> bool {
         self.homes_of(read).next().is_some()
     }
 
-    /// The names of the clusters whose apps name what a read is of.
+    /// Lists the names of the clusters whose apps name objects of a read.
     fn homes_of<'a>(&'a self, read: &'a Read) -> impl Iterator<Item = &'a String> {
         let key = named(read);
         let is_whole = matches!(read.target, Target::List { labels: None, fields: None });
@@ -451,8 +453,8 @@ impl Following {
         of_kind.chain(self.dependents_in.values()).flatten().filter(is_over).cloned().collect()
     }
 
-    /// Ends what was followed for apps of other clusters that do not name it any more. What else turns out to want it reads it
-    /// again.
+    /// Ends scopes of objects that apps of other clusters do not name any more. If something else needs them, they are
+    /// read again.
     fn end_unwanted(&mut self, snapshot: &mut Snapshot) {
         let is_over = |followed: &Followed| {
             followed.is_foreign
@@ -492,7 +494,7 @@ fn is_value(read: &Read) -> bool {
     is_secret && read.projection == Projection::Full && matches!(read.target, Target::Object(_))
 }
 
-/// Whether a connection has failed already, so that nobody waits for it.
+/// Returns true if a connection has failed already, so that nothing waits for it.
 pub(super) fn has_failed(snapshot: &Snapshot) -> bool {
     snapshot.errors().iter().any(|error| error.scope == Scope::Cluster && error.reason != "Connecting")
 }

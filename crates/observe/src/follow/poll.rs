@@ -1,4 +1,4 @@
-//! Objects that somebody may read but not watch: read again and again, and said to be so.
+//! Polling of objects that the user may read but not watch; a note says so.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,27 +9,27 @@ use taffrail_apps::{Answer, Read, Snapshot};
 use taffrail_cluster::{Cluster, Reason, ScopeId};
 use taffrail_object::{Object, ObjectKey};
 
-/// How often each is read.
+/// The polling interval.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// The objects of one cluster that are read again and again.
+/// The objects of one cluster that are polled.
 #[derive(Default)]
 pub(super) struct PollFallback(BTreeMap<ScopeId, PolledObject>);
 
 struct PolledObject {
     read: Read,
     key: ObjectKey,
-    /// Why it cannot be watched.
+    /// The reason why it cannot be watched.
     refusal: String,
-    /// As it was when it was read last; empty where it was not there, nothing where it was never read.
+    /// Its version at the last read; empty if it did not exist, `None` if it was never read.
     version: Option<String>,
 }
 
-/// What came of reading an object again.
+/// The result of polling an object.
 pub(super) struct PollOutcome {
     /// True if the object must be polled again.
     pub(super) goes_on: bool,
-    /// Whether something is known that was not before.
+    /// True if something changed.
     pub(super) is_news: bool,
 }
 
@@ -46,12 +46,12 @@ impl PollFallback {
         self.0.remove(&id);
     }
 
-    /// What is to be read for a scope, if it still is.
+    /// Returns the read for a scope, if it is still polled.
     pub(super) fn read(&self, id: ScopeId) -> Option<Read> {
         self.0.get(&id).map(|turn| turn.read.clone())
     }
 
-    /// Puts what was read into the snapshot; nothing where nobody wants it any more.
+    /// Puts the result into the snapshot; returns `None` if the scope is not needed any more.
     pub(super) fn take(
         &mut self,
         id: ScopeId,
@@ -90,7 +90,7 @@ impl PollFallback {
         Some(PollOutcome { goes_on: true, is_news })
     }
 
-    /// What people should know of it.
+    /// Lists the notes for the user.
     pub(super) fn notes<'a>(&'a self, cluster: &'a str) -> impl Iterator<Item = String> + 'a {
         let read = self.0.values().filter(|turn| turn.version.is_some());
         read.map(move |PolledObject { key, .. }| {

@@ -25,8 +25,9 @@ impl FleetWatcher {
         !is_due && is_compared && is_planned && clusters.all(|(it, snapshot)| it.is_quiet(snapshot))
     }
 
-    /// Takes in what comes for so long, however much comes. Who rests as long as the last look took spends half of the time on
-    /// looking at most, though something changes all the time. Returns true when something changed, so that it is looked at next.
+    /// Applies events for that time, however many come. A caller that rests as long as its last look took spends at
+    /// most half of the time on looks, even if something changes all the time. Returns true when something changed, so
+    /// that the next look is due.
     pub async fn rest(&mut self, rest: Duration) -> bool {
         let end = Instant::now() + rest;
         let mut changed = false;

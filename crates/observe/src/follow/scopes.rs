@@ -1,15 +1,15 @@
-//! What is asked of a server for a read that is followed.
+//! Conversion of reads to scopes that a server follows.
 
 use taffrail_apps::{Read, Scope, Target};
 use taffrail_object::{ObjectKey, Projection};
 
-/// What tells of kinds that come: group, version, kind, plural.
+/// The kinds whose objects define kinds: group, version, kind, plural.
 pub(super) const KINDS_OF_KINDS: [(&str, &str, &str, &str); 2] = [
     ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"),
     ("apiregistration.k8s.io", "v1", "APIService", "apiservices"),
 ];
 
-/// The object that a read asks for by its name.
+/// Returns the object that a read requests by name.
 pub(super) fn named(read: &Read) -> Option<ObjectKey> {
     match read.scope() {
         Scope::Object(key) => Some(key),
@@ -22,7 +22,7 @@ pub(super) fn is_whole_kind(read: &Read) -> bool {
     read.namespace.is_none() && matches!(read.target, Target::List { labels: None, fields: None })
 }
 
-/// All objects of a kind that tells of kinds, as little of each as says that it changed.
+/// Returns the scope of all objects of a kind that defines kinds, by metadata: that is enough to see that they changed.
 pub(super) fn definitions(
     (group, version, kind, plural): (&str, &str, &str, &str),
 ) -> taffrail_cluster::Scope {

@@ -1,4 +1,4 @@
-//! Clusters that send more than is kept of one.
+//! Clusters that send more than their share of the memory.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use super::poll::PollFallback;
 use super::{FleetWatcher, Followed, Following, PendingKinds, Singles};
 use crate::error::Failure;
 
-/// After how long a cluster that was let go of is followed again.
+/// Time after which a cluster that was dropped is followed again.
 const LET_GO_FOR: Duration = Duration::from_mins(5);
 
-/// How many malformed items of a scope are told one by one.
+/// Maximum number of malformed items of a scope that are reported one by one.
 const MOST_MALFORMED: usize = 50;
 
-/// What is being done when there is too much.
+/// The words for the operation in the error.
 const WHAT: &str = "follow the cluster";
 
 impl Followed {
-    /// Takes note of an item of which no object can be made; true where it is told. A server may send such for as long as it is
+    /// Records a malformed item; returns true if it is reported. A server may send such items for as long as it is
     /// followed.
     pub(super) fn note(&mut self, snapshot: &mut Snapshot, message: String) -> bool {
         let (told, count) = &mut self.malformed;
@@ -35,7 +35,7 @@ impl Followed {
         true
     }
 
-    /// Tells again what is wrong with its items, where all that was reported of it was taken back.
+    /// Reports the malformed items again after all reports of the scope were removed.
     pub(super) fn report(&self, snapshot: &mut Snapshot) {
         self.malformed.0.iter().for_each(|message| snapshot.report(self.malformed_error(message.clone())));
     }
@@ -46,15 +46,15 @@ impl Followed {
 }
 
 impl Following {
-    /// Charges the cluster for what is kept of it.
+    /// Charges the cluster for its snapshot.
     pub(super) fn charge(&mut self, snapshot: &Snapshot) -> Result<(), ReadError> {
         self.held.as_mut().map_or(Ok(()), |held| held.set(WHAT, snapshot.size()))
     }
 }
 
 impl FleetWatcher {
-    /// Lets go of a cluster that sends more than its share: of what it sent only what declares apps stays, so that its rows do,
-    /// and the rest is given back. After a while it is tried again.
+    /// Drops a cluster that exceeds its share: only the objects that declare apps stay, so that its rows do, and the
+    /// other memory is freed. After a while the cluster is followed again.
     pub(super) fn let_go(&mut self, at: usize, over: &ReadError) {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];

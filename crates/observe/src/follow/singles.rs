@@ -1,4 +1,4 @@
-//! How many objects are followed one by one: each is a stream, and whoever names objects decides which they are.
+//! Limits on objects that are followed one by one: each is a stream, and authors of objects decide which they are.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,26 +8,27 @@ use taffrail_object::{GroupKind, ObjectKey};
 use super::scopes::named;
 use super::{Followed, Following};
 
-/// So many of one namespace are followed one by one; beyond that their kind is listed there.
+/// Maximum number of objects of one namespace that are followed one by one; beyond it their kind is listed there.
 const MOST_OF_NAMESPACE: usize = 100;
 
-/// So many of a cluster are followed one by one. Beyond that only those of namespaces with few others are, up to twice as many.
+/// Maximum number of objects of a cluster that are followed one by one. Beyond it only those of namespaces with few
+/// others are, up to twice as many.
 const MOST: usize = 1000;
 
-/// So few of a namespace have room for longer than those of others.
+/// Number of objects of a namespace up to which they may exceed the maximum of the cluster.
 const FEW_OF_NAMESPACE: usize = 10;
 
-/// The scopes of single objects of a cluster, and reads of such that are not followed as they are.
+/// The scopes of single objects of a cluster, and the reads of single objects that are not followed as planned.
 #[derive(Debug, Default)]
 pub(super) struct Singles {
-    /// How many there are by namespace, and in all.
+    /// Their number by namespace; below, in all.
     namespaces: HashMap<String, usize>,
     all: usize,
     /// Those that were planned and are not followed, because they are too many.
     set_by: HashSet<Read>,
-    /// How many of those nothing else is followed for.
+    /// Number of those for which nothing else is followed.
     left_out: usize,
-    /// What was reported of that.
+    /// The error that was reported about them.
     told: Option<ScopeError>,
 }
 
@@ -37,7 +38,7 @@ impl Singles {
         self.set_by.contains(read)
     }
 
-    /// Counts the scopes anew. What was left out is asked for again.
+    /// Counts the scopes again. Reads that were left out are tried again.
     pub(super) fn recount<'f>(&mut self, scopes: impl Iterator<Item = &'f Followed>) {
         (self.all, self.left_out) = (0, 0);
         self.namespaces.clear();
@@ -48,8 +49,8 @@ impl Singles {
         }
     }
 
-    /// The read to follow in place of one that is of a single object: itself where there is room, else the list of its kind in its
-    /// namespace, or nothing.
+    /// Returns the read to follow in place of one of a single object: itself if there is room, else the list of its kind
+    /// in its namespace, or `None`.
     fn at_most(&mut self, snapshot: &Snapshot, read: Read) -> Option<Read> {
         let namespace = read.namespace.as_deref().unwrap_or_default();
         let own = self.namespaces.get(namespace).copied().unwrap_or_default();
@@ -93,7 +94,8 @@ impl Singles {
 }
 
 impl Following {
-    /// The read to follow in place of one that apps of this cluster want, where `is_asked` says whether a person asked for it.
+    /// Returns the read to follow in place of one that apps of this cluster need; `is_asked` returns true for objects
+    /// that the user named.
     pub(super) fn bound_single(
         &mut self,
         snapshot: &Snapshot,

@@ -1,4 +1,4 @@
-//! The time that one cluster takes from others when it is found out what to ask of it.
+//! The pause of a cluster after planning its reads, so that planning for one takes no time from others.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use super::TURN;
 /// The longest rest.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// How dear it was to plan something last, and until when it rests for that: others have their turn meanwhile.
+/// The cost of the last plan, and the end of the pause after it: others have their turn meanwhile.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// How long it took.
+    /// The time that planning took.
     pub(super) cost: Duration,
     until: Option<Instant>,
 }
@@ -23,7 +23,7 @@ impl Pace {
         self.until = (self.cost > TURN).then(|| ended + rest);
     }
 
-    /// How long it goes on to rest; `None` where its turn has come.
+    /// Returns the rest of the pause; `None` if it is over.
     pub(super) fn rest(&self, now: Instant) -> Option<Duration> {
         let left = self.until?.saturating_duration_since(now);
         (!left.is_zero()).then_some(left)

@@ -11,13 +11,14 @@ use super::holders::Holders;
 use super::scopes::{named, scope_of};
 use super::{FleetWatcher, Followed};
 
-/// So many objects are followed one by one before it is asked which of them are still wanted.
+/// Number of objects that are followed one by one before the unneeded ones are ended.
 pub(super) const FEW: usize = 64;
 
 impl FleetWatcher {
-    /// Ends the scopes of single objects that no plan wants any more, whenever there are twice as many as were wanted last.
+    /// Ends the scopes of single objects that no plan needs any more, whenever there are twice as many as were needed
+    /// last.
     ///
-    /// Objects name other objects, and those who write them may name ever others.
+    /// Objects name other objects, and their authors may name new ones again and again.
     pub(super) fn end_unwanted_objects(&mut self, at: usize, asked: &Asked, now: Instant) {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
@@ -95,7 +96,7 @@ impl FleetWatcher {
 /// A kind in a namespace, or in all: group, kind, namespace.
 type Place<'r> = (&'r str, &'r str, Option<&'r str>);
 
-/// What reads bring.
+/// The kinds and objects that reads return.
 struct Wanted<'r> {
     places: HashSet<Place<'r>>,
     objects: HashSet<(Place<'r>, &'r str)>,
@@ -125,7 +126,7 @@ impl<'r> Wanted<'r> {
     }
 }
 
-/// Where an object is listed.
+/// Returns the lists that contain an object.
 fn places(key: &ObjectKey) -> [Place<'_>; 2] {
     [None, Some(key.namespace.as_str())].map(|namespace| (&*key.group, &*key.kind, namespace))
 }

@@ -1,4 +1,4 @@
-//! Which files a command line means.
+//! The files that the paths of a command line stand for.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::ObserveError;
 
-/// What files in a folder must be called to be read.
+/// Extensions of the files in a folder that are read.
 const EXTENSIONS: [&str; 4] = ["yaml", "yml", "json", "jsonl"];
 
 /// A file, or stdin.

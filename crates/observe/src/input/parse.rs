@@ -46,7 +46,7 @@ impl fmt::Display for InputFault {
 pub struct Parsed<'a> {
     /// The number of the line, from 1.
     pub line: u64,
-    /// The object, or what is wrong with it.
+    /// The object, or its defect.
     pub object: Result<Object<'a>, InputFault>,
     /// True for an item of a list whose end was read.
     pub is_item: bool,
@@ -253,7 +253,7 @@ mod tests {
 
     const LISTS: &str = include_str!("../../../object/tests/printed/lists.jsonl");
 
-    /// What is read of a text, and the faults that are told.
+    /// Returns the parsed objects of a text, and the faults.
     fn read(text: &str, shape: InputShape) -> (Vec<Tree>, Vec<String>) {
         let chunk = Chunk { source: "test".into(), line: 1, shape, text: text.as_bytes().to_vec() };
         let (mut objects, mut faults) = (Vec::new(), Vec::new());

@@ -1,12 +1,12 @@
-//! Which kinds are followed, and how much of their objects.
+//! The kinds to follow, and the projection of their objects.
 
 use std::collections::BTreeSet;
 
 use taffrail_cluster::{Discovery, Scope};
 use taffrail_object::{ApiResource, Projection};
 
-/// Kinds that are left out unless somebody asks for them: second views of what is followed already, what changes all the
-/// time and says nothing of how an app is, and what is no state at all. A star stands for all kinds of a group.
+/// Kinds that are not followed by default: second views of other kinds, kinds that change all the time and say nothing
+/// about apps, and kinds that are not a state at all. A star stands for all kinds of a group.
 const LEFT_OUT: [(&str, &str); 15] = [
     // Second views.
     ("", "Endpoints"),
@@ -43,16 +43,16 @@ const WITHOUT_BODY: [(&str, &str); 10] = [
     ("networking.k8s.io", "NetworkPolicy"),
 ];
 
-/// Which kinds are followed.
+/// The selection of the kinds to follow.
 #[derive(Debug, Clone, Default)]
 pub struct KindSettings {
-    /// Group and kind of all that is followed; `*` for all kinds of a group. Empty: whatever is not left out by default.
+    /// Group and kind of all that is followed; `*` for all kinds of a group. Empty: all kinds that are not left out by default.
     pub only: Vec<(String, String)>,
-    /// Group and kind of what is followed though it is left out by default; `*` for all kinds of a group.
+    /// Group and kind of kinds that are followed although they are left out by default; `*` for all kinds of a group.
     pub include: Vec<(String, String)>,
-    /// Group and kind of what is not followed; `*` for all kinds of a group. This comes first.
+    /// Group and kind of kinds that are not followed; `*` for all kinds of a group. This takes precedence.
     pub exclude: Vec<(String, String)>,
-    /// The namespaces to look into; none for all, and for what lives in none.
+    /// The namespaces to follow; none for all, and for cluster-scoped objects.
     pub namespaces: Vec<String>,
     /// Kinds of which the body is read though their status does not need it. Those of Secrets never are.
     pub bodies: Vec<(String, String)>,
@@ -81,7 +81,7 @@ impl KindSettings {
         if needs_body { Projection::Full } else { Projection::Metadata }
     }
 
-    /// What is to be followed of a server that has these kinds.
+    /// Returns the scopes to follow of a server with these kinds.
     pub(super) fn scopes(&self, discovery: &Discovery) -> BTreeSet<Scope> {
         let mut scopes = BTreeSet::new();
         for served in discovery.resources() {
@@ -106,7 +106,7 @@ impl KindSettings {
     }
 }
 
-/// Whether objects of a kind say which kinds there are.
+/// Returns true if objects of a kind define kinds.
 pub(super) fn defines_kinds(resource: &ApiResource) -> bool {
     matches!(
         (resource.group.as_str(), resource.kind.as_str()),

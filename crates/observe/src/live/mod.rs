@@ -28,39 +28,39 @@ use tokio::time::Instant;
 pub use kinds::KindSettings;
 pub use warm::{ColdStart, write_saved};
 
-/// What may be chosen about a cluster that is followed.
+/// Settings for following a cluster.
 #[derive(Debug, Default)]
 pub struct LiveSettings {
-    /// How it is read.
+    /// The settings of the watches.
     pub feeds: WatchSettings,
-    /// What is kept of objects.
+    /// The settings of the index.
     pub index: IndexSettings,
-    /// Which kinds are followed, and how much of their objects.
+    /// The kinds to follow, and the projection of their objects.
     pub kinds: KindSettings,
-    /// What [`Live::save`] gave earlier: it is shown at once, as stale, and only what changed since is read.
+    /// The result of an earlier [`Live::save`]: it is shown at once, as stale, and only later changes are read.
     pub warm: Option<Vec<u8>>,
 }
 
-/// While much is being read for the first time, nobody is told more often than this: what it means is worked out
-/// once for many.
+/// Minimum interval of notices while much is being read for the first time, so that many changes are reassessed
+/// together.
 const LOADING: Duration = Duration::from_millis(500);
 
-/// How long the owner takes in what comes before it tells: what is there already, and no longer than this.
+/// Maximum time for which the owner applies events that have already arrived before it publishes.
 const GATHERING: Duration = Duration::from_millis(2);
 
-/// How long after a definition changed the kinds are asked for again: definitions come in crowds.
+/// Time after a change of a definition after which discovery is repeated: definitions come in groups.
 const SETTLED: Duration = Duration::from_millis(300);
 
-/// Kinds are asked for again after this time, for what changes without a definition: an upgrade, an extension server.
+/// Interval of discovery, for changes without a definition: an upgrade, an extension server.
 const REDISCOVER: Duration = Duration::from_secs(600);
 
-/// No longer is slept until a deadline: a sleep ends when so much time has passed, and the clock may be set meanwhile.
+/// Maximum sleep until a deadline: the wall clock may be set during the sleep.
 const CLOCK: Duration = Duration::from_secs(30);
 
-/// Kinds are asked for again after this time when a group could not be read: the server behind it may stay dead for days.
+/// Interval of discovery while a group cannot be read: the server behind it may be down for days.
 const INCOMPLETE: Duration = Duration::from_secs(60);
 
-/// Discovery that failed, or of which a half did, is tried again after this time.
+/// Time after which discovery is tried again if all or half of it failed.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// The reason for a scope whose watch may have broken unseen while its server was silent.
@@ -69,7 +69,7 @@ const REOPENING: &str = "its watch is opened again after the server was silent";
 /// The reason for a cluster that may have changed while this process did not run.
 const ASLEEP: &str = "this process or its machine was asleep, and the server is asked again";
 
-/// How long discovery may take.
+/// Time limit of discovery.
 const DISCOVERY: Duration = Duration::from_secs(30);
 
 /// A cluster that is followed until the last handle is gone.
@@ -142,25 +142,24 @@ impl Live {
         Ok(Live { shared, asks, contact, cold, task })
     }
 
-    /// What is known now.
+    /// Returns the newest snapshot.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.newest.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells of every change from now on; `None` when the cluster is no longer followed. See [`Index::subscribe`].
+    /// Subscribes to every change from now on; `None` if the cluster is no longer followed. See [`Index::subscribe`].
     pub async fn subscribe(&self, bound: usize) -> Option<Subscription> {
         let (answer, subscription) = oneshot::channel();
         self.asks.send(Ask::Subscribe(bound, answer)).await.ok()?;
         subscription.await.ok()
     }
 
-    /// Why what was saved could not be begun with, if there was anything.
+    /// Returns the reason why the saved state was not used, if there was one.
     pub fn cold_start(&self) -> Option<&ColdStart> {
         self.cold.as_ref()
     }
 
-    /// What is known now, to begin with the next time; `None` when the cluster is no longer followed, or cannot be
-    /// told from others.
+    /// Saves the present state for the next process; `None` if the cluster is no longer followed, or has no identity.
     pub async fn save(&self) -> Option<Vec<u8>> {
         let kube_system = self.snapshot();
         let kube_system = kube_system.find("", "Namespace", "", "kube-system")?;
@@ -169,12 +168,12 @@ impl Live {
         saved.await.ok()
     }
 
-    /// Whether the server answers; changes can be awaited.
+    /// Returns the connectivity, whose changes can be awaited.
     pub fn contact(&self) -> watch::Receiver<Connectivity> {
         self.contact.clone()
     }
 
-    /// What was asked of the server so far, by purpose.
+    /// Returns the cost of the requests to the server so far, by purpose.
     pub async fn costs(&self) -> Costs {
         let (answer, costs) = oneshot::channel();
         let asked = self.asks.send(Ask::Costs(answer)).await;
@@ -196,7 +195,7 @@ struct Followed {
     kind: KindId,
     namespace: Option<String>,
     state: cluster::ScopeState,
-    /// It was live before the process or its machine slept, and has not been told since.
+    /// True if it was live before the process or its machine slept, and has not reported its state since.
     is_unproven: bool,
     /// It has never been complete.
     is_loading: bool,
@@ -210,22 +209,22 @@ struct Owner {
     feeds: Watcher,
     kinds: KindSettings,
     scopes: HashMap<ScopeId, Followed>,
-    /// What is followed now, and as what.
+    /// The scopes that are followed now.
     followed: BTreeMap<cluster::Scope, ScopeId>,
     contact: watch::Sender<Connectivity>,
     shared: Arc<Shared>,
     parser: Parser,
-    /// Something is to be told.
+    /// True if there is something to publish.
     dirty: bool,
-    /// When the kinds are to be asked for again because a definition changed.
+    /// The time of the next discovery because a definition changed.
     definitions: Option<Instant>,
-    /// How many scopes are being read for the first time.
+    /// Number of scopes that are being read for the first time.
     loading: usize,
-    /// How far scopes were known when what is shown was saved.
+    /// The resource versions of the scopes in the saved state.
     positions: BTreeMap<cluster::Scope, String>,
 }
 
-/// How long it is enough to know what was discovered.
+/// Returns the time after which discovery is repeated.
 fn lasts(discovery: &Discovery) -> Duration {
     match discovery.broken() {
         [] => REDISCOVER,
@@ -299,7 +298,7 @@ impl Owner {
         }
     }
 
-    /// When something is to be told although nothing comes.
+    /// Returns the time of the next publication if no event comes.
     fn due(&self, told: Instant) -> Instant {
         if self.dirty && self.loading > 0 {
             return told + LOADING;
@@ -324,7 +323,7 @@ impl Owner {
         *self.shared.costs.lock().unwrap_or_else(PoisonError::into_inner) = self.feeds.costs();
     }
 
-    /// What is told, and how far it is known.
+    /// Saves the published state and the resource version of each scope.
     fn save(&self, cluster: &str) -> Vec<u8> {
         let position =
             |(scope, id): (&cluster::Scope, &ScopeId)| Some((scope.clone(), self.feeds.position(*id)?));
@@ -333,7 +332,7 @@ impl Owner {
         warm::write(cluster, &newest, &positions)
     }
 
-    /// Follows what there is to follow now, and no longer what there is no more.
+    /// Follows the scopes of `discovery`, and ends those that are not in it.
     fn follow(&mut self, discovery: &Discovery) {
         let now = Timestamp::now();
         let wanted = self.kinds.scopes(discovery);
@@ -406,7 +405,7 @@ impl Owner {
         }
     }
 
-    /// Forgets what was saved of kinds that are followed no more.
+    /// Removes saved objects of kinds that are not followed any more.
     fn forget_unserved(&mut self) {
         let now = Timestamp::now();
         for (scope, _) in std::mem::take(&mut self.positions) {

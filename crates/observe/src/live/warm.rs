@@ -1,4 +1,4 @@
-//! What was known of a cluster when its follower ended, for the next one to begin with.
+//! Warm start: the saved state of a cluster, with which the next process begins.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -11,17 +11,17 @@ use taffrail_cluster::{Cluster, ListRequest, ReadError, Scope, went_back};
 use taffrail_index::{Index, IndexSettings, ReopenError, Snapshot, save};
 use taffrail_object::{ApiResource, Projection};
 
-/// Why nothing could be begun with what was saved. The cluster is read as if for the first time then.
+/// The reason why a saved state is not used. The cluster is then read as if for the first time.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ColdStart {
-    /// The text is no saved state, or a damaged one.
+    /// The bytes are not a saved state, or are damaged.
     #[error("what was saved cannot be read")]
     Unreadable,
     /// The index in it is not to be used.
     #[error("the saved index {0}")]
     Index(#[from] ReopenError),
-    /// Which cluster is followed, and at which version its state is, cannot be read.
+    /// The identity of the cluster and its present version cannot be read.
     #[error("whether what was saved is of this cluster is not known")]
     Unidentified(#[source] ReadError),
     /// It is of another cluster.
@@ -32,7 +32,7 @@ pub enum ColdStart {
         /// The cluster that is followed.
         found: String,
     },
-    /// The server's state is older than what was saved, as after a restore from a backup.
+    /// The server's state is older than the saved one, as after a restore from a backup.
     #[error("the server's state went back from version {saved} to {found}")]
     WentBack {
         /// The version that was saved.
@@ -42,11 +42,11 @@ pub enum ColdStart {
     },
 }
 
-/// Puts a saved state into a file that its owner alone may read: it holds what the cluster holds. A file that was there
-/// is replaced at once.
+/// Writes a saved state to a file that only its owner may read, because it contains the objects of the cluster. An
+/// existing file is replaced atomically.
 ///
 /// # Errors
-/// When it cannot be written.
+/// Returns an error if the file cannot be written.
 pub fn write_saved(file: &Path, saved: &[u8]) -> io::Result<()> {
     let mut name = file.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{:016x}", fastrand::u64(..)));
@@ -67,12 +67,12 @@ pub fn write_saved(file: &Path, saved: &[u8]) -> io::Result<()> {
     written
 }
 
-/// What stands before the index.
+/// The part before the index.
 #[derive(Serialize, Deserialize)]
 struct Head {
-    /// Which cluster it is of.
+    /// The identity of the cluster.
     cluster: String,
-    /// How far each scope was known.
+    /// The resource version of each scope.
     positions: Vec<Position>,
     /// At which version the server's state was.
     version: Option<String>,
@@ -91,13 +91,13 @@ struct Position {
     resource_version: String,
 }
 
-/// A saved state that may be begun with.
+/// A saved state that may be used.
 pub(super) struct Warm {
     pub(super) index: Index,
     pub(super) positions: BTreeMap<Scope, String>,
 }
 
-/// Writes down what is known of a cluster, and how far.
+/// Serialises the state of a cluster, with the resource version of each scope.
 pub(super) fn write(cluster: &str, snapshot: &Snapshot, positions: &BTreeMap<Scope, String>) -> Vec<u8> {
     let namespaces = |scope: &&Scope| scope.resource.group.is_empty() && scope.resource.kind == "Namespace";
     let version = positions.keys().find(namespaces).and_then(|scope| positions.get(scope)).cloned();
@@ -123,7 +123,7 @@ pub(super) fn write(cluster: &str, snapshot: &Snapshot, positions: &BTreeMap<Sco
     out
 }
 
-/// Reads what was written, if it is of the cluster that `cluster` is now and the server's state has not gone back
+/// Loads a saved state, if it is of the cluster that `cluster` is connected to and the server's state has not gone back
 /// since.
 pub(super) async fn read(
     saved: &[u8],

@@ -1,4 +1,4 @@
-//! One question about one object: what was found so far, and how far it is followed.
+//! The assessment of one object: the findings so far, and the limits up to which evidence is followed.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -20,18 +20,18 @@ use crate::rules::ActiveRules;
 use crate::teaching::Look;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
 
-/// How many objects deep evidence is followed; the longest real chain has about ten.
+/// Maximum depth, in objects, to which evidence is followed; the longest real chain has about ten.
 const DEPTH: usize = 24;
 
-/// How many objects are looked up for one assessment because others name, share or use them. What an object controls
-/// is not counted: that is a tree. The largest real composition names some hundreds; objects that all name one another
-/// would cost the square of their number for each of them.
+/// Maximum number of objects that one assessment looks up because others name, share or use them. Objects that an
+/// object controls do not count: they form a tree. The largest real composition names some hundreds; objects that all
+/// name one another would otherwise each cost the square of their number.
 pub(super) const FOLLOWED: usize = 1_000;
 
-/// How many objects are looked at that name an owner for which they cannot speak.
+/// Maximum number of objects that are looked at although they name an owner for which they cannot speak.
 const STRANGERS: usize = 100;
 
-/// Why something cannot get well by waiting.
+/// A reason for which waiting does not help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HardCause {
     ImagePull,
@@ -61,28 +61,28 @@ impl HardCause {
     }
 }
 
-/// What is known of one object, and of what stands behind it.
+/// The findings about one object, and about the objects behind it.
 #[derive(Debug, Clone)]
 pub(super) struct Finding {
     pub(super) name: ObjectKey,
     pub(super) verdict: Verdict,
     pub(super) reason: Cow<'static, str>,
-    /// Why it is not well, in its own words.
+    /// The reason why it is not well, in its own words.
     pub(super) text: String,
-    /// Since when, as far as the object itself tells.
+    /// The time since when it is not well, if the object reports it.
     pub(super) since: Option<Timestamp>,
     pub(super) facts: Facts,
     pub(super) hard: Option<HardCause>,
     /// The rest of the chain.
     pub(super) below: Vec<Arc<Link>>,
-    /// Its own words name what it waits for, so they go before those of the cause.
+    /// True if its own message names what it waits for, so that it precedes the message of the cause.
     pub(super) says_what_it_awaits: bool,
 }
 
-/// The most facts that are told of an object: an author may write any number of events about it.
+/// Maximum number of facts shown about an object: an author may write any number of events about it.
 const FACTS: usize = 50;
 
-/// What an object says beside its own words, each once.
+/// Facts about an object besides its own message, each once.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Facts {
     told: Vec<String>,
@@ -147,14 +147,14 @@ impl Finding {
         }
     }
 
-    /// Takes a hard cause of its own: what was in progress has failed.
+    /// Sets a hard cause of the object itself: if it was in progress, it has failed.
     pub(super) fn harden(&mut self, cause: HardCause, reason: &str, text: impl Into<String>) {
         self.hard = Some(cause);
         self.say(reason, text);
         self.fail_if_in_progress(cause, &self.text.clone());
     }
 
-    /// Says the same in better words.
+    /// Replaces the reason and the message by better ones.
     pub(super) fn say(&mut self, reason: &str, text: impl Into<String>) {
         let text = text.into();
         if !reason.is_empty() {
@@ -169,7 +169,7 @@ impl Finding {
         self.facts.add(fact.into());
     }
 
-    /// Says that an object does not exist, unless its own words name that object.
+    /// Adds that an object does not exist, unless the message names that object already.
     pub(super) fn lacks(&mut self, called: &str, name: &str) {
         let fact = format!("{called} does not exist");
         if !self.text.contains(name) {
@@ -178,14 +178,14 @@ impl Finding {
         self.fact(fact);
     }
 
-    /// Says something behind its own words.
+    /// Appends a text to the message.
     pub(super) fn add(&mut self, said: &str) {
         let text = format!("{}; {said}", self.text);
         self.say("", text);
     }
 
-    /// Its own words stay: on the way to the cause they say how far the object is, and the cause would only be
-    /// said once more.
+    /// Fails the object if it is in progress. Its own message stays: on the way to the cause it says how far the object
+    /// is, and the cause would only be repeated.
     fn fail_if_in_progress(&mut self, cause: HardCause, text: &str) {
         if self.status() == Status::InProgress && !self.is_stale() {
             let condition = Condition {
@@ -199,9 +199,9 @@ impl Finding {
         }
     }
 
-    /// Follows the dependent that speaks: a hard cause first, then the order of the roll-up.
+    /// Follows the decisive dependent: one with a hard cause first, then by the order of the roll-up.
     ///
-    /// A hard cause below makes what is in progress fail.
+    /// A hard cause below makes an object in progress fail.
     pub(super) fn follow(&mut self, dependents: impl IntoIterator<Item = Finding>) {
         let unwell = dependents.into_iter().filter(|dependent| !dependent.is_current());
         let rank = |finding: &Finding| {
@@ -265,7 +265,7 @@ impl Finding {
     }
 }
 
-/// The evidence, and what it was found to say so far.
+/// The evidence, and the findings from it so far.
 pub(super) struct Case<'e> {
     pub(super) evidence: Evidence<'e>,
     pub(super) rules: &'e ActiveRules<'e>,
@@ -274,11 +274,11 @@ pub(super) struct Case<'e> {
     found: RefCell<HashMap<ObjectKey, Finding>>,
     /// The way from the first object to this one: owners may form a circle.
     way: RefCell<Vec<ObjectKey>>,
-    /// How many objects may still be looked up.
+    /// Number of objects that may still be looked up.
     left: Cell<usize>,
     /// There were more of them.
     is_cut_off: Cell<bool>,
-    /// What all of it costs.
+    /// The cost of the assessment.
     pub(super) bill: Bill<'e>,
 }
 
@@ -289,7 +289,7 @@ impl<'e> Case<'e> {
         Case { evidence, rules, now, found, way, left, is_cut_off, bill }
     }
 
-    /// Charges what it costs to the namespace of `object`, or to the one that claims it.
+    /// Charges the cost to the namespace of `object`, or to the one that claims it.
     pub(super) fn of(mut self, object: &Object<'_>, claimant: Option<&str>) -> Case<'e> {
         let place = match (object.group(), object.kind()) {
             // What is left in it belongs to it.
@@ -301,7 +301,7 @@ impl<'e> Case<'e> {
         self
     }
 
-    /// Takes what is listed, and charges for it.
+    /// Collects a listing, and charges for it.
     fn charged<T>(&self, listing: impl Iterator<Item = T>) -> Vec<T> {
         if self.bill.is_over() {
             return Vec::new();
@@ -310,8 +310,8 @@ impl<'e> Case<'e> {
         if self.bill.charge(all.len()) { all } else { Vec::new() }
     }
 
-    /// Takes as many of `all` as may still be looked up. The way is the same each time, so the answer does not depend on
-    /// what else is asked.
+    /// Truncates `all` to the number of objects that may still be looked up. The order of lookups is always the same,
+    /// so the answer does not depend on other questions.
     pub(super) fn allowed<T>(&self, mut all: Vec<T>) -> Vec<T> {
         let left = self.left.get();
         self.is_cut_off.set(self.is_cut_off.get() || all.len() > left);
@@ -330,7 +330,7 @@ impl<'e> Case<'e> {
         self.allowed(references(object).into_iter().map(|reference| reference.to).collect())
     }
 
-    /// Examines an object and what stands behind it; `None` where that leads in a circle, or too far.
+    /// Examines an object and the objects behind it. Returns `None` if that leads in a circle, or too deep.
     pub(super) fn examine(&self, object: &Object<'_>) -> Option<Finding> {
         let name = ObjectKey::of(object);
         if let Some(finding) = self.found.borrow().get(&name) {
@@ -366,7 +366,7 @@ impl<'e> Case<'e> {
         Some(finding)
     }
 
-    /// What the object alone says.
+    /// Returns the finding about the object alone.
     pub(super) fn look(&self, object: &Object<'_>) -> Finding {
         let verdict = self.evidence.judge(self.rules.rules, object, self.bill.claimant(), self.now);
         let reason = verdict.conditions.first().map(|condition| condition.reason.clone());
@@ -399,7 +399,7 @@ impl<'e> Case<'e> {
         said.next().or_else(|| Some(self.warnings(object, since).into_iter().next()?.message.into_owned()))
     }
 
-    /// What an object complains of since then: an event, else a condition that changed.
+    /// Returns the complaint about an object since that time: an event, else a condition that changed.
     pub(super) fn complaint_since(&self, object: &Object<'_>, since: Option<Timestamp>) -> Option<String> {
         if let Some(event) = self.warnings(object, since).into_iter().next() {
             return Some(event.message.into_owned());
@@ -427,8 +427,8 @@ impl<'e> Case<'e> {
         in_order(self.charged(self.evidence.owned(&uid, Some(&owner.namespace()))).into_iter().filter(is_it))
     }
 
-    /// The objects that name this one as their controller and do not [speak for](speaks_for) it, in the order of their names, as
-    /// many as are followed: what fails of them is a word where it is not well itself, and nothing else.
+    /// Returns the objects that name this one as their controller and do not [speak for](speaks_for) it, sorted by
+    /// name, up to the limit: their failures are a fact about an object that is itself not well, and nothing else.
     pub(super) fn unproven(&self, owner: &Object<'_>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
         if uid.is_empty() || !owner.namespace().is_empty() {
@@ -469,7 +469,7 @@ impl<'e> Case<'e> {
         self.allowed(in_order(self.charged(self.evidence.users(namespace, claim)).into_iter()))
     }
 
-    /// Whether a Pod uses a claim and has not ended.
+    /// Returns true if a Pod uses a claim and has not ended.
     pub(super) fn has_user(&self, namespace: &str, claim: &str) -> bool {
         // Each of them is looked at until one has not ended.
         self.evidence.users(namespace, claim).any(|user| !self.bill.charge(1) || !has_ended(&user))
@@ -493,7 +493,7 @@ impl<'e> Case<'e> {
         there.collect()
     }
 
-    /// What an object asks of its dependencies and does not find, in sentences; the namespace of the object pays.
+    /// Lists, as sentences, the unmet requirements of an object on its dependencies; the namespace of the object pays.
     pub(super) fn unmet_dependency(&self, object: &Object<'_>, dependencies: &[Object<'_>]) -> Vec<String> {
         let Some(cluster_rules) = self.rules.cluster_rules else { return Vec::new() };
         let own = Look::default();
@@ -506,7 +506,7 @@ impl<'e> Case<'e> {
         self.named(names).iter().filter_map(|object| self.examine(object)).collect()
     }
 
-    /// Whether there is certainly no object of that name.
+    /// Returns true if certainly no object of that name exists.
     pub(super) fn is_missing(&self, name: &ObjectKey) -> bool {
         if !self.bill.charge(1) {
             return false;
@@ -518,7 +518,7 @@ impl<'e> Case<'e> {
             && (tells(&name.namespace) || tells(""))
     }
 
-    /// How people call an object that is not there.
+    /// Returns the name of a missing object for a message.
     pub(super) fn called(&self, name: &ObjectKey) -> String {
         let ObjectKey { group, kind, namespace, name } = name;
         let is_of_cluster = |definition: Object<'_>| definition.text(&["spec", "scope"]) == "Cluster";
@@ -564,7 +564,7 @@ impl<'e> Case<'e> {
         events
     }
 
-    /// Whether something happened within a while before now.
+    /// Returns true if an event happened within a time before now.
     pub(super) fn is_recent(&self, event: &Event<'_>, within: SignedDuration) -> bool {
         event.last.is_some_and(|last| self.is_within(last, within))
     }
@@ -596,7 +596,7 @@ fn in_order<'e>(objects: impl Iterator<Item = Object<'e>>) -> Vec<Object<'e>> {
     objects
 }
 
-/// What is said of an object that has no words: a condition, else the reason, else the status.
+/// Returns the message for an object without one: that of a condition, else the reason, else the status.
 fn without_words(object: &Object<'_>, finding: &Finding) -> String {
     let conditions = object.at(&["status", "conditions"]).and_then(Value::items);
     let text = |condition: Value<'_>, key| {

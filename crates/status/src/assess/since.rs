@@ -1,4 +1,4 @@
-//! The time since when an object is not well, as far as it tells itself.
+//! The time since when an object is not well, if the object reports it.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::Object;

@@ -19,50 +19,51 @@ use crate::output::{answer, printable};
 use crate::runtime::block_on;
 use crate::source::{self, Once, Source};
 
-/// How often ages are drawn anew, and what time alone changes is looked at where it is not known when it does.
+/// Interval at which ages are redrawn, and at which results are computed again whose next change in time is not known.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Drawing takes at most this part of the time.
+/// The part of the time, as a divisor, that drawing may take.
 const REST: u32 = 10;
 
-/// The shape of an answer, which says what is new in it.
+/// The shape of an answer, which determines what is new in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// A row a thing: rows that are new or differ are shown again, and of one that is gone it is said.
+    /// Rows, one for each thing: prints new and changed rows, and a note for each row that is gone.
     Rows,
-    /// A name a line: as rows.
+    /// Names, one on each line, printed like rows.
     Names,
-    /// As rows, but without a word of what is gone: they tell what happened, or are for programs.
+    /// Rows, without a note of rows that are gone: events, or rows for programs.
     Lines,
-    /// Sections: shown again as a whole.
+    /// Sections, printed again as a whole.
     Text,
-    /// One document: shown again on one line.
+    /// One document, printed again on one line.
     Json,
-    /// One document: shown again after a line of its own.
+    /// One document, printed again after a separator line.
     Yaml,
 }
 
-/// Reads what is followed.
+/// The source of a view that follows clusters.
 #[derive(Default)]
 struct Following {
     follow: Option<FleetWatcher>,
-    /// Whether what is known is read as it is: two answers are to be of the same state.
+    /// True if the present state is used unchanged, because two answers have to be of the same state.
     held: bool,
-    /// Whether rows are wanted whatever their state.
+    /// True if rows are needed whatever their state.
     shows_all: bool,
-    /// Whether the answer is made of the rows of apps alone.
+    /// True if the answer consists of rows of apps alone.
     shows_rows: bool,
 }
 
 impl Following {
-    /// Waits for what comes after an answer that took so long, for a tick; true when something came.
+    /// Pauses after an answer that took `took`: for a tick, or in proportion to that time if it is longer. Returns true
+    /// when something changed.
     fn rest(&mut self, took: Duration) -> Result<bool, Complaint> {
         let Some(follow) = &mut self.follow else { return Ok(true) };
         let pause = TICK.max(took * REST);
         Ok(block_on(follow.rest(took))? || block_on(follow.next(pause.saturating_sub(took)))?)
     }
 
-    /// Whether an answer of the time `looked` would be the same now, but for ages.
+    /// Returns true if an answer as of `looked` would be the same now, except for ages.
     fn stands(&self, looked: Timestamp) -> bool {
         let stands = |follow: &FleetWatcher| follow.rows_stand(looked, Timestamp::now());
         self.shows_rows && self.follow.as_ref().is_some_and(stands)
@@ -112,7 +113,7 @@ fn start(arguments: &ViewArguments, asked: &Asked) -> Result<FleetWatcher, Compl
     source::follow(&arguments.source, arguments.rules(), asked, ListStrategy::Auto)
 }
 
-/// A view as it is asked for: once, or going on.
+/// Shows a view once, or with `-w` again and again.
 pub(crate) fn view(
     arguments: &ViewArguments,
     form: Form,
@@ -135,7 +136,7 @@ pub(crate) fn view(
     }
 }
 
-/// One answer: what goes to stdout, and what is told besides.
+/// One answer: the text for stdout, and the messages for stderr.
 struct Frame {
     text: String,
     told: Vec<String>,
@@ -154,7 +155,7 @@ fn frame(
     exit.map(|exit| (exit, Frame { text, told }))
 }
 
-/// Draws in place until somebody ends it.
+/// Redraws the view in place until the user ends it.
 fn redraw(
     mut screen: Screen,
     mut source: Following,
@@ -201,7 +202,7 @@ fn redraw(
     }
 }
 
-/// Adds what is new until nobody reads any more.
+/// Prints what is new until stdout is closed.
 fn append(
     form: Form,
     mut source: Following,
@@ -255,7 +256,7 @@ fn append(
     }
 }
 
-/// An answer as of `now`, with ages told from `aged`.
+/// Returns the answer as of `now`, with ages counted from `aged`.
 fn judged_at(
     now: Timestamp,
     aged: Timestamp,
@@ -268,13 +269,14 @@ fn judged_at(
     frame(source, run).map(|(_, frame)| frame)
 }
 
-/// Whether nobody reads any more.
+/// Returns true if stdout was closed.
 fn written_or_gone(result: std::io::Result<()>) -> Result<bool, Complaint> {
     let gone = matches!(&result, Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe);
     written(result).map(|()| gone)
 }
 
-/// Programs are told when everything was observed; that it was observed again is no news.
+/// Removes the times of observation from JSON: a program needs to know when everything was observed, but a newer
+/// observation alone is not news.
 fn without_times(form: Form, text: String) -> String {
     match form {
         Form::Rows | Form::Names | Form::Lines | Form::Text => text,
@@ -285,7 +287,8 @@ fn without_times(form: Form, text: String) -> String {
     }
 }
 
-/// What of an answer is new: ages in `still` and `before` are told from one moment, those in `text` from now.
+/// Returns the new parts of an answer: ages in `still` and `before` are counted from one moment, those in `text` from
+/// now.
 fn news(form: Form, before: Option<&str>, still: &str, text: &str) -> String {
     match form {
         // Strings in JSON hold no line breaks.
@@ -316,7 +319,7 @@ fn news(form: Form, before: Option<&str>, still: &str, text: &str) -> String {
     }
 }
 
-/// Before which column stands what a row is about.
+/// The column before which a row names its subject.
 const STATUS: &str = "STATUS";
 
 /// The things that had a row and have none any more.
@@ -346,7 +349,7 @@ fn now_of(form: Form, left: &[String], all: &str) -> String {
     told.collect()
 }
 
-/// What each row is about, as far as that can be told from its status.
+/// Returns the subject of each row, as far as the text before the status gives it.
 fn subjects(form: Form, text: &str) -> Vec<String> {
     let text = anstream::adapter::strip_str(text).to_string();
     let mut lines = text.lines();
@@ -363,12 +366,12 @@ fn subjects(form: Form, text: &str) -> Vec<String> {
     rows.filter(|subject| !subject.is_empty()).collect()
 }
 
-/// What has no room in a row stands below it, indented.
+/// Returns true for a row; indented lines below it contain cells that do not fit.
 fn is_row(line: &str) -> bool {
     !line.starts_with(' ')
 }
 
-/// Columns grow and shrink with what stands in other rows.
+/// Removes repeated spaces: columns grow and shrink with the cells of other rows.
 fn plain(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }

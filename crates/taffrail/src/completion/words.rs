@@ -1,4 +1,4 @@
-//! What may stand for a value: asked of the kubeconfig, the clusters or the dumps that the line names so far.
+//! Candidates for values, from the kubeconfig, and from the clusters or dumps that the line names so far.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -26,10 +26,10 @@ use crate::output::printable;
 use crate::rule_source::RuleSource;
 use crate::source;
 
-/// Longer nobody waits for a word.
+/// Time limit for candidates: users do not wait longer.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// So many words of one cluster are offered; more nobody reads, and with the next letter they are fewer.
+/// Maximum number of candidates from one cluster: users do not read more, and the next letter narrows them down.
 const MOST: usize = 1000;
 
 /// Lets the arguments of all commands know their words; `before` is the line so far, `current` the word that is
@@ -76,7 +76,7 @@ pub(super) fn attach(root: Command, before: &[OsString], current: &OsStr) -> Com
 
 type Find = fn(&Line, &str) -> Vec<CompletionCandidate>;
 
-/// Who knows the words of an argument.
+/// Returns the function that finds the candidates of an argument.
 fn words_of(command: &str, argument: &str) -> Option<Find> {
     Some(match (command, argument) {
         (_, "context") => |line, current| behind_commas(current, line.contexts()),
@@ -132,12 +132,12 @@ fn behind_commas(current: &str, words: Vec<CompletionCandidate>) -> Vec<Completi
     words.into_iter().filter(is_new).map(|word| word.add_prefix(before)).collect()
 }
 
-/// What the line says so far.
+/// The arguments of the line so far.
 struct Line {
     config: Config,
     view: ViewArguments,
     grouping: Option<GroupingArguments>,
-    /// Of the command.
+    /// The arguments of the subcommand.
     matches: ArgMatches,
 }
 
@@ -174,7 +174,7 @@ impl Line {
         self.matches.try_get_one::<String>("namespace").ok().flatten().cloned()
     }
 
-    /// What positional and other arguments of this name say so far.
+    /// Returns the values of positional and other arguments of this name so far.
     fn said(&self, argument: &str) -> Vec<String> {
         let said = self.matches.try_get_raw(argument).ok().flatten();
         said.into_iter().flatten().map(|word| word.to_string_lossy().into_owned()).collect()

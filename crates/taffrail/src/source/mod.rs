@@ -1,4 +1,4 @@
-//! The command line's way to [`taffrail_observe`]: arguments in, and what it needs to be told on the terminal.
+//! The command line's use of [`taffrail_observe`]: conversion of arguments, and messages for the terminal.
 
 mod requests;
 mod stopwatch;
@@ -28,9 +28,10 @@ pub(crate) use requests::print_requests;
 
 use stopwatch::Stopwatch;
 
-/// Where a view reads: once, or what is followed, as often as it changes.
+/// The source of a view: read once, or followed.
 pub(crate) trait Source {
-    /// What `asked` needs from where `arguments` say; of live clusters also what `more` wants when it sees what there is.
+    /// Reads what `asked` needs from the clusters or dumps of `arguments`; from live clusters also the objects that
+    /// `more` returns in view of a snapshot.
     fn read(
         &mut self,
         arguments: &ViewArguments,
@@ -38,7 +39,8 @@ pub(crate) trait Source {
         more: ExtraObjects<'_>,
     ) -> Result<&FleetSnapshot, Complaint>;
 
-    /// Whether rows are wanted whatever their state, to tell what left a filtered list from what is gone.
+    /// Returns true if rows are needed whatever their state, to distinguish those that left a filtered list from those
+    /// that are gone.
     fn shows_all(&self) -> bool {
         false
     }
@@ -46,8 +48,9 @@ pub(crate) trait Source {
     /// Takes note that the answer is made of the rows of apps alone, so that it stays as it is while they do.
     fn shows_rows(&mut self) {}
 
-    /// What is followed, for a view that wants more than [`Source::read`] can say; nothing where it is read once. The
-    /// truth says whether what is known is to be taken as it is: two answers are to be of the same state.
+    /// Returns the fleet watcher, for a view that needs more than [`Source::read`] offers; `None` if the source is read
+    /// once. The second value is true if the present state must be used unchanged, because two answers have to be of
+    /// the same state.
     fn followed(
         &mut self,
         arguments: &ViewArguments,
@@ -94,12 +97,12 @@ impl Deref for TimedFleet {
     }
 }
 
-/// Reads what `asked` needs from where `arguments` say.
+/// Reads what `asked` needs from the clusters or dumps of `arguments`.
 pub(crate) fn read(arguments: &ViewArguments, asked: &Asked) -> Result<TimedFleet, Complaint> {
     read_with(arguments, asked, NO_EXTRA)
 }
 
-/// Reads as [`read`]; of live clusters then also what `more` wants when it sees what there is.
+/// Reads like [`read`]; from live clusters then also the objects that `more` returns.
 fn read_with(
     arguments: &ViewArguments,
     asked: &Asked,
@@ -127,7 +130,7 @@ fn read_with(
     Ok(TimedFleet::new(fleet, arguments.verbose))
 }
 
-/// Begins to follow what `asked` needs of the clusters that `source` names, judged by `rules`; nothing is known yet.
+/// Begins to follow what `asked` needs of the clusters of `source`, judged by `rules`; nothing is known yet.
 pub(crate) fn follow(
     source: &SourceArguments,
     rules: RulesWithOptions,
@@ -145,7 +148,7 @@ pub(crate) fn follow(
     block_on(FleetWatcher::start(request))
 }
 
-/// Returns what is to be read for the apps, or for the objects that are declared on the command line.
+/// Returns the query for the apps, or for the objects that are declared on the command line.
 pub(crate) fn asked(
     namespace: Option<&String>,
     objects: &[ObjectKey],
@@ -163,8 +166,8 @@ pub(crate) fn dumps(arguments: &SourceArguments) -> Result<TimedFleet, Complaint
     dumps_of(arguments, &|_| Asked::default())
 }
 
-/// Reads the dumps that the arguments name, of each what `asked` says when it sees what there is: what could not be read when
-/// it was written is told where that is wanted.
+/// Reads the dumps of the arguments, and from each what `asked` returns in view of its contents. What could not be read
+/// when a dump was written is reported if it is needed.
 pub(crate) fn dumps_of(
     arguments: &SourceArguments,
     asked: &dyn Fn(&Snapshot) -> Asked,
@@ -231,7 +234,7 @@ where
     Ok(block_on(taffrail_observe::for_each_cluster(members, timeout, work))??)
 }
 
-/// Tells the patient of whom is waited for.
+/// Shows which clusters the command waits for, after a moment.
 fn waiting(members: &[Member]) -> Progress {
     let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
     let text = match names.len() {

@@ -1,4 +1,4 @@
-//! `-v`: the sum of what was asked of the clusters.
+//! `-v`: the sum of the requests to the clusters.
 
 use taffrail_cluster::Cluster;
 use taffrail_observe::protocol;

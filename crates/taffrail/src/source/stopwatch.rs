@@ -7,11 +7,11 @@ use taffrail_apps::{Objects, Snapshot};
 use crate::output::answer;
 use crate::phrase;
 
-/// Tells on stderr, when it ends, how long it ran.
+/// A stopwatch that prints its time to stderr when it is dropped.
 pub(super) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Starts one where somebody wants to know.
+    /// Starts a stopwatch if the user wants timings.
     pub(super) fn start(verbose: u8) -> Option<Stopwatch> {
         (verbose > 0).then(|| Stopwatch(Instant::now()))
     }
@@ -23,7 +23,7 @@ impl Drop for Stopwatch {
     }
 }
 
-/// Tells on stderr what was read of dumps, and how long it took.
+/// Prints to stderr the number of objects in dumps, and the time that reading them took.
 pub(super) fn tell_read(snapshots: &[Snapshot], took: Duration) {
     let objects: usize = snapshots.iter().map(|snapshot| snapshot.all().count()).sum();
     let (dumps, took) = (snapshots.len(), took.as_millis());

@@ -1,4 +1,4 @@
-//! What a process costs, as the kernel accounts for it.
+//! The cost of a process, as the kernel accounts for it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -27,7 +27,7 @@ pub(super) struct Cost {
 pub(super) struct Run<'a> {
     pub(super) program: &'a Path,
     pub(super) arguments: &'a [&'a str],
-    /// What it reads on stdin, and how many times over.
+    /// The file for its stdin, and the number of repetitions.
     pub(super) input: Option<(&'a Path, usize)>,
 }
 
@@ -45,13 +45,13 @@ impl Run<'_> {
     }
 }
 
-/// Run a command and print what it cost (used by the benchmarks).
+/// Run a command and print its cost (used by the benchmarks).
 #[derive(Args)]
 pub(crate) struct Measure {
     /// A file to write to its stdin.
     #[arg(long)]
     stdin: Option<PathBuf>,
-    /// How many times over.
+    /// Number of repetitions of stdin.
     #[arg(long, default_value_t = 1)]
     times: usize,
     #[arg(last = true, required = true)]
@@ -100,7 +100,7 @@ fn seconds(time: TimeVal) -> Duration {
     Duration::from_secs(u64::try_from(time.tv_sec()).unwrap_or_default()) + Duration::from_micros(micros)
 }
 
-/// The middle one of the figures, or what is midway between the two in the middle.
+/// Returns the median of the figures.
 pub(super) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
     let mut figures: Vec<f64> = figures.into_iter().collect();
     figures.sort_by(f64::total_cmp);

@@ -1,10 +1,10 @@
-//! `cargo xtask bench`: what Taffrail costs, beside what its peers cost in the same run.
+//! `cargo xtask bench`: the cost of Taffrail beside the cost of its peers in the same run.
 //!
-//! Figures are ratios: machines differ, and the same machine differs from minute to minute. Before time
-//! counts, both sides' answers are compared.
+//! Figures are ratios: machines differ, and the same machine differs from minute to minute. Before time counts, both
+//! sides' answers are compared.
 //!
-//! `bench apps` has no peer: its figures are absolute and stand beside the bars that were promised. How they
-//! are taken is told in its module.
+//! `bench apps` has no peer: its figures are absolute and compared with fixed bars. Its module describes how they are
+//! taken.
 
 mod apps;
 mod cluster;
@@ -27,7 +27,7 @@ pub(crate) use measure::Measure;
 pub(crate) enum Bench {
     /// The status core beside Go's kstatus: CPU time of whole processes, and memory.
     Compute(compute::Compute),
-    /// How long `taffrail get apps` takes on real control planes: near, far, and with clusters that hang.
+    /// Measure the time of `taffrail get apps` on real control planes: near, far, and with clusters that hang.
     Apps(apps::Apps),
     /// A dump of 20,000 objects, beside `kubectl -o json | jq`.
     Dump(dump::Dump),

@@ -18,10 +18,10 @@ pub(crate) struct Rules {
     /// A folder in the layout of Argo CD's resource_customizations [default: that of the pinned version, which Go downloads]
     #[arg(long, value_name = "DIR")]
     customizations: Option<PathBuf>,
-    /// How often each object is judged in a run.
+    /// Number of verdicts on each object in a run.
     #[arg(long, default_value_t = 100, value_name = "N")]
     rounds: u32,
-    /// How many runs of each side; the median counts.
+    /// Number of runs of each side; the median counts.
     #[arg(long, default_value_t = 3, value_name = "N")]
     runs: usize,
     /// Name each case in which the library differs from what Argo CD's case expects.
@@ -29,27 +29,27 @@ pub(crate) struct Rules {
     differences: bool,
 }
 
-/// Whose cases count, and by whose steps the peer runs scripts.
+/// The Go module whose cases count, and whose code the peer uses to run scripts.
 const ARGO_CD: &str = "github.com/argoproj/argo-cd/v3";
 const VERSION: &str = "v3.6.1";
 
-/// How many times the peer's rate the scripts must reach, and the library.
+/// Minimum ratios to the peer's rate, for scripts and for the library.
 const BARS: [f64; 2] = [5.0, 50.0];
 
-/// How many of a hundred cases the library must see as the scripts do.
+/// Minimum percentage of cases in which the library agrees with the scripts.
 const AGREEING: f64 = 85.0;
 
-/// How many differing cases are told of where not all are asked for.
+/// Number of differing cases that are printed by default.
 const TOLD: usize = 5;
 
-/// What a side answers.
+/// The answer of a side.
 #[derive(Debug, Deserialize)]
 struct Answer {
     verdicts: Vec<Verdict>,
     count: u64,
-    /// In seconds.
+    /// CPU time in seconds.
     cpu: f64,
-    /// In KiB.
+    /// Peak memory in KiB.
     peak: f64,
 }
 
@@ -113,7 +113,8 @@ impl Rules {
         Ok(())
     }
 
-    /// How many cases come out as they should: by the scripts to the letter, by the library in our words; whether those are enough.
+    /// Counts the cases with the expected result: by the scripts literally, by the library in Taffrail's words. Returns
+    /// true if they are enough.
     fn agreement(&self, cases: &[Case], by_lua: &Answer, by_library: &Answer) -> Result<bool> {
         ensure!(
             [by_lua, by_library].iter().all(|answer| answer.verdicts.len() == cases.len()),
@@ -216,7 +217,7 @@ fn same(theirs: &Answer, ours: &Answer) -> Result<()> {
     Ok(())
 }
 
-/// What a word of Argo CD's is among our statuses, and whether the object rests.
+/// Translates a word of Argo CD to a status, with true for a suspended object.
 fn ours(word: &str) -> Option<(&str, bool)> {
     Some(match word {
         "Healthy" => ("Current", false),
@@ -229,7 +230,8 @@ fn ours(word: &str) -> Option<(&str, bool)> {
     })
 }
 
-/// What counts of a verdict of ours. To Argo CD what is suspended is nothing else; here it is so beside its status.
+/// Returns the part of a verdict that is compared. In Argo CD, Suspended is a status of its own; here it is beside the
+/// status.
 fn word(verdict: &Verdict) -> (&str, bool) {
     match verdict.suspended {
         true => ("Current", true),
@@ -245,7 +247,7 @@ fn described(case: &Case, verdict: &Verdict) -> String {
     format!("{input}: {expected} '{why}', here {status}{suspended} '{message}'{error}")
 }
 
-/// Prints what the sides cost; whether ours are as fast as was promised.
+/// Prints the cost of the sides. Returns true if Taffrail meets the bars.
 fn table(runs: &[Vec<Answer>; 3], objects: usize, rounds: &str) -> bool {
     println!("{objects} objects judged {rounds} times on one thread; the median of {} runs", runs[0].len());
     println!("{:36} {:>12} {:>9} {:>10} {:>8}", "", "verdicts/s", "each", "peak", "ratio");

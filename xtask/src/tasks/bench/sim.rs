@@ -1,4 +1,4 @@
-//! What a simulated fleet costs: memory for each cluster and object, time to start, CPU time at rest.
+//! The cost of a simulated fleet: memory for each cluster and object, time to start, CPU time at rest.
 
 use std::process::{Command, Stdio};
 
@@ -10,10 +10,10 @@ use taffrail_testkit::binary;
 /// A fleet of simulated clusters in one process: memory per cluster and object, time to start, CPU time at rest.
 #[derive(Args)]
 pub(crate) struct Sim {
-    /// How many clusters.
+    /// Number of clusters.
     #[arg(long, default_value_t = 200, value_name = "N")]
     clusters: usize,
-    /// How many objects each of them holds.
+    /// Number of objects in each of them.
     #[arg(long, default_value_t = 2000, value_name = "N")]
     objects: usize,
     /// For how many seconds nothing happens then.

@@ -1,4 +1,5 @@
-//! A cluster followed through trouble: the bench `soak` of `taffrail-observe`, and what it wants done to the server.
+//! A cluster followed through failures: the bench `soak` of `taffrail-observe`, and the failures of the server that it
+//! requests.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -16,7 +17,7 @@ pub(crate) struct Soak {
     /// For how many minutes.
     #[arg(long, default_value_t = 30.0, value_name = "N")]
     minutes: f64,
-    /// What is written and what goes wrong follows from this number.
+    /// Seed of the writes and failures.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u32,
     /// On a simulated cluster in place of a real control plane.
@@ -75,7 +76,7 @@ impl Soak {
     }
 }
 
-/// Does to the control plane what the soak asks for.
+/// Performs a failure of the control plane that the soak requests.
 fn perform(plane: &mut ControlPlane, what: &str, saved: &Path) -> Result<()> {
     match what.split_once(' ').unwrap_or((what, "")) {
         ("restart", program) => plane.restart(CONTEXT, program),

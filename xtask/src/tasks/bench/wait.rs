@@ -22,7 +22,7 @@ use taffrail_testkit::kube::{ControlPlane, Options};
 /// Rollouts on a real control plane, and how soon `taffrail wait` says that they are complete.
 #[derive(Args)]
 pub(crate) struct Wait {
-    /// How many Deployments are rolled out at the same time.
+    /// Number of concurrent rollouts.
     #[arg(long, default_value_t = 50, value_name = "N")]
     rollouts: u16,
     /// A `taffrail` to measure in place of the one of this checkout.
@@ -42,7 +42,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// For how long nothing must have happened to a Deployment for its last write to have been the last.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// What came on a pipe, and when.
+/// A line from a pipe, with its time.
 struct Line {
     at: Instant,
     from: usize,
@@ -75,19 +75,19 @@ impl Drop for Listening {
     }
 }
 
-/// The bare watch among those who tell lines.
+/// The index of the bare watch among the sources of lines.
 const BARE: usize = usize::MAX;
 
-/// A Deployment, as it was told of.
+/// A Deployment, as the sources reported it.
 #[derive(Debug, Default)]
 struct Rollout {
-    /// When its last change came at the bare watch.
+    /// The time of its last change at the bare watch.
     written: Option<Instant>,
-    /// When the first of its versions came there with which kubectl would call it complete.
+    /// The time of its first version there that kubectl would call complete.
     complete: Option<Instant>,
-    /// Whether it was told of before it was complete.
+    /// True if it was reported before it was complete.
     was_waited_for: bool,
-    /// When it was reported.
+    /// The time at which it was reported complete.
     reported: Option<Instant>,
 }
 
@@ -173,7 +173,7 @@ impl Bench<'_> {
         Ok(longest <= BAR && others == 0 && waited == rollouts.len())
     }
 
-    /// What the server noted of requests that were answered.
+    /// Reads the server's log of answered requests.
     fn audit(&self) -> Result<Vec<Value>> {
         let folder = &self.plane.members().first().context("no cluster")?.folder;
         let path = folder.join(taffrail_testkit::kube::AUDIT_LOG);
@@ -182,7 +182,8 @@ impl Bench<'_> {
         Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
     }
 
-    /// Tells what `taffrail` asked since so many lines of the log; how much of it is neither a watch nor what one begins with.
+    /// Prints the requests of `taffrail` since a line of the log. Returns the number of those that are neither a watch
+    /// nor the start of one.
     fn requests(&self, since: usize) -> Result<usize> {
         let events = self.audit()?;
         let (counts, others) = sort(events.get(since..).unwrap_or_default());
@@ -195,8 +196,8 @@ impl Bench<'_> {
     }
 }
 
-/// How often each thing was asked by `taffrail`, and how many requests there were besides watches, the list that each may begin
-/// with, and what the server is asked first: which kinds it has.
+/// Counts the requests of `taffrail` by kind, and those besides watches, the list that each may begin with, and
+/// discovery.
 fn sort(events: &[Value]) -> (BTreeMap<String, usize>, usize) {
     const FIRST: [&str; 3] = ["/api", "/apis", "/version"];
 
@@ -234,7 +235,8 @@ fn sort(events: &[Value]) -> (BTreeMap<String, usize>, usize) {
     (counts, others + lists)
 }
 
-/// Reads lines until each process has told how it ended and no more changes come; how many saw all complete.
+/// Reads lines until each process has reported its end and no more changes come. Returns the number of those that saw
+/// all complete.
 fn collect(
     lines: &Receiver<Line>,
     rollouts: &mut BTreeMap<String, Rollout>,
@@ -279,7 +281,7 @@ fn collect(
     }
 }
 
-/// Of an event of the bare watch: which Deployment, and whether `kubectl rollout status` would call it complete.
+/// Parses an event of the bare watch: the Deployment, and true if `kubectl rollout status` would call it complete.
 fn deployment(text: &str) -> Result<(String, bool)> {
     let event: Value = serde_json::from_str(text).with_context(|| format!("no event: {text}"))?;
     let object = &event["object"];
@@ -329,7 +331,7 @@ fn show(what: &str, mut figures: Vec<f64>) -> f64 {
     at(100)
 }
 
-/// How busy the machine was of late.
+/// Returns the recent load of the machine.
 fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().unwrap_or("unknown").to_owned()

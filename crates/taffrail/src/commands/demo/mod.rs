@@ -34,14 +34,14 @@ use news::News;
 use overview::Overview;
 use world::World;
 
-/// How long a simulated cluster may take to answer. One that is there takes milliseconds, unless the machine has much
-/// else to do; one that is dark says so at once.
+/// Time limit for an answer of a simulated cluster. A healthy one takes milliseconds, unless the machine is busy; a
+/// dark one refuses at once.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Changes come in swarms: so long after the first one they are looked at together.
 const SWARM: Duration = Duration::from_millis(150);
 /// The shortest time between two looks.
 const PACE: Duration = Duration::from_millis(500);
-/// How often what is shown is judged anew though nothing has changed: some verdicts are a matter of time.
+/// Interval at which the view is judged again although nothing changed: some verdicts change with time.
 const JUDGE: Duration = Duration::from_secs(5);
 
 /// Start a fleet of twelve simulated clusters in which things go wrong and heal, and watch it.
@@ -63,7 +63,7 @@ Nothing leaves this machine: the API servers listen on 127.0.0.1, and what runs 
 
 Exit codes: 0 it was ended; 2 wrong usage, such as a kubeconfig that is somebody's own; 3 it could not be started.")]
 pub(crate) struct DemoArguments {
-    /// What all that is left to chance follows from, such as names and delays
+    /// Seed for everything that is random, such as names and delays
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
@@ -75,7 +75,7 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     skip: Option<Duration>,
 
-    /// Let time stand still there, so that what is to be seen does not pass: nothing happens, nothing reacts
+    /// Stop the simulated time there: nothing happens, and no controller reacts
     #[arg(long, hide = true)]
     hold: bool,
 
@@ -90,7 +90,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<Exit, Complaint> {
     Ok(Exit::Yes)
 }
 
-/// What a person or a system does to a process from outside.
+/// Signals from the user or the system that end or stop the process.
 struct Signals {
     ends: [Signal; 3],
     resized: Signal,
@@ -126,7 +126,7 @@ impl Signals {
         }
     }
 
-    /// What comes of some work, unless the end comes first.
+    /// Returns the result of some work, or `None` if the end comes first.
     async fn during<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::pin!(work);
         loop {
@@ -199,7 +199,7 @@ async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
     }
 }
 
-/// A reader who goes away has seen enough.
+/// Ends without an error if the reader has closed stdout.
 fn ended(error: io::Error) -> Result<(), Complaint> {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
@@ -226,7 +226,7 @@ async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, Compl
     Ok(FleetWatcher::start(request).await)
 }
 
-/// Where it is shown.
+/// The form of the view.
 enum View {
     Screen(Screen, Overview),
     /// There is no terminal.
@@ -241,7 +241,7 @@ impl View {
         })
     }
 
-    /// Says what is waited for, to whoever sees nothing else yet.
+    /// Prints what the demo waits for, before there is anything else to see.
     fn begin(&mut self) -> io::Result<()> {
         match self {
             View::Screen(screen, overview) => screen.draw(&overview.beginning()),

@@ -79,7 +79,7 @@ impl Output {
         self.notes = notes;
     }
 
-    /// Prints what changed. Returns `false` once stdout is closed.
+    /// Prints the changes. Returns `false` once stdout is closed.
     pub(super) fn show(
         &mut self,
         wait: &Wait,

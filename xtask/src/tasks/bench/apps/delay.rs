@@ -31,7 +31,7 @@ impl DelayLine {
         Ok(DelayLine { address })
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }

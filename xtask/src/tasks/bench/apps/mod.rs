@@ -38,13 +38,13 @@ use self::delay::DelayLine;
 use self::requests::Requests;
 use super::measure::{cpu_of_children, median};
 
-/// How long `taffrail get apps` takes on real control planes.
+/// Measure the time of `taffrail get apps` on real control planes.
 #[derive(Args)]
 pub(crate) struct Apps {
-    /// How many runs for each figure.
+    /// Number of runs for each figure.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     runs: u16,
-    /// How many clusters answer where some hang; 0 leaves that part out.
+    /// Number of clusters that answer while some hang; 0 leaves that part out.
     #[arg(long, default_value_t = 17, value_parser = clap::value_parser!(u16).range(0..=64))]
     clusters: u16,
     /// Leave the part with one cluster out.
@@ -60,19 +60,19 @@ pub(crate) struct Apps {
 }
 
 const CLUSTER: &str = "kube-1";
-/// How long bytes take on the delayed way, in each direction.
+/// The delay of bytes in each direction.
 const DELAY: Duration = Duration::from_millis(50);
 const LOOPBACK_BAR: f64 = 150.0;
 const DELAYED_BAR: f64 = 500.0;
 const ROUNDS_BAR: f64 = 4.0;
-/// How many clusters hang.
+/// Number of clusters that hang.
 const SILENT: usize = 3;
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How much longer than its timeout a run with hanging clusters may take, in milliseconds.
+/// Time by which a run with hanging clusters may exceed its timeout, in milliseconds.
 const GRACE: f64 = 500.0;
 
-/// An app of 200 replicas as Flux leaves it. Its Pods have the labels of most charts, so they are in the
-/// answer of a list for label groups and have to be told from what somebody declared.
+/// An app of 200 replicas as Flux leaves it. Its Pods have the labels of most charts, so a list for label groups
+/// contains them, and they must be distinguished from declared objects.
 const ROLLOUT: &str = "\
 apiVersion: v1
 kind: Namespace
@@ -279,7 +279,7 @@ struct Run {
     code: Option<i32>,
     stdout: String,
     stderr: String,
-    /// In milliseconds, as is `cpu`.
+    /// Wall time in milliseconds, as is `cpu`.
     wall: f64,
     cpu: f64,
 }
@@ -328,7 +328,7 @@ fn check_one(run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// Whether an item is the app that was applied, read to its last object.
+/// Returns true if an item is the applied app, read to its last object.
 fn is_well(item: &Value) -> bool {
     item["delivery"] == "flux-kustomization"
         && item["namespace"] == "bench"

@@ -1,4 +1,4 @@
-//! What `-vv` says of the requests of a run.
+//! Parser for the output of `-vv` about the requests of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,18 +7,18 @@ use anyhow::{Context, Result};
 /// The requests to one cluster.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Requests {
-    /// How many round trips followed one another.
+    /// Number of sequential round trips.
     pub(super) rounds: usize,
     /// The bytes of all answers, in KB.
     pub(super) size: usize,
-    /// How long the connection took, in milliseconds.
+    /// Time of connecting, in milliseconds.
     pub(super) connecting: u64,
     /// Path and query of each.
     pub(super) paths: Vec<String>,
 }
 
 impl Requests {
-    /// Reads what a run with `-vv` wrote for the cluster of this context.
+    /// Parses the output of a run with `-vv` for the cluster of this context.
     pub(super) fn parse(stderr: &str, context: &str) -> Result<Requests> {
         let head = format!("{context}: ");
         let sum = stderr
@@ -40,8 +40,8 @@ impl Requests {
         })
     }
 
-    /// The kinds that were listed more than once. Further pages of a list are no further lists, and neither are lists by
-    /// labels of which one leaves out what the other brings.
+    /// Returns the kinds that were listed more than once. Further pages of a list do not count, nor do lists by labels
+    /// that exclude each other's objects.
     pub(super) fn listed_twice(&self) -> Vec<String> {
         let mut lists: BTreeMap<String, Vec<Option<&str>>> = BTreeMap::new();
         for path in &self.paths {

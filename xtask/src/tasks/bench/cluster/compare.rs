@@ -1,4 +1,4 @@
-//! Whether answers are equal, and how figures stand beside what was promised.
+//! Comparison of answers, and of figures with their bars.
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Outcome;
 use super::subject::Subject;
 
-/// Compares what both sides know: objects by kind, trees and managed objects.
+/// Compares the answers of both sides: objects by kind, trees and managed objects.
 pub(super) fn answers(ours: &Value, theirs: &Value, name: &str) -> Result<()> {
     // Of events only warnings are kept, and by nobody else.
     let kinds = |side: &Value| -> Vec<(String, u64)> {
@@ -52,7 +52,7 @@ fn bar(what: &str, ours: f64, theirs: f64, bar: f64) {
     println!("{what:62} {ours:>10.2} {theirs:>10.2} {ratio:>8.3} {bar:>8.3}  {}", verdict(ratio <= bar));
 }
 
-/// All figures that have one, beside what was promised.
+/// Compares all figures that have a bar with it.
 pub(super) fn bars(
     ours: &Outcome,
     sides: &[Outcome],

@@ -1,4 +1,4 @@
-//! Status updates, and how long after a bare watch client somebody sees them.
+//! Status updates, and their delay behind a bare watch client.
 
 use std::fmt;
 use std::process::{Command, Stdio};
@@ -10,11 +10,11 @@ use anyhow::{Result, ensure};
 use super::Bench;
 use super::subject::Subject;
 
-/// What came of updates.
+/// The results of status updates.
 pub(super) struct Events {
     written: usize,
     seen: usize,
-    /// How many watches the server closed because it did not get round to them.
+    /// Number of watches that the server closed because it could not serve them in time.
     closed: f64,
     /// Later than the bare watch, in milliseconds: the middle, the 99th of a hundred, the longest.
     pub(super) later: [f64; 3],

@@ -12,10 +12,10 @@ use taffrail_testkit::binary;
 use super::compare::verdict;
 use super::subject::{Subject, sockets};
 
-/// How many objects each cluster has.
+/// Number of objects of each cluster.
 const OBJECTS: usize = 2000;
 
-/// How long nothing happens, in seconds.
+/// Duration of the rest, in seconds.
 const REST: u64 = 60;
 
 pub(super) fn run(ours: &Path, folder: &Path, clusters: usize) -> Result<()> {

@@ -1,4 +1,4 @@
-//! A process that follows a cluster, told what to do line by line; and what it costs, as the kernel accounts for it.
+//! A process that follows a cluster and takes commands line by line, and its cost as the kernel accounts for it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// What a process has and used so far.
+/// The resources that a process has and used so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
     /// User and system time, in seconds.
@@ -24,7 +24,7 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Of a process that runs.
+    /// Reads the usage of a running process.
     pub(super) fn of(pid: u32) -> Result<Usage> {
         let read = |file: &str| {
             let path = format!("/proc/{pid}/{file}");
@@ -52,7 +52,7 @@ impl Usage {
     }
 }
 
-/// How many sockets a process has.
+/// Returns the number of sockets of a process.
 pub(super) fn sockets(pid: u32) -> usize {
     let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let targets = files.filter_map(|file| fs::read_link(file.path()).ok());
@@ -64,11 +64,11 @@ pub(super) struct Subject {
     child: Child,
     words: ChildStdin,
     answers: BufReader<ChildStdout>,
-    /// What it said when all was read.
+    /// Its report when everything was read.
     pub(super) synced: Value,
-    /// How long that took from its start, in seconds.
+    /// Time from its start until then, in seconds.
     pub(super) wall: f64,
-    /// What it had used by then.
+    /// Its usage until then.
     pub(super) first: Usage,
 }
 
@@ -112,14 +112,14 @@ impl Subject {
         self.child.id()
     }
 
-    /// What it answers for comparison.
+    /// Returns its answers for comparison.
     pub(super) fn answers(&mut self, folder: &Path) -> Result<Value> {
         let file = folder.join("answers.json");
         self.tell(&format!("answers {}", file.display()))?;
         Ok(serde_json::from_slice(&fs::read(&file)?)?)
     }
 
-    /// When it saw the events since it was told of them, in nanoseconds.
+    /// Returns the times at which it saw the events since the command, in nanoseconds.
     pub(super) fn report(&mut self, folder: &Path) -> Result<HashMap<String, i128>> {
         let file = folder.join("report.txt");
         self.tell(&format!("report {}", file.display()))?;

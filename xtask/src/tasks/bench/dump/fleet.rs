@@ -14,7 +14,7 @@ const REPLICAS: usize = 8;
 /// Every so many Deployments one has a Pod in a crash loop.
 const BROKEN: usize = 37;
 
-/// Who delivers an app.
+/// The delivery tool of an app.
 #[derive(Clone, Copy, PartialEq)]
 enum Tool {
     Flux,
@@ -39,7 +39,7 @@ pub(super) fn write(path: &Path, apps: usize, objects: usize) -> Result<()> {
     list.finish()
 }
 
-/// Writes a list with one app that declares `objects` objects, and what controllers make of them.
+/// Writes a list with one app that declares `objects` objects, and their dependents.
 pub(super) fn write_one(path: &Path, objects: usize) -> Result<usize> {
     let mut list = List::create(path)?;
     list.system()?;
@@ -101,7 +101,7 @@ impl List {
         Ok(self.file.flush()?)
     }
 
-    /// ConfigMaps that nobody declares, until there are `objects` objects.
+    /// Adds ConfigMaps that no app declares, until there are `objects` objects.
     fn fill(&mut self, objects: usize) -> Result<()> {
         for number in self.count..objects {
             self.add(&json!({

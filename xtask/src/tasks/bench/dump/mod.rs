@@ -29,14 +29,14 @@ use super::measure::median;
 /// A big dump: how long until it is answered, beside `kubectl -o json | jq`.
 #[derive(Args)]
 pub(crate) struct Dump {
-    /// How many runs for each figure.
+    /// Number of runs for each figure.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u16).range(1..))]
     runs: u16,
 }
 
 const OBJECTS: usize = 20_000;
 const APPS: usize = 300;
-/// How many objects the big app declares: so that it has 5,000 in all, and 5,000 of those.
+/// Number of objects that the big app declares: such that it has 5,000 objects in all, and 5,000 declared ones.
 const BIG: [usize; 2] = [2_250, 5_000];
 /// Deployments with less available replicas than wanted.
 const PROGRAM: &str = r#"if .kind == "List" then .items[] else . end | select(.kind == "Deployment" and (.status.availableReplicas // 0) < .spec.replicas) | "\(.metadata.namespace)/\(.metadata.name)""#;
@@ -145,7 +145,7 @@ fn same_answers(taffrail: &Path, file: &str, peer: &str) -> Result<()> {
     Ok(())
 }
 
-/// What `-v` says of the time after loading, in milliseconds.
+/// Returns the time after loading by `-v`, in milliseconds.
 fn after_loading(taffrail: &Path, arguments: &[&str]) -> Result<f64> {
     let output = command(taffrail, arguments).output()?;
     let stderr = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,5 @@
-//! What the controllers of the demo do, and what they leave to the story. Time is moved by hand.
+//! Tests of the controllers of the demo: the changes that they make, and those that they leave to the faults. Time is
+//! moved by hand.
 
 use serde_json::{Value, json};
 
