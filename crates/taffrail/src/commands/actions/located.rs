@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use taffrail_apps::Objects;
 use taffrail_cluster::Cluster;
-use taffrail_observe::FleetMembers;
-use taffrail_observe::operations::{
-    LocateRequest, Located, LocatedObject, ObjectArg, locate, locate_in_dump,
-};
+use taffrail_observe::operations::{LocateRequest, Located, LocatedObject, locate, locate_in_dump};
+use taffrail_observe::{FleetMembers, ObjectArg};
 
 use super::arguments::WhichArguments;
 use crate::commands::named::unknown_cluster;

@@ -15,7 +15,7 @@ use taffrail_rules::Origin;
 
 use super::arguments::ActionArguments;
 use super::{located, scripts};
-use crate::cli::{DryRun, OperationOutput};
+use crate::cli::{DryRun, TextOutput};
 use crate::commands::{guard, writes};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::{answer, printable};
@@ -181,7 +181,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
     }
     let Printer { rows, exit, failed, .. } = printer;
     failed.map_or(Ok(()), Err)?;
-    if arguments.output == OperationOutput::Json {
+    if arguments.output == TextOutput::Json {
         let document = Document {
             api_version: API_VERSION,
             kind: "ActionRun",
@@ -216,7 +216,7 @@ fn confirm(arguments: &ActionArguments, objects: &[LocatedObject]) -> Result<(),
 
 /// Returns true if there is a terminal to ask at.
 fn may_ask(arguments: &ActionArguments) -> bool {
-    arguments.output == OperationOutput::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
+    arguments.output == TextOutput::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 impl Printer<'_> {
@@ -228,7 +228,7 @@ impl Printer<'_> {
     }
 
     fn is_text(&self) -> bool {
-        self.arguments.output == OperationOutput::Text
+        self.arguments.output == TextOutput::Text
     }
 
     fn take(&mut self, event: OperationEvent<'_>) -> Result<Reply, Complaint> {

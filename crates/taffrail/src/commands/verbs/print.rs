@@ -13,7 +13,7 @@ use taffrail_observe::operations::{
 };
 
 use super::ActingArguments;
-use crate::cli::OperationOutput;
+use crate::cli::TextOutput;
 use crate::commands::writes;
 use crate::complaint::{Complaint, Exit, advise, written};
 use crate::output::progress::{self, Progress};
@@ -181,7 +181,7 @@ impl<'a> Printer<'a> {
     }
 
     fn is_text(&self) -> bool {
-        self.arguments.output == OperationOutput::Text
+        self.arguments.output == TextOutput::Text
     }
 
     /// Prints the document for programs, and returns the exit code.
@@ -189,7 +189,7 @@ impl<'a> Printer<'a> {
         if let Some(failed) = self.failed {
             return Err(failed);
         }
-        if self.arguments.output == OperationOutput::Json {
+        if self.arguments.output == TextOutput::Json {
             let refused = self.plan.refused.iter().map(|(AppTarget { app, .. }, error)| {
                 let mut row = ActionRow::new(app, "Refused", &*error.message);
                 row.hint = hint_of(error.hint.as_ref());
