@@ -71,12 +71,7 @@ pub(super) fn objects(arguments: &WhichArguments) -> Result<(Vec<LocatedObject>,
 }
 
 /// Returns the connections to the clusters of the objects, each once.
-pub(super) fn connections<'o>(
-    objects: impl IntoIterator<Item = &'o LocatedObject>,
-) -> impl Iterator<Item = &'o Cluster> {
-    let mut last = None;
-    objects.into_iter().filter_map(move |object| {
-        let is_first = last.replace(&*object.cluster) != Some(&*object.cluster);
-        object.connection().filter(|_| is_first)
-    })
+pub(super) fn connections(objects: &[LocatedObject]) -> impl Iterator<Item = &Cluster> {
+    let clusters = objects.chunk_by(|one, other| one.cluster == other.cluster);
+    clusters.filter_map(|objects| objects.first()?.connection())
 }

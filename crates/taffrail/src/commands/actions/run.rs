@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use taffrail_apps::view::API_VERSION;
+use taffrail_cluster::Cluster;
 use taffrail_object::ObjectKey;
 use taffrail_observe::operations::{
     ActionRequest, ActionTarget, LocatedObject, OperationEvent, OperationId, OperationPlan, Outcome,
@@ -140,6 +141,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
         allow_create: arguments.allow_create.clone(),
         now: which.source.now.unwrap_or_else(Timestamp::now),
     };
+    let clusters: Vec<Cluster> = located::connections(&objects).cloned().collect();
     let plan = plan_action(&request, objects);
     let mut refused = Vec::new();
     for (target, error) in &plan.refused {
@@ -192,9 +194,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
         let text = serde_json::to_string_pretty(&document).map_err(io::Error::from);
         written(text.and_then(|text| emit!(answer::programs(), "{text}")))?;
     }
-    let targets = plan.refused.iter().map(|(target, _)| target).chain(plan.items.iter().map(|it| &it.target));
-    let connections = located::connections(targets.map(|target| &target.located));
-    source::print_requests(which.source.verbose, connections);
+    source::print_requests(which.source.verbose, clusters.iter());
     Ok(exit)
 }
 
