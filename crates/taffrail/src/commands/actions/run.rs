@@ -16,13 +16,13 @@ use taffrail_rules::Origin;
 
 use super::arguments::ActionArguments;
 use super::{located, scripts};
-use crate::cli::{DryRun, TextOutput};
-use crate::commands::{guard, writes};
+use crate::cli::{DryRun, ListOutput, TextOutput};
+use crate::commands::{get, guard, writes};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::{answer, printable};
 use crate::runtime::block_on;
 use crate::source;
-use crate::{emit, phrase, say};
+use crate::{phrase, say};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -191,8 +191,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
             dry_run: arguments.dry_run.as_str(),
             items: refused.into_iter().chain(rows).collect(),
         };
-        let text = serde_json::to_string_pretty(&document).map_err(io::Error::from);
-        written(text.and_then(|text| emit!(answer::programs(), "{text}")))?;
+        written(get::document(ListOutput::Json, &document))?;
     }
     source::print_requests(which.source.verbose, clusters.iter());
     Ok(exit)
