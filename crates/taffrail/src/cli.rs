@@ -13,7 +13,7 @@ use taffrail_object::{LabelSelector, ObjectKey};
 use taffrail_status::Trust;
 use taffrail_status::assess::Budgets;
 
-pub(crate) use values::{DryRun, OperationOutput, duration, label_selector};
+pub(crate) use values::{DryRun, TextOutput, duration, label_selector};
 
 use crate::rule_source::{RuleSource, RulesWithOptions};
 

@@ -12,10 +12,10 @@ use taffrail_rules::Origin;
 use taffrail_rules::lua::Customizations;
 use taffrail_status::{ClusterState as _, Presence, Trust};
 
-use super::ObjectArg;
 use crate::connector::ClusterConnector;
 use crate::error::Failure;
 use crate::look::{begun, take};
+use crate::object_arg::ObjectArg;
 use crate::read::read_one;
 
 /// Maximum number of Argo CDs of a cluster that are searched for actions, and of unknown ones that a note names.

@@ -10,7 +10,6 @@
 mod actions;
 #[cfg(feature = "lua")]
 mod located;
-mod object_arg;
 mod send;
 mod verbs;
 
@@ -29,7 +28,6 @@ use crate::error::ErrorLevel;
 pub use actions::{ActionRequest, ActionScripts, ActionTarget, Offer, plan_action};
 #[cfg(feature = "lua")]
 pub use located::{LocateRequest, Located, LocatedObject, LocatedScripts, locate, locate_in_dump};
-pub use object_arg::ObjectArg;
 pub use verbs::{AppTarget, VerbSettings, plan_verb};
 
 /// Maximum number of attempts at a write if other clients change the object at the same time.

@@ -75,7 +75,11 @@ impl Watched {
     }
 
     /// Runs a plan until an event is answered with [`Reply::Stop`]; returns the events, in words.
-    async fn run(&mut self, plan: &OperationPlan<AppTarget>, reply: impl Fn(&str) -> Reply) -> Vec<String> {
+    async fn run(
+        &mut self,
+        plan: &OperationPlan<AppTarget>,
+        reply: impl Fn(&str) -> Reply + Sync,
+    ) -> Vec<String> {
         let mut events = Vec::new();
         let name = |item: usize| plan.items[item].cluster.clone();
         let take = |event: OperationEvent<'_>| {
@@ -97,9 +101,16 @@ impl Watched {
             reply
         };
         let id = OperationId::new("run-1");
-        plan.run_verb(&plan.digest(), &id, &mut self.follow, NO_EXTRA, SETTINGS, take).await.unwrap();
+        let digest = plan.digest();
+        let run = plan.run_verb(&digest, &id, &mut self.follow, NO_EXTRA, SETTINGS, take);
+        spawnable(run).await.unwrap();
         events
     }
+}
+
+/// Accepts what a server can run in a task of its own.
+fn spawnable<F: Future + Send>(run: F) -> F {
+    run
 }
 
 fn word(outcome: &Outcome) -> String {
@@ -260,7 +271,8 @@ mod actions {
         assert_ne!(changed.digest(), shown.digest());
         cluster.apply(deployment(2)).unwrap();
         cluster.apply(deployment(4)).unwrap();
-        changed.run_action(&changed.digest(), &id, &request, false, &mut take).await.unwrap();
+        let digest = changed.digest();
+        spawnable(changed.run_action(&digest, &id, &request, false, &mut take)).await.unwrap();
         assert_eq!(replicas(), 4);
         assert_eq!(ends[0], "done");
         assert!(ends[1].starts_with("failed: Deployment shop/web was changed meanwhile"), "{ends:?}");

@@ -51,12 +51,10 @@ impl DryRun {
     }
 }
 
-/// The output of a command that writes.
+/// The output of a command that prints text for people or one document for programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OperationOutput {
-    /// The change as it is written, and its result
+pub(crate) enum TextOutput {
     Text,
-    /// One document at the end
     Json,
 }
 

@@ -441,8 +441,15 @@ fn an_interrupt_leaves_no_part_of_a_dump() {
         let path = folder.path().join("dumps");
         std::fs::create_dir(&path).unwrap();
         let file = path.join("one.jsonl");
-        let mut dump =
-            command(&["dump", "--timeout", "60s", "--kubeconfig", &config, "-o", file.to_str().unwrap()]);
+        let mut dump = command(&[
+            "dump",
+            "--request-timeout",
+            "60s",
+            "--kubeconfig",
+            &config,
+            "-o",
+            file.to_str().unwrap(),
+        ]);
         clean(&mut dump);
         let mut child = dump.stderr(std::process::Stdio::null()).spawn().unwrap();
         let begun = Instant::now();
@@ -622,7 +629,7 @@ fn namespace_reader_gets_equal_answers_from_a_dump() {
     let path = served.path("one.jsonl");
     let live = |arguments: &[&str]| taffrail(&[arguments, &["--kubeconfig", &kubeconfig]].concat(), "");
     let back = |arguments: &[&str]| taffrail(&[arguments, &["--from", &path]].concat(), "");
-    let written = live(&["dump", "-n", "shop", "-o", &path, "--timeout", "60s"]);
+    let written = live(&["dump", "-n", "shop", "-o", &path, "--request-timeout", "60s"]);
     assert!(!written.stderr.contains("namespaces in namespace"), "{}", written.stderr);
 
     let status = ["status", "deploy/web", "-n", "shop"];
@@ -632,6 +639,22 @@ fn namespace_reader_gets_equal_answers_from_a_dump() {
     let apps = ["get", "apps", "-n", "shop", "--timeout", "60s"];
     let (seen, held) = (live(&apps), back(&["get", "apps", "-n", "shop"]));
     assert_eq!((seen.code, held.code), (0, 0), "{}{}", seen.stderr, held.stderr);
+}
+
+#[test]
+fn former_name_of_the_request_timeout_is_accepted_with_a_warning() {
+    let served = served(&["one"]);
+    let path = served.path("one.jsonl");
+    let dump = |timeout: &[&str]| {
+        let words = ["dump", "--kubeconfig", &served.kubeconfig, "-o", &path];
+        taffrail(&[&words, timeout].concat(), "")
+    };
+    for (flag, warns) in [("--request-timeout", false), ("--timeout", true)] {
+        let answer = dump(&[flag, "60s"]);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        assert_eq!(answer.stderr.contains("is now called --request-timeout"), warns, "{}", answer.stderr);
+    }
+    assert_eq!(dump(&["--request-timeout", "60s", "--timeout", "60s"]).code, 2);
 }
 
 #[test]

@@ -57,7 +57,11 @@ impl Served {
 
     /// Asks all clusters.
     pub(super) fn ask(&self, arguments: &[&str]) -> Answer {
-        taffrail(&self.all(&[arguments, self.flags].concat()), "")
+        let flags: &[&str] = match (arguments, self.flags) {
+            (["dump", ..], ["--timeout", time]) => &["--request-timeout", time],
+            (_, flags) => flags,
+        };
+        taffrail(&self.all(&[arguments, flags].concat()), "")
     }
 
     /// Adds the options that lead to all clusters.

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum, ValueHint};
-use taffrail_observe::operations::ObjectArg;
+use taffrail_observe::ObjectArg;
 
-use crate::cli::{DryRun, OperationOutput, SourceArguments};
+use crate::cli::{DryRun, SourceArguments, TextOutput};
 
 /// List the actions of an object.
 ///
@@ -78,9 +78,9 @@ pub(crate) struct ActionArguments {
     )]
     pub(crate) dry_run: DryRun,
 
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t = OperationOutput::Text)]
-    pub(crate) output: OperationOutput,
+    /// Output format: text with each change as it is written and its result, or one document at the end
+    #[arg(short, long, value_enum, default_value_t = TextOutput::Text)]
+    pub(crate) output: TextOutput,
 }
 
 /// The object, and the scripts to use.

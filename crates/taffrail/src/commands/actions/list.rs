@@ -13,12 +13,14 @@ use taffrail_rules::lua::Parameter;
 
 use super::arguments::{ActionsArguments, ActionsOutput};
 use super::{located, scripts};
+use crate::cli::ListOutput;
+use crate::commands::get;
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, printable, screen};
+use crate::say;
 use crate::source;
-use crate::{emit, say};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -114,8 +116,7 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
         }
         ActionsOutput::Json => {
             let document = Document { api_version: API_VERSION, kind: "ObjectActionList", items };
-            let text = serde_json::to_string_pretty(&document).map_err(io::Error::from);
-            text.and_then(|text| emit!(answer::programs(), "{text}"))
+            get::document(ListOutput::Json, &document)
         }
     })?;
     source::print_requests(which.source.verbose, located::connections(&objects));

@@ -4,10 +4,8 @@ use std::sync::Arc;
 
 use taffrail_apps::Objects;
 use taffrail_cluster::Cluster;
-use taffrail_observe::FleetMembers;
-use taffrail_observe::operations::{
-    LocateRequest, Located, LocatedObject, ObjectArg, locate, locate_in_dump,
-};
+use taffrail_observe::operations::{LocateRequest, Located, LocatedObject, locate, locate_in_dump};
+use taffrail_observe::{FleetMembers, ObjectArg};
 
 use super::arguments::WhichArguments;
 use crate::commands::named::unknown_cluster;
@@ -73,12 +71,7 @@ pub(super) fn objects(arguments: &WhichArguments) -> Result<(Vec<LocatedObject>,
 }
 
 /// Returns the connections to the clusters of the objects, each once.
-pub(super) fn connections<'o>(
-    objects: impl IntoIterator<Item = &'o LocatedObject>,
-) -> impl Iterator<Item = &'o Cluster> {
-    let mut last = None;
-    objects.into_iter().filter_map(move |object| {
-        let is_first = last.replace(&*object.cluster) != Some(&*object.cluster);
-        object.connection().filter(|_| is_first)
-    })
+pub(super) fn connections(objects: &[LocatedObject]) -> impl Iterator<Item = &Cluster> {
+    let clusters = objects.chunk_by(|one, other| one.cluster == other.cluster);
+    clusters.filter_map(|objects| objects.first()?.connection())
 }

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use taffrail_api::API_VERSION;
+use taffrail_cluster::Cluster;
 use taffrail_object::ObjectKey;
 use taffrail_observe::operations::{
     ActionRequest, ActionTarget, LocatedObject, OperationEvent, OperationId, OperationPlan, Outcome,
@@ -15,13 +16,13 @@ use taffrail_rules::Origin;
 
 use super::arguments::ActionArguments;
 use super::{located, scripts};
-use crate::cli::{DryRun, OperationOutput};
-use crate::commands::{guard, writes};
+use crate::cli::{DryRun, ListOutput, TextOutput};
+use crate::commands::{get, guard, writes};
 use crate::complaint::{Complaint, Exit, written};
 use crate::output::{answer, printable};
 use crate::runtime::block_on;
 use crate::source;
-use crate::{emit, phrase, say};
+use crate::{phrase, say};
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -140,6 +141,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
         allow_create: arguments.allow_create.clone(),
         now: which.source.now.unwrap_or_else(Timestamp::now),
     };
+    let clusters: Vec<Cluster> = located::connections(&objects).cloned().collect();
     let plan = plan_action(&request, objects);
     let mut refused = Vec::new();
     for (target, error) in &plan.refused {
@@ -181,7 +183,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
     }
     let Printer { rows, exit, failed, .. } = printer;
     failed.map_or(Ok(()), Err)?;
-    if arguments.output == OperationOutput::Json {
+    if arguments.output == TextOutput::Json {
         let document = Document {
             api_version: API_VERSION,
             kind: "ActionRun",
@@ -189,12 +191,9 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
             dry_run: arguments.dry_run.as_str(),
             items: refused.into_iter().chain(rows).collect(),
         };
-        let text = serde_json::to_string_pretty(&document).map_err(io::Error::from);
-        written(text.and_then(|text| emit!(answer::programs(), "{text}")))?;
+        written(get::document(ListOutput::Json, &document))?;
     }
-    let targets = plan.refused.iter().map(|(target, _)| target).chain(plan.items.iter().map(|it| &it.target));
-    let connections = located::connections(targets.map(|target| &target.located));
-    source::print_requests(which.source.verbose, connections);
+    source::print_requests(which.source.verbose, clusters.iter());
     Ok(exit)
 }
 
@@ -216,7 +215,7 @@ fn confirm(arguments: &ActionArguments, objects: &[LocatedObject]) -> Result<(),
 
 /// Returns true if there is a terminal to ask at.
 fn may_ask(arguments: &ActionArguments) -> bool {
-    arguments.output == OperationOutput::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
+    arguments.output == TextOutput::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 impl Printer<'_> {
@@ -228,7 +227,7 @@ impl Printer<'_> {
     }
 
     fn is_text(&self) -> bool {
-        self.arguments.output == OperationOutput::Text
+        self.arguments.output == TextOutput::Text
     }
 
     fn take(&mut self, event: OperationEvent<'_>) -> Result<Reply, Complaint> {

@@ -55,8 +55,12 @@ pub(crate) struct DumpArguments {
     max_size: u64,
 
     /// Time limit for one request, such as 5s, 500ms or 1m
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration)]
-    timeout: Duration,
+    #[arg(id = "timeout", long = "request-timeout", value_name = "TIME", default_value = "30s", value_parser = duration)]
+    request_timeout: Duration,
+
+    /// Former name of --request-timeout
+    #[arg(long = "timeout", value_name = "TIME", value_parser = duration, hide = true, conflicts_with = "timeout")]
+    former_timeout: Option<Duration>,
 
     #[command(flatten)]
     pub(crate) clusters: ClusterArguments,
@@ -78,7 +82,13 @@ const EXTENSION: &str = "jsonl";
 const MAX_TOLD: usize = 5;
 
 pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, Complaint> {
-    let source = arguments.clusters.source(arguments.timeout);
+    let timeout = arguments.former_timeout.unwrap_or(arguments.request_timeout);
+    if arguments.former_timeout.is_some() {
+        // Of other commands, --timeout is the time for everything.
+        let warning = Complaint::usage("--timeout of `dump` is now called --request-timeout").harmless();
+        warning.hint("it still limits each request in this release; a later one will not accept it").print();
+    }
+    let source = arguments.clusters.source(timeout);
     let FleetMembers { members, problems } = source::members(&source)?;
     let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
     let targets = targets(arguments.output.as_deref(), &names)?;
@@ -90,7 +100,7 @@ pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, Complaint> {
     };
     // Tasks are created in the order of the members, each with its own target.
     let waiting = std::sync::Mutex::new(&mut waiting);
-    let results = source::each(members, arguments.timeout, |live| {
+    let results = source::each(members, timeout, |live| {
         let target = waiting.lock().ok().and_then(|mut targets| targets.next());
         let request = request.clone();
         async move { write(&live, target.unwrap_or(Target::Stdout), request).await }

@@ -7,11 +7,11 @@ pub(crate) mod why;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 
 use taffrail_status::Trust;
 
-use crate::cli::{ListOutput, SourceArguments};
+use crate::cli::{ListOutput, SourceArguments, TextOutput};
 use crate::complaint::{Complaint, Exit};
 use crate::rule_source::RuleSource;
 
@@ -109,8 +109,8 @@ pub(crate) struct WhyArguments {
     all_namespaces: bool,
 
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = WhyOutput::Text)]
-    output: WhyOutput,
+    #[arg(short, long, value_enum, default_value_t = TextOutput::Text)]
+    output: TextOutput,
 
     #[command(flatten)]
     whose: Whose,
@@ -137,8 +137,8 @@ pub(crate) struct TestArguments {
     folder: PathBuf,
 
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = TestOutput::Text)]
-    output: TestOutput,
+    #[arg(short, long, value_enum, default_value_t = TextOutput::Text)]
+    output: TextOutput,
 }
 
 /// Lint rules: files that cannot be read, branches that are unreachable or untested, kinds without a source.
@@ -154,8 +154,8 @@ pub(crate) struct LintArguments {
     folder: PathBuf,
 
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = TestOutput::Text)]
-    output: TestOutput,
+    #[arg(short, long, value_enum, default_value_t = TextOutput::Text)]
+    output: TextOutput,
 }
 
 #[derive(Debug, Args)]
@@ -163,18 +163,6 @@ struct Whose {
     /// Rules: Taffrail's, or those in a folder before Taffrail's
     #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     rules: RuleSource,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WhyOutput {
-    Text,
-    Json,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TestOutput {
-    Text,
-    Json,
 }
 
 impl RulesArguments {

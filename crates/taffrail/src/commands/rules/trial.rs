@@ -8,8 +8,9 @@ use serde::Serialize;
 use taffrail_rules::lua::test_customizations;
 use taffrail_rules::{RuleTestReport, test_rules};
 
-use super::{LintArguments, TestArguments, TestOutput};
+use super::{LintArguments, TestArguments};
 use crate::cli::ListOutput;
+use crate::cli::TextOutput;
 use crate::commands::get;
 use crate::complaint::{Complaint, Exit, chain, written};
 use crate::output::{answer, printable};
@@ -114,14 +115,14 @@ fn items(trial: &RuleTestReport, faults: bool) -> Vec<Item> {
     errors.chain(failed).chain(faults).collect()
 }
 
-fn report(kind: &'static str, form: TestOutput, passed: usize, items: Vec<Item>) -> Result<Exit, Complaint> {
+fn report(kind: &'static str, form: TextOutput, passed: usize, items: Vec<Item>) -> Result<Exit, Complaint> {
     let exit = if items.is_empty() { Exit::Yes } else { Exit::No };
     written(match form {
-        TestOutput::Json => {
+        TextOutput::Json => {
             let (api_version, failed) = ("cli.taffrail.dev/v1alpha1", items.len());
             get::document(ListOutput::Json, &Report { api_version, kind, passed, failed, items })
         }
-        TestOutput::Text => print(kind, passed, &items),
+        TextOutput::Text => print(kind, passed, &items),
     })?;
     Ok(exit)
 }

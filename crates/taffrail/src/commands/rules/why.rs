@@ -5,8 +5,9 @@ use taffrail_object::Object;
 use taffrail_rules::RuleSet;
 use taffrail_status::Verdict;
 
-use super::{WhyArguments, WhyOutput};
-use crate::commands::status::{self, InputFormat, KstatusFork, StatusArguments, StatusOutput, Why};
+use super::WhyArguments;
+use crate::cli::TextOutput;
+use crate::commands::status::{self, InputFormat, KstatusFork, StatusArguments, StatusOutput};
 use crate::complaint::{Complaint, Exit};
 use crate::output::{Phrase, printable};
 use crate::phrase;
@@ -21,8 +22,8 @@ pub(super) fn run(arguments: &WhyArguments) -> Result<Exit, Complaint> {
         recursive: false,
         input: InputFormat::Auto,
         output: match arguments.output {
-            WhyOutput::Text => StatusOutput::Jsonl,
-            WhyOutput::Json => StatusOutput::Json,
+            TextOutput::Text => StatusOutput::Jsonl,
+            TextOutput::Json => StatusOutput::Json,
         },
         rules: arguments.whose.rules.clone(),
         kstatus_fork: KstatusFork::Flux,
@@ -31,10 +32,7 @@ pub(super) fn run(arguments: &WhyArguments) -> Result<Exit, Complaint> {
         watch: false,
         jobs: None,
         source: arguments.source.clone(),
-        why: Some(match arguments.output {
-            WhyOutput::Text => Why::Text,
-            WhyOutput::Json => Why::Json,
-        }),
+        why: Some(arguments.output),
     })
 }
 
@@ -74,7 +72,7 @@ struct Branch {
 /// Appends the rules that apply to an object with this verdict. `seen` is the verdict of the views, which also use
 /// evidence beside the object.
 pub(crate) fn tell(
-    form: Why,
+    form: TextOutput,
     set: &RuleSet,
     object: &Object<'_>,
     verdict: &Verdict,
@@ -107,8 +105,8 @@ pub(crate) fn tell(
         asked: asked.collect(),
     };
     match form {
-        Why::Json => out.extend(serde_json::to_vec(&item).unwrap_or_default()),
-        Why::Text => {
+        TextOutput::Json => out.extend(serde_json::to_vec(&item).unwrap_or_default()),
+        TextOutput::Text => {
             out.extend_from_slice(text(&item, verdict, seen).as_str().as_bytes());
             out.extend_from_slice(elsewhere(object).unwrap_or_default().as_bytes());
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use taffrail_observe::input::InputShape;
 
-use crate::cli::SourceArguments;
+use crate::cli::{SourceArguments, TextOutput};
 use crate::commands::watch::Form;
 use crate::rule_source::RuleSource;
 
@@ -85,14 +85,7 @@ pub(crate) struct StatusArguments {
 
     /// Prints the rules that were evaluated instead of the statuses.
     #[arg(skip)]
-    pub(crate) why: Option<Why>,
-}
-
-/// The output form of `rules why`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
-    Text,
-    Json,
+    pub(crate) why: Option<TextOutput>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -7,7 +7,7 @@ use taffrail_apps::wait::Selection;
 use taffrail_apps::{Objects, Snapshot};
 use taffrail_cluster::{ApiResource, Cluster, Discovery};
 use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
-use taffrail_observe::{ClusterConnector, FleetMembers, LEFT_OUT, ObjectLook};
+use taffrail_observe::{ClusterConnector, FleetMembers, LEFT_OUT, ObjectArg, ObjectLook};
 use taffrail_status::assess::{Budgets, Costs, Evidence};
 use taffrail_status::{ClusterState as _, Presence, Status, Verdict};
 
@@ -21,19 +21,12 @@ use crate::reasons;
 use crate::rule_source::RulesWithOptions;
 use crate::source;
 
-/// What one word of the command line names.
+/// The object or objects that one word of the command line names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Wanted {
-    /// A kind, and the name of one object of it or of none: all.
-    Named { kind: String, name: Option<String> },
-    /// An object in full, in all clusters or in one of them.
-    Key { cluster: Option<String>, key: ObjectKey },
-}
-
-impl Wanted {
-    fn named(kind: &str, name: Option<&str>) -> Wanted {
-        Wanted::Named { kind: kind.to_owned(), name: name.map(str::to_owned) }
-    }
+    Object(ObjectArg),
+    /// All objects of a kind.
+    Kind(String),
 }
 
 /// What was asked for, for every cluster the same.
@@ -69,7 +62,7 @@ struct Found {
 impl Asked {
     pub(super) fn read(arguments: &StatusArguments) -> Result<Asked, Complaint> {
         let wanted = wanted(&arguments.objects)?;
-        let is_of_kind = |wanted: &Wanted| matches!(wanted, Wanted::Named { name: None, .. });
+        let is_of_kind = |wanted: &Wanted| matches!(wanted, Wanted::Kind(_));
         if arguments.selector.is_some() && !wanted.iter().all(is_of_kind) {
             return Err(Complaint::usage(
                 "-l chooses among all objects of a kind, so names make no sense beside it",
@@ -95,8 +88,8 @@ impl Asked {
     /// Checks that the clusters that words name are among those asked.
     pub(super) fn check_clusters(&self, known: &[&str]) -> Result<(), Complaint> {
         let named = self.wanted.iter().filter_map(|wanted| match wanted {
-            Wanted::Key { cluster, .. } => cluster.as_deref(),
-            Wanted::Named { .. } => None,
+            Wanted::Object(object) => object.cluster(),
+            Wanted::Kind(_) => None,
         });
         unknown_cluster(named, known).map_or(Ok(()), Err)
     }
@@ -105,9 +98,12 @@ impl Asked {
     pub(super) fn meant(&self, cluster: &str, discovery: &Discovery, own: &str) -> Vec<Meant> {
         let meant = |wanted: &Wanted| {
             let (kind, name) = match wanted {
-                Wanted::Named { kind, name } => (kind, name),
-                Wanted::Key { cluster: Some(other), .. } if other != cluster => return Meant::Elsewhere,
-                Wanted::Key { key, .. } => return in_full(key, discovery),
+                Wanted::Kind(kind) => (kind, None),
+                Wanted::Object(ObjectArg::Named { kind, name }) => (kind, Some(name)),
+                Wanted::Object(object) if object.cluster().is_some_and(|other| other != cluster) => {
+                    return Meant::Elsewhere;
+                }
+                Wanted::Object(ObjectArg::Key { key, .. }) => return in_full(key, discovery),
             };
             let Some(resource) = discovery.resolve(kind) else {
                 return match discovery.broken().is_empty() {
@@ -316,18 +312,14 @@ pub(super) fn of_key(
 fn wanted(words: &[String]) -> Result<Vec<Wanted>, Complaint> {
     let with_names = words.iter().filter(|word| word.contains('/')).count();
     if with_names == words.len() {
-        return words
-            .iter()
-            .map(|word| match word.split_once('/') {
-                Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => {
-                    Ok(Wanted::named(kind, Some(name)))
-                }
-                _ => in_words(word).ok_or_else(|| {
-                    let complaint = Complaint::usage(format!("'{word}' is not KIND/NAME"));
-                    complaint.hint("[CLUSTER/]group/Kind/namespace/name names an object in full")
-                }),
-            })
-            .collect();
+        let object = |word: &String| match word.parse() {
+            Ok(object) => Ok(Wanted::Object(object)),
+            Err(_) => {
+                let complaint = Complaint::usage(format!("'{word}' is not KIND/NAME"));
+                Err(complaint.hint("[CLUSTER/]group/Kind/namespace/name names an object in full"))
+            }
+        };
+        return words.iter().map(object).collect();
     }
     if with_names > 0 {
         let complaint = Complaint::usage("KIND/NAME and KIND NAME cannot be mixed");
@@ -337,18 +329,11 @@ fn wanted(words: &[String]) -> Result<Vec<Wanted>, Complaint> {
     let kinds: Vec<&str> = kinds.split(',').filter(|kind| !kind.is_empty()).collect();
     let of_kind = |kind: &str| -> Vec<Wanted> {
         if names.is_empty() {
-            return vec![Wanted::named(kind, None)];
+            return vec![Wanted::Kind(kind.to_owned())];
         }
-        names.iter().map(|name| Wanted::named(kind, Some(name))).collect()
+        names.iter().map(|name| Wanted::Object(ObjectArg::named(kind, name))).collect()
     };
     Ok(kinds.into_iter().flat_map(of_kind).collect())
-}
-
-/// Reads the name of an object in full.
-fn in_words(word: &str) -> Option<Wanted> {
-    let in_one = ObjectKey::in_cluster(word).map(|(cluster, key)| (Some(cluster.to_owned()), key));
-    let (cluster, key) = in_one.or_else(|| word.parse().ok().map(|key| (None, key)))?;
-    Some(Wanted::Key { cluster, key })
 }
 
 async fn of_cluster(
@@ -411,12 +396,13 @@ fn in_dump(snapshot: &Snapshot, asked: &Asked) -> Vec<Meant> {
     let mut meant = Vec::new();
     for wanted in &asked.wanted {
         let (word, name) = match wanted {
-            Wanted::Named { kind, name } => (kind, name),
-            Wanted::Key { cluster: Some(other), .. } if other != snapshot.name() => {
+            Wanted::Kind(kind) => (kind, None),
+            Wanted::Object(ObjectArg::Named { kind, name }) => (kind, Some(name)),
+            Wanted::Object(object) if object.cluster().is_some_and(|other| other != snapshot.name()) => {
                 meant.push(Meant::Elsewhere);
                 continue;
             }
-            Wanted::Key { key, .. } => {
+            Wanted::Object(ObjectArg::Key { key, .. }) => {
                 meant.push(Meant::One(dumped(snapshot, &key.group_kind()), key.clone()));
                 continue;
             }
@@ -469,8 +455,11 @@ mod tests {
         let read = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             let show = |wanted: &Wanted| match wanted {
-                Wanted::Named { kind, name } => format!("{kind}:{}", name.as_deref().unwrap_or("*")),
-                Wanted::Key { cluster, key } => format!("{}:{key}", cluster.as_deref().unwrap_or("*")),
+                Wanted::Kind(kind) => format!("{kind}:*"),
+                Wanted::Object(ObjectArg::Named { kind, name }) => format!("{kind}:{name}"),
+                Wanted::Object(ObjectArg::Key { cluster, key }) => {
+                    format!("{}:{key}", cluster.as_deref().unwrap_or("*"))
+                }
             };
             wanted(&words)
                 .map(|all| all.iter().map(show).collect::<Vec<_>>().join(" "))

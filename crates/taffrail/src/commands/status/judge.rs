@@ -9,9 +9,10 @@ use taffrail_status::assess::{Evidence, UNJUDGED, assess};
 use taffrail_status::{ComputeError, ObjectContext, Rules, Status, Verdict, augment};
 
 use super::alone::{Alone, may_change};
-use super::arguments::{StatusArguments, StatusOutput, Why};
+use super::arguments::{StatusArguments, StatusOutput};
 use super::line::write_line;
 use super::now;
+use crate::cli::TextOutput;
 use crate::commands::rules::why;
 use crate::rule_source::RulesWithOptions;
 use taffrail_observe::input::{self, Chunk, InputShape, Parsed};
@@ -72,7 +73,7 @@ pub(super) struct Answers {
 pub(super) struct Judge {
     pub(super) rules: RulesWithOptions,
     /// The output form of `rules why`, if that is the command.
-    pub(super) why: Option<Why>,
+    pub(super) why: Option<TextOutput>,
     pub(super) now: Option<Timestamp>,
     pub(super) form: Form,
     /// True if only the rules decide and evidence is ignored, as in kstatus.

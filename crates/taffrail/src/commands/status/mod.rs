@@ -25,7 +25,7 @@ use crate::complaint::{Complaint, Exit};
 use crate::rule_source::RulesWithOptions;
 use taffrail_observe::input::{self, Chunk, Chunks, InputSource};
 
-pub(crate) use arguments::{InputFormat, KstatusFork, StatusArguments, StatusOutput, Why};
+pub(crate) use arguments::{InputFormat, KstatusFork, StatusArguments, StatusOutput};
 use judge::{Answers, Judge};
 use print::Printer;
 

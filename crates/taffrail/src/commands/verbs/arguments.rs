@@ -7,7 +7,7 @@ use taffrail_apps::AppQuery;
 use taffrail_apps::verbs::{Reconcile, Verb};
 use taffrail_object::LabelSelector;
 
-use crate::cli::{DryRun, NameArguments, OperationOutput, SourceArguments, duration, label_selector};
+use crate::cli::{DryRun, NameArguments, SourceArguments, TextOutput, duration, label_selector};
 
 /// Reconcile an app now: its tool fetches, compares and applies; then wait until it is ready.
 #[derive(Debug, Args)]
@@ -145,9 +145,9 @@ pub(crate) struct ActingArguments {
     )]
     pub(crate) dry_run: DryRun,
 
-    /// Output format
-    #[arg(short, long, value_enum, default_value_t = OperationOutput::Text)]
-    pub(crate) output: OperationOutput,
+    /// Output format: text with each change as it is written and its result, or one document at the end
+    #[arg(short, long, value_enum, default_value_t = TextOutput::Text)]
+    pub(crate) output: TextOutput,
 
     /// Wait until the tool has handled the request and the app is ready or has failed; --wait=false returns at once
     #[arg(

@@ -14,13 +14,13 @@ use taffrail_observe::operations::{
 };
 
 use super::ActingArguments;
-use crate::cli::OperationOutput;
-use crate::commands::writes;
+use crate::cli::{ListOutput, TextOutput};
+use crate::commands::{get, writes};
 use crate::complaint::{Complaint, Exit, advise, written};
 use crate::output::progress::{self, Progress};
 use crate::output::{answer, indented};
 use crate::program;
-use crate::{emit, phrase, say};
+use crate::{phrase, say};
 
 /// Maximum number of apps that a question names, and of apps whose changes it previews.
 const MAX_NAMED: usize = 5;
@@ -182,7 +182,7 @@ impl<'a> Printer<'a> {
     }
 
     fn is_text(&self) -> bool {
-        self.arguments.output == OperationOutput::Text
+        self.arguments.output == TextOutput::Text
     }
 
     /// Prints the document for programs, and returns the exit code.
@@ -190,7 +190,7 @@ impl<'a> Printer<'a> {
         if let Some(failed) = self.failed {
             return Err(failed);
         }
-        if self.arguments.output == OperationOutput::Json {
+        if self.arguments.output == TextOutput::Json {
             let refused = self.plan.refused.iter().map(|(AppTarget { app, .. }, error)| {
                 let mut row = ActionRow::new(app, "Refused", &*error.message);
                 row.hint = hint_of(error.hint.as_ref());
@@ -198,9 +198,7 @@ impl<'a> Printer<'a> {
             });
             let rows = self.items.into_iter().map(|item| item.row).chain(refused).collect();
             let list = ActionList::new(self.verb, self.arguments.dry_run.as_str(), rows);
-            let mut out = answer::programs();
-            let text = serde_json::to_writer_pretty(&mut out, &list).map_err(io::Error::from);
-            written(text.and_then(|()| emit!(out, "")).and_then(|()| out.flush()))?;
+            written(get::document(ListOutput::Json, &list))?;
         }
         Ok(self.exit)
     }

@@ -9,6 +9,7 @@ use taffrail_object::{GroupKind, ObjectKey};
 
 use super::arguments::WaitArguments;
 use crate::complaint::Complaint;
+use taffrail_observe::ObjectArg;
 use taffrail_observe::input::{self, Chunks};
 
 /// The parsed targets.
@@ -23,16 +24,7 @@ pub(super) struct Asked {
 
 #[derive(Debug, PartialEq, Eq)]
 enum TargetArg {
-    /// `[CLUSTER/]group/Kind/namespace/name`
-    Key {
-        cluster: Option<String>,
-        key: ObjectKey,
-    },
-    /// A kind in any form that kubectl takes, and a name.
-    Named {
-        kind: String,
-        name: String,
-    },
+    Object(ObjectArg),
     /// All objects of a kind.
     Kind(String),
     /// An object of a manifest, whose namespace may be left to the client that applies it.
@@ -87,21 +79,12 @@ impl Asked {
                 self.app(name)?;
             } else if word.parse().is_ok_and(|query: AppQuery| query.is_full()) {
                 self.app(word)?;
-            } else if let Some((cluster, key)) = ObjectKey::in_cluster(word) {
-                self.words.push(TargetArg::Key { cluster: Some(cluster.to_owned()), key });
-            } else if let Ok(key) = word.parse() {
-                self.words.push(TargetArg::Key { cluster: None, key });
             } else {
-                match word.split_once('/') {
-                    Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => {
-                        self.words.push(TargetArg::Named { kind: kind.to_owned(), name: name.to_owned() });
-                    }
-                    _ => {
-                        let complaint = Complaint::usage(format!("'{word}' is not a valid target"));
-                        return Err(complaint
-                            .hint("write KIND/NAME, app/NAME or [CLUSTER/]group/Kind/namespace/name"));
-                    }
-                }
+                let object = word.parse().map_err(|_| {
+                    Complaint::usage(format!("'{word}' is not a valid target"))
+                        .hint("write KIND/NAME, app/NAME or [CLUSTER/]group/Kind/namespace/name")
+                })?;
+                self.words.push(TargetArg::Object(object));
             }
         }
         Ok(())
@@ -127,9 +110,7 @@ impl Asked {
             if names.is_empty() {
                 self.words.push(TargetArg::Kind(kind.to_owned()));
             }
-            let named =
-                names.iter().map(|name| TargetArg::Named { kind: kind.to_owned(), name: name.clone() });
-            self.words.extend(named);
+            self.words.extend(names.iter().map(|name| TargetArg::Object(ObjectArg::named(kind, name))));
         }
         Ok(())
     }
@@ -192,7 +173,7 @@ impl Asked {
     pub(super) fn clusters(&self) -> Vec<String> {
         let of_apps = self.apps.iter().filter_map(AppQuery::cluster);
         let of_objects = self.words.iter().filter_map(|word| match word {
-            TargetArg::Key { cluster, .. } => cluster.as_deref(),
+            TargetArg::Object(object) => object.cluster(),
             _ => None,
         });
         of_apps.chain(of_objects).map(str::to_owned).collect()
@@ -206,7 +187,10 @@ impl Asked {
         namespace: &str,
     ) -> Vec<Target> {
         let namespace = self.namespace.as_deref().unwrap_or(namespace);
-        let is_here = |word: &&TargetArg| !matches!(word, TargetArg::Key { cluster: Some(other), .. } if other != cluster);
+        let is_here = |word: &&TargetArg| match word {
+            TargetArg::Object(object) => object.cluster().is_none_or(|own| own == cluster),
+            _ => true,
+        };
         self.words.iter().filter(is_here).map(|word| self.target(word, discovery, namespace)).collect()
     }
 
@@ -227,8 +211,8 @@ impl Asked {
         let resolved = |kind: &str| discovery.and_then(|discovery| discovery.resolve(kind));
         let within = |namespaced: bool| if namespaced { namespace } else { "" };
         match word {
-            TargetArg::Key { key, .. } => Target::Object(key.clone()),
-            TargetArg::Named { kind, name } => match resolved(kind) {
+            TargetArg::Object(ObjectArg::Key { key, .. }) => Target::Object(key.clone()),
+            TargetArg::Object(ObjectArg::Named { kind, name }) => match resolved(kind) {
                 Some(it) => Target::Object(ObjectKey::new(it.group, it.kind, within(it.namespaced), &**name)),
                 None => unknown(kind, Some(name)),
             },
@@ -298,9 +282,10 @@ mod tests {
 
     #[test]
     fn targets_parse_in_every_form() {
-        let key = |cluster: Option<&str>, key| TargetArg::Key { cluster: cluster.map(str::to_owned), key };
-        let named =
-            |kind: &str, name: &str| TargetArg::Named { kind: kind.to_owned(), name: name.to_owned() };
+        let key = |cluster: Option<&str>, key| {
+            TargetArg::Object(ObjectArg::Key { cluster: cluster.map(str::to_owned), key })
+        };
+        let named = |kind: &str, name: &str| TargetArg::Object(ObjectArg::named(kind, name));
         for (words, expected) in [
             (vec!["deploy/web", "svc/web"], vec![named("deploy", "web"), named("svc", "web")]),
             (vec!["deploy", "web", "api"], vec![named("deploy", "web"), named("deploy", "api")]),

@@ -25,6 +25,11 @@ pub enum ObjectArg {
 }
 
 impl ObjectArg {
+    /// Names an object by kind and name.
+    pub fn named(kind: &str, name: &str) -> ObjectArg {
+        ObjectArg::Named { kind: kind.to_owned(), name: name.to_owned() }
+    }
+
     /// Returns the cluster, if the name includes one.
     pub fn cluster(&self) -> Option<&str> {
         match self {
@@ -46,7 +51,7 @@ impl FromStr for ObjectArg {
         }
         match text.split_once('/') {
             Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => {
-                Ok(ObjectArg::Named { kind: kind.to_owned(), name: name.to_owned() })
+                Ok(ObjectArg::named(kind, name))
             }
             _ => Err("write KIND/NAME or [CLUSTER/]group/Kind/namespace/name".to_owned()),
         }
