@@ -54,6 +54,7 @@ mod clock;
 mod cluster;
 mod control;
 mod crd;
+mod defaults;
 mod error;
 mod fault;
 mod fleet;
