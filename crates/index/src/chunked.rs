@@ -28,14 +28,14 @@ impl<T> Default for Chunked<T> {
     }
 }
 
-/// Where a value lies: group, chunk, slot.
+/// The position of a value: group, chunk, slot.
 fn slot(at: u32) -> (usize, usize, usize) {
     let at = at as usize;
     (at / (CHUNK * GROUP), at / CHUNK % GROUP, at % CHUNK)
 }
 
 impl<T> Chunked<T> {
-    /// How many slots there are, vacant ones among them.
+    /// The number of slots, vacant ones among them.
     pub(super) fn len(&self) -> u32 {
         self.len
     }

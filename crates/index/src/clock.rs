@@ -9,7 +9,7 @@ use super::{Index, KindId};
 const SLEWED: i64 = 1_000;
 
 impl Index {
-    /// Whether [`reassess`](Index::reassess) has something to do although nothing changed: a deadline has passed, or the clock was
+    /// Returns true if [`reassess`](Index::reassess) has something to do although nothing changed: a deadline has passed, or the clock was
     /// set back.
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.next_deadline().is_some_and(|at| at <= now) || self.was_set_back(millis(now))

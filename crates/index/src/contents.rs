@@ -192,7 +192,7 @@ impl Contents {
     }
 }
 
-/// What readers ask.
+/// Figures, kinds and scopes, for readers.
 impl Contents {
     /// The number of the snapshot; it grows with each.
     pub fn sequence(&self) -> u64 {
@@ -253,7 +253,7 @@ impl Contents {
         })
     }
 
-    /// Whether all objects of a kind were read: those of a namespace, or all.
+    /// Returns true if all objects of a kind were read: those of a namespace, or all.
     pub(super) fn is_read(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
         let Some(kind) = self.find_kind(group, kind) else {
             // A kind that the server does not serve has no objects.

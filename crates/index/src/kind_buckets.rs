@@ -13,7 +13,7 @@ use super::pool::NONE;
 use super::record::{KindBucket, List, NamespaceHead, Neighbours};
 
 impl Contents {
-    /// How many objects of a kind have each status, in one namespace (empty: in none) or wherever they are.
+    /// The objects of a kind counted by status, in one namespace (empty: in none) or wherever they are.
     pub fn counts_of_kind(&self, kind: KindId, namespace: Option<&str>) -> Counts {
         let one = namespace.and_then(|namespace| self.buckets.get(self.bucket(kind, namespace)?));
         let all = namespace.is_none().then(|| self.buckets_of_kind(kind)).into_iter().flatten();

@@ -217,7 +217,7 @@ pub struct Index {
     reassessment: Reassessment,
     /// The kinds of which bodies are kept besides.
     kept_kinds: Vec<GroupKind>,
-    /// What judging has cost since the last reassessment began.
+    /// The cost of judging since the last reassessment began.
     costs: Costs,
     subscribers: subscribe::Subscribers,
 }

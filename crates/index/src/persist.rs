@@ -181,7 +181,7 @@ fn write_record(out: &mut Writer, contents: &Contents, slot: u32, record: &Recor
     out.list(made.collect::<Vec<_>>().into_iter(), |out, id| out.bits(id.bits()));
 }
 
-/// What lies at the slots of the pools of a file.
+/// The values at the slots of the pools of a file.
 struct Pools<'b> {
     texts: Vec<Option<&'b str>>,
     sets: Vec<Option<Vec<(u32, u32)>>>,
@@ -244,7 +244,7 @@ impl<'b> Pools<'b> {
     }
 }
 
-/// What a record has besides what a new record tells.
+/// The parts of a record that a new record does not have.
 struct Shown {
     status: Status,
     since: i64,

@@ -32,7 +32,7 @@ impl<T: ?Sized> Kept<T> {
         self.0.get(at)?.as_ref()
     }
 
-    /// What lies at each slot from the first on.
+    /// The value at each slot from the first on.
     pub(super) fn slots(&self) -> impl Iterator<Item = Option<&Arc<T>>> {
         (0..self.0.len()).map(|at| self.get(at))
     }

@@ -44,7 +44,7 @@ const FIRST_STATUS_FOR: i64 = 15_000;
 /// After so many objects were made for evidence they are thrown away.
 const EVIDENCE_AT_ONCE: u32 = 10_000;
 
-/// What is not reassessed yet, and who waits for what.
+/// The changes not reassessed yet, and the objects that wait for others.
 #[derive(Debug, Default)]
 pub(super) struct Reassessment {
     /// Objects that changed.
@@ -362,7 +362,7 @@ impl Index {
         self.reassessment.suspected.extend(objects.filter(|slot| !self.contents.is_plain(*slot)));
     }
 
-    /// When next [`reassess`](Index::reassess) has something to do although nothing changes.
+    /// Returns the time at which [`reassess`](Index::reassess) next has something to do although nothing changes.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let own = self.reassessment.deadlines.peek().map(|Reverse((at, _))| *at);
         let events = self.events.next_expiry();

@@ -27,7 +27,7 @@ impl Handle {
         self.slot as usize
     }
 
-    /// How many objects had the slot before.
+    /// The number of objects that had the slot before.
     pub fn generation(self) -> u32 {
         self.generation
     }
@@ -142,7 +142,7 @@ impl Default for Neighbours {
 /// to copy a chunk of them on write is to copy plain bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Links {
-    /// How many objects had the slot before.
+    /// The number of objects that had the slot before.
     pub(super) generation: u32,
     /// The owner group that it is in as a child, by its first owner.
     pub(super) parent: u32,

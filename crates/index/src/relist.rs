@@ -28,7 +28,7 @@ impl Contents {
     }
 }
 
-/// What only the owner does.
+/// Changes that only the owner makes.
 impl Index {
     /// Says how well a scope is known: a kind, in one namespace or, where no other scope is, everywhere.
     pub fn set_scope(

@@ -209,7 +209,7 @@ impl Contents {
     }
 }
 
-/// What readers ask.
+/// Lookups and walks, for readers.
 impl Contents {
     /// The object of a handle, unless it is gone.
     pub fn get(&self, handle: Handle) -> Option<ObjectRef<'_>> {
@@ -297,7 +297,7 @@ impl Contents {
     }
 }
 
-/// So that a walk can be collected as objects.
+/// Lets a walk be collected as objects.
 impl Node {
     /// The object of the node.
     pub fn object(self, contents: &Contents) -> Option<ObjectRef<'_>> {

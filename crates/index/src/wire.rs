@@ -66,7 +66,7 @@ impl Writer {
         values.into_iter().for_each(|value| write(self, value));
     }
 
-    /// What lies at each slot from the first on, or that nothing does.
+    /// Writes the value at each slot from the first on, or that there is none.
     pub(super) fn slots<T>(
         &mut self,
         values: impl Iterator<Item = Option<T>>,
