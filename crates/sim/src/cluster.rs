@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::error::{ApiError, SimError};
 use crate::fault::{Fault, FaultId, Trouble};
-use crate::fleet_context::Shared;
+use crate::fleet_state::FleetState;
 use crate::managed::Writer;
 use crate::state::{Inner, User, token};
 use crate::target::Part;
@@ -87,7 +87,7 @@ fn furnish(inner: &Inner) {
     inner.fleet.run_due();
 }
 impl Cluster {
-    pub(crate) async fn start(fleet: Arc<Shared>, name: &str) -> Result<Cluster, SimError> {
+    pub(crate) async fn start(fleet: Arc<FleetState>, name: &str) -> Result<Cluster, SimError> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(SimError::Listen)?;
         let address = listener.local_addr().map_err(SimError::Listen)?;
         let inner = Inner::new(fleet, name, control::react);

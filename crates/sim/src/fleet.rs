@@ -9,14 +9,14 @@ use crate::behaviour::{Behaviour, Behaviours};
 use crate::clock::{Clock, Pace, later};
 use crate::cluster::Cluster;
 use crate::error::SimError;
-use crate::fleet_context::{Options, Shared, conduct};
+use crate::fleet_state::{FleetState, Options, conduct};
 
 /// Clusters that share a clock, a seed and a certificate authority.
 ///
 /// Each cluster lives as long as its own handles; planned tasks run as long as the fleet's handle is held.
 #[derive(Debug)]
 pub struct Fleet {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<FleetState>,
     conductor: Option<tokio::task::AbortHandle>,
 }
 
@@ -185,7 +185,7 @@ impl FleetBuilder {
     /// # Errors
     /// If its certificates cannot be created.
     pub async fn start(self) -> Result<Fleet, SimError> {
-        let shared = Arc::new(Shared::new(self.0)?);
+        let shared = Arc::new(FleetState::new(self.0)?);
         let stepped = shared.clock.pace() == Pace::Stepped;
         let conductor = (!stepped).then(|| tokio::spawn(conduct(Arc::downgrade(&shared))).abort_handle());
         Ok(Fleet { shared, conductor })

@@ -27,7 +27,7 @@
 //! # Modules
 //!
 //! * `store` keeps objects as JSON text. One log of changes per cluster serves watches, pages and older versions; one
-//!   agenda per fleet (`fleet_context`) is its only timer.
+//!   agenda per fleet (`fleet_state`) is its only timer.
 //! * `write` is the registry of kube-apiserver, `http` its front end, `control` the controllers.
 //! * The suite in `tests/it/conformance` runs against the real kube-apiserver too. Each behaviour can be switched off
 //!   (`behaviour`), and then the cases about it fail.
@@ -64,10 +64,11 @@ mod clock;
 mod cluster;
 mod control;
 mod crd;
+mod defaults;
 mod error;
 mod fault;
 mod fleet;
-mod fleet_context;
+mod fleet_state;
 mod http;
 mod kinds;
 mod managed;

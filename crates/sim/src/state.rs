@@ -13,7 +13,7 @@ use crate::admission::NAME_LETTERS;
 use crate::behaviour::Behaviours;
 use crate::error::ApiError;
 use crate::fault::{Fault, FaultId, Faults, Trouble};
-use crate::fleet_context::Shared;
+use crate::fleet_state::FleetState;
 use crate::kinds::{builtin, split_group_version};
 use crate::store::{Object, Store};
 use crate::target::Target;
@@ -45,7 +45,7 @@ pub(crate) type Reaction = fn(&Inner, &Target, &Arc<Object>, bool);
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) name: String,
-    pub(crate) fleet: Arc<Shared>,
+    pub(crate) fleet: Arc<FleetState>,
     pub(crate) does: Behaviours,
     pub(crate) users: RwLock<Vec<User>>,
     pub(crate) faults: Faults,
@@ -63,7 +63,7 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    pub(crate) fn new(fleet: Arc<Shared>, name: &str, react: Reaction) -> Arc<Inner> {
+    pub(crate) fn new(fleet: Arc<FleetState>, name: &str, react: Reaction) -> Arc<Inner> {
         let mut hasher = DefaultHasher::new();
         (fleet.options.seed, name).hash(&mut hasher);
         let mut random = Rng::with_seed(hasher.finish());

@@ -8,6 +8,7 @@ use crate::admission;
 use crate::behaviour::Behaviour;
 use crate::clock::{later, stamp};
 use crate::crd;
+use crate::defaults::default;
 use crate::error::{Answered, ApiError, Cause};
 use crate::kinds::Resource;
 use crate::managed::Writer;
@@ -276,7 +277,7 @@ impl Inner {
         if self.does.on(Behaviour::Warnings) {
             warnings = admission::finalizer_warnings(resource, before, object);
         }
-        admission::default(resource, object);
+        default(resource, object);
         let name = texts_of(&object["metadata"]["name"]).to_owned();
         if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
             let faults = crd::faults(object);
@@ -705,7 +706,7 @@ impl Inner {
             }
         }
         if !verbatim {
-            admission::default(&target.resource, &mut object);
+            default(&target.resource, &mut object);
             admission::keep_by_kubernetes(&target.resource, &mut object);
         }
         complete(&mut object);

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use serde_json::{Value, json};
 
-use super::events::{Told, tell};
+use super::events::tell;
 use super::pods::is_ending;
 use super::{change, controller, create, is_scripted, jobs, owned, soon, text};
 use crate::behaviour::Behaviour;
@@ -176,7 +176,7 @@ pub(super) fn cron_job(inner: &Arc<Inner>, namespace: &str, name: &str) {
         } else if policy == "Forbid" && !active.is_empty() {
             let message =
                 "Not starting job because prior execution is running and concurrency policy is Forbid";
-            tell(inner, &cron, &Told { warning: false, reason: "JobAlreadyActive", message, by: BY });
+            tell(inner, &cron, BY, "JobAlreadyActive", message);
         } else {
             if policy == "Replace" {
                 for job in active.drain(..) {
@@ -260,7 +260,7 @@ fn start(inner: &Inner, cron: &Value, due: Timestamp) -> Option<Value> {
     let target = inner.target_of(&job).ok()?;
     create(inner, job);
     let message = format!("Created job {name}");
-    tell(inner, cron, &Told { warning: false, reason: "SuccessfulCreate", message: &message, by: BY });
+    tell(inner, cron, BY, "SuccessfulCreate", &message);
     inner.tree(&target)
 }
 

@@ -14,23 +14,23 @@ use crate::task::Task;
 /// The time for which kube-apiserver keeps an Event after its last change (`--event-ttl`).
 const EVENT_TTL: Duration = Duration::from_secs(3600);
 
-/// The content of an Event.
-pub(super) struct Told<'a> {
-    pub(super) warning: bool,
-    pub(super) reason: &'a str,
-    pub(super) message: &'a str,
-    /// The component that reports it.
-    pub(super) by: &'a str,
+/// Writes a Normal Event of the component `by` about an object, or increases the count of the existing one.
+pub(super) fn tell(inner: &Inner, about: &Value, by: &str, reason: &str, message: &str) {
+    record(inner, about, false, by, reason, message);
 }
 
-/// Writes an Event about an object, or increases the count of the existing one.
-pub(super) fn tell(inner: &Inner, about: &Value, told: &Told<'_>) {
+/// Writes a Warning as [`tell`] does a Normal Event.
+pub(super) fn warn(inner: &Inner, about: &Value, by: &str, reason: &str, message: &str) {
+    record(inner, about, true, by, reason, message);
+}
+
+pub(super) fn record(inner: &Inner, about: &Value, warning: bool, by: &str, reason: &str, message: &str) {
     let metadata = &about["metadata"];
     let (namespace, name) = (super::text(&metadata["namespace"]), super::text(&metadata["name"]));
     let now = stamp(inner.fleet.clock.now());
     // The name is derived from the content, so that the same news finds its Event.
     let uid = super::text(&metadata["uid"]);
-    let sum = told.message.bytes().chain(told.reason.bytes()).chain(uid.bytes());
+    let sum = message.bytes().chain(reason.bytes()).chain(uid.bytes());
     let sum = sum
         .fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     let event = format!("{name}.{sum:016x}");
@@ -45,8 +45,8 @@ pub(super) fn tell(inner: &Inner, about: &Value, told: &Told<'_>) {
                 "apiVersion": about["apiVersion"], "kind": about["kind"], "name": name, "namespace": namespace,
                 "uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"],
             },
-            "type": if told.warning { "Warning" } else { "Normal" }, "reason": told.reason, "message": told.message,
-            "source": {"component": told.by}, "reportingComponent": told.by, "reportingInstance": "",
+            "type": if warning { "Warning" } else { "Normal" }, "reason": reason, "message": message,
+            "source": {"component": by}, "reportingComponent": by, "reportingInstance": "",
             "firstTimestamp": first, "lastTimestamp": now, "eventTime": null, "count": count,
         }),
     );

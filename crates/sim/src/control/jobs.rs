@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::events::{Told, tell};
+use super::events::record;
 use super::pods::{self, is_ending, is_ready};
 use super::rollout::number;
 use super::{change, is_scripted, owned, set_condition, soon, text};
@@ -171,7 +171,7 @@ pub(super) fn job(inner: &Arc<Inner>, namespace: &str, name: &str) {
     });
     if let Some((reason, message)) = told {
         let warning = end.is_some_and(|(kind, _, _)| kind == "Failed");
-        tell(inner, &job, &Told { warning, reason, message, by: BY });
+        record(inner, &job, warning, BY, reason, message);
     }
     if spec["ttlSecondsAfterFinished"].is_number() && end.is_some() {
         again(0);

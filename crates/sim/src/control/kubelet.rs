@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_object::LabelSelector;
 
-use super::events::{Told, tell};
+use super::events::{tell, warn};
 use super::{all, change, claims, is_scripted, nodes, set_condition, soon, text};
 use crate::clock::{later, stamp};
 use crate::selector::is_selected;
@@ -136,7 +136,7 @@ fn end(inner: &Arc<Inner>, target: &Target, pod: &Value) {
     if !marked {
         // Containers take a moment to terminate, whatever the grace period allows.
         let message = "Stopping container";
-        tell(inner, pod, &Told { warning: false, reason: "Killing", message, by: "kubelet" });
+        tell(inner, pod, "kubelet", "Killing", message);
         change(inner, target, |pod| {
             if !pod["metadata"]["annotations"].is_object() {
                 pod["metadata"]["annotations"] = json!({});
@@ -187,16 +187,7 @@ fn schedule(inner: &Arc<Inner>, target: &Target, pod: &Value) {
             set_condition(inner, &mut pod["status"], "PodScheduled", "False", &rest);
         });
         if !known {
-            tell(
-                inner,
-                pod,
-                &Told {
-                    warning: true,
-                    reason: "FailedScheduling",
-                    message: &message,
-                    by: "default-scheduler",
-                },
-            );
+            warn(inner, pod, "default-scheduler", "FailedScheduling", &message);
         }
         return again(inner, target, Duration::from_secs(10));
     };
@@ -205,11 +196,7 @@ fn schedule(inner: &Arc<Inner>, target: &Target, pod: &Value) {
         set_condition(inner, &mut pod["status"], "PodScheduled", "True", &json!({"lastProbeTime": null}));
     });
     let message = format!("Successfully assigned {} to {node}", target.key());
-    tell(
-        inner,
-        pod,
-        &Told { warning: false, reason: "Scheduled", message: &message, by: "default-scheduler" },
-    );
+    tell(inner, pod, "default-scheduler", "Scheduled", &message);
 }
 
 fn containers(pod: &Value) -> Vec<Value> {
@@ -283,12 +270,12 @@ fn run(inner: &Arc<Inner>, target: &Target, pod: &Value, ready: bool) {
             ("Created", format!("Container created: {name}")),
             ("Started", format!("Container started: {name}")),
         ] {
-            tell(inner, pod, &Told { warning: false, reason, message: &message, by: "kubelet" });
+            tell(inner, pod, "kubelet", reason, &message);
         }
     }
     if !ready {
         let message = "Readiness probe failed: HTTP probe failed with statuscode: 503";
-        tell(inner, pod, &Told { warning: true, reason: "Unhealthy", message, by: "kubelet" });
+        warn(inner, pod, "kubelet", "Unhealthy", message);
     }
 }
 
@@ -305,8 +292,8 @@ fn pull_fails(inner: &Arc<Inner>, target: &Target, pod: &Value) {
     let known = pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "ImagePullBackOff";
     if !known {
         let failed = format!("Failed to pull image {image:?}: {image}: not found");
-        tell(inner, pod, &Told { warning: true, reason: "Failed", message: &failed, by: "kubelet" });
-        tell(inner, pod, &Told { warning: false, reason: "BackOff", message: &message, by: "kubelet" });
+        warn(inner, pod, "kubelet", "Failed", &failed);
+        tell(inner, pod, "kubelet", "BackOff", &message);
     }
 }
 
@@ -361,7 +348,7 @@ fn crash(inner: &Arc<Inner>, target: &Target, pod: &Value) {
     for container in containers(pod) {
         let name = text(&container["name"]);
         let message = format!("Back-off restarting failed container {name} in pod {}", target.name);
-        tell(inner, pod, &Told { warning: true, reason: "BackOff", message: &message, by: "kubelet" });
+        warn(inner, pod, "kubelet", "BackOff", &message);
     }
     again(inner, target, Duration::from_secs(pause));
 }

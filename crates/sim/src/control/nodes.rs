@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::events::{Told, tell};
+use super::events::{tell, warn};
 use super::{all, change, contains, create, soon, text};
 use crate::clock::stamp;
 use crate::state::Inner;
@@ -89,7 +89,7 @@ pub(super) fn look(inner: &Arc<Inner>, name: &str) {
     } else {
         ("NodeReady", format!("Node {name} status is now: NodeReady"))
     };
-    tell(inner, &node, &Told { warning: false, reason, message: &message, by: "node-controller" });
+    tell(inner, &node, "node-controller", reason, &message);
     for pod in all(inner, "", "pods", "").iter().filter(|pod| pod["spec"]["nodeName"] == name) {
         let (namespace, name) = (text(&pod["metadata"]["namespace"]), text(&pod["metadata"]["name"]));
         let Some(target) = inner.target("", "pods", &namespace, &name) else { continue };
@@ -117,13 +117,7 @@ fn set_ready(pod: &mut Value, status: &str, now: &str) {
 fn unheard(inner: &Arc<Inner>, target: &Target, pod: &Value, now: &str) {
     if ready_condition(pod).is_some_and(|ready| ready["status"] == "True") {
         change(inner, target, |pod| set_ready(pod, "False", now));
-        let told = Told {
-            warning: true,
-            reason: "NodeNotReady",
-            message: "Node is not ready",
-            by: "node-controller",
-        };
-        tell(inner, pod, &told);
+        warn(inner, pod, "node-controller", "NodeNotReady", "Node is not ready");
     }
     let tolerations = pod["spec"]["tolerations"].as_array().into_iter().flatten();
     let own = tolerations
@@ -158,7 +152,7 @@ pub(super) fn evict(inner: &Arc<Inner>, namespace: &str, name: &str) {
     }
     let message = format!("Marking for deletion Pod {}", target.key());
     let by = "taint-eviction-controller";
-    tell(inner, &pod, &Told { warning: false, reason: "TaintManagerEviction", message: &message, by });
+    tell(inner, &pod, by, "TaintManagerEviction", &message);
     let _ = inner.delete(&target, &Deletion::default());
 }
 

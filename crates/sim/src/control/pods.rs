@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::events::{Told, tell};
+use super::events::tell;
 use super::{controller, create, text};
 use crate::state::Inner;
 use crate::write::{Deletion, Propagation};
@@ -37,7 +37,7 @@ pub(super) fn start(inner: &Inner, owner: &Value, by: &str, pod: Value) {
     } else {
         format!("Created pod: {name}")
     };
-    tell(inner, owner, &Told { warning: false, reason: "SuccessfulCreate", message: &message, by });
+    tell(inner, owner, by, "SuccessfulCreate", &message);
 }
 
 /// Deletes a Pod, and writes an Event about it.
@@ -52,7 +52,7 @@ pub(super) fn end(inner: &Arc<Inner>, owner: &Value, by: &str, pod: &Value) {
     } else {
         format!("Deleted pod: {name}")
     };
-    tell(inner, owner, &Told { warning: false, reason: "SuccessfulDelete", message: &message, by });
+    tell(inner, owner, by, "SuccessfulDelete", &message);
 }
 
 pub(super) fn is_ready(pod: &Value) -> bool {

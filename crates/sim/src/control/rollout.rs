@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::events::{Told, tell};
+use super::events::{tell, warn};
 use super::pods::{self, is_ending, is_finished, is_ready};
 use super::{change, controller, create, is_scripted, owned, quota, set_condition, soon, text};
 use crate::clock::stamp;
@@ -244,11 +244,7 @@ fn new_set(inner: &Arc<Inner>, deployment: &Value, template: &Value, turn: i64, 
         }),
     );
     let message = format!("Scaled up replica set {name} from 0 to {replicas}");
-    tell(
-        inner,
-        deployment,
-        &Told { warning: false, reason: "ScalingReplicaSet", message: &message, by: "deployment-controller" },
-    );
+    tell(inner, deployment, "deployment-controller", "ScalingReplicaSet", &message);
     let (namespace, name) =
         (text(&deployment["metadata"]["namespace"]), text(&deployment["metadata"]["name"]));
     soon(inner, Task::Deployment(namespace, name), Duration::from_millis(20));
@@ -264,11 +260,7 @@ fn scale(inner: &Arc<Inner>, deployment: &Value, set: &Value, replicas: i64) {
     change(inner, &target, |set| set["spec"]["replicas"] = json!(replicas));
     let direction = if replicas > before { "up" } else { "down" };
     let message = format!("Scaled {direction} replica set {name} from {before} to {replicas}");
-    tell(
-        inner,
-        deployment,
-        &Told { warning: false, reason: "ScalingReplicaSet", message: &message, by: "deployment-controller" },
-    );
+    tell(inner, deployment, "deployment-controller", "ScalingReplicaSet", &message);
 }
 
 fn write_status(
@@ -400,7 +392,7 @@ pub(super) fn replica_set(inner: &Arc<Inner>, namespace: &str, name: &str) {
         if let Some(why) = &refusal {
             let message = format!("Error creating: {why}");
             let by = "replicaset-controller";
-            tell(inner, &set, &Told { warning: true, reason: "FailedCreate", message: &message, by });
+            warn(inner, &set, by, "FailedCreate", &message);
             soon(inner, Task::ReplicaSet(namespace.to_owned(), name.to_owned()), REFUSAL_RETRY_DELAY);
             break;
         }

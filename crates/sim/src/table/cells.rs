@@ -11,41 +11,52 @@ use crate::selector::text_of;
 pub(super) fn of(resource: &Resource, object: &Value, now: Timestamp) -> Option<Vec<Value>> {
     let cells = Cells { object, now };
     let full = resource.full_name();
+    let template = "containers:/spec/template/spec images:/spec/template/spec selector:/spec/selector";
     Some(match &*full {
         "pods" => cells.pod(),
-        "deployments.apps" => cells.deployment(),
-        "replicasets.apps" | "replicationcontrollers" => cells.replicas(),
-        "statefulsets.apps" => cells.stateful_set(),
-        "daemonsets.apps" => cells.daemon_set(),
+        "deployments.apps" => {
+            let fixed = "name ? number:/status/updatedReplicas number:/status/availableReplicas age";
+            cells.row(&format!("{fixed} {template}"), [cells.ready()])
+        }
+        "replicasets.apps" | "replicationcontrollers" => {
+            let fixed = "name number:/spec/replicas number:/status/replicas number:/status/readyReplicas age";
+            cells.row(&format!("{fixed} {template}"), [])
+        }
+        "statefulsets.apps" => {
+            cells.row("name ? age containers:/spec/template/spec images:/spec/template/spec", [cells.ready()])
+        }
+        "daemonsets.apps" => {
+            let fixed = "name number:/status/desiredNumberScheduled number:/status/currentNumberScheduled \
+                number:/status/numberReady number:/status/updatedNumberScheduled number:/status/numberAvailable \
+                selector:/spec/template/spec/nodeSelector age";
+            cells.row(&format!("{fixed} {template}"), [])
+        }
         "services" => cells.service(),
         "nodes" => cells.node(),
-        "namespaces" => vec![cells.name(), cells.text("/status/phase"), cells.age()],
+        "namespaces" => cells.row("name text:/status/phase age", []),
         "configmaps" => {
-            vec![cells.name(), json!(cells.members("/data") + cells.members("/binaryData")), cells.age()]
+            cells.row("name ? age", [json!(cells.members("/data") + cells.members("/binaryData"))])
         }
-        "secrets" => vec![cells.name(), cells.text("/type"), json!(cells.members("/data")), cells.age()],
-        "serviceaccounts" => vec![cells.name(), json!(cells.items("/secrets").count()), cells.age()],
+        "secrets" => cells.row("name text:/type members:/data age", []),
+        "serviceaccounts" => cells.row("name items:/secrets age", []),
         "events" => cells.event(),
-        "jobs.batch" => cells.job(),
+        "jobs.batch" => cells.row(&format!("name ? ? ? age {template}"), cells.job()),
         "cronjobs.batch" => cells.cron_job(),
         "persistentvolumeclaims" => cells.claim(),
         "persistentvolumes" => cells.volume(),
         "ingresses.networking.k8s.io" => cells.ingress(),
         "horizontalpodautoscalers.autoscaling" => cells.autoscaler(),
         "poddisruptionbudgets.policy" => cells.budget(),
-        "endpoints" => vec![cells.name(), json!(cells.addresses()), cells.age()],
+        "endpoints" => cells.row("name ? age", [json!(cells.addresses())]),
         "endpointslices.discovery.k8s.io" => cells.slice(),
-        "customresourcedefinitions.apiextensions.k8s.io" => {
-            vec![cells.name(), object["metadata"]["creationTimestamp"].clone()]
-        }
-        "clusterroles.rbac.authorization.k8s.io" | "roles.rbac.authorization.k8s.io" => {
-            vec![cells.name(), object["metadata"]["creationTimestamp"].clone()]
-        }
+        "customresourcedefinitions.apiextensions.k8s.io"
+        | "clusterroles.rbac.authorization.k8s.io"
+        | "roles.rbac.authorization.k8s.io" => cells.row("name value:/metadata/creationTimestamp", []),
         "rolebindings.rbac.authorization.k8s.io" | "clusterrolebindings.rbac.authorization.k8s.io" => {
             let role = format!("{}/{}", cells.plain("/roleRef/kind"), cells.plain("/roleRef/name"));
-            vec![cells.name(), json!(role), cells.age()]
+            cells.row("name ? age", [json!(role)])
         }
-        "leases.coordination.k8s.io" => vec![cells.name(), cells.text("/spec/holderIdentity"), cells.age()],
+        "leases.coordination.k8s.io" => cells.row("name text:/spec/holderIdentity age", []),
         _ => return None,
     })
 }
@@ -60,29 +71,36 @@ impl Cells<'_> {
         self.object.pointer(pointer).unwrap_or(&Value::Null)
     }
 
-    fn name(&self) -> Value {
-        self.at("/metadata/name").clone()
-    }
-
-    fn age(&self) -> Value {
-        json!(age_of(self.at("/metadata/creationTimestamp"), self.now))
+    /// Returns the cells that a row's words describe: `name`, `age`, `?` for the next of the `computed` ones, or what to
+    /// show of a field, such as `text:/status/phase`.
+    fn row(&self, words: &str, computed: impl IntoIterator<Item = Value>) -> Vec<Value> {
+        let mut computed = computed.into_iter();
+        let cell = |word: &str| match word.split_once(':') {
+            None if word == "name" => self.at("/metadata/name").clone(),
+            None if word == "age" => json!(age_of(self.at("/metadata/creationTimestamp"), self.now)),
+            None => computed.next().unwrap_or_default(),
+            Some(("value", at)) => self.at(at).clone(),
+            Some(("text", at)) => json!(self.plain(at)),
+            Some(("number", at)) => json!(self.number(at)),
+            Some(("items", at)) => json!(self.items(at).count()),
+            Some(("members", at)) => json!(self.members(at)),
+            Some(("containers", at)) => self.containers(at, "name"),
+            Some(("images", at)) => self.containers(at, "image"),
+            Some(("selector", at)) => match self.at(at) {
+                Value::Null => json!("<none>"),
+                selector => json!(text_of(selector)),
+            },
+            Some((absent, at)) => match self.at(at).as_str() {
+                Some(text) if !text.is_empty() => json!(text),
+                _ => json!(format!("<{absent}>")),
+            },
+        };
+        words.split(' ').map(cell).collect()
     }
 
     /// Returns a text, or an empty one.
     fn plain(&self, pointer: &str) -> String {
         self.at(pointer).as_str().unwrap_or_default().to_owned()
-    }
-
-    /// Returns a text as a cell.
-    fn text(&self, pointer: &str) -> Value {
-        json!(self.plain(pointer))
-    }
-
-    fn or_none(&self, pointer: &str) -> Value {
-        match self.at(pointer).as_str() {
-            Some(text) if !text.is_empty() => json!(text),
-            _ => json!("<none>"),
-        }
     }
 
     fn number(&self, pointer: &str) -> i64 {
@@ -97,65 +115,18 @@ impl Cells<'_> {
         self.at(pointer).as_object().map_or(0, serde_json::Map::len)
     }
 
-    fn containers(&self, pointer: &str, key: &str) -> Value {
-        let texts: Vec<&str> = self.items(pointer).filter_map(|container| container[key].as_str()).collect();
-        json!(texts.join(","))
+    fn containers(&self, spec: &str, key: &str) -> Value {
+        let containers = self.at(spec)["containers"].as_array().into_iter().flatten();
+        json!(containers.filter_map(|container| container[key].as_str()).collect::<Vec<_>>().join(","))
     }
 
-    fn selector(&self) -> Value {
-        match self.at("/spec/selector") {
-            Value::Null => json!("<none>"),
-            selector => json!(text_of(selector)),
-        }
+    /// Returns true if the object has a condition with this status.
+    fn has_condition(&self, kind: &str, key: &str, value: &str) -> bool {
+        self.items("/status/conditions").any(|condition| condition["type"] == kind && condition[key] == value)
     }
 
-    fn template(&self) -> [Value; 3] {
-        let containers = "/spec/template/spec/containers";
-        [self.containers(containers, "name"), self.containers(containers, "image"), self.selector()]
-    }
-
-    fn deployment(&self) -> Vec<Value> {
-        let ready = format!("{}/{}", self.number("/status/readyReplicas"), self.number("/spec/replicas"));
-        let updated = json!(self.number("/status/updatedReplicas"));
-        let mut cells = vec![self.name(), json!(ready), updated];
-        cells.extend([json!(self.number("/status/availableReplicas")), self.age()]);
-        cells.extend(self.template());
-        cells
-    }
-
-    fn replicas(&self) -> Vec<Value> {
-        let mut cells = vec![self.name()];
-        cells.extend(
-            ["/spec/replicas", "/status/replicas", "/status/readyReplicas"].map(|at| json!(self.number(at))),
-        );
-        cells.push(self.age());
-        cells.extend(self.template());
-        cells
-    }
-
-    fn stateful_set(&self) -> Vec<Value> {
-        let ready = format!("{}/{}", self.number("/status/readyReplicas"), self.number("/spec/replicas"));
-        let [containers, images, _] = self.template();
-        vec![self.name(), json!(ready), self.age(), containers, images]
-    }
-
-    fn daemon_set(&self) -> Vec<Value> {
-        let figures = [
-            "desiredNumberScheduled",
-            "currentNumberScheduled",
-            "numberReady",
-            "updatedNumberScheduled",
-            "numberAvailable",
-        ];
-        let mut cells = vec![self.name()];
-        cells.extend(figures.map(|figure| json!(self.number(&format!("/status/{figure}")))));
-        let nodes = match self.at("/spec/template/spec/nodeSelector") {
-            Value::Null => json!("<none>"),
-            selector => json!(text_of(selector)),
-        };
-        cells.extend([nodes, self.age()]);
-        cells.extend(self.template());
-        cells
+    fn ready(&self) -> Value {
+        json!(format!("{}/{}", self.number("/status/readyReplicas"), self.number("/spec/replicas")))
     }
 
     fn pod(&self) -> Vec<Value> {
@@ -175,27 +146,16 @@ impl Cells<'_> {
             }
             _ => restarts.to_string(),
         };
-        let mut cells =
-            vec![self.name(), json!(format!("{ready}/{total}")), json!(self.pod_status(&statuses))];
-        cells.extend([
-            json!(restarts),
-            self.age(),
-            self.or_none("/status/podIP"),
-            self.or_none("/spec/nodeName"),
-        ]);
-        cells.push(self.or_none("/status/nominatedNodeName"));
         let gates: Vec<&str> =
             self.items("/spec/readinessGates").filter_map(|gate| gate["conditionType"].as_str()).collect();
-        let met = |gate: &&&str| {
-            self.items("/status/conditions")
-                .any(|condition| condition["type"] == **gate && condition["status"] == "True")
-        };
+        let met = |gate: &&&str| self.has_condition(gate, "status", "True");
         let readiness = match gates.len() {
             0 => "<none>".to_owned(),
             all => format!("{}/{all}", gates.iter().filter(met).count()),
         };
-        cells.push(json!(readiness));
-        cells
+        let ready = format!("{ready}/{total}");
+        let words = "name ? ? ? age none:/status/podIP none:/spec/nodeName none:/status/nominatedNodeName ?";
+        self.row(words, [ready, self.pod_status(&statuses), restarts, readiness].map(Value::from))
     }
 
     /// Returns the `STATUS` of a Pod, as kubectl shows it.
@@ -205,10 +165,7 @@ impl Cells<'_> {
         if !own.is_empty() {
             reason = own.clone();
         }
-        let gated = self
-            .items("/status/conditions")
-            .any(|condition| condition["type"] == "PodScheduled" && condition["reason"] == "SchedulingGated");
-        if gated {
+        if self.has_condition("PodScheduled", "reason", "SchedulingGated") {
             reason = "SchedulingGated".to_owned();
         }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -251,9 +208,7 @@ impl Cells<'_> {
                 }
             }
             if reason == "Completed" && running {
-                let ready = self
-                    .items("/status/conditions")
-                    .any(|one| one["type"] == "Ready" && one["status"] == "True");
+                let ready = self.has_condition("Ready", "status", "True");
                 reason = if ready { "Running" } else { "NotReady" }.to_owned();
             }
         }
@@ -271,14 +226,11 @@ impl Cells<'_> {
 
     fn service(&self) -> Vec<Value> {
         let kind = self.plain("/spec/type");
-        let balancers: Vec<&str> = self
-            .items("/status/loadBalancer/ingress")
-            .filter_map(|one| one["ip"].as_str().or(one["hostname"].as_str()))
-            .collect();
+        let balancers = self.balancers();
         let external = match kind.as_str() {
             "ExternalName" => self.plain("/spec/externalName"),
             "LoadBalancer" if balancers.is_empty() => "<pending>".to_owned(),
-            "LoadBalancer" => balancers.join(","),
+            "LoadBalancer" => balancers,
             _ => "<none>".to_owned(),
         };
         let port = |port: &Value| {
@@ -290,9 +242,16 @@ impl Cells<'_> {
         };
         let ports: Vec<String> = self.items("/spec/ports").map(port).collect();
         let ports = if ports.is_empty() { "<none>".to_owned() } else { ports.join(",") };
-        let mut cells = vec![self.name(), json!(kind), self.or_none("/spec/clusterIP"), json!(external)];
-        cells.extend([json!(ports), self.age(), self.selector()]);
-        cells
+        let words = "name text:/spec/type none:/spec/clusterIP ? ? age selector:/spec/selector";
+        self.row(words, [external, ports].map(Value::from))
+    }
+
+    fn balancers(&self) -> String {
+        let ingress = self.items("/status/loadBalancer/ingress");
+        ingress
+            .filter_map(|one| one["ip"].as_str().or(one["hostname"].as_str()))
+            .collect::<Vec<_>>()
+            .join(",")
     }
 
     fn node(&self) -> Vec<Value> {
@@ -318,18 +277,10 @@ impl Cells<'_> {
             let found = self.items("/status/addresses").find(|address| address["type"] == kind);
             json!(found.and_then(|address| address["address"].as_str()).unwrap_or("<none>"))
         };
-        let info =
-            |key: &str| json!(self.at(&format!("/status/nodeInfo/{key}")).as_str().unwrap_or("<unknown>"));
-        let mut cells = vec![
-            self.name(),
-            json!(status),
-            json!(roles),
-            self.age(),
-            self.text("/status/nodeInfo/kubeletVersion"),
-        ];
-        cells.extend([address("InternalIP"), address("ExternalIP"), info("osImage"), info("kernelVersion")]);
-        cells.push(info("containerRuntimeVersion"));
-        cells
+        let words = "name ? ? age text:/status/nodeInfo/kubeletVersion ? ? unknown:/status/nodeInfo/osImage \
+            unknown:/status/nodeInfo/kernelVersion unknown:/status/nodeInfo/containerRuntimeVersion";
+        let computed = [json!(status), json!(roles), address("InternalIP"), address("ExternalIP")];
+        self.row(words, computed)
     }
 
     fn event(&self) -> Vec<Value> {
@@ -343,25 +294,15 @@ impl Cells<'_> {
         let source: Vec<&str> =
             component.iter().map(String::as_str).filter(|part| !part.is_empty()).collect();
         let source = if source.is_empty() { self.plain("/reportingComponent") } else { source.join(", ") };
-        vec![
-            since(["/lastTimestamp", "/eventTime"]),
-            self.text("/type"),
-            self.text("/reason"),
-            json!(object),
-            self.text("/involvedObject/fieldPath"),
-            json!(source),
-            json!(self.plain("/message").trim()),
-            since(["/firstTimestamp", "/eventTime"]),
-            json!(self.number("/count").max(1)),
-            self.name(),
-        ]
+        let words = "? text:/type text:/reason ? text:/involvedObject/fieldPath ? ? ? ? name";
+        let [last, first] = ["/lastTimestamp", "/firstTimestamp"].map(|at| since([at, "/eventTime"]));
+        let (message, count) = (json!(self.plain("/message").trim()), json!(self.number("/count").max(1)));
+        self.row(words, [last, json!(object), json!(source), message, first, count])
     }
 
-    fn job(&self) -> Vec<Value> {
-        let condition = |kind: &str| {
-            self.items("/status/conditions")
-                .any(|condition| condition["type"] == kind && condition["status"] == "True")
-        };
+    /// Returns the status of a Job, its completions and its duration.
+    fn job(&self) -> [Value; 3] {
+        let condition = |kind: &str| self.has_condition(kind, "status", "True");
         let status = match () {
             () if condition("Complete") => "Complete",
             () if condition("Failed") => "Failed",
@@ -373,15 +314,11 @@ impl Cells<'_> {
         };
         let completions =
             format!("{}/{}", self.number("/status/succeeded"), self.number("/spec/completions").max(1));
-        let started = self.at("/status/startTime").as_str().and_then(|text| text.parse::<Timestamp>().ok());
-        let ended =
-            self.at("/status/completionTime").as_str().and_then(|text| text.parse::<Timestamp>().ok());
+        let [started, ended] = ["/status/startTime", "/status/completionTime"]
+            .map(|at| self.at(at).as_str().and_then(|text| text.parse::<Timestamp>().ok()));
         let duration =
             started.map(|started| age(ended.unwrap_or(self.now).duration_since(started).as_secs()));
-        let mut cells = vec![self.name(), json!(status), json!(completions)];
-        cells.extend([json!(duration.unwrap_or_default()), self.age()]);
-        cells.extend(self.template());
-        cells
+        [json!(status), json!(completions), json!(duration.unwrap_or_default())]
     }
 
     fn cron_job(&self) -> Vec<Value> {
@@ -390,19 +327,10 @@ impl Cells<'_> {
             time => age_of(time, self.now),
         };
         let suspended = if self.at("/spec/suspend") == true { "True" } else { "False" };
-        let containers = "/spec/jobTemplate/spec/template/spec/containers";
-        vec![
-            self.name(),
-            self.text("/spec/schedule"),
-            self.or_none("/spec/timeZone"),
-            json!(suspended),
-            json!(self.items("/status/active").count()),
-            json!(last),
-            self.age(),
-            self.containers(containers, "name"),
-            self.containers(containers, "image"),
-            self.selector(),
-        ]
+        let words = "name text:/spec/schedule none:/spec/timeZone ? items:/status/active ? age \
+            containers:/spec/jobTemplate/spec/template/spec images:/spec/jobTemplate/spec/template/spec \
+            selector:/spec/selector";
+        self.row(words, [json!(suspended), json!(last)])
     }
 
     fn modes(&self, pointer: &str) -> String {
@@ -423,17 +351,9 @@ impl Cells<'_> {
         let bound = self.at("/spec/volumeName").is_string();
         let capacity = if bound { self.plain("/status/capacity/storage") } else { String::new() };
         let modes = if bound { self.modes("/status/accessModes") } else { String::new() };
-        vec![
-            self.name(),
-            json!(phase),
-            self.text("/spec/volumeName"),
-            json!(capacity),
-            json!(modes),
-            self.text("/spec/storageClassName"),
-            json!("<unset>"),
-            self.age(),
-            self.or_none("/spec/volumeMode"),
-        ]
+        let words =
+            "name ? text:/spec/volumeName ? ? text:/spec/storageClassName ? age none:/spec/volumeMode";
+        self.row(words, [phase, capacity, modes, "<unset>".to_owned()].map(Value::from))
     }
 
     fn volume(&self) -> Vec<Value> {
@@ -445,31 +365,17 @@ impl Cells<'_> {
                 claim["name"].as_str().unwrap_or_default()
             ),
         };
-        vec![
-            self.name(),
-            self.text("/spec/capacity/storage"),
-            json!(self.modes("/spec/accessModes")),
-            self.text("/spec/persistentVolumeReclaimPolicy"),
-            self.text("/status/phase"),
-            json!(claim),
-            self.text("/spec/storageClassName"),
-            json!("<unset>"),
-            self.text("/status/reason"),
-            self.age(),
-            self.or_none("/spec/volumeMode"),
-        ]
+        let words = "name text:/spec/capacity/storage ? text:/spec/persistentVolumeReclaimPolicy text:/status/phase ? \
+            text:/spec/storageClassName ? text:/status/reason age none:/spec/volumeMode";
+        self.row(words, [self.modes("/spec/accessModes"), claim, "<unset>".to_owned()].map(Value::from))
     }
 
     fn ingress(&self) -> Vec<Value> {
         let hosts: Vec<&str> = self.items("/spec/rules").filter_map(|rule| rule["host"].as_str()).collect();
         let hosts = if hosts.is_empty() { "*".to_owned() } else { hosts.join(",") };
-        let addresses: Vec<&str> = self
-            .items("/status/loadBalancer/ingress")
-            .filter_map(|one| one["ip"].as_str().or(one["hostname"].as_str()))
-            .collect();
         let ports = if self.items("/spec/tls").next().is_some() { "80, 443" } else { "80" };
-        let class = self.or_none("/spec/ingressClassName");
-        vec![self.name(), class, json!(hosts), json!(addresses.join(",")), json!(ports), self.age()]
+        let computed = [hosts, self.balancers(), ports.to_owned()];
+        self.row("name none:/spec/ingressClassName ? ? ? age", computed.map(Value::from))
     }
 
     fn autoscaler(&self) -> Vec<Value> {
@@ -490,11 +396,9 @@ impl Cells<'_> {
             })
             .collect();
         let targets = if targets.is_empty() { "<none>".to_owned() } else { targets.join(", ") };
-        let mut cells = vec![self.name(), json!(reference), json!(targets)];
         let least = self.number("/spec/minReplicas").max(1).to_string();
-        cells.extend([json!(least), json!(self.number("/spec/maxReplicas"))]);
-        cells.extend([json!(self.number("/status/currentReplicas")), self.age()]);
-        cells
+        let words = "name ? ? ? number:/spec/maxReplicas number:/status/currentReplicas age";
+        self.row(words, [reference, targets, least].map(Value::from))
     }
 
     fn budget(&self) -> Vec<Value> {
@@ -503,8 +407,8 @@ impl Cells<'_> {
             Value::String(text) => json!(text),
             number => json!(number.to_string()),
         };
-        let allowed = json!(self.number("/status/disruptionsAllowed"));
-        vec![self.name(), or_na("/spec/minAvailable"), or_na("/spec/maxUnavailable"), allowed, self.age()]
+        let bounds = [or_na("/spec/minAvailable"), or_na("/spec/maxUnavailable")];
+        self.row("name ? ? number:/status/disruptionsAllowed age", bounds)
     }
 
     fn addresses(&self) -> String {
@@ -516,24 +420,25 @@ impl Cells<'_> {
                 all.extend(ports.iter().map(|port| format!("{ip}:{}", port["port"])));
             }
         }
-        match all.len() {
-            0 => "<none>".to_owned(),
-            1..=3 => all.join(","),
-            more => format!("{} + {} more...", all.get(..3).unwrap_or_default().join(","), more - 3),
-        }
+        some_of(&all, "<none>")
     }
 
     fn slice(&self) -> Vec<Value> {
-        let join = |texts: Vec<String>| match texts.len() {
-            0 => "<unset>".to_owned(),
-            1..=3 => texts.join(","),
-            more => format!("{} + {} more...", texts.get(..3).unwrap_or_default().join(","), more - 3),
-        };
-        let ports = self.items("/ports").map(|port| port["port"].to_string()).collect();
-        let addresses = self
-            .items("/endpoints")
-            .filter_map(|endpoint| endpoint["addresses"][0].as_str().map(str::to_owned))
-            .collect();
-        vec![self.name(), self.text("/addressType"), json!(join(ports)), json!(join(addresses)), self.age()]
+        let ports: Vec<String> = self.items("/ports").map(|port| port["port"].to_string()).collect();
+        let address = |endpoint: &Value| endpoint["addresses"][0].as_str().map(str::to_owned);
+        let addresses: Vec<String> = self.items("/endpoints").filter_map(address).collect();
+        let computed = [ports, addresses].map(|texts| json!(some_of(&texts, "<unset>")));
+        self.row("name text:/addressType ? ? age", computed)
+    }
+}
+
+/// Joins the first three texts, and counts the others.
+fn some_of(texts: &[String], none: &str) -> String {
+    match texts {
+        [] => none.to_owned(),
+        [_] | [_, _] | [_, _, _] => texts.join(","),
+        [first @ .., _] => {
+            format!("{} + {} more...", first.get(..3).unwrap_or(first).join(","), texts.len() - 3)
+        }
     }
 }

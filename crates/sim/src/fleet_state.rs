@@ -34,7 +34,7 @@ pub(crate) struct Options {
 
 /// The state that all clusters of a fleet share.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct FleetState {
     pub(crate) clock: Clock,
     pub(crate) interner: Interner,
     pub(crate) tls: Tls,
@@ -89,7 +89,7 @@ impl std::fmt::Debug for Agenda {
 }
 
 /// Runs the agenda as time passes.
-pub(crate) async fn conduct(fleet: Weak<Shared>) {
+pub(crate) async fn conduct(fleet: Weak<FleetState>) {
     loop {
         let Some(shared) = fleet.upgrade() else { return };
         shared.run_due();
@@ -106,9 +106,9 @@ pub(crate) async fn conduct(fleet: Weak<Shared>) {
     }
 }
 
-impl Shared {
-    pub(crate) fn new(options: Options) -> Result<Shared, SimError> {
-        Ok(Shared {
+impl FleetState {
+    pub(crate) fn new(options: Options) -> Result<FleetState, SimError> {
+        Ok(FleetState {
             clock: Clock::new(options.pace, options.start, options.held),
             interner: Interner::default(),
             tls: Tls::new()?,
