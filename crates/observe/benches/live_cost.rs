@@ -14,11 +14,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use futures::StreamExt as _;
+use jiff::Timestamp;
 use serde_json::{Value, json};
+use taffrail_apps::{AppLabels, AppRows, Freshness, IndexedCluster};
 use taffrail_cluster::{Cluster, Deadline, Kubeconfig, Purpose};
 use taffrail_index::{Contents, Handle, IndexSettings, Notice, ObjectRef, ScopeState, Snapshot};
 use taffrail_observe::{KindSettings, Live, LiveSettings};
-use taffrail_status::Status;
+use taffrail_status::{ActiveRules, Status};
 
 /// The allocator that ships.
 #[global_allocator]
@@ -221,6 +223,7 @@ async fn obey(live: Arc<Live>) -> Result<(), Failure> {
         }
     });
     let mut recording = None;
+    let mut rows = AppRows::new(AppLabels::default());
     while let Some(line) = lines.recv().await {
         let (word, rest) = line.split_once(' ').unwrap_or((&line, ""));
         let mut done = json!({"done": word});
@@ -228,6 +231,12 @@ async fn obey(live: Arc<Live>) -> Result<(), Failure> {
             "collect" => {}
             "answers" => std::fs::write(rest, answers(&live.snapshot()).to_string())?,
             "queries" => done = queries(&live.snapshot(), rest),
+            "rows" => {
+                let (contents, now) = (live.snapshot(), Timestamp::now());
+                let cluster = IndexedCluster::live("bench", &contents, Freshness::live(now));
+                rows.look(&[&cluster], &[], &ActiveRules::default(), now);
+                done = json!({"apps": rows.list().apps.len()});
+            }
             "events" => {
                 *locked(&recorder) = Recorder::default();
                 recording = Some(tokio::spawn(record(live.clone(), recorder.clone())));

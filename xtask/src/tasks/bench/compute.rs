@@ -37,6 +37,9 @@ impl Compute {
         let small = folder.join("small.jsonl");
         objects::write_small(&small, 200_000)?;
         self.pair("200,000 small objects", &small, 200_000, &taffrail, &peer)?;
+        let wordy = folder.join("wordy.jsonl");
+        objects::write_wordy(&wordy, 100_000)?;
+        self.pair("100,000 wordy objects", &wordy, 100_000, &taffrail, &peer)?;
         let pods = folder.join("pods.jsonl");
         objects::write_pods(&pods, 50_000)?;
         self.pair("50,000 Pods", &pods, 50_000, &taffrail, &peer)?;

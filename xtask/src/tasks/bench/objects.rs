@@ -11,13 +11,45 @@ use taffrail_testkit::binary;
 /// Writes small objects of every kind that kstatus has a rule for: the golden ones that can be judged,
 /// over and over.
 pub(super) fn write_small(path: &Path, count: usize) -> Result<()> {
+    write_golden(path, count, |object| Ok(object.to_owned()))
+}
+
+/// Writes the same objects as they are in use: with many labels, deep specs, and conditions with long messages.
+pub(super) fn write_wordy(path: &Path, count: usize) -> Result<()> {
+    write_golden(path, count, |object| {
+        let mut object: Value = serde_json::from_str(object)?;
+        if let Some(metadata) = object["metadata"].as_object_mut() {
+            let labels =
+                (0..20).map(|at| (format!("team-{at}.example.com/purpose"), json!(format!("shop-{at}"))));
+            metadata.insert("labels".to_owned(), Value::Object(labels.collect()));
+        }
+        if let Some(spec) = object["spec"].as_object_mut() {
+            let leaf =
+                json!({"env": [{"name": "LOG_LEVEL", "value": "info"}, {"name": "PORT", "value": "8080"}]});
+            let deep =
+                (0..12).fold(leaf, |below, level| json!({"level": level, "options": [{"values": below}]}));
+            spec.insert("settings".to_owned(), deep);
+        }
+        let conditions = object["status"]["conditions"].as_array_mut();
+        for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
+            let message =
+                "the release \"shop\" waits for 3 of 12 resources: Deployment/shop/web is not ready\n"
+                    .repeat(4);
+            condition.insert("message".to_owned(), json!(message));
+        }
+        Ok(object.to_string())
+    })
+}
+
+fn write_golden(path: &Path, count: usize, shape: impl Fn(&str) -> Result<String>) -> Result<()> {
     let golden = binary::workspace().join("crates/status/tests/golden/kstatus");
     let objects = std::fs::read_to_string(golden.join("objects.jsonl"))?;
     let expected = std::fs::read_to_string(golden.join("expected.jsonl"))?;
     let judged =
         objects.lines().zip(expected.lines()).filter(|(_, expected)| !expected.contains("\"error\":"));
+    let shaped: Vec<String> = judged.map(|(object, _)| shape(object)).collect::<Result<_>>()?;
     let mut file = BufWriter::new(File::create(path)?);
-    for (object, _) in judged.cycle().take(count) {
+    for object in shaped.iter().cycle().take(count) {
         writeln!(file, "{object}")?;
     }
     Ok(file.flush()?)

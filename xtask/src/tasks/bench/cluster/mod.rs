@@ -28,7 +28,7 @@ pub(crate) struct Cluster {
     /// With this many objects instead of 100,000.
     #[arg(long, value_name = "N")]
     quick: Option<usize>,
-    /// Only these: list, ours, metadata, typed, gitopsengine, kstatus, dense, fleet. Ours is always measured.
+    /// Only these: list, ours, rows, metadata, typed, gitopsengine, kstatus, dense, fleet. Ours is always measured.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     only: Vec<String>,
     /// How long 200 status updates a second are written.
@@ -95,6 +95,9 @@ impl Cluster {
         let floor = self.wants("list").then(|| bench.list()).transpose()?;
         let ours = bench.ours(&[])?;
         bench.show(&ours);
+        if self.wants("rows") {
+            bench.rows()?;
+        }
         let mut sides = Vec::new();
         for name in ["metadata", "typed", "gitopsengine"] {
             if !self.wants(name) {
@@ -201,6 +204,31 @@ impl Bench<'_> {
     /// Ours, as soon as it knows all.
     fn follow(&self, arguments: &[&str]) -> Result<Subject> {
         Subject::start(&self.built.ours, &[&[&*self.kubeconfig], arguments].concat())
+    }
+
+    /// The rows of its apps, on top of the index alone.
+    fn rows(&self) -> Result<()> {
+        let mut subject = self.follow(&[])?;
+        sleep(Duration::from_secs(10));
+        let alone = subject.usage()?;
+        let found = subject.tell("rows")?;
+        let told = subject.usage()?;
+        sleep(Duration::from_secs(10));
+        let with = subject.usage()?;
+        let cpu = (subject.first.cpu + told.cpu - alone.cpu) / subject.first.cpu;
+        let memory = with.resident / alone.resident;
+        println!(
+            "rows of {} apps over {} objects: {:.2} s CPU more than {:.2}, {cpu:.2}x (bar: 1.15, {}); {:.0} MiB, {:.0} without, {memory:.2}x (bar: 1.25, {})",
+            found["apps"],
+            subject.synced["objects"],
+            told.cpu - alone.cpu,
+            subject.first.cpu,
+            compare::verdict(cpu <= 1.15),
+            with.resident,
+            alone.resident,
+            compare::verdict(memory <= 1.25)
+        );
+        Ok(())
     }
 
     fn informers(&self, name: &'static str) -> Result<Outcome> {
