@@ -12,7 +12,6 @@ use crate::schema::Schema;
 pub(crate) fn resource(definition: &Value, does: &Behaviours) -> Option<Resource> {
     let spec = &definition["spec"];
     let names = accepted(definition);
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let texts = |value: &Value| -> Vec<String> { value.as_array().into_iter().flatten().map(text).collect() };
     let kind = names["kind"].as_str()?;
     let plural = names["plural"].as_str()?;
@@ -52,7 +51,6 @@ fn accepted(definition: &Value) -> &Value {
 
 fn version(spec: &Value, version: &Value, does: &Behaviours) -> Version {
     let name = version["name"].as_str().unwrap_or_default();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let path = |value: &Value| -> Vec<String> {
         let text = value.as_str().unwrap_or_default();
         text.split('.').filter(|key| !key.is_empty()).map(str::to_owned).collect()
@@ -126,7 +124,6 @@ fn rank(name: &str) -> (u8, i64, i64, String) {
 /// Lists the errors in a definition.
 pub(crate) fn faults(definition: &Value) -> Vec<Cause> {
     let spec = &definition["spec"];
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut causes = Vec::new();
     let wanted = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
     if text(&definition["metadata"]["name"]) != wanted {
@@ -175,6 +172,10 @@ pub(crate) fn default(definition: &mut Value) {
             names["listKind"] = json!(format!("{kind}List"));
         }
     }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -23,13 +23,7 @@ impl Schema {
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut dropped = Vec::new();
         if let Value::Object(members) = object {
-            // Fields that every object has are not in the schema, or only as a stub.
-            let kept: Vec<_> = ["apiVersion", "kind", "metadata"]
-                .into_iter()
-                .filter_map(|key| members.remove_entry(key))
-                .collect();
-            prune_members(members, &self.0, "", &mut dropped);
-            members.extend(kept);
+            prune_resource(members, &self.0, "", &mut dropped);
         }
         dropped
     }
@@ -51,16 +45,19 @@ fn keeps_unknown(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == true
 }
 
+/// Prunes an object of Kubernetes. Fields that every object has are not in the schema, or only as a stub.
+fn prune_resource(members: &mut Map<String, Value>, schema: &Value, path: &str, dropped: &mut Vec<String>) {
+    let common = ["apiVersion", "kind", "metadata"];
+    let kept: Vec<_> = common.into_iter().filter_map(|key| members.remove_entry(key)).collect();
+    prune_members(members, schema, path, dropped);
+    members.extend(kept);
+}
+
 fn prune(value: &mut Value, schema: &Value, path: &str, dropped: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
             if schema["x-kubernetes-embedded-resource"] == true {
-                let kept: Vec<_> = ["apiVersion", "kind", "metadata"]
-                    .into_iter()
-                    .filter_map(|key| members.remove_entry(key))
-                    .collect();
-                prune_members(members, schema, path, dropped);
-                members.extend(kept);
+                prune_resource(members, schema, path, dropped);
             } else {
                 prune_members(members, schema, path, dropped);
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::error::{ApiError, Cause};
 use crate::kinds::{Resource, Version};
@@ -50,6 +50,11 @@ impl Target {
 
     pub(crate) fn tree(&self, object: &Object) -> Value {
         object.tree(&self.api_version(), &self.resource.kind)
+    }
+
+    /// Returns the beginning of an object's text, with its kind and `apiVersion`.
+    pub(crate) fn item_start(&self) -> String {
+        format!("{{\"kind\":{},\"apiVersion\":{},", json!(&*self.resource.kind), json!(self.api_version()))
     }
 
     pub(crate) fn invalid(&self, name: &str, causes: Vec<Cause>) -> ApiError {

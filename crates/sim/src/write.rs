@@ -66,6 +66,14 @@ pub(crate) struct Deleted {
     pub(crate) gone: bool,
 }
 
+/// Returns the stored object of a target, also as a tree.
+fn stored(store: &Store, target: &Target) -> Answered<(Arc<Object>, Value)> {
+    let current = store.get(target.shelf, &target.key()).cloned();
+    let current = current.ok_or_else(|| ApiError::not_found(&target.resource, &target.name))?;
+    let tree = target.tree(&current);
+    Ok((current, tree))
+}
+
 fn texts_of(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
@@ -334,9 +342,7 @@ impl Inner {
     ) -> Answered<Written> {
         let mut store = self.store();
         let resource = &target.resource;
-        let current = store.get(target.shelf, &target.key()).cloned();
-        let current = current.ok_or_else(|| ApiError::not_found(resource, &target.name))?;
-        let before = target.tree(&current);
+        let (current, before) = stored(&store, target)?;
         let mut after = change(before.clone())?;
         self.check_kind(target, &mut after)?;
         let deleting = before["metadata"].get("deletionTimestamp").is_some();
@@ -504,9 +510,7 @@ impl Inner {
     pub(crate) fn delete(&self, target: &Target, deletion: &Deletion) -> Answered<Deleted> {
         let mut store = self.store();
         let resource = &target.resource;
-        let current = store.get(target.shelf, &target.key()).cloned();
-        let current = current.ok_or_else(|| ApiError::not_found(resource, &target.name))?;
-        let before = target.tree(&current);
+        let (current, before) = stored(&store, target)?;
         let metadata = &before["metadata"];
         if let Some(uid) = deletion.uid.as_deref().filter(|uid| metadata["uid"] != **uid)
             && self.does.on(Behaviour::DeletionUid)

@@ -31,12 +31,7 @@ pub(super) fn pod(owner: &Value, template: &Value, name: &str) -> Value {
 pub(super) fn start(inner: &Inner, owner: &Value, by: &str, pod: Value) {
     let name = text(&pod["metadata"]["name"]);
     create(inner, pod);
-    let message = if by == "statefulset-controller" {
-        let (kind, set) = (text(&owner["kind"]), text(&owner["metadata"]["name"]));
-        format!("create Pod {name} in {kind} {set} successful")
-    } else {
-        format!("Created pod: {name}")
-    };
+    let message = done(owner, by, ["create", "Created"], &name);
     tell(inner, owner, by, "SuccessfulCreate", &message);
 }
 
@@ -46,13 +41,17 @@ pub(super) fn end(inner: &Arc<Inner>, owner: &Value, by: &str, pod: &Value) {
     let Some(target) = inner.target("", "pods", &text(&pod["metadata"]["namespace"]), &name) else { return };
     let deletion = Deletion { propagation: Some(Propagation::Background), ..Deletion::default() };
     let _ = inner.delete(&target, &deletion);
-    let message = if by == "statefulset-controller" {
-        let (kind, set) = (text(&owner["kind"]), text(&owner["metadata"]["name"]));
-        format!("delete Pod {name} in {kind} {set} successful")
-    } else {
-        format!("Deleted pod: {name}")
-    };
+    let message = done(owner, by, ["delete", "Deleted"], &name);
     tell(inner, owner, by, "SuccessfulDelete", &message);
+}
+
+/// Says of a Pod that something was done to it, as its controller does.
+fn done(owner: &Value, by: &str, [verb, past]: [&str; 2], name: &str) -> String {
+    if by != "statefulset-controller" {
+        return format!("{past} pod: {name}");
+    }
+    let (kind, set) = (text(&owner["kind"]), text(&owner["metadata"]["name"]));
+    format!("{verb} Pod {name} in {kind} {set} successful")
 }
 
 pub(super) fn is_ready(pod: &Value) -> bool {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use taffrail_object::LabelSelector;
 
+use super::pods::{is_ending, is_finished, is_ready};
 use super::{all, controller, create, is_scripted, text};
 use crate::selector::is_selected;
 use crate::state::Inner;
@@ -39,11 +40,8 @@ fn write(inner: &Inner, service: &Value, pods: &[Value]) {
     let mut endpoints = Vec::new();
     let (mut ready_addresses, mut other_addresses) = (Vec::new(), Vec::new());
     for pod in pods.iter().filter(|pod| is_selected(pod, &selector)) {
-        let finished = matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
-        let Some(ip) = pod["status"]["podIP"].as_str().filter(|_| !finished) else { continue };
-        let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-        let is_ready = conditions.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True");
-        let terminating = pod["metadata"].get("deletionTimestamp").is_some();
+        let Some(ip) = pod["status"]["podIP"].as_str().filter(|_| !is_finished(pod)) else { continue };
+        let (is_ready, terminating) = (is_ready(pod), is_ending(pod));
         let reference = json!({
             "kind": "Pod", "namespace": namespace, "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"],
         });

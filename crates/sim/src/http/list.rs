@@ -318,7 +318,7 @@ fn write(page: &Page, form: Form, target: &Target, asked: &Asked, inner: &Inner)
         return out;
     }
     let start = if resource.custom || !does.on(Behaviour::ItemsWithoutKind) {
-        item_start(target)
+        target.item_start()
     } else {
         "{".to_owned()
     };
@@ -334,9 +334,4 @@ fn write(page: &Page, form: Form, target: &Target, asked: &Asked, inner: &Inner)
     }
     out.extend_from_slice(b"]}\n");
     out
-}
-
-/// Returns the beginning of an object with its kind and `apiVersion`.
-pub(crate) fn item_start(target: &Target) -> String {
-    format!("{{\"kind\":{},\"apiVersion\":{},", json!(&*target.resource.kind), json!(target.api_version()))
 }

@@ -36,8 +36,6 @@ use crate::state::{Inner, User};
 
 use path::{Path, Query, Resourceful};
 
-pub(crate) use list::item_start;
-
 pub(crate) use answer::Answer;
 
 type Body = UnsyncBoxBody<Bytes, io::Error>;

@@ -9,7 +9,7 @@ use taffrail_object::yaml;
 
 use super::Asked;
 use super::answer::Answer;
-use super::list::{item_start, key_prefix};
+use super::list::key_prefix;
 use super::negotiate::{Form, form};
 use crate::behaviour::{Behaviour, Behaviours};
 use crate::error::{Answered, ApiError, Cause};
@@ -252,16 +252,10 @@ fn deletion_of(body: &Value, asked: &Asked, does: &Behaviours) -> Answered<Delet
 fn written(inner: &Inner, asked: &Asked, target: &Target, object: &Object, form: Form) -> Vec<u8> {
     let mut out = Vec::with_capacity(object.head().len() + object.tail().len() + 160);
     match form {
-        Form::Whole => object.write(&item_start(target), &mut out),
+        Form::Whole => object.write(&target.item_start(), &mut out),
         Form::Partial => object.write_partial(&mut out),
         Form::Table => {
-            let version = object.version();
-            out.extend_from_slice(
-                format!("{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{{\"resourceVersion\":\"{version}\"}},")
-                    .as_bytes(),
-            );
-            let include = asked.query.get("includeObject");
-            table::write_body(&mut out, inner, target, [object].into_iter(), include, true);
+            table::write_one(&mut out, inner, target, object, asked.query.get("includeObject"), true);
         }
     }
     out.push(b'\n');

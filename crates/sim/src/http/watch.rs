@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::Asked;
 use super::answer::{Answer, write_status};
-use super::list::{check_options, item_start, key_prefix};
+use super::list::{check_options, key_prefix};
 use super::negotiate::{Form, form};
 use crate::behaviour::Behaviour;
 use crate::error::{Answered, ApiError};
@@ -95,7 +95,7 @@ pub(super) fn answer(inner: &Arc<Inner>, asked: &Asked, target: &Target) -> Answ
     let deadline = now + asked_for.unwrap_or(DEFAULT_TIMEOUT).min(Duration::from_secs(86_400));
     let mut watch = Watch {
         inner: inner.clone(),
-        start: item_start(target),
+        start: target.item_start(),
         target: target.clone(),
         selector,
         prefix,
@@ -213,21 +213,9 @@ impl Watch {
             Form::Whole => object.write(&self.start, out),
             Form::Partial => object.write_partial(out),
             Form::Table => {
-                let version = object.version();
-                out.extend_from_slice(
-                    format!("{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{{\"resourceVersion\":\"{version}\"}},")
-                        .as_bytes(),
-                );
                 let first = !std::mem::replace(&mut self.columns_told, true);
                 let with_columns = first || !self.inner.does.on(Behaviour::WatchColumnsOnce);
-                table::write_body(
-                    out,
-                    &self.inner,
-                    &self.target,
-                    [object].into_iter(),
-                    &self.include,
-                    with_columns,
-                );
+                table::write_one(out, &self.inner, &self.target, object, &self.include, with_columns);
             }
         }
         out.extend_from_slice(b"}\n");

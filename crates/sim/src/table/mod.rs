@@ -11,6 +11,21 @@ use crate::state::Inner;
 use crate::store::Object;
 use crate::target::Target;
 
+/// Appends a Table of one object.
+pub(crate) fn write_one(
+    out: &mut Vec<u8>,
+    inner: &Inner,
+    target: &Target,
+    object: &Object,
+    include: &str,
+    with_columns: bool,
+) {
+    let metadata = format!("{{\"resourceVersion\":\"{}\"}}", object.version());
+    let head = format!("{{\"kind\":\"Table\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":{metadata},");
+    out.extend_from_slice(head.as_bytes());
+    write_body(out, inner, target, [object].into_iter(), include, with_columns);
+}
+
 /// Appends the parts of a Table that follow its metadata: columns, rows and the closing brace.
 pub(crate) fn write_body<'a>(
     out: &mut Vec<u8>,
@@ -25,7 +40,7 @@ pub(crate) fn write_body<'a>(
     let definitions = if with_columns { columns.iter().map(definition).collect() } else { Value::Null };
     out.extend_from_slice(format!("\"columnDefinitions\":{definitions},\"rows\":[").as_bytes());
     let now = inner.fleet.clock.now();
-    let start = super::http::item_start(target);
+    let start = target.item_start();
     for (index, object) in objects.enumerate() {
         if index > 0 {
             out.push(b',');
