@@ -8,7 +8,7 @@ use taffrail_apps::{
 };
 use taffrail_object::ObjectKey;
 
-use crate::API_VERSION;
+use crate::{API_VERSION, ErrorRow};
 
 /// The results of a verb for apps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +24,9 @@ pub struct ActionList {
     pub dry_run: Cow<'static, str>,
     /// A row for each matching app, in each cluster that holds its declaring object.
     pub items: Vec<ActionRow>,
+    /// Always empty: each row has its own failure.
+    #[serde(default)]
+    pub errors: Vec<ErrorRow>,
 }
 
 impl ActionList {
@@ -35,6 +38,7 @@ impl ActionList {
             verb: verb.as_str().into(),
             dry_run: dry_run.into(),
             items,
+            errors: Vec::new(),
         }
     }
 }

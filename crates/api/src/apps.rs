@@ -32,6 +32,9 @@ pub struct AppRow {
     /// The worst problem; left out for an app that is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
+    /// The time since when it is not well, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
     /// The message in one line; for an app that is well, that of its delivery tool.
     pub message: Words,
     /// The worst object; left out if the app is well.
@@ -77,6 +80,7 @@ impl From<&App> for AppRow {
             health: app.health,
             effective: app.effective(),
             problem: app.problem().cloned(),
+            since: app.problem().and_then(|problem| problem.since),
             message: app.message.clone(),
             worst: app.worst.clone(),
             counts: app.counts,

@@ -74,7 +74,11 @@ pub struct ClusterRow {
     /// The version of its API server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The worst status of its apps when they were last observed; `Unknown` if apps may have been missing.
+    pub health: Status,
     /// The worst status of its apps now; `Unknown` if apps may be missing from the count.
+    pub effective: Status,
+    /// The same as `effective`.
     pub status: Status,
     /// The message of the worst app, or the failure to read.
     pub message: String,
@@ -197,6 +201,12 @@ fn row(member: &Member<'_>, apps: &[&App], errors: usize) -> ClusterRow {
         message = "no apps were found in it".to_owned();
     }
     let freshness = objects.freshness();
+    // A cluster that went away had been seen whole.
+    let health = match freshness.observed_at {
+        None => Status::Unknown,
+        Some(_) if freshness.is_live() => status,
+        Some(_) => apps.iter().map(|app| app.health).min().unwrap_or(Status::Unknown),
+    };
     if freshness.state != FreshnessState::Live
         && let Some(at) = freshness.observed_at
     {
@@ -236,6 +246,8 @@ fn row(member: &Member<'_>, apps: &[&App], errors: usize) -> ClusterRow {
         verified: objects.unverified().is_none(),
         id: member.identity(),
         version: objects.version().map(str::to_owned),
+        health,
+        effective: status,
         status,
         message,
         worst: speaker,

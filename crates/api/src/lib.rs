@@ -28,7 +28,7 @@ pub use chain::told_in_few;
 pub use clusters::{ClusterList, ClusterRow, NotLiveRow, ReadingView};
 pub use detail::{AppDetail, AppDetailList};
 pub use events::{EventList, EventRow};
-pub use explain::{Answer, Explanation, ExplanationList, Flag, Flagged};
+pub use explain::{Answer, Explanation, ExplanationList, Flag, Flagged, OwningApp};
 pub use resources::{ResourceList, ResourceRow};
 pub use together::{InClusters, explained_together};
 pub use tree::{AppTree, Folded, Relation, TreeList, TreeNode, TreeShape};

@@ -87,7 +87,11 @@ pub struct TreeNode {
     /// The object; several equal ones and apps without a declaring object have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
+    /// The status when it was last observed.
+    pub health: Status,
     /// The status now: Unknown if the last observation is too old.
+    pub effective: Status,
+    /// The same as `effective`.
     pub status: Status,
     /// The message, in one line.
     #[serde(default, skip_serializing_if = "Words::is_empty")]
@@ -153,6 +157,8 @@ impl TreeNode {
             relation,
             app: None,
             object: None,
+            health: Status::Unknown,
+            effective: Status::Unknown,
             status: Status::Unknown,
             message: Words::default(),
             problem: None,
@@ -329,6 +335,8 @@ impl<'a> Forest<'a> {
             relation,
             app: Some(AppName::from(&app.app)),
             object: app.declaring.clone(),
+            health: app.health,
+            effective: app.effective(),
             status: app.effective(),
             message: app.message.clone(),
             problem: app.problem().cloned(),
@@ -442,6 +450,8 @@ impl<'a> Below<'_, 'a> {
             relation: Relation::Owned,
             app: None,
             object: Some(key.to_owned()),
+            health: status,
+            effective: self.app.freshness.effective(status),
             status: self.app.freshness.effective(status),
             message,
             problem: None,
@@ -466,6 +476,8 @@ fn declared_node(app: &App, resource: &Resource, sync: Option<&ObjectSync>) -> T
         relation: Relation::Declared,
         app: None,
         object: Some(resource.key.clone()),
+        health: resource.status,
+        effective: app.freshness.effective(resource.status),
         status: app.freshness.effective(resource.status),
         message: resource.message.clone(),
         problem: None,

@@ -70,6 +70,9 @@ pub struct ReconciledRow {
     pub namespace: String,
     /// Name of the object, or of the repository.
     pub name: String,
+    /// The object; left out where no object describes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectKey>,
     /// `True`, `False` or `Unknown`; left out if its tool does not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
@@ -197,6 +200,7 @@ fn sources(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
             kind: source.kind.clone(),
             namespace: String::new(),
             name: name.strip_suffix(".git").unwrap_or(name).to_owned(),
+            object: None,
             ready: ready.map(str::to_owned),
             message: error.clone().unwrap_or_default(),
             revision: own.map(str::to_owned),
@@ -237,6 +241,7 @@ fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
         kind,
         namespace: app.app.namespace.clone(),
         name: app.declaring.as_ref().map_or(&app.app.name, |declaring| &declaring.name).clone(),
+        object: app.declaring.clone(),
         ready: ready.map(str::to_owned),
         message,
         revision,
@@ -252,6 +257,7 @@ fn flux_row(objects: &dyn Objects, key: &ObjectKey, revision: Option<Option<Stri
         kind: key.kind.clone(),
         namespace: key.namespace.clone(),
         name: key.name.clone(),
+        object: Some(key.clone()),
         ready: None,
         message: String::new(),
         revision: None,

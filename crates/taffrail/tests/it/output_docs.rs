@@ -145,6 +145,13 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     for names in [&["pod/p"][..], &["pod/p", "rs/web"]] {
         compare(taffrail(&[&["explain", "--from", "-", "-o", "json"], names].concat(), CLAIMED));
     }
+    // What declares an app, and what belongs to one that says where it is from.
+    let (declaring, declared) =
+        ("kustomize.toolkit.fluxcd.io/Kustomization/flux-system/db", "apps/Deployment/shop/web");
+    for names in [&[declaring][..], &[declaring, "apps/Deployment/shop/none"]] {
+        compare(of_case(&[&["explain"], names].concat(), "flux-in-motion", &["-o", "json"]));
+    }
+    compare(of_case(&["explain", declared], "flux-bad-image", &["-o", "json"]));
     compare(super::sameness::twins());
     compare(super::bad_clusters::unverified(&["get", "clusters", "-o", "json"]));
     super::verbs::samples().into_iter().for_each(&mut compare);

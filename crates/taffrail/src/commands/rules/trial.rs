@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use serde::Serialize;
+use taffrail_api::ErrorRow;
 #[cfg(feature = "lua")]
 use taffrail_rules::lua::test_customizations;
 use taffrail_rules::{RuleTestReport, test_rules};
@@ -25,6 +26,7 @@ struct Report {
     failed: usize,
     /// The failures, or the lint findings.
     items: Vec<Item>,
+    errors: [ErrorRow; 0],
 }
 
 #[derive(Serialize)]
@@ -119,7 +121,7 @@ fn report(kind: &'static str, form: TestOutput, passed: usize, items: Vec<Item>)
     written(match form {
         TestOutput::Json => {
             let (api_version, failed) = ("cli.taffrail.dev/v1alpha1", items.len());
-            get::document(ListOutput::Json, &Report { api_version, kind, passed, failed, items })
+            get::document(ListOutput::Json, &Report { api_version, kind, passed, failed, items, errors: [] })
         }
         TestOutput::Text => print(kind, passed, &items),
     })?;
