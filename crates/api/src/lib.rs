@@ -8,6 +8,7 @@ mod apps;
 mod chain;
 mod clusters;
 mod detail;
+pub mod diff;
 mod events;
 mod explain;
 pub mod filter;
@@ -95,7 +96,7 @@ impl From<&AppError> for ErrorRow {
 }
 
 /// The name of an app within a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AppName {
     /// The way in which it is delivered.
