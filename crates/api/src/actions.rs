@@ -12,6 +12,7 @@ use crate::{API_VERSION, ErrorRow};
 
 /// The results of a verb for apps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActionList {
     /// Always [`API_VERSION`].
@@ -45,6 +46,7 @@ impl ActionList {
 
 /// The result of a verb for one app.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActionRow {
     /// The cluster that its objects land in.
@@ -97,6 +99,7 @@ impl ActionRow {
 
 /// A patch of one object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PatchRow {
     /// The object.

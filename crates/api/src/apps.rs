@@ -11,6 +11,7 @@ use crate::{List, ListItem};
 
 /// One app in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppRow {
     /// The key that the copies of the app in other clusters share.
@@ -101,6 +102,7 @@ fn is_none(number: &usize) -> bool {
 
 /// The revisions of an app, and what is known of them now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SyncRow {
     /// The last observed state.

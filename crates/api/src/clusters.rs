@@ -55,6 +55,7 @@ impl ClusterList {
 
 /// One cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterRow {
     /// The name by which it was given.
@@ -105,6 +106,7 @@ pub struct ClusterRow {
 
 /// Statistics of reading a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReadingView {
     /// The form of lists: `streams`, `gzip pages` or `pages`.
@@ -132,6 +134,7 @@ pub struct ReadingView {
 
 /// A scope that is followed but not live.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NotLiveRow {
     /// The scope.

@@ -24,6 +24,7 @@ impl ListItem for AppDetail {
 
 /// An app in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppDetail {
     /// Its row in the list of apps.

@@ -18,6 +18,7 @@ use crate::{API_VERSION, AppName, ErrorRow, InClusters, List, ListItem, TrustFin
 
 /// The reason why an app, or an object, is in its state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// The app; left out if the user named objects.
@@ -82,6 +83,7 @@ pub struct Explanation {
 
 /// An object with something switched off on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Flagged {
     /// The object.
@@ -92,6 +94,7 @@ pub struct Flagged {
 
 /// An app that declares an object, with the place that the object comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OwningApp {
     /// Its name.
@@ -116,6 +119,7 @@ impl From<&App> for OwningApp {
 
 /// A switch that turns something off on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Flag {
     /// Nothing is started or reconciled.
@@ -228,6 +232,7 @@ impl Explanation {
 
 /// The answer about one app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
     /// Always [`API_VERSION`].

@@ -33,6 +33,7 @@ impl From<&AppList> for ResourceList {
 
 /// A declared object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceRow {
     /// The cluster that it is in.

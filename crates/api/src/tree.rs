@@ -53,6 +53,7 @@ impl ListItem for AppTree {
 
 /// The tree of an app in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppTree {
     /// The cluster that its objects land in.
@@ -65,6 +66,7 @@ pub struct AppTree {
 
 /// The relation of a node to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Relation {
     /// It is the app itself.
@@ -77,6 +79,7 @@ pub enum Relation {
 
 /// An app, an object, or several equal objects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TreeNode {
     /// The relation to the parent.
@@ -143,6 +146,7 @@ impl TreeList {
 
 /// Equal objects that share a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Folded {
     /// Their kind.
     pub kind: String,

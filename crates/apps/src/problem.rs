@@ -22,6 +22,7 @@ pub(crate) const MAX_UNTRIED_TIME: SignedDuration = SignedDuration::from_mins(10
 
 /// The axis on which a row is not well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Axis {
     /// The home or the target cluster is not live.
@@ -48,6 +49,7 @@ impl Axis {
 
 /// The severity of a problem, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ProblemSeverity {
     /// Something failed, or cannot be known.
@@ -71,6 +73,7 @@ impl ProblemSeverity {
 
 /// The reason why a row is not well.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
     /// The axis.

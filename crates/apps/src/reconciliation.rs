@@ -14,6 +14,7 @@ use crate::sync::{Source, SyncState};
 
 /// The source of an app. Fields that its tool does not provide are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationDetails {
     /// The branch, tag, version or range that is followed.
@@ -38,6 +39,7 @@ pub struct ApplicationDetails {
 
 /// The state of an app's delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReconciliationDetails {
     /// The time of the last successful sync.
@@ -62,6 +64,7 @@ impl ReconciliationDetails {
 
 /// A source or a delivery, with its readiness.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReconciledRow {
     /// Kind of the object, or of the source if no object describes it.

@@ -114,6 +114,7 @@ impl fmt::Display for Subject {
 
 /// The state of a target with respect to the condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum WaitState {
     /// The condition is met.
     Met,
