@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    App, AppList, Freshness, FreshnessState, Member, NotLive, Objects, Problem, Reading, Scope, ScopeError,
-    ScopeState, declares_apps, members, silence,
+    App, AppList, FleetMember, Freshness, FreshnessState, NotLive, Objects, Problem, Reading, Scope,
+    ScopeError, ScopeState, declares_apps, members, silence,
 };
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
@@ -45,7 +45,7 @@ impl ClusterList {
         for error in &list.errors {
             of_cluster.entry(&error.cluster).or_default().1 += 1;
         }
-        let row = |member: &Member<'_>| {
+        let row = |member: &FleetMember<'_>| {
             let (apps, errors) = of_cluster.get(member.objects.name()).cloned().unwrap_or_default();
             row(member, &apps, errors)
         };
@@ -171,7 +171,7 @@ impl From<&Reading> for ReadingView {
 }
 
 /// Makes the row of a cluster with these apps and this number of failures.
-fn row(member: &Member<'_>, apps: &[&App], errors: usize) -> ClusterRow {
+fn row(member: &FleetMember<'_>, apps: &[&App], errors: usize) -> ClusterRow {
     let objects = member.objects;
     let counts: Counts = apps.iter().map(|app| app.effective()).collect();
     // Of apps that are Ready, one with a problem on another axis counts as worst.

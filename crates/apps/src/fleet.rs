@@ -17,7 +17,7 @@ use crate::objects::Objects;
 use crate::questions::Asked;
 
 /// One cluster, under the first name by which it was given.
-pub struct Member<'a> {
+pub struct FleetMember<'a> {
     /// Its objects.
     pub objects: &'a dyn Objects,
     /// Its other names.
@@ -28,7 +28,7 @@ pub struct Member<'a> {
     pub twin_of: Option<String>,
 }
 
-impl Member<'_> {
+impl FleetMember<'_> {
     /// Returns its identity, made unique if another cluster has the same.
     pub fn identity(&self) -> Option<String> {
         let id = self.objects.id()?;
@@ -39,7 +39,7 @@ impl Member<'_> {
 
 /// All clusters that were queried, known by their index.
 pub(crate) struct Fleet<'a> {
-    pub(crate) members: Vec<Member<'a>>,
+    pub(crate) members: Vec<FleetMember<'a>>,
     pub(crate) stops: Stops,
     /// A cache of the sources of Flux.
     pub(crate) sources: Sources,
@@ -49,11 +49,11 @@ pub(crate) struct Fleet<'a> {
 
 impl<'a> Fleet<'a> {
     pub(crate) fn new(clusters: &[&'a dyn Objects]) -> Fleet<'a> {
-        let mut members: Vec<Member<'a>> = Vec::with_capacity(clusters.len());
+        let mut members: Vec<FleetMember<'a>> = Vec::with_capacity(clusters.len());
         for &objects in clusters {
             let servers: Vec<String> = objects.servers().iter().map(|server| address(server)).collect();
             let has_its_id =
-                |member: &&mut Member<'a>| objects.id().is_some() && member.objects.id() == objects.id();
+                |member: &&mut FleetMember<'a>| objects.id().is_some() && member.objects.id() == objects.id();
             let mut twins = members.iter_mut().filter(has_its_id).peekable();
             let twin_of = twins.peek().map(|first| first.objects.name().to_owned());
             match twins.find(|member| is_same(member, objects, &servers)) {
@@ -61,7 +61,7 @@ impl<'a> Fleet<'a> {
                     member.servers.extend(servers);
                     member.aliases.push(objects.name().to_owned());
                 }
-                None => members.push(Member { objects, aliases: Vec::new(), servers, twin_of }),
+                None => members.push(FleetMember { objects, aliases: Vec::new(), servers, twin_of }),
             }
         }
         let storages = members.iter().map(|_| OnceCell::new()).collect();
@@ -114,7 +114,7 @@ impl<'a> Fleet<'a> {
 }
 
 /// Returns the clusters, each once, with the names by which it was given again.
-pub fn members<'a>(clusters: &[&'a dyn Objects]) -> Vec<Member<'a>> {
+pub fn members<'a>(clusters: &[&'a dyn Objects]) -> Vec<FleetMember<'a>> {
     Fleet::new(clusters).members
 }
 
@@ -130,7 +130,7 @@ pub fn aliases(clusters: &[&dyn Objects]) -> Vec<bool> {
 ///
 /// A server can claim any identity, and a cluster restored from a snapshot of another one has that one's. For
 /// live clusters at different addresses only proof counts, because their servers can invent their objects.
-fn is_same(known: &Member<'_>, objects: &dyn Objects, servers: &[String]) -> bool {
+fn is_same(known: &FleetMember<'_>, objects: &dyn Objects, servers: &[String]) -> bool {
     let other = known.objects;
     servers.iter().any(|server| known.servers.contains(server))
         || objects

@@ -72,7 +72,7 @@ pub use belonging::{Belonging, Belongings};
 pub use changes::{changes, changes_of_each, last_changes};
 pub use delivery::{AppLabel, AppLabels, InvalidAppLabel, argo_delivers, argo_names};
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
-pub use fleet::{Member, Renewals, Sameness, aliases, members};
+pub use fleet::{FleetMember, Renewals, Sameness, aliases, members};
 pub use freshness::{Freshness, FreshnessState};
 pub use identity::{APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, UnknownDelivery};
 pub use indexed::{IndexedCluster, index_settings};

@@ -35,18 +35,6 @@ pub enum Axis {
     Source,
 }
 
-impl Axis {
-    /// Returns the name used in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Axis::Freshness => "freshness",
-            Axis::Health => "health",
-            Axis::Sync => "sync",
-            Axis::Source => "source",
-        }
-    }
-}
-
 /// The severity of a problem, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -58,17 +46,6 @@ pub enum ProblemSeverity {
     Waiting,
     /// Something was chosen on purpose, such as a suspension.
     Notice,
-}
-
-impl ProblemSeverity {
-    /// Returns the name used in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ProblemSeverity::Error => "error",
-            ProblemSeverity::Waiting => "waiting",
-            ProblemSeverity::Notice => "notice",
-        }
-    }
 }
 
 /// The reason why a row is not well.
@@ -142,7 +119,7 @@ impl Problem {
             }
             (Axis::Source, CONTROLLER_STOPPED) => "source not fetched".to_owned(),
             (Axis::Source, _) => "source failed".to_owned(),
-            (axis, state) => format!("{} {}", axis.as_str(), spaced(state)),
+            (Axis::Sync, state) => format!("sync {}", spaced(state)),
         }
     }
 }

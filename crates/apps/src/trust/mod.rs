@@ -24,7 +24,7 @@ use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
 use taffrail_status::Status;
 
 use crate::apps::{self, App};
-use crate::fleet::{Fleet, Member};
+use crate::fleet::{Fleet, FleetMember};
 use crate::objects::Objects;
 
 /// The kind of reason to doubt a green status.
@@ -252,7 +252,7 @@ pub fn findings(
     let mut of_selection = |selection: &Vec<&App>| {
         let asked: BTreeSet<usize> =
             selection.iter().filter_map(|app| places.get(&std::ptr::from_ref(*app)).copied()).collect();
-        let of_cluster = |(member, cluster): (&Member<'_>, &mut ClusterContext<'_>)| {
+        let of_cluster = |(member, cluster): (&FleetMember<'_>, &mut ClusterContext<'_>)| {
             cluster.look_at(shape.only_apps.then_some(&asked));
             let twin = member.twin_of.as_deref().map(unconfirmed::twin);
             let unverified = member.objects.unverified().map(unconfirmed::unverified);

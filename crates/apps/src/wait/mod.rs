@@ -126,18 +126,6 @@ pub enum WaitState {
     Unobserved,
 }
 
-impl WaitState {
-    /// Returns the name used in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            WaitState::Met => "Met",
-            WaitState::Waiting => "Waiting",
-            WaitState::Hopeless => "Hopeless",
-            WaitState::Unobserved => "Unobserved",
-        }
-    }
-}
-
 /// The judgement of one target in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
