@@ -6,8 +6,8 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    self as apps, App, ObjectSync, ObjectSyncState, Objects, Problem, Resource, SUSPENDED, Words, dependents,
-    members, suffices,
+    self as apps, App, Freshness, ObjectSync, ObjectSyncState, Objects, Problem, Resource, SUSPENDED, Words,
+    dependents, members, suffices,
 };
 use taffrail_object::kinds::plural;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
@@ -155,15 +155,16 @@ pub struct Folded {
 }
 
 impl TreeNode {
-    /// Makes a node without contents of its own.
-    pub(super) fn bare(relation: Relation, children: Vec<TreeNode>) -> TreeNode {
+    /// Makes a node of this health without further contents.
+    pub(super) fn new(relation: Relation, health: Status, freshness: Freshness) -> TreeNode {
+        let effective = freshness.effective(health);
         TreeNode {
             relation,
             app: None,
             object: None,
-            health: Status::Unknown,
-            effective: Status::Unknown,
-            status: Status::Unknown,
+            health,
+            effective,
+            status: effective,
             message: Words::default(),
             problem: None,
             sync: None,
@@ -171,7 +172,7 @@ impl TreeNode {
             created: None,
             note: None,
             folded: None,
-            children,
+            children: Vec::new(),
         }
     }
 
@@ -336,20 +337,13 @@ impl<'a> Forest<'a> {
         let home = self.clusters.get(&*app.app.home);
         let created = app.declaring.as_ref().and_then(|key| created_at(found(home?.objects, key).as_ref()?));
         let mut node = TreeNode {
-            relation,
             app: Some(AppName::from(&app.app)),
             object: app.declaring.clone(),
-            health: app.health,
-            effective: app.effective(),
-            status: app.effective(),
             message: app.message.clone(),
             problem: app.problem().cloned(),
-            sync: None,
-            since: None,
             created,
             note: app.suspended.then(|| "suspended".to_owned()),
-            folded: None,
-            children: Vec::new(),
+            ..TreeNode::new(relation, app.health, app.freshness)
         };
         if relation != Relation::App && !self.shape.nest {
             return node;
@@ -451,20 +445,12 @@ impl<'a> Below<'_, 'a> {
         let replicas = observed.object.at(&["spec", "replicas"]).and_then(|replicas| replicas.as_i64());
         let is_old = key.group == "apps" && key.kind == "ReplicaSet" && replicas == Some(0);
         TreeNode {
-            relation: Relation::Owned,
-            app: None,
             object: Some(key.to_owned()),
-            health: status,
-            effective: self.app.freshness.effective(status),
-            status: self.app.freshness.effective(status),
             message,
-            problem: None,
-            sync: None,
             since,
             created: created_at(observed),
             note: is_old.then(|| SCALED_TO_0.to_owned()),
-            folded: None,
-            children: Vec::new(),
+            ..TreeNode::new(Relation::Owned, status, self.app.freshness)
         }
     }
 }
@@ -477,20 +463,12 @@ const SCALED_TO_0: &str = "scaled to 0";
 
 fn declared_node(app: &App, resource: &Resource, sync: Option<&ObjectSync>) -> TreeNode {
     TreeNode {
-        relation: Relation::Declared,
-        app: None,
         object: Some(resource.key.clone()),
-        health: resource.status,
-        effective: app.freshness.effective(resource.status),
-        status: app.freshness.effective(resource.status),
         message: resource.message.clone(),
-        problem: None,
         sync: sync.map(|own| own.state),
         since: resource.since,
-        created: None,
         note: resource.unconfirmed.then(|| UNCONFIRMED.to_owned()),
-        folded: None,
-        children: Vec::new(),
+        ..TreeNode::new(Relation::Declared, resource.status, app.freshness)
     }
 }
 
