@@ -8,10 +8,11 @@ use taffrail_apps::{
 };
 use taffrail_object::ObjectKey;
 
-use crate::API_VERSION;
+use crate::{API_VERSION, ErrorRow};
 
 /// The results of a verb for apps.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActionList {
     /// Always [`API_VERSION`].
@@ -24,6 +25,9 @@ pub struct ActionList {
     pub dry_run: Cow<'static, str>,
     /// A row for each matching app, in each cluster that holds its declaring object.
     pub items: Vec<ActionRow>,
+    /// Always empty: each row has its own failure.
+    #[serde(default)]
+    pub errors: Vec<ErrorRow>,
 }
 
 impl ActionList {
@@ -35,12 +39,14 @@ impl ActionList {
             verb: verb.as_str().into(),
             dry_run: dry_run.into(),
             items,
+            errors: Vec::new(),
         }
     }
 }
 
 /// The result of a verb for one app.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActionRow {
     /// The cluster that its objects land in.
@@ -93,6 +99,7 @@ impl ActionRow {
 
 /// A patch of one object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PatchRow {
     /// The object.

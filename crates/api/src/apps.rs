@@ -11,6 +11,7 @@ use crate::{List, ListItem};
 
 /// One app in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppRow {
     /// The key that the copies of the app in other clusters share.
@@ -32,6 +33,9 @@ pub struct AppRow {
     /// The worst problem; left out for an app that is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
+    /// The time since when it is not well, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
     /// The message in one line; for an app that is well, that of its delivery tool.
     pub message: Words,
     /// The worst object; left out if the app is well.
@@ -77,6 +81,7 @@ impl From<&App> for AppRow {
             health: app.health,
             effective: app.effective(),
             problem: app.problem().cloned(),
+            since: app.problem().and_then(|problem| problem.since),
             message: app.message.clone(),
             worst: app.worst.clone(),
             counts: app.counts,
@@ -97,6 +102,7 @@ fn is_none(number: &usize) -> bool {
 
 /// The revisions of an app, and what is known of them now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SyncRow {
     /// The last observed state.

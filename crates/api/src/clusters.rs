@@ -55,6 +55,7 @@ impl ClusterList {
 
 /// One cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterRow {
     /// The name by which it was given.
@@ -74,7 +75,11 @@ pub struct ClusterRow {
     /// The version of its API server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The worst status of its apps when they were last observed; `Unknown` if apps may have been missing.
+    pub health: Status,
     /// The worst status of its apps now; `Unknown` if apps may be missing from the count.
+    pub effective: Status,
+    /// The same as `effective`.
     pub status: Status,
     /// The message of the worst app, or the failure to read.
     pub message: String,
@@ -101,6 +106,7 @@ pub struct ClusterRow {
 
 /// Statistics of reading a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReadingView {
     /// The form of lists: `streams`, `gzip pages` or `pages`.
@@ -128,6 +134,7 @@ pub struct ReadingView {
 
 /// A scope that is followed but not live.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NotLiveRow {
     /// The scope.
@@ -197,6 +204,12 @@ fn row(member: &FleetMember<'_>, apps: &[&App], errors: usize) -> ClusterRow {
         message = "no apps were found in it".to_owned();
     }
     let freshness = objects.freshness();
+    // A cluster that went away had been seen whole.
+    let health = match freshness.observed_at {
+        None => Status::Unknown,
+        Some(_) if freshness.is_live() => status,
+        Some(_) => apps.iter().map(|app| app.health).min().unwrap_or(Status::Unknown),
+    };
     if freshness.state != FreshnessState::Live
         && let Some(at) = freshness.observed_at
     {
@@ -236,6 +249,8 @@ fn row(member: &FleetMember<'_>, apps: &[&App], errors: usize) -> ClusterRow {
         verified: objects.unverified().is_none(),
         id: member.identity(),
         version: objects.version().map(str::to_owned),
+        health,
+        effective: status,
         status,
         message,
         worst: speaker,

@@ -24,6 +24,7 @@ impl ListItem for AppDetail {
 
 /// An app in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppDetail {
     /// Its row in the list of apps.
@@ -86,7 +87,9 @@ impl AppDetail {
             }
         }
 
-        let mut root = TreeNode::bare(Relation::App, self.deployment.clone());
+        let AppRow { health, freshness, .. } = self.app;
+        let mut root = TreeNode::new(Relation::App, health, freshness);
+        root.children.clone_from(&self.deployment);
         tree::fold(&mut root);
         let mut lines = Vec::new();
         flatten(root.children, &mut lines);

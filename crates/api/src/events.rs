@@ -24,6 +24,7 @@ impl ListItem for EventRow {
 
 /// A warning, with the number of times that it occurred.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EventRow {
     /// The cluster of the object, or several with the same warning.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use taffrail_apps::{
     App, Axis, Belonging, CONTROLLER_STOPPED, Delivery, FreshnessState, OUT_OF_REACH, ObjectSync, Problem,
-    Resource, SyncState, UNOBSERVED, UNREADABLE, Words,
+    Resource, Source, SyncState, UNOBSERVED, UNREADABLE, Words,
     command::{helm, kubectl, resource, taffrail},
     full_name,
     trust::{FindingCategory, Severity},
@@ -18,6 +18,7 @@ use crate::{API_VERSION, AppName, ErrorRow, InClusters, List, ListItem, TrustFin
 
 /// The reason why an app, or an object, is in its state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// The app; left out if the user named objects.
@@ -31,7 +32,10 @@ pub struct Explanation {
     pub owners: Vec<ObjectKey>,
     /// For a named object: the apps that declare it or the nearest of its controllers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub belongs_to: Vec<AppName>,
+    pub belongs_to: Vec<OwningApp>,
+    /// For a named object: the app that it declares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub declares: Option<AppName>,
     /// For a named object: the apps that list it or the nearest of its controllers, but whose marks it does
     /// not carry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -79,6 +83,7 @@ pub struct Explanation {
 
 /// An object with something switched off on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Flagged {
     /// The object.
@@ -87,8 +92,34 @@ pub struct Flagged {
     pub flags: Vec<Flag>,
 }
 
+/// An app that declares an object, with the place that the object comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OwningApp {
+    /// Its name.
+    #[serde(flatten)]
+    pub app: AppName,
+    /// The cluster that holds its declaring object.
+    pub home: String,
+    /// The revision that was last applied successfully.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applied: Option<String>,
+    /// Its source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+}
+
+impl From<&App> for OwningApp {
+    fn from(app: &App) -> OwningApp {
+        let (home, applied) = (app.app.home.clone(), app.sync.applied.clone());
+        OwningApp { app: AppName::from(&app.app), home, applied, source: app.source.clone() }
+    }
+}
+
 /// A switch that turns something off on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Flag {
     /// Nothing is started or reconciled.
@@ -132,6 +163,7 @@ impl Explanation {
             place: InClusters::one(&app.app.target),
             owners: Vec::new(),
             belongs_to: Vec::new(),
+            declares: None,
             listed_by: Vec::new(),
             marked_for: Vec::new(),
             object: speaker.map(|speaker| &speaker.key).or(app.declaring.as_ref()).cloned(),
@@ -189,7 +221,8 @@ impl Explanation {
         Explanation {
             object: self.object.or_else(|| Some(object.clone())),
             owners: belonging.owners.to_vec(),
-            belongs_to: belonging.apps.iter().map(|app| AppName::from(&app.app)).collect(),
+            belongs_to: belonging.apps.iter().map(|app| OwningApp::from(*app)).collect(),
+            declares: belonging.declares.map(|app| AppName::from(&app.app)),
             listed_by: belonging.listed.iter().map(|app| AppName::from(&app.app)).collect(),
             marked_for: belonging.marked.clone(),
             ..self
@@ -199,6 +232,7 @@ impl Explanation {
 
 /// The answer about one app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
     /// Always [`API_VERSION`].

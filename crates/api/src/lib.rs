@@ -8,10 +8,14 @@ mod apps;
 mod chain;
 mod clusters;
 mod detail;
+pub mod diff;
 mod events;
 mod explain;
 pub mod filter;
 mod resources;
+#[cfg(feature = "schema")]
+pub mod schema;
+mod status;
 pub mod text;
 mod together;
 mod tree;
@@ -28,8 +32,9 @@ pub use chain::told_in_few;
 pub use clusters::{ClusterList, ClusterRow, NotLiveRow, ReadingView};
 pub use detail::{AppDetail, AppDetailList};
 pub use events::{EventList, EventRow};
-pub use explain::{Answer, Explanation, ExplanationList, Flag, Flagged};
+pub use explain::{Answer, Explanation, ExplanationList, Flag, Flagged, OwningApp};
 pub use resources::{ResourceList, ResourceRow};
+pub use status::{StatusCondition, StatusRow};
 pub use together::{InClusters, explained_together};
 pub use tree::{AppTree, Folded, Relation, TreeList, TreeNode, TreeShape};
 pub use trust::{FindingObject, TrustFinding, TrustReport};
@@ -42,6 +47,7 @@ pub const API_VERSION: &str = "cli.taffrail.dev/v1alpha1";
 
 /// A list of rows of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct List<T> {
     /// Always [`API_VERSION`].
@@ -71,6 +77,7 @@ impl<T: ListItem> List<T> {
 
 /// A failure, on the smallest scope that it concerns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorRow {
     /// Name of the cluster.
@@ -95,7 +102,8 @@ impl From<&AppError> for ErrorRow {
 }
 
 /// The name of an app within a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppName {
     /// The way in which it is delivered.

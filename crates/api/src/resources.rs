@@ -33,6 +33,7 @@ impl From<&AppList> for ResourceList {
 
 /// A declared object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceRow {
     /// The cluster that it is in.
@@ -45,7 +46,11 @@ pub struct ResourceRow {
     pub namespace: String,
     /// Name.
     pub name: String,
+    /// The status when it was last observed.
+    pub health: Status,
     /// The status now: Unknown if the last observation is too old.
+    pub effective: Status,
+    /// The same as `effective`.
     pub status: Status,
     /// The message, in one line.
     pub message: Words,
@@ -103,7 +108,8 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&Ob
         let own = row(app, resource, None, unsynced);
         let since = inner.speaker.as_ref().and_then(|speaker| speaker.since);
         let rule = inner.speaker.as_ref().map(|speaker| speaker.rule.clone()).unwrap_or_default();
-        return ResourceRow { status: inner.effective(), message: inner.message.clone(), rule, since, ..own };
+        let (health, effective, message) = (inner.health, inner.effective(), inner.message.clone());
+        return ResourceRow { health, effective, status: effective, message, rule, since, ..own };
     }
     ResourceRow {
         sync: unsynced.map(|unsynced| unsynced.state),
@@ -113,6 +119,8 @@ fn row(app: &App, resource: &Resource, inner: Option<&App>, unsynced: Option<&Ob
         kind: resource.key.kind.clone(),
         namespace: resource.key.namespace.clone(),
         name: resource.key.name.clone(),
+        health: resource.status,
+        effective: app.freshness.effective(resource.status),
         status: app.freshness.effective(resource.status),
         message: resource.message.clone(),
         rule: resource.rule.clone(),

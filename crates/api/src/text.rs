@@ -13,6 +13,11 @@ pub use taffrail_apps::text::{age, ago, line, span};
 /// The text of a cell without a value.
 pub const NONE: &str = "-";
 
+/// Returns the time since `at`, like [`ago`]; empty if it is not known.
+pub fn since(at: Option<Timestamp>, now: Timestamp) -> String {
+    at.map(|at| ago(at, now)).unwrap_or_default()
+}
+
 /// Returns the health of an app with its worst other problem: `Ready`, `Ready, sync failed`, `Ready
 /// (suspended)`, `Failed, unconfirmed` if the worst object carries no mark of the app, `Unknown (was Ready,
 /// 12 min ago)`.

@@ -22,6 +22,7 @@ use crate::Explanation;
 
 /// The clusters of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum InClusters {
     /// One cluster.

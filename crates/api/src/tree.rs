@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    self as apps, App, ObjectSync, ObjectSyncState, Objects, Problem, Resource, SUSPENDED, Words, dependents,
-    members, suffices,
+    self as apps, App, Freshness, ObjectSync, ObjectSyncState, Objects, Problem, Resource, SUSPENDED, Words,
+    dependents, members, suffices,
 };
 use taffrail_object::kinds::plural;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
@@ -54,6 +54,7 @@ impl ListItem for AppTree {
 
 /// The tree of an app in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppTree {
     /// The cluster that its objects land in.
@@ -66,6 +67,7 @@ pub struct AppTree {
 
 /// The relation of a node to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Relation {
     /// It is the app itself.
@@ -78,6 +80,7 @@ pub enum Relation {
 
 /// An app, an object, or several equal objects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TreeNode {
     /// The relation to the parent.
@@ -88,7 +91,11 @@ pub struct TreeNode {
     /// The object; several equal ones and apps without a declaring object have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
+    /// The status when it was last observed.
+    pub health: Status,
     /// The status now: Unknown if the last observation is too old.
+    pub effective: Status,
+    /// The same as `effective`.
     pub status: Status,
     /// The message, in one line.
     #[serde(default, skip_serializing_if = "Words::is_empty")]
@@ -139,6 +146,7 @@ impl TreeList {
 
 /// Equal objects that share a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Folded {
     /// Their kind.
     pub kind: String,
@@ -147,13 +155,16 @@ pub struct Folded {
 }
 
 impl TreeNode {
-    /// Makes a node without contents of its own.
-    pub(super) fn bare(relation: Relation, children: Vec<TreeNode>) -> TreeNode {
+    /// Makes a node of this health without further contents.
+    pub(super) fn new(relation: Relation, health: Status, freshness: Freshness) -> TreeNode {
+        let effective = freshness.effective(health);
         TreeNode {
             relation,
             app: None,
             object: None,
-            status: Status::Unknown,
+            health,
+            effective,
+            status: effective,
             message: Words::default(),
             problem: None,
             sync: None,
@@ -161,7 +172,7 @@ impl TreeNode {
             created: None,
             note: None,
             folded: None,
-            children,
+            children: Vec::new(),
         }
     }
 
@@ -350,18 +361,13 @@ impl<'a> Forest<'a> {
         let home = self.clusters.get(&*app.app.home);
         let created = app.declaring.as_ref().and_then(|key| created_at(found(home?.objects, key).as_ref()?));
         let mut node = TreeNode {
-            relation,
             app: Some(AppName::from(&app.app)),
             object: app.declaring.clone(),
-            status: app.effective(),
             message: app.message.clone(),
             problem: app.problem().cloned(),
-            sync: None,
-            since: None,
             created,
             note: app.suspended.then(|| "suspended".to_owned()),
-            folded: None,
-            children: Vec::new(),
+            ..TreeNode::new(relation, app.health, app.freshness)
         };
         if relation != Relation::App && !self.shape.nest {
             return node;
@@ -463,18 +469,12 @@ impl<'a> Below<'_, 'a> {
         let replicas = observed.object.at(&["spec", "replicas"]).and_then(|replicas| replicas.as_i64());
         let is_old = key.group == "apps" && key.kind == "ReplicaSet" && replicas == Some(0);
         TreeNode {
-            relation: Relation::Owned,
-            app: None,
             object: Some(key.to_owned()),
-            status: self.app.freshness.effective(status),
             message,
-            problem: None,
-            sync: None,
             since,
             created: created_at(observed),
             note: is_old.then(|| SCALED_TO_0.to_owned()),
-            folded: None,
-            children: Vec::new(),
+            ..TreeNode::new(Relation::Owned, status, self.app.freshness)
         }
     }
 }
@@ -487,18 +487,12 @@ const SCALED_TO_0: &str = "scaled to 0";
 
 fn declared_node(app: &App, resource: &Resource, sync: Option<&ObjectSync>) -> TreeNode {
     TreeNode {
-        relation: Relation::Declared,
-        app: None,
         object: Some(resource.key.clone()),
-        status: app.freshness.effective(resource.status),
         message: resource.message.clone(),
-        problem: None,
         sync: sync.map(|own| own.state),
         since: resource.since,
-        created: None,
         note: resource.unconfirmed.then(|| UNCONFIRMED.to_owned()),
-        folded: None,
-        children: Vec::new(),
+        ..TreeNode::new(Relation::Declared, resource.status, app.freshness)
     }
 }
 

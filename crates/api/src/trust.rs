@@ -18,6 +18,7 @@ const MAX_NAMED: usize = 10;
 
 /// The findings that speak against a green status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TrustReport {
     /// Always [`API_VERSION`].
@@ -34,6 +35,7 @@ pub struct TrustReport {
 
 /// A reason to doubt a green status.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TrustFinding {
     /// The category.
@@ -154,6 +156,7 @@ impl TrustFinding {
 
 /// An object that a finding concerns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FindingObject {
     /// Its key.

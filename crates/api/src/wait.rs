@@ -21,6 +21,7 @@ use crate::{API_VERSION, AppName};
 
 /// A change of one target's state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WaitChange {
     /// Always [`API_VERSION`].
@@ -114,6 +115,7 @@ fn next(row: &Row, context: Option<&str>) -> Option<String> {
 
 /// The result of waiting in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum WaitResult {
     /// All targets meet the condition.
     Met,
@@ -127,6 +129,7 @@ pub enum WaitResult {
 
 /// The result of waiting.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WaitSummary {
     /// Always [`API_VERSION`].

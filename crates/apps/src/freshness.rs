@@ -11,6 +11,7 @@ use crate::sync::SyncState;
 
 /// The age class of an observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum FreshnessState {
     /// Observed within the window that counts as "now".
@@ -43,6 +44,7 @@ impl FreshnessState {
 
 /// The age class of an observation, and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Freshness {
     /// Live, stale or lost.

@@ -20,6 +20,7 @@ impl fmt::Display for ClusterId {
 
 /// Way in which an app gets into a cluster. It decides the kind of the declaring object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Delivery {
     /// Flux `Kustomization`.

@@ -12,6 +12,7 @@ pub(crate) const MAX_UNTRIED_TIME: SignedDuration = SignedDuration::from_mins(10
 
 /// The axis on which a row is not well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Axis {
     /// The home or the target cluster is not live.
@@ -24,20 +25,9 @@ pub enum Axis {
     Source,
 }
 
-impl Axis {
-    /// Returns the name used in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Axis::Freshness => "freshness",
-            Axis::Health => "health",
-            Axis::Sync => "sync",
-            Axis::Source => "source",
-        }
-    }
-}
-
 /// The severity of a problem, the worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ProblemSeverity {
     /// Something failed, or cannot be known.
@@ -48,19 +38,9 @@ pub enum ProblemSeverity {
     Notice,
 }
 
-impl ProblemSeverity {
-    /// Returns the name used in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ProblemSeverity::Error => "error",
-            ProblemSeverity::Waiting => "waiting",
-            ProblemSeverity::Notice => "notice",
-        }
-    }
-}
-
 /// The reason why a row is not well.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
     /// The axis.
@@ -129,7 +109,7 @@ impl Problem {
             }
             (Axis::Source, CONTROLLER_STOPPED) => "source not fetched".to_owned(),
             (Axis::Source, _) => "source failed".to_owned(),
-            (axis, state) => format!("{} {}", axis.as_str(), spaced(state)),
+            (Axis::Sync, state) => format!("sync {}", spaced(state)),
         }
     }
 }

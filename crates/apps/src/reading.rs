@@ -59,6 +59,7 @@ pub struct NotLive {
 
 /// State of a scope that is not live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ScopeState {
     /// It is being listed.
     CatchingUp,

@@ -14,6 +14,7 @@ use crate::sync::{Source, SyncState};
 
 /// The source of an app. Fields that its tool does not provide are left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationDetails {
     /// The branch, tag, version or range that is followed.
@@ -38,6 +39,7 @@ pub struct ApplicationDetails {
 
 /// The state of an app's delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReconciliationDetails {
     /// The time of the last successful sync.
@@ -62,6 +64,7 @@ impl ReconciliationDetails {
 
 /// A source or a delivery, with its readiness.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReconciledRow {
     /// Kind of the object, or of the source if no object describes it.
@@ -70,6 +73,9 @@ pub struct ReconciledRow {
     pub namespace: String,
     /// Name of the object, or of the repository.
     pub name: String,
+    /// The object; left out where no object describes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectKey>,
     /// `True`, `False` or `Unknown`; left out if its tool does not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
@@ -197,6 +203,7 @@ fn sources(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
             kind: source.kind.clone(),
             namespace: String::new(),
             name: name.strip_suffix(".git").unwrap_or(name).to_owned(),
+            object: None,
             ready: ready.map(str::to_owned),
             message: error.clone().unwrap_or_default(),
             revision: own.map(str::to_owned),
@@ -237,6 +244,7 @@ fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
         kind,
         namespace: app.app.namespace.clone(),
         name: app.declaring.as_ref().map_or(&app.app.name, |declaring| &declaring.name).clone(),
+        object: app.declaring.clone(),
         ready: ready.map(str::to_owned),
         message,
         revision,
@@ -252,6 +260,7 @@ fn flux_row(objects: &dyn Objects, key: &ObjectKey, revision: Option<Option<Stri
         kind: key.kind.clone(),
         namespace: key.namespace.clone(),
         name: key.name.clone(),
+        object: Some(key.clone()),
         ready: None,
         message: String::new(),
         revision: None,

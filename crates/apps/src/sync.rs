@@ -8,6 +8,7 @@ use taffrail_object::ObjectKey;
 
 /// The state of an app between its source and its cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SyncState {
     /// The wanted revision is applied.
     Synced,
@@ -91,6 +92,7 @@ impl Sync {
 
 /// The sync state of one object, reported by its delivery tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ObjectSync {
     /// The object.
     #[serde(rename = "object")]
@@ -104,6 +106,7 @@ pub struct ObjectSync {
 
 /// The state of an object that its delivery tool reports as not synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ObjectSyncState {
     /// It differs from what is wanted, or does not exist.
     OutOfSync,
@@ -139,6 +142,7 @@ impl ObjectSyncState {
 
 /// The source of an app's wanted state.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Source {
     /// The kind of source: `GitRepository`, `OCIRepository`, `HelmRepository`, `git`, …

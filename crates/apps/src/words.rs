@@ -147,6 +147,21 @@ impl Serialize for Words {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Words {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        String::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        String::json_schema(generator)
+    }
+}
+
 impl<'de> Deserialize<'de> for Words {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Words, D::Error> {
         String::deserialize(deserializer).map(Words::from)

@@ -38,6 +38,7 @@ impl fmt::Display for GroupKind {
 ///
 /// The API serves an object in several versions; it stays one object, so a key has no version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ObjectKey {
     /// API group; empty for the core group.
     #[serde(default)]

@@ -52,6 +52,7 @@ pub fn worst<'a>(subjects: impl IntoIterator<Item = Subject<'a>>) -> Option<Subj
 
 /// The number of objects with each status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Counts {
     /// The actual state is the desired one.

@@ -10,6 +10,7 @@ use taffrail_object::words;
 
 /// The six statuses of kstatus, worst first: `Failed` is the least, `Current` the greatest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Status {
     /// Reconciling hit an error or made too little progress.
     Failed,

@@ -97,6 +97,14 @@ fn the_reference_of_commands_is_up_to_date() {
     check("", &BTreeMap::from([("cli.md".to_owned(), text)]));
 }
 
+#[test]
+fn the_schemas_of_answers_are_up_to_date() {
+    let file = |(kind, schema): (&str, schemars::Schema)| {
+        (format!("{kind}.json"), format!("{}\n", serde_json::to_string_pretty(&schema).unwrap()))
+    };
+    check("schema", &taffrail_api::schema::schemas().into_iter().map(file).collect());
+}
+
 fn about(command: &Command) -> String {
     command.get_about().map(ToString::to_string).unwrap_or_default()
 }

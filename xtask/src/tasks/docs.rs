@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use taffrail_testkit::binary::workspace;
 
-/// Write the man pages, the reference of commands, the table of errors, and the output of examples.
+/// Write the man pages, the reference of commands, the table of errors, the schemas of answers, and the output of examples.
 #[derive(Args)]
 pub(crate) struct Docs {}
 
@@ -16,7 +16,7 @@ impl Docs {
         test(&["--bin", "taffrail", "docs::"])?;
         test(&["--test", "it", "examples::"])?;
         println!(
-            "docs/man, docs/cli.md, docs/errors.md and the examples in README.md and docs/ are up to date"
+            "docs/man, docs/schema, docs/cli.md, docs/errors.md and the examples in README.md and docs/ are up to date"
         );
         Ok(())
     }

@@ -29,6 +29,7 @@ use crate::objects::Objects;
 
 /// The kind of reason to doubt a green status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum FindingCategory {
     /// The tool and the objects disagree, or other reports do.
@@ -71,6 +72,7 @@ impl FindingCategory {
 
 /// The weight of a finding against a green status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
     /// There is a sign that green is wrong.
@@ -94,6 +96,7 @@ impl Severity {
 
 /// The extent of the check in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CheckedCluster {
     /// Its name.

@@ -114,6 +114,7 @@ impl fmt::Display for Subject {
 
 /// The state of a target with respect to the condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum WaitState {
     /// The condition is met.
     Met,
@@ -123,18 +124,6 @@ pub enum WaitState {
     Hopeless,
     /// The state is not known.
     Unobserved,
-}
-
-impl WaitState {
-    /// Returns the name used in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            WaitState::Met => "Met",
-            WaitState::Waiting => "Waiting",
-            WaitState::Hopeless => "Hopeless",
-            WaitState::Unobserved => "Unobserved",
-        }
-    }
 }
 
 /// The judgement of one target in one cluster.

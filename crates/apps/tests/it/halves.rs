@@ -136,6 +136,21 @@ fn a_home_that_was_never_observed_has_no_sync_to_remember() {
 }
 
 #[test]
+fn rows_of_a_dark_target_keep_the_health_that_was_last_observed() {
+    let mut fleet = fleet();
+    darken(&mut fleet[1], FreshnessState::Lost);
+    let (list, clusters) = (list(&fleet), [&fleet[0] as &dyn Objects, &fleet[1]]);
+    let rows = [
+        serde_json::to_value(taffrail_api::ClusterList::new(&clusters, &list)).unwrap()["items"][1].clone(),
+        serde_json::to_value(taffrail_api::ResourceList::from(&list)).unwrap()["items"][0].clone(),
+    ];
+    for row in rows {
+        let statuses = ["health", "effective", "status"].map(|field| row[field].as_str().unwrap().to_owned());
+        assert_eq!(statuses, ["Current", "Unknown", "Unknown"], "{row}");
+    }
+}
+
+#[test]
 fn both_halves_of_a_dark_cluster_are_unknown() {
     let mut fleet = fleet();
     darken(&mut fleet[0], FreshnessState::Lost);

@@ -100,7 +100,7 @@ pub(crate) fn in_every_view(cluster: &dyn Objects, words: &str) {
     assert_eq!(taffrail_api::text::health(app, NOW), words);
     assert_ne!(words, "Ready");
     let json = serde_json::to_value(taffrail_api::List::<taffrail_api::AppRow>::from(&list)).unwrap();
-    assert_eq!(json["items"][0]["problem"]["axis"], problem.axis.as_str());
+    assert_eq!(json["items"][0]["problem"]["axis"], serde_json::to_value(problem.axis).unwrap());
     assert_eq!(json["items"][0]["problem"]["message"], *problem.message);
 
     let shown = |filter: Filter| {

@@ -118,7 +118,8 @@ fn lists_serialize_to_the_documented_json() {
     assert_eq!(
         resources["items"][1],
         json!({
-            "cluster": "prod", "group": "", "kind": "Secret", "namespace": "data", "name": "pg", "status": "Current",
+            "cluster": "prod", "group": "", "kind": "Secret", "namespace": "data", "name": "pg",
+            "health": "Current", "effective": "Current", "status": "Current",
             "message": "Resource is always ready", "rule": "builtin/Secret",
             "app": {"delivery": "helm", "namespace": "data", "name": "pg"},
         })
@@ -127,7 +128,8 @@ fn lists_serialize_to_the_documented_json() {
     assert_eq!(
         clusters["items"][0],
         json!({
-            "name": "prod", "version": "v1.34.1", "status": "NotFound", "message": "Deployment data/pg not found",
+            "name": "prod", "version": "v1.34.1", "health": "NotFound", "effective": "NotFound", "status": "NotFound",
+            "message": "Deployment data/pg not found",
             "worst": {"delivery": "helm", "namespace": "data", "name": "pg"}, "apps": 1, "problems": 1,
             "problem": {
                 "axis": "health", "state": "NotFound", "severity": "error", "message": "Deployment data/pg not found",

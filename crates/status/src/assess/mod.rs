@@ -75,6 +75,7 @@ impl Flags {
 
 /// An object on the way from a symptom to its cause.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Link {
     /// The object.

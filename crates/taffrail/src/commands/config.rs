@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
+use taffrail_api::ErrorRow;
 
 use crate::complaint::{Complaint, Exit, written};
 use crate::config::{Config, Origin};
@@ -133,6 +134,7 @@ fn json(config: &Config) -> io::Result<()> {
         kind: &'static str,
         file: Option<String>,
         items: Vec<Item<'c>>,
+        errors: [ErrorRow; 0],
     }
 
     #[derive(Serialize)]
@@ -166,6 +168,7 @@ fn json(config: &Config) -> io::Result<()> {
         kind: "SettingList",
         file: config.file.as_ref().map(|file| file.display().to_string()),
         items: items.collect(),
+        errors: [],
     };
     super::get::document(crate::cli::ListOutput::Json, &document)
 }

@@ -53,14 +53,13 @@ fn table(arguments: &EventsArguments, events: &EventList, several: bool, now: Ti
     });
     let table = Table::new(answer::people(), columns.clone(), screen());
     let mut table = table.spare(&["FIRST SEEN", "APP", "COUNT"]).without_header(arguments.no_headers);
-    let ago = |at: Option<Timestamp>| at.map(|at| text::ago(at, now)).unwrap_or_default();
     for event in &events.items {
         let object = &event.object;
         let slash = if object.namespace.is_empty() { "" } else { "/" };
         let cell = |column: &&str| match *column {
             "CLUSTER" => Cell::new(event.place.words()),
-            "LAST SEEN" => Cell::new(ago(event.last_seen)),
-            "FIRST SEEN" => Cell::new(ago(event.first_seen)),
+            "LAST SEEN" => Cell::new(text::since(event.last_seen, now)),
+            "FIRST SEEN" => Cell::new(text::since(event.first_seen, now)),
             "COUNT" => Cell::new(event.count.to_string()),
             "APP" => Cell::new(format!("{}/{}", event.app.namespace, event.app.name)),
             "OBJECT" => Cell::new(match (&event.made_by, event.objects) {

@@ -10,8 +10,7 @@ use taffrail_api::filter::{self, Filter};
 use taffrail_api::{AppRow, ClusterList, ClusterRow, List, NotLiveRow, ResourceList, ResourceRow, text};
 use taffrail_apps::command::quoted;
 use taffrail_apps::{
-    App, AppError, AppList, Axis, Delivery, Freshness, FreshnessState, ObjectSyncState, Scope, ScopeState,
-    full_name,
+    App, AppError, AppList, Axis, Delivery, FreshnessState, ObjectSyncState, Scope, ScopeState, full_name,
 };
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::names_kind;
@@ -271,16 +270,17 @@ impl Shown<'_> {
 
     /// Returns true if nothing in the list needs attention.
     fn is_well(&self) -> bool {
-        let current = Status::Current;
         let Filter { status, kinds, images, namespaces, .. } = self.filter;
         let are_chosen =
             status.is_some() || !kinds.is_empty() || !images.is_empty() || !namespaces.is_empty();
         match self.arguments.what {
             What::Clusters => {
-                self.clusters().items.iter().all(|row| row.status == current && row.problems == 0)
+                self.clusters().items.iter().all(|row| row.status == Status::Current && row.problems == 0)
             }
             // A filter for objects excludes what their app says.
-            What::Resources if are_chosen => self.resources().items.iter().all(|row| row.status == current),
+            What::Resources if are_chosen => {
+                self.resources().items.iter().all(|row| row.status == Status::Current)
+            }
             What::Apps | What::Resources => self.list.apps.iter().all(|app| app.pressing().is_none()),
         }
     }
@@ -493,10 +493,6 @@ fn app_columns(wide: bool) -> Vec<&'static str> {
     }
 }
 
-fn ago(at: Option<Timestamp>, now: Timestamp) -> String {
-    at.map(|at| text::ago(at, now)).unwrap_or_default()
-}
-
 /// Builds the row of an app. A short row abbreviates the delivery tool and omits a message that only repeats the
 /// revision.
 fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
@@ -538,7 +534,7 @@ fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
         ),
         ("APPLIED", revision(&app.sync.applied)),
         ("WANTED", revision(&app.sync.desired)),
-        ("LAST SUCCESS", Cell::new(ago(app.sync.last_success, now))),
+        ("LAST SUCCESS", Cell::new(text::since(app.sync.last_success, now))),
         ("SOURCE", Cell::new(source.unwrap_or_default())),
         ("WORST", Cell::new(worst.unwrap_or_default())),
         ("MESSAGE", if short && (repeats || said.is_empty()) { Cell::blank() } else { Cell::new(said) }),
@@ -591,8 +587,7 @@ fn cluster_columns(wide: bool) -> Vec<&'static str> {
 }
 
 fn cluster_row(cluster: &ClusterRow, now: Timestamp) -> Row {
-    let Freshness { state, observed_at } = cluster.freshness;
-    let observed = observed_at.map_or(state.as_str().to_owned(), |at| at.to_string());
+    let observed = cluster.freshness.observed_at.map(|at| at.to_string());
     let mut row = BTreeMap::from([
         ("CLUSTER", Cell::new(&cluster.name)),
         ("ID", Cell::new(cluster.id.as_deref().unwrap_or_default())),
@@ -600,7 +595,7 @@ fn cluster_row(cluster: &ClusterRow, now: Timestamp) -> Row {
         ("STATUS", Cell::styled(cluster.words(), cluster_style(cluster))),
         ("APPS", Cell::new(format!("{}/{}", cluster.counts.current.min(cluster.ready()), cluster.apps))),
         ("VERSION", Cell::new(cluster.version.as_deref().unwrap_or_default())),
-        ("OBSERVED", Cell::new(observed)),
+        ("OBSERVED", Cell::new(observed.as_deref().unwrap_or(cluster.freshness.state.as_str()))),
         ("MESSAGE", Cell::new(text::revision(&cluster.message))),
     ]);
     let Some(reading) = &cluster.reading else { return row };
@@ -615,7 +610,7 @@ fn cluster_row(cluster: &ClusterRow, now: Timestamp) -> Row {
     ]);
     // A cluster that is read once has no live scopes.
     if reading.scopes.is_some() {
-        row.insert("LIVE SINCE", Cell::new(ago(reading.live_since, now)));
+        row.insert("LIVE SINCE", Cell::new(text::since(reading.live_since, now)));
         row.insert("NOT LIVE", Cell::new(not_live(&reading.not_live)));
     }
     row
@@ -648,10 +643,10 @@ fn resource_columns(wide: bool) -> Vec<&'static str> {
 }
 
 fn resource_row(row: &ResourceRow, now: Timestamp) -> Row {
-    let status = row.status;
+    let (status, sync) = (row.status, row.sync);
     let suspended = if row.suspended { " (suspended)" } else { "" };
     let unconfirmed = if row.unconfirmed { ", unconfirmed" } else { "" };
-    let words = text::object_status(status, row.sync);
+    let words = text::object_status(status, sync);
     // For a Ready object whose sync failed, the tool's sync message is shown.
     let is_unsynced = status == Status::Current && !row.sync_message.is_empty();
     let message = if is_unsynced { &*row.sync_message } else { &*row.message };
@@ -661,9 +656,9 @@ fn resource_row(row: &ResourceRow, now: Timestamp) -> Row {
         ("KIND", Cell::new(&row.kind)),
         ("GROUP", Cell::new(&row.group)),
         ("NAME", Cell::new(&row.name)),
-        ("STATUS", Cell::styled(format!("{words}{unconfirmed}{suspended}"), object_style(status, row.sync))),
+        ("STATUS", Cell::styled(format!("{words}{unconfirmed}{suspended}"), object_style(status, sync))),
         ("SYNC", Cell::new(row.sync.map_or(text::NONE, ObjectSyncState::as_str))),
-        ("SINCE", Cell::new(ago(row.since, now))),
+        ("SINCE", Cell::new(text::since(row.since, now))),
         ("DELIVERY", Cell::new(row.app.delivery.as_str())),
         ("APP", Cell::new(format!("{}/{}", row.app.namespace, row.app.name))),
         ("RULE", Cell::new(&row.rule)),

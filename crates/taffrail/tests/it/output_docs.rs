@@ -74,12 +74,122 @@ impl Page {
     }
 }
 
+/// The committed schemas, by the kind of the answer.
+struct Schemas(BTreeMap<String, Value>);
+
+impl Schemas {
+    fn read() -> Schemas {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
+        let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let read = |file: std::path::PathBuf| {
+            let kind = file.file_stem().unwrap().to_str().unwrap().to_owned();
+            (kind, serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap())
+        };
+        Schemas(files.map(read).collect())
+    }
+
+    /// Checks an answer, if its kind has a schema.
+    fn check(&self, answer: &Value) {
+        if let Some(schema) = answer["kind"].as_str().and_then(|kind| self.0.get(kind)) {
+            let faults = faults(schema, schema, answer, "");
+            assert!(faults.is_empty(), "{}: {faults:#?}", answer["kind"]);
+        }
+    }
+}
+
+/// Returns what is wrong with a value by a schema. It knows the words that our schemas have, and no others.
+fn faults(root: &Value, schema: &Value, value: &Value, place: &str) -> Vec<String> {
+    let Some(words) = schema.as_object() else {
+        return if schema == &Value::Bool(false) {
+            vec![format!("{place} is not allowed")]
+        } else {
+            Vec::new()
+        };
+    };
+    let mut found = Vec::new();
+    let fault = |text: &str| vec![format!("{place} {text}: {value}")];
+    for (word, of) in words {
+        found.extend(match word.as_str() {
+            "$schema" | "$defs" | "title" | "description" | "default" | "format" => Vec::new(),
+            "$ref" => {
+                let named = root.pointer(of.as_str().unwrap().trim_start_matches('#')).unwrap();
+                faults(root, named, value, place)
+            }
+            "type" => {
+                let is = |name: &Value| match name.as_str().unwrap() {
+                    "object" => value.is_object(),
+                    "array" => value.is_array(),
+                    "string" => value.is_string(),
+                    "boolean" => value.is_boolean(),
+                    "number" => value.is_number(),
+                    "integer" => value.is_i64() || value.is_u64(),
+                    "null" => value.is_null(),
+                    other => panic!("{other} is no type"),
+                };
+                let is_any = of.as_array().map_or_else(|| is(of), |all| all.iter().any(is));
+                if is_any { Vec::new() } else { fault(&format!("is no {of}")) }
+            }
+            "const" if of != value => fault(&format!("is not {of}")),
+            "enum" if !of.as_array().unwrap().contains(value) => fault(&format!("is none of {of}")),
+            "const" | "enum" => Vec::new(),
+            "minimum" if value.as_f64().is_some_and(|number| number < of.as_f64().unwrap()) => {
+                fault("is too small")
+            }
+            "minimum" => Vec::new(),
+            "items" => {
+                let items = value.as_array().into_iter().flatten().enumerate();
+                items.flat_map(|(at, item)| faults(root, of, item, &format!("{place}/{at}"))).collect()
+            }
+            "properties" => {
+                let fields = of.as_object().unwrap().iter();
+                let given = fields.filter_map(|(name, of)| Some((name, of, value.get(name)?)));
+                given.flat_map(|(name, of, it)| faults(root, of, it, &format!("{place}/{name}"))).collect()
+            }
+            "required" => {
+                let names = of.as_array().unwrap().iter().map(|name| name.as_str().unwrap());
+                names
+                    .filter(|name| value.get(name).is_none())
+                    .flat_map(|name| fault(&format!("has no {name}")))
+                    .collect()
+            }
+            "anyOf" | "oneOf" => {
+                let each: Vec<_> =
+                    of.as_array().unwrap().iter().map(|of| faults(root, of, value, place)).collect();
+                if each.iter().any(Vec::is_empty) { Vec::new() } else { each.concat() }
+            }
+            "allOf" => of.as_array().unwrap().iter().flat_map(|of| faults(root, of, value, place)).collect(),
+            other => panic!("{other} is not a word of our schemas"),
+        });
+    }
+    found
+}
+
+#[test]
+fn a_schema_refuses_what_is_not_as_it_says() {
+    let schemas = Schemas::read();
+    let schema = &schemas.0["AppList"];
+    let case = of_case(&["get", "apps"], "flux-bad-image", &["-o", "json"]).json();
+    assert_eq!(faults(schema, schema, &case, ""), [""; 0]);
+    for (place, wrong) in
+        [("/kind", "AppRow"), ("/items/0/health", "Ready"), ("/items/0/objects", "1"), ("/errors", "")]
+    {
+        let mut answer = case.clone();
+        *answer.pointer_mut(place).unwrap() = wrong.into();
+        assert!(!faults(schema, schema, &answer, "").is_empty(), "{place}");
+    }
+    let mut answer = case;
+    answer["items"][0].as_object_mut().unwrap().remove("effective");
+    assert!(!faults(schema, schema, &answer, "").is_empty());
+}
+
 #[test]
 fn every_field_is_documented_and_every_documented_field_is_met() {
     let page = Page::read();
+    let schemas = Schemas::read();
     let mut met = BTreeSet::new();
     let mut compare = |answer: super::Answer| {
         let json = answer.json();
+        schemas.check(&json);
         let kind = json["kind"].as_str().unwrap();
         page.compare(kind, &json, kind, &mut met);
     };
@@ -145,6 +255,13 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     for names in [&["pod/p"][..], &["pod/p", "rs/web"]] {
         compare(taffrail(&[&["explain", "--from", "-", "-o", "json"], names].concat(), CLAIMED));
     }
+    // What declares an app, and what belongs to one that says where it is from.
+    let (declaring, declared) =
+        ("kustomize.toolkit.fluxcd.io/Kustomization/flux-system/db", "apps/Deployment/shop/web");
+    for names in [&[declaring][..], &[declaring, "apps/Deployment/shop/none"]] {
+        compare(of_case(&[&["explain"], names].concat(), "flux-in-motion", &["-o", "json"]));
+    }
+    compare(of_case(&["explain", declared], "flux-bad-image", &["-o", "json"]));
     compare(super::sameness::twins());
     compare(super::bad_clusters::unverified(&["get", "clusters", "-o", "json"]));
     super::verbs::samples().into_iter().for_each(&mut compare);
@@ -177,6 +294,7 @@ status: {observedGeneration: 1}
     page.compare("ClusterList", &line, "ClusterList", &mut met);
     for line in super::wait::sample().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
+        schemas.check(&line);
         let kind = line["kind"].as_str().unwrap().to_owned();
         page.compare(&kind, &line, &kind, &mut met);
     }

@@ -178,19 +178,45 @@ fn rewrite(name: &str, recorded: &str, played: &str) {
     fs::write(file, text.replace(&old, &new)).expect("a recording");
 }
 
-/// Removes the fields of `sync` that came after an answer was recorded, where all of its rows are without them.
+/// The fields that came after the first answers were recorded.
+const NEWER_FIELDS: [&str; 14] = [
+    "applied",
+    "appsDiffer",
+    "declares",
+    "effective",
+    "errors",
+    "freshness",
+    "health",
+    "home",
+    "madeBy",
+    "nextOfFirst",
+    "object",
+    "objects",
+    "since",
+    "source",
+];
+
+/// Removes the newer fields that an answer did not have when it was recorded: of rows, those that none of them had.
 fn without_newer_fields(mut played: Value, recorded: &Value) -> Value {
-    for field in ["effective", "freshness"] {
-        let has = |row: &Value| row["sync"].get(field).is_some();
-        if recorded["items"].as_array().is_some_and(|rows| rows.iter().any(has)) {
-            continue;
-        }
-        for row in played.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten() {
-            if let Some(sync) = row.get_mut("sync").and_then(Value::as_object_mut) {
-                sync.remove(field);
+    fn trim(played: &mut Value, recorded: &[&Value]) {
+        match played {
+            Value::Object(fields) => {
+                fields.retain(|name, _| {
+                    !NEWER_FIELDS.contains(&&**name) || recorded.iter().any(|it| it.get(name).is_some())
+                });
+                for (name, value) in fields {
+                    trim(value, &recorded.iter().filter_map(|it| it.get(name)).collect::<Vec<_>>());
+                }
             }
+            Value::Array(items) => {
+                let recorded = recorded.iter().filter_map(|it| it.as_array()).flatten().collect::<Vec<_>>();
+                items.iter_mut().for_each(|item| trim(item, &recorded));
+            }
+            _ => {}
         }
     }
+
+    trim(&mut played, &[recorded]);
     played
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use serde::Serialize;
+use taffrail_api::{ErrorRow, List, ListItem};
 
 use super::ListArguments;
 use crate::cli::ListOutput;
@@ -12,14 +13,6 @@ use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, screen};
 use crate::phrase;
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Document {
-    api_version: &'static str,
-    kind: &'static str,
-    items: Vec<Item>,
-}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -34,6 +27,10 @@ struct Item {
     branches: usize,
     /// The documentation of the kind's fields; for a script, its language.
     source: String,
+}
+
+impl ListItem for Item {
+    const LIST: &'static str = "RuleList";
 }
 
 pub(super) fn run(arguments: &ListArguments) -> Result<Exit, Complaint> {
@@ -73,10 +70,7 @@ pub(super) fn run(arguments: &ListArguments) -> Result<Exit, Complaint> {
 
 fn print(form: ListOutput, items: Vec<Item>) -> io::Result<()> {
     match form {
-        ListOutput::Json | ListOutput::Yaml => {
-            let (api_version, kind) = ("cli.taffrail.dev/v1alpha1", "RuleList");
-            get::document(form, &Document { api_version, kind, items })
-        }
+        ListOutput::Json | ListOutput::Yaml => get::document(form, &List::of(items, Vec::<ErrorRow>::new())),
         ListOutput::Name => Names::all(items.iter().map(|item| {
             let dot = if item.group.is_empty() { "" } else { "." };
             format!("{}{dot}{}", item.kind, item.group)

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use serde::Serialize;
+use taffrail_api::ErrorRow;
 #[cfg(feature = "lua")]
 use taffrail_rules::lua::test_customizations;
 use taffrail_rules::{RuleTestReport, test_rules};
@@ -26,6 +27,7 @@ struct Report {
     failed: usize,
     /// The failures, or the lint findings.
     items: Vec<Item>,
+    errors: [ErrorRow; 0],
 }
 
 #[derive(Serialize)]
@@ -120,7 +122,7 @@ fn report(kind: &'static str, form: TextOutput, passed: usize, items: Vec<Item>)
     written(match form {
         TextOutput::Json => {
             let (api_version, failed) = ("cli.taffrail.dev/v1alpha1", items.len());
-            get::document(ListOutput::Json, &Report { api_version, kind, passed, failed, items })
+            get::document(ListOutput::Json, &Report { api_version, kind, passed, failed, items, errors: [] })
         }
         TextOutput::Text => print(kind, passed, &items),
     })?;

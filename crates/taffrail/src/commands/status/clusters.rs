@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
-use taffrail_apps::{Objects, Snapshot};
+use taffrail_apps::{Objects, Scope, Snapshot};
 use taffrail_cluster::{ApiResource, Cluster, Discovery};
 use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
 use taffrail_observe::{ClusterConnector, FleetMembers, LEFT_OUT, ObjectArg, ObjectLook};
@@ -17,7 +17,6 @@ use super::kinds;
 use super::print::Printer;
 use crate::commands::named::unknown_cluster;
 use crate::complaint::{Complaint, Exit};
-use crate::reasons;
 use crate::rule_source::RulesWithOptions;
 use crate::source;
 
@@ -245,22 +244,18 @@ fn print(
     meant: &[Meant],
 ) -> Result<bool, Complaint> {
     let cluster = snapshot.name();
-    let complain = |printer: &mut Printer, reason: &str, message: &str| {
-        let complaint = Complaint::unreadable(format!("{cluster}: {message}"));
-        printer.complain(complaint.maybe_hint(reasons::hint(reason).map(str::to_owned)));
-    };
     for error in snapshot.errors() {
-        complain(printer, &error.reason, &error.message);
+        printer.unread(cluster, &error.scope, &error.reason, &error.message);
     }
     let costs = Costs::default();
     for meant in meant {
         let (resource, keys) = match meant {
             Meant::NoKind(kind) => {
-                complain(printer, "", &format!("the server has no kind called {kind}"));
+                printer.unread(cluster, kind, "", &format!("the server has no kind called {kind}"));
                 continue;
             }
             Meant::Nothing(why) => {
-                complain(printer, "", why);
+                printer.unread(cluster, Scope::Cluster, "", why);
                 continue;
             }
             Meant::Elsewhere => continue,

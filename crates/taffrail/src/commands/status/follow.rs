@@ -16,7 +16,6 @@ use super::print::Printer;
 use super::{StatusArguments, StatusOutput};
 use crate::cli::ViewArguments;
 use crate::complaint::{Complaint, Exit};
-use crate::reasons;
 use crate::runtime::block_on;
 use crate::source::Source;
 
@@ -106,17 +105,13 @@ fn show(
     mut seen: Option<(usize, &mut Seen)>,
 ) -> Result<(), Complaint> {
     let name = snapshot.name();
-    let complain = |printer: &mut Printer, reason: &str, message: &str| {
-        let complaint = Complaint::unreadable(format!("{name}: {message}"));
-        printer.complain(complaint.maybe_hint(reasons::hint(reason).map(str::to_owned)));
-    };
     let state = snapshot.freshness().state;
     let is_live = state == FreshnessState::Live;
     let own = snapshot.errors().iter().find(|error| error.scope == Scope::Cluster);
     let silence =
         own.map_or_else(|| format!("the cluster {}", state.predicate()), |error| error.message.clone());
     if !is_live || (meant.is_empty() && own.is_some()) {
-        complain(printer, own.map_or("", |error| &error.reason), &silence);
+        printer.unread(name, Scope::Cluster, own.map_or("", |error| &error.reason), &silence);
     }
     let costs = Costs::default();
     let print = |printer: &mut Printer, resource: &ApiResource, key: &ObjectKey| -> Result<(), Complaint> {
@@ -137,16 +132,16 @@ fn show(
     for meant in meant {
         match meant {
             Meant::NoKind(kind) => {
-                complain(printer, "", &format!("the server has no kind called {kind}"));
+                printer.unread(name, kind, "", &format!("the server has no kind called {kind}"));
             }
             Meant::Elsewhere => {}
-            Meant::Nothing(why) => complain(printer, "", why),
+            Meant::Nothing(why) => printer.unread(name, Scope::Cluster, "", why),
             Meant::One(resource, key) => print(printer, resource, key)?,
             Meant::All(resource, namespace) => {
                 let kind = GroupKind::new(&*resource.group, &*resource.kind);
                 let scope = Scope::Kind { kind, namespace: namespace.clone() };
                 if let Some(error) = snapshot.errors().iter().find(|error| error.scope == scope) {
-                    complain(printer, &error.reason, &error.message);
+                    printer.unread(name, &error.scope, &error.reason, &error.message);
                 }
                 let here = |key: &&ObjectKey| namespace.as_ref().is_none_or(|place| *place == key.namespace);
                 let mut keys = keys(snapshot, resource, namespace.as_ref());

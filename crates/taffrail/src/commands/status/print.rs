@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use taffrail_api::ErrorRow;
 use taffrail_object::ObjectKey;
 
 use super::arguments::{StatusArguments, StatusOutput};
@@ -10,7 +11,10 @@ use crate::complaint::{Complaint, Exit, written};
 use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, style};
-use crate::{emit, phrase};
+use crate::{phrase, reasons};
+
+/// The list of objects with their conditions: a list of Kubernetes.
+const AUGMENTED: &str = "v1 List";
 
 /// Maximum number of misses printed one by one; the rest is counted.
 const MAX_MISSES: usize = 20;
@@ -25,6 +29,8 @@ pub(super) struct Printer {
     /// True once stdout is closed.
     closed: bool,
     misses: usize,
+    /// The scopes that could not be read.
+    errors: Vec<ErrorRow>,
 }
 
 enum Form {
@@ -45,7 +51,7 @@ enum ItemStyle {
 impl Printer {
     pub(super) fn new(arguments: &StatusArguments, several: bool) -> Printer {
         let kind = match arguments.why {
-            _ if arguments.augment => "v1 List",
+            _ if arguments.augment => AUGMENTED,
             Some(_) => "cli.taffrail.dev/v1alpha1 RulingList",
             None => "cli.taffrail.dev/v1alpha1 StatusList",
         };
@@ -79,7 +85,7 @@ impl Printer {
             StatusOutput::Json => Form::Items(raw(), ItemStyle::Json { kind }, 0),
             StatusOutput::Yaml => Form::Items(raw(), ItemStyle::Yaml { kind }, 0),
         };
-        Printer { form, exit: Exit::Yes, all_current: true, closed: false, misses: 0 }
+        Printer { form, exit: Exit::Yes, all_current: true, closed: false, misses: 0, errors: Vec::new() }
     }
 
     /// Prints an error about unreadable input.
@@ -87,6 +93,18 @@ impl Printer {
         self.exit = self.exit.max(complaint.exit);
         self.all_current = false;
         complaint.print();
+    }
+
+    /// Prints that a scope of a cluster could not be read, and puts it into the list.
+    pub(super) fn unread(&mut self, cluster: &str, scope: impl ToString, reason: &str, message: &str) {
+        let complaint = Complaint::unreadable(format!("{cluster}: {message}"));
+        self.complain(complaint.maybe_hint(reasons::hint(reason).map(str::to_owned)));
+        self.errors.push(ErrorRow {
+            cluster: cluster.to_owned(),
+            scope: scope.to_string(),
+            reason: if reason.is_empty() { "NotFound" } else { reason }.to_owned(),
+            message: message.to_owned(),
+        });
     }
 
     /// Writes the answers of one chunk. Returns `false` once stdout is closed.
@@ -133,7 +151,7 @@ impl Printer {
             answer::tell(phrase!("No objects found.\n"));
         }
         if !self.closed {
-            written(self.form.finish())?;
+            written(self.form.finish(&self.errors))?;
         }
         if exit_status && !self.all_current {
             self.exit = self.exit.max(Exit::No);
@@ -167,13 +185,13 @@ impl Form {
         }
     }
 
-    fn finish(self) -> io::Result<()> {
+    fn finish(self, errors: &[ErrorRow]) -> io::Result<()> {
         match self {
             Form::Table(table, ..) => table.finish(),
             Form::Names(mut out, _) => out.finish(),
             Form::Lines(mut out) => out.flush(),
             Form::Items(mut out, style, count) => {
-                style.end(&mut out, count)?;
+                style.end(&mut out, count, errors)?;
                 out.flush()
             }
         }
@@ -217,15 +235,29 @@ impl ItemStyle {
         }
     }
 
-    fn end(self, out: &mut Out, count: usize) -> io::Result<()> {
+    fn end(self, out: &mut Out, count: usize, errors: &[ErrorRow]) -> io::Result<()> {
         if count == 0 {
             self.start(out)?;
         }
         match self {
-            ItemStyle::Json { .. } if count == 0 => emit!(out, "]\n}}"),
-            ItemStyle::Json { .. } => emit!(out, "\n  ]\n}}"),
-            ItemStyle::Yaml { .. } if count == 0 => emit!(out, " []"),
-            ItemStyle::Yaml { .. } => emit!(out, ""),
+            ItemStyle::Json { kind } => {
+                let end = if count == 0 { "]" } else { "\n  ]" };
+                let errors = serde_json::to_string_pretty(errors)?.replace('\n', "\n  ");
+                let errors =
+                    if kind == AUGMENTED { String::new() } else { format!(",\n  \"errors\": {errors}") };
+                writeln!(out, "{end}{errors}\n}}")
+            }
+            ItemStyle::Yaml { kind } => {
+                writeln!(out, "{}", if count == 0 { " []" } else { "" })?;
+                match errors {
+                    _ if kind == AUGMENTED => Ok(()),
+                    [] => writeln!(out, "errors: []"),
+                    _ => {
+                        let errors = serde_saphyr::to_string(&errors).map_err(io::Error::other)?;
+                        write!(out, "errors:\n{errors}")
+                    }
+                }
+            }
         }
     }
 }

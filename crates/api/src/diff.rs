@@ -1,0 +1,177 @@
+//! Changes between two answers, row by row.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use taffrail_apps::{Delivery, Freshness};
+use taffrail_object::ObjectKey;
+
+use crate::{AppName, AppRow, ClusterRow, ResourceRow};
+
+/// A row that is about the same thing in each answer, whatever it says of it.
+pub trait KeyedRow: Clone {
+    /// The name of that thing.
+    type Key: Clone + Ord;
+
+    /// Returns the name of what the row is about.
+    fn key(&self) -> Self::Key;
+
+    /// Returns true if the row says something else than an older one about the same thing. That it was observed again
+    /// is no difference.
+    fn differs(&self, old: &Self) -> bool;
+}
+
+/// A change of one row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RowChange<T, K> {
+    /// A row that was not there.
+    Added(T),
+    /// A row that says something else now.
+    Changed(T),
+    /// The name of what has no row any more.
+    Removed(K),
+}
+
+/// Returns the changes that make `new` of `old`: first the rows of `new` in their order, then those that are gone.
+///
+/// Of several rows with one key the last counts.
+pub fn diff<T: KeyedRow>(old: &[T], new: &[T]) -> Vec<RowChange<T, T::Key>> {
+    let known: BTreeMap<T::Key, &T> = old.iter().map(|row| (row.key(), row)).collect();
+    let last: BTreeMap<T::Key, usize> = new.iter().enumerate().map(|(at, row)| (row.key(), at)).collect();
+    let mut changes = Vec::new();
+    for (at, row) in new.iter().enumerate() {
+        let key = row.key();
+        match known.get(&key) {
+            _ if last.get(&key) != Some(&at) => {}
+            None => changes.push(RowChange::Added(row.clone())),
+            Some(old) if row.differs(old) => changes.push(RowChange::Changed(row.clone())),
+            Some(_) => {}
+        }
+    }
+    let mut gone = BTreeSet::new();
+    let keys = old.iter().map(T::key).filter(|key| !last.contains_key(key) && gone.insert(key.clone()));
+    changes.extend(keys.map(RowChange::Removed));
+    changes
+}
+
+/// Applies changes to rows: those that stay keep their place, new ones come last.
+pub fn apply<T: KeyedRow>(rows: &mut Vec<T>, changes: Vec<RowChange<T, T::Key>>) {
+    let mut places: BTreeMap<T::Key, usize> =
+        rows.iter().enumerate().map(|(at, row)| (row.key(), at)).collect();
+    let mut gone = BTreeSet::new();
+    for change in changes {
+        match change {
+            RowChange::Added(row) | RowChange::Changed(row) => {
+                match places.get(&row.key()).and_then(|at| rows.get_mut(*at)) {
+                    Some(old) => *old = row,
+                    None => {
+                        places.insert(row.key(), rows.len());
+                        rows.push(row);
+                    }
+                }
+            }
+            RowChange::Removed(key) => drop(gone.insert(key)),
+        }
+    }
+    rows.retain(|row| !gone.contains(&row.key()));
+}
+
+/// Returns the freshness with the time of an older one, where both have a time.
+fn observed_like(freshness: Freshness, old: Freshness) -> Freshness {
+    let (now, before) = (freshness.observed_at, old.observed_at);
+    Freshness { observed_at: now.and(before).or(now), ..freshness }
+}
+
+impl KeyedRow for AppRow {
+    /// Target, home, delivery, namespace and name.
+    type Key = (String, String, Delivery, String, String);
+
+    fn key(&self) -> Self::Key {
+        let AppRow { cluster, home, delivery, namespace, name, .. } = self.clone();
+        (cluster, home, delivery, namespace, name)
+    }
+
+    fn differs(&self, old: &AppRow) -> bool {
+        let mut own = self.clone();
+        own.freshness = observed_like(own.freshness, old.freshness);
+        own.sync.freshness = observed_like(own.sync.freshness, old.sync.freshness);
+        own != *old
+    }
+}
+
+impl KeyedRow for ClusterRow {
+    type Key = String;
+
+    fn key(&self) -> String {
+        self.name.clone()
+    }
+
+    fn differs(&self, old: &ClusterRow) -> bool {
+        let freshness = observed_like(self.freshness, old.freshness);
+        ClusterRow { freshness, ..self.clone() } != *old
+    }
+}
+
+impl KeyedRow for ResourceRow {
+    /// The cluster, the object, and the app that declares it.
+    type Key = (String, ObjectKey, AppName);
+
+    fn key(&self) -> Self::Key {
+        let key = ObjectKey::new(&*self.group, &*self.kind, &*self.namespace, &*self.name);
+        (self.cluster.clone(), key, self.app.clone())
+    }
+
+    fn differs(&self, old: &ResourceRow) -> bool {
+        self != old
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A row called by a number that says a number.
+    impl KeyedRow for (u8, u8) {
+        type Key = u8;
+
+        fn key(&self) -> u8 {
+            self.0
+        }
+
+        fn differs(&self, old: &(u8, u8)) -> bool {
+            self != old
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn applying_the_changes_to_the_old_rows_gives_the_new_ones(
+            old in btree_map(0_u8..8, 0_u8..3, 0..8), new in btree_map(0_u8..8, 0_u8..3, 0..8)
+        ) {
+            let [old, new]: [Vec<(u8, u8)>; 2] = [old, new].map(|rows| rows.into_iter().collect());
+            let changes = diff(&old, &new);
+            let mut rows = old.clone();
+            apply(&mut rows, changes.clone());
+            rows.sort_unstable();
+            prop_assert_eq!(&rows, &new);
+            prop_assert!(diff(&rows, &new).is_empty());
+            // Nothing is told that did not change.
+            for change in changes {
+                match change {
+                    RowChange::Added(row) => prop_assert!(old.iter().all(|it| it.0 != row.0)),
+                    RowChange::Changed(row) => prop_assert!(!old.contains(&row)),
+                    RowChange::Removed(key) => prop_assert!(new.iter().all(|it| it.0 != key)),
+                }
+            }
+        }
+
+        #[test]
+        fn rows_with_one_key_make_no_endless_news(rows in vec((0_u8..3, 0_u8..3), 0..8)) {
+            let mut shown = Vec::new();
+            apply(&mut shown, diff(&[], &rows));
+            prop_assert!(diff(&shown, &rows).is_empty());
+        }
+    }
+}

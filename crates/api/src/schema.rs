@@ -1,0 +1,44 @@
+//! The JSON Schema of each answer.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
+
+use crate::{
+    API_VERSION, ActionList, Answer, AppDetail, AppRow, AppTree, ClusterRow, EventRow, Explanation, List,
+    ListItem, ResourceRow, StatusRow, TrustReport, WaitChange, WaitSummary,
+};
+
+/// Returns the schemas of the answers, by the `kind` of the answer.
+pub fn schemas() -> Vec<(&'static str, Schema)> {
+    fn of_list<T: ListItem + JsonSchema>() -> (&'static str, Schema) {
+        (T::LIST, schema::<List<T>>(T::LIST))
+    }
+
+    vec![
+        of_list::<AppRow>(),
+        of_list::<ClusterRow>(),
+        of_list::<ResourceRow>(),
+        of_list::<AppDetail>(),
+        of_list::<AppTree>(),
+        of_list::<EventRow>(),
+        of_list::<Explanation>(),
+        of_list::<StatusRow>(),
+        ("Explanation", schema::<Answer>("Explanation")),
+        ("TrustReport", schema::<TrustReport>("TrustReport")),
+        ("ActionList", schema::<ActionList>("ActionList")),
+        ("WaitChange", schema::<WaitChange>("WaitChange")),
+        ("WaitSummary", schema::<WaitSummary>("WaitSummary")),
+    ]
+}
+
+/// Returns the schema of what is written, which is stricter than what is read: fields with defaults are there.
+fn schema<T: JsonSchema>(kind: &str) -> Schema {
+    let generator = SchemaGenerator::new(SchemaSettings::draft2020_12().for_serialize());
+    let mut schema = generator.into_root_schema_for::<T>();
+    schema.insert("title".to_owned(), kind.into());
+    for (field, value) in [("apiVersion", API_VERSION), ("kind", kind)] {
+        if let Some(field) = schema.pointer_mut(&format!("/properties/{field}")) {
+            *field = serde_json::json!({ "const": value });
+        }
+    }
+    schema
+}

@@ -1,0 +1,57 @@
+//! `status`: the status of single objects.
+
+use serde::{Deserialize, Serialize};
+use taffrail_status::Status;
+
+use crate::ListItem;
+
+/// The status of one object, or of an input that could not be judged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StatusRow {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// Name of the kind.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Its status.
+    pub status: Status,
+    /// The message.
+    pub message: String,
+    /// The conditions that kstatus would add to it.
+    pub conditions: Vec<StatusCondition>,
+    /// The rule that decided.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub rule: String,
+    /// True if it is suspended on purpose.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub suspended: bool,
+    /// The reason why the input could not be judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+impl ListItem for StatusRow {
+    const LIST: &'static str = "StatusList";
+}
+
+/// A condition that kstatus would add to an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StatusCondition {
+    /// `Reconciling` or `Stalled`.
+    #[serde(rename = "type")]
+    pub condition: String,
+    /// Always `True`.
+    pub status: String,
+    /// The reason in one CamelCase word.
+    pub reason: String,
+    /// The message.
+    pub message: String,
+}
