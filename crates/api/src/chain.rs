@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use taffrail_apps::ByAddress;
-use taffrail_status::assess::Link;
+use taffrail_status::assess::CauseStep;
 
 use crate::{Explanation, WaitChange};
 
@@ -22,7 +22,7 @@ const MAX_SHORT_MESSAGE: usize = 200;
 /// The count is per namespace so that an author who lists the objects of others does not shorten the chains
 /// of their apps.
 #[derive(Default)]
-struct Told(HashMap<(ByAddress<Link>, Rc<str>), Times>);
+struct Told(HashMap<(ByAddress<CauseStep>, Rc<str>), Times>);
 
 /// The number of times that a link was shown.
 struct Times {
@@ -35,7 +35,7 @@ impl Told {
     /// Shortens the chain of the row called `whose`, if its links were shown often enough.
     ///
     /// The first and the last of such links stay, in short.
-    fn tell(&mut self, chain: &mut Vec<Arc<Link>>, namespace: &str, whose: &str) {
+    fn tell(&mut self, chain: &mut Vec<Arc<CauseStep>>, namespace: &str, whose: &str) {
         let namespace: Rc<str> = namespace.into();
         let mut left_out: Option<Rc<str>> = None;
         let mut more = 0;
@@ -67,14 +67,14 @@ impl Told {
     }
 }
 
-fn short(link: &Link) -> Arc<Link> {
+fn short(link: &CauseStep) -> Arc<CauseStep> {
     let message = match link.message.get(..link.message.floor_char_boundary(MAX_SHORT_MESSAGE)) {
         Some(begin) if begin.len() < link.message.len() => format!("{begin}…"),
         _ => link.message.clone(),
     };
-    let Link { object, status, reason, since, rule, .. } = link;
+    let CauseStep { object, status, reason, since, rule, .. } = link;
     let (object, reason, rule) = (object.clone(), reason.clone(), rule.clone());
-    Arc::new(Link { object, status: *status, reason, message, since: *since, rule, facts: Vec::new() })
+    Arc::new(CauseStep { object, status: *status, reason, message, since: *since, rule, facts: Vec::new() })
 }
 
 /// Shows cause chains that many explanations share in full in a few of them only, so that the answer stays

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    App, AppList, FleetMember, Freshness, FreshnessState, NotLive, Objects, Problem, Reading, Scope,
+    App, AppList, FleetMember, Freshness, FreshnessState, NotLiveScope, Objects, Problem, ReadStats, Scope,
     ScopeError, ScopeState, declares_apps, members, silence,
 };
 use taffrail_status::Status;
@@ -148,10 +148,10 @@ pub struct NotLiveRow {
     pub since: Timestamp,
 }
 
-impl From<&Reading> for ReadingView {
-    fn from(reading: &Reading) -> ReadingView {
+impl From<&ReadStats> for ReadingView {
+    fn from(reading: &ReadStats) -> ReadingView {
         let followed = reading.followed.as_ref();
-        let row = |it: &NotLive| NotLiveRow {
+        let row = |it: &NotLiveScope| NotLiveRow {
             scope: it.scope.to_string(),
             state: it.state,
             message: it.message.clone(),

@@ -12,7 +12,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::ActiveRules;
 
 use crate::resources::Inner;
-use crate::tree::{self, Forest, Relation, TreeNode, TreeShape};
+use crate::tree::{self, Forest, Relation, TreeNode, TreeOptions};
 use crate::{AppRow, List, ListItem};
 
 /// The details of an app, for each cluster that it is in.
@@ -49,19 +49,19 @@ impl AppDetailList {
         rules: &'a ActiveRules<'a>,
         now: Timestamp,
     ) -> AppDetailList {
-        let shape = TreeShape { compact: false, fold: false, nest: false };
+        let shape = TreeOptions { compact: false, fold: false, nest: false };
         let forest = Forest::new(list, clusters, rules, now, shape);
         let inner = Inner::of(list);
         let parents = parents(asked, list);
         let mut carriers: HashMap<&AppRef, &App> = HashMap::new();
-        if asked.iter().any(|app| app.via.is_some()) {
+        if asked.iter().any(|app| app.delivered_by.is_some()) {
             carriers.extend(list.apps.iter().rev().map(|app| (&app.app, app)));
         }
         let detail = |app: &&'a App| {
             let home_of = |app: &App| forest.cluster(&app.app.home);
             let home = home_of(app);
             // If another app delivers the objects, its source and its state count.
-            let via = app.via.as_ref().and_then(|via| carriers.get(via).copied());
+            let via = app.delivered_by.as_ref().and_then(|via| carriers.get(via).copied());
             let parent = app.declaring.as_ref().and_then(|key| *parents.get(&(&*app.app.home, key))?);
             AppDetail {
                 app: AppRow { counts: inner.counts(app), ..AppRow::from(*app) },

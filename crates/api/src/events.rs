@@ -12,7 +12,7 @@ use taffrail_status::Presence;
 use taffrail_status::assess::Event;
 
 use crate::together::{earlier, grouped, grouped_in_one, later, likeness, without_uids};
-use crate::tree::{Forest, TreeShape, Walked};
+use crate::tree::{Forest, TreeOptions, Walked};
 use crate::{AppName, InClusters, List, ListItem};
 
 /// The warnings about apps.
@@ -63,7 +63,7 @@ impl EventList {
         rules: &ActiveRules<'_>,
         now: Timestamp,
     ) -> EventList {
-        let forest = Forest::new(list, clusters, rules, now, TreeShape::default());
+        let forest = Forest::new(list, clusters, rules, now, TreeOptions::default());
         let mut owners: HashMap<(&str, ObjectKey), &App> = HashMap::new();
         let mut walked = Walked::default();
         // A cache of the sources of each cluster.

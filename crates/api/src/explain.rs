@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::sync::Arc;
 use taffrail_apps::{
-    App, Axis, Belonging, CONTROLLER_STOPPED, Delivery, FreshnessState, OUT_OF_REACH, ObjectSync, Problem,
+    App, Axis, CONTROLLER_STOPPED, Delivery, FreshnessState, OUT_OF_REACH, ObjectSync, Ownership, Problem,
     Resource, Source, SyncState, UNOBSERVED, UNREADABLE, Words,
     command::{helm, kubectl, resource, taffrail},
     full_name,
@@ -12,7 +12,7 @@ use taffrail_apps::{
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
-use taffrail_status::assess::{Change, Link};
+use taffrail_status::assess::{CauseStep, Change};
 
 use crate::{API_VERSION, AppName, ErrorRow, InClusters, List, ListItem, TrustFinding, TrustReport};
 
@@ -65,7 +65,7 @@ pub struct Explanation {
     /// The message, in the words of the cause.
     pub message: Words,
     /// The cause chain, from the object to the cause; empty where all is well.
-    pub chain: Vec<Arc<Link>>,
+    pub chain: Vec<Arc<CauseStep>>,
     /// The changes shortly before the object turned red, the nearest first, as far as they are known; at most
     /// three.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -217,7 +217,7 @@ impl Explanation {
 impl Explanation {
     /// Turns the explanation into that of an object that the user named, with the apps that it belongs to.
     #[must_use]
-    pub fn with(self, object: &ObjectKey, belonging: &Belonging<'_>) -> Explanation {
+    pub fn with(self, object: &ObjectKey, belonging: &Ownership<'_>) -> Explanation {
         Explanation {
             object: self.object.or_else(|| Some(object.clone())),
             owners: belonging.owners.to_vec(),
@@ -266,7 +266,7 @@ fn trouble(app: &App) -> Option<SyncState> {
         _ if app.health != Status::Current => None,
         SyncState::Unknown if app.sync.state != SyncState::Unknown => Some(SyncState::Unknown),
         SyncState::Failed => Some(SyncState::Failed),
-        SyncState::Unknown if !app.said.is_empty() => Some(SyncState::Unknown),
+        SyncState::Unknown if !app.delivery_message.is_empty() => Some(SyncState::Unknown),
         _ => None,
     }
 }
@@ -300,7 +300,7 @@ fn release(storage: &str) -> Option<&str> {
 }
 
 /// Returns the commands that show more about a cause.
-fn next(app: &App, cause: &Link, context: Option<&str>) -> Vec<String> {
+fn next(app: &App, cause: &CauseStep, context: Option<&str>) -> Vec<String> {
     match (cause.status, &*cause.reason) {
         (Status::Unknown, OUT_OF_REACH) => {
             taffrail(&["explain", &full_name(&app.app), "--all-contexts"], "", None).into_iter().collect()
@@ -313,7 +313,7 @@ fn next(app: &App, cause: &Link, context: Option<&str>) -> Vec<String> {
     }
 }
 
-fn next_of(cause: &Link, context: Option<&str>) -> Vec<String> {
+fn next_of(cause: &CauseStep, context: Option<&str>) -> Vec<String> {
     let kind = resource(&cause.object.group, &cause.object.kind);
     let name = &*cause.object.name;
     let command = |words: &[&str]| kubectl(words, &cause.object.namespace, context);
@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     fn commands(object: ObjectKey, status: Status, reason: &str, fact: &str) -> String {
-        let cause = Link {
+        let cause = CauseStep {
             object,
             status,
             reason: reason.to_owned(),
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn logs_command_names_the_container_that_ended() {
-        let cause = Link {
+        let cause = CauseStep {
             object: ObjectKey::new("", "Pod", "shop", "import-1"),
             status: Status::Failed,
             reason: "Error".to_owned(),

@@ -36,7 +36,7 @@ pub use explain::{Answer, Explanation, ExplanationList, Flag, Flagged, OwningApp
 pub use resources::{ResourceList, ResourceRow};
 pub use status::{StatusCondition, StatusRow};
 pub use together::{InClusters, explained_together};
-pub use tree::{AppTree, Folded, Relation, TreeList, TreeNode, TreeShape};
+pub use tree::{AppTree, Collapsed, Relation, TreeList, TreeNode, TreeOptions};
 pub use trust::{FindingObject, TrustFinding, TrustReport};
 pub use wait::{WaitChange, WaitSummary};
 

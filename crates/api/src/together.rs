@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use taffrail_apps::{App, ByAddress, Words};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
-use taffrail_status::assess::Link;
+use taffrail_status::assess::CauseStep;
 
 use crate::Explanation;
 
@@ -207,7 +207,7 @@ struct Alikes {
     /// The numbers of known texts, by their allocation and the number of the names that are replaced in them.
     known_texts: HashMap<(ByAddress<str>, usize), usize>,
     /// The numbers of known links, likewise.
-    known_links: HashMap<(ByAddress<Link>, usize), usize>,
+    known_links: HashMap<(ByAddress<CauseStep>, usize), usize>,
 }
 
 /// The parts of a link that must be equal to join explanations.
@@ -272,7 +272,7 @@ impl Alikes {
         number(&mut self.texts, names.without(text))
     }
 
-    fn link(&mut self, link: &Arc<Link>, names: &Generated, place: usize) -> usize {
+    fn link(&mut self, link: &Arc<CauseStep>, names: &Generated, place: usize) -> usize {
         let key = (ByAddress(link.clone()), place);
         if let Some(known) = self.known_links.get(&key) {
             return *known;
@@ -309,7 +309,7 @@ struct Generated {
 }
 
 impl Generated {
-    fn of(chain: &[impl Deref<Target = Link>]) -> Generated {
+    fn of(chain: &[impl Deref<Target = CauseStep>]) -> Generated {
         let mut names: Vec<(ObjectKey, String)> = Vec::new();
         for pair in chain.windows(2) {
             let [above, link] = pair else { continue };

@@ -30,7 +30,7 @@ const SHOWN: usize = 3;
 
 /// Options of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TreeShape {
+pub struct TreeOptions {
     /// True to show only apps, and the apps that they deliver.
     pub compact: bool,
     /// True to let equal children share a line.
@@ -39,9 +39,9 @@ pub struct TreeShape {
     pub nest: bool,
 }
 
-impl Default for TreeShape {
-    fn default() -> TreeShape {
-        TreeShape { compact: false, fold: true, nest: true }
+impl Default for TreeOptions {
+    fn default() -> TreeOptions {
+        TreeOptions { compact: false, fold: true, nest: true }
     }
 }
 
@@ -117,7 +117,7 @@ pub struct TreeNode {
     pub note: Option<String>,
     /// The kind and number of the equal objects, for a shared line.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub folded: Option<Folded>,
+    pub folded: Option<Collapsed>,
     /// The children.
     pub children: Vec<TreeNode>,
 }
@@ -130,7 +130,7 @@ impl TreeList {
         clusters: &[&'a dyn Objects],
         rules: &'a ActiveRules<'a>,
         now: Timestamp,
-        shape: TreeShape,
+        shape: TreeOptions,
     ) -> TreeList {
         let forest = Forest::new(list, clusters, rules, now, shape);
         let tree = |app: &&'a App| {
@@ -147,7 +147,7 @@ impl TreeList {
 /// Equal objects that share a line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Folded {
+pub struct Collapsed {
     /// Their kind.
     pub kind: String,
     /// Number of objects.
@@ -262,7 +262,7 @@ pub(super) struct Forest<'a> {
     declaring: HashMap<(&'a str, &'a ObjectKey), &'a App>,
     rules: &'a ActiveRules<'a>,
     now: Timestamp,
-    shape: TreeShape,
+    shape: TreeOptions,
     told: RefCell<Told<'a>>,
 }
 
@@ -278,7 +278,7 @@ impl<'a> Forest<'a> {
         clusters: &[&'a dyn Objects],
         rules: &'a ActiveRules<'a>,
         now: Timestamp,
-        shape: TreeShape,
+        shape: TreeOptions,
     ) -> Forest<'a> {
         let ground = |objects: &'a dyn Objects| Ground { objects, costs: Costs::default() };
         let members = members(clusters);
@@ -525,7 +525,7 @@ pub(super) fn fold(node: &mut TreeNode) {
         if group.count < kept + 2 || group.met <= kept {
             Fate::Kept
         } else if group.met == kept + 1 {
-            Fate::Folded { count: group.count - kept, kept }
+            Fate::Collapsed { count: group.count - kept, kept }
         } else {
             Fate::Gone
         }
@@ -535,7 +535,7 @@ pub(super) fn fold(node: &mut TreeNode) {
     node.children = children
         .filter_map(|(child, fate)| match fate {
             Fate::Kept => Some(child),
-            Fate::Folded { count, kept } => Some(folded(child, count, kept)),
+            Fate::Collapsed { count, kept } => Some(folded(child, count, kept)),
             Fate::Gone => None,
         })
         .collect();
@@ -552,7 +552,7 @@ struct Group {
 enum Fate {
     Kept,
     /// It is replaced by the line for `count` children; `kept` others have lines of their own.
-    Folded {
+    Collapsed {
         count: usize,
         kept: usize,
     },
@@ -618,7 +618,7 @@ fn folded(child: TreeNode, count: usize, kept: usize) -> TreeNode {
         since: None,
         created: None,
         note: Some(note),
-        folded: Some(Folded { kind: kind.to_owned(), count }),
+        folded: Some(Collapsed { kind: kind.to_owned(), count }),
         children: Vec::new(),
         ..child
     }

@@ -14,7 +14,7 @@ use taffrail_apps::{
 use taffrail_object::ObjectKey;
 use taffrail_object::kinds::is_namespaced;
 use taffrail_status::Status;
-use taffrail_status::assess::Link;
+use taffrail_status::assess::CauseStep;
 
 use crate::chain::awaited_in_few;
 use crate::{API_VERSION, AppName};
@@ -56,7 +56,7 @@ pub struct WaitChange {
     pub since: Option<Timestamp>,
     /// The cause chain, from the object to the cause; left out where it is well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub chain: Vec<Arc<Link>>,
+    pub chain: Vec<Arc<CauseStep>>,
     /// Commands that show more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,

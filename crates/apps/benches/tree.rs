@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use taffrail_api::{TreeList, TreeNode, TreeShape};
+use taffrail_api::{TreeList, TreeNode, TreeOptions};
 use taffrail_apps::{Objects, Snapshot, apps};
 use taffrail_object::Projection;
 use taffrail_object::json::OwnedDocument;
@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let objects = app();
     let texts: Vec<Vec<u8>> = objects.iter().map(|object| object.to_string().into_bytes()).collect();
     let rules = ActiveRules::default();
-    let unfolded = TreeShape { fold: false, ..TreeShape::default() };
+    let unfolded = TreeOptions { fold: false, ..TreeOptions::default() };
     let (mut of_apps, mut of_trees, mut of_folded) = (Vec::new(), Vec::new(), Vec::new());
     let mut nodes = 0;
     for _ in 0..ROUNDS {
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let list = apps(&[&known], &rules, NOW);
         of_apps.push(begun.elapsed());
         let asked: Vec<_> = list.apps.iter().collect();
-        for (shape, took) in [(unfolded, &mut of_trees), (TreeShape::default(), &mut of_folded)] {
+        for (shape, took) in [(unfolded, &mut of_trees), (TreeOptions::default(), &mut of_folded)] {
             let fresh = snapshot(&texts)?;
             let clusters: [&dyn Objects; 1] = [&fresh];
             let begun = Instant::now();

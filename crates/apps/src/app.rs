@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
-use taffrail_status::assess::{Flags, Link};
+use taffrail_status::assess::{CauseStep, Flags};
 use taffrail_status::rollup::{Counts, Subject};
 
 use crate::command::is_plain;
@@ -43,7 +43,7 @@ pub struct Resource {
     /// The switches that are off on purpose.
     pub flags: Flags,
     /// The cause chain, from the object to the cause; empty where it is well.
-    pub chain: Vec<Arc<Link>>,
+    pub chain: Vec<Arc<CauseStep>>,
     /// True if it exists but carries no mark of this app.
     pub unconfirmed: bool,
 }
@@ -56,7 +56,7 @@ impl Resource {
 
     pub(crate) fn unjudged(key: &ObjectKey, status: Status, message: String) -> Resource {
         let reason = if status == Status::NotFound { "NotFound" } else { UNOBSERVED };
-        let link = Link {
+        let link = CauseStep {
             object: key.clone(),
             status,
             reason: reason.to_owned(),
@@ -126,7 +126,7 @@ pub struct App {
     /// The message in one line; for an app that is well, that of its delivery tool.
     pub message: Words,
     /// The message of its delivery tool, whatever the state of the objects.
-    pub said: String,
+    pub delivery_message: String,
     /// The worst object; `None` if the app is well.
     pub worst: Option<ObjectKey>,
     /// Number of declared objects by status.
@@ -142,7 +142,7 @@ pub struct App {
     /// Its source.
     pub source: Option<Source>,
     /// The app that delivers it if its own tool does not: a sync delivers a package of Porch.
-    pub via: Option<AppRef>,
+    pub delivered_by: Option<AppRef>,
     /// The declared objects.
     pub resources: Vec<Resource>,
     /// The problems on any axis, the worst first; empty if the app is well.

@@ -80,9 +80,9 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &ActiveRules<'_>, now: Ti
     let judge = Judge::new(fleet, rules, now);
     let names: Vec<AppRef> = found.apps.iter().map(|app| judge.name(app)).collect();
     let row = |app: Declaration| {
-        let via = app.via.and_then(|place| names.get(place)).cloned();
+        let via = app.delivered_by.and_then(|place| names.get(place)).cloned();
         let (cluster, row) = judge.row(app);
-        (cluster, App { via, ..row })
+        (cluster, App { delivered_by: via, ..row })
     };
     let mut rows: Vec<(usize, App)> = found.apps.into_iter().map(row).collect();
     rows.sort_by_cached_key(|(cluster, row)| order(*cluster, &row.app));
@@ -280,14 +280,14 @@ impl<'f, 'a> Judge<'f, 'a> {
             declaring: app.declaring,
             health,
             message,
-            said,
+            delivery_message: said,
             counts: resources.iter().map(|resource| resource.status).collect(),
             sync: app.sync,
             suspended: app.suspended,
             freshness,
             home_freshness,
             source: app.source.map(Source::without_password),
-            via: None,
+            delivered_by: None,
             worst: not_well.map(|speaker| speaker.key.clone()),
             speaker: not_well.cloned(),
             unheard,
@@ -358,7 +358,7 @@ impl<'f, 'a> Judge<'f, 'a> {
     fn declaring(&self, app: &Declaration, key: &ObjectKey) -> Resource {
         let found = self.fleet.objects(app.home).get(key.as_ref());
         let own = self.judge_once(Place { cluster: app.home, key, found: &found, claimant: None });
-        if app.unseen && own.status == Status::Current {
+        if app.never_reconciled && own.status == Status::Current {
             return own.turned(Status::InProgress, "waiting to be reconciled");
         }
         own

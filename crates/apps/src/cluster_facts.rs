@@ -9,7 +9,7 @@ use crate::errors::Errors;
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
 use crate::kinds::{KindCatalog, ServedKind};
-use crate::reading::Reading;
+use crate::reading::ReadStats;
 use crate::scope::Scope;
 
 /// The facts about a cluster as a whole, beside its objects.
@@ -38,7 +38,7 @@ pub struct ClusterFacts {
     /// The time by which the clock of the API server is ahead of the reader's; negative if it is behind.
     pub(crate) clock_ahead: Option<SignedDuration>,
     /// Statistics of reading, for a live cluster that answered.
-    pub(crate) reading: Option<Reading>,
+    pub(crate) reading: Option<ReadStats>,
     /// The result of discovery, if there is one.
     pub(crate) catalog: Option<KindCatalog>,
     /// The objects that occurred more than once with different contents; the last copy of each counts.

@@ -29,7 +29,7 @@ pub(crate) struct Declaration {
     /// The declaring object, where its own status counts.
     pub(crate) declaring: Option<ObjectKey>,
     /// True if the declaring object has no status yet: its controller has never reconciled it. Set only for Argo CD and Config Sync.
-    pub(crate) unseen: bool,
+    pub(crate) never_reconciled: bool,
     /// The declared objects, each once.
     pub(crate) objects: ObjectKeys,
     /// The object that lists what is declared but cannot be read, and the reason.
@@ -42,7 +42,7 @@ pub(crate) struct Declaration {
     pub(crate) trouble: Option<String>,
     pub(crate) source: Option<Source>,
     /// The index of the app that delivers this one's objects, if this one only states the wish.
-    pub(crate) via: Option<usize>,
+    pub(crate) delivered_by: Option<usize>,
     /// The claimant of the objects.
     pub(crate) claimant: Claimant,
 }
@@ -71,7 +71,7 @@ impl Declaration {
             namespace,
             name,
             declaring: None,
-            unseen: false,
+            never_reconciled: false,
             objects: objects.into(),
             unreadable: None,
             sync: Sync::unknown(),
@@ -79,7 +79,7 @@ impl Declaration {
             message: String::new(),
             trouble: None,
             source: None,
-            via: None,
+            delivered_by: None,
             claimant: Claimant::default(),
         }
     }
@@ -90,7 +90,7 @@ impl Declaration {
             && self.destination == other.destination
             && self.key == other.key
             && self.declaring == other.declaring
-            && self.unseen == other.unseen
+            && self.never_reconciled == other.never_reconciled
             && self.unreadable == other.unreadable
             && self.sync == other.sync
             && self.suspended == other.suspended

@@ -14,7 +14,7 @@ use crate::delivery::drift::Writes;
 use crate::delivery::flux::sources::Sources;
 use crate::delivery::helm_storage::Storage;
 use crate::objects::Objects;
-use crate::questions::Asked;
+use crate::questions::QuestionRecord;
 
 /// One cluster, under the first name by which it was given.
 pub struct FleetMember<'a> {
@@ -44,7 +44,7 @@ pub(crate) struct Fleet<'a> {
     /// A cache of the sources of Flux.
     pub(crate) sources: Sources,
     pub(crate) writes: Writes,
-    storages: Vec<OnceCell<(Storage<'a>, Option<Arc<Asked>>)>>,
+    storages: Vec<OnceCell<(Storage<'a>, Option<Arc<QuestionRecord>>)>>,
 }
 
 impl<'a> Fleet<'a> {

@@ -25,7 +25,7 @@
 //!
 //! * `delivery` has a file for each tool that delivers apps.
 //! * [`Objects`] is the interface to the objects of one cluster; [`Snapshot`] holds them in memory.
-//! * [`next_reads`] plans what to read of a live cluster, and [`plan_reads`] what to follow of one. Evidence has no list of
+//! * [`plan_reads`] plans what to read of a live cluster, and [`plan_watches`] what to follow of one. Evidence has no list of
 //!   its own there: what `assess` asks for and does not find is read next.
 //! * [`AppRows`] keeps the rows of apps up to date while clusters are followed: `questions` records each question that
 //!   is asked of a cluster while a row is judged, `rows/changed.rs` turns a batch of changes (`snapshot/batch.rs`) into
@@ -40,7 +40,6 @@
 mod agreement;
 mod app;
 mod apps;
-mod belonging;
 mod changes;
 mod claims;
 mod cluster_facts;
@@ -62,6 +61,7 @@ mod noting;
 mod object_keys;
 mod objects;
 mod owners;
+mod ownership;
 mod problem;
 mod problems;
 mod questions;
@@ -81,7 +81,6 @@ mod words;
 
 pub use app::{App, AppError, AppList, OUT_OF_REACH, Resource, UNOBSERVED, UNREADABLE};
 pub use apps::{apps, apps_by, declared, declared_each};
-pub use belonging::{Belonging, Belongings};
 pub use changes::{changes, changes_of_each, last_changes};
 pub use cluster_facts::ClusterFacts;
 pub use delivery::argo::installs::{Standing, argo_standing};
@@ -94,13 +93,14 @@ pub use indexed::{IndexedCluster, index_settings};
 pub use kinds::{KindCatalog, ServedKind, needs_body};
 pub use objects::{Objects, suffices};
 pub use owners::{controllers, dependents};
+pub use ownership::{Ownership, Ownerships};
 pub use problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED};
 pub use questions::QuestionLog;
-pub use reading::{Following, NotLive, Reading, ReadingCost, ScopeState};
+pub use reading::{NotLiveScope, ReadStats, ReadingCost, ScopeState, WatchStats};
 pub use reads::declaring::declares_apps;
 pub use reads::{
-    Asked, Changes, Dependents, Elsewhere, Excess, LeftOut, Read, ReadMode, ReadPlan, Rounds, Target, Turns,
-    elsewhere, next_reads, plan_reads, still_wanted, wanted_elsewhere,
+    Changes, Dependents, Elsewhere, Excess, LeftOut, Read, ReadMode, ReadPlan, ReadQuery, Rounds, Target,
+    Turns, elsewhere, plan_reads, plan_watches, still_wanted, wanted_elsewhere,
 };
 pub use reconciliation::{
     ApplicationDetails, FluxSources, ReconciledRow, ReconciliationDetails, application_details,

@@ -7,10 +7,10 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::objects::Objects;
-use crate::questions::Asked;
+use crate::questions::QuestionRecord;
 
 /// An answer, with what was asked for it where that is noted.
-type Known<V> = (V, Option<Arc<Asked>>);
+type Known<V> = (V, Option<Arc<QuestionRecord>>);
 
 /// A cache: answers by their subject, each with the questions asked for it if these are recorded.
 #[derive(Debug)]

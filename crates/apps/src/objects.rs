@@ -9,7 +9,7 @@ use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::{ClusterId, Delivery};
 use crate::kinds::{self, ServedKind};
 use crate::questions::{Question, QuestionLog};
-use crate::reading::Reading;
+use crate::reading::ReadStats;
 use crate::scope::{Scope, ScopeError};
 
 /// Returns true if enough of an object was read to judge it.
@@ -121,7 +121,7 @@ pub trait Objects: ClusterState + Send + Sync {
     }
 
     /// Returns statistics of reading, for a live cluster that answered.
-    fn reading(&self) -> Option<&Reading> {
+    fn reading(&self) -> Option<&ReadStats> {
         self.facts().reading.as_ref()
     }
 }

@@ -59,11 +59,11 @@ pub(crate) enum Question<'q> {
 
 /// The record of a computation: the questions asked, and the time at which time alone changes its result.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct QuestionRecord {
     /// The numbers of the questions, sorted, each once.
     pub(crate) questions: Vec<u64>,
     /// The records of cached results that were used.
-    pub(crate) remembered: Vec<Arc<Asked>>,
+    pub(crate) remembered: Vec<Arc<QuestionRecord>>,
     /// The first time at which time alone may change the result.
     pub(crate) next: Option<Timestamp>,
     /// The steps that it took beyond the limit of each object.
@@ -79,7 +79,7 @@ pub struct QuestionLog {
 
 #[derive(Debug, Default)]
 struct Open {
-    asked: Asked,
+    asked: QuestionRecord,
     /// True while questions are not recorded because one question covers them all.
     is_quiet: bool,
 }
@@ -120,7 +120,7 @@ impl QuestionLog {
     }
 
     /// Runs a computation and returns its result with the record of its questions.
-    pub(crate) fn record<T>(&self, find: impl FnOnce() -> T) -> (T, Asked) {
+    pub(crate) fn record<T>(&self, find: impl FnOnce() -> T) -> (T, QuestionRecord) {
         self.open().push(Open::default());
         let found = find();
         let mut asked = self.open().pop().unwrap_or_default().asked;
@@ -131,7 +131,7 @@ impl QuestionLog {
     }
 
     /// Adds a record to that of the running computation.
-    pub(crate) fn add(&self, asked: Asked) {
+    pub(crate) fn add(&self, asked: QuestionRecord) {
         if let Some(next) = asked.next {
             self.changes_at(next);
         }
@@ -143,7 +143,7 @@ impl QuestionLog {
     }
 
     /// Adds the record of a cached result to that of the running computation.
-    pub(crate) fn remember(&self, asked: &Arc<Asked>) {
+    pub(crate) fn remember(&self, asked: &Arc<QuestionRecord>) {
         if let Some(last) = self.open().last_mut() {
             last.asked.remembered.push(asked.clone());
         }

@@ -9,7 +9,7 @@ use crate::scope::Scope;
 
 /// The way in which a live cluster is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading {
+pub struct ReadStats {
     /// True if lists are read as streams, in which each object arrives on its own; false if in pages.
     pub streams: bool,
     /// True if the server compresses lists.
@@ -21,7 +21,7 @@ pub struct Reading {
     /// The requests made so far; `None` where two states are compared, in which it would always differ.
     pub cost: Option<ReadingCost>,
     /// The state of the watches; `None` if the cluster is read once.
-    pub followed: Option<Following>,
+    pub followed: Option<WatchStats>,
 }
 
 /// Number of requests to a cluster and size of its answers.
@@ -35,18 +35,18 @@ pub struct ReadingCost {
 
 /// The state of what is followed in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Following {
+pub struct WatchStats {
     /// Start of the time for which all wanted scopes have been known without a gap; `None` while one is not.
     pub live_since: Option<Timestamp>,
     /// Number of scopes that are followed.
     pub scopes: usize,
     /// The scopes that are not live.
-    pub not_live: Vec<NotLive>,
+    pub not_live: Vec<NotLiveScope>,
 }
 
 /// A scope that is followed but whose present state is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotLive {
+pub struct NotLiveScope {
     /// The scope.
     pub scope: Scope,
     /// The state that it is in instead.
@@ -83,7 +83,7 @@ impl ScopeState {
     }
 }
 
-impl Reading {
+impl ReadStats {
     /// Returns the way in which lists are read, in words: `streams`, `gzip pages` or `pages`.
     pub fn lists(&self) -> &'static str {
         match (self.streams, self.compressed) {

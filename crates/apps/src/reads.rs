@@ -1,6 +1,6 @@
 //! The plan of reads of a live cluster: what to read so that its apps are known, the same for every reader.
 //!
-//! The reader calls [`next_reads`] repeatedly, and gives each answer to [`Snapshot::answer`], until the plan
+//! The reader calls [`plan_reads`] repeatedly, and gives each answer to [`Snapshot::answer`], until the plan
 //! is empty. Discovery is the reader's own task: it runs beside the first round, and its result is given to
 //! [`Snapshot::set_kinds`] before the second.
 //!
@@ -19,7 +19,7 @@
 //! 6. If asked for, the dependents of the declared objects of some apps, and the events about them; the
 //!    controllers of an object; and the objects that show if nodes and controllers are alive.
 //!
-//! A reader that follows a cluster calls [`plan_reads`] instead: there each stage waits for those before it
+//! A reader that follows a cluster calls [`plan_watches`] instead: there each stage waits for those before it
 //! for a limited number of rounds only. Otherwise an author who keeps creating objects for one stage could
 //! keep all later stages from being read.
 //!
@@ -48,7 +48,7 @@ use taffrail_status::{ActiveRules, ClusterState as _, Presence};
 use declaring::{DECLARING, DECLARING_SELDOM};
 pub use elsewhere::{Elsewhere, Excess, LeftOut, ReadMode, elsewhere, still_wanted, wanted_elsewhere};
 pub use read::{Read, Target};
-pub use stages::{ReadPlan, Rounds, next_reads, plan_reads};
+pub use stages::{ReadPlan, Rounds, plan_reads, plan_watches};
 pub use turns::Turns;
 
 use taffrail_object::{GroupKind, ObjectKey, Projection};
@@ -65,7 +65,7 @@ use crate::wait::Selection;
 
 /// The part of a cluster that a command needs to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct ReadQuery {
     /// The namespace in which the apps are declared; `None` for all.
     pub namespace: Option<String>,
     /// True if undeclared objects are grouped by their labels, which reads every kind.
@@ -75,7 +75,7 @@ pub struct Asked {
     /// True if apps are followed into other clusters. Kubeconfigs in Secrets, which are read for it, say
     /// where these are.
     pub follow: bool,
-    /// True if declarations of apps are read; otherwise only [`Asked::objects`] are.
+    /// True if declarations of apps are read; otherwise only [`ReadQuery::objects`] are.
     pub declarations: bool,
     /// Objects to read whatever declares them.
     pub objects: Vec<ObjectKey>,
@@ -87,14 +87,14 @@ pub struct Asked {
     pub events: bool,
     /// True if the objects are read that show if nodes and controllers are alive.
     pub liveness: bool,
-    /// True if the controllers of [`Asked::objects`] are read too.
+    /// True if the controllers of [`ReadQuery::objects`] are read too.
     pub owners: bool,
     /// True if evidence about objects that are not well is read.
     pub evidence: bool,
     /// True if a few objects of a kind and namespace are read one by one, by name, rather than by a list:
     /// `wait` on one object should not watch the others.
     pub by_name: bool,
-    /// True if [`Asked::objects`] and [`Asked::selections`] are read whole even if their status needs no
+    /// True if [`ReadQuery::objects`] and [`ReadQuery::selections`] are read whole even if their status needs no
     /// body. Secrets are always read as metadata.
     pub whole: bool,
     /// Objects to read by their labels.
@@ -102,7 +102,7 @@ pub struct Asked {
     /// The apps whose objects are read; empty for all.
     pub only: Vec<AppQuery>,
     /// The apps for which evidence of earlier changes is read if they are not well; unless it is `None`,
-    /// [`Asked::objects`] count too.
+    /// [`ReadQuery::objects`] count too.
     pub changes: Changes,
 }
 
@@ -130,9 +130,9 @@ pub enum Dependents {
     All,
 }
 
-impl Default for Asked {
-    fn default() -> Asked {
-        Asked {
+impl Default for ReadQuery {
+    fn default() -> ReadQuery {
+        ReadQuery {
             namespace: None,
             label_groups: true,
             app_labels: AppLabels::default(),
@@ -175,7 +175,7 @@ fn place_of(key: &ObjectKey) -> Place<'_> {
 
 struct Plan<'p> {
     snapshot: &'p Snapshot,
-    asked: &'p Asked,
+    asked: &'p ReadQuery,
     namespace: Option<&'p str>,
 }
 
@@ -275,7 +275,7 @@ impl<'p> Plan<'p> {
             let meant = found.apps.iter().filter(is_meant);
             // The objects of an app that only states its wish are among those of the app that delivers it.
             let with_carrier = |app: &'f Declaration| {
-                [Some(app), app.via.and_then(|place| found.apps.get(place))].into_iter().flatten()
+                [Some(app), app.delivered_by.and_then(|place| found.apps.get(place))].into_iter().flatten()
             };
             return meant.flat_map(with_carrier).collect();
         }
@@ -288,7 +288,7 @@ impl<'p> Plan<'p> {
         let mut wanted = BTreeSet::new();
         while let Some(place) = waiting.pop() {
             let Some(app) = found.apps.get(place).filter(|_| wanted.insert(place)) else { continue };
-            waiting.extend(app.via);
+            waiting.extend(app.delivered_by);
             if self.asked.dependents != Dependents::None {
                 waiting.extend(app.objects.iter().filter_map(|key| declaring.get(key)));
             }
@@ -332,7 +332,7 @@ impl<'p> Plan<'p> {
         let Some(namespace) = self.namespace else { return Vec::new() };
         let has = |delivery: Delivery| {
             let is_such = |app: &Declaration| {
-                app.namespace == namespace && app.delivery == delivery && app.via.is_none()
+                app.namespace == namespace && app.delivery == delivery && app.delivered_by.is_none()
             };
             deliveries.contains(&delivery) && found.apps.iter().any(is_such)
         };

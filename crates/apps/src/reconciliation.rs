@@ -238,7 +238,7 @@ fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
             format!("OutOfSync: the same revision, but {which}")
         }
         (SyncState::OutOfSync, Some(desired)) => format!("OutOfSync: {desired} is wanted"),
-        _ => app.said.clone(),
+        _ => app.delivery_message.clone(),
     };
     vec![ReconciledRow {
         kind,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use indexes::Indexes;
 use jiff::{SignedDuration, Timestamp};
-use marks::{ByBody, KindMarks, Mark};
+use marks::{ByBody, KindMarks, ListOutcome};
 use taffrail_object::json::{DocumentBuilder, OwnedDocument};
 use taffrail_object::kinds::is_namespaced;
 use taffrail_object::{AsObjectKey, GroupKind, Object, ObjectError, ObjectKey, ObjectKeyRef, Projection};
@@ -27,7 +27,7 @@ use crate::identity::ClusterId;
 use crate::kinds::KindCatalog;
 use crate::names;
 use crate::objects::Objects;
-use crate::reading::Reading;
+use crate::reading::ReadStats;
 use crate::reads::declaring::{declares_apps, is_widened};
 use crate::reads::read::{Read, Target};
 use crate::scope::{Scope, ScopeError};
@@ -182,7 +182,7 @@ impl Snapshot {
         Snapshot::new(name.into(), Freshness::live(observed_at), Rest::Absent)
     }
 
-    /// Makes a live cluster of which nothing was read yet; [`crate::next_reads`] plans the reads.
+    /// Makes a live cluster of which nothing was read yet; [`crate::plan_reads`] plans the reads.
     pub fn live(name: impl Into<String>, observed_at: Timestamp) -> Snapshot {
         Snapshot::new(name.into(), Freshness::live(observed_at), Rest::Unobserved("it was not read"))
     }
@@ -240,7 +240,7 @@ impl Snapshot {
     }
 
     /// Sets the statistics of reading.
-    pub fn set_reading(&mut self, reading: Reading) {
+    pub fn set_reading(&mut self, reading: ReadStats) {
         self.facts.reading = Some(reading);
     }
 
@@ -511,7 +511,7 @@ impl Snapshot {
                     let message = format!("{scope} holds {more} more items that are none of its objects");
                     self.report(ScopeError { scope, reason: "Malformed".to_owned(), message });
                 }
-                self.mark(read, Mark::Listed, None);
+                self.mark(read, ListOutcome::Listed, None);
                 return;
             }
             Answer::NotFound => {
@@ -519,13 +519,13 @@ impl Snapshot {
                 if let Scope::Object(key) = &scope {
                     self.remove(key);
                 }
-                self.mark(read, Mark::NotServed { version: read.version.clone() }, None);
+                self.mark(read, ListOutcome::NotServed { version: read.version.clone() }, None);
                 return;
             }
             Answer::Forbidden { message } => {
                 let kind = GroupKind::new(&*read.group, &*read.kind);
                 if self.facts.catalog.as_ref().is_some_and(|catalog| !catalog.may_serve(&kind)) {
-                    self.mark(read, Mark::NotServed { version: read.version.clone() }, None);
+                    self.mark(read, ListOutcome::NotServed { version: read.version.clone() }, None);
                     return;
                 }
                 if is_asked && !is_widened {
@@ -545,10 +545,10 @@ impl Snapshot {
                 (message, false)
             }
         };
-        self.mark(read, Mark::Failed { message: message.clone(), is_refused }, Some(message));
+        self.mark(read, ListOutcome::Failed { message: message.clone(), is_refused }, Some(message));
     }
 
-    fn mark(&mut self, read: &Read, mark: Mark, failure: Option<String>) {
+    fn mark(&mut self, read: &Read, mark: ListOutcome, failure: Option<String>) {
         match &read.target {
             Target::Object(name) => {
                 let namespace = read.namespace.clone().unwrap_or_default();
@@ -569,9 +569,9 @@ impl Snapshot {
     pub(crate) fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Projection) -> Listed {
         match self.kinds.get(kind).and_then(|marks| marks.find(namespace, wanted)) {
             None => Listed::No,
-            Some(Mark::Selected) => Listed::Selected,
-            Some(Mark::Listed | Mark::Failed { .. }) => Listed::Done,
-            Some(Mark::NotServed { version }) => {
+            Some(ListOutcome::Selected) => Listed::Selected,
+            Some(ListOutcome::Listed | ListOutcome::Failed { .. }) => Listed::Done,
+            Some(ListOutcome::NotServed { version }) => {
                 match self.facts.catalog.as_ref().and_then(|catalog| catalog.get(kind)) {
                     Some(served) if served.version != *version => Listed::No,
                     _ => Listed::Done,

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use taffrail_status::assess::Link;
+use taffrail_status::assess::CauseStep;
 
 /// The length in bytes above which a text is shared rather than copied.
 const MAX_OWNED_LENGTH: usize = 128;
@@ -172,7 +172,7 @@ impl<'de> Deserialize<'de> for Words {
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     words: HashSet<Arc<str>>,
-    links: HashSet<Arc<Link>>,
+    links: HashSet<Arc<CauseStep>>,
 }
 
 impl Said {
@@ -189,7 +189,7 @@ impl Said {
     }
 
     /// Replaces the links of a chain by the pooled copies of equal ones.
-    pub(crate) fn chain(&mut self, mut chain: Vec<Arc<Link>>) -> Vec<Arc<Link>> {
+    pub(crate) fn chain(&mut self, mut chain: Vec<Arc<CauseStep>>) -> Vec<Arc<CauseStep>> {
         for link in &mut chain {
             match self.links.get(link) {
                 Some(known) => *link = known.clone(),

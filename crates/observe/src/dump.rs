@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_apps::{
-    Answer, AppLabels, Asked, NOT_IN_DUMP, Objects, Read, Scope, ScopeError, Snapshot, Target, next_reads,
-    wanted_elsewhere,
+    Answer, AppLabels, NOT_IN_DUMP, Objects, Read, ReadQuery, Scope, ScopeError, Snapshot, Target,
+    plan_reads, wanted_elsewhere,
 };
 use taffrail_cluster::chain;
 use taffrail_object::json::Parser;
@@ -61,7 +61,7 @@ struct Recording {
 /// Returns an error if there is no dump. A file that cannot be read is a cluster that cannot be read.
 pub fn read_dumps(
     request: DumpRequest<'_>,
-    asked: &dyn Fn(&Snapshot) -> Asked,
+    asked: &dyn Fn(&Snapshot) -> ReadQuery,
 ) -> Result<FleetSnapshot, ObserveError> {
     let DumpRequest { paths, now: fixed, rules: judging, labels } = request;
     let rules = &judging.active();
@@ -91,7 +91,7 @@ pub fn read_dumps(
         let Some(recording) = recording else { continue };
         let asked = asked(snapshot);
         let namespace = asked.namespace.clone().or_else(|| recording.opening.namespace.clone());
-        let asked = Asked { namespace, follow: asked.declarations && is_fleet, ..asked };
+        let asked = ReadQuery { namespace, follow: asked.declarations && is_fleet, ..asked };
         recording.answer(snapshot, &asked, rules);
     }
     let follows = |file: &File| file.recording.is_some() && asked(&file.snapshot).declarations;
@@ -104,7 +104,7 @@ pub fn read_dumps(
             };
             let asked = asked(snapshot);
             let namespace = asked.namespace.clone().or_else(|| recording.opening.namespace.clone());
-            let asked = Asked { namespace, follow: true, objects, ..asked };
+            let asked = ReadQuery { namespace, follow: true, objects, ..asked };
             recording.answer(snapshot, &asked, rules);
         }
     }
@@ -248,7 +248,7 @@ fn end(object: &Object<'_>) -> Option<Closing> {
 
 impl Recording {
     /// Answers all that the plan wants, as the cluster did when the dump was written.
-    fn answer(&self, snapshot: &mut Snapshot, asked: &Asked, rules: &ActiveRules<'_>) {
+    fn answer(&self, snapshot: &mut Snapshot, asked: &ReadQuery, rules: &ActiveRules<'_>) {
         /// More rounds than any plan has.
         const ROUNDS: usize = 20;
 
@@ -258,7 +258,7 @@ impl Recording {
         }
         self.mark_read(snapshot);
         for _ in 0..ROUNDS {
-            let reads = next_reads(snapshot, asked, rules);
+            let reads = plan_reads(snapshot, asked, rules);
             if reads.is_empty() {
                 return;
             }

@@ -10,8 +10,8 @@ use futures::future::{join_all, join3};
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, Asked, KindCatalog, Objects, Read, ReadMode, Sameness, Scope, ScopeError, ServedKind, Snapshot,
-    Target, Turns, elsewhere, next_reads, still_wanted,
+    Answer, KindCatalog, Objects, Read, ReadMode, ReadQuery, Sameness, Scope, ScopeError, ServedKind,
+    Snapshot, Target, Turns, elsewhere, plan_reads, still_wanted,
 };
 use taffrail_cluster::{Cluster, Discovery, ReadError, Reason, aside, chain};
 use taffrail_object::{Object, ObjectKey, Projection};
@@ -40,7 +40,7 @@ pub struct LookRequest {
     /// The time for each of them. [`look`] as a whole takes twice as long at most.
     pub timeout: Duration,
     /// What to read of each cluster.
-    pub asked: Asked,
+    pub asked: ReadQuery,
     /// The time at which the answer is judged.
     pub now: Timestamp,
     /// The rules by which it is judged.
@@ -67,7 +67,7 @@ pub async fn look(
 ) -> Result<(FleetSnapshot, Vec<Cluster>), ObserveError> {
     let LookRequest { members: FleetMembers { members, problems }, timeout, asked, now, rules, answered } =
         request;
-    let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked };
+    let asked = ReadQuery { follow: asked.declarations && members.len() > 1, ..asked };
     let labels = asked.app_labels.clone();
     let lives = of_members(members, timeout, asked, now, &rules, answered, more).await?;
     let (snapshots, clusters): (Vec<_>, Vec<_>) = lives.into_iter().unzip();
@@ -79,7 +79,7 @@ pub async fn look(
 async fn of_members(
     members: Vec<Member>,
     timeout: Duration,
-    asked: Asked,
+    asked: ReadQuery,
     now: Timestamp,
     rules: &Arc<dyn FleetRules>,
     answered: Arc<dyn Fn(&str) + Send + Sync>,
@@ -128,8 +128,8 @@ async fn of_members(
         let (turns, dependents_in) = others.remove(snapshot.name()).unwrap_or_default();
         let own = [asked.objects.clone(), more(&snapshot, namespace)].concat();
         let objects = [own.clone(), keys].concat();
-        let own = Asked { objects: own, ..(*asked).clone() };
-        let asked = Asked { objects, dependents_in, ..(*asked).clone() };
+        let own = ReadQuery { objects: own, ..(*asked).clone() };
+        let asked = ReadQuery { objects, dependents_in, ..(*asked).clone() };
         let rules = rules.clone();
         tokio::spawn(async move {
             if let Some(cluster) = &cluster {
@@ -200,7 +200,7 @@ async fn alone(
 pub(crate) async fn go_on(
     snapshot: &mut Snapshot,
     cluster: &Cluster,
-    asked: &Asked,
+    asked: &ReadQuery,
     rules: &ActiveRules<'_>,
 ) {
     go_on_by_turns(snapshot, cluster, asked, None, rules).await;
@@ -211,17 +211,17 @@ pub(crate) async fn go_on(
 async fn go_on_by_turns(
     snapshot: &mut Snapshot,
     cluster: &Cluster,
-    asked: &Asked,
-    others: Option<(&Turns, &Asked)>,
+    asked: &ReadQuery,
+    others: Option<(&Turns, &ReadQuery)>,
     rules: &ActiveRules<'_>,
 ) {
     let (mut has_answered, mut is_over) = (true, false);
     // Without discovery there is no plan, and what is planned late is not read.
     while snapshot.kinds().is_some() && !is_over {
         let reads = aside(|| {
-            let mut reads = next_reads(snapshot, asked, rules);
+            let mut reads = plan_reads(snapshot, asked, rules);
             if let Some((turns, own)) = others.filter(|_| reads.len() > 1) {
-                turns.order(&next_reads(snapshot, own, rules).into_iter().collect(), &mut reads);
+                turns.order(&plan_reads(snapshot, own, rules).into_iter().collect(), &mut reads);
             }
             reads
         });
@@ -253,14 +253,14 @@ pub(crate) fn begun(name: &str, cluster: &Cluster, now: Timestamp) -> Snapshot {
 pub(crate) async fn read(
     name: &str,
     cluster: &Cluster,
-    asked: &Asked,
+    asked: &ReadQuery,
     now: Timestamp,
     rules: &ActiveRules<'_>,
 ) -> Result<Snapshot, Failure> {
     let mut snapshot = begun(name, cluster, now);
 
     // What declares apps has well-known names: it is asked for before discovery says that it is there.
-    let reads = aside(|| next_reads(&snapshot, asked, rules));
+    let reads = aside(|| plan_reads(&snapshot, asked, rules));
     let (discovery, version, answers) =
         join3(cluster.discover(), cluster.version(), read_all(cluster, &reads)).await;
     if let Ok(version) = version {
@@ -368,7 +368,7 @@ pub fn catalog(discovery: &Discovery) -> KindCatalog {
 /// Connects to a cluster and reads all that is needed to show its apps.
 async fn connect_and_read(
     connector: &ClusterConnector,
-    asked: &Asked,
+    asked: &ReadQuery,
     now: Timestamp,
     rules: &ActiveRules<'_>,
 ) -> (Snapshot, Option<Cluster>) {
@@ -465,7 +465,7 @@ mod tests {
                 let map = OwnedDocument::parse(map.to_string().into_bytes()).unwrap();
                 snapshot.insert(map, Projection::Full).unwrap();
                 let key = ObjectKey::new("", "ConfigMap", "evil", "slow");
-                let asked = Asked { declarations: false, objects: vec![key], ..Asked::default() };
+                let asked = ReadQuery { declarations: false, objects: vec![key], ..ReadQuery::default() };
                 go_on(&mut snapshot, &cluster, &asked, &ActiveRules::new(&slow)).await;
             });
         }

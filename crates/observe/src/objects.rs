@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use taffrail_apps::wait::Selection;
-use taffrail_apps::{Asked, KindCatalog, Scope, Snapshot};
+use taffrail_apps::{KindCatalog, ReadQuery, Scope, Snapshot};
 use taffrail_cluster::{Cluster, Discovery};
 use taffrail_object::ObjectKey;
 use taffrail_status::{ActiveRules, ClusterState as _};
@@ -29,7 +29,7 @@ impl ClusterConnector {
     /// A group that could not be discovered is not an error of the snapshot: it matters only if a kind of it was named.
     pub async fn read_objects(
         &self,
-        asked: Asked,
+        asked: ReadQuery,
         now: Timestamp,
         rules: &ActiveRules<'_>,
         choose: impl FnOnce(&Cluster, &Discovery) -> (Vec<ObjectKey>, Vec<Selection>),
@@ -55,7 +55,7 @@ impl ClusterConnector {
         }
         snapshot.retract(&Scope::Group(KindCatalog::ALL_GROUPS.to_owned()));
         let (mut objects, selections) = choose(&cluster, &discovery);
-        let first = Asked { objects: objects.clone(), selections, ..asked };
+        let first = ReadQuery { objects: objects.clone(), selections, ..asked };
         go_on(&mut snapshot, &cluster, &first, rules).await;
         // What stands behind those that a list brought is known only when they are.
         for Selection { kind, namespace, .. } in &first.selections {
@@ -63,7 +63,7 @@ impl ClusterConnector {
             let inside = all.filter(|key| namespace.as_ref().is_none_or(|own| *own == key.namespace));
             objects.extend(inside.map(|key| key.to_owned()));
         }
-        let second = Asked { objects, ..first };
+        let second = ReadQuery { objects, ..first };
         go_on(&mut snapshot, &cluster, &second, rules).await;
         ObjectLook { snapshot, discovery: Some(discovery), cluster: Some(cluster) }
     }

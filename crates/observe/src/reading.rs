@@ -1,11 +1,11 @@
 //! Statistics of reading clusters, for the views.
 
-use taffrail_apps::{Following, Reading, ReadingCost};
+use taffrail_apps::{ReadStats, ReadingCost, WatchStats};
 use taffrail_cluster::{Cluster, Cost, Protocol, Watcher};
 
 /// Returns the statistics of a cluster that was read once, in pages.
-pub(crate) fn once(cluster: &Cluster) -> Reading {
-    Reading {
+pub(crate) fn once(cluster: &Cluster) -> ReadStats {
+    ReadStats {
         streams: false,
         compressed: cluster.compresses(),
         protocol: protocol(cluster),
@@ -16,9 +16,9 @@ pub(crate) fn once(cluster: &Cluster) -> Reading {
 }
 
 /// Returns the statistics of a cluster that is followed.
-pub(crate) fn following(feeds: &Watcher, followed: Following) -> Reading {
+pub(crate) fn following(feeds: &Watcher, followed: WatchStats) -> ReadStats {
     let (cluster, streams) = (feeds.cluster(), feeds.streams_lists());
-    Reading {
+    ReadStats {
         streams,
         compressed: !streams && cluster.compresses(),
         cost: Some(cost(feeds.cost())),

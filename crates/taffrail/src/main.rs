@@ -12,8 +12,8 @@
 
 mod cel;
 mod cli;
+mod command_error;
 mod commands;
-mod complaint;
 mod completion;
 mod config;
 #[cfg(test)]
@@ -37,8 +37,8 @@ use taffrail_apps::verbs::Verb;
 use taffrail_status::Trust;
 
 use crate::cli::ListOutput;
+use crate::command_error::{CommandError, Exit};
 use crate::commands::{Cli, Command, watch};
-use crate::complaint::{Complaint, Exit};
 use crate::config::Config;
 use crate::output::answer;
 
@@ -75,7 +75,7 @@ fn open_many_files() {
     }
 }
 
-fn run() -> Result<Exit, Complaint> {
+fn run() -> Result<Exit, CommandError> {
     open_many_files();
     let (cli, config) = read()?;
     output::colour(cli.color);
@@ -120,7 +120,7 @@ fn run() -> Result<Exit, Complaint> {
 }
 
 /// Parses the command line twice: the second time with the settings as defaults of the flags.
-fn read() -> Result<(Cli, Config), Complaint> {
+fn read() -> Result<(Cli, Config), CommandError> {
     let root = program::command();
     // The first parse tells which settings concern the command.
     let matches = root.clone().get_matches();
@@ -151,7 +151,7 @@ fn read() -> Result<(Cli, Config), Complaint> {
 }
 
 /// Resolves fleets and trust settings, which clap's defaults cannot express.
-fn settle(cli: &mut Cli, matches: &ArgMatches, config: &Config) -> Result<(), Complaint> {
+fn settle(cli: &mut Cli, matches: &ArgMatches, config: &Config) -> Result<(), CommandError> {
     if let Command::Get(arguments) = &mut cli.command {
         let inner = matches.subcommand_matches("get");
         let set = inner.and_then(|inner| inner.value_source("columns"));

@@ -17,7 +17,7 @@ use taffrail_status::assess::{Budgets, Options, Patience};
 use taffrail_status::{ActiveRules, Fork, Kstatus, Trust};
 
 use crate::cel::Interpreter;
-use crate::complaint::chain;
+use crate::command_error::chain;
 use taffrail_observe::FleetRules;
 use taffrail_observe::input::{self, Chunk, InputShape};
 

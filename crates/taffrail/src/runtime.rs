@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use tokio::runtime::{Builder, Runtime};
 
-use crate::complaint::Complaint;
+use crate::command_error::CommandError;
 
 /// The runtime, once something was read. It ends with the process: a name that does not resolve holds a thread that cannot be
 /// interrupted.
@@ -15,11 +15,12 @@ static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 ///
 /// # Errors
 /// Fails when no threads can be started.
-pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Complaint> {
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CommandError> {
     let runtime = match RUNTIME.get() {
         Some(runtime) => runtime,
         None => {
-            let started = start().map_err(|error| Complaint::unreadable("cannot start").because(&error))?;
+            let started =
+                start().map_err(|error| CommandError::unreadable("cannot start").with_source(&error))?;
             RUNTIME.get_or_init(|| started)
         }
     };

@@ -177,7 +177,7 @@ fn application(
         name: key.name.to_owned(),
         key: AppKey::of(Delivery::ArgoApplication, key.namespace, key.name, Some(object)),
         declaring: Some(key.to_owned()),
-        unseen: object.at(&["status"]).is_none_or(is_blank),
+        never_reconciled: object.at(&["status"]).is_none_or(is_blank),
         objects: declared_objects(resources.filter(managed), home, key, found).into(),
         unreadable: None,
         sync,
@@ -185,7 +185,7 @@ fn application(
         message,
         trouble,
         source: source(object),
-        via: None,
+        delivered_by: None,
         claimant,
     }
 }

@@ -66,7 +66,7 @@ fn reconciler(
         name: key.name.to_owned(),
         key: AppKey::of(Delivery::ConfigSync, key.namespace, key.name, Some(object)),
         declaring: Some(key.to_owned()),
-        unseen: object.at(&["status"]).is_none_or(is_blank),
+        never_reconciled: object.at(&["status"]).is_none_or(is_blank),
         objects: objects.into(),
         unreadable,
         sync,
@@ -74,7 +74,7 @@ fn reconciler(
         message: syncing.map(|syncing| syncing.text("message")).unwrap_or_default(),
         trouble,
         source: source(object),
-        via: None,
+        delivered_by: None,
         claimant: Claimant::in_namespace(
             home,
             key.namespace,

@@ -56,7 +56,7 @@ fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations
         key: AppKey::of(Delivery::Kpt, key.namespace, key.name, Some(object)),
         declaring: Some(key.to_owned()),
         // Without its controller a ResourceGroup never gets a status; its objects decide.
-        unseen: false,
+        never_reconciled: false,
         objects: objects(observed, home, found).into(),
         unreadable: None,
         sync: sync(object),
@@ -64,7 +64,7 @@ fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations
         message: reconciling.map(|reconciling| reconciling.text("message")).unwrap_or_default(),
         trouble: trouble(object),
         source: None,
-        via: None,
+        delivered_by: None,
         claimant: Claimant::in_namespace(home, key.namespace, mark.into_iter().collect()),
     }
 }

@@ -267,7 +267,7 @@ impl Package<'_> {
                 objects,
                 unreadable,
                 trouble,
-                via: Some(carrier.app),
+                delivered_by: Some(carrier.app),
                 suspended: by.suspended,
                 claimant,
                 ..self.app(newest, by.destination.clone(), sync, message)
@@ -325,7 +325,7 @@ impl Package<'_> {
             key: AppKey::of(Delivery::Porch, self.namespace, &name, Some(&newest.observed.object)),
             name,
             declaring: Some(newest.observed.key.to_owned()),
-            unseen: false,
+            never_reconciled: false,
             objects: ObjectKeys::default(),
             unreadable: None,
             sync,
@@ -340,7 +340,7 @@ impl Package<'_> {
                 path: Some(self.directory.clone()),
                 reference: repository.map(|repository| repository.branch.clone()),
             }),
-            via: None,
+            delivered_by: None,
             claimant: Claimant::default(),
         }
     }

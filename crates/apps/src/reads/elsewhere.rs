@@ -56,7 +56,7 @@ pub struct Elsewhere {
     /// The names of the clusters whose apps declare each object, by the cluster that the object is in.
     pub homes: BTreeMap<String, BTreeMap<ObjectKey, Vec<String>>>,
     /// The namespaces in which dependents are wanted because apps of other clusters deliver there, with the
-    /// names of these clusters, by cluster; for [`crate::Asked::dependents_in`].
+    /// names of these clusters, by cluster; for [`crate::ReadQuery::dependents_in`].
     pub dependents_in: BTreeMap<String, BTreeMap<String, Vec<String>>>,
 }
 
@@ -259,7 +259,7 @@ fn namespaces<'a>(dependents: &Dependents, apps: &[&'a Declaration], most: usize
 
 /// Returns the objects to read in each cluster because apps of another one deliver into it, by cluster name.
 ///
-/// Once all clusters were read, these go into [`crate::Asked::objects`], and the plan of each named cluster
+/// Once all clusters were read, these go into [`crate::ReadQuery::objects`], and the plan of each named cluster
 /// continues.
 pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<ObjectKey>> {
     still_wanted(clusters, elsewhere(clusters, &Dependents::None, ReadMode::Once).objects)

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::ActiveRules;
 
-use super::{Asked, Plan, Read};
+use super::{Plan, Read, ReadQuery};
 use crate::delivery::Declarations;
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
@@ -57,9 +57,9 @@ pub struct ReadPlan {
 ///
 /// Each stage waits for those before it, so that no list is made twice, but only as long as `rounds` allows.
 /// Objects that `rules` call well need no evidence.
-pub fn plan_reads(
+pub fn plan_watches(
     snapshot: &Snapshot,
-    asked: &Asked,
+    asked: &ReadQuery,
     rules: &ActiveRules<'_>,
     rounds: &mut Rounds,
     is_new: &dyn Fn(&Read) -> bool,
@@ -161,7 +161,7 @@ impl ReadPlan {
 }
 
 /// Plans all reads to make next, for a reader that waits for every answer; empty once the plan is complete.
-pub fn next_reads(snapshot: &Snapshot, asked: &Asked, rules: &ActiveRules<'_>) -> Vec<Read> {
-    let ReadPlan { awaited, loose } = plan_reads(snapshot, asked, rules, &mut Rounds::default(), &|_| true);
+pub fn plan_reads(snapshot: &Snapshot, asked: &ReadQuery, rules: &ActiveRules<'_>) -> Vec<Read> {
+    let ReadPlan { awaited, loose } = plan_watches(snapshot, asked, rules, &mut Rounds::default(), &|_| true);
     if awaited.is_empty() { loose } else { awaited }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use taffrail_status::assess::ExcessSteps;
 
-use crate::questions::Asked;
+use crate::questions::QuestionRecord;
 
 /// The number of a result in the graph.
 pub(super) type Node = u32;
@@ -103,7 +103,7 @@ pub(super) struct Graph<S> {
     /// The times at which time alone may change a result first.
     moments: BTreeSet<(Timestamp, Node)>,
     /// The shared results of this look, by the address of their record.
-    shared: HashMap<usize, (Arc<Asked>, Node)>,
+    shared: HashMap<usize, (Arc<QuestionRecord>, Node)>,
     excess: ExcessSteps,
     /// True in a test that shows what goes wrong if shared results are not followed.
     pub(super) forgets_shared: bool,
@@ -134,13 +134,13 @@ impl<S: Clone> Graph<S> {
     }
 
     /// Adds a result with the questions asked for it.
-    pub(super) fn add(&mut self, subject: S, asked: Asked) -> Node {
+    pub(super) fn add(&mut self, subject: S, asked: QuestionRecord) -> Node {
         self.insert(Subject::Own(subject), asked)
     }
 
     /// Replaces the questions of a result that was computed again.
-    pub(super) fn set(&mut self, node: Node, asked: Asked) {
-        let Asked { questions, remembered, next, excess } = asked;
+    pub(super) fn set(&mut self, node: Node, asked: QuestionRecord) {
+        let QuestionRecord { questions, remembered, next, excess } = asked;
         let (below, next) = self.share(remembered, next);
         let Some(found) = self.get_mut(node) else { return };
         let old_below = std::mem::replace(&mut found.below, below.clone());
@@ -231,8 +231,8 @@ impl<S: Clone> Graph<S> {
         }
     }
 
-    fn insert(&mut self, subject: Subject<S>, asked: Asked) -> Node {
-        let Asked { questions, remembered, next, excess } = asked;
+    fn insert(&mut self, subject: Subject<S>, asked: QuestionRecord) -> Node {
+        let QuestionRecord { questions, remembered, next, excess } = asked;
         let (below, next) = self.share(remembered, next);
         self.excess.add(&excess);
         let found = Found { subject, questions, below: below.clone(), above: None, next, excess };
@@ -256,7 +256,11 @@ impl<S: Clone> Graph<S> {
 
     /// Returns the nodes of shared results, added where new, and the first time at which time alone changes
     /// any of them.
-    fn share(&mut self, all: Vec<Arc<Asked>>, next: Option<Timestamp>) -> (Vec<Node>, Option<Timestamp>) {
+    fn share(
+        &mut self,
+        all: Vec<Arc<QuestionRecord>>,
+        next: Option<Timestamp>,
+    ) -> (Vec<Node>, Option<Timestamp>) {
         let mut nodes = Vec::with_capacity(all.len());
         let mut first = next;
         for asked in all {
@@ -264,9 +268,9 @@ impl<S: Clone> Graph<S> {
             let known = self.shared.get(&place).map(|(_, node)| *node);
             // A shared result that nothing depends on any more was removed.
             let node = known.filter(|node| self.get(*node).is_some()).unwrap_or_else(|| {
-                let Asked { questions, remembered, next, excess } = &*asked;
+                let QuestionRecord { questions, remembered, next, excess } = &*asked;
                 let (questions, remembered) = (questions.clone(), remembered.clone());
-                let copy = Asked { questions, remembered, next: *next, excess: excess.clone() };
+                let copy = QuestionRecord { questions, remembered, next: *next, excess: excess.clone() };
                 self.insert(Subject::Shared, copy)
             });
             self.shared.insert(place, (asked, node));

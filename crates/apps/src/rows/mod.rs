@@ -43,7 +43,7 @@ use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::AppRef;
 use crate::noting::Noting;
 use crate::objects::{Objects, freshness_of, freshness_of_home};
-use crate::questions::{Asked, Question, QuestionLog};
+use crate::questions::{Question, QuestionLog, QuestionRecord};
 use crate::scope::Scope;
 use crate::snapshot::ChangeBatch;
 
@@ -402,14 +402,14 @@ impl Look<'_, '_> {
         found: &Declarations,
         groups: &[LabelGroups],
         declaring: &Declaring,
-    ) -> Option<(usize, App, Asked)> {
+    ) -> Option<(usize, App, QuestionRecord)> {
         let declaration = match declaring {
             Declaring::Tool(place) => found.apps.get(*place)?.clone(),
             Declaring::Labels((home, namespace, name)) => groups.get(*home)?.declaration(namespace, name)?,
         };
-        let via = declaration.via.and_then(|place| found.apps.get(place)).map(|app| judge.name(app));
+        let via = declaration.delivered_by.and_then(|place| found.apps.get(place)).map(|app| judge.name(app));
         let ((cluster, app), asked) = self.log.record(|| judge.row(declaration));
-        Some((cluster, App { via, ..app }, asked))
+        Some((cluster, App { delivered_by: via, ..app }, asked))
     }
 
     /// Writes the freshness of the clusters into the rows.
@@ -461,7 +461,7 @@ impl Look<'_, '_> {
         objects: &dyn Objects,
         claims: &Claims<'_>,
         observed: &Observed<'_>,
-    ) -> Option<(Place, Asked)> {
+    ) -> Option<(Place, QuestionRecord)> {
         let labels = &self.rows.labels;
         labels::named(labels, observed.key, &observed.object)?;
         Some(self.log.record(|| groups.place(objects, labels, claims, observed)))
@@ -569,7 +569,7 @@ impl Look<'_, '_> {
             }
         }
         let title = |found: &Declarations, app: &Declaration| {
-            let via = found.apps.get(app.via?)?;
+            let via = found.apps.get(app.delivered_by?)?;
             Some((via.home, via.cluster(), via.delivery, via.namespace.clone(), via.name.clone()))
         };
         for row in &mut kept.rows {
@@ -645,7 +645,7 @@ impl Look<'_, '_> {
             for (key, before) in looked_at {
                 let new = new(key);
                 let found = new.as_ref().and_then(|it| self.place(own, *objects, &claims, it));
-                let (place, asked) = found.unwrap_or((Place::None, Asked::default()));
+                let (place, asked) = found.unwrap_or((Place::None, QuestionRecord::default()));
                 let node = labelled.remove(&(home, key.clone()));
                 match (node, asked.questions.is_empty()) {
                     (Some(node), true) => graph.remove(node),

@@ -58,7 +58,7 @@ impl<T> ByBody<T> {
 
 /// The result of listing a kind in a namespace, or in all.
 #[derive(Debug, Clone)]
-pub(super) enum Mark {
+pub(super) enum ListOutcome {
     /// All its objects were read.
     Listed,
     /// The objects that a selector matches were read.
@@ -73,25 +73,25 @@ pub(super) enum Mark {
     },
 }
 
-impl Mark {
+impl ListOutcome {
     fn is_listed(&self) -> bool {
-        matches!(self, Mark::Listed)
+        matches!(self, ListOutcome::Listed)
     }
 
     /// Returns true if the result holds for either projection.
     fn is_of_any_body(&self) -> bool {
-        matches!(self, Mark::NotServed { .. } | Mark::Failed { is_refused: true, .. })
+        matches!(self, ListOutcome::NotServed { .. } | ListOutcome::Failed { is_refused: true, .. })
     }
 }
 
 /// The results of the lists of one kind.
 #[derive(Debug, Default)]
 pub(super) struct KindMarks {
-    everywhere: ByBody<Mark>,
-    namespaces: BTreeMap<String, ByBody<Mark>>,
+    everywhere: ByBody<ListOutcome>,
+    namespaces: BTreeMap<String, ByBody<ListOutcome>>,
     /// Failures of selected lists in all namespaces. In a single one the user may be allowed to list the
     /// kind.
-    parts: ByBody<Mark>,
+    parts: ByBody<ListOutcome>,
     /// The lists with selectors, each with its namespace.
     selections: HashSet<(Option<String>, Target, Projection)>,
 }
@@ -100,7 +100,7 @@ impl KindMarks {
     /// Returns the result for the objects in a namespace (`None`: in all) with at least this projection.
     ///
     /// A list of all objects takes precedence, then the list nearest to the namespace.
-    pub(super) fn find(&self, namespace: Option<&str>, wanted: Projection) -> Option<&Mark> {
+    pub(super) fn find(&self, namespace: Option<&str>, wanted: Projection) -> Option<&ListOutcome> {
         let own = namespace.and_then(|namespace| self.namespaces.get(namespace));
         let places = || own.into_iter().chain([&self.everywhere]);
         let marks = || places().flat_map(|place| place.at_least(wanted));
@@ -110,20 +110,22 @@ impl KindMarks {
     }
 
     /// Records the result of a list.
-    pub(super) fn take(&mut self, read: &Read, mark: Mark) {
+    pub(super) fn take(&mut self, read: &Read, mark: ListOutcome) {
         let Target::List { labels, fields } = &read.target else { return };
         let is_part = labels.is_some() || fields.is_some();
         if is_part {
             self.selections.insert((read.namespace.clone(), read.target.clone(), read.projection));
         }
-        let mark = if is_part && mark.is_listed() { Mark::Selected } else { mark };
+        let mark = if is_part && mark.is_listed() { ListOutcome::Selected } else { mark };
         // A list of a part does not replace the result of a list of all.
         let known = self.place(read.namespace.as_deref());
-        if is_part && known.is_some_and(|known| known.at_least(read.projection).any(Mark::is_listed)) {
+        if is_part && known.is_some_and(|known| known.at_least(read.projection).any(ListOutcome::is_listed)) {
             return;
         }
         match &read.namespace {
-            None if is_part && matches!(mark, Mark::Failed { .. }) => self.parts.set(read.projection, mark),
+            None if is_part && matches!(mark, ListOutcome::Failed { .. }) => {
+                self.parts.set(read.projection, mark)
+            }
             None => {
                 // A list of all objects replaces the selected ones in namespaces.
                 if mark.is_listed() {
@@ -144,13 +146,13 @@ impl KindMarks {
         };
         self.namespaces.retain(|_, place| {
             for projection in bodies {
-                place.slot(*projection).take_if(|mark| matches!(mark, Mark::Selected));
+                place.slot(*projection).take_if(|mark| matches!(mark, ListOutcome::Selected));
             }
             place.whole.is_some() || place.metadata.is_some()
         });
     }
 
-    fn place(&self, namespace: Option<&str>) -> Option<&ByBody<Mark>> {
+    fn place(&self, namespace: Option<&str>) -> Option<&ByBody<ListOutcome>> {
         match namespace {
             None => Some(&self.everywhere),
             Some(namespace) => self.namespaces.get(namespace),
@@ -160,14 +162,14 @@ impl KindMarks {
     /// Returns the message of the failure of the same list with the other projection, if it failed.
     pub(super) fn failure_beside(&self, read: &Read) -> Option<&str> {
         match self.place(read.namespace.as_deref())?.beside(read.projection)? {
-            Mark::Failed { message, .. } => Some(message),
+            ListOutcome::Failed { message, .. } => Some(message),
             _ => None,
         }
     }
 
     /// Replaces all results by a failure with this reason.
     pub(super) fn fail(&mut self, why: &str) {
-        let failed = || Mark::Failed { message: why.to_owned(), is_refused: false };
+        let failed = || ListOutcome::Failed { message: why.to_owned(), is_refused: false };
         self.parts = ByBody::default();
         self.everywhere = ByBody { whole: Some(failed()), metadata: Some(failed()) };
         self.namespaces.values_mut().flat_map(ByBody::values_mut).for_each(|mark| *mark = failed());
@@ -209,11 +211,11 @@ mod tests {
             target: part,
         };
         let mut marks = KindMarks::default();
-        marks.take(&read, Mark::Failed { message: "forbidden".to_owned(), is_refused: true });
-        assert!(matches!(marks.find(None, Projection::Full), Some(Mark::Failed { .. })));
+        marks.take(&read, ListOutcome::Failed { message: "forbidden".to_owned(), is_refused: true });
+        assert!(matches!(marks.find(None, Projection::Full), Some(ListOutcome::Failed { .. })));
         assert!(marks.find(Some("shop"), Projection::Full).is_none());
         let whole = Read { target: Target::List { labels: None, fields: None }, ..read };
-        marks.take(&whole, Mark::Failed { message: "forbidden".to_owned(), is_refused: true });
-        assert!(matches!(marks.find(Some("shop"), Projection::Full), Some(Mark::Failed { .. })));
+        marks.take(&whole, ListOutcome::Failed { message: "forbidden".to_owned(), is_refused: true });
+        assert!(matches!(marks.find(Some("shop"), Projection::Full), Some(ListOutcome::Failed { .. })));
     }
 }

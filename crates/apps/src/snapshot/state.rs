@@ -9,7 +9,7 @@ use taffrail_object::{AsObjectKey, GroupKind, Object, ObjectKey, ObjectKeyRef, P
 use taffrail_status::assess::{Event, evidence_projection};
 use taffrail_status::{ClusterState, Listing, Observed, Presence};
 
-use super::marks::Mark;
+use super::marks::ListOutcome;
 use super::{Rest, Snapshot, Stored};
 use crate::objects::Objects;
 
@@ -30,12 +30,12 @@ impl Snapshot {
         let find = |namespace| marks.and_then(|marks| marks.find(namespace, Projection::Metadata));
         let mark = find(Some(key.namespace)).or_else(|| find(None));
         match mark {
-            Some(Mark::Listed) => return Presence::Absent,
-            Some(Mark::Selected) => {
+            Some(ListOutcome::Listed) => return Presence::Absent,
+            Some(ListOutcome::Selected) => {
                 return Presence::Unobserved(Cow::Borrowed("only some of its kind were read"));
             }
-            Some(Mark::Failed { message, .. }) => return Presence::Unobserved(Cow::Borrowed(message)),
-            Some(Mark::NotServed { .. }) | None => {}
+            Some(ListOutcome::Failed { message, .. }) => return Presence::Unobserved(Cow::Borrowed(message)),
+            Some(ListOutcome::NotServed { .. }) | None => {}
         }
         match &self.facts.catalog {
             Some(catalog) if !catalog.may_serve(&kind) => return Presence::Absent,
@@ -156,9 +156,9 @@ impl ClusterState for Snapshot {
         let wanted = evidence_projection(&kind.group, &kind.kind);
         let mark = self.kinds.get(kind).and_then(|marks| marks.find(namespace, wanted));
         match mark {
-            Some(Mark::Listed) => return true,
-            Some(Mark::Selected | Mark::Failed { .. }) => return false,
-            Some(Mark::NotServed { .. }) | None => {}
+            Some(ListOutcome::Listed) => return true,
+            Some(ListOutcome::Selected | ListOutcome::Failed { .. }) => return false,
+            Some(ListOutcome::NotServed { .. }) | None => {}
         }
         match &self.facts.catalog {
             Some(catalog) if !catalog.may_serve(kind) => true,

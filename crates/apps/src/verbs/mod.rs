@@ -8,7 +8,7 @@
 mod argo;
 mod flux;
 mod patch;
-mod without;
+mod unsupported;
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
@@ -203,7 +203,7 @@ pub fn plan(
         }
         _ => None,
     };
-    let Some(declaring) = declaring else { return Err(without::refusal(app, verb)) };
+    let Some(declaring) = declaring else { return Err(unsupported::refusal(app, verb)) };
     if let Verb::Reconcile(how) = verb
         && let Some(option) = how.beyond(known)
     {
@@ -316,7 +316,7 @@ pub fn settled(app: &App) -> Progress {
         return Progress::Waiting(format!("its home cluster {} {predicate}", app.app.home));
     }
     match (app.effective(), app.sync.state) {
-        (_, SyncState::Failed) => Progress::Failed(app.said.clone()),
+        (_, SyncState::Failed) => Progress::Failed(app.delivery_message.clone()),
         (Status::Failed, _) => Progress::Failed(app.message.to_string()),
         (Status::Current, SyncState::Syncing) => Progress::Waiting("it is being synced".to_owned()),
         (Status::Current, _) => Progress::Done,

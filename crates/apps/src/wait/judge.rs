@@ -365,17 +365,17 @@ impl Bench<'_> {
                     match app.sync.state {
                         SyncState::Suspended => Opinion::hopeless(format!("{told}, and it is suspended")),
                         SyncState::Failed if attempted => {
-                            Opinion::hopeless(format!("applying {wanted} failed: {}", app.said))
+                            Opinion::hopeless(format!("applying {wanted} failed: {}", app.delivery_message))
                         }
-                        SyncState::Failed if !app.said.is_empty() => {
-                            Opinion::waiting(format!("{told}: {}", app.said))
+                        SyncState::Failed if !app.delivery_message.is_empty() => {
+                            Opinion::waiting(format!("{told}: {}", app.delivery_message))
                         }
                         _ => Opinion::waiting(told),
                     }
                 }
             },
             Until::Failed => match app.sync.state {
-                SyncState::Failed => Opinion::met(&*app.said),
+                SyncState::Failed => Opinion::met(&*app.delivery_message),
                 _ => Opinion::waiting("it has not failed so far"),
             },
             Until::Condition { .. } | Until::JsonPath(_) | Until::Cel(_) => match &app.declaring {
@@ -444,7 +444,7 @@ fn of_sync(app: &App) -> Opinion {
         [wanted, applied].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(", ");
     match app.sync.state {
         SyncState::Failed => {
-            Opinion::hopeless(format!("its sync failed: {}", app.said)).because("SyncFailed")
+            Opinion::hopeless(format!("its sync failed: {}", app.delivery_message)).because("SyncFailed")
         }
         SyncState::OutOfSync => {
             // If the revision is right but objects differ, the problem names them.
@@ -536,7 +536,7 @@ pub(super) fn apps(
             let home = benches.iter().find(|bench| bench.snapshot.name() == app.app.home).unwrap_or(bench);
             let judgement = bench.app(app, home);
             // The objects of a label group may be part of an app that is hidden.
-            let is_part = app.app.delivery == Delivery::Label && app.said.contains(NOT_SHOWN);
+            let is_part = app.app.delivery == Delivery::Label && app.delivery_message.contains(NOT_SHOWN);
             let is_vouched = judgement.verdict != WaitState::Met || *until == Until::Exists;
             // A kind that could not be listed may hold another app of this name.
             let another = bench.snapshot.errors().iter().find(|error| query.may_be_hidden(error, None));
@@ -544,7 +544,7 @@ pub(super) fn apps(
             judgements.push(match another.or(of_part).filter(|_| !is_vouched) {
                 Some(error) => {
                     let why = match is_part {
-                        true => format!("{}, and may not be seen: {}", app.said, error.message),
+                        true => format!("{}, and may not be seen: {}", app.delivery_message, error.message),
                         false => format!("there may be another app of this name: {}", error.message),
                     };
                     let opinion = Opinion::unobserved(why).because(&error.reason);

@@ -23,7 +23,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_object::{GroupKind, ObjectKey};
-use taffrail_status::assess::Link;
+use taffrail_status::assess::CauseStep;
 use taffrail_status::{ActiveRules, ClusterState as _, Presence, Status};
 
 use crate::app::AppList;
@@ -144,7 +144,7 @@ pub struct Judgement {
     /// The time since when it is not well, if known.
     pub since: Option<Timestamp>,
     /// The cause chain, from the object to the cause; empty where it is well.
-    pub chain: Vec<Arc<Link>>,
+    pub chain: Vec<Arc<CauseStep>>,
     /// UID of the object, to tell it from others that had this name.
     pub(crate) uid: Option<String>,
 }

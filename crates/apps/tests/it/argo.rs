@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_api::AppDetailList;
-use taffrail_apps::{App, Asked, Objects, Read, SyncState, apps};
+use taffrail_apps::{App, Objects, Read, ReadQuery, SyncState, apps};
 use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, apps_of, holding};
@@ -316,7 +316,7 @@ fn the_search_for_argo_cds_is_limited_and_the_rest_is_reported() {
     let mut objects: Vec<Value> = (0..2000).map(|at| named(&format!("n{at}"), "a")).collect();
     objects.extend([named("zz", "a"), named("zz", "b"), named("argocd", "a")]);
     objects.extend([object("v1", "ConfigMap", "zz", "x"), object("apps/v1", "StatefulSet", "zz", "x")]);
-    let (live, log) = Server::new(objects).read("cluster", &Asked::default());
+    let (live, log) = Server::new(objects).read("cluster", &ReadQuery::default());
     let settings: Vec<String> =
         log.all().map(Read::path).filter(|path| path.ends_with("/argocd-cm")).collect();
     assert_eq!(settings.len(), 500);

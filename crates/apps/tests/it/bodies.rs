@@ -2,7 +2,7 @@
 //! metadata.
 
 use serde_json::{Value, json};
-use taffrail_apps::{Answer, App, Asked, Objects as _, Read, Snapshot, Target, apps, next_reads};
+use taffrail_apps::{Answer, App, Objects as _, Read, ReadQuery, Snapshot, Target, apps, plan_reads};
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::{ActiveRules, ClusterState as _, Presence, Status};
 
@@ -119,14 +119,14 @@ fn owner_references_of_a_tenant_do_not_hide_causes_of_others() {
         (on_lost_node, "Kubelet stopped"),
         (refused, "exceeded quota"),
     ] {
-        let (quiet, _) = Server::new(world()).read("cluster", &Asked::default());
+        let (quiet, _) = Server::new(world()).read("cluster", &ReadQuery::default());
         let (health, message) = verdict(&quiet);
         assert!(health == Status::Failed && message.contains(said), "{health:?}: {message}");
         for kind in KINDS {
             for (namespaces, number) in [(1, 1), (1, 25), (8, 5)] {
                 let attack = (0..namespaces).flat_map(|at| named(&format!("team-{at}"), kind, number));
                 let server = Server::new(world().into_iter().chain(attack).collect());
-                let (live, log) = server.read("cluster", &Asked::default());
+                let (live, log) = server.read("cluster", &ReadQuery::default());
                 assert_eq!(
                     verdict(&live),
                     (health, message.clone()),
@@ -148,7 +148,7 @@ fn lists_of(log: &Log, kind: &str) -> Vec<String> {
 fn many_controllers_named_in_one_namespace_are_listed_there() {
     let paths = |namespaces: &[(&str, usize)]| {
         let objects = namespaces.iter().flat_map(|(name, number)| named(name, ("v1", "Pod"), *number));
-        let (_, log) = Server::new(objects.collect()).read("cluster", &Asked::default());
+        let (_, log) = Server::new(objects.collect()).read("cluster", &ReadQuery::default());
         let singles = log.all().filter(|read| read.kind == "Pod" && matches!(read.target, Target::Object(_)));
         (lists_of(&log, "Pod"), singles.count())
     };
@@ -180,14 +180,14 @@ fn a_later_failure_is_explained_even_if_its_kind_was_listed_as_metadata() {
         for namespaces in [1, 8] {
             let attack = (0..namespaces).flat_map(|at| named(&format!("team-{at}"), kind, 25));
             let mut server = Server::new(world.iter().cloned().chain(attack).collect());
-            let (mut live, log) = server.read("cluster", &Asked::default());
+            let (mut live, log) = server.read("cluster", &ReadQuery::default());
             assert_eq!(honest(&live).health, Status::Current);
             server.objects[1]["status"] = bad.clone();
             let workloads = log.all().filter(|read| read.kind == "Deployment");
             for read in workloads.cloned().collect::<Vec<_>>() {
                 live.answer(&read, server.answer(&read));
             }
-            let log = server.go_on(&mut live, &Asked::default());
+            let log = server.go_on(&mut live, &ReadQuery::default());
             let expected = (Status::Failed, "Kubelet stopped".to_owned());
             assert_eq!(verdict(&live), expected, "{namespaces} × {kind:?}: {:?}", log.paths());
         }
@@ -208,7 +208,7 @@ fn the_default_storage_class_is_known_even_if_an_app_declares_a_class() {
     let mut own = kustomization("v1", &["_none_storage.k8s.io_StorageClass"]);
     own["metadata"] = json!({"namespace": "team-a", "name": "own", "generation": 1});
     for objects in [vec![class.clone(), app.clone(), claim.clone()], vec![class, app, claim, own]] {
-        let (live, log) = Server::new(objects).read("cluster", &Asked::default());
+        let (live, log) = Server::new(objects).read("cluster", &ReadQuery::default());
         assert_eq!(honest(&live).health, Status::Current, "{:?}", log.paths());
     }
 }
@@ -218,7 +218,7 @@ fn leases_are_read_whole_even_if_an_app_declares_one() {
     let mut lease = object("coordination.k8s.io/v1", "Lease", "kube-node-lease", "one");
     lease["spec"] = json!({"renewTime": "2026-03-01T11:00:00.000000Z"});
     let own = kustomization("v1", &["team-a_own_coordination.k8s.io_Lease"]);
-    let asked = Asked { liveness: true, ..Asked::default() };
+    let asked = ReadQuery { liveness: true, ..ReadQuery::default() };
     let (live, log) = Server::new(vec![own, lease]).read("cluster", &asked);
     let key = ObjectKey::new("coordination.k8s.io", "Lease", "kube-node-lease", "one");
     let Presence::Present(found) = live.get(key.as_ref()) else { panic!("{:?}", log.paths()) };
@@ -274,7 +274,7 @@ fn a_forbidden_kind_is_not_requested_again_as_metadata() {
     let attack = named("team-a", ("v1", "Pod"), 25);
     let mut server = Server::new(cron_job().into_iter().chain(attack).collect());
     server.forbidden.push("/Pod");
-    let (live, log) = server.read("cluster", &Asked::default());
+    let (live, log) = server.read("cluster", &ReadQuery::default());
     let asked = lists_of(&log, "Pod");
     assert!(asked.len() <= 2, "{asked:?}");
     assert!(!live.errors().is_empty());
@@ -285,5 +285,5 @@ fn a_forbidden_kind_is_not_requested_again_as_metadata() {
         (app.health, &*said),
         (Status::Current, &["the Pods of its active Job were not observed"][..])
     );
-    assert!(next_reads(&live, &Asked::default(), &ActiveRules::default()).is_empty());
+    assert!(plan_reads(&live, &ReadQuery::default(), &ActiveRules::default()).is_empty());
 }

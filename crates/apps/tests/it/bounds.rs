@@ -131,7 +131,7 @@ fn messages_of_delivery_tools_are_cut() {
         let problems = app.problems.iter().map(|it| &*it.message);
         let objects = app.resources.iter().map(|it| &*it.message);
         let unsynced = app.unsynced.iter().map(|it| &*it.message);
-        let all = problems.chain(objects).chain(unsynced).chain([&*app.message, &*app.said]);
+        let all = problems.chain(objects).chain(unsynced).chain([&*app.message, &*app.delivery_message]);
         for text in all {
             assert!(text.len() <= MAX_MESSAGE, "{} bytes of {}", text.len(), app.app.name);
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use taffrail_api::text;
-use taffrail_apps::{App, Asked, Changes, Objects, Snapshot, apps, changes};
+use taffrail_apps::{App, Changes, Objects, ReadQuery, Snapshot, apps, changes};
 use taffrail_object::Projection;
 use taffrail_status::ActiveRules;
 use taffrail_status::assess::Change;
@@ -260,7 +260,7 @@ fn evidence_of_changes_is_read_on_request_and_secrets_as_metadata() {
         (Changes::All, 1),
         (Changes::Of(vec!["shop".parse().unwrap()]), 1),
     ] {
-        let asked = Asked { changes: wanted, ..Asked::default() };
+        let asked = ReadQuery { changes: wanted, ..ReadQuery::default() };
         let (live, log): (Snapshot, _) = server.read("one", &asked);
         log.assert_no_repetition();
         let maps: Vec<_> = log.all().filter(|read| read.path().ends_with("/configmaps/settings")).collect();

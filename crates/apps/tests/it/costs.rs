@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_api::filter::Filter;
-use taffrail_api::{EventList, TreeList, TreeNode, TreeShape, TrustReport};
+use taffrail_api::{EventList, TreeList, TreeNode, TreeOptions, TrustReport};
 use taffrail_apps::trust::TrustShape;
 use taffrail_apps::{App, AppList, ClusterFacts, Objects, Snapshot, apps, changes_of_each, declared_each};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
@@ -333,7 +333,7 @@ fn trees_of_apps_that_share_objects_have_a_bounded_size() {
         all.extend((0..below).map(|at| made(config_map(&format!("c{at}")), ("v1", "ConfigMap", "o"))));
         holding("prod", &all)
     };
-    let shape = TreeShape { fold: false, ..TreeShape::default() };
+    let shape = TreeOptions { fold: false, ..TreeOptions::default() };
     let trees = |cluster: &Snapshot| {
         let list = apps(&[cluster], &ActiveRules::default(), NOW);
         let asked: Vec<&App> = list.apps.iter().collect();

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_api::AppDetailList;
-use taffrail_apps::{App, Asked, SyncState, apps};
+use taffrail_apps::{App, ReadQuery, SyncState, apps};
 use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, apps_of, holding, release};
@@ -522,7 +522,7 @@ fn an_object_that_cannot_be_judged_is_unknown() {
 fn a_source_without_a_name_is_not_read() {
     let mut app = kustomization(json!({}));
     app["spec"]["sourceRef"] = json!({"kind": "GitRepository", "namespace": "sources"});
-    let asked = Asked { namespace: Some("flux-system".to_owned()), ..Asked::default() };
+    let asked = ReadQuery { namespace: Some("flux-system".to_owned()), ..ReadQuery::default() };
     let (live, log) = Server::new(vec![app, source(None)]).read("cluster", &asked);
     assert!(
         log.all().all(|read| read.kind != "GitRepository" || read.namespace.as_deref() != Some("sources"))

@@ -7,7 +7,7 @@
 
 use serde_json::{Value, json};
 use taffrail_api::AppDetailList;
-use taffrail_apps::{App, AppList, Asked, Delivery, Objects, SyncState, apps, next_reads};
+use taffrail_apps::{App, AppList, Delivery, Objects, ReadQuery, SyncState, apps, plan_reads};
 use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, apps_of, holding};
@@ -433,10 +433,10 @@ fn a_tenant_cannot_claim_to_deliver_a_foreign_package() {
 #[test]
 fn a_plan_for_one_package_reads_its_objects() {
     let objects = [vec![repository(true), revision("shop", json!(2), "Published", NEW)], edge(NEW)].concat();
-    let asked = Asked {
+    let asked = ReadQuery {
         only: vec!["porch/porch-demo/edge1.shop".parse().unwrap()],
         label_groups: false,
-        ..Asked::default()
+        ..ReadQuery::default()
     };
     let (live, _) = Server::new(objects.clone()).read("prod", &asked);
     let list = apps_of(&live);
@@ -484,23 +484,23 @@ fn packages_delivered_by_flux_are_found() {
 #[test]
 fn packages_are_listed_only_if_discovery_shows_them() {
     let objects = [vec![repository(true), revision("shop", json!(2), "Published", NEW)], edge(NEW)].concat();
-    let (live, log) = Server::new(objects.clone()).read("prod", &Asked::default());
+    let (live, log) = Server::new(objects.clone()).read("prod", &ReadQuery::default());
     log.assert_no_repetition();
     assert!(log.0.len() <= 3, "{:?}", log.paths());
     assert_eq!(apps_of(&live), apps_of(&holding("prod", &objects)));
 
-    let (other, log) = Server::new(edge(NEW)).read("prod", &Asked::default());
+    let (other, log) = Server::new(edge(NEW)).read("prod", &ReadQuery::default());
     assert!(log.all().all(|read| !read.group.ends_with("porch.kpt.dev")), "{:?}", log.paths());
-    assert_eq!(next_reads(&other, &Asked::default(), &ActiveRules::default()), []);
+    assert_eq!(plan_reads(&other, &ReadQuery::default(), &ActiveRules::default()), []);
 
     // The sync is in another namespace than the package.
-    let asked = Asked { namespace: Some("porch-demo".to_owned()), ..Asked::default() };
+    let asked = ReadQuery { namespace: Some("porch-demo".to_owned()), ..ReadQuery::default() };
     let list = apps_of(&Server::new(objects.clone()).read("prod", &asked).0);
     assert_eq!(packages(&list), packages(&apps_of(&holding("prod", &objects))));
 
     let mut server = Server::new(objects);
     server.forbidden.push("config.porch.kpt.dev/Repository");
-    let list = apps_of(&server.read("prod", &Asked::default()).0);
+    let list = apps_of(&server.read("prod", &ReadQuery::default()).0);
     let [app] = packages(&list)[..] else { panic!("{list:?}") };
     assert_eq!(app.health, Status::Unknown);
     assert!(app.message.contains("Repository porch-demo/edge1 cannot be read"), "{}", app.message);

@@ -278,7 +278,7 @@ fn a_remediated_release_shows_the_failure_and_not_the_rollback() {
             {"type": "Remediated", "status": "True", "reason": "RollbackSucceeded", "message": "rolled back to web.v1"}]},
     });
     let row = row(&holding("prod", &[remedied]));
-    assert_eq!(row.said, "upgrade failed: timed out");
+    assert_eq!(row.delivery_message, "upgrade failed: timed out");
 }
 
 pub(crate) fn since(row: &App) -> Option<String> {

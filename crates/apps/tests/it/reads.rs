@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_api::AppDetailList;
 use taffrail_apps::{
-    App, AppLabel, AppLabels, AppList, AppQuery, Asked, Delivery, Dependents, Read, ReadMode, Snapshot,
+    App, AppLabel, AppLabels, AppList, AppQuery, Delivery, Dependents, Read, ReadMode, ReadQuery, Snapshot,
     Target, apps, apps_by, declared, elsewhere, wanted_elsewhere,
 };
 use taffrail_object::json::OwnedDocument;
@@ -31,7 +31,7 @@ fn golden() -> Vec<(String, Server, String)> {
 #[test]
 fn a_live_cluster_and_its_dump_have_the_same_apps() {
     for (name, server, yaml) in golden() {
-        let (live, log) = server.read("cluster", &Asked::default());
+        let (live, log) = server.read("cluster", &ReadQuery::default());
         let dump = cluster("cluster", &yaml);
         let rules = &ActiveRules::default();
         assert_eq!(apps(&[&live], rules, NOW), apps(&[&dump], rules, NOW), "{name}");
@@ -54,7 +54,7 @@ fn only_config_maps_with_the_newest_releases_are_read_whole() {
     ];
     let dump = dump::holding("cluster", &objects);
     for (label_groups, names) in [(true, vec!["own", "pg"]), (false, vec!["pg"])] {
-        let asked = Asked { label_groups, ..Asked::default() };
+        let asked = ReadQuery { label_groups, ..ReadQuery::default() };
         let (live, log) = Server::new(objects.clone()).read("cluster", &asked);
         log.assert_no_repetition();
         assert!(log.0.len() <= 3, "{:?}", log.paths());
@@ -74,7 +74,7 @@ const MANIFEST: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: pg}\n"
 
 #[test]
 fn without_label_groups_only_declared_objects_are_read() {
-    let asked = Asked { label_groups: false, ..Asked::default() };
+    let asked = ReadQuery { label_groups: false, ..ReadQuery::default() };
     for (name, server, yaml) in golden() {
         let (live, log) = server.read("cluster", &asked);
         let mut expected = apps(&[&cluster("cluster", &yaml)], &ActiveRules::default(), NOW);
@@ -100,7 +100,7 @@ pub(super) fn values_of_secrets(log: &Log) -> Vec<String> {
 #[test]
 fn only_secrets_with_the_newest_releases_are_read_whole() {
     for (name, server, _) in golden() {
-        let (_, log) = server.read("cluster", &Asked::default());
+        let (_, log) = server.read("cluster", &ReadQuery::default());
         let read = values_of_secrets(&log);
         assert!(read.iter().all(|path| path.contains("/secrets/sh.helm.release.v1.")), "{name}: {read:?}");
         match name.as_str() {
@@ -157,7 +157,7 @@ fn a_kind_is_listed_in_the_namespaces_of_its_objects() {
         object("v1", "Service", "wiki", "b"),
         object("v1", "Namespace", "", "shop"),
     ]);
-    let (live, log) = server.read("cluster", &Asked { label_groups: false, ..Asked::default() });
+    let (live, log) = server.read("cluster", &ReadQuery { label_groups: false, ..ReadQuery::default() });
     assert_eq!(lists(&log, "Deployment"), ["/apis/apps/v1/namespaces/shop/deployments"]);
     assert_eq!(lists(&log, "Service"), ["/api/v1/services"]);
     assert_eq!(lists(&log, "Namespace"), ["/api/v1/namespaces"]);
@@ -179,7 +179,7 @@ fn kinds_in_older_versions_cost_one_round() {
         object("source.toolkit.fluxcd.io/v1beta2", "OCIRepository", "flux-system", "unused"),
     ]);
     server.versions.insert("kustomize.toolkit.fluxcd.io/Kustomization", "v1beta2");
-    let (live, log) = server.read("cluster", &Asked::default());
+    let (live, log) = server.read("cluster", &ReadQuery::default());
     let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!(list.apps.len(), 1);
     assert_eq!(list.apps[0].resources.len(), 1);
@@ -194,7 +194,7 @@ fn a_source_in_an_older_version_is_read_once() {
     app["spec"]["sourceRef"] = json!({"kind": "OCIRepository", "name": "fleet"});
     let mut source = object("source.toolkit.fluxcd.io/v1beta2", "OCIRepository", "flux-system", "fleet");
     source["status"] = json!({"artifact": {"revision": "latest@sha256:1"}});
-    let (live, log) = Server::new(vec![app, source]).read("cluster", &Asked::default());
+    let (live, log) = Server::new(vec![app, source]).read("cluster", &ReadQuery::default());
     log.assert_no_repetition();
     let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!(list.apps[0].sync.desired.as_deref(), Some("latest@sha256:1"));
@@ -210,7 +210,7 @@ fn definitions_of_a_chart_are_read_by_their_label() {
     release["status"] = json!({"conditions": []});
     let storage = dump::release("shop", "db", 1, "deployed", "");
     let server = Server::new(vec![definition, other, release, storage]);
-    let (live, log) = server.read("cluster", &Asked::default());
+    let (live, log) = server.read("cluster", &ReadQuery::default());
     log.assert_no_repetition();
     let read: Vec<_> = log.all().filter(|read| read.kind == "CustomResourceDefinition").collect();
     let [read] = read.as_slice() else { panic!("{read:?}") };
@@ -231,7 +231,7 @@ fn forbidden_kinds_are_unknown_and_named() {
     server.forbidden.push("apps/Deployment");
     // Who may not list HelmReleases is told so though there are none.
     server.forbidden.push("helm.toolkit.fluxcd.io/HelmRelease");
-    let (live, _) = server.read("cluster", &Asked::default());
+    let (live, _) = server.read("cluster", &ReadQuery::default());
     let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!(list.apps[0].health, Status::Unknown);
     assert_eq!(list.apps[0].counts.get(Status::Current), 1);
@@ -248,7 +248,7 @@ fn a_release_with_a_forbidden_secret_is_unknown_and_reported_once() {
     release["status"] = json!({"conditions": [{"type": "Ready", "status": "True"}]});
     let mut server = Server::new(vec![plain, release, dump::release("shop", "db", 1, "deployed", "")]);
     server.forbidden.push("get /Secret");
-    let (live, _) = server.read("cluster", &Asked::default());
+    let (live, _) = server.read("cluster", &ReadQuery::default());
     let list = apps(&[&live], &ActiveRules::default(), NOW);
     let rows: Vec<_> = list.apps.iter().map(|app| (&*app.app.name, app.health)).collect();
     assert_eq!(rows, [("pg", Status::Unknown), ("db", Status::Unknown)]);
@@ -265,7 +265,7 @@ fn bare_pods_of_a_label_group_are_read_whole() {
     made["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "wiki", "pod-template-hash": "x"});
     made["metadata"]["ownerReferences"] =
         json!([{"kind": "ReplicaSet", "name": "x", "uid": "1", "controller": true}]);
-    let (live, log) = Server::new(vec![pod, made]).read("cluster", &Asked::default());
+    let (live, log) = Server::new(vec![pod, made]).read("cluster", &ReadQuery::default());
     // A list brings them, and does not bring those that are made.
     assert_eq!(lists(&log, "Pod"), ["/api/v1/pods", "/api/v1/pods"]);
     assert!(matches!(live.get(ObjectKey::new("", "Pod", "wiki", "made").as_ref()), Presence::Unobserved(_)));
@@ -287,7 +287,7 @@ fn a_plan_for_one_namespace_lists_only_in_namespaces() {
         object("apps/v1", "Deployment", "shop", "web"),
         object("apps/v1", "Deployment", "wiki", "web"),
     ]);
-    let asked = Asked { namespace: Some("flux-system".to_owned()), ..Asked::default() };
+    let asked = ReadQuery { namespace: Some("flux-system".to_owned()), ..ReadQuery::default() };
     let (live, log) = server.read("cluster", &asked);
     let everywhere =
         log.all().filter(|read| read.namespace.is_none() && matches!(read.target, Target::List { .. }));
@@ -334,7 +334,7 @@ fn a_plan_for_one_namespace_knows_as_much_about_its_apps() {
     };
     for (namespace, name) in [("shop", "db"), ("flux-system", "shop")] {
         let dependents = Dependents::Of(name.parse::<AppQuery>().unwrap());
-        let asked = Asked { namespace: Some(namespace.to_owned()), dependents, ..Asked::default() };
+        let asked = ReadQuery { namespace: Some(namespace.to_owned()), dependents, ..ReadQuery::default() };
         let (live, log) = Server::new(objects.clone()).read("cluster", &asked);
         log.assert_no_repetition();
         let list = apps(&[&live], &ActiveRules::default(), NOW);
@@ -346,7 +346,7 @@ fn a_plan_for_one_namespace_knows_as_much_about_its_apps() {
             log.all().any(|read| read.kind == "Deployment" && read.namespace.as_deref() == Some("wiki"));
         assert_eq!(is_read, namespace == "flux-system");
 
-        let asked = Asked { dependents: Dependents::None, ..asked };
+        let asked = ReadQuery { dependents: Dependents::None, ..asked };
         let (live, _) = Server::new(objects.clone()).read("cluster", &asked);
         let rows = |list: &AppList| -> Vec<App> {
             list.apps.iter().filter(|app| app.app.namespace == namespace).cloned().collect()
@@ -366,7 +366,7 @@ fn a_release_of_a_helm_release_elsewhere_is_not_an_app_of_its_own() {
         json!({"helm.toolkit.fluxcd.io/name": "pg", "helm.toolkit.fluxcd.io/namespace": "flux-system"});
     let mut server =
         Server::new(vec![declaring, dump::release("data", "pg", 1, "deployed", MANIFEST), other, marked]);
-    let asked = Asked { namespace: Some("data".to_owned()), ..Asked::default() };
+    let asked = ReadQuery { namespace: Some("data".to_owned()), ..ReadQuery::default() };
     let names = |server: &Server| -> Vec<String> {
         let (live, log) = server.read("cluster", &asked);
         assert!(log.0.len() <= 4, "{:?}", log.paths());
@@ -391,7 +391,7 @@ fn objects_tracked_by_label_alone_are_not_a_label_app() {
     app["status"] =
         json!({"resources": [resource("settings"), resource("other")], "sync": {"status": "Synced"}});
     let mut server = Server::new(vec![labelled, app]);
-    let asked = Asked { namespace: Some("shop".to_owned()), ..Asked::default() };
+    let asked = ReadQuery { namespace: Some("shop".to_owned()), ..ReadQuery::default() };
     let (live, log) = server.read("cluster", &asked);
     let rows = |list: &AppList| list.apps.iter().filter(|app| app.app.namespace == "shop").count();
     let list = apps(&[&live], &ActiveRules::default(), NOW);
@@ -447,10 +447,10 @@ fn objects_delivered_from_another_cluster_are_read_in_a_later_round() {
         let mut secret = object("v1", "Secret", "flux-system", "edge");
         secret["data"] = json!({"value": STANDARD.encode(config)});
 
-        let asked = Asked { follow: true, ..Asked::default() };
+        let asked = ReadQuery { follow: true, ..ReadQuery::default() };
         let (hub, log) = Server::new(vec![app, secret]).read("hub", &asked);
         assert_eq!(values_of_secrets(&log), ["/api/v1/namespaces/flux-system/secrets/edge"]);
-        let (_, unasked) = Server::new(hub_objects(&ids)).read("hub", &Asked::default());
+        let (_, unasked) = Server::new(hub_objects(&ids)).read("hub", &ReadQuery::default());
         assert_eq!(values_of_secrets(&unasked), [""; 0]);
 
         let mut objects: Vec<Value> = (0..count)
@@ -465,14 +465,14 @@ fn objects_delivered_from_another_cluster_are_read_in_a_later_round() {
         let wanted = wanted_elsewhere(&[&hub, &edge]);
         assert_eq!(wanted.keys().collect::<Vec<_>>(), ["edge"]);
         assert_eq!(wanted["edge"].len(), count);
-        let asked = Asked { objects: wanted["edge"].clone(), ..asked };
+        let asked = ReadQuery { objects: wanted["edge"].clone(), ..asked };
         let log = server.go_on(&mut edge, &asked);
         assert_eq!(lists(&log, "Deployment").len(), lists_again);
         let list = apps(&[&hub, &edge], &ActiveRules::default(), NOW);
         assert_eq!(&*list.apps[0].app.name, "shop");
         assert_eq!(list.apps[0].counts.get(Status::Unknown), 0, "{}", list.apps[0].message);
         // They are wanted as long as they are declared: one that is not well has something behind it. These are well.
-        let asked = Asked { objects: wanted_elsewhere(&[&hub, &edge])["edge"].clone(), ..asked };
+        let asked = ReadQuery { objects: wanted_elsewhere(&[&hub, &edge])["edge"].clone(), ..asked };
         assert!(server.go_on(&mut edge, &asked).0.is_empty());
     }
 }
@@ -485,7 +485,7 @@ fn evidence_about_objects_delivered_from_another_cluster_is_read() {
     app["spec"]["kubeConfig"] = json!({"secretRef": {"name": "edge"}});
     let mut secret = object("v1", "Secret", "flux-system", "edge");
     secret["data"] = json!({"value": STANDARD.encode(config)});
-    let asked = Asked { follow: true, ..Asked::default() };
+    let asked = ReadQuery { follow: true, ..ReadQuery::default() };
     let (hub, _) = Server::new(vec![app, secret]).read("hub", &asked);
 
     // Another app of the edge has all Deployments read before anybody knows of this one.
@@ -496,7 +496,7 @@ fn evidence_about_objects_delivered_from_another_cluster_is_read() {
     let server = Server::new(objects);
     let (mut edge, _) = server.read("edge", &asked);
     edge.add_server("https://edge");
-    let asked = Asked { objects: wanted_elsewhere(&[&hub, &edge])["edge"].clone(), ..asked };
+    let asked = ReadQuery { objects: wanted_elsewhere(&[&hub, &edge])["edge"].clone(), ..asked };
     server.go_on(&mut edge, &asked);
     let list = apps(&[&hub, &edge], &ActiveRules::default(), NOW);
     let app = list.apps.iter().find(|app| app.app.home == "hub").unwrap();
@@ -505,7 +505,8 @@ fn evidence_about_objects_delivered_from_another_cluster_is_read() {
 
 #[test]
 fn dependents_of_apps_delivered_from_another_cluster_are_read() {
-    let asked = Asked { follow: true, dependents: Dependents::All, liveness: true, ..Asked::default() };
+    let asked =
+        ReadQuery { follow: true, dependents: Dependents::All, liveness: true, ..ReadQuery::default() };
     let config = "clusters: [{name: e, cluster: {server: 'https://edge'}}]\n\
                   contexts: [{name: c, context: {cluster: e}}]\ncurrent-context: c";
     let mut objects = hub_objects(&["shop_web_apps_Deployment"]);
@@ -527,7 +528,7 @@ fn dependents_of_apps_delivered_from_another_cluster_are_read() {
     assert_eq!(wanted["edge"], [("shop".to_owned(), vec!["hub".to_owned()])].into());
     let dependents_in = wanted["edge"].keys().cloned().collect();
     let objects = wanted_elsewhere(&[&hub, &edge])["edge"].clone();
-    let log = server.go_on(&mut edge, &Asked { objects, dependents_in, ..asked });
+    let log = server.go_on(&mut edge, &ReadQuery { objects, dependents_in, ..asked });
     assert!(matches!(edge.get(of_pods.as_ref()), Presence::Absent), "{:?}", log.paths());
 }
 
@@ -587,7 +588,7 @@ fn labelled_pods_of_healthy_workloads_cost_no_round() {
     deployment["metadata"]["labels"] = json!({"app.kubernetes.io/instance": "shop"});
     let mut objects = bad_image();
     objects[0] = deployment;
-    let (live, log) = Server::new(objects).read("cluster", &Asked::default());
+    let (live, log) = Server::new(objects).read("cluster", &ReadQuery::default());
     assert_eq!(log.0.len(), 2, "{:?}", log.paths());
     assert_eq!(evidence(&log), [""; 0]);
     log.assert_no_repetition();
@@ -616,7 +617,7 @@ fn the_app_labels_decide_which_objects_are_read() {
         ),
         (named, vec!["till"], ["app", "team,!app"]),
     ] {
-        let asked = Asked { app_labels: labels.clone(), ..Asked::default() };
+        let asked = ReadQuery { app_labels: labels.clone(), ..ReadQuery::default() };
         let (live, log) = Server::new(objects.clone()).read("cluster", &asked);
         log.assert_no_repetition();
         let list = apps_by(&labels, &[&live], &ActiveRules::default(), NOW);
@@ -637,7 +638,7 @@ fn no_evidence_is_read_for_healthy_objects() {
     let app = kustomization("v1", &["shop_web_apps_Deployment"]);
     let mut other = is_ready("other");
     other["metadata"]["namespace"] = json!("wiki");
-    let asked = Asked { label_groups: false, ..Asked::default() };
+    let asked = ReadQuery { label_groups: false, ..ReadQuery::default() };
     let (live, log) = Server::new(vec![app, is_ready("web"), other]).read("cluster", &asked);
     assert_eq!(apps(&[&live], &ActiveRules::default(), NOW).apps[0].health, Status::Current);
     assert_eq!(evidence(&log), [""; 0]);
@@ -656,7 +657,7 @@ fn evidence_is_read_in_one_round_in_its_namespaces() {
     objects.push(other);
     objects.extend([kustomization("v1", &["shop_web_apps_Deployment"]), elsewhere]);
     let server = Server::new(objects);
-    for asked in [Asked { label_groups: false, ..Asked::default() }, Asked::default()] {
+    for asked in [ReadQuery { label_groups: false, ..ReadQuery::default() }, ReadQuery::default()] {
         let (live, log) = server.read("cluster", &asked);
         let list = apps(&[&live], &ActiveRules::default(), NOW);
         let [app] = list.apps.as_slice() else { panic!("{:?}", list.apps) };
@@ -681,7 +682,7 @@ fn forbidden_evidence_is_named_and_keeps_the_row() {
     objects.push(kustomization("v1", &["shop_web_apps_Deployment"]));
     let mut server = Server::new(objects);
     server.forbidden.push("/Pod");
-    let (live, log) = server.read("cluster", &Asked { label_groups: false, ..Asked::default() });
+    let (live, log) = server.read("cluster", &ReadQuery { label_groups: false, ..ReadQuery::default() });
     log.assert_no_repetition();
     let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!(list.apps[0].health, Status::InProgress);
@@ -703,7 +704,7 @@ fn nodes_and_autoscaler_events_are_read_if_a_pod_needs_them() {
     let mut node = object("v1", "Node", "", "one");
     node["status"] = json!({"conditions": [{"type": "Ready", "status": "Unknown", "message": "Kubelet stopped posting node status."}]});
     objects.push(node);
-    let (live, log) = Server::new(objects).read("cluster", &Asked::default());
+    let (live, log) = Server::new(objects).read("cluster", &ReadQuery::default());
     assert!(evidence(&log).contains(&"/api/v1/nodes/one".to_owned()), "{:?}", log.paths());
     log.assert_no_repetition();
     let list = apps(&[&live], &ActiveRules::default(), NOW);
@@ -721,7 +722,7 @@ fn nodes_and_autoscaler_events_are_read_if_a_pod_needs_them() {
     objects[3]["reason"] = json!("TriggeredScaleUp");
     objects[3]["type"] = json!("Normal");
     objects[3]["lastTimestamp"] = json!("2026-03-01T11:58:00Z");
-    let (live, log) = Server::new(objects).read("cluster", &Asked::default());
+    let (live, log) = Server::new(objects).read("cluster", &ReadQuery::default());
     log.assert_no_repetition();
     let list = apps(&[&live], &ActiveRules::default(), NOW);
     assert_eq!(list.apps[0].health, Status::InProgress, "{}", list.apps[0].message);
@@ -729,10 +730,10 @@ fn nodes_and_autoscaler_events_are_read_if_a_pod_needs_them() {
 
 #[test]
 fn named_objects_are_read_without_declarations() {
-    let asked = Asked {
+    let asked = ReadQuery {
         declarations: false,
         objects: vec![ObjectKey::new("apps", "Deployment", "shop", "web")],
-        ..Asked::default()
+        ..ReadQuery::default()
     };
     let mut objects = bad_image();
     objects.push(kustomization("v1", &["shop_web_apps_Deployment"]));
@@ -761,7 +762,7 @@ fn the_workload_of_a_custom_resource_without_rules_is_read() {
     let mut pod = owned(object("v1", "Pod", "shop", "db-0"), "StatefulSet", "db");
     pod["status"] = json!({"phase": "Running", "containerStatuses": [
         {"name": "app", "ready": false, "restartCount": 5, "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}}]});
-    let (live, log) = Server::new(vec![widget, set, pod]).read("cluster", &Asked::default());
+    let (live, log) = Server::new(vec![widget, set, pod]).read("cluster", &ReadQuery::default());
     assert!(log.0.len() <= 4, "{:?}", log.paths());
     let rows = apps(&[&live], &ActiveRules::default(), NOW).apps;
     assert_eq!(rows.len(), 1);

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use taffrail_api::{
     AppDetailList, AppRow, ClusterList, EventList, Explanation, ExplanationList, List, ResourceList,
-    TreeList, TreeShape, TrustReport,
+    TreeList, TreeOptions, TrustReport,
 };
 use taffrail_apps::trust::TrustShape;
 use taffrail_apps::{App, Objects, apps};
@@ -31,7 +31,7 @@ fn views_come_back(case: &Path) {
     comes_back(&ClusterList::new(&clusters, &list));
     comes_back(&ResourceList::from(&list));
     comes_back(&AppDetailList::new(&asked, &list, &clusters, &rules, NOW));
-    comes_back(&TreeList::new(&asked, &list, &clusters, &rules, NOW, TreeShape::default()));
+    comes_back(&TreeList::new(&asked, &list, &clusters, &rules, NOW, TreeOptions::default()));
     let events = EventList::new(&asked, &list, &clusters, &rules, NOW);
     comes_back(&events);
     comes_back(&events.together());

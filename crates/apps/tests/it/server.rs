@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taffrail_apps::{Answer, Asked, KindCatalog, Read, ServedKind, Snapshot, Target, next_reads};
+use taffrail_apps::{Answer, KindCatalog, Read, ReadQuery, ServedKind, Snapshot, Target, plan_reads};
 use taffrail_object::{LabelSelector, Projection};
 use taffrail_status::ActiveRules;
 
@@ -148,17 +148,17 @@ impl Server {
     }
 
     /// Reads everything that the plan names.
-    pub(crate) fn read(&self, name: &str, asked: &Asked) -> (Snapshot, Log) {
+    pub(crate) fn read(&self, name: &str, asked: &ReadQuery) -> (Snapshot, Log) {
         let mut snapshot = Snapshot::live(name, NOW);
         let log = self.go_on(&mut snapshot, asked);
         (snapshot, log)
     }
 
     /// Reads what the plan still lacks.
-    pub(crate) fn go_on(&self, snapshot: &mut Snapshot, asked: &Asked) -> Log {
+    pub(crate) fn go_on(&self, snapshot: &mut Snapshot, asked: &ReadQuery) -> Log {
         let mut log = Log(Vec::new());
         loop {
-            let reads = next_reads(snapshot, asked, &ActiveRules::default());
+            let reads = plan_reads(snapshot, asked, &ActiveRules::default());
             if reads.is_empty() {
                 return log;
             }

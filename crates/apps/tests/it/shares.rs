@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_apps::{
-    AppList, Asked, Dependents, Excess, KindCatalog, Objects as _, Read, ReadMode, ReadPlan, Rounds,
-    ServedKind, Snapshot, Target, Turns, apps, elsewhere, next_reads, plan_reads,
+    AppList, Dependents, Excess, KindCatalog, Objects as _, Read, ReadMode, ReadPlan, ReadQuery, Rounds,
+    ServedKind, Snapshot, Target, Turns, apps, elsewhere, plan_reads, plan_watches,
 };
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::{ActiveRules, ClusterState as _, Presence};
@@ -31,7 +31,7 @@ fn excess_releases_of_one_namespace_are_read_last() {
         release("data", "pg", 1, "deployed", ""),
     ];
     objects.extend((0..250).map(|number| storage("team-a", &format!("r{number}"), 1, &json!("eA=="))));
-    let (_, log) = Server::new(objects).read("cluster", &Asked::default());
+    let (_, log) = Server::new(objects).read("cluster", &ReadQuery::default());
     let of = |namespace: &'static str| {
         move |read: &Read| {
             read.namespace.as_deref() == Some(namespace) && matches!(read.target, Target::Object(_))
@@ -60,7 +60,7 @@ fn releases_are_charged_to_the_namespace_that_asks_for_them() {
     objects.extend((0..250).map(|number| helm_release("team-a", &format!("r{number}"))));
     let mut server = Server::new(objects);
     server.forbidden.push("list /Secret");
-    let (_, log) = server.read("cluster", &Asked::default());
+    let (_, log) = server.read("cluster", &ReadQuery::default());
     let of = |name: &str| {
         let name = Target::Object(format!("sh.helm.release.v1.{name}.v1"));
         rounds(&log, |read| read.target == name)
@@ -70,7 +70,7 @@ fn releases_are_charged_to_the_namespace_that_asks_for_them() {
 
 /// Follows a server that `changes` before each round, until no read is awaited, and returns the rounds.
 fn follow(mut server: Server, changes: impl Fn(&mut Server, usize)) -> (AppList, usize) {
-    let asked = Asked::default();
+    let asked = ReadQuery::default();
     let mut snapshot = Snapshot::live("cluster", NOW);
     let (mut rounds, mut planned) = (Rounds::default(), HashSet::<Read>::new());
     let is_list = |read: &&Read| matches!(read.target, Target::List { .. });
@@ -80,7 +80,7 @@ fn follow(mut server: Server, changes: impl Fn(&mut Server, usize)) -> (AppList,
             snapshot.answer(read, server.answer(read));
         }
         let ReadPlan { awaited, loose } =
-            plan_reads(&snapshot, &asked, &ActiveRules::default(), &mut rounds, &|read| {
+            plan_watches(&snapshot, &asked, &ActiveRules::default(), &mut rounds, &|read| {
                 !planned.contains(read)
             });
         if awaited.is_empty() {
@@ -152,9 +152,9 @@ fn a_release_that_is_gone_when_it_is_read_is_neither_a_row_nor_an_error() {
         release("data", "gone", 1, "deployed", ""),
     ];
     let mut server = Server::new(objects);
-    let asked = Asked::default();
+    let asked = ReadQuery::default();
     let mut live = Snapshot::live("cluster", NOW);
-    for read in taffrail_apps::next_reads(&live, &asked, &ActiveRules::default()) {
+    for read in taffrail_apps::plan_reads(&live, &asked, &ActiveRules::default()) {
         live.answer(&read, server.answer(&read));
     }
     live.set_kinds(server.catalog());
@@ -174,8 +174,8 @@ fn only_sources_of_flux_are_read_as_sources() {
     own["spec"]["sourceRef"] =
         json!({"apiVersion": "/v1", "kind": "Secret", "namespace": "team-b", "name": "token"});
     let server = Server::new(vec![own, object("v1", "Secret", "team-b", "token")]);
-    let inside = Asked { namespace: Some("flux-system".to_owned()), ..Asked::default() };
-    for asked in [Asked::default(), inside] {
+    let inside = ReadQuery { namespace: Some("flux-system".to_owned()), ..ReadQuery::default() };
+    for asked in [ReadQuery::default(), inside] {
         let (live, log) = server.read("cluster", &asked);
         assert!(values_of_secrets(&log).is_empty(), "{:?}", log.paths());
         let list = apps(&[&live], &ActiveRules::default(), NOW);
@@ -194,7 +194,7 @@ fn kinds_judged_by_their_body_are_read_whole() {
         });
         let id = format!("_orphan_admissionregistration.k8s.io_{kind}");
         let server = Server::new(vec![kustomization("web", &[&id]), binding]);
-        let (live, _) = server.read("prod", &Asked { label_groups: false, ..Asked::default() });
+        let (live, _) = server.read("prod", &ReadQuery { label_groups: false, ..ReadQuery::default() });
         let key = ObjectKey::new("admissionregistration.k8s.io", kind, "", "orphan");
         let Presence::Present(observed) = live.get(key.as_ref()) else { panic!("{kind} was not read") };
         assert_eq!(observed.projection, Projection::Full, "{kind}");
@@ -215,11 +215,11 @@ fn delivered(name: &str, ids: &[String]) -> [Value; 2] {
 }
 
 fn hub(name: &str, apps: &[[Value; 2]]) -> Snapshot {
-    let asked = Asked { follow: true, ..Asked::default() };
+    let asked = ReadQuery { follow: true, ..ReadQuery::default() };
     Server::new(apps.concat()).read(name, &asked).0
 }
 
-fn edge(server: &Server, asked: &Asked) -> Snapshot {
+fn edge(server: &Server, asked: &ReadQuery) -> Snapshot {
     let (mut edge, _) = server.read("edge", asked);
     edge.add_server("https://edge");
     edge
@@ -235,7 +235,7 @@ fn namespaced_lists_for_another_home_are_limited_and_small_apps_come_first() {
     let front = delivered("front", &["shop_web_apps_Deployment".to_owned()]);
     let hub = hub("hub", &[grab, front]);
     let server = Server::new(vec![object("apps/v1", "Deployment", "shop", "web")]);
-    let asked = Asked { namespace: Some("flux-system".to_owned()), ..Asked::default() };
+    let asked = ReadQuery { namespace: Some("flux-system".to_owned()), ..ReadQuery::default() };
     let mut edge = edge(&server, &asked);
     let all = elsewhere(&[&hub, &edge], &Dependents::None, ReadMode::OnceByNamespace);
     let told: Vec<_> = all.left_out.iter().map(|left| (&*left.home, left.excess, left.count)).collect();
@@ -244,7 +244,7 @@ fn namespaced_lists_for_another_home_are_limited_and_small_apps_come_first() {
     assert!(message.contains("take 3001 lists") && message.contains("1500 are made"), "{message}");
 
     let objects = all.objects["edge"].iter().cloned().collect();
-    let log = server.go_on(&mut edge, &Asked { objects, ..asked });
+    let log = server.go_on(&mut edge, &ReadQuery { objects, ..asked });
     assert_eq!(log.0[0].len(), 1500);
     assert_eq!(rounds(&log, |read| read.namespace.as_deref() == Some("shop")).first(), Some(&0));
     // Where each kind is listed once, namespaces cost nothing.
@@ -257,7 +257,7 @@ fn namespaces_of_dependents_for_another_home_are_limited() {
     let grab = delivered("a-grab", &maps(300));
     let front = delivered("front", &["shop_web_apps_Deployment".to_owned()]);
     let hub = hub("hub", &[grab, front]);
-    let edge = edge(&Server::new(Vec::new()), &Asked::default());
+    let edge = edge(&Server::new(Vec::new()), &ReadQuery::default());
     let all = elsewhere(&[&hub, &edge], &Dependents::All, ReadMode::OnceByNamespace);
     let told: Vec<_> = all.left_out.iter().map(|left| (left.excess, left.count)).collect();
     assert_eq!(told, [(Excess::Namespaces, 301)]);
@@ -269,7 +269,7 @@ fn namespaces_of_dependents_for_another_home_are_limited() {
 fn single_reads_for_another_home_are_limited() {
     let ids: Vec<String> = (0..300).map(|at| format!("shop_a{at}_example.com_Mute")).collect();
     let hub = hub("hub", &[delivered("grab", &ids)]);
-    let mut edge = edge(&Server::new(Vec::new()), &Asked::default());
+    let mut edge = edge(&Server::new(Vec::new()), &ReadQuery::default());
     let mute = ServedKind {
         group: "example.com".to_owned(),
         version: "v1".to_owned(),
@@ -293,7 +293,7 @@ fn followed_objects_for_another_home_are_limited_and_small_apps_come_first() {
     let grabs = (0..3).map(|at| delivered(&format!("a-grab{at}"), &ids(at)));
     let front = delivered("front", &["shop_web_apps_Deployment".to_owned()]);
     let hub = hub("hub", &grabs.chain([front]).collect::<Vec<_>>());
-    let edge = edge(&Server::new(Vec::new()), &Asked::default());
+    let edge = edge(&Server::new(Vec::new()), &ReadQuery::default());
     let all = elsewhere(&[&hub, &edge], &Dependents::None, ReadMode::Followed);
     let told: Vec<_> = all.left_out.iter().map(|left| (left.excess, left.count)).collect();
     assert_eq!((told, all.objects["edge"].len()), (vec![(Excess::Objects, 12_001)], 10_000));
@@ -318,7 +318,7 @@ fn namespaces_of_a_home_share_its_limits_elsewhere() {
     let two = ["shop_web_apps_Deployment".to_owned(), "shop_web__Service".to_owned()];
     let front = in_namespace("flux-system", delivered("front", &two));
     let hub = hub("hub", &grabs.chain([front]).collect::<Vec<_>>());
-    let mut edge = edge(&Server::new(Vec::new()), &Asked::default());
+    let mut edge = edge(&Server::new(Vec::new()), &ReadQuery::default());
     let served = |group: &str, kind: &str| ServedKind {
         group: group.to_owned(),
         version: "v1".to_owned(),
@@ -346,15 +346,16 @@ fn excess_reads_of_one_home_do_not_delay_others() {
     let own = object("apps/v1", "Deployment", "data", "db");
     let own_key = ObjectKey::new("apps", "Deployment", "data", "db");
     let server = Server::new(vec![own, object("apps/v1", "Deployment", "shop", "web")]);
-    let asked = Asked { namespace: Some("flux-system".to_owned()), ..Asked::default() };
+    let asked = ReadQuery { namespace: Some("flux-system".to_owned()), ..ReadQuery::default() };
     let edge = edge(&server, &asked);
     let all = elsewhere(&[&excess, &home, &edge], &Dependents::None, ReadMode::OnceByNamespace);
-    let without_others = Asked { objects: vec![own_key.clone()], ..asked };
+    let without_others = ReadQuery { objects: vec![own_key.clone()], ..asked };
     let mut objects: Vec<_> = all.objects["edge"].iter().cloned().collect();
     objects.push(own_key);
-    let mut reads = next_reads(&edge, &Asked { objects, ..without_others.clone() }, &ActiveRules::default());
+    let mut reads =
+        plan_reads(&edge, &ReadQuery { objects, ..without_others.clone() }, &ActiveRules::default());
     let own: BTreeSet<Read> =
-        next_reads(&edge, &without_others, &ActiveRules::default()).into_iter().collect();
+        plan_reads(&edge, &without_others, &ActiveRules::default()).into_iter().collect();
     Turns::of(&all, "edge").order(&own, &mut reads);
     let at = |namespace: &str| reads.iter().position(|read| read.namespace.as_deref() == Some(namespace));
     assert_eq!((reads.len(), at("data")), (302, Some(0)));
@@ -372,7 +373,7 @@ fn objects_in_thousands_of_namespaces_are_listed_by_kind() {
         let front = kustomization("v1", &["shop_web__ConfigMap"]);
         vec![grab, front, object("v1", "ConfigMap", "shop", "web"), object("v1", "ConfigMap", "n2999", "a")]
     };
-    let asked = Asked { namespace: Some("flux-system".to_owned()), ..Asked::default() };
+    let asked = ReadQuery { namespace: Some("flux-system".to_owned()), ..ReadQuery::default() };
     let mut server = Server::new(objects(3000));
     let lists = |log: &Log| log.all().filter(|read| read.kind == "ConfigMap").count();
     let (live, log) = server.read("cluster", &asked);

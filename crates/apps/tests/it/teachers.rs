@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_api::TrustReport;
 use taffrail_apps::trust::TrustShape;
-use taffrail_apps::{App, Asked, Objects, apps};
+use taffrail_apps::{App, Objects, ReadQuery, apps};
 use taffrail_object::Object;
 use taffrail_status::assess::Options;
 use taffrail_status::{
@@ -203,7 +203,7 @@ fn bindings_are_read_and_required_only_with_health_scripts() {
         ];
         Server::new(objects)
     };
-    let (live, log) = with_scripts().read("hub", &Asked { label_groups: false, ..Asked::default() });
+    let (live, log) = with_scripts().read("hub", &ReadQuery { label_groups: false, ..ReadQuery::default() });
     assert_eq!(
         heard(&[&live], Trust::default()),
         [("hub argocd/argocd-cm".to_owned(), Voice::Full, Payer::Object)]
@@ -213,7 +213,7 @@ fn bindings_are_read_and_required_only_with_health_scripts() {
 
     let mut without = with_scripts();
     without.objects.retain(|object| object["metadata"]["name"] != "argocd-cm");
-    let (_, log) = without.read("hub", &Asked { label_groups: false, ..Asked::default() });
+    let (_, log) = without.read("hub", &ReadQuery { label_groups: false, ..ReadQuery::default() });
     assert!(
         !log.all().any(|read| matches!(&*read.kind, "ClusterRoleBinding" | "StatefulSet")),
         "{:?}",
@@ -222,13 +222,13 @@ fn bindings_are_read_and_required_only_with_health_scripts() {
 
     let mut refused = with_scripts();
     refused.forbidden.push("rbac.authorization.k8s.io/ClusterRoleBinding");
-    let (live, _) = refused.read("hub", &Asked::default());
+    let (live, _) = refused.read("hub", &ReadQuery::default());
     assert_eq!(heard(&[&live], Trust::default())[0].1, Voice::OnlyWorse);
     assert_eq!(live.errors(), [], "nobody asked for them");
 
     let mut refused = with_scripts();
     refused.forbidden.push("rbac.authorization.k8s.io/ClusterRole");
-    let (live, _) = refused.read("hub", &Asked::default());
+    let (live, _) = refused.read("hub", &ReadQuery::default());
     assert_eq!(heard(&[&live], Trust::default())[0].1, Voice::OnlyWorse);
     assert_eq!(live.errors(), [], "nobody asked for them either");
 }
@@ -249,7 +249,7 @@ fn an_argo_cd_is_known_even_if_an_app_declares_cluster_roles() {
         role("*", &["*"]),
         declaring,
     ]);
-    let (live, log) = server.read("hub", &Asked { label_groups: false, ..Asked::default() });
+    let (live, log) = server.read("hub", &ReadQuery { label_groups: false, ..ReadQuery::default() });
     let known = ("hub argocd/argocd-cm".to_owned(), Voice::Full, Payer::Object);
     assert!(heard(&[&live], Trust::default()).contains(&known), "{:?}", log.paths());
     // That part of a kind was read again takes away nothing of what is known of all of it.
@@ -277,7 +277,8 @@ fn controller_namespaces_are_limited_per_tenant() {
         app["metadata"]["name"] = json!(format!("app-{number}"));
         objects.push(app);
     }
-    let (live, _) = Server::new(objects).read("hub", &Asked { label_groups: false, ..Asked::default() });
+    let (live, _) =
+        Server::new(objects).read("hub", &ReadQuery { label_groups: false, ..ReadQuery::default() });
     assert_eq!(
         heard(&[&live], Trust::default()),
         [("hub argocd/argocd-cm".to_owned(), Voice::Full, Payer::Object)]

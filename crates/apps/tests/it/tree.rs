@@ -1,8 +1,8 @@
 //! Trees of apps, with circular owners and many objects.
 
 use serde_json::{Value, json};
-use taffrail_api::{TreeList, TreeNode, TreeShape};
-use taffrail_apps::{App, Asked, Dependents, Objects, Snapshot, apps, full_name};
+use taffrail_api::{TreeList, TreeNode, TreeOptions};
+use taffrail_apps::{App, Dependents, Objects, ReadQuery, Snapshot, apps, full_name};
 use taffrail_status::ActiveRules;
 
 use super::dump::{NOW, cluster, documents, holding};
@@ -38,7 +38,7 @@ fn ids(kind: &str, names: &[&str]) -> Vec<String> {
 }
 
 /// The tree of the app `name`, a line for each node: depth, object, status, note.
-fn lines(snapshots: &[&Snapshot], name: &str, shape: TreeShape) -> Vec<String> {
+fn lines(snapshots: &[&Snapshot], name: &str, shape: TreeOptions) -> Vec<String> {
     fn add(node: &TreeNode, depth: usize, lines: &mut Vec<String>) {
         let object = node.object.as_ref().map(|object| format!("{} {} ", object.kind, object.name));
         let note = node.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
@@ -78,7 +78,7 @@ fn a_tree_follows_owners_from_deployment_to_pods() {
             elsewhere,
         ],
     );
-    let lines = lines(&[&prod], "app", TreeShape::default());
+    let lines = lines(&[&prod], "app", TreeOptions::default());
     assert_eq!(
         lines[1..],
         [
@@ -98,7 +98,7 @@ fn equal_children_share_a_line_and_others_do_not() {
     // Two of them are not there.
     objects.extend(names[2..].iter().map(|name| object("v1", "ConfigMap", name, None)));
     let prod = holding("prod", &objects);
-    let folded = lines(&[&prod], "app", TreeShape::default());
+    let folded = lines(&[&prod], "app", TreeOptions::default());
     assert_eq!(
         folded[1..],
         [
@@ -110,8 +110,8 @@ fn equal_children_share_a_line_and_others_do_not() {
             "  Current (35 more ConfigMaps)",
         ]
     );
-    assert_eq!(lines(&[&prod], "app", TreeShape { fold: false, ..TreeShape::default() }).len(), 41);
-    assert_eq!(lines(&[&prod], "app", TreeShape { compact: true, ..TreeShape::default() }).len(), 1);
+    assert_eq!(lines(&[&prod], "app", TreeOptions { fold: false, ..TreeOptions::default() }).len(), 41);
+    assert_eq!(lines(&[&prod], "app", TreeOptions { compact: true, ..TreeOptions::default() }).len(), 1);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn unhealthy_objects_are_never_folded_into_a_shared_line() {
         ));
     }
     let prod = holding("prod", &objects);
-    let lines = lines(&[&prod], "app", TreeShape::default());
+    let lines = lines(&[&prod], "app", TreeOptions::default());
     assert_eq!(lines.iter().filter(|line| line.contains("-child InProgress")).count(), 8, "{lines:#?}");
 }
 
@@ -157,7 +157,7 @@ fn circular_owners_and_apps_end() {
             object("v1", "ConfigMap", "c", Some("ConfigMap-b")),
         ],
     );
-    let lines = lines(&[&prod], "one", TreeShape::default());
+    let lines = lines(&[&prod], "one", TreeOptions::default());
     let shown: Vec<&str> = lines.iter().map(|line| line.trim()).collect();
     assert_eq!(
         shown,
@@ -181,7 +181,7 @@ fn an_endless_owner_chain_is_cut_with_a_note() {
         objects.push(object("v1", "ConfigMap", &format!("c{number}"), Some(&owner)));
     }
     let prod = holding("prod", &objects);
-    let lines = lines(&[&prod], "app", TreeShape::default());
+    let lines = lines(&[&prod], "app", TreeOptions::default());
     assert!(lines.len() <= 51, "{}", lines.len());
     assert!(lines.last().unwrap().ends_with("(what is below is left out: too many levels)"), "{lines:#?}");
 }
@@ -198,7 +198,7 @@ fn objects_out_of_reach_are_not_replaced_by_namesakes_in_the_home() {
             object("v1", "ConfigMap", "of-here", Some("Deployment-web")),
         ],
     );
-    assert_eq!(lines(&[&prod], "app", TreeShape::default())[1..], ["  Deployment web Unknown"]);
+    assert_eq!(lines(&[&prod], "app", TreeOptions::default())[1..], ["  Deployment web Unknown"]);
 }
 
 #[test]
@@ -210,12 +210,15 @@ fn a_live_cluster_has_the_tree_of_its_dump() {
         let list = apps(&[&dump], &ActiveRules::default(), NOW);
         for app in list.apps.iter().take(5) {
             let name = full_name(&app.app);
-            let asked =
-                Asked { dependents: Dependents::Of(name.parse().unwrap()), events: true, ..Asked::default() };
+            let asked = ReadQuery {
+                dependents: Dependents::Of(name.parse().unwrap()),
+                events: true,
+                ..ReadQuery::default()
+            };
             let (live, _) = server.read("cluster", &asked);
             assert_eq!(
-                lines(&[&live], &name, TreeShape::default()),
-                lines(&[&dump], &name, TreeShape::default()),
+                lines(&[&live], &name, TreeOptions::default()),
+                lines(&[&dump], &name, TreeOptions::default()),
                 "{name} of {}",
                 case.display()
             );
@@ -245,7 +248,7 @@ fn dependents_are_read_only_in_the_namespaces_of_the_app() {
     }
     let server = Server::new(objects);
     let paths = |dependents, events| {
-        let asked = Asked { dependents, events, label_groups: false, ..Asked::default() };
+        let asked = ReadQuery { dependents, events, label_groups: false, ..ReadQuery::default() };
         let (_, log) = server.read("cluster", &asked);
         let of_controllers = |path: &String| path.ends_with("pods") || path.ends_with("events");
         log.all().map(taffrail_apps::Read::path).filter(of_controllers).collect::<Vec<_>>()
@@ -261,7 +264,7 @@ fn a_tree_shows_unconfirmed_objects() {
     let own = object("v1", "ConfigMap", "own", None);
     let ids = ["shop_own__ConfigMap", "other_settings__ConfigMap"].map(str::to_owned);
     let prod = holding("prod", &[kustomization("app", &ids), settings, own]);
-    let told = lines(&[&prod], "app", TreeShape { fold: false, nest: true, compact: false });
+    let told = lines(&[&prod], "app", TreeOptions { fold: false, nest: true, compact: false });
     assert!(told.contains(&"  ConfigMap settings Current (unconfirmed)".to_owned()), "{told:?}");
     assert!(told.contains(&"  ConfigMap own Current".to_owned()), "{told:?}");
 }

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use taffrail_api::{TrustFinding, TrustReport};
 use taffrail_apps::trust::TrustShape;
-use taffrail_apps::{App, Asked, Objects, Scope, ScopeError, Snapshot, apps};
+use taffrail_apps::{App, Objects, ReadQuery, Scope, ScopeError, Snapshot, apps};
 use taffrail_object::GroupKind;
 use taffrail_status::ActiveRules;
 
@@ -331,7 +331,7 @@ fn leases_are_read_only_for_trust() {
             "metadata": {"namespace": "kube-node-lease", "name": "one"},
         }),
     ]);
-    let asks = |asked: &Asked| {
+    let asks = |asked: &ReadQuery| {
         let (_, log) = server.read("cluster", asked);
         log.assert_no_repetition();
         let paths: Vec<String> = log.all().map(taffrail_apps::Read::path).collect();
@@ -341,8 +341,8 @@ fn leases_are_read_only_for_trust() {
             has("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/settings.acme.dev"),
         )
     };
-    assert_eq!(asks(&Asked::default()), (false, false));
-    assert_eq!(asks(&Asked { liveness: true, ..Asked::default() }), (true, true));
+    assert_eq!(asks(&ReadQuery::default()), (false, false));
+    assert_eq!(asks(&ReadQuery { liveness: true, ..ReadQuery::default() }), (true, true));
 }
 
 /// Any author can give a Lease the name of a controller's.

@@ -198,11 +198,11 @@ fn as_reader(
     let mut server = super::server::Server::new(objects);
     server.forbidden.extend(forbidden);
     let query: taffrail_apps::AppQuery = app.parse().unwrap();
-    let asked = taffrail_apps::Asked {
+    let asked = taffrail_apps::ReadQuery {
         namespace: Some("team-b".to_owned()),
         by_name: true,
         only: vec![query.clone()],
-        ..taffrail_apps::Asked::default()
+        ..taffrail_apps::ReadQuery::default()
     };
     let (snapshot, _) = server.read("prod", &asked);
     let options = Options { deadline: Duration::from_secs(3), ..options(0, false) };
@@ -242,7 +242,7 @@ fn a_short_app_name_is_unobserved_if_a_declaring_list_failed() {
     let judged = |name: &str, is_read: bool| {
         let server = super::server::Server::new(vec![gear()]);
         let query: taffrail_apps::AppQuery = name.parse().unwrap();
-        let (mut snapshot, _) = server.read("prod", &taffrail_apps::Asked::default());
+        let (mut snapshot, _) = server.read("prod", &taffrail_apps::ReadQuery::default());
         if !is_read {
             let kind = taffrail_object::GroupKind::new("kustomize.toolkit.fluxcd.io", "Kustomization");
             snapshot.report(taffrail_apps::ScopeError {

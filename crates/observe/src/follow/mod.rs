@@ -32,8 +32,8 @@ use scopes::{is_whole_kind, named};
 use singles::Singles;
 use taffrail_apps::wait::Selection;
 use taffrail_apps::{
-    Asked, Freshness, FreshnessState, NotLive, Objects, Read, Reading, Rounds, Sameness, Scope, ScopeError,
-    Snapshot,
+    Freshness, FreshnessState, NotLiveScope, Objects, Read, ReadQuery, ReadStats, Rounds, Sameness, Scope,
+    ScopeError, Snapshot,
 };
 use taffrail_cluster::{
     BootClock, Cluster, Discovery, Held, ListStrategy, Moment, ReadError, ScopeId, ScopeState, WatchEvent,
@@ -157,7 +157,7 @@ impl Followed {
     }
 
     /// Returns its state, unless it is live.
-    fn not_live(&self) -> Option<NotLive> {
+    fn not_live(&self) -> Option<NotLiveScope> {
         let (state, message) = match &self.state.0 {
             ScopeState::Live => return None,
             ScopeState::CatchingUp => (taffrail_apps::ScopeState::CatchingUp, ""),
@@ -166,7 +166,7 @@ impl Followed {
             ScopeState::Broken { message, .. } => (taffrail_apps::ScopeState::Broken, &**message),
         };
         let message = message.to_owned();
-        Some(NotLive { scope: self.read.scope(), state, message, since: self.state.1 })
+        Some(NotLiveScope { scope: self.read.scope(), state, message, since: self.state.1 })
     }
 }
 
@@ -270,16 +270,16 @@ impl Following {
     }
 
     /// Returns the statistics of reading it.
-    fn reading(&mut self, now: Timestamp, freshness: FreshnessState) -> Option<Reading> {
-        let mut not_live: Vec<NotLive> = self.scopes.values().filter_map(Followed::not_live).collect();
+    fn reading(&mut self, now: Timestamp, freshness: FreshnessState) -> Option<ReadStats> {
+        let mut not_live: Vec<NotLiveScope> = self.scopes.values().filter_map(Followed::not_live).collect();
         not_live.sort_by(|one, other| (one.state, &one.scope).cmp(&(other.state, &other.scope)));
-        let has_gap = |scope: &NotLive| {
+        let has_gap = |scope: &NotLiveScope| {
             matches!(scope.state, taffrail_apps::ScopeState::CatchingUp | taffrail_apps::ScopeState::Broken)
         };
         let is_live = freshness == FreshnessState::Live && self.is_settled && !not_live.iter().any(has_gap);
         self.live_since = if is_live { self.live_since.or(Some(now)) } else { None };
         let followed =
-            taffrail_apps::Following { live_since: self.live_since, scopes: self.scopes.len(), not_live };
+            taffrail_apps::WatchStats { live_since: self.live_since, scopes: self.scopes.len(), not_live };
         self.feeds.as_ref().map(|feeds| following(feeds, followed))
     }
 }
@@ -323,7 +323,7 @@ pub struct WatchRequest {
     /// The time in which each has to answer first, and to answer single requests.
     pub timeout: Duration,
     /// What to read of each.
-    pub asked: Asked,
+    pub asked: ReadQuery,
     /// The rules by which it is judged.
     pub rules: Arc<dyn FleetRules>,
     /// The way in which lists come.
@@ -340,7 +340,7 @@ pub struct FleetWatcher {
     turn: usize,
     events: Events,
     parser: Parser,
-    asked: Asked,
+    asked: ReadQuery,
     timeout: Duration,
     lists: ListStrategy,
     /// The clock that measures the age of observations.
@@ -364,7 +364,7 @@ impl FleetWatcher {
     pub async fn start(request: WatchRequest) -> FleetWatcher {
         let WatchRequest { members: FleetMembers { members, problems }, timeout, asked, rules, lists, clock } =
             request;
-        let asked = Asked { follow: asked.declarations && members.len() > 1, ..asked };
+        let asked = ReadQuery { follow: asked.declarations && members.len() > 1, ..asked };
         let now = Timestamp::now();
         let waiting = Failure { reason: "Connecting".to_owned(), message: "not connected yet".to_owned() };
         let snapshots = members.iter().map(|member| member.lost(waiting.clone())).collect();
@@ -437,7 +437,7 @@ impl FleetWatcher {
         let is_compared = judged != aged;
         for (following, snapshot) in self.clusters.iter_mut().zip(&mut self.fleet.snapshots) {
             if let Some(reading) = following.reading(now, snapshot.freshness().state) {
-                snapshot.set_reading(Reading { cost: reading.cost.filter(|_| !is_compared), ..reading });
+                snapshot.set_reading(ReadStats { cost: reading.cost.filter(|_| !is_compared), ..reading });
             }
         }
         (self.fleet.now, self.fleet.aged) = (judged, aged);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, Asked, LeftOut, Objects, Read, ReadMode, ReadPlan, Rounds, Scope, ScopeError, Snapshot, Target,
-    elsewhere, plan_reads,
+    Answer, LeftOut, Objects, Read, ReadMode, ReadPlan, ReadQuery, Rounds, Scope, ScopeError, Snapshot,
+    Target, elsewhere, plan_watches,
 };
 use taffrail_cluster::{Cluster, Deadline, Moment, ReadError, Reason, ScopeId, ScopeState};
 use taffrail_object::{GroupKind, ObjectKey, Projection};
@@ -253,8 +253,8 @@ impl FleetWatcher {
         let objects = own.iter().chain(&following.elsewhere).cloned().collect();
         let selections = following.selections.iter().cloned().collect();
         let dependents_in = following.dependents_in.keys().cloned().collect();
-        let asked = Asked { objects, selections, dependents_in, ..self.asked.clone() };
-        let without_others = Asked { objects: own, dependents_in: BTreeSet::new(), ..asked.clone() };
+        let asked = ReadQuery { objects, selections, dependents_in, ..self.asked.clone() };
+        let without_others = ReadQuery { objects: own, dependents_in: BTreeSet::new(), ..asked.clone() };
         self.end_unwanted_objects(at, &asked, now);
         // Where nothing comes of what a stage wants, it holds up no other.
         while self.begin_next(at, &asked, &without_others, now) {}
@@ -270,7 +270,7 @@ impl FleetWatcher {
 
     /// Begins the next reads of a cluster, without counting apps of other clusters as its own. Returns true if none was
     /// begun and more may have to be read.
-    fn begin_next(&mut self, at: usize, asked: &Asked, without_others: &Asked, now: Instant) -> bool {
+    fn begin_next(&mut self, at: usize, asked: &ReadQuery, without_others: &ReadQuery, now: Instant) -> bool {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
         let before = following.rounds.clone();
@@ -284,8 +284,8 @@ impl FleetWatcher {
             }
             !planned.contains(read) && !singles.leave_out(read)
         };
-        let plan = |asked: &Asked, rounds: &mut Rounds| {
-            plan_reads(snapshot, asked, &self.fleet.rules.active(), rounds, &is_new)
+        let plan = |asked: &ReadQuery, rounds: &mut Rounds| {
+            plan_watches(snapshot, asked, &self.fleet.rules.active(), rounds, &is_new)
         };
         let ReadPlan { awaited, loose } = plan(asked, &mut following.rounds);
         let holds_up = !awaited.is_empty();

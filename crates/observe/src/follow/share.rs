@@ -88,7 +88,7 @@ pub(super) mod tests {
     use std::sync::Arc;
 
     use serde_json::{Value, json};
-    use taffrail_apps::{Asked, Objects};
+    use taffrail_apps::{Objects, ReadQuery};
     use taffrail_cluster::{BootClock, ListStrategy, Memory};
     use taffrail_rules::RuleSet;
     use taffrail_sim::{Cluster, Fleet};
@@ -164,7 +164,7 @@ pub(super) mod tests {
         let request = WatchRequest {
             members,
             timeout: PATIENCE,
-            asked: Asked::default(),
+            asked: ReadQuery::default(),
             rules: Arc::new(Shipped(RuleSet::shipped())),
             lists: ListStrategy::Auto,
             clock: clock.clone(),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use taffrail_apps::{Asked, Read, ReadPlan, Rounds, Target, plan_reads};
+use taffrail_apps::{Read, ReadPlan, ReadQuery, Rounds, Target, plan_watches};
 use taffrail_cluster::ScopeId;
 use taffrail_object::{ObjectKey, Projection};
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ impl FleetWatcher {
     /// last.
     ///
     /// Objects name other objects, and their authors may name new ones again and again.
-    pub(super) fn end_unwanted_objects(&mut self, at: usize, asked: &Asked, now: Instant) {
+    pub(super) fn end_unwanted_objects(&mut self, at: usize, asked: &ReadQuery, now: Instant) {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
         let identity = ObjectKey::new("", "Namespace", "", "kube-system");
@@ -48,7 +48,7 @@ impl FleetWatcher {
         let mut lists: BTreeSet<Read> = BTreeSet::new();
         loop {
             let ReadPlan { awaited, loose } =
-                plan_reads(snapshot, asked, &self.fleet.rules.active(), &mut Rounds::spent(), &|_| true);
+                plan_watches(snapshot, asked, &self.fleet.rules.active(), &mut Rounds::spent(), &|_| true);
             let wanted = Wanted::of(&loose);
             // Without what declares apps it is not known what is wanted.
             let is_wanted = |key: &ObjectKey| !awaited.is_empty() || wanted.brings(key);

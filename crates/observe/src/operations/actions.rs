@@ -85,7 +85,8 @@ impl ActionScripts {
         now: Timestamp,
     ) -> Result<(Vec<Offer>, Vec<OperationError>), OperationError> {
         let name = || format!("{}: {}", located.cluster, located.key());
-        let object = located.object().map_err(|error| OperationError::unreadable(name()).because(&error))?;
+        let object =
+            located.object().map_err(|error| OperationError::unreadable(name()).with_source(&error))?;
         let (offers, errors) = self.offers_by_origin(&located.scripts, &object, now);
         Ok((offers, errors.iter().map(|(_, error)| failing(&located.cluster, error)).collect()))
     }
@@ -180,7 +181,7 @@ pub fn plan_action(request: &ActionRequest, objects: Vec<LocatedObject>) -> Oper
         let cluster = located.cluster.clone();
         let planned = match located.object() {
             Ok(object) => request.plan(&located, &object),
-            Err(error) => Err(OperationError::unreadable(&cluster).because(&error)),
+            Err(error) => Err(OperationError::unreadable(&cluster).with_source(&error)),
         };
         match planned {
             Ok((chosen, writes)) => plan.items.push(PlannedItem {
@@ -300,7 +301,7 @@ impl ActionRequest {
             let key = Object::new((&after).into()).map(|object| ObjectKey::of(&object));
             let mut key = key.map_err(|error| {
                 OperationError::unreadable(format!("'{name}' returned a value that is not an object"))
-                    .because(&error)
+                    .with_source(&error)
             })?;
             match operation {
                 Operation::Patch if key == own => {
@@ -486,7 +487,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
     ) -> Result<(), OperationError> {
         let ActionTarget { located, key, chosen } = &self.planned.target;
         let name = self.planned.target.name();
-        let invalid = |error: &dyn std::error::Error| OperationError::unreadable(&name).because(error);
+        let invalid = |error: &dyn std::error::Error| OperationError::unreadable(&name).with_source(error);
         let object = located.object().map_err(|error| invalid(&error))?;
         let mut based = patch.clone().based_on(&object);
         for _ in 0..MAX_TRIES {
@@ -532,7 +533,7 @@ impl ActionTarget {
 async fn read_again(live: &LiveObject, key: &ObjectKey, name: &str) -> Result<OwnedDocument, OperationError> {
     let cluster = send::in_time(&live.cluster);
     let read = cluster.get(&live.resource, Some(&key.namespace), &key.name, Projection::Full).await;
-    let found = read.map_err(|error| OperationError::unreadable(name).because(&error))?;
+    let found = read.map_err(|error| OperationError::unreadable(name).with_source(&error))?;
     found.ok_or_else(|| OperationError::unreadable(format!("{name} was deleted meanwhile")))
 }
 

@@ -325,14 +325,14 @@ impl OperationError {
     }
 
     /// Appends `error` and its causes.
-    fn because(mut self, error: &dyn std::error::Error) -> OperationError {
+    fn with_source(mut self, error: &dyn std::error::Error) -> OperationError {
         add_causes(&mut self.message, Some(error));
         self
     }
 
     /// Describes a failed write: `what` was tried.
     fn of_write(what: impl Into<String>, error: &WriteError) -> OperationError {
-        OperationError::unreadable(what).because(error).hint(error.hint())
+        OperationError::unreadable(what).with_source(error).hint(error.hint())
     }
 
     /// Describes a write of which the server did not store some fields.

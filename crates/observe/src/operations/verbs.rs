@@ -383,7 +383,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
             Progress::Waiting(why) => return ControlFlow::Continue(Some(why)),
             Progress::Failed(why) => self.end(item, Outcome::Failed { why, after })?,
             Progress::Done if matches!(task.state, State::Settling(_)) => {
-                let message = app.map(|app| app.said.clone()).unwrap_or_default();
+                let message = app.map(|app| app.delivery_message.clone()).unwrap_or_default();
                 let is_out_of_sync = app.is_some_and(|app| app.sync.state == SyncState::OutOfSync);
                 self.end(item, Outcome::Ready { message, is_out_of_sync, after })?;
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taffrail_apps::Asked;
+use taffrail_apps::ReadQuery;
 use taffrail_apps::verbs::Verb;
 use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_observe::operations::{
@@ -57,7 +57,7 @@ impl Watched {
         let request = WatchRequest {
             members: members_of(&clusters),
             timeout: PATIENCE,
-            asked: Asked::default(),
+            asked: ReadQuery::default(),
             rules: Arc::new(Shipped::default()),
             lists: ListStrategy::Pages,
             clock: BootClock::default(),

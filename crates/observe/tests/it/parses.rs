@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taffrail_apps::{Asked, Dependents};
+use taffrail_apps::{Dependents, ReadQuery};
 use taffrail_cluster::{BootClock, Cluster, Deadline, ListStrategy, WatchSettings};
 use taffrail_index::{ScopeState, Snapshot};
 use taffrail_object::ObjectKey;
@@ -105,7 +105,7 @@ async fn a_look_parses_each_object_once() {
         let request = LookRequest {
             members: server.members(),
             timeout: PATIENCE,
-            asked: Asked { dependents, ..Asked::default() },
+            asked: ReadQuery { dependents, ..ReadQuery::default() },
             now: jiff::Timestamp::now(),
             rules: Arc::new(Shipped::default()),
             answered: Arc::new(|_: &str| {}),
@@ -128,7 +128,7 @@ async fn what_is_followed_is_parsed_once_in_lists_and_once_in_each_event() {
         let request = WatchRequest {
             members: server.members(),
             timeout: PATIENCE,
-            asked: Asked::default(),
+            asked: ReadQuery::default(),
             rules: Arc::new(Shipped::default()),
             lists,
             clock: BootClock::default(),

@@ -3,12 +3,12 @@
 use taffrail_object::Object;
 use taffrail_object::json::Value;
 
-use crate::assess::case::{Case, Finding};
+use crate::assess::assessor::{Assessor, Evaluation};
 use crate::event::time;
 use crate::verdict::Status;
 
 /// Examines a policy binding: without its policy it checks nothing.
-pub(super) fn binding(case: &Case<'_>, binding: &Object<'_>, finding: &mut Finding) {
+pub(super) fn binding(case: &Assessor<'_>, binding: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() {
         return;
     }
@@ -20,7 +20,7 @@ pub(super) fn binding(case: &Case<'_>, binding: &Object<'_>, finding: &mut Findi
 }
 
 /// Examines a CertificateSigningRequest: a denied or failed one is final.
-pub(super) fn signing_request(request: &Object<'_>, finding: &mut Finding) {
+pub(super) fn signing_request(request: &Object<'_>, finding: &mut Evaluation) {
     if !matches!(finding.status(), Status::Current | Status::InProgress) {
         return;
     }

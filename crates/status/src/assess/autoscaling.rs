@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use taffrail_object::Object;
 use taffrail_object::json::{OwnedDocument, Value};
 
-use crate::assess::case::{Case, Finding};
+use crate::assess::assessor::{Assessor, Evaluation};
 use crate::assess::edges::{Reference, references};
 use crate::event::time;
 use crate::verdict::Status;
@@ -15,7 +15,7 @@ const GRACE: SignedDuration = SignedDuration::from_mins(2);
 /// Failure reasons without the prefix `Failed`: the Pods to count are ambiguous.
 const UNUSABLE: [&str; 2] = ["AmbiguousSelector", "InvalidSelector"];
 
-pub(super) fn examine(case: &Case<'_>, autoscaler: &Object<'_>, finding: &mut Finding) {
+pub(super) fn examine(case: &Assessor<'_>, autoscaler: &Object<'_>, finding: &mut Evaluation) {
     if !matches!(finding.status(), Status::Current | Status::InProgress) || finding.is_stale() {
         return;
     }
@@ -44,7 +44,7 @@ pub(super) fn examine(case: &Case<'_>, autoscaler: &Object<'_>, finding: &mut Fi
     finding.turn(Status::Failed, &text("reason"), &*text("message"), "evidence/autoscaler");
     finding.since = since;
     // A target that failed later is not the cause.
-    let explains = |target: &Finding| {
+    let explains = |target: &Evaluation| {
         target.hard.is_some()
             || target.status() == Status::Failed
             || target.since.zip(since).is_none_or(|(target, since)| target <= since)

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use taffrail_object::Object;
 use taffrail_object::json::Value;
 
-use crate::assess::case::{Case, Finding, HardCause};
+use crate::assess::assessor::{Assessor, Evaluation, HardCause};
 use crate::assess::workloads::{is_terminating, unseen};
 use crate::assess::{Flags, pod, refusals};
 use crate::event::time;
@@ -33,7 +33,7 @@ fn end(job: &Object<'_>) -> Option<End> {
     }
 }
 
-pub(super) fn job(case: &Case<'_>, job: &Object<'_>, finding: &mut Finding) {
+pub(super) fn job(case: &Assessor<'_>, job: &Object<'_>, finding: &mut Evaluation) {
     match end(job) {
         Some(End::Complete) => {}
         Some(End::Failed) => failed(case, job, finding),
@@ -46,7 +46,7 @@ pub(super) fn job(case: &Case<'_>, job: &Object<'_>, finding: &mut Finding) {
     }
 }
 
-fn failed(case: &Case<'_>, job: &Object<'_>, finding: &mut Finding) {
+fn failed(case: &Assessor<'_>, job: &Object<'_>, finding: &mut Evaluation) {
     if finding.is_current() {
         return;
     }
@@ -70,7 +70,7 @@ fn failed(case: &Case<'_>, job: &Object<'_>, finding: &mut Finding) {
     }
 }
 
-fn running(case: &Case<'_>, job: &Object<'_>, finding: &mut Finding) {
+fn running(case: &Assessor<'_>, job: &Object<'_>, finding: &mut Evaluation) {
     if finding.is_stale() {
         return;
     }
@@ -140,7 +140,7 @@ fn has_tries_left(job: &Object<'_>, pods: &[Object<'_>]) -> bool {
 
 /// Derives the status of a CronJob from its last run: a Job that failed, one that cannot start, or one that was never
 /// seen.
-pub(super) fn cron_job(case: &Case<'_>, cron_job: &Object<'_>, finding: &mut Finding) {
+pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut Evaluation) {
     if Flags::of(cron_job).suspended || !finding.is_current() {
         return;
     }
@@ -158,7 +158,7 @@ pub(super) fn cron_job(case: &Case<'_>, cron_job: &Object<'_>, finding: &mut Fin
     let active = jobs.iter().filter(|job| end(job).is_none() && !is_terminating(job));
     let active: Vec<_> = active.filter_map(|job| case.examine(job)).collect();
     // An active Job without information about its Pods looks as if it ran.
-    let is_seen = |job: &Finding| job.is_current() || job.is_stale() || job.hard.is_some();
+    let is_seen = |job: &Evaluation| job.is_current() || job.is_stale() || job.hard.is_some();
     if !active.iter().all(is_seen)
         && !case.evidence.state().is_observed("", "Pod", Some(&cron_job.namespace()))
     {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, words};
 
-use crate::assess::Link;
+use crate::assess::CauseStep;
 use crate::assess::edges::references;
 use crate::assess::evidence::{Evidence, can_own, controller};
 use crate::assess::workloads::{is_replica_set, previous_and_current};
@@ -161,7 +161,7 @@ impl<'e> History<'e> {
     ///
     /// The changes are read off the objects themselves: revisions of ReplicaSets, times of field managers, transitions
     /// of conditions.
-    pub fn before(&self, chain: &[Arc<Link>], turn: Timestamp, most: usize) -> Vec<Change> {
+    pub fn before(&self, chain: &[Arc<CauseStep>], turn: Timestamp, most: usize) -> Vec<Change> {
         let mut objects: Vec<Rc<Known>> = chain.iter().filter_map(|link| self.known(&link.object)).collect();
         // A failure of a Pod includes its Deployment's rollout.
         let mut above = objects.first().and_then(|first| first.owner.clone());
@@ -231,7 +231,7 @@ impl<'e> History<'e> {
     }
 
     /// Returns the quota that a refusal names: its last change, else the time when it was found to be used up.
-    fn quota(&self, cause: &Link, turn: Timestamp) -> Option<Change> {
+    fn quota(&self, cause: &CauseStep, turn: Timestamp) -> Option<Change> {
         let (_, rest) = cause.message.split_once("exceeded quota: ")?;
         let (name, rest) = rest.split_once(',')?;
         let object = ObjectKey::new("", "ResourceQuota", &cause.object.namespace, name.trim());
@@ -540,7 +540,7 @@ fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
 }
 
 /// Returns the change of a node in the chain.
-fn node(link: &Link) -> Option<Change> {
+fn node(link: &CauseStep) -> Option<Change> {
     let is_node = link.object.group.is_empty() && link.object.kind == "Node";
     let change = Change::new(link.since.filter(|_| is_node)?, ChangeKind::Node, link.object.clone());
     let to = Some(link.reason.clone()).filter(|reason| !reason.is_empty());

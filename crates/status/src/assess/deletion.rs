@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use taffrail_object::Object;
 use taffrail_object::json::Value;
 
-use crate::assess::case::{Case, Finding, HardCause};
+use crate::assess::assessor::{Assessor, Evaluation, HardCause};
 use crate::assess::evidence::defined;
 use crate::assess::workloads::is_terminating;
 use crate::assess::{extension, pod, storage};
@@ -13,7 +13,7 @@ use crate::verdict::Status;
 /// The finalizer of a claim while a snapshot of it is taken.
 const SNAPSHOT_PROTECTION: &str = "snapshot.storage.kubernetes.io/pvc-as-source-protection";
 
-pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
+pub(super) fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let finalizers = finalizers(object);
     let since = finding.since;
     let complaint = case.complaint_since(object, since);
@@ -71,7 +71,7 @@ fn finalizers(object: &Object<'_>) -> Vec<String> {
 }
 
 /// Adds the kubelet's error that keeps the Pod alive.
-fn say_why_it_lives(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
+fn say_why_it_lives(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation) {
     const STUCK: [&str; 4] =
         ["FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod", "KillPodSandboxError"];
 
@@ -85,7 +85,7 @@ fn say_why_it_lives(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
 }
 
 /// Examines a terminating Pod on a lost node: only the kubelet can confirm its end.
-fn lost(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
+fn lost(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let node = pod::node(case, object);
     if node.as_ref().is_some_and(|node| node.hard == Some(HardCause::NodeLost)) {
         finding.say("NodeLost", "its node, which would confirm that it has ended, is lost");
@@ -94,7 +94,7 @@ fn lost(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
 }
 
 /// Examines a terminating namespace: the controller's conditions, and the remaining objects.
-fn namespace(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
+fn namespace(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let is_true = |condition: &Value<'_>| condition.get("status").is_some_and(|status| status.is_str("True"));
     let said = [
         "NamespaceDeletionDiscoveryFailure",
@@ -111,17 +111,17 @@ fn namespace(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
 }
 
 /// Follows the terminating object among `objects` that blocks the deletion, preferably one that waits for something.
-fn holders(case: &Case<'_>, finding: &mut Finding, objects: Vec<Object<'_>>) {
+fn holders(case: &Assessor<'_>, finding: &mut Evaluation, objects: Vec<Object<'_>>) {
     let terminating = objects.iter().filter(|object| is_terminating(object));
     let examined = terminating.filter_map(|object| {
         let waits = !finalizers(object).is_empty();
         Some((waits, case.examine(object)?))
     });
-    let rank = |(waits, holder): &(bool, Finding)| {
+    let rank = |(waits, holder): &(bool, Evaluation)| {
         (!*waits && holder.below.is_empty(), holder.since.unwrap_or(Timestamp::MAX), holder.name.clone())
     };
     let terminating = examined.filter(|(_, holder)| holder.status() == Status::Terminating);
     if let Some((_, holder)) = terminating.min_by_key(rank) {
-        finding.follow([Finding { hard: None, ..holder }]);
+        finding.follow([Evaluation { hard: None, ..holder }]);
     }
 }

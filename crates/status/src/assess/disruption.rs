@@ -3,13 +3,13 @@
 use taffrail_object::Object;
 use taffrail_object::json::Value;
 
-use crate::assess::case::{Case, Finding};
+use crate::assess::assessor::{Assessor, Evaluation};
 use crate::event::time;
 use crate::options::Budgets;
 use crate::verdict::Status;
 
 /// Examines a budget: if its controller cannot determine its Pods, it protects none.
-pub(super) fn budget(budget: &Object<'_>, finding: &mut Finding) {
+pub(super) fn budget(budget: &Object<'_>, finding: &mut Evaluation) {
     let Some(condition) = budget.condition("DisruptionAllowed") else { return };
     let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
     let is_broken = text("status") == "False" && text("reason") == "SyncFailed";
@@ -22,7 +22,7 @@ pub(super) fn budget(budget: &Object<'_>, finding: &mut Finding) {
 }
 
 /// Adds the budgets that a Deployment violates. With [`Budgets::Sufficient`], a kept budget makes it Current.
-pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut Finding) {
+pub(super) fn deployment(case: &Assessor<'_>, deployment: &Object<'_>, finding: &mut Evaluation) {
     let labels = deployment.at(&["spec", "template", "metadata", "labels"]);
     let count = |object: &Object<'_>, key| object.at(&["status", key]).and_then(Value::as_i64);
     let mut kept = Vec::new();

@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use taffrail_object::Object;
 use taffrail_object::json::{Kind, Value};
 
-use crate::assess::case::{Case, Finding, HardCause};
+use crate::assess::assessor::{Assessor, Evaluation, HardCause};
 use crate::assess::{flux, workloads};
 use crate::event::time;
 use crate::verdict::Status;
@@ -14,7 +14,7 @@ use crate::verdict::Status;
 /// Time that a controller may take to write the first status.
 const FIRST_STATUS: SignedDuration = SignedDuration::from_mins(5);
 
-pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
+pub(super) fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     if finding.is_current() {
         let is_unjudged = finding.verdict.rule == "fallback";
         if is_unjudged && is_new_without_status(case, object) {
@@ -30,7 +30,7 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
 }
 
 /// Follows the owned and named objects of an object that is not well.
-pub(super) fn follow(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
+pub(super) fn follow(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     if finding.is_stale() {
         return;
     }
@@ -47,7 +47,7 @@ pub(super) fn follow(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding
     let named = named.filter(|named| !owned_names.contains(&named.name));
     let strangers = case.unproven(object);
     let strangers = strangers.iter().filter_map(|stranger| case.examine(stranger));
-    let words: Vec<_> = named.chain(strangers).map(|finding| Finding { hard: None, ..finding }).collect();
+    let words: Vec<_> = named.chain(strangers).map(|finding| Evaluation { hard: None, ..finding }).collect();
     finding.follow(owned.into_iter().chain(words));
     for name in references.iter().filter(|name| case.is_missing(name)) {
         finding.lacks(&case.called(name), &name.name);
@@ -56,8 +56,8 @@ pub(super) fn follow(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding
 
 /// Turns a custom resource without rules InProgress if its own workload fails, or that of a custom resource that it
 /// owns.
-fn fail_by_own_workload(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
-    let failing_below = |owner: &Object<'_>| -> Vec<Finding> {
+fn fail_by_own_workload(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
+    let failing_below = |owner: &Object<'_>| -> Vec<Evaluation> {
         let workloads = own_workloads(case, owner).into_iter().filter(|it| !is_custom(it.group()));
         workloads.filter_map(|it| hard(case.examine(&it)?)).collect()
     };
@@ -87,7 +87,7 @@ fn fail_by_own_workload(case: &Case<'_>, object: &Object<'_>, finding: &mut Find
 }
 
 /// Returns the workload if it has a hard cause; a failed Job always has one.
-fn hard(mut workload: Finding) -> Option<Finding> {
+fn hard(mut workload: Evaluation) -> Option<Evaluation> {
     if workload.name.kind == "Job" && workload.status() == Status::Failed {
         workload.hard = workload.hard.or(Some(HardCause::JobFailed));
     }
@@ -95,7 +95,7 @@ fn hard(mut workload: Finding) -> Option<Finding> {
 }
 
 /// Returns the workloads and custom resources that an object controls; of its Jobs only the newest.
-fn own_workloads<'e>(case: &Case<'e>, object: &Object<'_>) -> Vec<Object<'e>> {
+fn own_workloads<'e>(case: &Assessor<'e>, object: &Object<'_>) -> Vec<Object<'e>> {
     let is_job = |owned: &Object<'_>| (owned.group(), owned.kind()) == ("batch", "Job");
     let (jobs, mut others): (Vec<_>, Vec<_>) = case.owned(object, None).into_iter().partition(is_job);
     others.retain(|owned| {
@@ -122,7 +122,7 @@ pub(super) fn is_custom(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io") && !flux::is_flux(group)
 }
 
-fn is_new_without_status(case: &Case<'_>, object: &Object<'_>) -> bool {
+fn is_new_without_status(case: &Assessor<'_>, object: &Object<'_>) -> bool {
     let is_empty = |status: Value<'_>| match status.kind() {
         Kind::Null => true,
         Kind::Object => status.members().is_none_or(|mut members| members.next().is_none()),

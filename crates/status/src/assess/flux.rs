@@ -3,7 +3,7 @@
 use taffrail_object::Object;
 use taffrail_object::json::Value;
 
-use crate::assess::case::{Case, Finding};
+use crate::assess::assessor::{Assessor, Evaluation};
 use crate::assess::edges::{Reference, health_checks, references};
 use crate::verdict::cut;
 
@@ -11,7 +11,7 @@ pub(super) fn is_flux(group: &str) -> bool {
     group == "toolkit.fluxcd.io" || group.ends_with(".toolkit.fluxcd.io")
 }
 
-pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
+pub(super) fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let ready = object.condition("Ready");
     let reason = ready.and_then(|ready| ready.get("reason")?.as_str()).unwrap_or_default();
     if !finding.is_current() && REMEDIES.contains(&&*reason) {
@@ -49,7 +49,7 @@ pub(super) fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Findin
 const REMEDIES: [&str; 2] = ["RollbackSucceeded", "UninstallSucceeded"];
 
 /// Sets the failure before the remediation as the message, and the remediation as a detail.
-fn remedied(object: &Object<'_>, finding: &mut Finding) {
+fn remedied(object: &Object<'_>, finding: &mut Evaluation) {
     let text =
         |value: Value<'_>, key| value.get(key).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
     let failed = |name| {

@@ -14,9 +14,9 @@
 //! and that object's own message.
 
 mod admission;
+mod assessor;
 mod autoscaling;
 mod batch;
-mod case;
 mod changes;
 mod deletion;
 mod disruption;
@@ -36,7 +36,7 @@ mod workloads;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use case::{Case, Finding};
+use assessor::{Assessor, Evaluation};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_object::json::Value;
@@ -77,7 +77,7 @@ impl Flags {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Link {
+pub struct CauseStep {
     /// The object.
     pub object: ObjectKey,
     /// Its status; `Current` for one that is well, but blocks another.
@@ -110,7 +110,7 @@ pub struct Assessment {
     /// The ways in which it is switched off on purpose.
     pub flags: Flags,
     /// The chain from the object to the deepest one that is not well; empty if the object is Current.
-    pub chain: Vec<Arc<Link>>,
+    pub chain: Vec<Arc<CauseStep>>,
     /// The cause's own message; preceded by the object's message where that names what it waits for.
     pub message: String,
 }
@@ -123,7 +123,7 @@ impl Assessment {
 
     fn of_nothing(object: &ObjectKey, verdict: Verdict, reason: &str) -> Assessment {
         let message = verdict.message.clone().into_owned();
-        let link = Link {
+        let link = CauseStep {
             object: object.clone(),
             status: verdict.status,
             reason: reason.to_owned(),
@@ -174,7 +174,7 @@ pub fn assess_for(
     rules: &ActiveRules<'_>,
     now: Timestamp,
 ) -> Assessment {
-    let case = Case::new(evidence, rules, now).of(object, claimant);
+    let case = Assessor::new(evidence, rules, now).of(object, claimant);
     let finding = case.examine(object);
     if let Some(why) = case.bill.over() {
         let verdict = Verdict::new(Status::Unknown, why, UNJUDGED);
@@ -197,7 +197,7 @@ pub fn assess_dependent<'e>(
     let assessment = assess(object, evidence, rules, now);
     let is_pod = (object.group(), object.kind()) == ("", "Pod");
     if is_pod && assessment.verdict.status == Status::Current && pod::is_in_phase(object, "Failed") {
-        return pod::failed(&Case::new(evidence, rules, now), object).into_assessment(Flags::of(object));
+        return pod::failed(&Assessor::new(evidence, rules, now), object).into_assessment(Flags::of(object));
     }
     assessment
 }
@@ -229,7 +229,7 @@ pub fn worst<'a>(assessments: impl IntoIterator<Item = &'a Assessment>) -> Optio
 }
 
 /// Applies the evidence rules of the object's kind.
-fn examine(case: &Case<'_>, object: &Object<'_>, finding: &mut Finding) {
+fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     if finding.status() == Status::Terminating {
         return deletion::examine(case, object, finding);
     }

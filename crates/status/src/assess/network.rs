@@ -4,14 +4,14 @@ use jiff::SignedDuration;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
-use crate::assess::case::{Case, Finding};
+use crate::assess::assessor::{Assessor, Evaluation};
 use crate::assess::edges::references;
 use crate::assess::workloads::is_terminating;
 use crate::event::time;
 use crate::verdict::Status;
 
 /// Examines a Service: a LoadBalancer without an address is InProgress. Missing endpoints are reported by its workload.
-pub(super) fn service(case: &Case<'_>, service: &Object<'_>, finding: &mut Finding) {
+pub(super) fn service(case: &Assessor<'_>, service: &Object<'_>, finding: &mut Evaluation) {
     let is_balancer = service.at(&["spec", "type"]).is_some_and(|kind| kind.is_str("LoadBalancer"));
     if !is_balancer
         || has_address(service)
@@ -45,7 +45,7 @@ const MAX_WARNING_AGE: SignedDuration = SignedDuration::from_mins(10);
 const MIN_WARNINGS: i64 = 3;
 
 /// Examines an Ingress. It may work without an address; but if its controller keeps warning, that is why it has none.
-pub(super) fn ingress(case: &Case<'_>, ingress: &Object<'_>, finding: &mut Finding) {
+pub(super) fn ingress(case: &Assessor<'_>, ingress: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() || has_address(ingress) {
         return;
     }
@@ -62,7 +62,7 @@ pub(super) fn ingress(case: &Case<'_>, ingress: &Object<'_>, finding: &mut Findi
 }
 
 /// Examines an APIService by its condition Available.
-pub(super) fn api_service(case: &Case<'_>, api_service: &Object<'_>, finding: &mut Finding) {
+pub(super) fn api_service(case: &Assessor<'_>, api_service: &Object<'_>, finding: &mut Evaluation) {
     let Some(available) = api_service.condition("Available") else { return };
     let text = |key| available.get(key).and_then(Value::as_str).unwrap_or_default();
     if text("status") != "False" || !matches!(finding.status(), Status::Current | Status::InProgress) {
@@ -81,7 +81,7 @@ pub(super) fn api_service(case: &Case<'_>, api_service: &Object<'_>, finding: &m
 }
 
 /// Returns the Pods behind a Service that are not well.
-fn behind(case: &Case<'_>, service: &Object<'_>) -> Vec<Finding> {
+fn behind(case: &Assessor<'_>, service: &Object<'_>) -> Vec<Evaluation> {
     let (namespace, name) = (service.namespace(), service.name());
     let is_slice = |slice: &Object<'_>| {
         let label = slice.at(&["metadata", "labels", "kubernetes.io/service-name"]);

@@ -3,10 +3,10 @@
 use taffrail_object::Object;
 use taffrail_object::json::Value;
 
-use crate::assess::case::{Finding, HardCause};
+use crate::assess::assessor::{Evaluation, HardCause};
 
 /// Examines a node: without reports of its kubelet it is lost. One that reports that it is not ready may recover.
-pub(super) fn examine(node: &Object<'_>, finding: &mut Finding) {
+pub(super) fn examine(node: &Object<'_>, finding: &mut Evaluation) {
     let is_silent = match node.condition("Ready").and_then(|ready| ready.get("status")) {
         Some(status) => status.is_str("Unknown"),
         None => is_unreachable(node),

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
-use crate::assess::case::{Case, FOLLOWED, Finding, HardCause, has_ended};
+use crate::assess::assessor::{Assessor, Evaluation, FOLLOWED, HardCause, has_ended};
 use crate::assess::edges::references;
 use crate::assess::evidence::{claims, controller};
 use crate::assess::storage;
@@ -36,7 +36,7 @@ const SCHEDULING: SignedDuration = SignedDuration::from_secs(15);
 /// Tolerance between an out-of-memory kill and the loss of readiness it causes, which different clocks record.
 const SAME_MOMENT: SignedDuration = SignedDuration::from_secs(60);
 
-pub(super) fn examine(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
+pub(super) fn examine(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation) {
     if is_in_phase(pod, "Failed") && finding.is_current() {
         if controller(pod).is_none() {
             *finding = failed(case, pod);
@@ -84,7 +84,7 @@ pub(super) fn is_in_phase(pod: &Object<'_>, phase: &str) -> bool {
 }
 
 /// Returns the finding for a Pod in the phase Failed, as its owner sees it.
-pub(super) fn failed(case: &Case<'_>, pod: &Object<'_>) -> Finding {
+pub(super) fn failed(case: &Assessor<'_>, pod: &Object<'_>) -> Evaluation {
     let mut finding = case.look(pod);
     let said = pod.text(&["status", "message"]);
     let end =
@@ -161,9 +161,9 @@ struct Complaint {
 
 /// Returns the first container with a hard cause; adds the others as details.
 fn container(
-    case: &Case<'_>,
+    case: &Assessor<'_>,
     pod: &Object<'_>,
-    finding: &mut Finding,
+    finding: &mut Evaluation,
     since: Option<Timestamp>,
 ) -> Option<Complaint> {
     let mut first = None;
@@ -218,7 +218,7 @@ fn waiting(status: Value<'_>) -> Option<Complaint> {
 /// A run of ten minutes resets the kubelet's back-off. The restart count covers the Pod's whole life, so it alone
 /// proves nothing.
 fn crash_loop(
-    case: &Case<'_>,
+    case: &Assessor<'_>,
     pod: &Object<'_>,
     status: Value<'_>,
     ends: &[Option<Termination>; 2],
@@ -289,7 +289,7 @@ fn is_unschedulable(pod: &Object<'_>) -> bool {
     })
 }
 
-fn unschedulable(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since: Option<Timestamp>) {
+fn unschedulable(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation, since: Option<Timestamp>) {
     let said = pod.condition("PodScheduled").map(|condition| text(condition, "message")).unwrap_or_default();
     finding.say("Unschedulable", said);
     let is_due = case.age(pod, SCHEDULING).is_none_or(|age| age >= SCHEDULING);
@@ -311,7 +311,7 @@ fn unschedulable(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since
 }
 
 /// Returns what will make room for a Pod that fits no node yet: a new node or a preemption.
-fn coming(case: &Case<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option<(&'static str, String)> {
+fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option<(&'static str, String)> {
     let events = case.events(pod, since);
     let is_recent = |event: &&Event<'_>| case.is_recent(event, NODE_COMING);
     // The latest event of the cluster autoscaler counts.
@@ -370,7 +370,7 @@ fn is_not_scheduled(pod: &Object<'_>) -> bool {
             .is_some_and(|condition| condition.get("status").is_some_and(|status| status.is_str("False")))
 }
 
-fn say_what_scheduling_awaits(pod: &Object<'_>, finding: &mut Finding) {
+fn say_what_scheduling_awaits(pod: &Object<'_>, finding: &mut Evaluation) {
     let said = |key| pod.condition("PodScheduled").map(|condition| text(condition, key)).unwrap_or_default();
     let (reason, mut message) = (said("reason"), cut(said("message")).into_owned());
     let gates = pod.at(&["spec", "schedulingGates"]).and_then(Value::items).into_iter().flatten();
@@ -382,7 +382,12 @@ fn say_what_scheduling_awaits(pod: &Object<'_>, finding: &mut Finding) {
     finding.say(&reason, message);
 }
 
-fn waiting_for_volumes(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since: Option<Timestamp>) {
+fn waiting_for_volumes(
+    case: &Assessor<'_>,
+    pod: &Object<'_>,
+    finding: &mut Evaluation,
+    since: Option<Timestamp>,
+) {
     let mut failures = case.warnings(pod, since);
     failures.retain(|event| matches!(&*event.reason, "FailedMount" | "FailedAttachVolume"));
     let is_attached_elsewhere = |event: &Event<'_>| event.message.contains("Multi-Attach error");
@@ -414,13 +419,13 @@ fn waiting_for_volumes(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding,
 }
 
 /// Returns the claims that cannot be bound; one that waits for this very Pod is not an obstacle.
-fn obstacles(case: &Case<'_>, claims: &[ObjectKey]) -> impl Iterator<Item = Finding> + use<> {
+fn obstacles(case: &Assessor<'_>, claims: &[ObjectKey]) -> impl Iterator<Item = Evaluation> + use<> {
     let claims = case.examine_named(&case.allowed(claims.to_vec())).into_iter();
     claims.filter(|claim| claim.reason != storage::WAITS_FOR_CONSUMER)
 }
 
 /// Returns the Pod on another node that uses one of the claims.
-fn holder(case: &Case<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) -> Option<Finding> {
+fn holder(case: &Assessor<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) -> Option<Evaluation> {
     let node = pod.text(&["spec", "nodeName"]);
     let users = claims_of_pod.iter().flat_map(|claim| case.users(&claim.namespace, &claim.name));
     let others = users.filter(|other| {
@@ -432,7 +437,7 @@ fn holder(case: &Case<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) -> Opt
 }
 
 /// Returns the node of the Pod, if it is not well.
-pub(super) fn node(case: &Case<'_>, pod: &Object<'_>) -> Option<Finding> {
+pub(super) fn node(case: &Assessor<'_>, pod: &Object<'_>) -> Option<Evaluation> {
     let name = pod.text(&["spec", "nodeName"]);
     if name.is_empty() {
         return None;
@@ -442,7 +447,7 @@ pub(super) fn node(case: &Case<'_>, pod: &Object<'_>) -> Option<Finding> {
 }
 
 /// Sets the best message for a Pod without a hard cause: a warning of a probe or the kubelet, else a condition.
-fn speak(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since: Option<Timestamp>) {
+fn speak(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation, since: Option<Timestamp>) {
     let warnings = case.warnings(pod, since);
     let probe = warnings.iter().find(|event| event.reason == "Unhealthy");
     if let Some(event) = probe.or(warnings.first()) {
@@ -456,7 +461,7 @@ fn speak(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding, since: Option
 }
 
 /// Adds the referenced objects that do not exist.
-fn name_missing(case: &Case<'_>, pod: &Object<'_>, finding: &mut Finding) {
+fn name_missing(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation) {
     for reference in references(pod).into_iter().filter(|reference| !reference.optional) {
         let ObjectKey { kind, name, .. } = &reference.to;
         // Every Pod mounts that one; dumps often leave it out.

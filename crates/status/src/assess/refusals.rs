@@ -4,14 +4,14 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_object::Object;
 use taffrail_object::json::Value;
 
-use crate::assess::case::{Case, Finding, HardCause};
+use crate::assess::assessor::{Assessor, Evaluation, HardCause};
 use crate::event::{Event, time};
 
 /// Maximum age of a refusal: controllers retry after at most 1,000 s.
 const RECENT: SignedDuration = SignedDuration::from_mins(20);
 
 /// Looks for a refusal in a condition of a workload, and returns true if there is one.
-pub(super) fn condition(object: &Object<'_>, finding: &mut Finding, name: &str, status: &str) -> bool {
+pub(super) fn condition(object: &Object<'_>, finding: &mut Evaluation, name: &str, status: &str) -> bool {
     let Some(condition) = object.condition(name) else { return false };
     let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
     let is_refused =
@@ -25,9 +25,9 @@ pub(super) fn condition(object: &Object<'_>, finding: &mut Finding, name: &str, 
 /// Looks for a recent refusal in the events of a workload, for kinds without a condition about refusals. Returns true
 /// if there is one.
 pub(super) fn events(
-    case: &Case<'_>,
+    case: &Assessor<'_>,
     object: &Object<'_>,
-    finding: &mut Finding,
+    finding: &mut Evaluation,
     since: Option<Timestamp>,
 ) -> bool {
     let refusal = case.warnings(object, since).into_iter().find(|event| {
@@ -46,7 +46,7 @@ pub(super) fn events(
 ///
 /// If a quota is used up, a creation and a refusal happen within the same second, so a Pod of that second does not
 /// count.
-fn is_over(case: &Case<'_>, object: &Object<'_>, refusal: &Event<'_>) -> bool {
+fn is_over(case: &Assessor<'_>, object: &Object<'_>, refusal: &Event<'_>) -> bool {
     let Some(last) = refusal.last else { return false };
     let is_after = |at: Option<Timestamp>| at.is_some_and(|at| at.as_second() > last.as_second());
     let pods = case.owned(object, Some(("", "Pod")));

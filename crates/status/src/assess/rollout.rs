@@ -3,13 +3,13 @@
 use taffrail_object::Object;
 use taffrail_object::json::Value;
 
-use crate::assess::case::{Case, Finding};
+use crate::assess::assessor::{Assessor, Evaluation};
 use crate::assess::{Flags, extension};
 use crate::event::time;
 use crate::verdict::Status;
 
 /// Examines a Rollout: one paused between two revisions, by a user or a step, is InProgress.
-pub(super) fn examine(case: &Case<'_>, rollout: &Object<'_>, finding: &mut Finding) {
+pub(super) fn examine(case: &Assessor<'_>, rollout: &Object<'_>, finding: &mut Evaluation) {
     if finding.is_current() && is_paused(rollout) {
         if is_between_revisions(rollout) {
             let message = rollout.text(&["status", "message"]);

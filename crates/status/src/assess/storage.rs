@@ -4,14 +4,14 @@ use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
-use crate::assess::case::{Case, Finding, has_ended};
+use crate::assess::assessor::{Assessor, Evaluation, has_ended};
 use crate::event::time;
 use crate::verdict::Status;
 
 /// The reason of a claim that is bound once a Pod that uses it has a node.
 pub(super) const WAITS_FOR_CONSUMER: &str = "WaitForFirstConsumer";
 
-pub(super) fn claim(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding) {
+pub(super) fn claim(case: &Assessor<'_>, claim: &Object<'_>, finding: &mut Evaluation) {
     if finding.is_current() || finding.is_stale() {
         return;
     }
@@ -57,7 +57,7 @@ pub(super) fn claim(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding) 
 }
 
 /// Examines a VolumeAttachment: an attach error counts until the volume is attached.
-pub(super) fn attachment(attachment: &Object<'_>, finding: &mut Finding) {
+pub(super) fn attachment(attachment: &Object<'_>, finding: &mut Evaluation) {
     let error = attachment.at(&["status", "attachError"]).filter(|error| !error.is_null());
     let is_attached = attachment.at(&["status", "attached"]).and_then(Value::as_bool) == Some(true);
     let Some(error) = error.filter(|_| finding.is_current() && !is_attached) else { return };
@@ -74,7 +74,7 @@ enum Class {
     Unknown,
 }
 
-fn class(case: &Case<'_>, claim: &Object<'_>) -> Class {
+fn class(case: &Assessor<'_>, claim: &Object<'_>) -> Class {
     let annotations = claim.at(&["metadata", "annotations"]);
     let old = annotations.and_then(|all| all.get("volume.beta.kubernetes.io/storage-class"));
     let name = old.or_else(|| claim.at(&["spec", "storageClassName"])).and_then(Value::as_str);
@@ -102,7 +102,7 @@ fn class(case: &Case<'_>, claim: &Object<'_>) -> Class {
 }
 
 /// Returns the default class; the newest of several counts.
-fn default_class<'e>(case: &Case<'e>) -> Option<Object<'e>> {
+fn default_class<'e>(case: &Assessor<'e>) -> Option<Object<'e>> {
     let classes = case.of_kind("storage.k8s.io", "StorageClass", None).into_iter();
     let is_default = |class: &Object<'_>| {
         let annotations = class.at(&["metadata", "annotations"]);
@@ -114,7 +114,7 @@ fn default_class<'e>(case: &Case<'e>) -> Option<Object<'e>> {
     classes.filter(is_default).max_by_key(created)
 }
 
-fn waits_for_consumer(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding, is_failing: bool) {
+fn waits_for_consumer(case: &Assessor<'_>, claim: &Object<'_>, finding: &mut Evaluation, is_failing: bool) {
     let namespace = claim.namespace();
     let was_used = !claim.text(&["metadata", "annotations", "volume.kubernetes.io/selected-node"]).is_empty();
     if !was_used && !case.has_user(&namespace, &claim.name()) {
@@ -131,14 +131,14 @@ fn waits_for_consumer(case: &Case<'_>, claim: &Object<'_>, finding: &mut Finding
         let waiting = users.iter().filter(waits);
         // Neither provisioning nor the Pod's scheduling problem is a hard cause for the claim.
         let hard = finding.hard;
-        let pods = waiting.filter_map(|user| case.examine(user)).map(|pod| Finding { hard: None, ..pod });
+        let pods = waiting.filter_map(|user| case.examine(user)).map(|pod| Evaluation { hard: None, ..pod });
         finding.follow(pods.collect::<Vec<_>>());
         finding.hard = hard;
     }
 }
 
 /// Returns the Pod that keeps a claim from being deleted.
-pub(super) fn user_in_the_way(case: &Case<'_>, claim: &Object<'_>) -> Option<Finding> {
+pub(super) fn user_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option<Evaluation> {
     let users = case.users(&claim.namespace(), &claim.name()).into_iter();
     // The protection of claims considers only Pods with a node.
     let users = users.filter(|user| !user.text(&["spec", "nodeName"]).is_empty());
@@ -147,7 +147,7 @@ pub(super) fn user_in_the_way(case: &Case<'_>, claim: &Object<'_>) -> Option<Fin
 }
 
 /// Returns the snapshot that is being taken of a claim, and its error.
-pub(super) fn snapshot_in_the_way(case: &Case<'_>, claim: &Object<'_>) -> Option<(Finding, String)> {
+pub(super) fn snapshot_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option<(Evaluation, String)> {
     let snapshots = case.of_kind("snapshot.storage.k8s.io", "VolumeSnapshot", Some(&claim.namespace()));
     let is_taken = |snapshot: &&Object<'_>| {
         snapshot.text(&["spec", "source", "persistentVolumeClaimName"]) == claim.name()

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_object::Object;
 use taffrail_object::json::Value;
 
-use crate::assess::case::{Case, Finding, HardCause};
+use crate::assess::assessor::{Assessor, Evaluation, HardCause};
 use crate::assess::{disruption, pod, refusals};
 use crate::event::time;
 use crate::verdict::Status;
@@ -57,12 +57,12 @@ pub(super) fn previous_and_current<'o, 'e>(
 }
 
 /// Returns the ReplicaSets of an owner. Old clusters serve each also in the group `extensions`.
-pub(super) fn replica_sets<'e>(case: &Case<'e>, owner: &Object<'_>) -> Vec<Object<'e>> {
+pub(super) fn replica_sets<'e>(case: &Assessor<'e>, owner: &Object<'_>) -> Vec<Object<'e>> {
     let sets = case.owned(owner, Some(("apps", "ReplicaSet")));
     if sets.is_empty() { case.owned(owner, Some(("extensions", "ReplicaSet"))) } else { sets }
 }
 
-pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut Finding) {
+pub(super) fn deployment(case: &Assessor<'_>, deployment: &Object<'_>, finding: &mut Evaluation) {
     if finding.is_current() || finding.is_stale() {
         return;
     }
@@ -82,7 +82,7 @@ pub(super) fn deployment(case: &Case<'_>, deployment: &Object<'_>, finding: &mut
     }
     let current = current(deployment, &sets);
     let mut dependents: Vec<_> = current.and_then(|set| case.examine(set)).into_iter().collect();
-    if dependents.iter().all(Finding::is_current) && is_recreated(deployment) {
+    if dependents.iter().all(Evaluation::is_current) && is_recreated(deployment) {
         // With the strategy Recreate, new Pods are created after the last old one is gone.
         let pods = sets.iter().flat_map(|set| case.owned(set, Some(POD)));
         let ended = |pod: &Object<'_>| pod::is_in_phase(pod, "Failed") || pod::is_in_phase(pod, "Succeeded");
@@ -109,7 +109,7 @@ fn is_paused(deployment: &Object<'_>) -> bool {
 }
 
 /// Returns true if all replicas of a paused Deployment are available and belong to one ReplicaSet.
-fn rests(case: &Case<'_>, deployment: &Object<'_>, finding: &Finding, sets: &[Object<'_>]) -> bool {
+fn rests(case: &Assessor<'_>, deployment: &Object<'_>, finding: &Evaluation, sets: &[Object<'_>]) -> bool {
     let wanted = count(deployment, &["spec", "replicas"], 1);
     let status = |key| count(deployment, &["status", key], 0);
     let all = status("replicas") == wanted
@@ -136,7 +136,7 @@ fn rests(case: &Case<'_>, deployment: &Object<'_>, finding: &Finding, sets: &[Ob
     }
 }
 
-pub(super) fn replica_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Finding) {
+pub(super) fn replica_set(case: &Assessor<'_>, set: &Object<'_>, finding: &mut Evaluation) {
     if finding.is_current() {
         return;
     }
@@ -150,7 +150,7 @@ pub(super) fn replica_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Findi
     finding.follow(pods(case, set, finding, Terminating::Left));
 }
 
-pub(super) fn stateful_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Finding) {
+pub(super) fn stateful_set(case: &Assessor<'_>, set: &Object<'_>, finding: &mut Evaluation) {
     if finding.is_stale() || finding.is_current() && !is_on_delete(set) {
         return;
     }
@@ -161,7 +161,7 @@ pub(super) fn stateful_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Find
     unseen(case, set, finding);
 }
 
-pub(super) fn daemon_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Finding) {
+pub(super) fn daemon_set(case: &Assessor<'_>, set: &Object<'_>, finding: &mut Evaluation) {
     if finding.is_stale() || finding.is_current() && !is_on_delete(set) {
         return;
     }
@@ -173,7 +173,7 @@ pub(super) fn daemon_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Findin
     }
     let lacks = count(set, &["status", "currentNumberScheduled"], 0) < wanted;
     let mut pods = pods(case, set, finding, Terminating::Counted);
-    let is_lost = |pod: &&Finding| pod.hard == Some(HardCause::NodeLost);
+    let is_lost = |pod: &&Evaluation| pod.hard == Some(HardCause::NodeLost);
     // Its Pods stay on lost nodes, which maxUnavailable permits.
     if pods.iter().filter(is_lost).count() as i64 <= may_be_unavailable(set, wanted) {
         for pod in pods.iter_mut().filter(|pod| pod.hard == Some(HardCause::NodeLost)) {
@@ -186,7 +186,7 @@ pub(super) fn daemon_set(case: &Case<'_>, set: &Object<'_>, finding: &mut Findin
 }
 
 /// Looks for refusals in the events of a set that lacks Pods, if no Pod has a hard cause.
-fn refused(case: &Case<'_>, set: &Object<'_>, finding: &mut Finding, lacks: bool) {
+fn refused(case: &Assessor<'_>, set: &Object<'_>, finding: &mut Evaluation, lacks: bool) {
     if finding.hard.is_none() && lacks && finding.status() == Status::InProgress {
         let since = finding.since;
         if refusals::events(case, set, finding, since) {
@@ -214,7 +214,7 @@ fn is_on_delete(set: &Object<'_>) -> bool {
 
 /// Follows the Pods of a set. With the strategy OnDelete the set is Current whatever they do, so a hard cause turns it
 /// InProgress.
-fn replace_by_hand(set: &Object<'_>, finding: &mut Finding, mut pods: Vec<Finding>) {
+fn replace_by_hand(set: &Object<'_>, finding: &mut Evaluation, mut pods: Vec<Evaluation>) {
     if finding.is_current() {
         pods.retain(|pod| pod.hard.is_some());
         if !pods.is_empty() && is_on_delete(set) {
@@ -240,11 +240,11 @@ const FAILED_RECENTLY: SignedDuration = SignedDuration::from_mins(20);
 /// Examines the Pods of a workload. A failed Pod counts only if no active one explains the problem, and then the
 /// newest, because controllers replace failed Pods.
 pub(super) fn pods(
-    case: &Case<'_>,
+    case: &Assessor<'_>,
     owner: &Object<'_>,
-    finding: &Finding,
+    finding: &Evaluation,
     terminating: Terminating,
-) -> Vec<Finding> {
+) -> Vec<Evaluation> {
     let pods = case.owned(owner, Some(POD));
     let (failed, active): (Vec<_>, Vec<_>) = pods
         .into_iter()
@@ -264,7 +264,7 @@ pub(super) fn pods(
 }
 
 /// Adds a detail if the Pods, which could explain the problem, were not observed.
-pub(super) fn unseen(case: &Case<'_>, workload: &Object<'_>, finding: &mut Finding) {
+pub(super) fn unseen(case: &Assessor<'_>, workload: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() && !case.evidence.state().is_observed("", "Pod", Some(&workload.namespace())) {
         finding.fact(Cow::Borrowed("its Pods were not observed"));
     }

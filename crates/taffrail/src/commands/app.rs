@@ -13,13 +13,13 @@ use taffrail_status::Status;
 
 use super::{get, named};
 use crate::cli::{AppArguments, AppOutput, ListOutput};
-use crate::complaint::{Complaint, Exit, written};
+use crate::command_error::{CommandError, Exit, written};
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, app_style, indented, object_style, printable, screen, style};
 use crate::say;
 use crate::source::Source;
 
-pub(crate) fn run(arguments: &AppArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &AppArguments, source: &mut dyn Source) -> Result<Exit, CommandError> {
     let (fleet, list) = named::read(source, &arguments.view, &arguments.which, Some(&arguments.name), false)?;
     let found = named::find("app", &arguments.name, &arguments.which, &list)?;
     let errors = named::concerning(&list, &found);

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::{Args, ValueEnum};
 
-use crate::complaint::{Complaint, Exit, written};
+use crate::command_error::{CommandError, Exit, written};
 use crate::completion;
 use crate::output::answer;
 
@@ -36,7 +36,7 @@ enum Shell {
     Kubectl,
 }
 
-pub(crate) fn run(arguments: &CompletionArguments) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &CompletionArguments) -> Result<Exit, CommandError> {
     let script = match arguments.shell {
         Shell::Bash => completion::script("bash")?,
         Shell::Zsh => completion::script("zsh")?,

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use taffrail_api::ErrorRow;
 
-use crate::complaint::{Complaint, Exit, written};
+use crate::command_error::{CommandError, Exit, written};
 use crate::config::{Config, Origin};
 use crate::emit;
 use crate::output::table::{Cell, Table};
@@ -75,7 +75,7 @@ enum ViewOutput {
     Yaml,
 }
 
-pub(crate) fn run(arguments: &ConfigArguments, config: &Config) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &ConfigArguments, config: &Config) -> Result<Exit, CommandError> {
     let ConfigCommand::View(arguments) = &arguments.command;
     written(match arguments.output {
         ViewOutput::Table => table(arguments, config),

@@ -8,13 +8,13 @@ use taffrail_apps::{App, AppList};
 
 use super::{get, named};
 use crate::cli::{EventsArguments, EventsOutput, ListOutput};
-use crate::complaint::{Complaint, Exit, written};
+use crate::command_error::{CommandError, Exit, written};
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, printable, screen};
 use crate::phrase;
 use crate::source::Source;
 
-pub(crate) fn run(arguments: &EventsArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &EventsArguments, source: &mut dyn Source) -> Result<Exit, CommandError> {
     let EventsArguments { name, which, .. } = arguments;
     let (fleet, list) = named::read(source, &arguments.view, which, name.as_ref(), true)?;
     let found: Vec<&App> = match name {

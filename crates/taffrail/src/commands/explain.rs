@@ -12,21 +12,21 @@ use taffrail_api::{
 };
 use taffrail_apps::command::quoted;
 use taffrail_apps::{
-    App, AppList, AppQuery, Asked, Axis, Belonging, Belongings, Changes, Delivery, FindError,
-    InvalidAppQuery, ObjectSync, Objects, Problem, Resource, Scope, Snapshot, aliases, changes_of_each,
+    App, AppList, AppQuery, Axis, Changes, Delivery, FindError, InvalidAppQuery, ObjectSync, Objects,
+    Ownership, Ownerships, Problem, ReadQuery, Resource, Scope, Snapshot, aliases, changes_of_each,
     declared_each, last_changes,
 };
 use taffrail_object::kinds::names_kind;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_observe::FleetSnapshot;
-use taffrail_status::assess::{Change, Link};
+use taffrail_status::assess::{CauseStep, Change};
 use taffrail_status::{ClusterState as _, Presence, Status};
 use unicode_width::UnicodeWidthStr;
 
 use super::get::{self, complaints};
 use super::named;
 use crate::cli::{ExplainArguments, ExplainOutput, ListOutput};
-use crate::complaint::{Complaint, Exit, written};
+use crate::command_error::{CommandError, Exit, written};
 use crate::output::{answer, app_style, fitting, indented, printable, screen, style};
 use crate::program;
 use crate::source::{Source, asked};
@@ -34,14 +34,14 @@ use crate::{phrase, say};
 
 mod doubts;
 
-pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Result<Exit, CommandError> {
     let names = arguments.what.iter().map(|text| Name::parse(text)).collect::<Result<Vec<_>, _>>()?;
     let more = |snapshot: &Snapshot, namespace: &str| {
         let namespace = arguments.namespace.as_deref().unwrap_or(namespace);
         let chosen = arguments.namespace.as_deref();
         names.iter().flat_map(|name| name.keys(snapshot, namespace, chosen)).collect()
     };
-    let mut asked = Asked {
+    let mut asked = ReadQuery {
         owners: !names.is_empty(),
         changes: of_interest(&names),
         // A named object may be in any namespace; without names the selected namespace bounds the search.
@@ -127,7 +127,7 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
         }
         exit = exit.max(complaint.exit);
     }
-    let problems: Vec<Complaint> = fleet.problems.iter().map(Complaint::from).collect();
+    let problems: Vec<CommandError> = fleet.problems.iter().map(CommandError::from).collect();
     for complaint in problems.iter().chain(&missing).chain(&undoubted) {
         complaint.print();
         exit = exit.max(complaint.exit);
@@ -155,7 +155,7 @@ enum Name<'t> {
 }
 
 impl<'t> Name<'t> {
-    fn parse(text: &'t str) -> Result<Name<'t>, Complaint> {
+    fn parse(text: &'t str) -> Result<Name<'t>, CommandError> {
         // The full name of an app has as many parts as that of an object.
         let query = text.parse::<AppQuery>().ok().filter(|query| query.cluster().is_some());
         if let Some(query) = query {
@@ -170,7 +170,7 @@ impl<'t> Name<'t> {
                 Ok(query) => Ok(Name::Words { text, query }),
                 Err(InvalidAppQuery(text)) => {
                     let what = format!("'{text}' is neither the name of an app nor of an object");
-                    Err(Complaint::usage(what)
+                    Err(CommandError::usage(what)
                         .hint("write NAME, NAMESPACE/NAME, KIND/NAME or [CLUSTER/]group/Kind/namespace/name"))
                 }
             },
@@ -246,7 +246,7 @@ impl<'t> Name<'t> {
 /// An app to explain, or an object with its owning apps.
 struct Subject<'l> {
     app: App,
-    belonging: Option<Belonging<'l>>,
+    belonging: Option<Ownership<'l>>,
 }
 
 impl<'l> Subject<'l> {
@@ -267,7 +267,7 @@ fn choose<'l>(
     list: &'l AppList,
     names: &[Name<'_>],
     arguments: &ExplainArguments,
-) -> (Vec<Subject<'l>>, Vec<Complaint>) {
+) -> (Vec<Subject<'l>>, Vec<CommandError>) {
     let namespace = arguments.namespace.as_deref();
     let in_cluster =
         |name: &str| arguments.cluster.is_empty() || arguments.cluster.iter().any(|it| it == name);
@@ -321,19 +321,19 @@ fn not_found(
     list: &AppList,
     name: &Name<'_>,
     refusal: Option<&FindError>,
-) -> Complaint {
+) -> CommandError {
     let of_kind = name.kind_and_name().filter(|(kind, _)| is_known(fleet, kind));
     let Some((kind, wanted)) = of_kind else {
         return match refusal {
             Some(error) => named::refused("explain", error, list),
-            None => Complaint::usage("found nothing of that name"),
+            None => CommandError::usage("found nothing of that name"),
         };
     };
     let what = format!("there is no {kind} '{wanted}' and no app of that name");
     if let Some(hidden) = list.errors.iter().find(|error| named::hides_apps(error)) {
         let hidden =
             format!("{what} in the part that could be read; {}: {}", hidden.cluster, hidden.error.message);
-        return Complaint::unreadable(hidden);
+        return CommandError::unreadable(hidden);
     }
     let all = fleet.snapshots.iter().flat_map(Objects::all).map(|observed| observed.key);
     let mut others: Vec<String> = all
@@ -342,7 +342,7 @@ fn not_found(
         .collect();
     others.sort();
     others.dedup();
-    Complaint::usage(what).hint(match others.as_slice() {
+    CommandError::usage(what).hint(match others.as_slice() {
         [] => "choose a namespace with -n NAMESPACE, or write group/Kind/namespace/name".to_owned(),
         others => format!("there is one in namespace {}", others.join(", ")),
     })
@@ -360,7 +360,7 @@ fn is_known(fleet: &FleetSnapshot, kind: &str) -> bool {
 
 /// Facts about all clusters, computed once for all names.
 struct Grounds<'l> {
-    belongings: Belongings<'l>,
+    belongings: Ownerships<'l>,
     /// For each cluster, true if an earlier one is the same cluster under another name.
     aliases: Vec<bool>,
 }
@@ -732,7 +732,7 @@ fn flagged(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
 }
 
 /// Prints the ownership of an object: its controllers, its apps, unconfirmed claims and marks.
-fn belongs(out: &mut impl Write, belonging: &Belonging<'_>, object: &App) -> io::Result<()> {
+fn belongs(out: &mut impl Write, belonging: &Ownership<'_>, object: &App) -> io::Result<()> {
     let owners: Vec<String> =
         belonging.owners.iter().map(|key| format!("{} {}", key.kind, key.path())).collect();
     if !owners.is_empty() {
@@ -785,7 +785,7 @@ fn object(name: &ObjectKey) -> String {
     format!("{} {}{slash}{}", name.kind, name.namespace, name.name)
 }
 
-fn since(link: &Link, now: Timestamp) -> String {
+fn since(link: &CauseStep, now: Timestamp) -> String {
     let what = if link.status == Status::Terminating { "being deleted" } else { "not ready" };
     let seconds = |since: Timestamp| now.as_second().saturating_sub(since.as_second());
     link.since.map(|since| format!(", {what} for {}", text::span(seconds(since)))).unwrap_or_default()

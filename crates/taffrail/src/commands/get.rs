@@ -19,7 +19,7 @@ use taffrail_status::Status;
 
 use super::named;
 use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
-use crate::complaint::{Complaint, Exit, advise, written};
+use crate::command_error::{CommandError, Exit, advise, written};
 use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, app_style, object_style, printable, screen, style, sync_style};
@@ -28,7 +28,7 @@ use crate::program;
 use crate::reasons;
 use crate::source::{self, Source, asked};
 
-pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<Exit, CommandError> {
     let mut filter = filter(&arguments.filters);
     // While watching, a row that leaves the list because its state changed is printed once more.
     if source.shows_all() {
@@ -89,7 +89,7 @@ fn elsewhere(
     arguments: &GetArguments,
     namespace: &String,
     read: AppList,
-) -> Result<Option<String>, Complaint> {
+) -> Result<Option<String>, CommandError> {
     let is_for_people = matches!(arguments.output, ListOutput::Table | ListOutput::Wide);
     if !is_for_people || arguments.view.watch || arguments.what == What::Clusters {
         return Ok(None);
@@ -124,7 +124,7 @@ fn elsewhere(
 /// so these are printed only `for_people`.
 pub(super) fn tell(fleet: &FleetSnapshot, errors: &[AppError], for_people: bool) -> Exit {
     let mut exit = Exit::Yes;
-    for complaint in fleet.problems.iter().map(Complaint::from) {
+    for complaint in fleet.problems.iter().map(CommandError::from) {
         complaint.print();
         exit = exit.max(complaint.exit);
     }
@@ -153,38 +153,38 @@ fn filter(arguments: &FilterArguments) -> Filter {
 }
 
 /// Checks the combinations of options that the argument parser does not know.
-fn check(arguments: &GetArguments) -> Result<(), Complaint> {
+fn check(arguments: &GetArguments) -> Result<(), CommandError> {
     let GetArguments { what, filters, .. } = arguments;
     if *what != What::Resources {
         let of_objects = [("--kind", &filters.kind), ("--image", &filters.image)];
         if let Some((option, _)) = of_objects.iter().find(|(_, values)| !values.is_empty()) {
-            let complaint = Complaint::usage(format!("{option} applies to objects, not {}", noun(*what)));
+            let complaint = CommandError::usage(format!("{option} applies to objects, not {}", noun(*what)));
             return Err(complaint.hint(format!("{} get resources {option} …", program::name())));
         }
     }
     if *what != What::Apps {
         let of_apps = [("--problems", filters.problems), ("--sync", filters.sync.is_some())];
         if let Some((option, _)) = of_apps.iter().find(|(_, is_set)| *is_set) {
-            let complaint = Complaint::usage(format!("{option} applies to apps, not {}", noun(*what)));
+            let complaint = CommandError::usage(format!("{option} applies to apps, not {}", noun(*what)));
             return Err(complaint.hint(format!("{} get apps {option} …", program::name())));
         }
     }
     if *what == What::Clusters && !filters.in_namespace.is_empty() {
-        let complaint = Complaint::usage("--in-namespace applies to apps and objects, not clusters");
+        let complaint = CommandError::usage("--in-namespace applies to apps and objects, not clusters");
         return Err(complaint.hint(format!("{} get apps --in-namespace …", program::name())));
     }
     if *what == What::Clusters && !arguments.name.is_empty() {
-        let complaint = Complaint::usage("clusters cannot be selected by names of apps");
+        let complaint = CommandError::usage("clusters cannot be selected by names of apps");
         return Err(complaint.hint(format!("{} get clusters --cluster NAME", program::name())));
     }
     if *what == What::Clusters && matches!(arguments.sort, Some(SortBy::Since | SortBy::Delivery)) {
-        return Err(Complaint::usage("clusters can be sorted by name or status"));
+        return Err(CommandError::usage("clusters can be sorted by name or status"));
     }
     chosen_columns(arguments).map(drop)
 }
 
 /// Checks that some app has an object of each given kind; a kind without objects may be misspelled.
-fn check_kinds(wanted: &[String], list: &AppList) -> Result<(), Complaint> {
+fn check_kinds(wanted: &[String], list: &AppList) -> Result<(), CommandError> {
     let keys = || list.apps.iter().flat_map(|app| &app.resources).map(|resource| &resource.key);
     let missing = |wanted: &&String| !keys().any(|key| names_kind(wanted, &key.group, &key.kind));
     match wanted.iter().find(missing) {
@@ -192,7 +192,7 @@ fn check_kinds(wanted: &[String], list: &AppList) -> Result<(), Complaint> {
         Some(wrong) if list.errors.is_empty() => {
             let kinds: BTreeSet<&str> = keys().map(|key| key.kind.as_str()).collect();
             let kinds: Vec<&str> = kinds.into_iter().collect();
-            let complaint = Complaint::usage(format!("no app declares an object of kind '{wrong}'"));
+            let complaint = CommandError::usage(format!("no app declares an object of kind '{wrong}'"));
             Err(complaint.hint(format!("there are: {}", kinds.join(", "))))
         }
         _ => Ok(()),
@@ -200,16 +200,18 @@ fn check_kinds(wanted: &[String], list: &AppList) -> Result<(), Complaint> {
 }
 
 /// Returns the columns selected with `--columns`, or `None` without that option.
-fn chosen_columns(arguments: &GetArguments) -> Result<Option<Vec<&'static str>>, Complaint> {
+fn chosen_columns(arguments: &GetArguments) -> Result<Option<Vec<&'static str>>, CommandError> {
     if arguments.columns.is_empty() {
         return Ok(None);
     }
     if !matches!(arguments.output, ListOutput::Table | ListOutput::Wide) {
-        return Err(Complaint::usage("--columns applies to tables; other output formats contain all fields"));
+        return Err(CommandError::usage(
+            "--columns applies to tables; other output formats contain all fields",
+        ));
     }
     let chosen = |name: &String| {
         column(arguments.what, name).ok_or_else(|| {
-            let complaint = Complaint::usage(format!("{} have no column '{name}'", noun(arguments.what)));
+            let complaint = CommandError::usage(format!("{} have no column '{name}'", noun(arguments.what)));
             complaint.hint(format!("there are: {}", column_names(arguments.what).join(", ")))
         })
     };
@@ -673,7 +675,7 @@ const MAX_KINDS: usize = 10;
 const MAX_LINES: usize = 50;
 
 /// Returns the errors to print below the table; kinds that failed for the same reason share a line.
-pub(super) fn complaints(errors: &[AppError]) -> Vec<Complaint> {
+pub(super) fn complaints(errors: &[AppError]) -> Vec<CommandError> {
     let mut kinds: BTreeMap<(&str, &str), (Vec<String>, &str)> = BTreeMap::new();
     let mut complaints = Vec::new();
     for AppError { cluster, error } in errors {
@@ -702,7 +704,7 @@ pub(super) fn complaints(errors: &[AppError]) -> Vec<Complaint> {
 }
 
 /// Cuts the errors of each cluster to [`MAX_LINES`], dropping the least severe, and adds the number dropped.
-fn bounded(mut complaints: Vec<(&str, Complaint)>) -> Vec<Complaint> {
+fn bounded(mut complaints: Vec<(&str, CommandError)>) -> Vec<CommandError> {
     complaints.sort_by_key(|(_, complaint)| std::cmp::Reverse(complaint.exit));
     let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
     let mut more: BTreeMap<&str, (usize, Exit)> = BTreeMap::new();
@@ -719,7 +721,7 @@ fn bounded(mut complaints: Vec<(&str, Complaint)>) -> Vec<Complaint> {
         *exit = (*exit).max(complaint.exit);
     }
     let more = more.into_iter().map(|(cluster, (count, exit))| {
-        let told = Complaint::unreadable(format!("{cluster}: {count} more like these"));
+        let told = CommandError::unreadable(format!("{cluster}: {count} more like these"));
         let told = told.hint("-o json names all");
         if exit == Exit::Yes { told.harmless() } else { told }
     });
@@ -728,7 +730,7 @@ fn bounded(mut complaints: Vec<(&str, Complaint)>) -> Vec<Complaint> {
 }
 
 /// Keeps each hint only on the last error that has it.
-fn told_once(mut complaints: Vec<Complaint>) -> Vec<Complaint> {
+fn told_once(mut complaints: Vec<CommandError>) -> Vec<CommandError> {
     let mut told = BTreeSet::new();
     for complaint in complaints.iter_mut().rev() {
         complaint.hint.take_if(|hint| !told.insert(hint.clone()));
@@ -736,8 +738,8 @@ fn told_once(mut complaints: Vec<Complaint>) -> Vec<Complaint> {
     complaints
 }
 
-fn complaint(cluster: &str, reason: &str, message: &str) -> Complaint {
-    let complaint = Complaint::unreadable(format!("{cluster}: {message}"));
+fn complaint(cluster: &str, reason: &str, message: &str) -> CommandError {
+    let complaint = CommandError::unreadable(format!("{cluster}: {message}"));
     let complaint = complaint.maybe_hint(reasons::hint(reason).map(str::to_owned));
     match reason {
         // These objects were read; that they are wrong is not a failure to read.

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use crate::cli::DryRun;
-use crate::complaint::Complaint;
+use crate::command_error::CommandError;
 use crate::output::{answer, printable};
 use crate::phrase;
 
@@ -24,7 +24,7 @@ pub(crate) fn confirm(
     yes: bool,
     dry_run: DryRun,
     show: impl FnOnce(),
-) -> Result<(), Complaint> {
+) -> Result<(), CommandError> {
     if names.len() <= 1 || yes || dry_run != DryRun::None {
         return Ok(());
     }
@@ -48,7 +48,7 @@ pub(crate) fn confirm_elsewhere(
     yes: bool,
     dry_run: DryRun,
     show: impl FnOnce(),
-) -> Result<(), Complaint> {
+) -> Result<(), CommandError> {
     if names.is_empty() || yes || dry_run != DryRun::None {
         return Ok(());
     }
@@ -61,9 +61,9 @@ pub(crate) fn confirm_elsewhere(
     ask(&question, "confirm with --yes, leave --with-source out, or check first with --dry-run=client", show)
 }
 
-fn ask(question: &str, hint: &str, show: impl FnOnce()) -> Result<(), Complaint> {
+fn ask(question: &str, hint: &str, show: impl FnOnce()) -> Result<(), CommandError> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Complaint::usage(question).hint(hint));
+        return Err(CommandError::usage(question).hint(hint));
     }
     show();
     answer::tell(phrase!("{}\nContinue? [y/N] ", printable(question)));
@@ -74,5 +74,5 @@ fn ask(question: &str, hint: &str, show: impl FnOnce()) -> Result<(), Complaint>
     if matches!(reply.trim(), "y" | "Y" | "yes") {
         return Ok(());
     }
-    Err(Complaint::usage("nothing was written").hint(hint))
+    Err(CommandError::usage("nothing was written").hint(hint))
 }

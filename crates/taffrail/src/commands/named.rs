@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use taffrail_apps::{App, AppError, AppList, AppQuery, Asked, Dependents, FindError, Scope};
+use taffrail_apps::{App, AppError, AppList, AppQuery, Dependents, FindError, ReadQuery, Scope};
 use taffrail_object::ObjectKey;
 use taffrail_observe::{FleetSnapshot, NO_EXTRA};
 use taffrail_status::assess::UNJUDGED;
 
 use crate::cli::{NameArguments, ViewArguments};
-use crate::complaint::Complaint;
+use crate::command_error::CommandError;
 use crate::program;
 use crate::source::Source;
 
 /// Checks that the given cluster names exist.
-pub(super) fn check_clusters(wanted: &[String], fleet: &FleetSnapshot) -> Result<(), Complaint> {
+pub(super) fn check_clusters(wanted: &[String], fleet: &FleetSnapshot) -> Result<(), CommandError> {
     let names = taffrail_api::filter::cluster_names(&fleet.clusters());
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     unknown_cluster(wanted.iter().map(String::as_str), &names).map_or(Ok(()), Err)
@@ -23,9 +23,9 @@ pub(super) fn check_clusters(wanted: &[String], fleet: &FleetSnapshot) -> Result
 pub(super) fn unknown_cluster<'w>(
     mut wanted: impl Iterator<Item = &'w str>,
     known: &[&str],
-) -> Option<Complaint> {
+) -> Option<CommandError> {
     let wrong = wanted.find(|wanted| !known.contains(wanted))?;
-    let complaint = Complaint::usage(format!("there is no cluster '{wrong}'"));
+    let complaint = CommandError::usage(format!("there is no cluster '{wrong}'"));
     Some(complaint.hint(format!("there are: {}", known.join(", "))))
 }
 
@@ -36,14 +36,14 @@ pub(super) fn read<'s>(
     which: &NameArguments,
     name: Option<&AppQuery>,
     events: bool,
-) -> Result<(&'s FleetSnapshot, AppList), Complaint> {
+) -> Result<(&'s FleetSnapshot, AppList), CommandError> {
     let query = name.map(|name| name.clone().within(which.namespace.as_deref()));
-    let asked = Asked {
+    let asked = ReadQuery {
         namespace: which.namespace.clone(),
         dependents: query.map_or(Dependents::All, Dependents::Of),
         events,
         app_labels: which.grouping.labels(),
-        ..Asked::default()
+        ..ReadQuery::default()
     };
     let fleet = source.read(view, &asked, NO_EXTRA)?;
     check_clusters(&which.cluster, fleet)?;
@@ -57,7 +57,7 @@ pub(super) fn find<'l>(
     name: &AppQuery,
     which: &NameArguments,
     list: &'l AppList,
-) -> Result<Vec<&'l App>, Complaint> {
+) -> Result<Vec<&'l App>, CommandError> {
     let error = match name.clone().within(which.namespace.as_deref()).find_in(list, &which.cluster) {
         Ok(mut found) => {
             let inside = |app: &&App| which.cluster.is_empty() || which.cluster.contains(&app.app.target);
@@ -67,7 +67,7 @@ pub(super) fn find<'l>(
                 return Ok(found);
             }
             let elsewhere: Vec<&str> = elsewhere.into_iter().collect();
-            let complaint = Complaint::usage(format!("app '{name}' is not in the selected clusters"));
+            let complaint = CommandError::usage(format!("app '{name}' is not in the selected clusters"));
             return Err(complaint.hint(format!("it is in: {}", elsewhere.join(", "))));
         }
         Err(error) => error,
@@ -81,7 +81,7 @@ pub(super) fn keep(
     names: &[AppQuery],
     namespace: Option<&str>,
     list: &mut AppList,
-) -> Result<(), Complaint> {
+) -> Result<(), CommandError> {
     if names.is_empty() {
         return Ok(());
     }
@@ -96,12 +96,12 @@ pub(super) fn keep(
 }
 
 /// Describes why a name matches no app, or several, with a hint at the right name.
-pub(super) fn refused(command: &str, error: &FindError, list: &AppList) -> Complaint {
+pub(super) fn refused(command: &str, error: &FindError, list: &AppList) -> CommandError {
     match error {
         FindError::Ambiguous { .. } => {
             // No example name: the first of the matches may be anyone's.
             let hint = format!("choose one: {} {command} with one of these names", program::name());
-            Complaint::usage(error).hint(hint)
+            CommandError::usage(error).hint(hint)
         }
         FindError::NotFound { nearest, .. } => {
             // The app may be in a part that could not be read.
@@ -110,13 +110,13 @@ pub(super) fn refused(command: &str, error: &FindError, list: &AppList) -> Compl
                     "{error} in the part that could be read; {}: {}",
                     hidden.cluster, hidden.error.message
                 );
-                return Complaint::unreadable(hidden);
+                return CommandError::unreadable(hidden);
             }
             let hint = match nearest.as_slice() {
                 [] => format!("'{} get apps -o name' lists all", program::name()),
                 names => format!("did you mean {}?", names.join(", ")),
             };
-            Complaint::usage(error).hint(hint)
+            CommandError::usage(error).hint(hint)
         }
     }
 }

@@ -4,24 +4,24 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use jiff::Timestamp;
-use taffrail_api::{AppTree, TreeList, TreeNode, TreeShape, text};
+use taffrail_api::{AppTree, TreeList, TreeNode, TreeOptions, text};
 use taffrail_apps::{AppList, ProblemSeverity};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
 use super::{get, named};
 use crate::cli::{ListOutput, TreeArguments, TreeOutput};
-use crate::complaint::{Complaint, Exit, written};
+use crate::command_error::{CommandError, Exit, written};
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, object_style, printable, screen, style};
 use crate::say;
 use crate::source::Source;
 
-pub(crate) fn run(arguments: &TreeArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &TreeArguments, source: &mut dyn Source) -> Result<Exit, CommandError> {
     let (fleet, list) = named::read(source, &arguments.view, &arguments.which, Some(&arguments.name), false)?;
     let found = named::find("tree", &arguments.name, &arguments.which, &list)?;
     let errors = named::concerning(&list, &found);
-    let shape = TreeShape {
+    let shape = TreeOptions {
         compact: arguments.compact,
         // Programs count for themselves.
         fold: !arguments.all && arguments.output != TreeOutput::Json,

@@ -6,26 +6,26 @@ use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use taffrail_api::{TrustFinding, TrustReport, text};
 use taffrail_apps::trust::{CheckedCluster, Severity, TrustShape};
-use taffrail_apps::{App, Asked, Dependents};
+use taffrail_apps::{App, Dependents, ReadQuery};
 use taffrail_observe::{FleetSnapshot, NO_EXTRA};
 
 use super::{get, named};
 use crate::cli::{ListOutput, TrustArguments, TrustOutput};
-use crate::complaint::{Complaint, Exit, written};
+use crate::command_error::{CommandError, Exit, written};
 use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, indented, printable, screen};
 use crate::say;
 use crate::source::Source;
 
-pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result<Exit, CommandError> {
     let TrustArguments { name, which, view, .. } = arguments;
-    let asked = Asked {
+    let asked = ReadQuery {
         namespace: which.namespace.clone(),
         // Counting Pods needs all of them, whatever their workloads report.
         dependents: Dependents::All,
         liveness: which.namespace.is_none(),
-        ..Asked::default()
+        ..ReadQuery::default()
     };
     let fleet = source.read(view, &asked, NO_EXTRA)?;
     named::check_clusters(&which.cluster, fleet)?;

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use taffrail_apps::Asked;
+use taffrail_apps::ReadQuery;
 use taffrail_cluster::ListStrategy;
 use taffrail_observe::{ExtraObjects, FleetSnapshot, FleetWatcher};
 
@@ -13,7 +13,7 @@ use crate::cli::{
     AppArguments, AppOutput, EventsArguments, EventsOutput, ExplainArguments, ExplainOutput, GetArguments,
     ListOutput, TreeArguments, TreeOutput, TrustArguments, TrustOutput, ViewArguments,
 };
-use crate::complaint::{Complaint, Exit, written};
+use crate::command_error::{CommandError, Exit, written};
 use crate::output::screen::Screen;
 use crate::output::{answer, printable};
 use crate::runtime::block_on;
@@ -57,7 +57,7 @@ struct Following {
 impl Following {
     /// Pauses after an answer that took `took`: for a tick, or in proportion to that time if it is longer. Returns true
     /// when something changed.
-    fn rest(&mut self, took: Duration) -> Result<bool, Complaint> {
+    fn rest(&mut self, took: Duration) -> Result<bool, CommandError> {
         let Some(follow) = &mut self.follow else { return Ok(true) };
         let pause = TICK.max(took * REST);
         Ok(block_on(follow.rest(took))? || block_on(follow.next(pause.saturating_sub(took)))?)
@@ -82,13 +82,15 @@ impl Source for Following {
     fn read(
         &mut self,
         arguments: &ViewArguments,
-        asked: &Asked,
+        asked: &ReadQuery,
         more: ExtraObjects<'_>,
-    ) -> Result<&FleetSnapshot, Complaint> {
+    ) -> Result<&FleetSnapshot, CommandError> {
         if self.follow.is_none() {
             self.follow = Some(start(arguments, asked)?);
         }
-        let Some(follow) = &mut self.follow else { return Err(Complaint::unreadable("nothing is followed")) };
+        let Some(follow) = &mut self.follow else {
+            return Err(CommandError::unreadable("nothing is followed"));
+        };
         // What changed may want other evidence; without it the answer would be a doubt for a moment.
         if !self.held {
             block_on(follow.settle(more))?;
@@ -99,8 +101,8 @@ impl Source for Following {
     fn followed(
         &mut self,
         arguments: &ViewArguments,
-        asked: &Asked,
-    ) -> Result<Option<(&mut FleetWatcher, bool)>, Complaint> {
+        asked: &ReadQuery,
+    ) -> Result<Option<(&mut FleetWatcher, bool)>, CommandError> {
         if self.follow.is_none() {
             self.follow = Some(start(arguments, asked)?);
         }
@@ -109,7 +111,7 @@ impl Source for Following {
     }
 }
 
-fn start(arguments: &ViewArguments, asked: &Asked) -> Result<FleetWatcher, Complaint> {
+fn start(arguments: &ViewArguments, asked: &ReadQuery) -> Result<FleetWatcher, CommandError> {
     source::follow(&arguments.source, arguments.rules(), asked, ListStrategy::Auto)
 }
 
@@ -117,8 +119,8 @@ fn start(arguments: &ViewArguments, asked: &Asked) -> Result<FleetWatcher, Compl
 pub(crate) fn view(
     arguments: &ViewArguments,
     form: Form,
-    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, Complaint>,
-) -> Result<Exit, Complaint> {
+    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, CommandError>,
+) -> Result<Exit, CommandError> {
     if !arguments.watch {
         return run(&mut Once::default());
     }
@@ -127,7 +129,7 @@ pub(crate) fn view(
     let (exit, first) = frame(&mut source, run)?;
     let screen = match form {
         Form::Rows | Form::Names | Form::Lines | Form::Text => Screen::open()
-            .map_err(|error| Complaint::unreadable("cannot use the terminal").because(&error))?,
+            .map_err(|error| CommandError::unreadable("cannot use the terminal").with_source(&error))?,
         Form::Json | Form::Yaml => None,
     };
     match screen {
@@ -144,13 +146,13 @@ struct Frame {
 
 fn frame(
     source: &mut Following,
-    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, Complaint>,
-) -> Result<(Exit, Frame), Complaint> {
+    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, CommandError>,
+) -> Result<(Exit, Frame), CommandError> {
     answer::keep();
     let exit = run(source);
     let (text, mut told) = answer::kept();
     let notes = source.follow.as_ref().map(FleetWatcher::notes).unwrap_or_default();
-    told.extend(notes.into_iter().map(|note| Complaint::unreadable(note).harmless().text().to_string()));
+    told.extend(notes.into_iter().map(|note| CommandError::unreadable(note).harmless().text().to_string()));
     let text = String::from_utf8_lossy(&text).into_owned();
     exit.map(|exit| (exit, Frame { text, told }))
 }
@@ -160,8 +162,8 @@ fn redraw(
     mut screen: Screen,
     mut source: Following,
     first: Frame,
-    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, Complaint>,
-) -> Result<Exit, Complaint> {
+    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, CommandError>,
+) -> Result<Exit, CommandError> {
     let mut shown = first;
     let (mut took, mut looked) = (Duration::ZERO, Timestamp::now());
     loop {
@@ -206,8 +208,8 @@ fn redraw(
 fn append(
     form: Form,
     mut source: Following,
-    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, Complaint>,
-) -> Result<(), Complaint> {
+    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, CommandError>,
+) -> Result<(), CommandError> {
     let mut out = answer::again();
     // Ages move by themselves. Whether anything else did shows when they are told from one moment.
     let moment = Timestamp::now();
@@ -261,8 +263,8 @@ fn judged_at(
     now: Timestamp,
     aged: Timestamp,
     source: &mut Following,
-    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, Complaint>,
-) -> Result<Frame, Complaint> {
+    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, CommandError>,
+) -> Result<Frame, CommandError> {
     if let Some(follow) = &mut source.follow {
         follow.judge_at(now, aged);
     }
@@ -270,7 +272,7 @@ fn judged_at(
 }
 
 /// Returns true if stdout was closed.
-fn written_or_gone(result: std::io::Result<()>) -> Result<bool, Complaint> {
+fn written_or_gone(result: std::io::Result<()>) -> Result<bool, CommandError> {
     let gone = matches!(&result, Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe);
     written(result).map(|()| gone)
 }

@@ -14,7 +14,7 @@ use clap::Command;
 use clap_complete::engine::complete;
 use clap_complete::env::Shells;
 
-use crate::complaint::Complaint;
+use crate::command_error::CommandError;
 use crate::output::progress;
 
 /// Environment variable with the name of the shell; set by the completion scripts.
@@ -97,8 +97,8 @@ fn attached(root: Command, line: &[OsString]) -> Command {
 }
 
 /// Returns the completion script of a shell.
-pub(crate) fn script(shell: &str) -> Result<String, Complaint> {
-    let unknown = || Complaint::usage(format!("no completions for '{shell}'"));
+pub(crate) fn script(shell: &str) -> Result<String, CommandError> {
+    let unknown = || CommandError::usage(format!("no completions for '{shell}'"));
     let shells = Shells::builtins();
     let completer = shells.completer(shell).ok_or_else(unknown)?;
     let own = std::env::args_os().next().unwrap_or_default();
@@ -111,7 +111,7 @@ pub(crate) fn script(shell: &str) -> Result<String, Complaint> {
     };
     let mut text = Vec::new();
     let written = completer.write_registration(VARIABLE, "taffrail", "taffrail", &program, &mut text);
-    written.map_err(|error| Complaint::unreadable("cannot write the script").because(&error))?;
+    written.map_err(|error| CommandError::unreadable("cannot write the script").with_source(&error))?;
     String::from_utf8(text).map_err(|_| unknown())
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{ArgMatches, Command, FromArgMatches, ValueEnum};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use taffrail_apps::command::is_plain;
-use taffrail_apps::{App, AppList, AppRef, Asked, Delivery, Objects, Snapshot, SyncState, full_name};
+use taffrail_apps::{App, AppList, AppRef, Delivery, Objects, ReadQuery, Snapshot, SyncState, full_name};
 use taffrail_cluster::{Cluster, Discovery, ListRequest, aside};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::kinds::names_kind;
@@ -265,7 +265,7 @@ impl Line {
     fn apps(&self, current: &str) -> Vec<CompletionCandidate> {
         let namespace = self.namespace();
         let app_labels = self.grouping.as_ref().map(GroupingArguments::labels).unwrap_or_default();
-        let asked = Asked { namespace: namespace.clone(), app_labels, ..Asked::default() };
+        let asked = ReadQuery { namespace: namespace.clone(), app_labels, ..ReadQuery::default() };
         let Ok(fleet) = source::read(&self.view, &asked) else { return Vec::new() };
         let AppList { apps, .. } = fleet.apps(&[]);
         let inside = |own: &str| namespace.as_deref().is_none_or(|namespace| namespace == own);

@@ -9,7 +9,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 use taffrail_object::yaml;
 
-use crate::complaint::Complaint;
+use crate::command_error::CommandError;
 
 /// A setting of the file, such as `output.apps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,12 +29,12 @@ pub(super) fn usual_place(xdg: Option<OsString>, home: Option<PathBuf>) -> Optio
 }
 
 /// Reads a file, which must exist.
-pub(super) fn read(file: &Path) -> Result<Vec<Entry>, Complaint> {
-    let unreadable = || Complaint::usage(format!("cannot read the configuration {}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|error| unreadable().because(&error))?;
+pub(super) fn read(file: &Path) -> Result<Vec<Entry>, CommandError> {
+    let unreadable = || CommandError::usage(format!("cannot read the configuration {}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| unreadable().with_source(&error))?;
     entries(&text).map_err(|(line, what)| {
         let line = line.map(|line| format!(":{line}")).unwrap_or_default();
-        Complaint::usage(format!("configuration {}{line}: {what}", file.display()))
+        CommandError::usage(format!("configuration {}{line}: {what}", file.display()))
     })
 }
 

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, Command, ValueEnum};
 
 use crate::cli::What;
+use crate::command_error::CommandError;
 use crate::commands::get;
-use crate::complaint::Complaint;
 use crate::program;
 
 /// A setting and the flag that it sets.
@@ -183,7 +183,7 @@ impl Config {
         explicit: Option<&Path>,
         environment: impl Fn(&str) -> Option<OsString>,
         home: Option<PathBuf>,
-    ) -> Result<Config, Complaint> {
+    ) -> Result<Config, CommandError> {
         let set = |name: &str| environment(name).filter(|value| !value.is_empty());
         let named = explicit.map(Path::to_owned).or_else(|| set("TAFFRAIL_CONFIG").map(PathBuf::from));
         let usual = || file::usual_place(set("XDG_CONFIG_HOME"), home).filter(|file| file.exists());
@@ -196,7 +196,7 @@ impl Config {
             // Entries exist only if a file was read.
             let place = file.clone().unwrap_or_default();
             let origin = Origin::File { file: place, line: entry.line };
-            let wrong = |what: String| Complaint::usage(format!("configuration {origin}: {what}"));
+            let wrong = |what: String| CommandError::usage(format!("configuration {origin}: {what}"));
             if let Some(name) = entry.key.strip_prefix("fleets.") {
                 if name.contains('.') {
                     return Err(wrong(format!("'{}' must be a list of contexts", entry.key)));
@@ -216,7 +216,7 @@ impl Config {
         for (value, setting) in values.iter_mut().zip(SETTINGS) {
             let variable = setting.variable();
             let Some(text) = set(&variable) else { continue };
-            let wrong = |what: &str| Complaint::usage(format!("${variable}: {what}"));
+            let wrong = |what: &str| CommandError::usage(format!("${variable}: {what}"));
             let text = text.into_string().map_err(|_| wrong("is not text"))?;
             value.values = if setting.is_list {
                 text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
@@ -283,7 +283,7 @@ impl Config {
     }
 
     /// Expands the fleets among some context names.
-    pub(crate) fn contexts(&self, names: &[String]) -> Result<Vec<String>, Complaint> {
+    pub(crate) fn contexts(&self, names: &[String]) -> Result<Vec<String>, CommandError> {
         let mut contexts = Vec::new();
         for name in names {
             if !name.starts_with(FLEET) {
@@ -291,7 +291,7 @@ impl Config {
                 continue;
             }
             let Some((_, members)) = self.fleets().find(|(fleet, _)| fleet == name) else {
-                let complaint = Complaint::usage(format!("there is no fleet '{name}'"));
+                let complaint = CommandError::usage(format!("there is no fleet '{name}'"));
                 let known: Vec<String> = self.fleets().map(|(fleet, _)| fleet).collect();
                 let hint = match known.as_slice() {
                     [] => {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use taffrail_apps::{AppLabels, Asked, Snapshot};
+use taffrail_apps::{AppLabels, ReadQuery, Snapshot};
 use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_object::ObjectKey;
 use taffrail_observe::{
@@ -19,7 +19,7 @@ use taffrail_observe::{
 use taffrail_status::assess::Budgets;
 
 use crate::cli::{GroupingArguments, SourceArguments, ViewArguments};
-use crate::complaint::Complaint;
+use crate::command_error::CommandError;
 use crate::output::progress::Progress;
 use crate::rule_source::{RuleSource, RulesWithOptions};
 use crate::runtime::block_on;
@@ -35,9 +35,9 @@ pub(crate) trait Source {
     fn read(
         &mut self,
         arguments: &ViewArguments,
-        asked: &Asked,
+        asked: &ReadQuery,
         more: ExtraObjects<'_>,
-    ) -> Result<&FleetSnapshot, Complaint>;
+    ) -> Result<&FleetSnapshot, CommandError>;
 
     /// Returns true if rows are needed whatever their state, to distinguish those that left a filtered list from those
     /// that are gone.
@@ -54,8 +54,8 @@ pub(crate) trait Source {
     fn followed(
         &mut self,
         arguments: &ViewArguments,
-        asked: &Asked,
-    ) -> Result<Option<(&mut FleetWatcher, bool)>, Complaint> {
+        asked: &ReadQuery,
+    ) -> Result<Option<(&mut FleetWatcher, bool)>, CommandError> {
         let _ = (arguments, asked);
         Ok(None)
     }
@@ -69,9 +69,9 @@ impl Source for Once {
     fn read(
         &mut self,
         arguments: &ViewArguments,
-        asked: &Asked,
+        asked: &ReadQuery,
         more: ExtraObjects<'_>,
-    ) -> Result<&FleetSnapshot, Complaint> {
+    ) -> Result<&FleetSnapshot, CommandError> {
         Ok(self.0.insert(read_with(arguments, asked, more)?))
     }
 }
@@ -98,16 +98,16 @@ impl Deref for TimedFleet {
 }
 
 /// Reads what `asked` needs from the clusters or dumps of `arguments`.
-pub(crate) fn read(arguments: &ViewArguments, asked: &Asked) -> Result<TimedFleet, Complaint> {
+pub(crate) fn read(arguments: &ViewArguments, asked: &ReadQuery) -> Result<TimedFleet, CommandError> {
     read_with(arguments, asked, NO_EXTRA)
 }
 
 /// Reads like [`read`]; from live clusters then also the objects that `more` returns.
 fn read_with(
     arguments: &ViewArguments,
-    asked: &Asked,
+    asked: &ReadQuery,
     more: ExtraObjects<'_>,
-) -> Result<TimedFleet, Complaint> {
+) -> Result<TimedFleet, CommandError> {
     let rules = arguments.rules();
     let arguments = &arguments.source;
     if !arguments.from.is_empty() {
@@ -134,9 +134,9 @@ fn read_with(
 pub(crate) fn follow(
     source: &SourceArguments,
     rules: RulesWithOptions,
-    asked: &Asked,
+    asked: &ReadQuery,
     lists: ListStrategy,
-) -> Result<FleetWatcher, Complaint> {
+) -> Result<FleetWatcher, CommandError> {
     let request = WatchRequest {
         members: members(source)?,
         timeout: source.timeout,
@@ -153,35 +153,35 @@ pub(crate) fn asked(
     namespace: Option<&String>,
     objects: &[ObjectKey],
     grouping: &GroupingArguments,
-) -> Asked {
+) -> ReadQuery {
     if objects.is_empty() {
-        Asked { namespace: namespace.cloned(), app_labels: grouping.labels(), ..Asked::default() }
+        ReadQuery { namespace: namespace.cloned(), app_labels: grouping.labels(), ..ReadQuery::default() }
     } else {
-        Asked { declarations: false, objects: objects.to_vec(), ..Asked::default() }
+        ReadQuery { declarations: false, objects: objects.to_vec(), ..ReadQuery::default() }
     }
 }
 
 /// Reads the dumps that the arguments name.
-pub(crate) fn dumps(arguments: &SourceArguments) -> Result<TimedFleet, Complaint> {
-    dumps_of(arguments, &|_| Asked::default())
+pub(crate) fn dumps(arguments: &SourceArguments) -> Result<TimedFleet, CommandError> {
+    dumps_of(arguments, &|_| ReadQuery::default())
 }
 
 /// Reads the dumps of the arguments, and from each what `asked` returns in view of its contents. What could not be read
 /// when a dump was written is reported if it is needed.
 pub(crate) fn dumps_of(
     arguments: &SourceArguments,
-    asked: &dyn Fn(&Snapshot) -> Asked,
-) -> Result<TimedFleet, Complaint> {
+    asked: &dyn Fn(&Snapshot) -> ReadQuery,
+) -> Result<TimedFleet, CommandError> {
     let rules = RuleSource::default().with_options(Budgets::default(), arguments.timeout, &arguments.trust);
     dumps_by(arguments, asked, rules, AppLabels::default())
 }
 
 fn dumps_by(
     arguments: &SourceArguments,
-    asked: &dyn Fn(&Snapshot) -> Asked,
+    asked: &dyn Fn(&Snapshot) -> ReadQuery,
     rules: RulesWithOptions,
     labels: AppLabels,
-) -> Result<TimedFleet, Complaint> {
+) -> Result<TimedFleet, CommandError> {
     let started = Instant::now();
     let (paths, now) = (&*arguments.from, arguments.now);
     let request = DumpRequest { paths, now, rules: Arc::new(rules), labels };
@@ -202,12 +202,12 @@ fn selection(arguments: &SourceArguments) -> ClusterSelection {
 }
 
 /// Returns the contexts that the arguments name, or the current one.
-pub(crate) fn members(arguments: &SourceArguments) -> Result<FleetMembers, Complaint> {
+pub(crate) fn members(arguments: &SourceArguments) -> Result<FleetMembers, CommandError> {
     Ok(taffrail_observe::members(&selection(arguments))?)
 }
 
 /// Returns the names of all contexts there are.
-pub(crate) fn contexts(arguments: &SourceArguments) -> Result<Vec<String>, Complaint> {
+pub(crate) fn contexts(arguments: &SourceArguments) -> Result<Vec<String>, CommandError> {
     Ok(taffrail_observe::contexts(&selection(arguments))?)
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn each<T, F>(
     members: Vec<Member>,
     timeout: Duration,
     work: impl Fn(ClusterConnector) -> F,
-) -> Result<Vec<T>, Complaint>
+) -> Result<Vec<T>, CommandError>
 where
     T: Send + 'static,
     F: Future<Output = T> + Send + 'static,

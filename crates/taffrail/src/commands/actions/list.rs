@@ -14,8 +14,8 @@ use taffrail_rules::lua::Parameter;
 use super::arguments::{ActionsArguments, ActionsOutput};
 use super::{located, scripts};
 use crate::cli::ListOutput;
+use crate::command_error::{CommandError, Exit, written};
 use crate::commands::get;
-use crate::complaint::{Complaint, Exit, written};
 use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, printable, screen};
@@ -66,7 +66,7 @@ impl From<Parameter> for Told {
     }
 }
 
-pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
+pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, CommandError> {
     let which = &arguments.which;
     let scripts = scripts(which.rules.0.as_deref())?;
     let (objects, mut complaints) = located::objects(which)?;
@@ -78,11 +78,11 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
         let (offers, errors) = match scripts.offers(object, now) {
             Ok(offers) => offers,
             Err(error) => {
-                complaints.push(Complaint::from(&error));
+                complaints.push(CommandError::from(&error));
                 continue;
             }
         };
-        complaints.extend(errors.iter().map(Complaint::from));
+        complaints.extend(errors.iter().map(CommandError::from));
         if arguments.output == ActionsOutput::Table {
             let gap = if at > 0 { "\n" } else { "" };
             let bold = Style::new().bold();
@@ -120,7 +120,7 @@ pub(crate) fn list(arguments: &ActionsArguments) -> Result<Exit, Complaint> {
         }
     })?;
     source::print_requests(which.source.verbose, located::connections(&objects));
-    complaints.iter().for_each(Complaint::print);
+    complaints.iter().for_each(CommandError::print);
     Ok(complaints.iter().map(|complaint| complaint.exit).max().unwrap_or(Exit::Yes))
 }
 

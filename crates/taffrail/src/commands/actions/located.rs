@@ -8,13 +8,15 @@ use taffrail_observe::operations::{LocateRequest, Located, LocatedObject, locate
 use taffrail_observe::{FleetMembers, ObjectArg};
 
 use super::arguments::WhichArguments;
+use crate::command_error::CommandError;
 use crate::commands::named::unknown_cluster;
-use crate::complaint::Complaint;
 use crate::reasons;
 use crate::source;
 
 /// Returns the objects, and the complaints about what could not be read.
-pub(super) fn objects(arguments: &WhichArguments) -> Result<(Vec<LocatedObject>, Vec<Complaint>), Complaint> {
+pub(super) fn objects(
+    arguments: &WhichArguments,
+) -> Result<(Vec<LocatedObject>, Vec<CommandError>), CommandError> {
     let request = LocateRequest {
         object: arguments.object.clone(),
         namespace: arguments.namespace.clone(),
@@ -22,15 +24,16 @@ pub(super) fn objects(arguments: &WhichArguments) -> Result<(Vec<LocatedObject>,
         trust: arguments.source.trust.clone(),
     };
     let (mut objects, mut complaints) = (Vec::new(), Vec::new());
-    let mut add = |cluster: &str, located: Located, complaints: &mut Vec<Complaint>| {
+    let mut add = |cluster: &str, located: Located, complaints: &mut Vec<CommandError>| {
         objects.extend(located.objects);
-        let notes = located.notes.into_iter().map(|note| Complaint::unreadable(format!("{cluster}: {note}")));
-        complaints.extend(notes.map(Complaint::harmless));
+        let notes =
+            located.notes.into_iter().map(|note| CommandError::unreadable(format!("{cluster}: {note}")));
+        complaints.extend(notes.map(CommandError::harmless));
     };
     let wanted = request.object.cluster();
     if arguments.source.from.is_empty() {
         let FleetMembers { mut members, problems } = source::members(&arguments.source)?;
-        complaints.extend(problems.iter().map(Complaint::from));
+        complaints.extend(problems.iter().map(CommandError::from));
         let known: Vec<&str> = members.iter().map(|member| &*member.name).collect();
         unknown_cluster(wanted.into_iter(), &known).map_or(Ok(()), Err)?;
         members.retain(|member| wanted.is_none_or(|name| name == member.name));
@@ -44,14 +47,14 @@ pub(super) fn objects(arguments: &WhichArguments) -> Result<(Vec<LocatedObject>,
             match answer {
                 Ok(located) => add(name, located, &mut complaints),
                 Err(failure) => {
-                    let complaint = Complaint::unreadable(format!("{name}: {}", failure.message));
+                    let complaint = CommandError::unreadable(format!("{name}: {}", failure.message));
                     complaints.push(complaint.maybe_hint(reasons::hint(&failure.reason).map(str::to_owned)));
                 }
             }
         }
     } else {
         let fleet = source::dumps(&arguments.source)?;
-        complaints.extend(fleet.problems.iter().map(Complaint::from));
+        complaints.extend(fleet.problems.iter().map(CommandError::from));
         let known: Vec<&str> = fleet.snapshots.iter().map(Objects::name).collect();
         unknown_cluster(wanted.into_iter(), &known).map_or(Ok(()), Err)?;
         for snapshot in fleet.snapshots.iter().filter(|it| wanted.is_none_or(|name| name == it.name())) {
@@ -63,7 +66,7 @@ pub(super) fn objects(arguments: &WhichArguments) -> Result<(Vec<LocatedObject>,
             (ObjectArg::Named { .. }, Some(namespace)) => format!(" in namespace {namespace}"),
             _ => String::new(),
         };
-        let complaint = Complaint::usage(format!("there is no {}{place}", arguments.object));
+        let complaint = CommandError::usage(format!("there is no {}{place}", arguments.object));
         return Err(complaint
             .hint("-n NAMESPACE says where to look; group/Kind/namespace/name names an object in full"));
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use taffrail_observe::operations::ActionScripts;
 
-use crate::complaint::Complaint;
+use crate::command_error::CommandError;
 use crate::rule_source;
 
 pub(crate) use arguments::{ActionArguments, ActionsArguments};
@@ -20,8 +20,8 @@ pub(crate) use list::list;
 pub(crate) use run::run;
 
 /// Loads the scripts in `folder`, if given, and the built-in ones.
-fn scripts(folder: Option<&Path>) -> Result<ActionScripts, Complaint> {
+fn scripts(folder: Option<&Path>) -> Result<ActionScripts, CommandError> {
     let own = folder.map(rule_source::scripts_in_lua).transpose();
-    let own = own.map_err(|error| Complaint::unreadable("cannot read actions").because(&error))?;
+    let own = own.map_err(|error| CommandError::unreadable("cannot read actions").with_source(&error))?;
     Ok(ActionScripts::new(own))
 }

@@ -17,8 +17,8 @@ use taffrail_rules::Origin;
 use super::arguments::ActionArguments;
 use super::{located, scripts};
 use crate::cli::{DryRun, ListOutput, TextOutput};
+use crate::command_error::{CommandError, Exit, written};
 use crate::commands::{get, guard, writes};
-use crate::complaint::{Complaint, Exit, written};
 use crate::output::{answer, printable};
 use crate::runtime::block_on;
 use crate::source;
@@ -102,7 +102,7 @@ impl Row {
         told.collect::<Vec<_>>().join(", ")
     }
 
-    fn fail(&mut self, complaint: Complaint) {
+    fn fail(&mut self, complaint: CommandError) {
         complaint.print();
         self.message = complaint.to_string();
         self.hint = complaint.hint;
@@ -117,13 +117,13 @@ struct Printer<'a> {
     rows: Vec<Row>,
     exit: Exit,
     /// The reason why the output ended.
-    failed: Option<Complaint>,
+    failed: Option<CommandError>,
 }
 
-pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, CommandError> {
     let which = &arguments.which;
     if !which.source.from.is_empty() && arguments.dry_run != DryRun::Client {
-        let complaint = Complaint::usage("a dump cannot be changed");
+        let complaint = CommandError::usage("a dump cannot be changed");
         return Err(complaint.hint("--dry-run=client shows what would be written"));
     }
     let scripts = scripts(which.rules.0.as_deref())?;
@@ -145,7 +145,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
     let plan = plan_action(&request, objects);
     let mut refused = Vec::new();
     for (target, error) in &plan.refused {
-        let complaint = Complaint::from(error);
+        let complaint = CommandError::from(error);
         exit = exit.max(complaint.exit);
         let mut row = Row::new(target, &[]);
         row.result = if complaint.exit == Exit::Usage { "Refused" } else { "Error" };
@@ -158,7 +158,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
         let what =
             format!("{} is a script of the cluster, and would write with your rights", arguments.action);
         let hint = "check with --dry-run=client, then confirm with --yes";
-        return Err(Complaint::usage(what).hint(hint));
+        return Err(CommandError::usage(what).hint(hint));
     }
     match arguments.dry_run {
         DryRun::Client => {
@@ -178,7 +178,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
                 })
             };
             block_on(plan.run_action(&digest, &id, &request, dry_run, take))?
-                .map_err(|error| Complaint::from(&error))?;
+                .map_err(|error| CommandError::from(&error))?;
         }
     }
     let Printer { rows, exit, failed, .. } = printer;
@@ -198,7 +198,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, Complaint> {
 }
 
 /// Asks before the action is run on several objects.
-fn confirm(arguments: &ActionArguments, objects: &[LocatedObject]) -> Result<(), Complaint> {
+fn confirm(arguments: &ActionArguments, objects: &[LocatedObject]) -> Result<(), CommandError> {
     let ActionArguments { action, which, yes, dry_run, .. } = arguments;
     let (what, of, names): (_, _, Vec<String>) = match which.all_namespaces {
         true => {
@@ -230,7 +230,7 @@ impl Printer<'_> {
         self.arguments.output == TextOutput::Text
     }
 
-    fn take(&mut self, event: OperationEvent<'_>) -> Result<Reply, Complaint> {
+    fn take(&mut self, event: OperationEvent<'_>) -> Result<Reply, CommandError> {
         match event {
             OperationEvent::Started { .. } | OperationEvent::Writing { .. } | OperationEvent::Waiting(_) => {}
             OperationEvent::Begins { item } => {
@@ -251,7 +251,7 @@ impl Printer<'_> {
                     Outcome::Refused => "Refused",
                     Outcome::Accepted => "Accepted",
                     Outcome::Error(error) => {
-                        let complaint = Complaint::from(&error);
+                        let complaint = CommandError::from(&error);
                         self.exit = self.exit.max(complaint.exit);
                         self.rows[item].fail(complaint);
                         "Error"
@@ -268,16 +268,16 @@ impl Printer<'_> {
     }
 
     /// Asks for confirmation of the changes shown.
-    fn is_confirmed(&self) -> Result<bool, Complaint> {
+    fn is_confirmed(&self) -> Result<bool, CommandError> {
         answer::tell(phrase!("Run the cluster's script {}? [y/N] ", printable(&self.arguments.action)));
         let mut said = String::new();
         let read = io::stdin().read_line(&mut said);
-        read.map_err(|error| Complaint::unreadable("cannot read the answer").because(&error))?;
+        read.map_err(|error| CommandError::unreadable("cannot read the answer").with_source(&error))?;
         Ok(matches!(said.trim(), "y" | "Y" | "yes"))
     }
 
     /// Prints the planned changes of an item.
-    fn show(&self, item: usize) -> Result<(), Complaint> {
+    fn show(&self, item: usize) -> Result<(), CommandError> {
         let planned = &self.plan.items[item];
         if !self.is_text() || planned.writes.is_empty() {
             return Ok(());
@@ -295,7 +295,7 @@ impl Printer<'_> {
     }
 
     /// Records and prints the result of an item.
-    fn end(&mut self, item: usize, result: &'static str) -> Result<(), Complaint> {
+    fn end(&mut self, item: usize, result: &'static str) -> Result<(), CommandError> {
         let row = &mut self.rows[item];
         row.result = result;
         let done = row.written();

@@ -2,15 +2,15 @@
 
 mod arguments;
 
-use crate::complaint::{Complaint, Exit};
+use crate::command_error::{CommandError, Exit};
 use crate::rule_source::WITHOUT_LUA;
 
 pub(crate) use arguments::{ActionArguments, ActionsArguments};
 
-pub(crate) fn list(_: &ActionsArguments) -> Result<Exit, Complaint> {
-    Err(Complaint::usage(format!("cannot list actions: {WITHOUT_LUA}")))
+pub(crate) fn list(_: &ActionsArguments) -> Result<Exit, CommandError> {
+    Err(CommandError::usage(format!("cannot list actions: {WITHOUT_LUA}")))
 }
 
-pub(crate) fn run(_: &ActionArguments) -> Result<Exit, Complaint> {
-    Err(Complaint::usage(format!("cannot run an action: {WITHOUT_LUA}")))
+pub(crate) fn run(_: &ActionArguments) -> Result<Exit, CommandError> {
+    Err(CommandError::usage(format!("cannot run an action: {WITHOUT_LUA}")))
 }

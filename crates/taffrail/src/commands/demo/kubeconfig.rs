@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, getpid, test_kill_process};
 
-use crate::complaint::Complaint;
+use crate::command_error::CommandError;
 
 /// First line of the demo's files; the process id follows.
 const MARK: &str = "# Written by taffrail demo, process ";
@@ -21,7 +21,7 @@ pub(super) struct PrivateFile {
 
 impl PrivateFile {
     /// Creates the file at `path`, or in a new folder of its own.
-    pub(super) fn create(path: Option<&Path>) -> Result<PrivateFile, Complaint> {
+    pub(super) fn create(path: Option<&Path>) -> Result<PrivateFile, CommandError> {
         let file = match path {
             Some(path) => {
                 may_be_written(path)?;
@@ -43,7 +43,7 @@ impl PrivateFile {
     }
 
     /// Replaces the content of the file, after a first line with the process id.
-    pub(super) fn write(&self, text: &str) -> Result<(), Complaint> {
+    pub(super) fn write(&self, text: &str) -> Result<(), CommandError> {
         let write = || {
             // Readers must see either the old or the new content, so it is written beside and renamed.
             let beside = self.path.with_extension(format!("{}.part", getpid().as_raw_nonzero()));
@@ -53,8 +53,8 @@ impl PrivateFile {
             fs::rename(&beside, &self.path)
         };
         write().map_err(|error| {
-            let complaint = Complaint::unreadable(format!("{} cannot be written", self.path.display()));
-            complaint.because(&error).hint("--kubeconfig FILE names another place")
+            let complaint = CommandError::unreadable(format!("{} cannot be written", self.path.display()));
+            complaint.with_source(&error).hint("--kubeconfig FILE names another place")
         })
     }
 }
@@ -78,7 +78,7 @@ fn create_new(path: &Path) -> io::Result<File> {
 }
 
 /// Creates a new folder that only its owner can enter.
-fn folder() -> Result<PathBuf, Complaint> {
+fn folder() -> Result<PathBuf, CommandError> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
     let base = runtime.unwrap_or_else(std::env::temp_dir);
     let id = getpid().as_raw_nonzero();
@@ -95,10 +95,10 @@ fn folder() -> Result<PathBuf, Complaint> {
             }
         }
     }
-    let complaint = Complaint::unreadable(format!("cannot create a folder in {}", base.display()));
+    let complaint = CommandError::unreadable(format!("cannot create a folder in {}", base.display()));
     let complaint = complaint.hint("--kubeconfig FILE names another place");
     Err(match &last {
-        Some(error) => complaint.because(error),
+        Some(error) => complaint.with_source(error),
         None => complaint,
     })
 }
@@ -113,24 +113,24 @@ fn owner(path: &Path) -> io::Result<Option<Pid>> {
 }
 
 /// Refuses to replace a file that is not the demo's, or that a running demo owns.
-fn may_be_written(path: &Path) -> Result<(), Complaint> {
+fn may_be_written(path: &Path) -> Result<(), CommandError> {
     let shown = path.display();
     let owner = match owner(path) {
         Ok(owner) => owner,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => {
-            return Err(Complaint::usage(format!("{shown} cannot be replaced")).because(&error));
+            return Err(CommandError::usage(format!("{shown} cannot be replaced")).with_source(&error));
         }
     };
     match owner {
-        None => Err(Complaint::usage(format!("{shown} is there already, and not from a demo")).hint(
+        None => Err(CommandError::usage(format!("{shown} is there already, and not from a demo")).hint(
             "--kubeconfig takes a file that is not there yet; without it the demo finds a place itself",
         )),
         // EPERM means another user's process: it runs, too.
         Some(process) if test_kill_process(process) != Err(rustix::io::Errno::SRCH) => {
             let what =
                 format!("{shown} belongs to a demo that still runs, process {}", process.as_raw_nonzero());
-            Err(Complaint::usage(what).hint("--kubeconfig names another file, or nothing at all"))
+            Err(CommandError::usage(what).hint("--kubeconfig names another file, or nothing at all"))
         }
         Some(_) => Ok(()),
     }

@@ -1,7 +1,7 @@
 //! `taffrail demo`: a fleet in this process in which things go wrong and heal, and how it looks.
 
+mod changes;
 mod kubeconfig;
-mod news;
 mod overview;
 mod plain;
 mod world;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use clap::Args;
 use futures::future::select_all;
 use jiff::Timestamp;
-use taffrail_apps::Asked;
+use taffrail_apps::ReadQuery;
 use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_observe::{FleetWatcher, NO_EXTRA, WatchRequest};
 use taffrail_status::Trust;
@@ -24,13 +24,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 use crate::cli::{self, SourceArguments};
-use crate::complaint::{Complaint, Exit};
+use crate::command_error::{CommandError, Exit};
 use crate::output::screen::Screen;
 use crate::rule_source::RuleSource;
 use crate::runtime::block_on;
 use crate::source::members;
+use changes::News;
 use kubeconfig::PrivateFile;
-use news::News;
 use overview::Overview;
 use world::World;
 
@@ -84,7 +84,7 @@ pub(crate) struct DemoArguments {
     pub(crate) trust: Trust,
 }
 
-pub(crate) fn run(arguments: &DemoArguments) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &DemoArguments) -> Result<Exit, CommandError> {
     block_on(show(arguments))??;
     // To be ended is how it ends well: an error would only worry whoever ran it through cargo.
     Ok(Exit::Yes)
@@ -138,14 +138,15 @@ impl Signals {
     }
 }
 
-async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
+async fn show(arguments: &DemoArguments) -> Result<(), CommandError> {
     // From here on an end is heard, so that what is made is removed.
     let mut signals = Signals::listen().map_err(cannot_show)?;
     let file = &PrivateFile::create(arguments.kubeconfig.as_deref())?;
     let mut view = View::open(file).map_err(cannot_show)?;
     view.begin().map_err(cannot_show)?;
     let world = World::start(arguments.seed, arguments.skip.unwrap_or_default(), arguments.hold).await;
-    let world = world.map_err(|error| Complaint::unreadable("the demo cannot be started").because(&error))?;
+    let world =
+        world.map_err(|error| CommandError::unreadable("the demo cannot be started").with_source(&error))?;
     file.write(&world.kubeconfig())?;
 
     let mut follow = follow(file, &arguments.trust).await?;
@@ -200,25 +201,25 @@ async fn show(arguments: &DemoArguments) -> Result<(), Complaint> {
 }
 
 /// Ends without an error if the reader has closed stdout.
-fn ended(error: io::Error) -> Result<(), Complaint> {
+fn ended(error: io::Error) -> Result<(), CommandError> {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
         _ => Err(cannot_show(error)),
     }
 }
 
-fn cannot_show(error: io::Error) -> Complaint {
-    Complaint::unreadable("the demo cannot be shown").because(&error)
+fn cannot_show(error: io::Error) -> CommandError {
+    CommandError::unreadable("the demo cannot be shown").with_source(&error)
 }
 
 /// Begins to follow the clusters, as any other command would find them with the kubeconfig.
-async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, Complaint> {
+async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, CommandError> {
     let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
     let rules = RuleSource::default().with_options(Budgets::default(), PATIENCE, trust);
     let request = WatchRequest {
         members: members(&source)?,
         timeout: PATIENCE,
-        asked: Asked::default(),
+        asked: ReadQuery::default(),
         rules: Arc::new(rules),
         lists: ListStrategy::Auto,
         clock: BootClock::default(),

@@ -8,7 +8,7 @@ use taffrail_api::text;
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
 
-use super::news::{Change, ClusterNews, Concern, Counts, Kind, News, Tally};
+use super::changes::{Change, ClusterNews, Concern, Counts, Kind, News, Tally};
 use crate::output::{fitting, printable, style};
 use crate::program;
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::news::{Concern, News};
+use super::changes::{Concern, News};
 use super::overview::{exports, summary};
 use crate::output::{answer, printable};
 use crate::say;

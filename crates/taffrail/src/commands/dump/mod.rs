@@ -14,8 +14,8 @@ use tokio::sync::mpsc;
 
 use self::file::{Output, Target};
 use crate::cli::duration;
+use crate::command_error::{CommandError, Exit};
 use crate::commands::wait::ClusterArguments;
-use crate::complaint::{Complaint, Exit};
 use crate::reasons;
 use crate::source;
 
@@ -81,11 +81,11 @@ const EXTENSION: &str = "jsonl";
 /// Maximum number of failed scopes printed one by one; the dump names all.
 const MAX_TOLD: usize = 5;
 
-pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, CommandError> {
     let timeout = arguments.former_timeout.unwrap_or(arguments.request_timeout);
     if arguments.former_timeout.is_some() {
         // Of other commands, --timeout is the time for everything.
-        let warning = Complaint::usage("--timeout of `dump` is now called --request-timeout").harmless();
+        let warning = CommandError::usage("--timeout of `dump` is now called --request-timeout").harmless();
         warning.hint("it still limits each request in this release; a later one will not accept it").print();
     }
     let source = arguments.clusters.source(timeout);
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, Complaint> {
         results.iter().filter_map(|(_, cluster)| cluster.as_ref()),
     );
     let mut exit = Exit::Yes;
-    for complaint in problems.iter().map(Complaint::from) {
+    for complaint in problems.iter().map(CommandError::from) {
         complaint.print();
         exit = exit.max(complaint.exit);
     }
@@ -119,7 +119,7 @@ pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, Complaint> {
             Ok(written) => tell(name, &written.scopes, written.unread.len()),
             Err(failure) => {
                 let hint = reasons::hint(&failure.reason).map(str::to_owned);
-                Complaint::unreadable(format!("{name}: {}", failure.message)).maybe_hint(hint).print();
+                CommandError::unreadable(format!("{name}: {}", failure.message)).maybe_hint(hint).print();
                 Exit::Incomplete
             }
         };
@@ -172,26 +172,28 @@ fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize) -> Exit {
         scopes.iter().filter(|scope| matches!(scope.state, State::Forbidden | State::Failed)).collect();
     for scope in failed.iter().take(MAX_TOLD) {
         let hint = reasons::hint(&scope.reason).map(str::to_owned);
-        Complaint::unreadable(format!("{cluster}: {}", scope.message)).maybe_hint(hint).print();
+        CommandError::unreadable(format!("{cluster}: {}", scope.message)).maybe_hint(hint).print();
     }
     if failed.len() > MAX_TOLD {
         let more = failed.len() - MAX_TOLD;
-        Complaint::unreadable(format!("{cluster}: {more} more kinds could not be read; the dump names them"))
-            .print();
+        CommandError::unreadable(format!(
+            "{cluster}: {more} more kinds could not be read; the dump names them"
+        ))
+        .print();
     }
     if unread > 0 {
-        Complaint::unreadable(format!("{cluster}: {unread} objects could not be read whole")).print();
+        CommandError::unreadable(format!("{cluster}: {unread} objects could not be read whole")).print();
     }
     if failed.is_empty() && unread == 0 { Exit::Yes } else { Exit::Incomplete }
 }
 
 /// Returns the target of each cluster's dump.
-fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Complaint> {
+fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, CommandError> {
     let several = names.len() > 1;
     let Some(output) = output.filter(|output| output.as_os_str() != "-") else {
         return match several {
             false => Ok(vec![Target::Stdout]),
-            true => Err(Complaint::usage("each cluster has a dump of its own, and stdout takes one")
+            true => Err(CommandError::usage("each cluster has a dump of its own, and stdout takes one")
                 .hint("-o DIR writes a file for each")),
         };
     };
@@ -200,11 +202,11 @@ fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, Compl
         return Ok(vec![Target::File { path: output.to_owned(), in_folder: false }]);
     }
     if output.exists() && !output.is_dir() {
-        let complaint = Complaint::usage(format!("{} is a file", output.display()));
+        let complaint = CommandError::usage(format!("{} is a file", output.display()));
         return Err(complaint.hint("several clusters are written into a folder, a file for each"));
     }
     file::folder(output).map_err(|error| {
-        Complaint::unreadable(format!("cannot make the folder {}", output.display())).because(&error)
+        CommandError::unreadable(format!("cannot make the folder {}", output.display())).with_source(&error)
     })?;
     let mut taken = BTreeSet::new();
     let place = |name: &String| {

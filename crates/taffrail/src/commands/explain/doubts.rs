@@ -8,7 +8,7 @@ use taffrail_apps::{App, AppKey, AppList, AppRef};
 use taffrail_observe::FleetSnapshot;
 
 use super::Subject;
-use crate::complaint::Complaint;
+use crate::command_error::CommandError;
 
 /// Maximum number of apps of one name in a cluster that get a report. Each report scans the whole cluster, and a tenant
 /// may give any number of apps the same name.
@@ -20,7 +20,7 @@ pub(super) fn each(
     list: &AppList,
     fleet: &FleetSnapshot,
     contexts: bool,
-) -> (Vec<Option<TrustReport>>, Option<Complaint>) {
+) -> (Vec<Option<TrustReport>>, Option<CommandError>) {
     let mut rows: HashMap<&AppRef, Vec<&App>> = HashMap::new();
     for app in &list.apps {
         rows.entry(&app.app).or_default().push(app);
@@ -46,7 +46,7 @@ pub(super) fn each(
         let what = format!(
             "{left} more apps of one name were not checked for signs that their green status is wrong"
         );
-        Complaint::unreadable(what).hint("name one in full: DELIVERY/NAMESPACE/NAME").harmless()
+        CommandError::unreadable(what).hint("name one in full: DELIVERY/NAMESPACE/NAME").harmless()
     });
     (reports, undoubted)
 }

@@ -7,8 +7,8 @@ use taffrail_api::{ErrorRow, List, ListItem};
 
 use super::ListArguments;
 use crate::cli::ListOutput;
+use crate::command_error::{CommandError, Exit, written};
 use crate::commands::get;
-use crate::complaint::{Complaint, Exit, written};
 use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, screen};
@@ -33,7 +33,7 @@ impl ListItem for Item {
     const LIST: &'static str = "RuleList";
 }
 
-pub(super) fn run(arguments: &ListArguments) -> Result<Exit, Complaint> {
+pub(super) fn run(arguments: &ListArguments) -> Result<Exit, CommandError> {
     let set = arguments.whose.rules.set();
     let own = set.all().into_iter().map(|found| Item {
         group: found.group.to_owned(),

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand, ValueHint};
 use taffrail_status::Trust;
 
 use crate::cli::{ListOutput, SourceArguments, TextOutput};
-use crate::complaint::{Complaint, Exit};
+use crate::command_error::{CommandError, Exit};
 use crate::rule_source::RuleSource;
 
 /// Show, explain and test the rules that judge objects.
@@ -177,7 +177,7 @@ impl RulesArguments {
     }
 }
 
-pub(crate) fn run(arguments: &RulesArguments) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &RulesArguments) -> Result<Exit, CommandError> {
     match &arguments.command {
         RulesCommand::List(arguments) => list::run(arguments),
         RulesCommand::Show(arguments) => show::run(arguments),

@@ -6,11 +6,11 @@ use taffrail_object::kinds::names_kind;
 use taffrail_rules::Found;
 
 use super::ShowArguments;
-use crate::complaint::{Complaint, Exit, written};
+use crate::command_error::{CommandError, Exit, written};
 use crate::emit;
 use crate::output::answer;
 
-pub(super) fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
+pub(super) fn run(arguments: &ShowArguments) -> Result<Exit, CommandError> {
     let set = arguments.whose.rules.set();
     let all = set.all();
     let mut shown: Vec<Found<'_>> = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &ShowArguments) -> Result<Exit, Complaint> {
                 })
                 .min()
                 .filter(|(distance, _)| *distance <= 2);
-            let complaint = Complaint::usage(format!("there are no rules for {word}"));
+            let complaint = CommandError::usage(format!("there are no rules for {word}"));
             return Err(complaint.hint(match near {
                 Some((_, near)) => format!("did you mean {near}?"),
                 None => "`taffrail rules list` names the kinds that have rules".to_owned(),

@@ -12,8 +12,8 @@ use taffrail_rules::{RuleTestReport, test_rules};
 use super::{LintArguments, TestArguments};
 use crate::cli::ListOutput;
 use crate::cli::TextOutput;
+use crate::command_error::{CommandError, Exit, chain, written};
 use crate::commands::get;
-use crate::complaint::{Complaint, Exit, chain, written};
 use crate::output::{answer, printable};
 use crate::rule_source::{self, Wanted};
 use crate::say;
@@ -43,12 +43,12 @@ struct Item {
     hint: Option<String>,
 }
 
-pub(super) fn test(arguments: &TestArguments) -> Result<Exit, Complaint> {
+pub(super) fn test(arguments: &TestArguments) -> Result<Exit, CommandError> {
     let trial = tried(&arguments.folder)?;
     let items = items(&trial, false);
     if items.is_empty() && trial.passed == 0 {
         let complaint =
-            Complaint::unreadable(format!("there are no cases in {}", arguments.folder.display()));
+            CommandError::unreadable(format!("there are no cases in {}", arguments.folder.display()));
         return Err(complaint.hint(
             "cases stand in cases.yaml beside rules.yaml, or in health_test.yaml beside Argo CD's health.lua",
         ));
@@ -56,16 +56,16 @@ pub(super) fn test(arguments: &TestArguments) -> Result<Exit, Complaint> {
     report("RuleTest", arguments.output, trial.passed, items)
 }
 
-pub(super) fn lint(arguments: &LintArguments) -> Result<Exit, Complaint> {
+pub(super) fn lint(arguments: &LintArguments) -> Result<Exit, CommandError> {
     let trial = tried(&arguments.folder)?;
     report("RuleLint", arguments.output, trial.passed, items(&trial, true))
 }
 
-fn tried(folder: &Path) -> Result<RuleTestReport, Complaint> {
-    let folders = rule_source::folders(folder).map_err(Complaint::unreadable)?;
-    let scripts = rule_source::customizations(folder, Wanted::Cases).map_err(Complaint::unreadable)?;
+fn tried(folder: &Path) -> Result<RuleTestReport, CommandError> {
+    let folders = rule_source::folders(folder).map_err(CommandError::unreadable)?;
+    let scripts = rule_source::customizations(folder, Wanted::Cases).map_err(CommandError::unreadable)?;
     if folders.is_empty() && scripts.is_empty() {
-        let complaint = Complaint::unreadable(format!("there are no rules in {}", folder.display()));
+        let complaint = CommandError::unreadable(format!("there are no rules in {}", folder.display()));
         return Err(complaint.hint(
             "rules stand in rules.yaml, there or in folders there; Argo CD's in GROUP/KIND/health.lua",
         ));
@@ -83,7 +83,7 @@ fn tried(folder: &Path) -> Result<RuleTestReport, Complaint> {
         None => Ok(test_rules(&folders)),
         Some((file, _)) => {
             let file = folder.join(file);
-            Err(Complaint::unreadable(format!(
+            Err(CommandError::unreadable(format!(
                 "{} cannot be tried: {}",
                 file.display(),
                 rule_source::WITHOUT_LUA
@@ -117,7 +117,12 @@ fn items(trial: &RuleTestReport, faults: bool) -> Vec<Item> {
     errors.chain(failed).chain(faults).collect()
 }
 
-fn report(kind: &'static str, form: TextOutput, passed: usize, items: Vec<Item>) -> Result<Exit, Complaint> {
+fn report(
+    kind: &'static str,
+    form: TextOutput,
+    passed: usize,
+    items: Vec<Item>,
+) -> Result<Exit, CommandError> {
     let exit = if items.is_empty() { Exit::Yes } else { Exit::No };
     written(match form {
         TextOutput::Json => {

@@ -7,12 +7,12 @@ use taffrail_status::Verdict;
 
 use super::WhyArguments;
 use crate::cli::TextOutput;
+use crate::command_error::{CommandError, Exit};
 use crate::commands::status::{self, InputFormat, KstatusFork, StatusArguments, StatusOutput};
-use crate::complaint::{Complaint, Exit};
 use crate::output::{Phrase, printable};
 use crate::phrase;
 
-pub(super) fn run(arguments: &WhyArguments) -> Result<Exit, Complaint> {
+pub(super) fn run(arguments: &WhyArguments) -> Result<Exit, CommandError> {
     status::run(&StatusArguments {
         objects: arguments.objects.clone(),
         files: arguments.files.clone(),
@@ -49,11 +49,11 @@ struct Item<'o> {
     /// The rule that decided.
     rule: &'o str,
     /// The rules for the kind, in order of evaluation.
-    asked: Vec<Asked<'o>>,
+    asked: Vec<ReadQuery<'o>>,
 }
 
 #[derive(Serialize)]
-struct Asked<'o> {
+struct ReadQuery<'o> {
     rule: String,
     source: &'o str,
     branches: Vec<Branch>,
@@ -90,7 +90,7 @@ pub(crate) fn tell(
             decides: verdict.rule == format!("{rule}#{number}"),
         });
         let branches = branches.collect();
-        Asked { rule, source: found.rules.source(), branches }
+        ReadQuery { rule, source: found.rules.source(), branches }
     });
     let item = Item {
         group: object.group(),

@@ -15,8 +15,8 @@ use super::arguments::StatusArguments;
 use super::judge::{Answers, Judge, Row};
 use super::kinds;
 use super::print::Printer;
+use crate::command_error::{CommandError, Exit};
 use crate::commands::named::unknown_cluster;
-use crate::complaint::{Complaint, Exit};
 use crate::rule_source::RulesWithOptions;
 use crate::source;
 
@@ -29,7 +29,7 @@ enum Wanted {
 }
 
 /// What was asked for, for every cluster the same.
-pub(super) struct Asked {
+pub(super) struct ReadQuery {
     wanted: Vec<Wanted>,
     namespace: Option<String>,
     all_namespaces: bool,
@@ -58,16 +58,16 @@ struct Found {
     cluster: Option<Cluster>,
 }
 
-impl Asked {
-    pub(super) fn read(arguments: &StatusArguments) -> Result<Asked, Complaint> {
+impl ReadQuery {
+    pub(super) fn read(arguments: &StatusArguments) -> Result<ReadQuery, CommandError> {
         let wanted = wanted(&arguments.objects)?;
         let is_of_kind = |wanted: &Wanted| matches!(wanted, Wanted::Kind(_));
         if arguments.selector.is_some() && !wanted.iter().all(is_of_kind) {
-            return Err(Complaint::usage(
+            return Err(CommandError::usage(
                 "-l chooses among all objects of a kind, so names make no sense beside it",
             ));
         }
-        Ok(Asked {
+        Ok(ReadQuery {
             wanted,
             namespace: arguments.namespace.clone(),
             all_namespaces: arguments.all_namespaces,
@@ -85,7 +85,7 @@ impl Asked {
     }
 
     /// Checks that the clusters that words name are among those asked.
-    pub(super) fn check_clusters(&self, known: &[&str]) -> Result<(), Complaint> {
+    pub(super) fn check_clusters(&self, known: &[&str]) -> Result<(), CommandError> {
         let named = self.wanted.iter().filter_map(|wanted| match wanted {
             Wanted::Object(object) => object.cluster(),
             Wanted::Kind(_) => None,
@@ -147,7 +147,7 @@ impl Asked {
     pub(super) fn wrong_kind<'m>(
         meant: impl Iterator<Item = &'m [Meant]>,
         known: impl IntoIterator<Item = String>,
-    ) -> Option<Complaint> {
+    ) -> Option<CommandError> {
         let mut places: Option<Vec<Option<&String>>> = None;
         for meant in meant {
             let wrong = meant.iter().map(|meant| match meant {
@@ -174,14 +174,14 @@ fn in_full(key: &ObjectKey, discovery: &Discovery) -> Meant {
 }
 
 /// What is read for statuses: the objects, and the evidence that stands behind them.
-pub(super) fn plan(judge: &Judge) -> taffrail_apps::Asked {
-    taffrail_apps::Asked {
+pub(super) fn plan(judge: &Judge) -> taffrail_apps::ReadQuery {
+    taffrail_apps::ReadQuery {
         declarations: false,
         label_groups: false,
         evidence: !judge.is_pure,
         by_name: true,
         whole: true,
-        ..taffrail_apps::Asked::default()
+        ..taffrail_apps::ReadQuery::default()
     }
 }
 
@@ -197,8 +197,8 @@ pub(super) fn keys(
         .collect()
 }
 
-pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Complaint> {
-    let asked = Asked::read(arguments)?;
+pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, CommandError> {
+    let asked = ReadQuery::read(arguments)?;
     if !arguments.source.from.is_empty() {
         return of_dumps(arguments, judge, &asked);
     }
@@ -220,7 +220,7 @@ pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Co
     let are_all_there = found.iter().all(|found| !found.meant.is_empty());
     let known = found.iter().flat_map(|found| found.kinds.iter().cloned());
     if are_all_there
-        && let Some(complaint) = Asked::wrong_kind(found.iter().map(|found| &*found.meant), known)
+        && let Some(complaint) = ReadQuery::wrong_kind(found.iter().map(|found| &*found.meant), known)
     {
         return Err(complaint);
     }
@@ -242,7 +242,7 @@ fn print(
     judge: &Judge,
     snapshot: &Snapshot,
     meant: &[Meant],
-) -> Result<bool, Complaint> {
+) -> Result<bool, CommandError> {
     let cluster = snapshot.name();
     for error in snapshot.errors() {
         printer.unread(cluster, &error.scope, &error.reason, &error.message);
@@ -304,20 +304,20 @@ pub(super) fn of_key(
 }
 
 /// Reads `KIND/NAME …`, names in full, `KIND NAME …` or `KIND,…`.
-fn wanted(words: &[String]) -> Result<Vec<Wanted>, Complaint> {
+fn wanted(words: &[String]) -> Result<Vec<Wanted>, CommandError> {
     let with_names = words.iter().filter(|word| word.contains('/')).count();
     if with_names == words.len() {
         let object = |word: &String| match word.parse() {
             Ok(object) => Ok(Wanted::Object(object)),
             Err(_) => {
-                let complaint = Complaint::usage(format!("'{word}' is not KIND/NAME"));
+                let complaint = CommandError::usage(format!("'{word}' is not KIND/NAME"));
                 Err(complaint.hint("[CLUSTER/]group/Kind/namespace/name names an object in full"))
             }
         };
         return words.iter().map(object).collect();
     }
     if with_names > 0 {
-        let complaint = Complaint::usage("KIND/NAME and KIND NAME cannot be mixed");
+        let complaint = CommandError::usage("KIND/NAME and KIND NAME cannot be mixed");
         return Err(complaint.hint("write every object as KIND/NAME: deploy/web svc/web"));
     }
     let Some((kinds, names)) = words.split_first() else { return Ok(Vec::new()) };
@@ -333,8 +333,8 @@ fn wanted(words: &[String]) -> Result<Vec<Wanted>, Complaint> {
 
 async fn of_cluster(
     live: &ClusterConnector,
-    asked: &Asked,
-    plan: taffrail_apps::Asked,
+    asked: &ReadQuery,
+    plan: taffrail_apps::ReadQuery,
     now: Timestamp,
     rules: RulesWithOptions,
 ) -> Found {
@@ -351,9 +351,9 @@ async fn of_cluster(
 }
 
 /// The same on dumps, whose kinds are known by the objects in them.
-fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &Asked) -> Result<Exit, Complaint> {
+fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &ReadQuery) -> Result<Exit, CommandError> {
     if asked.selector.is_some() {
-        return Err(Complaint::usage("-l asks a server, and dumps have none"));
+        return Err(CommandError::usage("-l asks a server, and dumps have none"));
     }
     let of = |snapshot: &Snapshot| {
         let meant = in_dump(snapshot, asked);
@@ -363,14 +363,14 @@ fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &Asked) -> Result
                 objects.extend(keys(snapshot, resource, namespace.as_ref()));
             }
         }
-        taffrail_apps::Asked { objects, selections, ..plan(judge) }
+        taffrail_apps::ReadQuery { objects, selections, ..plan(judge) }
     };
     let fleet = source::dumps_of(&arguments.source, &of)?;
     asked.check_clusters(&fleet.snapshots.iter().map(Objects::name).collect::<Vec<_>>())?;
     let judge = &Judge { now: Some(fleet.now), ..judge.clone() };
     let meant: Vec<Vec<Meant>> = fleet.snapshots.iter().map(|snapshot| in_dump(snapshot, asked)).collect();
     let known = fleet.snapshots.iter().flat_map(|snapshot| snapshot.all().map(|it| it.key.kind.to_owned()));
-    if let Some(complaint) = Asked::wrong_kind(meant.iter().map(Vec::as_slice), known) {
+    if let Some(complaint) = ReadQuery::wrong_kind(meant.iter().map(Vec::as_slice), known) {
         return Err(complaint);
     }
     let mut printer = Printer::new(arguments, fleet.snapshots.len() > 1);
@@ -387,7 +387,7 @@ fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &Asked) -> Result
 }
 
 /// What each word stands for in a dump. A name without a namespace means every object of that name.
-fn in_dump(snapshot: &Snapshot, asked: &Asked) -> Vec<Meant> {
+fn in_dump(snapshot: &Snapshot, asked: &ReadQuery) -> Vec<Meant> {
     let mut meant = Vec::new();
     for wanted in &asked.wanted {
         let (word, name) = match wanted {

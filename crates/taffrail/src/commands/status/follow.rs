@@ -10,12 +10,12 @@ use taffrail_observe::{FleetWatcher, NO_EXTRA, Wanted};
 use taffrail_status::assess::Costs;
 use taffrail_status::{Status, Verdict};
 
-use super::clusters::{Asked, Meant, keys, of_key, plan};
+use super::clusters::{Meant, ReadQuery, keys, of_key, plan};
 use super::judge::{Judge, Row};
 use super::print::Printer;
 use super::{StatusArguments, StatusOutput};
 use crate::cli::ViewArguments;
-use crate::complaint::{Complaint, Exit};
+use crate::command_error::{CommandError, Exit};
 use crate::runtime::block_on;
 use crate::source::Source;
 
@@ -30,11 +30,11 @@ pub(super) fn look(
     judge: &Judge,
     seen: &mut Seen,
     from: &mut dyn Source,
-) -> Result<Exit, Complaint> {
-    let asked = Asked::read(arguments)?;
+) -> Result<Exit, CommandError> {
+    let asked = ReadQuery::read(arguments)?;
     let reads = plan(judge);
     let Some((follow, is_held)) = from.followed(view, &reads)? else {
-        return Err(Complaint::unreadable("nothing is followed"));
+        return Err(CommandError::unreadable("nothing is followed"));
     };
     let names: Vec<String> = follow.fleet().snapshots.iter().map(|it| it.name().to_owned()).collect();
     asked.check_clusters(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
@@ -49,7 +49,7 @@ pub(super) fn look(
         })
         .collect();
     if (0..members).all(|at| follow.discovery(at).is_some())
-        && let Some(complaint) = Asked::wrong_kind(meant.iter().map(Vec::as_slice), Vec::new())
+        && let Some(complaint) = ReadQuery::wrong_kind(meant.iter().map(Vec::as_slice), Vec::new())
     {
         return Err(complaint);
     }
@@ -73,7 +73,7 @@ pub(super) fn look(
     }
     let fleet = follow.fleet();
     let mut printer = Printer::new(arguments, members > 1);
-    for complaint in fleet.problems.iter().map(Complaint::from) {
+    for complaint in fleet.problems.iter().map(CommandError::from) {
         complaint.print();
     }
     for (at, (snapshot, meant)) in fleet.snapshots.iter().zip(&meant).enumerate() {
@@ -84,7 +84,7 @@ pub(super) fn look(
 }
 
 /// Waits until discovery of each cluster has succeeded or failed.
-fn connect(follow: &mut FleetWatcher, members: usize, patience: Duration) -> Result<(), Complaint> {
+fn connect(follow: &mut FleetWatcher, members: usize, patience: Duration) -> Result<(), CommandError> {
     let until = Instant::now() + patience;
     loop {
         block_on(follow.ask())?;
@@ -103,7 +103,7 @@ fn show(
     snapshot: &Snapshot,
     meant: &[Meant],
     mut seen: Option<(usize, &mut Seen)>,
-) -> Result<(), Complaint> {
+) -> Result<(), CommandError> {
     let name = snapshot.name();
     let state = snapshot.freshness().state;
     let is_live = state == FreshnessState::Live;
@@ -114,21 +114,22 @@ fn show(
         printer.unread(name, Scope::Cluster, own.map_or("", |error| &error.reason), &silence);
     }
     let costs = Costs::default();
-    let print = |printer: &mut Printer, resource: &ApiResource, key: &ObjectKey| -> Result<(), Complaint> {
-        let answers = match is_live {
-            true => of_key(judge, snapshot, &costs, resource, key),
-            false => judge.absent(Row {
-                cluster: name.to_owned(),
-                group: resource.group.clone(),
-                version: resource.version.clone(),
-                kind: resource.kind.clone(),
-                namespace: key.namespace.clone(),
-                name: key.name.clone(),
-                verdict: Verdict::new(Status::Unknown, silence.clone(), ""),
-            }),
+    let print =
+        |printer: &mut Printer, resource: &ApiResource, key: &ObjectKey| -> Result<(), CommandError> {
+            let answers = match is_live {
+                true => of_key(judge, snapshot, &costs, resource, key),
+                false => judge.absent(Row {
+                    cluster: name.to_owned(),
+                    group: resource.group.clone(),
+                    version: resource.version.clone(),
+                    kind: resource.kind.clone(),
+                    namespace: key.namespace.clone(),
+                    name: key.name.clone(),
+                    verdict: Verdict::new(Status::Unknown, silence.clone(), ""),
+                }),
+            };
+            printer.print(answers).map(drop)
         };
-        printer.print(answers).map(drop)
-    };
     for meant in meant {
         match meant {
             Meant::NoKind(kind) => {

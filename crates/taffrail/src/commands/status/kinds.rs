@@ -7,7 +7,7 @@ use taffrail_object::GroupKind;
 use taffrail_object::kinds::{listable, names_kind};
 use taffrail_status::ClusterState as _;
 
-use crate::complaint::Complaint;
+use crate::command_error::CommandError;
 
 /// Maximum number of kinds that a hint names.
 const MAX_NAMED: usize = 12;
@@ -36,9 +36,9 @@ pub(super) fn called(snapshot: &Snapshot, word: &str) -> Vec<GroupKind> {
 }
 
 /// Returns the error for a word that names no kind, with a suggestion.
-pub(super) fn unknown(word: &str, known: impl IntoIterator<Item = String>) -> Complaint {
+pub(super) fn unknown(word: &str, known: impl IntoIterator<Item = String>) -> CommandError {
     let known: BTreeSet<String> = known.into_iter().map(|kind| kind.to_lowercase()).collect();
-    let complaint = Complaint::usage(format!("there is no kind called '{word}'"));
+    let complaint = CommandError::usage(format!("there is no kind called '{word}'"));
     let near = known.iter().filter(|kind| strsim::jaro_winkler(kind, &word.to_lowercase()) > 0.85);
     let near: Vec<&str> = near.map(String::as_str).take(3).collect();
     if !near.is_empty() {

@@ -21,7 +21,7 @@ use taffrail_status::assess::Budgets;
 
 use super::watch;
 use crate::cli::{Pdb, ViewArguments};
-use crate::complaint::{Complaint, Exit};
+use crate::command_error::{CommandError, Exit};
 use crate::rule_source::RulesWithOptions;
 use taffrail_observe::input::{self, Chunk, Chunks, InputSource};
 
@@ -29,9 +29,9 @@ pub(crate) use arguments::{InputFormat, KstatusFork, StatusArguments, StatusOutp
 use judge::{Answers, Judge};
 use print::Printer;
 
-pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, Complaint> {
+pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, CommandError> {
     if arguments.files.is_empty() && arguments.objects.is_empty() {
-        let complaint = Complaint::usage("nothing to judge");
+        let complaint = CommandError::usage("nothing to judge");
         return Err(
             complaint.hint("name objects (deploy/web), or files with -f, or pipe objects in with -f -")
         );
@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, Complaint> {
     if arguments.augment
         && !matches!(arguments.output, StatusOutput::Json | StatusOutput::Jsonl | StatusOutput::Yaml)
     {
-        return Err(Complaint::usage("--augment prints objects").hint("add -o json, -o jsonl or -o yaml"));
+        return Err(CommandError::usage("--augment prints objects").hint("add -o json, -o jsonl or -o yaml"));
     }
     let judge = Judge {
         rules: rules(arguments),
@@ -91,7 +91,7 @@ fn rules(arguments: &StatusArguments) -> RulesWithOptions {
 fn chunks(
     arguments: &StatusArguments,
     sources: &[InputSource],
-    mut consume: impl FnMut(Result<Chunk, Complaint>) -> Result<(), Enough>,
+    mut consume: impl FnMut(Result<Chunk, CommandError>) -> Result<(), Enough>,
 ) -> Result<(), Enough> {
     for source in sources {
         let name = source.name();
@@ -107,7 +107,9 @@ fn chunks(
                 Ok(Some(chunk)) => consume(Ok(chunk))?,
                 Ok(None) => break,
                 Err(error) => {
-                    consume(Err(Complaint::unreadable(format!("cannot read {name}")).because(&error)))?;
+                    consume(
+                        Err(CommandError::unreadable(format!("cannot read {name}")).with_source(&error)),
+                    )?;
                     break;
                 }
             }
@@ -124,7 +126,7 @@ fn in_turn(
     sources: &[InputSource],
     judge: &Judge,
     printer: &mut Printer,
-) -> Result<(), Complaint> {
+) -> Result<(), CommandError> {
     let mut parser = taffrail_object::json::Parser::new();
     let mut result = Ok(());
     let _ = chunks(arguments, sources, |chunk| {
@@ -154,9 +156,9 @@ fn side_by_side(
     judge: &Judge,
     printer: &mut Printer,
     jobs: usize,
-) -> Result<(), Complaint> {
-    type Work = Result<Chunk, Complaint>;
-    type Done = Result<Answers, Complaint>;
+) -> Result<(), CommandError> {
+    type Work = Result<Chunk, CommandError>;
+    type Done = Result<Answers, CommandError>;
     const MAX_QUEUED_CHUNKS: usize = 2;
 
     std::thread::scope(|scope| {

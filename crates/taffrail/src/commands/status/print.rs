@@ -7,7 +7,7 @@ use taffrail_object::ObjectKey;
 
 use super::arguments::{StatusArguments, StatusOutput};
 use super::judge::{Answers, Miss, Row};
-use crate::complaint::{Complaint, Exit, written};
+use crate::command_error::{CommandError, Exit, written};
 use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, style};
@@ -89,7 +89,7 @@ impl Printer {
     }
 
     /// Prints an error about unreadable input.
-    pub(super) fn complain(&mut self, complaint: Complaint) {
+    pub(super) fn complain(&mut self, complaint: CommandError) {
         self.exit = self.exit.max(complaint.exit);
         self.all_current = false;
         complaint.print();
@@ -97,7 +97,7 @@ impl Printer {
 
     /// Prints that a scope of a cluster could not be read, and puts it into the list.
     pub(super) fn unread(&mut self, cluster: &str, scope: impl ToString, reason: &str, message: &str) {
-        let complaint = Complaint::unreadable(format!("{cluster}: {message}"));
+        let complaint = CommandError::unreadable(format!("{cluster}: {message}"));
         self.complain(complaint.maybe_hint(reasons::hint(reason).map(str::to_owned)));
         self.errors.push(ErrorRow {
             cluster: cluster.to_owned(),
@@ -108,7 +108,7 @@ impl Printer {
     }
 
     /// Writes the answers of one chunk. Returns `false` once stdout is closed.
-    pub(super) fn print(&mut self, answers: Answers) -> Result<bool, Complaint> {
+    pub(super) fn print(&mut self, answers: Answers) -> Result<bool, CommandError> {
         self.all_current &= answers.all_current;
         if !answers.misses.is_empty() {
             self.exit = self.exit.max(Exit::Incomplete);
@@ -125,7 +125,7 @@ impl Printer {
         Ok(!self.closed)
     }
 
-    fn check(&mut self, result: io::Result<()>) -> Result<(), Complaint> {
+    fn check(&mut self, result: io::Result<()>) -> Result<(), CommandError> {
         self.closed |= result.is_err();
         written(result)
     }
@@ -134,13 +134,13 @@ impl Printer {
         self.misses += 1;
         if self.misses <= MAX_MISSES {
             let place = if miss.line == 0 { source.to_owned() } else { format!("{source}:{}", miss.line) };
-            Complaint::unreadable(format!("{place}: {}", miss.text)).print();
+            CommandError::unreadable(format!("{place}: {}", miss.text)).print();
         }
     }
 
-    pub(super) fn finish(mut self, exit_status: bool) -> Result<Exit, Complaint> {
+    pub(super) fn finish(mut self, exit_status: bool) -> Result<Exit, CommandError> {
         if self.misses > MAX_MISSES {
-            Complaint::unreadable(format!("… and {} more", self.misses - MAX_MISSES)).print();
+            CommandError::unreadable(format!("… and {} more", self.misses - MAX_MISSES)).print();
         }
         let empty = match &self.form {
             Form::Table(table, ..) => table.is_empty(),

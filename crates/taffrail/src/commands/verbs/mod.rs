@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use taffrail_api::filter::Filter;
 use taffrail_apps::verbs::{self, Verb};
-use taffrail_apps::{App, AppList, AppQuery, Asked, Delivery, Dependents, Objects, ScopeError, full_name};
+use taffrail_apps::{
+    App, AppList, AppQuery, Delivery, Dependents, Objects, ReadQuery, ScopeError, full_name,
+};
 use taffrail_cluster::ListStrategy;
 use taffrail_observe::FleetSnapshot;
 use taffrail_observe::operations::{OperationEvent, OperationId, VerbSettings, plan_verb};
@@ -20,7 +22,7 @@ use super::get::tell;
 use super::guard;
 use super::named::{self, check_clusters};
 use crate::cli::{DryRun, Pdb};
-use crate::complaint::{Complaint, Exit};
+use crate::command_error::{CommandError, Exit};
 use crate::program;
 use crate::rule_source::RuleSource;
 use crate::runtime::block_on;
@@ -34,11 +36,11 @@ use print::Printer;
 const WITH_VERBS: [Delivery; 3] =
     [Delivery::FluxKustomization, Delivery::FluxHelmRelease, Delivery::ArgoApplication];
 
-pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Complaint> {
+pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, CommandError> {
     let now = || arguments.source.now.unwrap_or_else(Timestamp::now);
     if !arguments.source.from.is_empty() {
         if arguments.dry_run != DryRun::Client {
-            let complaint = Complaint::usage("a dump cannot be changed");
+            let complaint = CommandError::usage("a dump cannot be changed");
             return Err(complaint.hint("--dry-run=client shows what would be written"));
         }
         let fleet = source::dumps(&arguments.source)?;
@@ -48,14 +50,14 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
         return Printer::new(verb, arguments, &plan).show().map(|exit| exit.max(tell(&fleet, &[], true)));
     }
     let names = names(arguments);
-    let asked = Asked {
+    let asked = ReadQuery {
         namespace: arguments.which.namespace.clone(),
         dependents: match names.as_slice() {
             [name] => Dependents::Of(name.clone()),
             _ => Dependents::None,
         },
         app_labels: arguments.which.grouping.labels(),
-        ..Asked::default()
+        ..ReadQuery::default()
     };
     let timeout = arguments.source.timeout;
     let source = &arguments.source;
@@ -89,7 +91,7 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Compl
             let id = OperationId::random();
             let take = |event: OperationEvent<'_>| printer.take(event);
             block_on(plan.run_verb(&digest, &id, &mut follow, &more, settings, take))?
-                .map_err(|error| Complaint::from(&error))?;
+                .map_err(|error| CommandError::from(&error))?;
             printer.finish()?
         }
     };
@@ -114,14 +116,16 @@ fn chosen<'l>(
     arguments: &ActingArguments,
     fleet: &FleetSnapshot,
     list: &'l AppList,
-) -> Result<Vec<&'l App>, Complaint> {
+) -> Result<Vec<&'l App>, CommandError> {
     check_clusters(&arguments.which.cluster, fleet)?;
     let mut apps = Vec::new();
     for name in &names(arguments) {
         if let Some(error) = list.errors.iter().find(|error| may_hide(&error.error, name)) {
             let what =
                 format!("cannot rule out another app '{name}': {}: {}", error.cluster, error.error.message);
-            return Err(Complaint::unreadable(what).hint("write its name in full: DELIVERY/NAMESPACE/NAME"));
+            return Err(
+                CommandError::unreadable(what).hint("write its name in full: DELIVERY/NAMESPACE/NAME")
+            );
         }
         apps.extend(named::find(verb.as_str(), name, &arguments.which, list)?);
     }
@@ -136,7 +140,7 @@ fn chosen<'l>(
     let admitted: BTreeSet<_> =
         inside.iter().filter(|app| WITH_VERBS.contains(&app.app.delivery)).map(|app| &app.app).collect();
     if admitted.is_empty() {
-        let complaint = Complaint::usage("the selection matches no Flux or Argo CD app");
+        let complaint = CommandError::usage("the selection matches no Flux or Argo CD app");
         return Err(complaint.hint(format!("'{} get apps' lists all", program::name())));
     }
     Ok(list.apps.iter().filter(|app| admitted.contains(&app.app)).collect())
@@ -149,7 +153,7 @@ fn confirm(
     verb: Verb,
     arguments: &ActingArguments,
     apps: &[&App],
-) -> Result<(), Complaint> {
+) -> Result<(), CommandError> {
     let ActingArguments { yes, dry_run, .. } = *arguments;
     let names: BTreeSet<String> = apps.iter().map(|app| full_name(&app.app)).collect();
     if !arguments.name.is_empty() || names.len() <= 1 {

@@ -15,8 +15,8 @@ use taffrail_observe::operations::{
 
 use super::ActingArguments;
 use crate::cli::{ListOutput, TextOutput};
+use crate::command_error::{CommandError, Exit, advise, written};
 use crate::commands::{get, writes};
-use crate::complaint::{Complaint, Exit, advise, written};
 use crate::output::progress::{self, Progress};
 use crate::output::{answer, indented};
 use crate::program;
@@ -49,7 +49,7 @@ pub(super) struct Printer<'a> {
     /// The progress line, and the app's state that it shows.
     waiting: Option<(String, Progress)>,
     /// The reason why the output ended.
-    failed: Option<Complaint>,
+    failed: Option<CommandError>,
 }
 
 impl<'a> Printer<'a> {
@@ -140,12 +140,12 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints the refusals and the apps with nothing to do. Returns an error if no app is left.
-    pub(super) fn begin(&mut self) -> Result<(), Complaint> {
+    pub(super) fn begin(&mut self) -> Result<(), CommandError> {
         let refusal = |at: usize| {
             let (AppTarget { app, .. }, error) = &self.plan.refused[at];
-            Complaint::usage(format!("{error} (in {})", app.home)).maybe_hint(hint_of(error.hint.as_ref()))
+            CommandError::usage(format!("{error} (in {})", app.home)).maybe_hint(hint_of(error.hint.as_ref()))
         };
-        let mut refusals: Vec<Complaint> = (0..self.plan.refused.len()).map(refusal).collect();
+        let mut refusals: Vec<CommandError> = (0..self.plan.refused.len()).map(refusal).collect();
         let last = if self.items.is_empty() { refusals.pop() } else { None };
         for refusal in &refusals {
             refusal.print();
@@ -160,14 +160,14 @@ impl<'a> Printer<'a> {
         }
         for PlannedItem { target: AppTarget { app, .. }, warnings, .. } in &self.plan.items {
             for warning in warnings {
-                Complaint::usage(format!("{app} in {}: {warning}", app.home)).harmless().print();
+                CommandError::usage(format!("{app} in {}: {warning}", app.home)).harmless().print();
             }
         }
         Ok(())
     }
 
     /// Prints the planned changes without sending them.
-    pub(super) fn show(mut self) -> Result<Exit, Complaint> {
+    pub(super) fn show(mut self) -> Result<Exit, CommandError> {
         self.begin()?;
         for (at, item) in self.plan.items.iter().enumerate() {
             for write in &item.writes {
@@ -186,7 +186,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints the document for programs, and returns the exit code.
-    pub(super) fn finish(self) -> Result<Exit, Complaint> {
+    pub(super) fn finish(self) -> Result<Exit, CommandError> {
         if let Some(failed) = self.failed {
             return Err(failed);
         }
@@ -216,7 +216,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints a write before it is sent, and records it for the document.
-    fn announce(&mut self, at: usize, write: &PlannedWrite) -> Result<(), Complaint> {
+    fn announce(&mut self, at: usize, write: &PlannedWrite) -> Result<(), CommandError> {
         if let PlannedWrite::Patch { object, patch, .. } = write {
             self.items[at].row.patches.push(PatchRow::new(object, patch));
         }
@@ -238,7 +238,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn print_event(&mut self, event: OperationEvent<'_>) -> Result<(), Complaint> {
+    fn print_event(&mut self, event: OperationEvent<'_>) -> Result<(), CommandError> {
         match event {
             OperationEvent::Started { .. } => self.begun = Instant::now(),
             OperationEvent::Begins { .. } => {}
@@ -280,7 +280,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn print_outcome(&mut self, at: usize, outcome: Outcome) -> Result<(), Complaint> {
+    fn print_outcome(&mut self, at: usize, outcome: Outcome) -> Result<(), CommandError> {
         let (result, message, text, style, after) = match outcome {
             // It was printed when the run began.
             Outcome::Unchanged | Outcome::Refused => return Ok(()),
@@ -314,7 +314,7 @@ impl<'a> Printer<'a> {
                 ("Timeout", why, text, AnsiColor::Yellow.on_default(), Some((after, false)))
             }
             Outcome::Error(error) => {
-                let complaint = Complaint::from(&error);
+                let complaint = CommandError::from(&error);
                 complaint.print();
                 self.exit = self.exit.max(complaint.exit);
                 self.end(at, "Error", &complaint.to_string());
@@ -341,7 +341,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints the result of an app.
-    fn say(&self, at: usize, text: &str, style: Style) -> Result<(), Complaint> {
+    fn say(&self, at: usize, text: &str, style: Style) -> Result<(), CommandError> {
         if !self.is_text() {
             return Ok(());
         }

@@ -17,14 +17,14 @@ use taffrail_observe::{FleetWatcher, Wanted};
 
 use super::named::check_clusters;
 use crate::cli::ViewArguments;
-use crate::complaint::{Complaint, Exit, advise};
+use crate::command_error::{CommandError, Exit, advise};
 use crate::output::printable;
 use crate::runtime::block_on;
 use crate::source::{self, print_requests};
 
 pub(crate) use arguments::{ClusterArguments, WaitArguments, WaitOutput};
 use output::Output;
-use targets::Asked;
+use targets::ReadQuery;
 
 /// Time in which a cluster must answer before it counts as silent. Taffrail keeps retrying.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,8 +35,8 @@ const TICK: Duration = Duration::from_secs(1);
 /// Interval between evaluations while a new kind is about to be served.
 const RESTLESS: Duration = Duration::from_millis(50);
 
-pub(crate) fn run(arguments: &WaitArguments) -> Result<Exit, Complaint> {
-    let asked = Asked::read(arguments)?;
+pub(crate) fn run(arguments: &WaitArguments) -> Result<Exit, CommandError> {
+    let asked = ReadQuery::read(arguments)?;
     let options = Options {
         stable_for: arguments.stable_for.unwrap_or_default(),
         fail_fast: arguments.fail_fast,
@@ -65,10 +65,10 @@ pub(crate) fn for_apps(
     revision: Option<&str>,
     deadline: Duration,
     output: Option<WaitOutput>,
-) -> Result<Exit, Complaint> {
+) -> Result<Exit, CommandError> {
     let revision = revision.map(|text| Until::Revision(taffrail_apps::wait::Revision::new(text)));
     let question = Question {
-        asked: Asked::of_apps(apps),
+        asked: ReadQuery::of_apps(apps),
         until: revision.unwrap_or(Until::Current),
         options: Options { stable_for: Duration::ZERO, fail_fast: true, deadline },
         namespace: None,
@@ -80,7 +80,7 @@ pub(crate) fn for_apps(
 
 /// The targets and options of one run of `wait`.
 struct Question {
-    asked: Asked,
+    asked: ReadQuery,
     until: Until,
     options: Options,
     namespace: Option<String>,
@@ -90,11 +90,11 @@ struct Question {
 
 impl Question {
     /// Returns the objects to read.
-    fn reads(&self) -> taffrail_apps::Asked {
+    fn reads(&self) -> taffrail_apps::ReadQuery {
         let apps = &self.asked.apps;
         let may_be_labels =
             |app: &AppQuery| app.delivery().is_none_or(|delivery| delivery == Delivery::Label);
-        taffrail_apps::Asked {
+        taffrail_apps::ReadQuery {
             namespace: self.namespace.clone().filter(|_| self.asked.is_of_apps()),
             label_groups: apps.iter().any(may_be_labels),
             app_labels: self.labels.clone(),
@@ -102,18 +102,18 @@ impl Question {
             by_name: true,
             whole: self.until.needs_bodies() || self.asked.has_inventories(),
             only: apps.clone(),
-            ..taffrail_apps::Asked::default()
+            ..taffrail_apps::ReadQuery::default()
         }
     }
 
-    fn answer(self, view: &ViewArguments) -> Result<Exit, Complaint> {
+    fn answer(self, view: &ViewArguments) -> Result<Exit, CommandError> {
         if let Some(word) = self.asked.likely_app() {
             let word = printable(word);
             advise(&format!("'{word}' is taken for a kind of objects; the app of that name is app/{word}"));
         }
         let begun = Instant::now();
         let mut follow = source::follow(&view.source, view.rules(), &self.reads(), ListStrategy::Streams)?;
-        for complaint in follow.fleet().problems.iter().map(Complaint::from) {
+        for complaint in follow.fleet().problems.iter().map(CommandError::from) {
             complaint.print();
         }
         check_clusters(&self.asked.clusters(), follow.fleet())?;
@@ -173,13 +173,13 @@ impl Question {
 }
 
 /// Returns an error if a CEL expression cannot be evaluated on an object, whatever the other targets.
-fn fault(wait: &Wait) -> Option<Complaint> {
+fn fault(wait: &Wait) -> Option<CommandError> {
     let mut judgements = wait.rows().map(|row| &row.judgement);
     let faulty = judgements.find(|it| it.reason == EXPRESSION_FAULT)?;
     let what =
         format!("cannot ask {} in {} by an expression: {}", faulty.subject, faulty.cluster, faulty.message);
     let hint = "write a short expression that is true or false of the object, such as object.status.phase == 'Running'";
-    Some(Complaint::usage(what).hint(hint))
+    Some(CommandError::usage(what).hint(hint))
 }
 
 fn exit(end: End) -> Exit {

@@ -11,7 +11,7 @@ use taffrail_status::Status;
 
 use super::arguments::WaitOutput;
 use super::junit;
-use crate::complaint::{Complaint, written};
+use crate::command_error::{CommandError, written};
 use crate::output::screen::Screen;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Phrase, answer, indented, printable};
@@ -55,9 +55,10 @@ impl Output {
         asked: Option<WaitOutput>,
         several: bool,
         is_named: bool,
-    ) -> Result<Output, Complaint> {
+    ) -> Result<Output, CommandError> {
         let screen = || {
-            Screen::open().map_err(|error| Complaint::unreadable("cannot use the terminal").because(&error))
+            Screen::open()
+                .map_err(|error| CommandError::unreadable("cannot use the terminal").with_source(&error))
         };
         let form = match asked {
             None => screen()?.map_or(Form::Lines, Form::Screen),
@@ -74,7 +75,7 @@ impl Output {
     pub(super) fn note(&mut self, notes: Vec<String>) {
         if !matches!(self.form, Form::Screen(_)) {
             let fresh = notes.iter().filter(|note| !self.notes.contains(note));
-            fresh.for_each(|note| Complaint::unreadable(note).harmless().print());
+            fresh.for_each(|note| CommandError::unreadable(note).harmless().print());
         }
         self.notes = notes;
     }
@@ -87,7 +88,7 @@ impl Output {
         now: Timestamp,
         at: Duration,
         options: Options,
-    ) -> Result<bool, Complaint> {
+    ) -> Result<bool, CommandError> {
         for row in wait.rows() {
             match row.judgement.verdict {
                 WaitState::Met => drop(self.met.entry(key(row)).or_insert(at)),
@@ -158,7 +159,13 @@ impl Output {
     }
 
     /// Prints the final result in the selected format, and consumes the output.
-    pub(super) fn finish(self, wait: &Wait, end: End, now: Timestamp, at: Duration) -> Result<(), Complaint> {
+    pub(super) fn finish(
+        self,
+        wait: &Wait,
+        end: End,
+        now: Timestamp,
+        at: Duration,
+    ) -> Result<(), CommandError> {
         let items = wait.rows().map(|row| WaitChange::new(row, now, self.context(row))).collect();
         let summary = WaitSummary::new(wait.until(), end, at, items, now);
         match self.form {

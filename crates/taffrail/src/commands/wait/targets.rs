@@ -8,13 +8,13 @@ use taffrail_object::kinds::{is_namespaced, listable, names_kind};
 use taffrail_object::{GroupKind, ObjectKey};
 
 use super::arguments::WaitArguments;
-use crate::complaint::Complaint;
+use crate::command_error::CommandError;
 use taffrail_observe::ObjectArg;
 use taffrail_observe::input::{self, Chunks};
 
 /// The parsed targets.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct ReadQuery {
     pub(super) apps: Vec<AppQuery>,
     words: Vec<TargetArg>,
     namespace: Option<String>,
@@ -35,25 +35,25 @@ enum TargetArg {
     },
 }
 
-impl Asked {
+impl ReadQuery {
     /// Selects these apps and nothing else.
-    pub(super) fn of_apps(apps: Vec<AppQuery>) -> Asked {
-        Asked { apps, ..Asked::default() }
+    pub(super) fn of_apps(apps: Vec<AppQuery>) -> ReadQuery {
+        ReadQuery { apps, ..ReadQuery::default() }
     }
 
-    pub(super) fn read(arguments: &WaitArguments) -> Result<Asked, Complaint> {
-        let mut asked = Asked {
+    pub(super) fn read(arguments: &WaitArguments) -> Result<ReadQuery, CommandError> {
+        let mut asked = ReadQuery {
             namespace: arguments.namespace.clone(),
             all_namespaces: arguments.all_namespaces,
             labels: arguments.selector.clone(),
-            ..Asked::default()
+            ..ReadQuery::default()
         };
         asked.words(&arguments.targets)?;
         for text in &arguments.inventory {
             let (kind, name) =
                 text.split_once('/').map_or((None, &**text), |(kind, name)| (Some(kind), name));
             if name.is_empty() || name.contains('/') || kind == Some("") {
-                return Err(Complaint::usage(format!("'{text}' is not an inventory; write [KIND/]NAME")));
+                return Err(CommandError::usage(format!("'{text}' is not an inventory; write [KIND/]NAME")));
             }
             let kind = kind.map(str::to_owned);
             asked.words.push(TargetArg::Inventory { kind, name: name.to_owned() });
@@ -62,15 +62,15 @@ impl Asked {
             asked.files(arguments)?;
         }
         if asked.labels.is_some() && !asked.words.iter().any(|word| matches!(word, TargetArg::Kind(_))) {
-            return Err(Complaint::usage("-l selects objects of a kind: write the kind without a name"));
+            return Err(CommandError::usage("-l selects objects of a kind: write the kind without a name"));
         }
         if matches!(arguments.until, Until::Revision(_)) && !asked.words.is_empty() {
-            return Err(Complaint::usage("only apps have revisions").hint("name apps: app/NAME"));
+            return Err(CommandError::usage("only apps have revisions").hint("name apps: app/NAME"));
         }
         Ok(asked)
     }
 
-    fn words(&mut self, words: &[String]) -> Result<(), Complaint> {
+    fn words(&mut self, words: &[String]) -> Result<(), CommandError> {
         if words.first().is_some_and(|word| !word.contains('/')) {
             return self.kind_and_names(words);
         }
@@ -81,7 +81,7 @@ impl Asked {
                 self.app(word)?;
             } else {
                 let object = word.parse().map_err(|_| {
-                    Complaint::usage(format!("'{word}' is not a valid target"))
+                    CommandError::usage(format!("'{word}' is not a valid target"))
                         .hint("write KIND/NAME, app/NAME or [CLUSTER/]group/Kind/namespace/name")
                 })?;
                 self.words.push(TargetArg::Object(object));
@@ -90,17 +90,17 @@ impl Asked {
         Ok(())
     }
 
-    fn app(&mut self, name: &str) -> Result<(), Complaint> {
-        let query: AppQuery = name.parse().map_err(|error: InvalidAppQuery| Complaint::usage(error))?;
+    fn app(&mut self, name: &str) -> Result<(), CommandError> {
+        let query: AppQuery = name.parse().map_err(|error: InvalidAppQuery| CommandError::usage(error))?;
         self.apps.push(query.within(self.namespace.as_deref()));
         Ok(())
     }
 
     /// Parses `KIND NAME …`, or `KIND,…` without a name.
-    fn kind_and_names(&mut self, words: &[String]) -> Result<(), Complaint> {
+    fn kind_and_names(&mut self, words: &[String]) -> Result<(), CommandError> {
         let Some((kinds, names)) = words.split_first() else { return Ok(()) };
         if names.iter().any(|name| name.contains('/')) {
-            let complaint = Complaint::usage("KIND/NAME and KIND NAME cannot be mixed");
+            let complaint = CommandError::usage("KIND/NAME and KIND NAME cannot be mixed");
             return Err(complaint.hint("write every object as KIND/NAME: deploy/web svc/web"));
         }
         if kinds == "app" && !names.is_empty() {
@@ -115,14 +115,14 @@ impl Asked {
         Ok(())
     }
 
-    fn files(&mut self, arguments: &WaitArguments) -> Result<(), Complaint> {
+    fn files(&mut self, arguments: &WaitArguments) -> Result<(), CommandError> {
         let (sources, problems) = input::sources(&arguments.files, arguments.recursive);
-        let mut complaints: Vec<Complaint> = problems.iter().map(Complaint::from).collect();
+        let mut complaints: Vec<CommandError> = problems.iter().map(CommandError::from).collect();
         let mut parser = Parser::new();
         let before = self.words.len();
         for source in sources {
             let name = source.name();
-            let wrong = |what: String| Complaint::unreadable(format!("cannot read {name}: {what}"));
+            let wrong = |what: String| CommandError::unreadable(format!("cannot read {name}: {what}"));
             let mut chunks = Chunks::new(source.open()?, &name, None);
             while let Some(chunk) = chunks.next_chunk().map_err(|error| wrong(error.to_string()))? {
                 input::each(&chunk, &mut parser, |parsed| match parsed.object {
@@ -143,7 +143,7 @@ impl Asked {
             return Err(complaint);
         }
         match self.words.len() == before {
-            true => Err(Complaint::usage("the files named with -f contain no objects")),
+            true => Err(CommandError::usage("the files named with -f contain no objects")),
             false => Ok(()),
         }
     }
@@ -274,8 +274,8 @@ fn is_known_kind(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(words: &[&str]) -> Result<Asked, Complaint> {
-        let mut asked = Asked { namespace: Some("shop".to_owned()), ..Asked::default() };
+    fn read(words: &[&str]) -> Result<ReadQuery, CommandError> {
+        let mut asked = ReadQuery { namespace: Some("shop".to_owned()), ..ReadQuery::default() };
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         asked.words(&words).map(|()| asked)
     }

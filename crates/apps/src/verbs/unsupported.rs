@@ -48,7 +48,7 @@ pub(super) fn refusal(app: &App, verb: Verb) -> Refusal {
             "Helm changes a release only while somebody runs it".to_owned(),
             format!("there is nothing to {word}"),
         ),
-        (Delivery::Porch, _) => match &app.via {
+        (Delivery::Porch, _) => match &app.delivered_by {
             Some(via) => (
                 format!("Porch only says what is wanted; {via} delivers it"),
                 command(word, via),

@@ -49,38 +49,38 @@ impl From<ErrorLevel> for Exit {
 
 /// An error or warning for the user: what failed, on what, why, and what to do about it.
 #[derive(Debug)]
-pub(crate) struct Complaint {
+pub(crate) struct CommandError {
     pub(crate) exit: Exit,
     what: String,
     pub(crate) hint: Option<String>,
 }
 
-impl Complaint {
+impl CommandError {
     /// Creates an error about data that could not be read.
-    pub(crate) fn unreadable(what: impl Display) -> Complaint {
-        Complaint { exit: Exit::Incomplete, what: what.to_string(), hint: None }
+    pub(crate) fn unreadable(what: impl Display) -> CommandError {
+        CommandError { exit: Exit::Incomplete, what: what.to_string(), hint: None }
     }
 
     /// Creates an error about an invalid command line.
-    pub(crate) fn usage(what: impl Display) -> Complaint {
-        Complaint { exit: Exit::Usage, what: what.to_string(), hint: None }
+    pub(crate) fn usage(what: impl Display) -> CommandError {
+        CommandError { exit: Exit::Usage, what: what.to_string(), hint: None }
     }
 
     /// Turns the error into a warning: all data was read.
-    pub(crate) fn harmless(self) -> Complaint {
-        Complaint { exit: Exit::Yes, ..self }
+    pub(crate) fn harmless(self) -> CommandError {
+        CommandError { exit: Exit::Yes, ..self }
     }
 
-    pub(crate) fn hint(self, hint: impl Into<String>) -> Complaint {
-        Complaint { hint: Some(hint.into()), ..self }
+    pub(crate) fn hint(self, hint: impl Into<String>) -> CommandError {
+        CommandError { hint: Some(hint.into()), ..self }
     }
 
-    pub(crate) fn maybe_hint(self, hint: Option<String>) -> Complaint {
-        Complaint { hint: hint.or(self.hint), ..self }
+    pub(crate) fn maybe_hint(self, hint: Option<String>) -> CommandError {
+        CommandError { hint: hint.or(self.hint), ..self }
     }
 
     /// Appends `error` and its causes.
-    pub(crate) fn because(mut self, error: &dyn Error) -> Complaint {
+    pub(crate) fn with_source(mut self, error: &dyn Error) -> CommandError {
         add_causes(&mut self.what, Some(error));
         self
     }
@@ -90,7 +90,7 @@ impl Complaint {
         crate::output::answer::tell(self.text());
     }
 
-    /// Returns the text that [`Complaint::print`] prints.
+    /// Returns the text that [`CommandError::print`] prints.
     pub(crate) fn text(&self) -> Phrase {
         let (word, colour) = match self.exit {
             Exit::Yes => ("warning", anstyle::AnsiColor::Yellow),
@@ -113,36 +113,36 @@ pub(crate) fn advise(hint: &str) {
     crate::output::answer::tell(hinted(hint));
 }
 
-impl Display for Complaint {
+impl Display for CommandError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.what)
     }
 }
 
-impl From<&ObserveError> for Complaint {
-    fn from(error: &ObserveError) -> Complaint {
-        Complaint { exit: Exit::from(error.level()), what: chain(error), hint: error.hint() }
+impl From<&ObserveError> for CommandError {
+    fn from(error: &ObserveError) -> CommandError {
+        CommandError { exit: Exit::from(error.level()), what: chain(error), hint: error.hint() }
     }
 }
 
-impl From<&OperationError> for Complaint {
-    fn from(error: &OperationError) -> Complaint {
+impl From<&OperationError> for CommandError {
+    fn from(error: &OperationError) -> CommandError {
         let OperationError { level, message, hint } = error.clone();
-        Complaint { exit: Exit::from(level), what: message, hint }
+        CommandError { exit: Exit::from(level), what: message, hint }
     }
 }
 
-impl From<ObserveError> for Complaint {
-    fn from(error: ObserveError) -> Complaint {
-        Complaint::from(&error)
+impl From<ObserveError> for CommandError {
+    fn from(error: ObserveError) -> CommandError {
+        CommandError::from(&error)
     }
 }
 
 /// Converts the result of writing the answer. A closed stdout ends the work without an error.
-pub(crate) fn written(result: std::io::Result<()>) -> Result<(), Complaint> {
+pub(crate) fn written(result: std::io::Result<()>) -> Result<(), CommandError> {
     match result {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Complaint::unreadable("cannot write the answer").because(&error))
+            Err(CommandError::unreadable("cannot write the answer").with_source(&error))
         }
         _ => Ok(()),
     }
@@ -168,7 +168,7 @@ mod tests {
     fn peer_messages_are_cut_to_one_line() {
         let said = "\u{1b}[31mgo\n away ".repeat(4000);
         let error = told("list pods", Some(told(&format!("http2 error: {said}"), Some(told(&said, None)))));
-        for text in [chain(&error), Complaint::unreadable("prod").because(&error).to_string()] {
+        for text in [chain(&error), CommandError::unreadable("prod").with_source(&error).to_string()] {
             assert!(text.contains("list pods: http2 error: [31mgo away"), "{text}");
             assert!(text.chars().count() < 450, "{} characters", text.chars().count());
             assert!(!text.contains('\n'), "{text}");

@@ -13,7 +13,7 @@ use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use crate::Presence;
 use crate::assess::edges::references;
 use crate::assess::evidence::{Evidence, can_own, speaks_for};
-use crate::assess::{Assessment, Flags, Link, since};
+use crate::assess::{Assessment, CauseStep, Flags, since};
 use crate::costs::{Account, Bill, Costs, elapsed};
 use crate::event::{Event, time};
 use crate::rules::ActiveRules;
@@ -63,7 +63,7 @@ impl HardCause {
 
 /// The findings about one object, and about the objects behind it.
 #[derive(Debug, Clone)]
-pub(super) struct Finding {
+pub(super) struct Evaluation {
     pub(super) name: ObjectKey,
     pub(super) verdict: Verdict,
     pub(super) reason: Cow<'static, str>,
@@ -74,7 +74,7 @@ pub(super) struct Finding {
     pub(super) facts: Facts,
     pub(super) hard: Option<HardCause>,
     /// The rest of the chain.
-    pub(super) below: Vec<Arc<Link>>,
+    pub(super) below: Vec<Arc<CauseStep>>,
     /// True if its own message names what it waits for, so that it precedes the message of the cause.
     pub(super) says_what_it_awaits: bool,
 }
@@ -110,7 +110,7 @@ impl Facts {
     }
 }
 
-impl Finding {
+impl Evaluation {
     pub(super) fn status(&self) -> Status {
         self.verdict.status
     }
@@ -202,9 +202,9 @@ impl Finding {
     /// Follows the decisive dependent: one with a hard cause first, then by the order of the roll-up.
     ///
     /// A hard cause below makes an object in progress fail.
-    pub(super) fn follow(&mut self, dependents: impl IntoIterator<Item = Finding>) {
+    pub(super) fn follow(&mut self, dependents: impl IntoIterator<Item = Evaluation>) {
         let unwell = dependents.into_iter().filter(|dependent| !dependent.is_current());
-        let rank = |finding: &Finding| {
+        let rank = |finding: &Evaluation| {
             let since = finding.since.unwrap_or(Timestamp::MAX);
             (finding.hard.is_none(), finding.status(), since, finding.name.clone())
         };
@@ -218,7 +218,7 @@ impl Finding {
     }
 
     /// Ends the chain at something that may itself be well, but is in the way.
-    pub(super) fn held_by(&mut self, holder: Finding, how: &str) {
+    pub(super) fn held_by(&mut self, holder: Evaluation, how: &str) {
         let mut holder = holder;
         if holder.is_current() {
             (holder.reason, holder.text) = (Cow::Borrowed("InUse"), how.to_owned());
@@ -232,8 +232,8 @@ impl Finding {
         unwell.map_or(&self.text, |link| &link.message)
     }
 
-    fn into_links(self) -> Vec<Arc<Link>> {
-        let link = Link {
+    fn into_links(self) -> Vec<Arc<CauseStep>> {
+        let link = CauseStep {
             object: self.name,
             status: self.verdict.status,
             reason: self.reason.into_owned(),
@@ -257,7 +257,7 @@ impl Finding {
             _ => cause.to_owned(),
         };
         if self.is_current() {
-            let Finding { name, verdict, since, .. } = self;
+            let Evaluation { name, verdict, since, .. } = self;
             return Assessment { object: name, verdict, since, flags, chain: Vec::new(), message };
         }
         let (object, verdict, since) = (self.name.clone(), self.verdict.clone(), self.since);
@@ -266,12 +266,12 @@ impl Finding {
 }
 
 /// The evidence, and the findings from it so far.
-pub(super) struct Case<'e> {
+pub(super) struct Assessor<'e> {
     pub(super) evidence: Evidence<'e>,
     pub(super) rules: &'e ActiveRules<'e>,
     pub(super) now: Timestamp,
     /// Every object is examined once, however many others lead to it.
-    found: RefCell<HashMap<ObjectKey, Finding>>,
+    found: RefCell<HashMap<ObjectKey, Evaluation>>,
     /// The way from the first object to this one: owners may form a circle.
     way: RefCell<Vec<ObjectKey>>,
     /// Number of objects that may still be looked up.
@@ -282,15 +282,15 @@ pub(super) struct Case<'e> {
     pub(super) bill: Bill<'e>,
 }
 
-impl<'e> Case<'e> {
-    pub(super) fn new(evidence: Evidence<'e>, rules: &'e ActiveRules<'e>, now: Timestamp) -> Case<'e> {
+impl<'e> Assessor<'e> {
+    pub(super) fn new(evidence: Evidence<'e>, rules: &'e ActiveRules<'e>, now: Timestamp) -> Assessor<'e> {
         let (found, way, left) = (RefCell::default(), RefCell::default(), Cell::new(FOLLOWED));
         let (is_cut_off, bill) = (Cell::new(false), Bill::new(None, None, Account::new(None, "")));
-        Case { evidence, rules, now, found, way, left, is_cut_off, bill }
+        Assessor { evidence, rules, now, found, way, left, is_cut_off, bill }
     }
 
     /// Charges the cost to the namespace of `object`, or to the one that claims it.
-    pub(super) fn of(mut self, object: &Object<'_>, claimant: Option<&str>) -> Case<'e> {
+    pub(super) fn of(mut self, object: &Object<'_>, claimant: Option<&str>) -> Assessor<'e> {
         let place = match (object.group(), object.kind()) {
             // What is left in it belongs to it.
             ("", "Namespace") => object.name(),
@@ -331,7 +331,7 @@ impl<'e> Case<'e> {
     }
 
     /// Examines an object and the objects behind it. Returns `None` if that leads in a circle, or too deep.
-    pub(super) fn examine(&self, object: &Object<'_>) -> Option<Finding> {
+    pub(super) fn examine(&self, object: &Object<'_>) -> Option<Evaluation> {
         let name = ObjectKey::of(object);
         if let Some(finding) = self.found.borrow().get(&name) {
             return Some(finding.clone());
@@ -367,10 +367,10 @@ impl<'e> Case<'e> {
     }
 
     /// Returns the finding about the object alone.
-    pub(super) fn look(&self, object: &Object<'_>) -> Finding {
+    pub(super) fn look(&self, object: &Object<'_>) -> Evaluation {
         let verdict = self.evidence.judge(self.rules.rules, object, self.bill.claimant(), self.now);
         let reason = verdict.conditions.first().map(|condition| condition.reason.clone());
-        let mut finding = Finding {
+        let mut finding = Evaluation {
             name: ObjectKey::of(object),
             reason: reason.unwrap_or_default(),
             text: verdict.message.clone().into_owned(),
@@ -502,7 +502,10 @@ impl<'e> Case<'e> {
     }
 
     /// Examines the objects of those names that are there.
-    pub(super) fn examine_named<'n>(&self, names: impl IntoIterator<Item = &'n ObjectKey>) -> Vec<Finding> {
+    pub(super) fn examine_named<'n>(
+        &self,
+        names: impl IntoIterator<Item = &'n ObjectKey>,
+    ) -> Vec<Evaluation> {
         self.named(names).iter().filter_map(|object| self.examine(object)).collect()
     }
 
@@ -597,7 +600,7 @@ fn in_order<'e>(objects: impl Iterator<Item = Object<'e>>) -> Vec<Object<'e>> {
 }
 
 /// Returns the message for an object without one: that of a condition, else the reason, else the status.
-fn without_words(object: &Object<'_>, finding: &Finding) -> String {
+fn without_words(object: &Object<'_>, finding: &Evaluation) -> String {
     let conditions = object.at(&["status", "conditions"]).and_then(Value::items);
     let text = |condition: Value<'_>, key| {
         condition.get(key).and_then(Value::as_str).unwrap_or_default().into_owned()

@@ -13,7 +13,7 @@ use crate::owners::controllers;
 
 /// The apps and controllers that an object belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Belonging<'l> {
+pub struct Ownership<'l> {
     /// The objects that control it, the nearest first.
     pub owners: Vec<ObjectKey>,
     /// The apps that declare it, or else those that declare the nearest of its owners that any app declares.
@@ -33,7 +33,7 @@ type Place<'l> = (&'l str, &'l ObjectKey);
 
 /// Index of the apps of a list by their objects, made in one pass for any number of lookups.
 #[derive(Debug)]
-pub struct Belongings<'l> {
+pub struct Ownerships<'l> {
     /// The apps that list an object, in their order, each with true if the object carries no mark of it.
     claimants: HashMap<Place<'l>, Vec<(&'l App, bool)>>,
     /// The first of the apps that an object declares.
@@ -44,14 +44,14 @@ pub struct Belongings<'l> {
 
 impl AppList {
     /// Returns the apps and controllers of one object of `cluster`, which must be one of the list's clusters.
-    pub fn belonging(&self, cluster: &dyn Objects, key: &ObjectKey) -> Belonging<'_> {
+    pub fn belonging(&self, cluster: &dyn Objects, key: &ObjectKey) -> Ownership<'_> {
         self.belongings().of(cluster, key)
     }
 
     /// Makes an index for looking up the apps of many objects.
-    pub fn belongings(&self) -> Belongings<'_> {
+    pub fn belongings(&self) -> Ownerships<'_> {
         let mut belongings =
-            Belongings { claimants: HashMap::new(), declaring: HashMap::new(), names: HashSet::new() };
+            Ownerships { claimants: HashMap::new(), declaring: HashMap::new(), names: HashSet::new() };
         for app in &self.apps {
             let AppRef { home, target, delivery, namespace, name } = &app.app;
             if let Some(key) = &app.declaring {
@@ -73,9 +73,9 @@ impl AppList {
     }
 }
 
-impl<'l> Belongings<'l> {
+impl<'l> Ownerships<'l> {
     /// Returns the apps and controllers of one object of `cluster`, which must be one of the list's clusters.
-    pub fn of(&self, cluster: &dyn Objects, key: &ObjectKey) -> Belonging<'l> {
+    pub fn of(&self, cluster: &dyn Objects, key: &ObjectKey) -> Ownership<'l> {
         let owners = controllers(cluster, key);
         let claimants = |key| self.claimants.get(&(cluster.name(), key));
         let all = std::iter::once(key).chain(&owners).find_map(claimants).map_or(&[][..], Vec::as_slice);
@@ -86,7 +86,7 @@ impl<'l> Belongings<'l> {
         let declares = self.declaring.get(&(cluster.name(), key)).copied();
         let apps: Vec<&App> = all.iter().map(|(app, _)| *app).collect();
         let marked = self.marked(cluster, key, &apps);
-        Belonging { apps: of(false), listed: of(true), declares, owners, marked }
+        Ownership { apps: of(false), listed: of(true), declares, owners, marked }
     }
 
     /// Returns the apps that an object's marks name, apart from those that it belongs to.
