@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::assess::{CauseStep, Flags};
-use taffrail_status::rollup::{Counts, Subject};
+use taffrail_status::rollup::{AsSubject, Counts, Subject};
 
 use crate::command::is_plain;
 use crate::freshness::Freshness;
@@ -103,8 +103,10 @@ impl Resource {
         let own = Resource::unjudged(&self.key, status, message.to_owned()).because("");
         Resource { status, message: own.message, chain: own.chain, ..self }
     }
+}
 
-    pub(crate) fn subject(&self) -> Subject<'_> {
+impl AsSubject for Resource {
+    fn subject(&self) -> Subject<'_> {
         Subject { status: self.status, since: self.since, key: self.key.as_ref() }
     }
 }

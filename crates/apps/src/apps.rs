@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use jiff::Timestamp;
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::assess::{Costs, Evidence, Unjudged, assess_for};
+use taffrail_status::rollup::worst_of_app;
 use taffrail_status::{ActiveRules, Look, Presence, Status, Teacher, Voice, cut};
 
 use crate::agreement::{LargeMarks, is_large};
@@ -239,19 +240,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         let resources: Vec<Resource> = app.objects.iter().map(resource).collect();
         let declaring = app.declaring.as_ref().map(|key| self.declaring(&app, key));
 
-        let mut speaker = resources.iter().min_by(|one, other| one.subject().speaks_before(&other.subject()));
         let unreadable = self.unknown_objects(&app);
-        if let Some(unreadable) = &unreadable
-            && speaker.is_none_or(|speaker| unreadable.status < speaker.status)
-        {
-            speaker = Some(unreadable);
-        }
-        // A declaring object decides only if no object that it declares is as bad.
-        if let Some(declaring) = &declaring
-            && speaker.is_none_or(|speaker| declaring.status < speaker.status)
-        {
-            speaker = Some(declaring);
-        }
+        let speaker = worst_of_app(&resources, unreadable.iter().chain(&declaring));
         let health = speaker.map_or(Status::Current, |speaker| speaker.status);
         let not_well = speaker.filter(|_| health != Status::Current);
         let unsynced = self.unsynced(&app);

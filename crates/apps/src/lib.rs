@@ -52,7 +52,7 @@ mod fleet;
 mod freshness;
 mod identity;
 mod indexed;
-pub mod inventory;
+pub mod inventory_id;
 mod keyed;
 mod kinds;
 mod memo;

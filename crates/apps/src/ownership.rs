@@ -1,4 +1,4 @@
-//! Ownership of an object: the apps and controllers that it belongs to.
+//! The apps and controllers that one object belongs to.
 
 use std::collections::{HashMap, HashSet};
 

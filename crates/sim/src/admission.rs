@@ -1,4 +1,4 @@
-//! Defaults that the server adds to objects, and checks before it stores them.
+//! Checks of objects before the server stores them: names, metadata, finalizers, fields that Kubernetes keeps.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Roll-up: the worst of many objects, and counts by status.
+//! Roll-up: the object that decides the status of an app, and counts by status.
 
 use std::cmp::Ordering;
 
@@ -31,6 +31,18 @@ impl Subject<'_> {
     }
 }
 
+/// A thing with a status that can be part of a roll-up.
+pub trait AsSubject {
+    /// Returns it as an object of a roll-up.
+    fn subject(&self) -> Subject<'_>;
+}
+
+impl AsSubject for Subject<'_> {
+    fn subject(&self) -> Subject<'_> {
+        *self
+    }
+}
+
 /// Returns the worst object, or `None` if there is none.
 ///
 /// Its status is the status of the whole. The order of the input does not matter, and worsening one object never
@@ -44,10 +56,22 @@ impl Subject<'_> {
 ///     Subject { status, since: None, key: ObjectKeyRef::new("apps", "Deployment", "shop", name) }
 /// };
 /// let all = [object(Status::Current, "web"), object(Status::Failed, "cart"), object(Status::NotFound, "db")];
-/// assert_eq!(worst(all).map(|subject| subject.key.name), Some("cart"));
+/// assert_eq!(worst(&all).map(|subject| subject.key.name), Some("cart"));
 /// ```
-pub fn worst<'a>(subjects: impl IntoIterator<Item = Subject<'a>>) -> Option<Subject<'a>> {
-    subjects.into_iter().min_by(|one, other| one.speaks_before(other))
+pub fn worst<'s, S: AsSubject>(subjects: impl IntoIterator<Item = &'s S>) -> Option<&'s S> {
+    subjects.into_iter().min_by(|one, other| one.subject().speaks_before(&other.subject()))
+}
+
+/// Returns the object that decides the status of an app: the worst of those it declares, unless one of the objects
+/// beside them (a list that cannot be read, then the declaring object) is worse than all before it.
+pub fn worst_of_app<'s, S: AsSubject>(
+    declared: impl IntoIterator<Item = &'s S>,
+    beside: impl IntoIterator<Item = &'s S>,
+) -> Option<&'s S> {
+    beside.into_iter().fold(worst(declared), |worst, other| match worst {
+        Some(worst) if worst.subject().status <= other.subject().status => Some(worst),
+        _ => Some(other),
+    })
 }
 
 /// The number of objects with each status.

@@ -20,7 +20,7 @@ use super::{
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
-use crate::inventory;
+use crate::inventory_id;
 use crate::names;
 use crate::noting::elapsed;
 use crate::objects::Objects;
@@ -403,7 +403,7 @@ impl<'a> Reader<'_, 'a> {
         let entries = super::entries(entries, self.home, self.observed.key, found);
         let objects = super::gather(entries.filter_map(|entry| {
             let id = text(entry, &["id"]).unwrap_or_default();
-            let key = inventory::parse(&id).map_err(|error| error.to_string());
+            let key = inventory_id::parse(&id).map_err(|error| error.to_string());
             let named = key.and_then(|key| match names::check(&key) {
                 Ok(()) => Ok(key),
                 Err(error) => Err(format!("an inventory entry is not a valid object reference: {error}")),

@@ -16,7 +16,7 @@ use crate::delivery::labels::NOT_SHOWN;
 use crate::find::{AppQuery, FindError};
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::Delivery;
-use crate::inventory;
+use crate::inventory_id;
 use crate::objects::{Objects, freshness_of};
 use crate::problem::{Axis, Problem, RULES_UNREAD};
 use crate::reads::Target as ReadTarget;
@@ -103,10 +103,10 @@ pub(super) fn members(inventory: &Object<'_>) -> BTreeSet<ObjectKey> {
         ObjectKey::new(group, kind, namespace, name)
     });
     let of_flux = items(&["status", "inventory", "entries"])
-        .filter_map(|entry| inventory::parse(&text(entry, "id")).ok());
+        .filter_map(|entry| inventory_id::parse(&text(entry, "id")).ok());
     let is_map = inventory.kind() == "ConfigMap" && inventory.group().is_empty();
     let data = inventory.at(&["data"]).filter(|_| is_map).and_then(Value::members).into_iter().flatten();
-    let of_map = data.filter_map(|(id, _)| inventory::parse(&id).ok());
+    let of_map = data.filter_map(|(id, _)| inventory_id::parse(&id).ok());
     let all = resources.chain(of_flux).chain(of_map);
     all.filter(|key| !key.kind.is_empty() && !key.name.is_empty()).collect()
 }

@@ -1,7 +1,7 @@
 //! Parsing and formatting of inventory ids.
 
 use proptest::prelude::*;
-use taffrail_apps::inventory;
+use taffrail_apps::inventory_id;
 use taffrail_object::ObjectKey;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -37,8 +37,8 @@ fn inventory_ids_round_trip() {
             ObjectKey::new(RBAC, "Role", "shop", "one_two_three"),
         ),
     ] {
-        assert_eq!(inventory::parse(id), Ok(key.clone()), "{id}");
-        assert_eq!(inventory::format(&key), id);
+        assert_eq!(inventory_id::parse(id), Ok(key.clone()), "{id}");
+        assert_eq!(inventory_id::format(&key), id);
     }
 }
 
@@ -47,7 +47,7 @@ fn malformed_inventory_ids_are_quoted_in_errors() {
     for id in
         ["", "notanid", "shop_web", "shop_web_Deployment", "shop__apps_Deployment", "shop_web_apps_", "___"]
     {
-        let error = inventory::parse(id).unwrap_err().to_string();
+        let error = inventory_id::parse(id).unwrap_err().to_string();
         assert!(error.contains(&format!("'{id}'")), "{error}");
     }
 }
@@ -69,18 +69,18 @@ proptest! {
             true => ObjectKey::new(RBAC, "ClusterRole", namespace, name),
             false => ObjectKey::new(group, kind, namespace, name),
         };
-        prop_assert_eq!(inventory::parse(&inventory::format(&key)), Ok(key));
+        prop_assert_eq!(inventory_id::parse(&inventory_id::format(&key)), Ok(key));
     }
 
     #[test]
     fn no_text_breaks_the_reader(id in "\\PC*") {
-        if let Ok(key) = inventory::parse(&id) {
+        if let Ok(key) = inventory_id::parse(&id) {
             prop_assert!(!key.name.is_empty() && !key.kind.is_empty());
         }
     }
 
     #[test]
     fn no_underscores_break_the_reader(id in "[_a:]{0,12}") {
-        let _ = inventory::parse(&id);
+        let _ = inventory_id::parse(&id);
     }
 }

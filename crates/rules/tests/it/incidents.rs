@@ -6,7 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 use taffrail_object::{Object, ObjectKey};
 use taffrail_rules::RuleSet;
-use taffrail_status::assess::{Dump, assess_named, worst};
+use taffrail_status::assess::{Dump, assess_named};
+use taffrail_status::rollup::worst;
 use taffrail_status::{ActiveRules, Rules, Status, Taffrail};
 
 /// Lists the differences between the expected and the actual verdicts of a case.

@@ -43,7 +43,7 @@ use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
 use crate::cluster_state::Presence;
-use crate::rollup::Subject;
+use crate::rollup::{AsSubject, Subject};
 use crate::rules::ActiveRules;
 use crate::verdict::{Status, Verdict};
 
@@ -115,12 +115,13 @@ pub struct Assessment {
     pub message: String,
 }
 
-impl Assessment {
-    /// Returns the object for a roll-up.
-    pub fn subject(&self) -> Subject<'_> {
+impl AsSubject for Assessment {
+    fn subject(&self) -> Subject<'_> {
         Subject { status: self.verdict.status, since: self.since, key: self.object.as_ref() }
     }
+}
 
+impl Assessment {
     fn of_nothing(object: &ObjectKey, verdict: Verdict, reason: &str) -> Assessment {
         let message = verdict.message.clone().into_owned();
         let link = CauseStep {
@@ -221,11 +222,6 @@ pub fn assess_named<'e>(
             Assessment::of_nothing(name, verdict, "Unobserved")
         }
     }
-}
-
-/// Returns the worst assessment by the order of the roll-up; `None` if there is none.
-pub fn worst<'a>(assessments: impl IntoIterator<Item = &'a Assessment>) -> Option<&'a Assessment> {
-    assessments.into_iter().min_by(|one, other| one.subject().speaks_before(&other.subject()))
 }
 
 /// Applies the evidence rules of the object's kind.

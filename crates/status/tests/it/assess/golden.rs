@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 use taffrail_object::{Object, ObjectKeyRef};
-use taffrail_status::assess::{Dump, Event, worst};
+use taffrail_status::assess::{Dump, Event};
+use taffrail_status::rollup::worst;
 use taffrail_status::{ClusterState, Listing, Observed, Presence, Status};
 
 use super::{assess_all, dump, name};

@@ -14,7 +14,8 @@ mod workloads;
 use jiff::Timestamp;
 use serde_json::Value;
 use taffrail_object::{Object, ObjectKey};
-use taffrail_status::assess::{Assessment, Dump, assess_named, worst};
+use taffrail_status::assess::{Assessment, Dump, assess_named};
+use taffrail_status::rollup::worst;
 use taffrail_status::{ActiveRules, ClusterState};
 
 /// The time of the tables' cases.

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use taffrail_apps::inventory;
+use taffrail_apps::inventory_id;
 use taffrail_object::{ObjectKey, yaml};
 use taffrail_sim::{Cluster, SimError};
 
@@ -382,7 +382,7 @@ impl One<'_> {
     }
 
     fn inventory(&self) -> Value {
-        let entry = |key: &ObjectKey| json!({"id": inventory::format(key), "v": "v1"});
+        let entry = |key: &ObjectKey| json!({"id": inventory_id::format(key), "v": "v1"});
         self.objects().iter().map(entry).collect()
     }
 

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use taffrail_apps::inventory;
+use taffrail_apps::inventory_id;
 use taffrail_object::{ObjectKey, duration};
 use taffrail_sim::Cluster;
 use taffrail_status::Status;
@@ -248,7 +248,7 @@ impl Followed {
         if prunes && object["spec"]["suspend"] != true {
             let entries = object["status"]["inventory"]["entries"].as_array().into_iter().flatten();
             for entry in entries {
-                let Ok(key) = inventory::parse(text(&entry["id"])) else { continue };
+                let Ok(key) = inventory_id::parse(text(&entry["id"])) else { continue };
                 let version = text(&entry["v"]);
                 let version = if key.group.is_empty() {
                     version.to_owned()
@@ -284,7 +284,7 @@ fn note(object: &mut Value) -> bool {
 /// Returns the objects of an inventory in its order, namespaces first.
 fn keys(object: &Value) -> Vec<ObjectKey> {
     let entries = object["status"]["inventory"]["entries"].as_array().into_iter().flatten();
-    entries.filter_map(|entry| inventory::parse(text(&entry["id"])).ok()).collect()
+    entries.filter_map(|entry| inventory_id::parse(text(&entry["id"])).ok()).collect()
 }
 
 /// Returns the unhealthy objects, named as kustomize-controller does.

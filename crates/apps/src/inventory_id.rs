@@ -1,4 +1,4 @@
-//! Flux inventories: the ids under which a Kustomization or HelmRelease remembers what it applied.
+//! The ids in the inventory of a Kustomization or HelmRelease, by which Flux remembers what it applied.
 //!
 //! An id is `<namespace>_<name>_<group>_<kind>`; the version stands beside it. Cluster-scoped objects have
 //! no namespace and the core group no name: `_shop__Namespace`. Names of RBAC objects may hold `:`, which
@@ -14,11 +14,11 @@ pub struct MalformedEntry(pub String);
 /// Parses an inventory id.
 ///
 /// ```
-/// use taffrail_apps::inventory;
+/// use taffrail_apps::inventory_id;
 ///
-/// let key = inventory::parse("_system__controller__node_rbac.authorization.k8s.io_ClusterRole")?;
+/// let key = inventory_id::parse("_system__controller__node_rbac.authorization.k8s.io_ClusterRole")?;
 /// assert_eq!(key.to_string(), "rbac.authorization.k8s.io/ClusterRole//system:controller:node");
-/// # Ok::<(), inventory::MalformedEntry>(())
+/// # Ok::<(), inventory_id::MalformedEntry>(())
 /// ```
 ///
 /// # Errors
