@@ -508,7 +508,8 @@ impl Snapshot {
                 }
                 let more = malformed.saturating_sub(MOST_MALFORMED);
                 if more > 0 {
-                    let message = format!("{scope} holds {more} more items that are none of its objects");
+                    let message =
+                        format!("{scope} holds {more} more items that are malformed or were not requested");
                     self.report(ScopeError { scope, reason: "Malformed".to_owned(), message });
                 }
                 self.mark(read, ListOutcome::Listed, None);

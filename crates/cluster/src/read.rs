@@ -483,7 +483,10 @@ impl Listing {
             return Err(WHOLE.to_owned());
         }
         if !page.has_items {
-            return Err(format!("the answer is of kind \"{}\" and has no items", one_line(list_kind, 60)));
+            return Err(format!(
+                "the answer is not a list: its kind is \"{}\" and it has no field 'items'",
+                one_line(list_kind, 60)
+            ));
         }
         problem.map_or(Ok(page), Err)
     }

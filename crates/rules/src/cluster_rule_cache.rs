@@ -209,7 +209,7 @@ impl ClusterRuleCache {
             let called = called(dependency);
             if !look.has_room(&teaching, dependency) {
                 unmet.push(format!(
-                    "readyExpr was not asked of {called}: expressions of namespace {namespace} have computed for too long in this look"
+                    "readyExpr was not asked of {called}: expressions of namespace {namespace} used up their computing time of this look"
                 ));
                 break;
             }
@@ -430,7 +430,7 @@ impl Script for TaughtRules<'_> {
                 Payer::Object | Payer::Teacher => "what is in its namespace".to_owned(),
             };
             return Some(self.over(format!(
-                "not judged: the scripts of {} have computed for too long in this look for {of}",
+                "not judged: the scripts of {} used up their computing time of this look for {of}",
                 self.called
             )));
         }

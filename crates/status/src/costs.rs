@@ -187,10 +187,10 @@ impl Costs {
         if !self.scripts.has_room(&own, object) {
             let message = match claimant {
                 Some(claimant) => format!(
-                    "not judged: scripts have computed for too long in this look for what namespace {claimant} lists"
+                    "not judged: scripts used up their computing time of this look for objects that apps of namespace {claimant} declare"
                 ),
                 None => {
-                    "not judged: scripts have computed for too long in this look for what is in its namespace"
+                    "not judged: scripts used up their computing time of this look for objects of this namespace"
                         .to_owned()
                 }
             };
@@ -331,7 +331,7 @@ impl<'c> Bill<'c> {
             namespace => format!("the objects of namespace {namespace}"),
         };
         match &self.account.claimant {
-            Some(claimant) => format!("{objects} that namespace {claimant} lists"),
+            Some(claimant) => format!("{objects} that apps of namespace {claimant} declare"),
             None => objects,
         }
     }

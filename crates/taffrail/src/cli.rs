@@ -217,7 +217,7 @@ pub(crate) struct ExplainArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only these clusters, by their names in the list
+    /// Only these clusters, named as in the CLUSTER column
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
@@ -297,7 +297,7 @@ pub(crate) struct FilterArguments {
     #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 
-    /// Rows in these clusters, by their names in the list
+    /// Only rows of these clusters, named as in the CLUSTER column
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
@@ -351,7 +351,7 @@ pub(crate) struct NameArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only these clusters, by their names in the list
+    /// Only these clusters, named as in the CLUSTER column
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 

@@ -690,7 +690,7 @@ pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -
     let condition =
         ready.or_else(|| Condition::find(object, "Reconciling").filter(|condition| condition.is("True")))?;
     let problem = late::problem(home, condition.since(), late::MAX_SYNC_TIME.max(timeout), now)?;
-    Some(problem.says(format!("it has been reconciled for long: {}", condition.text("message"))))
+    Some(problem.says(format!("its reconciliation takes long: {}", condition.text("message"))))
 }
 
 /// Returns the snapshot with the highest version in a HelmRelease's history among those whose status is

@@ -26,7 +26,7 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
         let is_stuck =
             since.is_some_and(|since| elapsed(objects, since, MAX_UNTRIED_TIME, now) >= MAX_UNTRIED_TIME);
         let severity = if is_stuck { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
-        let message = format!("{name} is being deleted: what is pushed is not fetched");
+        let message = format!("{name} is being deleted: new commits and artifacts are not fetched");
         return Some(
             Problem::new(Axis::Source, "Terminating", severity).since(since).says(message).about(key),
         );
@@ -34,7 +34,7 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
     if found.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true) {
         let problem = Problem::new(Axis::Source, SUSPENDED, ProblemSeverity::Notice);
         let since = written(&found, &["spec", "suspend"]);
-        let message = format!("{name} is suspended: what is pushed is not fetched");
+        let message = format!("{name} is suspended: new commits and artifacts are not fetched");
         return Some(problem.since(since).says(message).about(key));
     }
     let is = |name: &str, status: &str| Condition::find(&found, name).filter(|it| it.is(status));

@@ -271,7 +271,7 @@ fn entries<'v>(
     let list = list.filter(|list| !list.is_null());
     if list.is_some_and(|list| list.items().is_none()) {
         let ObjectKeyRef { kind, .. } = declaring;
-        let message = format!("{kind} {}: what should list its objects is no list", declaring.path());
+        let message = format!("{kind} {}: the field that lists its objects is not a list", declaring.path());
         found.complain(home, declaring, "Malformed", &message);
     }
     list.and_then(Value::items).into_iter().flatten()

@@ -295,13 +295,14 @@ impl Package<'_> {
             let (names, left) = (names.join(", "), all.len().saturating_sub(MAX_NAMED));
             let more = if left > 0 { format!(" and {left} more") } else { String::new() };
             let why = match (best, all.len()) {
-                (Ground::Marked, _) => "and objects carry the marks of each",
+                (Ground::Marked, _) => "objects carry the marks of each of them",
                 (_, 1) => {
-                    "which is not in the namespace of the package, and no object outside of its own carries its mark"
+                    "it is not in the namespace of the package, and no object outside of its own namespace carries its mark"
                 }
-                (..) => "none of which is in the namespace of the package",
+                (..) => "none of them is in the namespace of the package",
             };
-            let why = format!("{said}: {directory} is synced, as they say, by {names}{more}, {why}");
+            let why =
+                format!("{said}: {names}{more} claim to sync {directory}, which cannot be confirmed: {why}");
             Some(unknown(by.destination.clone(), (key.to_owned(), why)))
         };
         bringing.into_iter().filter_map(chosen).collect()

@@ -34,7 +34,7 @@ const COMPOUND: &str = "it is a list or an object, which has no single value";
 
 /// A text that is not a field to wait for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{path}' is no JSONPath: {why}")]
+#[error("'{path}' is not a JSONPath: {why}")]
 pub struct InvalidField {
     /// The path as written.
     pub path: String,

@@ -44,13 +44,13 @@ pub enum InvalidUntil {
     )]
     Unknown(String),
     /// The part after the word is missing.
-    #[error("'{0}=' wants something behind it")]
+    #[error("'{0}=' needs a value after the '='")]
     Empty(&'static str),
     /// The path is not a JSONPath.
     #[error(transparent)]
     JsonPath(#[from] InvalidField),
     /// The expression is not valid CEL.
-    #[error("'{expression}' is no expression in CEL: {why}")]
+    #[error("'{expression}' is not an expression in CEL: {why}")]
     Cel {
         /// The expression as written.
         expression: String,

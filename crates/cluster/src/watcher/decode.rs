@@ -377,9 +377,10 @@ pub(super) fn split(page: &[u8], projection: Projection) -> (Vec<Items>, PageEnd
         Ok(()) if malformed > ListRequest::MALFORMED => Some(too_malformed()),
         Ok(()) if projection == Projection::Metadata && !is_cut => Some(WHOLE.to_owned()),
         // An empty list may lack items; any other answer without items is not a list.
-        Ok(()) if !has_items && !is_list => {
-            Some(format!("the answer is of kind \"{}\" and has no items", one_line(&kind, 60)))
-        }
+        Ok(()) if !has_items && !is_list => Some(format!(
+            "the answer is not a list: its kind is \"{}\" and it has no field 'items'",
+            one_line(&kind, 60)
+        )),
         Ok(()) => None,
     };
     (parts, end)

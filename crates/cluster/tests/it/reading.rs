@@ -233,7 +233,7 @@ async fn null_items_are_an_empty_list_and_no_items_are_an_error() {
     let error = cluster.list(&ListRequest::all(&deployments())).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "list deployments.apps: the answer is of kind \"Deployment\" and has no items"
+        "list deployments.apps: the answer is not a list: its kind is \"Deployment\" and it has no field 'items'"
     );
 }
 

@@ -27,7 +27,7 @@ impl Followed {
         *count += 1;
         let message = match told.len() {
             known if known < MOST_MALFORMED => taffrail_status::cut(message).into_owned(),
-            MOST_MALFORMED => "more of its items are none of its objects".to_owned(),
+            MOST_MALFORMED => "more of its items are malformed or were not requested".to_owned(),
             _ => return false,
         };
         told.push(message.clone());

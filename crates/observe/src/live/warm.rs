@@ -33,7 +33,9 @@ pub enum ColdStart {
         found: String,
     },
     /// The server's state is older than the saved one, as after a restore from a backup.
-    #[error("the server's state went back from version {saved} to {found}")]
+    #[error(
+        "the server's version {found} is older than the saved {saved}: it may have been restored from a backup"
+    )]
     WentBack {
         /// The version that was saved.
         saved: String,

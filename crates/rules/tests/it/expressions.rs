@@ -190,7 +190,7 @@ fn dependency_expressions_are_bounded_per_look() {
     let look = Look::default();
     let rules = RuleSet::bare().teachable(costly);
     let said = unmet(&rules, 20, &|_| "false".to_owned(), &look, &|| true);
-    assert!(said.iter().any(|said| said.contains("have computed for too long in this look")), "{said:?}");
+    assert!(said.iter().any(|said| said.contains("used up their computing time of this look")), "{said:?}");
     assert!(said.len() < 12, "{said:?}");
     // Another look has time again.
     assert!(unmet(&rules, 1, &|_| "true".to_owned(), &Look::default(), &|| true).is_empty());

@@ -45,7 +45,7 @@ proptest! {
     #[test]
     fn the_worst_is_one_of_them(all in prop::collection::vec(subject(), 0..8)) {
         match worst(&all) {
-            Some(subject) => prop_assert!(all.contains(&subject) && all.iter().all(|other| subject.status <= other.status)),
+            Some(subject) => prop_assert!(all.contains(subject) && all.iter().all(|other| subject.status <= other.status)),
             None => prop_assert!(all.is_empty()),
         }
     }

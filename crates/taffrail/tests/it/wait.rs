@@ -543,7 +543,7 @@ fn unwatchable_kinds_are_polled() {
 fn invalid_usage_fails_at_once() {
     for (arguments, said) in [
         (vec!["deploy/web", "--for", "happiness"], "nothing to wait for"),
-        (vec!["deploy/web", "--for", "jsonpath={.a"], "is no JSONPath"),
+        (vec!["deploy/web", "--for", "jsonpath={.a"], "is not a JSONPath"),
         (vec!["deploy/web", "--for", "revision=v1"], "only apps have revisions"),
         (vec!["deploy/web", "-l", "a=b"], "-l selects"),
         (vec!["deploy", "svc/web"], "cannot be mixed"),
