@@ -351,7 +351,9 @@ impl<'a> Forest<'a> {
         let last = std::mem::take(&mut self.told.borrow_mut().last);
         let dependents = last.into_iter().filter(|(_, is_dependent)| *is_dependent);
         self.told.borrow_mut().objects.extend(dependents.map(|(object, _)| object));
-        let mut seen = Seen::default();
+        // Most declared objects have a few dependents.
+        let objects = HashMap::with_capacity(app.resources.len().saturating_mul(4));
+        let mut seen = Seen { objects, ..Seen::default() };
         let root = self.app(app, Relation::App, &mut seen, 0);
         self.told.borrow_mut().last = seen.objects;
         root
@@ -510,6 +512,9 @@ fn created_at(observed: &Observed<'_>) -> Option<Timestamp> {
 /// Lets equal children share a line, at all levels.
 pub(super) fn fold(node: &mut TreeNode) {
     node.children.iter_mut().for_each(fold);
+    if node.children.len() < 2 {
+        return;
+    }
     let likenesses: Vec<Option<Likeness<'_>>> = node.children.iter().map(likeness).collect();
     let mut groups: HashMap<&Likeness<'_>, Group> = HashMap::new();
     for likeness in likenesses.iter().flatten() {

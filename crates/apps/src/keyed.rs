@@ -43,8 +43,14 @@ impl<K: Hash + Eq> Keyed<K> {
         found: impl IntoIterator<Item = (P, &'a Arc<ObjectKey>)>,
     ) -> Keyed<K> {
         let mut places: HashMap<P, Vec<ByNamespace>> = HashMap::new();
-        for (place, key) in found {
-            places.entry(place).or_default().push(ByNamespace(key.clone()));
+        // Objects of one place often follow each other.
+        let mut found = found.into_iter().peekable();
+        while let Some((place, key)) = found.next() {
+            let mut keys = vec![ByNamespace(key.clone())];
+            while let Some((_, key)) = found.next_if(|(next, _)| *next == place) {
+                keys.push(ByNamespace(key.clone()));
+            }
+            places.entry(place).or_default().append(&mut keys);
         }
         Keyed(places.into_iter().map(|(place, keys)| (place.into(), BTreeSet::from_iter(keys))).collect())
     }

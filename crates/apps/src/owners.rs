@@ -39,19 +39,22 @@ impl<'a> Pointing<'a> {
         let about = |(_, regarding): (Event<'_>, Regarding<'_>)| {
             (regarding.kind.into_owned(), regarding.namespace.into_owned(), regarding.name.into_owned())
         };
-        let (controller, others) = owners(object);
+        let (controller, others) = owners(object.metadata());
         Pointing { controller, others, about: Event::read(object).map(about) }
     }
 }
 
 impl Pointers {
-    pub(crate) fn of<'a>(objects: impl Iterator<Item = (&'a Arc<ObjectKey>, Object<'a>)>) -> Pointers {
+    /// Builds the index of these objects, given as they are written.
+    pub(crate) fn of<'a>(objects: impl Iterator<Item = (&'a Arc<ObjectKey>, Value<'a>)>) -> Pointers {
         let (mut controlled, mut held, mut events) = (Vec::new(), Vec::new(), Vec::new());
-        for (key, object) in objects {
-            let Pointing { controller, others, about } = Pointing::of(&object);
+        for (key, root) in objects {
+            // Nothing but the metadata of most objects is looked at: there may be very many.
+            let (controller, others) = owners(root.get("metadata"));
             controlled.extend(controller.map(|uid| (uid, key)));
             held.extend(others.into_iter().map(|uid| (uid, key)));
-            events.extend(about.map(|about| (about, key)));
+            let event = Some(root).filter(|_| key.kind == "Event").and_then(|root| Object::new(root).ok());
+            events.extend(event.and_then(|event| Pointing::of(&event).about).map(|about| (about, key)));
         }
         Pointers { controlled: Keyed::of(controlled), held: Keyed::of(held), events: Keyed::of(events) }
     }

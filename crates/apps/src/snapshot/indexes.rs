@@ -277,7 +277,7 @@ impl Snapshot {
     }
 
     pub(super) fn pointers(&self) -> &Pointers {
-        let objects = || self.objects.iter().filter_map(|(key, it)| Some((key, it.observed(key)?.object)));
+        let objects = || self.objects.iter().map(|(key, stored)| (key, stored.document.root()));
         self.indexes.pointers.get_or_init(|| Pointers::of(objects()))
     }
 

@@ -353,23 +353,76 @@ pub(super) fn string(text: &[u8], pos: usize) -> Scan {
 }
 
 /// Validates the rest of a string from `pos`; returns the position after its closing quote.
+///
+/// The escapes of a block are found together: a text inside a text has one every few bytes.
 #[inline(never)]
 fn rest_of_string(text: &[u8], mut pos: usize) -> Scan {
-    loop {
-        while let Some(block) = text.get(pos..).and_then(|rest| rest.first_chunk()) {
-            let plain = plain_bytes(block);
-            pos += plain;
-            if plain < 16 {
-                break;
+    // One if the byte at `pos` is escaped by the one before it.
+    let mut carried = 0;
+    while let Some(block) = text.get(pos..).and_then(|rest| rest.first_chunk()) {
+        let bytes = u8x16::new(*block);
+        let specials = special_bytes(bytes).to_bitmask();
+        if specials | carried != 0 {
+            let first = specials.trailing_zeros() as usize;
+            if carried == 0 && block.get(first) == Some(&b'"') {
+                return Ok(pos + first + 1);
             }
+            let quotes = bytes.simd_eq(u8x16::splat(b'"')).to_bitmask();
+            let backslashes = bytes.simd_eq(u8x16::splat(b'\\')).to_bitmask();
+            let escaped = escaped(backslashes, carried);
+            let ends = specials & !backslashes & !escaped;
+            let before_end = ends.wrapping_sub(1) & !ends;
+            let mut to_check = escaped & before_end & !quotes & !backslashes & 0xffff;
+            if to_check != 0 {
+                to_check &= !short_escapes(bytes);
+            }
+            while to_check != 0 {
+                escape(text, pos + to_check.trailing_zeros() as usize - 1)?;
+                to_check &= to_check - 1;
+            }
+            if ends != 0 {
+                return end_of_string(text, pos + ends.trailing_zeros() as usize);
+            }
+            carried = escaped >> 16;
         }
+        pos += 16;
+    }
+    pos -= carried as usize;
+    loop {
         match text.get(pos) {
-            Some(b'"') => return Ok(pos + 1),
+            Some(b'"' | ..0x20) | None => return end_of_string(text, pos),
             Some(b'\\') => pos = escape(text, pos)?,
-            Some(&byte) if byte < 0x20 => return error(pos, ErrorKind::ControlCharacter(byte)),
             Some(_) => pos += 1,
-            None => return error(pos, ErrorKind::UnexpectedEnd),
         }
+    }
+}
+
+/// Marks the bytes that a backslash escapes, the one behind the sixteen too. `carried` is one if the first byte is escaped.
+#[inline(always)]
+fn escaped(backslashes: u32, carried: u32) -> u32 {
+    // In a run of backslashes every other one escapes: the borrow of the subtraction passes along the run, and leaves the bits
+    // that differ from a pattern that starts as the run does.
+    const ODD: u32 = 0xaaaa_aaaa;
+    let starts = backslashes & !carried;
+    let escapes = (((starts << 1) | ODD) - starts) ^ ODD;
+    escapes ^ (backslashes | carried)
+}
+
+/// Marks the letters that stand for one character behind a backslash, and the slash.
+#[inline(always)]
+fn short_escapes(bytes: u8x16) -> u32 {
+    let [first, rest @ ..] = *b"nbfrt/";
+    let is = |letter| bytes.simd_eq(u8x16::splat(letter));
+    rest.into_iter().fold(is(first), |marks, letter| marks | is(letter)).to_bitmask()
+}
+
+/// Returns the position after the closing quote at `pos`.
+#[inline(always)]
+fn end_of_string(text: &[u8], pos: usize) -> Scan {
+    match text.get(pos) {
+        Some(b'"') => Ok(pos + 1),
+        Some(&byte) => error(pos, ErrorKind::ControlCharacter(byte)),
+        None => error(pos, ErrorKind::UnexpectedEnd),
     }
 }
 
@@ -378,6 +431,10 @@ fn escape(text: &[u8], pos: usize) -> Scan {
     match text.get(pos + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(pos + 2),
         Some(b'u') => {
+            let digits = text.get(pos + 2..).and_then(|rest| rest.first_chunk::<4>());
+            if digits.is_some_and(|digits| digits.iter().fold(true, |all, it| all & it.is_ascii_hexdigit())) {
+                return Ok(pos + 6);
+            }
             for offset in pos + 2..pos + 6 {
                 match text.get(offset) {
                     Some(byte) if byte.is_ascii_hexdigit() => {}

@@ -75,6 +75,40 @@ fn every_byte_is_validated() {
 }
 
 #[test]
+fn escapes_are_validated_wherever_they_stand() {
+    let escapes = ["\\\"", "\\\\", "\\n", "\\/", "\\u00e9", "\\\\\\\""];
+    // A string is read sixteen bytes at a time.
+    for before in 0..50 {
+        for escape in escapes {
+            for after in [0, 1, 40] {
+                let string = format!("{}{escape}{}", "a".repeat(before), "b".repeat(after));
+                let text = format!("{{\"k\":\"{string}\"}}");
+                let document = OwnedDocument::parse(text.as_bytes()).unwrap();
+                let expected: serde_json::Value = serde_json::from_str(&text).unwrap();
+                assert_eq!(document.root().to_tree().unwrap(), expected, "{text}");
+
+                let refused =
+                    |text: &str| Parser::new().parse(text.as_bytes()).err().map(|it| (it.offset, it.kind));
+                let at = string.len() + 1;
+                let behind = [
+                    ("\\x", 1, ErrorKind::BadEscape),
+                    ("\\\n", 1, ErrorKind::BadEscape),
+                    ("\\u12\"", 4, ErrorKind::BadEscape),
+                    ("\n", 0, ErrorKind::ControlCharacter(b'\n')),
+                    ("", 0, ErrorKind::UnexpectedEnd),
+                    ("\\", 1, ErrorKind::UnexpectedEnd),
+                    ("\\u12", 4, ErrorKind::UnexpectedEnd),
+                ];
+                for (wrong, offset, kind) in behind {
+                    let text = format!("\"{string}{wrong}");
+                    assert_eq!(refused(&text), Some((at + offset, kind)), "{text:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn large_integers_become_floats_and_infinite_numbers_are_refused() {
     assert_eq!(error(b"{\"x\":1e309}"), Some(ErrorKind::NumberOutOfRange));
     assert_eq!(error(b"{\"x\":[-1e999]}"), Some(ErrorKind::NumberOutOfRange));

@@ -12,7 +12,7 @@ use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 
 use crate::Presence;
 use crate::assess::edges::references;
-use crate::assess::evidence::{Evidence, can_own, speaks_for};
+use crate::assess::evidence::{Evidence, Owner};
 use crate::assess::{Assessment, CauseStep, Flags, since};
 use crate::costs::{Account, Bill, Costs, elapsed};
 use crate::event::{Event, time};
@@ -413,7 +413,7 @@ impl<'e> Assessor<'e> {
         })
     }
 
-    /// The objects that have this one for their controller and [speak for](speaks_for) it, in the order of their names.
+    /// The objects that have this one for their controller and [that it hears](Owner::hears), in the order of their names.
     pub(super) fn owned(&self, owner: &Object<'_>, wanted: Option<(&str, &str)>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
         if uid.is_empty() {
@@ -422,19 +422,21 @@ impl<'e> Assessor<'e> {
         let is_wanted =
             |object: &Object<'_>| wanted.is_none_or(|kind| kind == (object.group(), object.kind()));
         let is_other = |object: &Object<'_>| object.text(&["metadata", "uid"]) != uid;
-        let is_it = |object: &Object<'_>| is_wanted(object) && is_other(object) && speaks_for(owner, object);
+        let named = Owner::of(owner);
+        let is_it = |object: &Object<'_>| is_wanted(object) && is_other(object) && named.hears(object);
         // Those that speak for it are in its namespace, or are objects of the cluster as it is.
         in_order(self.charged(self.evidence.owned(&uid, Some(&owner.namespace()))).into_iter().filter(is_it))
     }
 
-    /// Returns the objects that name this one as their controller and do not [speak for](speaks_for) it, sorted by
+    /// Returns the objects that name this one as their controller and that it does not [hear](Owner::hears), sorted by
     /// name, up to the limit: their failures are a fact about an object that is itself not well, and nothing else.
     pub(super) fn unproven(&self, owner: &Object<'_>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
         if uid.is_empty() || !owner.namespace().is_empty() {
             return Vec::new();
         }
-        let is_it = |object: &Object<'_>| can_own(owner, object) && !speaks_for(owner, object);
+        let named = Owner::of(owner);
+        let is_it = |object: &Object<'_>| named.can_own(object) && !named.hears(object);
         let naming = self.evidence.owned(&uid, None).filter(|object| !object.namespace().is_empty());
         self.allowed(in_order(self.charged(naming.take(STRANGERS)).into_iter().filter(is_it)))
     }
@@ -539,7 +541,8 @@ impl<'e> Assessor<'e> {
             return Vec::new();
         }
         let is_other = |object: &Object<'_>| object.text(&["metadata", "uid"]) != uid;
-        let is_it = |object: &Object<'_>| is_other(object) && can_own(owner, object);
+        let named = Owner::of(owner);
+        let is_it = |object: &Object<'_>| is_other(object) && named.can_own(object);
         let namespace = owner.namespace();
         let listing = match &*namespace {
             "" => self.charged(self.evidence.dependents(&uid, None).take(FOLLOWED)),
@@ -595,7 +598,10 @@ pub(super) fn has_ended(pod: &Object<'_>) -> bool {
 
 fn in_order<'e>(objects: impl Iterator<Item = Object<'e>>) -> Vec<Object<'e>> {
     let mut objects: Vec<_> = objects.collect();
-    objects.sort_by_cached_key(ObjectKey::of);
+    // Those of one namespace mostly come in this order.
+    if !objects.is_sorted_by_key(|it| (it.group(), it.kind(), it.namespace(), it.name())) {
+        objects.sort_by_cached_key(ObjectKey::of);
+    }
     objects
 }
 

@@ -15,7 +15,7 @@ use taffrail_object::{Object, ObjectKey, words};
 
 use crate::assess::CauseStep;
 use crate::assess::edges::references;
-use crate::assess::evidence::{Evidence, can_own, controller};
+use crate::assess::evidence::{Evidence, Owner, controller};
 use crate::assess::workloads::{is_replica_set, previous_and_current};
 use crate::event::time;
 
@@ -380,10 +380,11 @@ fn rollout(deployment: &Object<'_>, evidence: Evidence<'_>, found: &mut Vec<Chan
     if uid.is_empty() {
         return;
     }
+    let owner = Owner::of(deployment);
     let sets: Vec<Object<'_>> = evidence
         .owned(&uid, Some(&deployment.namespace()))
         .take(MAX_SETS)
-        .filter(|object| is_replica_set(object) && can_own(deployment, object))
+        .filter(|object| is_replica_set(object) && owner.can_own(object))
         .collect();
     let (previous, current) = previous_and_current(deployment, &sets);
     let Some(current) = current else { return };

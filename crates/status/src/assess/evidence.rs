@@ -145,7 +145,8 @@ impl<'e> Evidence<'e> {
         let uid = object.text(&["metadata", "uid"]);
         let children = || {
             let beside = Some(&*object.namespace());
-            let children = self.dependents(&uid, beside).filter(|child| speaks_for(object, child));
+            let owner = Owner::of(object);
+            let children = self.dependents(&uid, beside).filter(|child| owner.hears(child));
             children.filter_map(|child| child.root().to_tree().ok()).collect()
         };
         let context = ObjectContext {
@@ -197,7 +198,7 @@ impl<'a> Dump<'a> {
         let mut dump = Dump { objects: named, ..Dump::default() };
         let mut read = BTreeSet::new();
         for (at, (name, object)) in dump.objects.iter().enumerate() {
-            let (controller, others) = owners(object);
+            let (controller, others) = owners(object.metadata());
             if let Some(uid) = controller {
                 dump.owned.entry(uid.into_owned()).or_default().push(at);
             }
@@ -291,50 +292,77 @@ pub(super) fn controller<'a>(object: &Object<'a>) -> Option<Value<'a>> {
         .filter(|owner| !uid_of(*owner).is_empty())
 }
 
-/// Returns the UIDs of an object's owners: of its controller, and the others.
-pub fn owners<'a>(object: &Object<'a>) -> (Option<Cow<'a, str>>, Vec<Cow<'a, str>>) {
-    let Some(references) = object.at(&["metadata", "ownerReferences"]).and_then(Value::items) else {
-        return (None, Vec::new());
+/// Returns the UIDs of an object's owners, by its metadata: of its controller, and the others.
+pub fn owners<'a>(metadata: Option<Value<'a>>) -> (Option<Cow<'a, str>>, Vec<Cow<'a, str>>) {
+    let references = metadata.and_then(|it| it.get("ownerReferences")?.rows(["uid", "controller"]));
+    let Some(references) = references else { return (None, Vec::new()) };
+    let owner = |[uid, controls]: [Option<Value<'a>>; 2]| {
+        (said(uid), controls.and_then(Value::as_bool) == Some(true))
     };
-    let is_controller = |owner: Value<'_>| owner.get("controller").and_then(Value::as_bool) == Some(true);
-    let owner = |owner| (uid_of(owner), is_controller(owner));
-    let all: Vec<(Cow<'a, str>, bool)> = references.map(owner).collect();
-    let first = all.iter().find(|(_, controls)| *controls).map(|(uid, _)| uid.clone());
-    let controller = first.filter(|uid| !uid.is_empty());
+    let mut all: Vec<(Cow<'a, str>, bool)> = references.flatten().map(owner).collect();
+    let first = all.iter().position(|(_, controls)| *controls);
+    let controller = first.map(|at| all.remove(at).0).filter(|uid| !uid.is_empty());
     let uids = all.into_iter().map(|(uid, _)| uid);
     let others = uids.filter(|uid| !uid.is_empty() && controller.as_ref() != Some(uid)).collect();
     (controller, others)
 }
 
-/// Returns true if `owner` can own `object`, which contains its UID. As in the API's garbage collector, a namespaced
-/// object owns only objects in its namespace, and the UID counts only together with the owner's name. An index keeps
-/// only the UID of a reference.
-pub(super) fn can_own(owner: &Object<'_>, object: &Object<'_>) -> bool {
-    let namespace = owner.namespace();
-    if !namespace.is_empty() && namespace != object.namespace() {
-        return false;
-    }
-    let (uid, name) = (owner.text(&["metadata", "uid"]), owner.name());
-    let names_it = |reference: Value<'_>| {
-        let is = |key, own: &str| {
-            let said = reference.get(key).and_then(Value::as_str).unwrap_or_default();
-            said.is_empty() || said == own
-        };
-        let version = reference.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-        let group = version.split_once('/').map_or("", |(group, _)| group);
-        // Built-in workloads are, or were, served in two groups, and a reference may name either.
-        let is_group =
-            version.is_empty() || group == owner.group() || [group, owner.group()].contains(&"extensions");
-        uid_of(reference) == uid && is("kind", owner.kind()) && is("name", &name) && is_group
-    };
-    let references = object.at(&["metadata", "ownerReferences"]).and_then(Value::items);
-    references.into_iter().flatten().any(names_it)
+/// The parts of an object that an owner reference names.
+pub(super) struct Owner<'o> {
+    group: &'o str,
+    kind: &'o str,
+    namespace: Cow<'o, str>,
+    name: Cow<'o, str>,
+    uid: Cow<'o, str>,
 }
 
-/// Returns true if the state of `object` may decide the status of `owner`: `owner` [can own](can_own) it, and writing
-/// the reference took more than rights in one namespace. The API does not check references to cluster-scoped owners.
-pub(super) fn speaks_for(owner: &Object<'_>, object: &Object<'_>) -> bool {
-    can_own(owner, object) && (!owner.namespace().is_empty() || object.namespace().is_empty())
+impl<'o> Owner<'o> {
+    pub(super) fn of(object: &'o Object<'_>) -> Owner<'o> {
+        Owner {
+            group: object.group(),
+            kind: object.kind(),
+            namespace: object.namespace(),
+            name: object.name(),
+            uid: object.text(&["metadata", "uid"]),
+        }
+    }
+
+    /// Returns true if the owner can own `object`, which contains its UID. As in the API's garbage collector, a namespaced
+    /// object owns only objects in its namespace, and the UID counts only together with the owner's name. An index keeps
+    /// only the UID of a reference.
+    pub(super) fn can_own(&self, object: &Object<'_>) -> bool {
+        let wanted = ["namespace", "ownerReferences"];
+        let [namespace, references] = object.metadata().map_or([None; 2], |metadata| metadata.pick(wanted));
+        if !self.namespace.is_empty() && self.namespace != said(namespace) {
+            return false;
+        }
+        let names_it = |[uid, kind, name, version]: [Option<Value<'_>>; 4]| {
+            let is = |value, own: &str| {
+                let said = said(value);
+                said.is_empty() || said == own
+            };
+            let is_group = || {
+                let version = said(version);
+                let group = version.split_once('/').map_or("", |(group, _)| group);
+                // Built-in workloads are, or were, served in two groups, and a reference may name either.
+                version.is_empty() || group == self.group || [group, self.group].contains(&"extensions")
+            };
+            said(uid) == self.uid && is(kind, self.kind) && is(name, &self.name) && is_group()
+        };
+        let references = references.and_then(|it| it.rows(["uid", "kind", "name", "apiVersion"]));
+        references.into_iter().flatten().any(|reference| names_it(reference.unwrap_or([None; 4])))
+    }
+
+    /// Returns true if the state of `object` may decide the status of the owner, which [can own](Owner::can_own) it: writing
+    /// the reference took more than rights in one namespace. The API does not check references to cluster-scoped owners.
+    pub(super) fn hears(&self, object: &Object<'_>) -> bool {
+        self.can_own(object) && (!self.namespace.is_empty() || object.namespace().is_empty())
+    }
+}
+
+/// Returns the text of a value, or an empty text.
+fn said(value: Option<Value<'_>>) -> Cow<'_, str> {
+    value.and_then(Value::as_str).unwrap_or_default()
 }
 
 fn uid_of(owner: Value<'_>) -> Cow<'_, str> {
