@@ -31,7 +31,50 @@ impl ListRow for AppRow {
     }
 
     fn cells(&self, now: Timestamp, short: bool, namesakes: &Namesakes<'_>) -> Row {
-        app_row(self, now, short, namesakes)
+        let revision = |revision: &Option<String>| match revision {
+            Some(revision) => Cell::new(text::revision(revision)),
+            None => Cell::new(text::NONE),
+        };
+        let ready = self.counts.get(Status::Current);
+        let worst = self.worst.as_ref().map(|worst| {
+            let slash = if worst.namespace.is_empty() { "" } else { "/" };
+            format!("{} {}{slash}{}", worst.kind, worst.namespace, worst.name)
+        });
+        let source =
+            self.source.as_ref().and_then(|source| source.url.clone().or_else(|| source.name.clone()));
+        let since = self.since.map(|since| text::age(now.as_second().saturating_sub(since.as_second())));
+        let said = text::revision(message(self));
+        let applied = self.sync.applied.as_deref().map(text::revision);
+        let is_ready = self.effective == Status::Current && self.problem.is_none();
+        let repeats = is_ready && applied.is_some_and(|applied| said.contains(&*applied));
+        BTreeMap::from([
+            ("CLUSTER", Cell::new(&self.cluster)),
+            ("HOME", Cell::new(if self.home == self.cluster { "" } else { &self.home })),
+            ("NAMESPACE", Cell::new(&self.namespace)),
+            ("NAME", Cell::new(&self.name)),
+            (
+                "DELIVERY",
+                Cell::new(if short { text::delivery(self.delivery) } else { self.delivery.as_str() }),
+            ),
+            ("SINCE", Cell::new(since.unwrap_or_default())),
+            (STATUS, Cell::styled(self.words(now), app_style(self))),
+            ("OBJECTS", Cell::new(format!("{ready}/{}", self.counts.total()))),
+            // Apps known by labels have no source to differ from.
+            (
+                "SYNC",
+                match self.delivery {
+                    Delivery::Label => Cell::new("-"),
+                    _ => Cell::styled(self.sync.words(), sync_style(&self.sync)),
+                },
+            ),
+            ("APPLIED", revision(&self.sync.applied)),
+            ("WANTED", revision(&self.sync.desired)),
+            ("LAST SUCCESS", Cell::new(text::since(self.sync.last_success, now))),
+            ("SOURCE", Cell::new(source.unwrap_or_default())),
+            ("WORST", Cell::new(worst.unwrap_or_default())),
+            ("MESSAGE", if short && (repeats || said.is_empty()) { Cell::blank() } else { Cell::new(said) }),
+            (FOLDED, Cell::new(namesakes.short_name(self))),
+        ])
     }
 }
 
@@ -41,7 +84,33 @@ impl ListRow for ClusterRow {
     }
 
     fn cells(&self, now: Timestamp, _: bool, _: &Namesakes<'_>) -> Row {
-        cluster_row(self, now)
+        let observed = self.freshness.observed_at.map(|at| at.to_string());
+        let mut row = BTreeMap::from([
+            ("CLUSTER", Cell::new(&self.name)),
+            ("ID", Cell::new(self.id.as_deref().unwrap_or_default())),
+            ("ALIASES", Cell::new(self.aliases.join(","))),
+            ("STATUS", Cell::styled(self.words(), cluster_style(self))),
+            ("APPS", Cell::new(format!("{}/{}", self.counts.current.min(self.ready()), self.apps))),
+            ("VERSION", Cell::new(self.version.as_deref().unwrap_or_default())),
+            ("OBSERVED", Cell::new(observed.as_deref().unwrap_or(self.freshness.state.as_str()))),
+            ("MESSAGE", Cell::new(text::revision(&self.message))),
+        ]);
+        let Some(reading) = &self.reading else { return row };
+        let number = |number: Option<u64>, text: fn(u64) -> String| number.map(text).unwrap_or_default();
+        let round_trip = reading.round_trip_micros as f64 / 1000.0;
+        let digits = if round_trip < 10.0 { 1 } else { 0 };
+        row.extend([
+            ("READ", Cell::new(format!("{}, {}", reading.lists, reading.protocol))),
+            ("ROUND TRIP", Cell::new(format!("{round_trip:.digits$} ms"))),
+            ("REQUESTS", Cell::new(number(reading.requests, |requests| requests.to_string()))),
+            ("RECEIVED", Cell::new(number(reading.bytes, |bytes| format!("{} KB", bytes.div_ceil(1000))))),
+        ]);
+        // A cluster that is read once has no live scopes.
+        if reading.scopes.is_some() {
+            row.insert("LIVE SINCE", Cell::new(text::since(reading.live_since, now)));
+            row.insert("NOT LIVE", Cell::new(not_live(&reading.not_live)));
+        }
+        row
     }
 }
 
@@ -52,7 +121,27 @@ impl ListRow for ResourceRow {
     }
 
     fn cells(&self, now: Timestamp, _: bool, _: &Namesakes<'_>) -> Row {
-        resource_row(self, now)
+        let (status, sync) = (self.status, self.sync);
+        let suspended = if self.suspended { " (suspended)" } else { "" };
+        let unconfirmed = if self.unconfirmed { ", unconfirmed" } else { "" };
+        let words = text::object_status(status, sync);
+        // For a Ready object whose sync failed, the tool's sync message is shown.
+        let is_unsynced = status == Status::Current && !self.sync_message.is_empty();
+        let message = if is_unsynced { &*self.sync_message } else { &*self.message };
+        BTreeMap::from([
+            ("CLUSTER", Cell::new(&self.cluster)),
+            ("NAMESPACE", Cell::new(&self.namespace)),
+            ("KIND", Cell::new(&self.kind)),
+            ("GROUP", Cell::new(&self.group)),
+            ("NAME", Cell::new(&self.name)),
+            ("STATUS", Cell::styled(format!("{words}{unconfirmed}{suspended}"), object_style(status, sync))),
+            ("SYNC", Cell::new(self.sync.map_or(text::NONE, ObjectSyncState::as_str))),
+            ("SINCE", Cell::new(text::since(self.since, now))),
+            ("DELIVERY", Cell::new(self.app.delivery.as_str())),
+            ("APP", Cell::new(format!("{}/{}", self.app.namespace, self.app.name))),
+            ("RULE", Cell::new(&self.rule)),
+            ("MESSAGE", Cell::new(message)),
+        ])
     }
 }
 
@@ -115,49 +204,6 @@ pub(super) fn app_columns(wide: bool) -> Vec<&'static str> {
     }
 }
 
-fn app_row(app: &AppRow, now: Timestamp, short: bool, namesakes: &Namesakes<'_>) -> Row {
-    let revision = |revision: &Option<String>| match revision {
-        Some(revision) => Cell::new(text::revision(revision)),
-        None => Cell::new(text::NONE),
-    };
-    let ready = app.counts.get(Status::Current);
-    let worst = app.worst.as_ref().map(|worst| {
-        let slash = if worst.namespace.is_empty() { "" } else { "/" };
-        format!("{} {}{slash}{}", worst.kind, worst.namespace, worst.name)
-    });
-    let source = app.source.as_ref().and_then(|source| source.url.clone().or_else(|| source.name.clone()));
-    let since = app.since.map(|since| text::age(now.as_second().saturating_sub(since.as_second())));
-    let said = text::revision(message(app));
-    let applied = app.sync.applied.as_deref().map(text::revision);
-    let is_ready = app.effective == Status::Current && app.problem.is_none();
-    let repeats = is_ready && applied.is_some_and(|applied| said.contains(&*applied));
-    BTreeMap::from([
-        ("CLUSTER", Cell::new(&app.cluster)),
-        ("HOME", Cell::new(if app.home == app.cluster { "" } else { &app.home })),
-        ("NAMESPACE", Cell::new(&app.namespace)),
-        ("NAME", Cell::new(&app.name)),
-        ("DELIVERY", Cell::new(if short { text::delivery(app.delivery) } else { app.delivery.as_str() })),
-        ("SINCE", Cell::new(since.unwrap_or_default())),
-        (STATUS, Cell::styled(app.words(now), app_style(app))),
-        ("OBJECTS", Cell::new(format!("{ready}/{}", app.counts.total()))),
-        // Apps known by labels have no source to differ from.
-        (
-            "SYNC",
-            match app.delivery {
-                Delivery::Label => Cell::new("-"),
-                _ => Cell::styled(app.sync.words(), sync_style(&app.sync)),
-            },
-        ),
-        ("APPLIED", revision(&app.sync.applied)),
-        ("WANTED", revision(&app.sync.desired)),
-        ("LAST SUCCESS", Cell::new(text::since(app.sync.last_success, now))),
-        ("SOURCE", Cell::new(source.unwrap_or_default())),
-        ("WORST", Cell::new(worst.unwrap_or_default())),
-        ("MESSAGE", if short && (repeats || said.is_empty()) { Cell::blank() } else { Cell::new(said) }),
-        (FOLDED, Cell::new(namesakes.short_name(app))),
-    ])
-}
-
 /// Returns the text of the MESSAGE column: the problem of an app that is Ready but has one, the cluster's error for an
 /// app in a cluster that was never read, otherwise the app's message.
 fn message(app: &AppRow) -> &str {
@@ -205,36 +251,6 @@ pub(super) fn cluster_columns(wide: bool) -> Vec<&'static str> {
     }
 }
 
-fn cluster_row(cluster: &ClusterRow, now: Timestamp) -> Row {
-    let observed = cluster.freshness.observed_at.map(|at| at.to_string());
-    let mut row = BTreeMap::from([
-        ("CLUSTER", Cell::new(&cluster.name)),
-        ("ID", Cell::new(cluster.id.as_deref().unwrap_or_default())),
-        ("ALIASES", Cell::new(cluster.aliases.join(","))),
-        ("STATUS", Cell::styled(cluster.words(), cluster_style(cluster))),
-        ("APPS", Cell::new(format!("{}/{}", cluster.counts.current.min(cluster.ready()), cluster.apps))),
-        ("VERSION", Cell::new(cluster.version.as_deref().unwrap_or_default())),
-        ("OBSERVED", Cell::new(observed.as_deref().unwrap_or(cluster.freshness.state.as_str()))),
-        ("MESSAGE", Cell::new(text::revision(&cluster.message))),
-    ]);
-    let Some(reading) = &cluster.reading else { return row };
-    let number = |number: Option<u64>, text: fn(u64) -> String| number.map(text).unwrap_or_default();
-    let round_trip = reading.round_trip_micros as f64 / 1000.0;
-    let digits = if round_trip < 10.0 { 1 } else { 0 };
-    row.extend([
-        ("READ", Cell::new(format!("{}, {}", reading.lists, reading.protocol))),
-        ("ROUND TRIP", Cell::new(format!("{round_trip:.digits$} ms"))),
-        ("REQUESTS", Cell::new(number(reading.requests, |requests| requests.to_string()))),
-        ("RECEIVED", Cell::new(number(reading.bytes, |bytes| format!("{} KB", bytes.div_ceil(1000))))),
-    ]);
-    // A cluster that is read once has no live scopes.
-    if reading.scopes.is_some() {
-        row.insert("LIVE SINCE", Cell::new(text::since(reading.live_since, now)));
-        row.insert("NOT LIVE", Cell::new(not_live(&reading.not_live)));
-    }
-    row
-}
-
 /// Summarises the scopes that are not live, grouped by state. Kinds that the server does not serve are left out.
 fn not_live(scopes: &[NotLiveRow]) -> String {
     const NAMED: usize = 2;
@@ -259,28 +275,4 @@ pub(super) fn resource_columns(wide: bool) -> Vec<&'static str> {
     } else {
         vec!["CLUSTER", "NAMESPACE", "KIND", "NAME", "STATUS", "APP", "MESSAGE"]
     }
-}
-
-fn resource_row(row: &ResourceRow, now: Timestamp) -> Row {
-    let (status, sync) = (row.status, row.sync);
-    let suspended = if row.suspended { " (suspended)" } else { "" };
-    let unconfirmed = if row.unconfirmed { ", unconfirmed" } else { "" };
-    let words = text::object_status(status, sync);
-    // For a Ready object whose sync failed, the tool's sync message is shown.
-    let is_unsynced = status == Status::Current && !row.sync_message.is_empty();
-    let message = if is_unsynced { &*row.sync_message } else { &*row.message };
-    BTreeMap::from([
-        ("CLUSTER", Cell::new(&row.cluster)),
-        ("NAMESPACE", Cell::new(&row.namespace)),
-        ("KIND", Cell::new(&row.kind)),
-        ("GROUP", Cell::new(&row.group)),
-        ("NAME", Cell::new(&row.name)),
-        ("STATUS", Cell::styled(format!("{words}{unconfirmed}{suspended}"), object_style(status, sync))),
-        ("SYNC", Cell::new(row.sync.map_or(text::NONE, ObjectSyncState::as_str))),
-        ("SINCE", Cell::new(text::since(row.since, now))),
-        ("DELIVERY", Cell::new(row.app.delivery.as_str())),
-        ("APP", Cell::new(format!("{}/{}", row.app.namespace, row.app.name))),
-        ("RULE", Cell::new(&row.rule)),
-        ("MESSAGE", Cell::new(message)),
-    ])
 }
