@@ -1,13 +1,17 @@
 //! `get apps`.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taffrail_apps::{App, AppList, Delivery, Freshness, Problem, Source, Sync, SyncState, Words};
+use taffrail_apps::{
+    App, AppList, Axis, Delivery, Freshness, Problem, SUSPENDED, Source, Sync, SyncState, Words,
+};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
-use crate::{List, ListItem};
+use crate::{List, ListItem, text};
 
 /// One app in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +45,9 @@ pub struct AppRow {
     /// The worst object; left out if the app is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<ObjectKey>,
+    /// True if the worst object exists but carries no mark of this app.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub worst_unconfirmed: bool,
     /// Number of declared objects by status.
     pub counts: Counts,
     /// Number of declared objects.
@@ -61,6 +68,23 @@ pub struct AppRow {
 
 impl ListItem for AppRow {
     const LIST: &'static str = "AppList";
+}
+
+impl AppRow {
+    /// Returns its health with its worst other problem: `Ready`, `Ready, sync failed`, `Ready (suspended)`, `Failed,
+    /// unconfirmed` if the worst object carries no mark of the app, `Unknown (was Ready, 12 min ago)`.
+    pub fn words(&self, now: Timestamp) -> String {
+        let seen = text::status(self.health, self.freshness, now);
+        let is_ready = self.effective == Status::Current;
+        // A suspension is shown at the end.
+        let is_said = |problem: &&Problem| problem.axis == Axis::Sync && problem.state == SUSPENDED;
+        let besides = self.problem.as_ref().filter(|problem| is_ready && !is_said(problem));
+        let besides = besides.map(Problem::words).filter(|words| !words.is_empty());
+        let besides = besides.map(|words| format!(", {words}")).unwrap_or_default();
+        let unconfirmed = if !is_ready && self.worst_unconfirmed { ", unconfirmed" } else { "" };
+        let suspended = if self.suspended { " (suspended)" } else { "" };
+        format!("{seen}{unconfirmed}{besides}{suspended}")
+    }
 }
 
 impl From<&AppList> for List<AppRow> {
@@ -84,6 +108,7 @@ impl From<&App> for AppRow {
             since: app.problem().and_then(|problem| problem.since),
             message: app.message.clone(),
             worst: app.worst.clone(),
+            worst_unconfirmed: app.speaker.as_ref().is_some_and(|speaker| speaker.unconfirmed),
             counts: app.counts,
             objects: app.counts.total(),
             unconfirmed: app.unconfirmed(),
@@ -123,6 +148,17 @@ pub struct SyncRow {
     pub last_success: Option<Timestamp>,
     /// The freshness of the declarations in the home cluster.
     pub freshness: Freshness,
+}
+
+impl SyncRow {
+    /// Returns the state when it was last observed, and what is known of it now: `Synced`, `Unknown (was Synced)`.
+    pub fn words(&self) -> Cow<'static, str> {
+        let (last, now) = (self.state.as_str(), self.effective.as_str());
+        match self.freshness.observed_at {
+            Some(_) if now != last => Cow::Owned(format!("{now} (was {last})")),
+            _ => Cow::Borrowed(now),
+        }
+    }
 }
 
 impl From<&App> for SyncRow {

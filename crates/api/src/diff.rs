@@ -106,8 +106,13 @@ impl KeyedRow for ClusterRow {
     }
 
     fn differs(&self, old: &ClusterRow) -> bool {
-        let freshness = observed_like(self.freshness, old.freshness);
-        ClusterRow { freshness, ..self.clone() } != *old
+        let mut own = self.clone();
+        own.freshness = observed_like(own.freshness, old.freshness);
+        // Each observation takes requests.
+        if let (Some(own), Some(old)) = (&mut own.reading, &old.reading) {
+            (own.requests, own.bytes) = (old.requests, old.bytes);
+        }
+        own != *old
     }
 }
 
@@ -129,6 +134,8 @@ impl KeyedRow for ResourceRow {
 mod tests {
     use proptest::collection::{btree_map, vec};
     use proptest::prelude::*;
+    use serde_json::{Value, json};
+    use taffrail_status::rollup::Counts;
 
     use super::*;
 
@@ -143,6 +150,71 @@ mod tests {
         fn differs(&self, old: &(u8, u8)) -> bool {
             self != old
         }
+    }
+
+    fn at(text: &str) -> Value {
+        json!({"state": "live", "observedAt": text})
+    }
+
+    fn app(observed: &str, edit: impl FnOnce(&mut Value)) -> AppRow {
+        let mut row = json!({"key": "k", "cluster": "one", "home": "hub", "delivery": "label", "namespace": "shop",
+            "name": "web", "health": "Current", "effective": "Current", "message": "", "counts": Counts::default(),
+            "objects": 1, "suspended": false, "freshness": at(observed),
+            "sync": {"state": "Unknown", "effective": "Unknown", "freshness": at(observed)}});
+        edit(&mut row);
+        serde_json::from_value(row).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn an_app_observed_again_does_not_differ() {
+        let old = app("2026-01-01T00:00:00Z", |_| {});
+        let again = app("2026-01-01T00:00:09Z", |_| {});
+        assert!(old != again && diff(&[old], &[again]).is_empty());
+    }
+
+    #[test]
+    fn an_app_differs_by_what_it_says_and_is_another_in_another_cluster() {
+        type Edit = fn(&mut Value);
+        let old = [app("2026-01-01T00:00:00Z", |_| {})];
+        let changes: [Edit; 5] = [
+            |row| row["message"] = json!("0/1 available"),
+            |row| row["effective"] = json!("Unknown"),
+            |row| row["freshness"]["state"] = json!("stale"),
+            |row| row["sync"]["freshness"]["state"] = json!("lost"),
+            // It was never observed there.
+            |row| row["freshness"] = json!({"state": "lost"}),
+        ];
+        for change in changes {
+            let new = app("2026-01-01T00:00:09Z", change);
+            assert_eq!(diff(&old, std::slice::from_ref(&new)), [RowChange::Changed(new)]);
+        }
+        let places: [Edit; 5] = [
+            |row| row["cluster"] = json!("two"),
+            |row| row["home"] = json!("two"),
+            |row| row["delivery"] = json!("helm"),
+            |row| row["namespace"] = json!("two"),
+            |row| row["name"] = json!("two"),
+        ];
+        for place in places {
+            let new = app("2026-01-01T00:00:00Z", place);
+            let changes = [RowChange::Added(new.clone()), RowChange::Removed(old[0].key())];
+            assert_eq!(diff(&old, &[new]), changes);
+        }
+    }
+
+    #[test]
+    fn a_cluster_does_not_differ_by_the_requests_that_observed_it() {
+        let cluster = |observed: &str, requests: u64, round_trip: u64| -> ClusterRow {
+            let reading = json!({"lists": "pages", "protocol": "HTTP/2", "roundTripMicros": round_trip,
+                "requests": requests, "bytes": requests});
+            let row = json!({"name": "one", "health": "Current", "effective": "Current", "status": "Current",
+                "message": "", "apps": 0, "problems": 0, "counts": Counts::default(), "errors": 0, "freshness": at(observed),
+                "reading": reading});
+            serde_json::from_value(row).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let old = cluster("2026-01-01T00:00:00Z", 1, 1);
+        assert!(!cluster("2026-01-01T00:00:09Z", 2, 1).differs(&old));
+        assert!(cluster("2026-01-01T00:00:00Z", 1, 2).differs(&old));
     }
 
     proptest! {

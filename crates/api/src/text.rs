@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use taffrail_apps::{App, Axis, Delivery, Freshness, FreshnessState, ObjectSyncState, Problem, SUSPENDED};
+use taffrail_apps::{App, Delivery, Freshness, FreshnessState, ObjectSyncState};
 use taffrail_status::Status;
 use taffrail_status::assess::{Change, ChangeKind};
+
+use crate::{AppRow, SyncRow};
 
 pub use taffrail_apps::shorten as revision;
 pub use taffrail_apps::text::{age, ago, line, span};
@@ -18,21 +20,9 @@ pub fn since(at: Option<Timestamp>, now: Timestamp) -> String {
     at.map(|at| ago(at, now)).unwrap_or_default()
 }
 
-/// Returns the health of an app with its worst other problem: `Ready`, `Ready, sync failed`, `Ready
-/// (suspended)`, `Failed, unconfirmed` if the worst object carries no mark of the app, `Unknown (was Ready,
-/// 12 min ago)`.
+/// Returns the health of an app with its worst other problem, like [`AppRow::words`].
 pub fn health(app: &App, now: Timestamp) -> String {
-    let seen = status(app.health, app.freshness, now);
-    let is_ready = app.effective() == Status::Current;
-    // A suspension is shown at the end.
-    let is_said = |problem: &&Problem| problem.axis == Axis::Sync && problem.state == SUSPENDED;
-    let besides = app.problem().filter(|problem| is_ready && !is_said(problem));
-    let besides = besides.map(Problem::words).filter(|words| !words.is_empty());
-    let besides = besides.map(|words| format!(", {words}")).unwrap_or_default();
-    let is_unconfirmed = !is_ready && app.speaker.as_ref().is_some_and(|speaker| speaker.unconfirmed);
-    let unconfirmed = if is_unconfirmed { ", unconfirmed" } else { "" };
-    let suspended = if app.suspended { " (suspended)" } else { "" };
-    format!("{seen}{unconfirmed}{besides}{suspended}")
+    AppRow::from(app).words(now)
 }
 
 /// Returns the present status, with the last observed one if that is too old: `Ready`, `Unknown (was Ready,
@@ -47,13 +37,9 @@ pub fn status(last: Status, freshness: Freshness, now: Timestamp) -> String {
     }
 }
 
-/// Returns the sync of an app when it was last observed, and what is known of it now: `Synced`, `Unknown (was Synced)`.
+/// Returns the sync of an app, like [`SyncRow::words`].
 pub fn sync(app: &App) -> Cow<'static, str> {
-    let (last, now) = (app.sync.state.as_str(), app.effective_sync().as_str());
-    match app.home_freshness.observed_at {
-        Some(_) if now != last => Cow::Owned(format!("{now} (was {last})")),
-        _ => Cow::Borrowed(now),
-    }
+    SyncRow::from(app).words()
 }
 
 /// Returns the status of an object with the sync state that its delivery tool reports: `Ready, OutOfSync`.

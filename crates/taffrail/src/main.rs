@@ -98,7 +98,10 @@ fn run() -> Result<Exit, CommandError> {
         Command::Explain(of) => {
             watch::view(&of.view, of.form(), &mut |from| commands::explain::run(of, from))
         }
-        Command::Get(of) => watch::view(&of.view, of.form(), &mut |from| commands::get::run(of, from)),
+        Command::Get(of) => {
+            let mut printed = commands::get::PrintedLists::default();
+            watch::view(&of.view, of.form(), &mut |from| commands::get::run(of, &mut printed, from))
+        }
         Command::App(of) => watch::view(&of.view, of.form(), &mut |from| commands::app::run(of, from)),
         Command::Tree(of) => watch::view(&of.view, of.form(), &mut |from| commands::tree::run(of, from)),
         Command::Events(of) => watch::view(&of.view, of.form(), &mut |from| commands::events::run(of, from)),

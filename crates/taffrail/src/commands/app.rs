@@ -51,8 +51,8 @@ fn print(app: &App, detail: &AppDetail, several: bool, now: Timestamp) -> io::Re
     let bold = Style::new().bold();
     let mut out = answer::people();
     let place = if several { format!(" in {}", app.app.target) } else { String::new() };
-    let colour = app_style(app);
-    let health = text::health(app, now);
+    let colour = app_style(&detail.app);
+    let health = detail.app.words(now);
     // `text::health` already states the problem, and apps known by labels have no revision.
     let is_said = app.effective() == Status::Current && app.problem().is_some_and(|it| it.axis == Axis::Sync);
     let sync = match app.sync.state {

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_api::{
-    Answer, ErrorRow, Explanation, ExplanationList, Flagged, TrustReport, explained_together, text,
+    Answer, AppRow, ErrorRow, Explanation, ExplanationList, Flagged, TrustReport, explained_together, text,
     told_in_few,
 };
 use taffrail_apps::command::quoted;
@@ -491,7 +491,7 @@ fn explain(
     };
     let place = &explanation.place;
     let cluster = if several { format!(" in {}", place.words()) } else { String::new() };
-    let colour = app_style(app);
+    let colour = app_style(&AppRow::from(app));
     let subject = printable(&subject);
     let health = text::health(app, now);
     say!(

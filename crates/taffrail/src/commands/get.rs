@@ -3,37 +3,56 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 
-use anstyle::Style;
-use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_api::filter::{self, Filter};
-use taffrail_api::{AppRow, ClusterList, ClusterRow, List, NotLiveRow, ResourceList, ResourceRow, text};
+use taffrail_api::{AppRow, ClusterList, ClusterRow, List, ResourceList, ResourceRow};
 use taffrail_apps::command::quoted;
-use taffrail_apps::{
-    App, AppError, AppList, Axis, Delivery, FreshnessState, ObjectSyncState, Scope, ScopeState, full_name,
-};
-use taffrail_object::ObjectKey;
+use taffrail_apps::{App, AppError, AppList, Scope, full_name};
 use taffrail_object::kinds::names_kind;
 use taffrail_observe::{FleetSnapshot, NO_EXTRA};
 use taffrail_status::Status;
 
+use super::changes::Printed;
 use super::named;
+use super::rows::{
+    FOLDED, ListRow, Namesakes, OF_READING, Row, STATUS, app_columns, cluster_columns, lost_row,
+    resource_columns,
+};
 use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
 use crate::command_error::{CommandError, Exit, advise, written};
-use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
-use crate::output::{answer, app_style, object_style, printable, screen, style, sync_style};
+use crate::output::{answer, printable, screen};
 use crate::phrase;
 use crate::program;
 use crate::reasons;
 use crate::source::{self, Source, asked};
 
-pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<Exit, CommandError> {
-    let mut filter = filter(&arguments.filters);
-    // While watching, a row that leaves the list because its state changed is printed once more.
-    if source.shows_all() {
-        filter = Filter { status: None, problems: false, sync: None, ..filter };
+/// The lists that were printed last, where only changes are printed.
+#[derive(Default)]
+pub(crate) struct PrintedLists {
+    apps: Printed<AppRow>,
+    clusters: Printed<ClusterRow>,
+    resources: Printed<ResourceRow>,
+}
+
+pub(crate) fn run(
+    arguments: &GetArguments,
+    printed: &mut PrintedLists,
+    source: &mut dyn Source,
+) -> Result<Exit, CommandError> {
+    if !source.prints_changes() {
+        return list(arguments, &mut PrintedLists::default(), source);
     }
+    // After an error the whole list is printed.
+    list(arguments, printed, source).inspect_err(|_| *printed = PrintedLists::default())
+}
+
+fn list(
+    arguments: &GetArguments,
+    printed: &mut PrintedLists,
+    source: &mut dyn Source,
+) -> Result<Exit, CommandError> {
+    let filter = filter(&arguments.filters);
     check(arguments)?;
     let asked = asked(arguments.namespace.as_ref(), &arguments.declared, &arguments.grouping);
     // Objects that the user declares have no row that is kept up to date, and of clusters it is told how they are read.
@@ -55,18 +74,24 @@ pub(crate) fn run(arguments: &GetArguments, source: &mut dyn Source) -> Result<E
     }
     named::keep("get apps", &arguments.name, arguments.namespace.as_deref(), &mut list)?;
     check_kinds(&filter.kinds, &list)?;
-    filter.apps(&mut list, &fleet.clusters());
-    match arguments.what {
-        What::Apps => filter.by_status(&mut list),
-        What::Resources => filter.resources(&mut list, &fleet.clusters()),
-        What::Clusters => {}
-    }
-    if let Some(by) = arguments.sort {
-        filter::sort_apps(&mut list.apps, by.into());
+    // A row that leaves the list because its state changed is printed once more.
+    let stateless = Filter { status: None, problems: false, sync: None, ..filter.clone() };
+    let mut all = (stateless != filter && arguments.view.watch).then(|| list.clone());
+    for (filter, list) in all.iter_mut().map(|all| (&stateless, all)).chain([(&filter, &mut list)]) {
+        filter.apps(list, &fleet.clusters());
+        match arguments.what {
+            What::Apps => filter.by_status(list),
+            What::Resources => filter.resources(list, &fleet.clusters()),
+            What::Clusters => {}
+        }
+        if let Some(by) = arguments.sort {
+            filter::sort_apps(&mut list.apps, by.into());
+        }
     }
     let shown = Shown { arguments, fleet, filter: &filter, list: &list };
+    let all = all.as_ref().map(|list| Shown { filter: &stateless, list, ..shown });
 
-    written(shown.answer())?;
+    written(shown.answer(all, printed))?;
     if let Some(hint) = hint {
         advise(&hint);
     }
@@ -245,6 +270,7 @@ fn columns(what: What, wide: bool) -> Vec<&'static str> {
 }
 
 /// The list to print, and the options for printing it.
+#[derive(Clone, Copy)]
 struct Shown<'s> {
     arguments: &'s GetArguments,
     fleet: &'s FleetSnapshot,
@@ -287,46 +313,50 @@ impl Shown<'_> {
         }
     }
 
-    fn answer(&self) -> io::Result<()> {
-        let form = self.arguments.output;
-        match (self.arguments.what, form) {
-            (What::Apps, ListOutput::Json | ListOutput::Yaml) => {
-                document(form, &List::<AppRow>::from(self.list))
-            }
-            (What::Clusters, ListOutput::Json | ListOutput::Yaml) => document(form, &self.clusters()),
-            (What::Resources, ListOutput::Json | ListOutput::Yaml) => document(form, &self.resources()),
-            (_, ListOutput::Name) => self.names(),
-            (_, ListOutput::Table | ListOutput::Wide) => self.table(),
-        }
-    }
-
-    fn names(&self) -> io::Result<()> {
+    /// Prints the list, or what changed in it since it was printed; `all` is the list without the filters that depend on
+    /// state.
+    fn answer(&self, all: Option<Shown<'_>>, printed: &mut PrintedLists) -> io::Result<()> {
+        let PrintedLists { apps, clusters, resources } = printed;
         match self.arguments.what {
-            // With one cluster the name is left out.
-            What::Apps if self.fleet.snapshots.len() > 1 => Names::all(
-                self.list.apps.iter().map(|it| format!("{}/{}", it.app.target, full_name(&it.app))),
-            ),
-            What::Apps => Names::all(self.list.apps.iter().map(|app| full_name(&app.app))),
-            What::Clusters => Names::all(self.clusters().items.iter().map(|cluster| &cluster.name)),
-            What::Resources => {
-                let several = self.fleet.snapshots.len() > 1;
-                Names::all(self.resources().items.iter().map(|row| {
-                    let key = ObjectKey::new(&*row.group, &*row.kind, &*row.namespace, &*row.name);
-                    if several { format!("{}/{key}", row.cluster) } else { key.to_string() }
-                }))
-            }
+            What::Apps => self.changes(all, |it| it.list.into(), apps),
+            What::Clusters => self.changes(all, |it| it.clusters(), clusters),
+            What::Resources => self.changes(all, |it| it.resources(), resources),
         }
     }
 
-    fn table(&self) -> io::Result<()> {
-        let Shown { arguments, fleet, filter, list } = self;
+    fn changes<T: ListRow>(
+        &self,
+        all: Option<Shown<'_>>,
+        list: fn(&Shown<'_>) -> List<T>,
+        printed: &mut Printed<T>,
+    ) -> io::Result<()> {
+        let all = || all.as_ref().map(|all| list(all).items).unwrap_or_default();
+        let list = list(self);
+        match self.arguments.output {
+            form @ (ListOutput::Json | ListOutput::Yaml) if printed.is_other(&list) => document(form, &list),
+            ListOutput::Json | ListOutput::Yaml => Ok(()),
+            // With one cluster the name is left out.
+            ListOutput::Name => printed.names(&list, &all, self.fleet.snapshots.len() > 1),
+            ListOutput::Table | ListOutput::Wide => self.table(&list, &all, printed),
+        }?;
+        printed.list = Some(list);
+        Ok(())
+    }
+
+    fn table<T: ListRow>(
+        &self,
+        list: &List<T>,
+        all: &dyn Fn() -> Vec<T>,
+        printed: &mut Printed<T>,
+    ) -> io::Result<()> {
+        let Shown { arguments, fleet, filter, .. } = self;
         let wide = arguments.output == ListOutput::Wide;
         let chosen = chosen_columns(arguments).ok().flatten();
         let is_chosen = chosen.is_some();
-        let columns = chosen.unwrap_or_else(|| {
+        let mut columns = chosen.unwrap_or_else(|| {
             let mut columns = columns(arguments.what, wide);
             // The home cluster is shown only if it differs from an app's target cluster.
-            if !list.apps.iter().any(|app| app.app.home != app.app.target) {
+            if !self.list.apps.iter().any(|app| app.app.home != app.app.target) {
                 columns.retain(|column| *column != "HOME");
             }
             if fleet.snapshots.len() <= 1 && arguments.what != What::Clusters {
@@ -334,25 +364,12 @@ impl Shown<'_> {
             }
             columns
         });
-        let lost = |rows: Vec<Row>| {
-            let shown = filter.status.as_ref().is_none_or(|status| status.admits(Status::Unknown));
-            rows.into_iter().chain(lost_rows(&list.errors).filter(|_| shown)).collect()
-        };
-        let rows: Vec<Row> = match arguments.what {
-            What::Apps => {
-                let namesakes = Namesakes::of(&list.apps);
-                let row = |app| {
-                    let mut row = app_row(app, fleet.aged, !wide && !is_chosen);
-                    row.insert(FOLDED, Cell::new(namesakes.short_name(app)));
-                    row
-                };
-                lost(list.apps.iter().map(row).collect())
-            }
-            What::Clusters => self.clusters().items.iter().map(|row| cluster_row(row, fleet.aged)).collect(),
-            What::Resources => {
-                lost(self.resources().items.iter().map(|row| resource_row(row, fleet.aged)).collect())
-            }
-        };
+        let namesakes = Namesakes::of(&self.list.apps);
+        let row = |row: &T| row.cells(fleet.now, !wide && !is_chosen, &namesakes);
+        let are_lost_shown = arguments.what != What::Clusters
+            && filter.status.as_ref().is_none_or(|status| status.admits(Status::Unknown));
+        let lost: Vec<Row> = list.errors.iter().filter(|_| are_lost_shown).filter_map(lost_row).collect();
+        let rows: Vec<Row> = list.items.iter().map(row).chain(lost.iter().cloned()).collect();
         if rows.is_empty() {
             let place = arguments.namespace.as_ref().map(|name| format!(" declared in namespace {name}"));
             let place = place.unwrap_or_default();
@@ -361,19 +378,21 @@ impl Shown<'_> {
                 true => phrase!("No {} found{}.\n", noun, place),
                 false => phrase!("No {}{} match these filters.\n", noun, place),
             });
-            return Ok(());
+            // What is gone is printed below the old header.
+            columns.clone_from(&printed.columns);
+        } else {
+            columns.retain(|column| {
+                is_chosen || !OF_READING.contains(column) || rows.iter().any(|row| row.contains_key(*column))
+            });
+            if !is_chosen && arguments.what == What::Apps {
+                let at = columns.iter().position(|column| *column == STATUS).unwrap_or_default();
+                columns.insert(at, FOLDED);
+            }
         }
-        let is_said = |column: &&str| {
-            is_chosen || !OF_READING.contains(column) || rows.iter().any(|row| row.contains_key(*column))
-        };
-        let mut columns: Vec<_> = columns.into_iter().filter(is_said).collect();
-        if !is_chosen && arguments.what == What::Apps {
-            let at = columns.iter().position(|column| *column == "STATUS").unwrap_or_default();
-            columns.insert(at, FOLDED);
-        }
+        let is_known = !rows.is_empty() && columns == printed.columns;
         let screen = screen();
-        let table =
-            Table::new(answer::people(), columns.clone(), screen).without_header(arguments.no_headers);
+        let table = Table::new(answer::people(), columns.clone(), screen)
+            .without_header(arguments.no_headers || is_known || rows.is_empty());
         let mut table = match (is_chosen, arguments.what) {
             (true, _) => table,
             (false, What::Apps) => table
@@ -384,10 +403,29 @@ impl Shown<'_> {
             (false, What::Resources) => table.spare(SPARE_OF_RESOURCES),
         }
         .whole(wide);
-        for row in rows {
-            let cell = |column: &&str| row.get(*column).cloned().unwrap_or_else(|| Cell::new(""));
-            table.row(columns.iter().map(cell).collect())?;
+        let cells = |row: &Row| -> Vec<Cell> {
+            columns.iter().map(|column| row.get(*column).cloned().unwrap_or_else(|| Cell::new(""))).collect()
+        };
+        if is_known {
+            rows.iter().try_for_each(|row| table.measure(cells(row)))?;
+            printed.changed(list, |item| cells(&row(item))).try_for_each(|row| table.row(row))?;
+            let before: Vec<_> = printed.errors().iter().filter_map(lost_row).collect();
+            let mut new = lost.iter().filter(|row| !before.contains(row));
+            new.try_for_each(|row| table.row(cells(row)))?;
+        } else {
+            rows.iter().try_for_each(|row| table.row(cells(row)))?;
         }
+        // A row without the columns before its status, or without a status, would not say what became of what.
+        let status = columns.iter().position(|column| *column == STATUS).filter(|at| *at > 0);
+        for (old, now) in status.map(|_| printed.removed(list, all)).unwrap_or_default() {
+            let mut row = cells(&row(now.as_ref().unwrap_or(old)));
+            if let Some(at) = status.filter(|_| now.is_none()) {
+                row.truncate(at);
+                row.push(Cell::new("Gone"));
+            }
+            table.row(row)?;
+        }
+        printed.columns = if rows.is_empty() { Vec::new() } else { columns };
         table.finish()
     }
 }
@@ -417,9 +455,6 @@ fn noun(what: What) -> &'static str {
     }
 }
 
-/// The column with the short name of an app, shown where the separate columns for its parts do not fit.
-const FOLDED: &str = "APP";
-
 /// The columns that a narrow screen leaves out, in this order. The applied revision is worth more than three columns
 /// for a name. SYNC goes late but before SINCE: STATUS states a sync problem.
 const SPARE_OF_APPS: &[&str] =
@@ -442,231 +477,6 @@ const SPARE_OF_RESOURCES: &[&str] = &["RULE", "GROUP", "SYNC", "DELIVERY", "APP"
 const MAX_APP_MESSAGE: usize = 30;
 /// Columns kept for messages of clusters, whose rows are short.
 const CLUSTER_MESSAGE: usize = 60;
-
-/// The apps of a list grouped by delivery tool and name, to find those that share a name.
-struct Namesakes<'l> {
-    namespaces: BTreeMap<(Delivery, &'l str), BTreeSet<&'l str>>,
-}
-
-impl<'l> Namesakes<'l> {
-    fn of(apps: &'l [App]) -> Namesakes<'l> {
-        let mut namespaces: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
-        for App { app, .. } in apps {
-            namespaces.entry((app.delivery, &*app.name)).or_default().insert(&*app.namespace);
-        }
-        Namesakes { namespaces }
-    }
-
-    /// Returns the shortest unique name of an app: `ks/shop`, or with its namespace if another app has that name.
-    fn short_name(&self, App { app, .. }: &App) -> String {
-        let delivery = text::delivery(app.delivery);
-        let namespaces = self.namespaces.get(&(app.delivery, &*app.name));
-        match namespaces.is_some_and(|namespaces| namespaces.len() > 1) {
-            true => format!("{delivery}/{}/{}", app.namespace, app.name),
-            false => format!("{delivery}/{}", app.name),
-        }
-    }
-}
-
-type Row = BTreeMap<&'static str, Cell>;
-
-fn app_columns(wide: bool) -> Vec<&'static str> {
-    if wide {
-        let of_revisions = ["SYNC", "APPLIED", "WANTED", "LAST SUCCESS"];
-        [
-            &["CLUSTER", "HOME", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "SINCE", "OBJECTS"],
-            &of_revisions[..],
-            &["SOURCE", "WORST", "MESSAGE"],
-        ]
-        .concat()
-    } else {
-        vec![
-            "CLUSTER",
-            "HOME",
-            "NAMESPACE",
-            "NAME",
-            "DELIVERY",
-            "STATUS",
-            "SINCE",
-            "SYNC",
-            "APPLIED",
-            "MESSAGE",
-        ]
-    }
-}
-
-/// Builds the row of an app. A short row abbreviates the delivery tool and omits a message that only repeats the
-/// revision.
-fn app_row(app: &App, now: Timestamp, short: bool) -> Row {
-    let revision = |revision: &Option<String>| match revision {
-        Some(revision) => Cell::new(text::revision(revision)),
-        None => Cell::new(text::NONE),
-    };
-    let ready = app.counts.get(Status::Current);
-    let worst = app.worst.as_ref().map(|worst| {
-        let slash = if worst.namespace.is_empty() { "" } else { "/" };
-        format!("{} {}{slash}{}", worst.kind, worst.namespace, worst.name)
-    });
-    let source = app.source.as_ref().and_then(|source| source.url.clone().or_else(|| source.name.clone()));
-    let since = app.problem().and_then(|problem| problem.since);
-    let since = since.map(|since| text::age(now.as_second().saturating_sub(since.as_second())));
-    let said = text::revision(message(app));
-    let applied = app.sync.applied.as_deref().map(text::revision);
-    let is_ready = app.effective() == Status::Current && app.is_well();
-    let repeats = is_ready && applied.is_some_and(|applied| said.contains(&*applied));
-    BTreeMap::from([
-        ("CLUSTER", Cell::new(&app.app.target)),
-        ("HOME", Cell::new(if app.app.home == app.app.target { "" } else { &app.app.home })),
-        ("NAMESPACE", Cell::new(&app.app.namespace)),
-        ("NAME", Cell::new(&app.app.name)),
-        (
-            "DELIVERY",
-            Cell::new(if short { text::delivery(app.app.delivery) } else { app.app.delivery.as_str() }),
-        ),
-        ("SINCE", Cell::new(since.unwrap_or_default())),
-        ("STATUS", Cell::styled(text::health(app, now), app_style(app))),
-        ("OBJECTS", Cell::new(format!("{ready}/{}", app.counts.total()))),
-        // Apps known by labels have no source to differ from.
-        (
-            "SYNC",
-            match app.app.delivery {
-                Delivery::Label => Cell::new("-"),
-                _ => Cell::styled(text::sync(app), sync_style(app)),
-            },
-        ),
-        ("APPLIED", revision(&app.sync.applied)),
-        ("WANTED", revision(&app.sync.desired)),
-        ("LAST SUCCESS", Cell::new(text::since(app.sync.last_success, now))),
-        ("SOURCE", Cell::new(source.unwrap_or_default())),
-        ("WORST", Cell::new(worst.unwrap_or_default())),
-        ("MESSAGE", if short && (repeats || said.is_empty()) { Cell::blank() } else { Cell::new(said) }),
-    ])
-}
-
-/// Returns the text of the MESSAGE column: the problem of an app that is Ready but has one, the cluster's error for an
-/// app in a cluster that was never read, otherwise the app's message.
-fn message(app: &App) -> &str {
-    let is_lost = app.freshness.state != FreshnessState::Live && app.freshness.observed_at.is_none();
-    if let Some(problem) = app.problem().filter(|problem| is_lost && problem.axis == Axis::Freshness) {
-        return problem.message.strip_prefix("cluster ").unwrap_or(&problem.message);
-    }
-    let besides = app.problem().filter(|_| app.effective() == Status::Current);
-    let said = besides.map(|problem| &problem.message).filter(|message| !message.is_empty());
-    said.unwrap_or(&app.message)
-}
-
-/// Builds a row for each cluster that did not answer, so that its apps do not look deleted.
-fn lost_rows(errors: &[AppError]) -> impl Iterator<Item = Row> {
-    let lost = errors.iter().filter(|error| error.error.scope == Scope::Cluster);
-    lost.map(|error| {
-        BTreeMap::from([
-            ("CLUSTER", Cell::new(&error.cluster)),
-            ("STATUS", Cell::styled(Status::Unknown.word(), style(Status::Unknown))),
-            ("MESSAGE", Cell::new(format!("{}: {}", error.error.reason, error.error.message))),
-        ])
-    })
-}
-
-fn cluster_style(cluster: &ClusterRow) -> Style {
-    let status = cluster.status;
-    if status == Status::Current && cluster.problems > 0 { style(Status::Failed) } else { style(status) }
-}
-
-/// Columns about the reading of a live cluster; they are empty for dumps.
-const OF_READING: [&str; 6] = ["READ", "ROUND TRIP", "REQUESTS", "RECEIVED", "LIVE SINCE", "NOT LIVE"];
-
-fn cluster_columns(wide: bool) -> Vec<&'static str> {
-    if wide {
-        [
-            &["CLUSTER", "ID", "ALIASES", "STATUS", "APPS", "VERSION", "OBSERVED"],
-            &OF_READING[..],
-            &["MESSAGE"],
-        ]
-        .concat()
-    } else {
-        vec!["CLUSTER", "STATUS", "APPS", "VERSION", "MESSAGE"]
-    }
-}
-
-fn cluster_row(cluster: &ClusterRow, now: Timestamp) -> Row {
-    let observed = cluster.freshness.observed_at.map(|at| at.to_string());
-    let mut row = BTreeMap::from([
-        ("CLUSTER", Cell::new(&cluster.name)),
-        ("ID", Cell::new(cluster.id.as_deref().unwrap_or_default())),
-        ("ALIASES", Cell::new(cluster.aliases.join(","))),
-        ("STATUS", Cell::styled(cluster.words(), cluster_style(cluster))),
-        ("APPS", Cell::new(format!("{}/{}", cluster.counts.current.min(cluster.ready()), cluster.apps))),
-        ("VERSION", Cell::new(cluster.version.as_deref().unwrap_or_default())),
-        ("OBSERVED", Cell::new(observed.as_deref().unwrap_or(cluster.freshness.state.as_str()))),
-        ("MESSAGE", Cell::new(text::revision(&cluster.message))),
-    ]);
-    let Some(reading) = &cluster.reading else { return row };
-    let number = |number: Option<u64>, text: fn(u64) -> String| number.map(text).unwrap_or_default();
-    let round_trip = reading.round_trip_micros as f64 / 1000.0;
-    let digits = if round_trip < 10.0 { 1 } else { 0 };
-    row.extend([
-        ("READ", Cell::new(format!("{}, {}", reading.lists, reading.protocol))),
-        ("ROUND TRIP", Cell::new(format!("{round_trip:.digits$} ms"))),
-        ("REQUESTS", Cell::new(number(reading.requests, |requests| requests.to_string()))),
-        ("RECEIVED", Cell::new(number(reading.bytes, |bytes| format!("{} KB", bytes.div_ceil(1000))))),
-    ]);
-    // A cluster that is read once has no live scopes.
-    if reading.scopes.is_some() {
-        row.insert("LIVE SINCE", Cell::new(text::since(reading.live_since, now)));
-        row.insert("NOT LIVE", Cell::new(not_live(&reading.not_live)));
-    }
-    row
-}
-
-/// Summarises the scopes that are not live, grouped by state. Kinds that the server does not serve are left out.
-fn not_live(scopes: &[NotLiveRow]) -> String {
-    const NAMED: usize = 2;
-    let mut states: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for scope in scopes.iter().filter(|scope| scope.state != ScopeState::Absent) {
-        states.entry(scope.state.as_str()).or_default().push(&scope.scope);
-    }
-    let told = states.into_iter().map(|(state, scopes)| {
-        let named = scopes.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-        match scopes.len().saturating_sub(NAMED) {
-            0 => format!("{state}: {named}"),
-            more => format!("{state}: {named} and {more} more"),
-        }
-    });
-    told.collect::<Vec<_>>().join("; ")
-}
-
-fn resource_columns(wide: bool) -> Vec<&'static str> {
-    if wide {
-        let of_app = ["STATUS", "SINCE", "SYNC", "DELIVERY", "APP", "RULE", "MESSAGE"];
-        [&["CLUSTER", "NAMESPACE", "KIND", "GROUP", "NAME"], &of_app[..]].concat()
-    } else {
-        vec!["CLUSTER", "NAMESPACE", "KIND", "NAME", "STATUS", "APP", "MESSAGE"]
-    }
-}
-
-fn resource_row(row: &ResourceRow, now: Timestamp) -> Row {
-    let (status, sync) = (row.status, row.sync);
-    let suspended = if row.suspended { " (suspended)" } else { "" };
-    let unconfirmed = if row.unconfirmed { ", unconfirmed" } else { "" };
-    let words = text::object_status(status, sync);
-    // For a Ready object whose sync failed, the tool's sync message is shown.
-    let is_unsynced = status == Status::Current && !row.sync_message.is_empty();
-    let message = if is_unsynced { &*row.sync_message } else { &*row.message };
-    BTreeMap::from([
-        ("CLUSTER", Cell::new(&row.cluster)),
-        ("NAMESPACE", Cell::new(&row.namespace)),
-        ("KIND", Cell::new(&row.kind)),
-        ("GROUP", Cell::new(&row.group)),
-        ("NAME", Cell::new(&row.name)),
-        ("STATUS", Cell::styled(format!("{words}{unconfirmed}{suspended}"), object_style(status, sync))),
-        ("SYNC", Cell::new(row.sync.map_or(text::NONE, ObjectSyncState::as_str))),
-        ("SINCE", Cell::new(text::since(row.since, now))),
-        ("DELIVERY", Cell::new(row.app.delivery.as_str())),
-        ("APP", Cell::new(format!("{}/{}", row.app.namespace, row.app.name))),
-        ("RULE", Cell::new(&row.rule)),
-        ("MESSAGE", Cell::new(message)),
-    ])
-}
 
 /// Maximum number of unreadable kinds that one line names.
 const MAX_KINDS: usize = 10;

@@ -6,6 +6,7 @@ pub(crate) mod actions;
 #[path = "actions/unsupported.rs"]
 pub(crate) mod actions;
 pub(crate) mod app;
+mod changes;
 pub(crate) mod completion;
 pub(crate) mod config;
 #[cfg(feature = "demo")]
@@ -16,6 +17,7 @@ pub(crate) mod explain;
 pub(crate) mod get;
 mod guard;
 mod named;
+mod rows;
 pub(crate) mod rules;
 pub(crate) mod status;
 pub(crate) mod tree;

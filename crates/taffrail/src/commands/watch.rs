@@ -1,6 +1,6 @@
 //! `-w`: a view that goes on, in its place on a terminal, line by line elsewhere.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::time::{Duration, Instant};
 
@@ -48,8 +48,10 @@ struct Following {
     follow: Option<FleetWatcher>,
     /// True if the present state is used unchanged, because two answers have to be of the same state.
     held: bool,
-    /// True if rows are needed whatever their state.
-    shows_all: bool,
+    /// True if the view itself knows what it printed last.
+    prints_changes: bool,
+    /// True if changes are added to what was printed.
+    appends: bool,
     /// True if the answer consists of rows of apps alone.
     shows_rows: bool,
 }
@@ -75,8 +77,9 @@ impl Source for Following {
         self.shows_rows = true;
     }
 
-    fn shows_all(&self) -> bool {
-        self.shows_all
+    fn prints_changes(&mut self) -> bool {
+        self.prints_changes = true;
+        self.appends
     }
 
     fn read(
@@ -215,36 +218,25 @@ fn append(
     let moment = Timestamp::now();
     let mut before: Option<String> = None;
     let mut told: Vec<String> = Vec::new();
+    source.appends = true;
     loop {
         let (begun, now) = (Instant::now(), Timestamp::now());
-        let still = judged_at(now, moment, &mut source, run);
-        source.held = true;
-        let current = judged_at(now, now, &mut source, run);
-        source.held = false;
-        match (still, current) {
-            (Ok(still), Ok(current)) => {
-                let still = without_times(form, still.text);
-                if before.as_ref() != Some(&still) {
-                    let mut fresh = news(form, before.as_deref(), &still, &current.text);
-                    let left = before.as_deref().map(|before| gone(form, before, &still)).unwrap_or_default();
-                    if !left.is_empty() {
-                        (source.held, source.shows_all) = (true, true);
-                        let all = judged_at(now, now, &mut source, run);
-                        (source.held, source.shows_all) = (false, false);
-                        let all = all.map(|all| all.text).unwrap_or_default();
-                        fresh.push_str(&now_of(form, &left, &all));
-                    }
-                    if written_or_gone(out.write_all(fresh.as_bytes()).and_then(|()| out.flush()))? {
-                        return Ok(());
-                    }
-                    for line in current.told.iter().filter(|line| !told.contains(line)) {
-                        answer::retell(line);
-                    }
-                    told = current.told;
-                    before = Some(still);
+        let fresh = match source.prints_changes {
+            true => changes(form, &mut before, || judged_at(now, now, &mut source, run)),
+            false => compared(form, &mut before, [moment, now], &mut source, run),
+        };
+        match fresh {
+            Ok(None) => {}
+            Ok(Some(fresh)) => {
+                if written_or_gone(out.write_all(fresh.text.as_bytes()).and_then(|()| out.flush()))? {
+                    return Ok(());
                 }
+                for line in fresh.told.iter().filter(|line| !told.contains(line)) {
+                    answer::retell(line);
+                }
+                told = fresh.told;
             }
-            (Err(complaint), _) | (_, Err(complaint)) => {
+            Err(complaint) => {
                 let text = complaint.to_string();
                 if before.as_ref() != Some(&text) {
                     complaint.print();
@@ -256,6 +248,49 @@ fn append(
         let mut took = begun.elapsed();
         while !source.rest(std::mem::take(&mut took))? && source.stands(now) {}
     }
+}
+
+/// Returns what a view prints that itself knows what it printed last; `None` if nothing changed. `before` is empty after
+/// an answer.
+fn changes(
+    form: Form,
+    before: &mut Option<String>,
+    answer: impl FnOnce() -> Result<Frame, CommandError>,
+) -> Result<Option<Frame>, CommandError> {
+    let Frame { text, told } = answer()?;
+    let before = before.replace(String::new());
+    if text.is_empty() && before.as_deref() == Some("") {
+        return Ok(None);
+    }
+    let text = match form {
+        Form::Json | Form::Yaml => news(form, before.as_deref(), "", &text),
+        Form::Rows | Form::Names | Form::Lines | Form::Text => text,
+    };
+    Ok(Some(Frame { text, told }))
+}
+
+/// Returns what is new in the text of an answer as of `now`; `None` if nothing is, ages counted from `moment`.
+fn compared(
+    form: Form,
+    before: &mut Option<String>,
+    [moment, now]: [Timestamp; 2],
+    source: &mut Following,
+    run: &mut dyn FnMut(&mut dyn Source) -> Result<Exit, CommandError>,
+) -> Result<Option<Frame>, CommandError> {
+    let still = judged_at(now, moment, source, run);
+    source.held = true;
+    let current = judged_at(now, now, source, run);
+    source.held = false;
+    let (still, Frame { text, told }) = (without_times(form, still?.text), current?);
+    if before.as_ref() == Some(&still) {
+        return Ok(None);
+    }
+    let mut fresh = news(form, before.as_deref(), &still, &text);
+    for subject in before.as_deref().map(|before| gone(form, before, &still)).unwrap_or_default() {
+        fresh.push_str(&format!("{subject}  Gone\n"));
+    }
+    *before = Some(still);
+    Ok(Some(Frame { text: fresh, told }))
 }
 
 /// Returns the answer as of `now`, with ages counted from `aged`.
@@ -331,24 +366,6 @@ fn gone(form: Form, before: &str, still: &str) -> Vec<String> {
     let mut gone = subjects(form, before);
     gone.retain(|subject| !left.contains(&plain(subject)) && told.insert(plain(subject)));
     gone
-}
-
-/// Returns a row for each subject that left the list: its current row (`Left` in a list of names) if a filter now excludes
-/// it, `Gone` if it no longer exists. `all` is the same answer without the filters that depend on state.
-fn now_of(form: Form, left: &[String], all: &str) -> String {
-    let rows = all.lines().skip(usize::from(form == Form::Rows)).filter(|line| is_row(line));
-    let subjects = subjects(form, all);
-    let mut known: HashMap<String, &str> = HashMap::new();
-    for (row, own) in rows.zip(&subjects) {
-        known.entry(plain(own)).or_insert(row);
-    }
-    let told = left.iter().map(|subject| match (known.get(&plain(subject)), form) {
-        // Its name alone would read as if it had come.
-        (Some(_), Form::Names) => format!("{subject}  Left\n"),
-        (Some(row), _) => format!("{row}\n"),
-        (None, _) => format!("{subject}  Gone\n"),
-    });
-    told.collect()
 }
 
 /// Returns the subject of each row, as far as the text before the status gives it.
@@ -459,13 +476,10 @@ mod tests {
         let before = "NAMESPACE  NAME  STATUS   MESSAGE\nshop       web   Ready    3/3\nshop       api   Ready    1/1\n";
         let after = "NAMESPACE  NAME       STATUS      MESSAGE\nshop       api-longer InProgress  0/1\nshop       web        Failed      3/3\n";
         assert_eq!(gone(Form::Rows, before, after), ["shop       api"]);
-        assert_eq!(now_of(Form::Rows, &["shop       api".to_owned()], after), "shop       api  Gone\n");
         assert!(!news(Form::Lines, Some(before), after, after).contains("Gone"));
         assert_eq!(gone(Form::Names, "app/web\napp/api\n", "app/web\n"), ["app/api"]);
         assert_eq!(gone(Form::Rows, after, after), Vec::<String>::new());
         assert_eq!(gone(Form::Rows, before, ""), ["shop       web", "shop       api"]);
-        assert_eq!(now_of(Form::Rows, &["shop  api".to_owned()], before), "shop       api   Ready    1/1\n");
-        assert_eq!(now_of(Form::Names, &["app/web".to_owned()], "app/web\n"), "app/web  Left\n");
         let columns = ["NAME  AGE\nweb   1m\n", "NAME  AGE\nweb   2m\n"];
         assert_eq!(
             gone(Form::Rows, columns[0], columns[1]),

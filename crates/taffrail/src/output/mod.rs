@@ -10,7 +10,8 @@ pub(crate) mod text;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use taffrail_apps::{App, ObjectSyncState, ProblemSeverity, SyncState};
+use taffrail_api::{AppRow, SyncRow};
+use taffrail_apps::{ObjectSyncState, ProblemSeverity, SyncState};
 use taffrail_status::Status;
 use unicode_width::UnicodeWidthStr;
 
@@ -39,12 +40,12 @@ pub(crate) fn style(status: Status) -> Style {
 }
 
 /// Returns the colour of an app's status; a Ready app with a problem is not green.
-pub(crate) fn app_style(app: &App) -> Style {
-    let is_ready = app.effective() == Status::Current;
-    match app.problem().map(|problem| problem.severity) {
+pub(crate) fn app_style(app: &AppRow) -> Style {
+    let is_ready = app.effective == Status::Current;
+    match app.problem.as_ref().map(|problem| problem.severity) {
         Some(ProblemSeverity::Error) if is_ready => style(Status::Failed),
         Some(_) if is_ready => style(Status::InProgress),
-        _ => style(app.effective()),
+        _ => style(app.effective),
     }
 }
 
@@ -58,9 +59,9 @@ pub(crate) fn object_style(status: Status, sync: Option<ObjectSyncState>) -> Sty
 }
 
 /// Returns the colour of a sync state.
-pub(crate) fn sync_style(app: &App) -> Style {
-    match app.effective_sync() {
-        _ if !app.home_freshness.is_live() => style(Status::Unknown),
+pub(crate) fn sync_style(sync: &SyncRow) -> Style {
+    match sync.effective {
+        _ if !sync.freshness.is_live() => style(Status::Unknown),
         SyncState::Synced => style(Status::Current),
         SyncState::Failed => style(Status::Failed),
         SyncState::OutOfSync | SyncState::Syncing | SyncState::Suspended => style(Status::InProgress),

@@ -34,6 +34,15 @@ impl Names {
         Ok(())
     }
 
+    /// Writes what became of a name that was written.
+    pub(crate) fn note(&mut self, name: &str, word: &str) -> io::Result<()> {
+        if is_plain(name.as_bytes()) {
+            say!(self.out, "{}  {}", printable(name), printable(word))
+        } else {
+            Ok(())
+        }
+    }
+
     /// Prints a warning with the number of names left out.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         let why = "left out because they contain characters that shells interpret";

@@ -38,7 +38,7 @@ const INDENT: usize = 4;
 const MIN_COLUMN_WIDTH: usize = 3;
 
 /// One cell of a row.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: Printable<'static>,
     style: Style,
@@ -67,7 +67,8 @@ pub(crate) struct Table<W> {
     out: W,
     titles: Vec<&'static str>,
     has_header: bool,
-    waiting: Vec<Vec<Cell>>,
+    /// The rows that decide the layout, and whether each is printed.
+    waiting: Vec<(Vec<Cell>, bool)>,
     widths: Option<Vec<usize>>,
     gap: usize,
     /// Width of the terminal, which no line exceeds. If `None`, only cells wider than [`MAX_CELL_WIDTH`] are cut.
@@ -144,7 +145,16 @@ impl<W: Write> Table<W> {
         if self.widths.is_some() {
             return self.print_whole(&row);
         }
-        self.waiting.push(row);
+        self.wait(row, true)
+    }
+
+    /// Lays the table out as if it had this row, too. To be called before any row is added.
+    pub(crate) fn measure(&mut self, row: Vec<Cell>) -> io::Result<()> {
+        if self.widths.is_some() { Ok(()) } else { self.wait(row, false) }
+    }
+
+    fn wait(&mut self, row: Vec<Cell>, is_printed: bool) -> io::Result<()> {
+        self.waiting.push((row, is_printed));
         if self.waiting.len() == MAX_MEASURED_ROWS { self.start() } else { Ok(()) }
     }
 
@@ -162,11 +172,11 @@ impl<W: Write> Table<W> {
     }
 
     fn start(&mut self) -> io::Result<()> {
-        let columns = self.waiting.first().map_or(self.titles.len(), Vec::len);
+        let columns = self.waiting.iter().map(|(row, _)| row.len()).max().unwrap_or(self.titles.len());
         let titles = if self.has_header { self.titles.as_slice() } else { &[] };
         let mut widths: Vec<usize> = titles.iter().map(|title| title.width()).collect();
         widths.resize(columns, 0);
-        for row in &self.waiting {
+        for (row, _) in &self.waiting {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = (*width).max(cell.text.width());
             }
@@ -176,7 +186,7 @@ impl<W: Write> Table<W> {
         }
         self.left_out.extend(self.fold.and_then(|(into, _)| self.place(into)));
         // On a terminal a column without content is useless; programs expect all columns.
-        let is_blank = |row: &Vec<Cell>| row.last().is_some_and(|cell| cell.text.is_empty());
+        let is_blank = |(row, _): &(Vec<Cell>, bool)| row.last().is_some_and(|cell| cell.text.is_empty());
         if self.screen.is_some()
             && self.waiting.len() < MAX_MEASURED_ROWS
             && self.waiting.iter().all(is_blank)
@@ -195,7 +205,7 @@ impl<W: Write> Table<W> {
             let header: Vec<Cell> = self.titles.iter().map(|title| Cell::styled(title, bold)).collect();
             self.print(&header)?;
         }
-        for row in std::mem::take(&mut self.waiting) {
+        for (row, _) in std::mem::take(&mut self.waiting).into_iter().filter(|(_, is_printed)| *is_printed) {
             self.print_whole(&row)?;
         }
         Ok(())
@@ -217,7 +227,7 @@ impl<W: Write> Table<W> {
             self.gap = TIGHT_GAP;
         }
         let says_nothing = |at: usize| {
-            let mut cells = self.waiting.iter().filter_map(|row| row.get(at));
+            let mut cells = self.waiting.iter().filter_map(|(row, _)| row.get(at));
             self.waiting.len() < MAX_MEASURED_ROWS && cells.all(|cell| matches!(&*cell.text, "" | "-"))
         };
         let empty: Vec<&'static str> =
@@ -650,6 +660,18 @@ mod tests {
                 assert!(line.chars().all(|character| !taffrail_status::is_unseen(character)), "{line:?}");
             }
         }
+    }
+
+    #[test]
+    fn measured_rows_decide_the_layout_and_are_not_printed() {
+        let mut out = Vec::new();
+        let mut table = Table::new(&mut out, vec!["NAME", "STATUS"], None).without_header(true);
+        for (name, is_printed) in [("a-long-name", false), ("web", false), ("web", true)] {
+            let row = vec![Cell::new(name), Cell::new("Ready")];
+            if is_printed { table.row(row) } else { table.measure(row) }.unwrap();
+        }
+        table.finish().unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "web           Ready\n");
     }
 
     #[test]

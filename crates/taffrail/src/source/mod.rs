@@ -39,9 +39,9 @@ pub(crate) trait Source {
         more: ExtraObjects<'_>,
     ) -> Result<&FleetSnapshot, CommandError>;
 
-    /// Returns true if rows are needed whatever their state, to distinguish those that left a filtered list from those
-    /// that are gone.
-    fn shows_all(&self) -> bool {
+    /// Takes note that the view itself knows what it printed last. Returns true if it has to print only what changed
+    /// since.
+    fn prints_changes(&mut self) -> bool {
         false
     }
 

@@ -255,6 +255,7 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     for names in [&["pod/p"][..], &["pod/p", "rs/web"]] {
         compare(taffrail(&[&["explain", "--from", "-", "-o", "json"], names].concat(), CLAIMED));
     }
+    compare(taffrail(&["get", "apps", "--from", "-", "-o", "json"], CLAIMED));
     // What declares an app, and what belongs to one that says where it is from.
     let (declaring, declared) =
         ("kustomize.toolkit.fluxcd.io/Kustomization/flux-system/db", "apps/Deployment/shop/web");

@@ -306,6 +306,32 @@ fn recovered_rows_are_updated_and_only_deleted_ones_removed() {
 }
 
 #[test]
+fn names_that_leave_the_filter_are_not_gone() {
+    let served = served();
+    served.clusters[1].apply(app(1, 1)).unwrap();
+    let mut going = begin(&served, &["get", "apps", "-w", "--status", "!Ready", "-o", "name"]);
+    going.until_line("the name", |line| line == "two/label/shop/shop");
+    served.clusters[1].apply(app(1, 2)).unwrap();
+    going.until_line("the name", |line| line == "two/label/shop/shop  Left");
+    served.clusters[1].apply(app(1, 1)).unwrap();
+    going.until_line("the name", |line| line == "two/label/shop/shop");
+    served.clusters[1].delete("apps/v1", "Deployment", "shop", "web");
+    going.until_line("the name", |line| line == "two/label/shop/shop  Gone");
+    assert_eq!(going.seen.len(), 4, "{:#?}", going.seen);
+}
+
+#[test]
+fn rows_without_headers_are_gone_too() {
+    let served = served();
+    let mut going = begin(&served, &["get", "resources", "-w", "--no-headers"]);
+    going.until_line("the row", |line| {
+        words(line).starts_with(&["two", "shop", "Deployment", "web", "Ready"])
+    });
+    served.clusters[1].delete("apps/v1", "Deployment", "shop", "web");
+    going.until_line("the row", |line| words(line) == ["two", "shop", "Deployment", "web", "Gone"]);
+}
+
+#[test]
 fn dark_cluster_shows_its_age_and_last_state() {
     let served = served();
     let mut going = begin(&served, &["get", "clusters", "-w"]);

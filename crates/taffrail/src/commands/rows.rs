@@ -1,0 +1,278 @@
+//! The rows of `get`: their names, and their cells.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anstyle::Style;
+use jiff::Timestamp;
+use serde::Serialize;
+use taffrail_api::diff::KeyedRow;
+use taffrail_api::{AppRow, ClusterRow, ErrorRow, NotLiveRow, ResourceRow, text};
+use taffrail_apps::{App, Axis, Delivery, FreshnessState, ObjectSyncState, Scope, ScopeState};
+use taffrail_object::ObjectKey;
+use taffrail_status::Status;
+
+use crate::output::table::Cell;
+use crate::output::{app_style, object_style, style, sync_style};
+
+/// A row that can be printed.
+pub(super) trait ListRow: KeyedRow + Serialize {
+    /// Returns the name for `-o name`, with that of its cluster if there are `several`.
+    fn name(&self, several: bool) -> String;
+
+    /// Returns the cells of all columns. A `short` row abbreviates the delivery tool and omits a message that only
+    /// repeats the revision.
+    fn cells(&self, now: Timestamp, short: bool, namesakes: &Namesakes<'_>) -> Row;
+}
+
+impl ListRow for AppRow {
+    fn name(&self, several: bool) -> String {
+        let name = format!("{}/{}/{}", self.delivery, self.namespace, self.name);
+        if several { format!("{}/{name}", self.cluster) } else { name }
+    }
+
+    fn cells(&self, now: Timestamp, short: bool, namesakes: &Namesakes<'_>) -> Row {
+        let revision = |revision: &Option<String>| match revision {
+            Some(revision) => Cell::new(text::revision(revision)),
+            None => Cell::new(text::NONE),
+        };
+        let ready = self.counts.get(Status::Current);
+        let worst = self.worst.as_ref().map(|worst| {
+            let slash = if worst.namespace.is_empty() { "" } else { "/" };
+            format!("{} {}{slash}{}", worst.kind, worst.namespace, worst.name)
+        });
+        let source =
+            self.source.as_ref().and_then(|source| source.url.clone().or_else(|| source.name.clone()));
+        let since = self.since.map(|since| text::age(now.as_second().saturating_sub(since.as_second())));
+        let said = text::revision(message(self));
+        let applied = self.sync.applied.as_deref().map(text::revision);
+        let is_ready = self.effective == Status::Current && self.problem.is_none();
+        let repeats = is_ready && applied.is_some_and(|applied| said.contains(&*applied));
+        BTreeMap::from([
+            ("CLUSTER", Cell::new(&self.cluster)),
+            ("HOME", Cell::new(if self.home == self.cluster { "" } else { &self.home })),
+            ("NAMESPACE", Cell::new(&self.namespace)),
+            ("NAME", Cell::new(&self.name)),
+            (
+                "DELIVERY",
+                Cell::new(if short { text::delivery(self.delivery) } else { self.delivery.as_str() }),
+            ),
+            ("SINCE", Cell::new(since.unwrap_or_default())),
+            (STATUS, Cell::styled(self.words(now), app_style(self))),
+            ("OBJECTS", Cell::new(format!("{ready}/{}", self.counts.total()))),
+            // Apps known by labels have no source to differ from.
+            (
+                "SYNC",
+                match self.delivery {
+                    Delivery::Label => Cell::new("-"),
+                    _ => Cell::styled(self.sync.words(), sync_style(&self.sync)),
+                },
+            ),
+            ("APPLIED", revision(&self.sync.applied)),
+            ("WANTED", revision(&self.sync.desired)),
+            ("LAST SUCCESS", Cell::new(text::since(self.sync.last_success, now))),
+            ("SOURCE", Cell::new(source.unwrap_or_default())),
+            ("WORST", Cell::new(worst.unwrap_or_default())),
+            ("MESSAGE", if short && (repeats || said.is_empty()) { Cell::blank() } else { Cell::new(said) }),
+            (FOLDED, Cell::new(namesakes.short_name(self))),
+        ])
+    }
+}
+
+impl ListRow for ClusterRow {
+    fn name(&self, _: bool) -> String {
+        self.name.clone()
+    }
+
+    fn cells(&self, now: Timestamp, _: bool, _: &Namesakes<'_>) -> Row {
+        let observed = self.freshness.observed_at.map(|at| at.to_string());
+        let mut row = BTreeMap::from([
+            ("CLUSTER", Cell::new(&self.name)),
+            ("ID", Cell::new(self.id.as_deref().unwrap_or_default())),
+            ("ALIASES", Cell::new(self.aliases.join(","))),
+            ("STATUS", Cell::styled(self.words(), cluster_style(self))),
+            ("APPS", Cell::new(format!("{}/{}", self.counts.current.min(self.ready()), self.apps))),
+            ("VERSION", Cell::new(self.version.as_deref().unwrap_or_default())),
+            ("OBSERVED", Cell::new(observed.as_deref().unwrap_or(self.freshness.state.as_str()))),
+            ("MESSAGE", Cell::new(text::revision(&self.message))),
+        ]);
+        let Some(reading) = &self.reading else { return row };
+        let number = |number: Option<u64>, text: fn(u64) -> String| number.map(text).unwrap_or_default();
+        let round_trip = reading.round_trip_micros as f64 / 1000.0;
+        let digits = if round_trip < 10.0 { 1 } else { 0 };
+        row.extend([
+            ("READ", Cell::new(format!("{}, {}", reading.lists, reading.protocol))),
+            ("ROUND TRIP", Cell::new(format!("{round_trip:.digits$} ms"))),
+            ("REQUESTS", Cell::new(number(reading.requests, |requests| requests.to_string()))),
+            ("RECEIVED", Cell::new(number(reading.bytes, |bytes| format!("{} KB", bytes.div_ceil(1000))))),
+        ]);
+        // A cluster that is read once has no live scopes.
+        if reading.scopes.is_some() {
+            row.insert("LIVE SINCE", Cell::new(text::since(reading.live_since, now)));
+            row.insert("NOT LIVE", Cell::new(not_live(&reading.not_live)));
+        }
+        row
+    }
+}
+
+impl ListRow for ResourceRow {
+    fn name(&self, several: bool) -> String {
+        let key = ObjectKey::new(&*self.group, &*self.kind, &*self.namespace, &*self.name);
+        if several { format!("{}/{key}", self.cluster) } else { key.to_string() }
+    }
+
+    fn cells(&self, now: Timestamp, _: bool, _: &Namesakes<'_>) -> Row {
+        let (status, sync) = (self.status, self.sync);
+        let suspended = if self.suspended { " (suspended)" } else { "" };
+        let unconfirmed = if self.unconfirmed { ", unconfirmed" } else { "" };
+        let words = text::object_status(status, sync);
+        // For a Ready object whose sync failed, the tool's sync message is shown.
+        let is_unsynced = status == Status::Current && !self.sync_message.is_empty();
+        let message = if is_unsynced { &*self.sync_message } else { &*self.message };
+        BTreeMap::from([
+            ("CLUSTER", Cell::new(&self.cluster)),
+            ("NAMESPACE", Cell::new(&self.namespace)),
+            ("KIND", Cell::new(&self.kind)),
+            ("GROUP", Cell::new(&self.group)),
+            ("NAME", Cell::new(&self.name)),
+            ("STATUS", Cell::styled(format!("{words}{unconfirmed}{suspended}"), object_style(status, sync))),
+            ("SYNC", Cell::new(self.sync.map_or(text::NONE, ObjectSyncState::as_str))),
+            ("SINCE", Cell::new(text::since(self.since, now))),
+            ("DELIVERY", Cell::new(self.app.delivery.as_str())),
+            ("APP", Cell::new(format!("{}/{}", self.app.namespace, self.app.name))),
+            ("RULE", Cell::new(&self.rule)),
+            ("MESSAGE", Cell::new(message)),
+        ])
+    }
+}
+
+/// The column before which a row names its subject.
+pub(super) const STATUS: &str = "STATUS";
+
+/// The column with the short name of an app, shown where the separate columns for its parts do not fit.
+pub(super) const FOLDED: &str = "APP";
+
+/// The apps of a list grouped by delivery tool and name, to find those that share a name.
+pub(super) struct Namesakes<'l> {
+    namespaces: BTreeMap<(Delivery, &'l str), BTreeSet<&'l str>>,
+}
+
+impl<'l> Namesakes<'l> {
+    pub(super) fn of(apps: &'l [App]) -> Namesakes<'l> {
+        let mut namespaces: BTreeMap<_, BTreeSet<&str>> = BTreeMap::new();
+        for App { app, .. } in apps {
+            namespaces.entry((app.delivery, &*app.name)).or_default().insert(&*app.namespace);
+        }
+        Namesakes { namespaces }
+    }
+
+    /// Returns the shortest unique name of an app: `ks/shop`, or with its namespace if another app has that name.
+    fn short_name(&self, app: &AppRow) -> String {
+        let delivery = text::delivery(app.delivery);
+        let namespaces = self.namespaces.get(&(app.delivery, &*app.name));
+        match namespaces.is_some_and(|namespaces| namespaces.len() > 1) {
+            true => format!("{delivery}/{}/{}", app.namespace, app.name),
+            false => format!("{delivery}/{}", app.name),
+        }
+    }
+}
+
+/// The cells of a row, by column.
+pub(super) type Row = BTreeMap<&'static str, Cell>;
+
+pub(super) fn app_columns(wide: bool) -> Vec<&'static str> {
+    if wide {
+        let of_revisions = ["SYNC", "APPLIED", "WANTED", "LAST SUCCESS"];
+        [
+            &["CLUSTER", "HOME", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "SINCE", "OBJECTS"],
+            &of_revisions[..],
+            &["SOURCE", "WORST", "MESSAGE"],
+        ]
+        .concat()
+    } else {
+        vec![
+            "CLUSTER",
+            "HOME",
+            "NAMESPACE",
+            "NAME",
+            "DELIVERY",
+            "STATUS",
+            "SINCE",
+            "SYNC",
+            "APPLIED",
+            "MESSAGE",
+        ]
+    }
+}
+
+/// Returns the text of the MESSAGE column: the problem of an app that is Ready but has one, the cluster's error for an
+/// app in a cluster that was never read, otherwise the app's message.
+fn message(app: &AppRow) -> &str {
+    let is_lost = app.freshness.state != FreshnessState::Live && app.freshness.observed_at.is_none();
+    if let Some(problem) = app.problem.as_ref().filter(|problem| is_lost && problem.axis == Axis::Freshness) {
+        return problem.message.strip_prefix("cluster ").unwrap_or(&problem.message);
+    }
+    let besides = app.problem.as_ref().filter(|_| app.effective == Status::Current);
+    let said = besides.map(|problem| &problem.message).filter(|message| !message.is_empty());
+    said.unwrap_or(&app.message)
+}
+
+/// Builds the row of a cluster that did not answer, so that its apps do not look deleted. Returns `None` for other
+/// failures.
+pub(super) fn lost_row(error: &ErrorRow) -> Option<Row> {
+    let is_lost = error.scope == Scope::Cluster.to_string();
+    is_lost.then(|| {
+        BTreeMap::from([
+            ("CLUSTER", Cell::new(&error.cluster)),
+            (STATUS, Cell::styled(Status::Unknown.word(), style(Status::Unknown))),
+            ("MESSAGE", Cell::new(format!("{}: {}", error.reason, error.message))),
+        ])
+    })
+}
+
+fn cluster_style(cluster: &ClusterRow) -> Style {
+    let status = cluster.status;
+    if status == Status::Current && cluster.problems > 0 { style(Status::Failed) } else { style(status) }
+}
+
+/// Columns about the reading of a live cluster; they are empty for dumps.
+pub(super) const OF_READING: [&str; 6] =
+    ["READ", "ROUND TRIP", "REQUESTS", "RECEIVED", "LIVE SINCE", "NOT LIVE"];
+
+pub(super) fn cluster_columns(wide: bool) -> Vec<&'static str> {
+    if wide {
+        [
+            &["CLUSTER", "ID", "ALIASES", "STATUS", "APPS", "VERSION", "OBSERVED"],
+            &OF_READING[..],
+            &["MESSAGE"],
+        ]
+        .concat()
+    } else {
+        vec!["CLUSTER", "STATUS", "APPS", "VERSION", "MESSAGE"]
+    }
+}
+
+/// Summarises the scopes that are not live, grouped by state. Kinds that the server does not serve are left out.
+fn not_live(scopes: &[NotLiveRow]) -> String {
+    const NAMED: usize = 2;
+    let mut states: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for scope in scopes.iter().filter(|scope| scope.state != ScopeState::Absent) {
+        states.entry(scope.state.as_str()).or_default().push(&scope.scope);
+    }
+    let told = states.into_iter().map(|(state, scopes)| {
+        let named = scopes.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        match scopes.len().saturating_sub(NAMED) {
+            0 => format!("{state}: {named}"),
+            more => format!("{state}: {named} and {more} more"),
+        }
+    });
+    told.collect::<Vec<_>>().join("; ")
+}
+
+pub(super) fn resource_columns(wide: bool) -> Vec<&'static str> {
+    if wide {
+        let of_app = ["STATUS", "SINCE", "SYNC", "DELIVERY", "APP", "RULE", "MESSAGE"];
+        [&["CLUSTER", "NAMESPACE", "KIND", "GROUP", "NAME"], &of_app[..]].concat()
+    } else {
+        vec!["CLUSTER", "NAMESPACE", "KIND", "NAME", "STATUS", "APP", "MESSAGE"]
+    }
+}
