@@ -84,7 +84,7 @@ pub(crate) struct Claims<'a> {
 
 /// The result of looking up the app to which an object belongs.
 pub(crate) enum Claimed {
-    /// An app claims the object or its controller.
+    /// An app has the object: it claims the object, or its operations create the object without listing it.
     ByApp,
     /// No app has the object. Holds the app that the object's marks name, if they name one.
     ByNone(Option<Named>),
