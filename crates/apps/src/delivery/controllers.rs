@@ -18,7 +18,7 @@ pub(crate) struct Controller {
     pub(crate) of: &'static [Delivery],
     /// The consequence if the controller does not run, as a phrase for messages.
     pub(crate) means: &'static str,
-    /// The axis on which the problem shows if the controller does not run; `None` if on no single one.
+    /// The axis on which the problem shows if the controller does not run; `None` if apps then have no problem.
     axis: Option<Axis>,
     /// The namespace into which the tool's own installer puts the controller.
     pub(crate) namespace: &'static str,

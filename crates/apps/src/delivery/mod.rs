@@ -57,8 +57,7 @@ pub(crate) struct Declarations {
     pub(crate) lacking: Lacking,
     /// Controllers that labelled objects name and that were not read, each with the index of its cluster.
     pub(crate) owners: BTreeSet<(usize, ObjectKey)>,
-    /// Indices of the clusters in which CustomResourceDefinitions carry labels of a HelmRelease, so that they
-    /// are read.
+    /// Indices of the clusters into which HelmReleases deliver, whose labelled CustomResourceDefinitions are read.
     pub(crate) definitions: BTreeSet<usize>,
     /// Unread Secrets and ConfigMaps that hold addresses of target clusters, each with the index of its
     /// cluster.
