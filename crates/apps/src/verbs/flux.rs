@@ -79,7 +79,7 @@ fn step(observed: &Observed<'_>, patch: Patch, until: Until) -> Step {
 ///
 /// # Errors
 ///
-/// When the source cannot be patched.
+/// When the object is not a Flux source, cannot be read, or is suspended.
 fn source(
     app: &App,
     home: &dyn Objects,

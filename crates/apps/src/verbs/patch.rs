@@ -88,7 +88,7 @@ impl Patch {
         self.changes.is_empty()
     }
 
-    /// Returns the changes, sorted by path.
+    /// Returns the changed fields, each with its path.
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }

@@ -10,7 +10,7 @@ const MIN_HASH_LENGTH: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision(String);
 
-/// The parts of a revision: the name of a branch, tag or version, and a commit.
+/// The parts of a revision: a branch, tag or version, the algorithm of the commit hash, and that hash.
 #[derive(Debug, PartialEq, Eq)]
 struct Parts<'t> {
     /// Branch, tag or version.

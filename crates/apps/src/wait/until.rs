@@ -42,7 +42,7 @@ pub enum InvalidUntil {
          jsonpath='{{.status.field}}'[=VALUE], cel='EXPRESSION' or revision=REVISION"
     )]
     Unknown(String),
-    /// The word, held here with its `=`, is not followed by a value.
+    /// No value follows this word and its `=`.
     #[error("'{0}=' wants something behind it")]
     Empty(&'static str),
     /// The path is not a JSONPath.
