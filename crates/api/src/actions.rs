@@ -17,13 +17,13 @@ use crate::{API_VERSION, ErrorRow};
 pub struct ActionList {
     /// Always [`API_VERSION`].
     pub api_version: Cow<'static, str>,
-    /// Always `ActionList`.
+    /// The kind of the answer, always `ActionList`.
     pub kind: Cow<'static, str>,
-    /// `reconcile`, `suspend` or `resume`.
+    /// The verb that was applied: `reconcile`, `suspend` or `resume`.
     pub verb: Cow<'static, str>,
-    /// The dry run: `none`, `server` or `client`.
+    /// The kind of dry run: `none`, `server` or `client`.
     pub dry_run: Cow<'static, str>,
-    /// A row for each matching app, in each cluster that holds its declaring object.
+    /// One row for each matching app, in each cluster that holds its declaring object.
     pub items: Vec<ActionRow>,
     /// Always empty: each row has its own failure.
     #[serde(default)]
@@ -31,7 +31,7 @@ pub struct ActionList {
 }
 
 impl ActionList {
-    /// Makes the list of the results of `verb`.
+    /// Makes the answer to `verb` from the rows of the apps; `dry_run` is `none`, `server` or `client`.
     pub fn new(verb: Verb, dry_run: &'static str, items: Vec<ActionRow>) -> ActionList {
         ActionList {
             api_version: API_VERSION.into(),
@@ -49,11 +49,11 @@ impl ActionList {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActionRow {
-    /// The cluster that its objects land in.
+    /// Name of the cluster that holds the app's objects.
     pub cluster: String,
-    /// The cluster that holds the declaring object, which is the one written to.
+    /// Name of the cluster that holds the declaring object; the verb writes to this one.
     pub home: String,
-    /// The way in which it is delivered.
+    /// The delivery of the app, such as a Flux Kustomization.
     pub delivery: Delivery,
     /// Namespace of the declaring object.
     pub namespace: String,
@@ -62,13 +62,13 @@ pub struct ActionRow {
     /// One word: `Ready`, `Failed`, `Timeout`; `Requested`, `Suspended`, `Resumed` if nothing was waited for;
     /// `Unchanged`, `Refused`, `Error`; for dry runs `Planned` and `Accepted`.
     pub result: Cow<'static, str>,
-    /// The reason, or the message of its tool.
+    /// The reason for the result, or the message of the delivery tool.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The next step for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Seconds until the result was known, if it was waited for.
+    /// Seconds from the start until the result was known; left out if the command did not wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
     /// The patches that were or would be written, in order.
@@ -79,7 +79,7 @@ pub struct ActionRow {
 }
 
 impl ActionRow {
-    /// Makes a row about `app` without patches.
+    /// Makes the row of `app` with a result and a message, and without patches.
     pub fn new(app: &AppRef, result: impl Into<Cow<'static, str>>, message: impl Into<String>) -> ActionRow {
         ActionRow {
             cluster: app.target.clone(),
@@ -97,12 +97,12 @@ impl ActionRow {
     }
 }
 
-/// A patch of one object.
+/// A patch of one object, and whether the server stored it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PatchRow {
-    /// The object.
+    /// The object that the patch changes.
     pub object: ObjectKey,
     /// The JSON merge patch.
     pub patch: serde_json::Value,
@@ -111,7 +111,7 @@ pub struct PatchRow {
 }
 
 impl PatchRow {
-    /// Makes a row for a patch of `object` that was not written yet.
+    /// Makes the row of a patch of `object` that was not sent yet.
     pub fn new(object: &ObjectKey, patch: &Patch) -> PatchRow {
         PatchRow { object: object.clone(), patch: patch.tree(), written: false }
     }

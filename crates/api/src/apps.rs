@@ -18,26 +18,26 @@ use crate::{List, ListItem, text};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppRow {
-    /// The key that the copies of the app in other clusters share.
+    /// The key that the copies of the app in other clusters share, as text.
     pub key: String,
-    /// The cluster that its objects land in.
+    /// Name of the cluster that holds the app's objects.
     pub cluster: String,
-    /// The cluster that holds the declaring object.
+    /// Name of the cluster that holds the declaring object.
     pub home: String,
-    /// The way in which it is delivered.
+    /// The delivery of the app, such as a Flux Kustomization.
     pub delivery: Delivery,
     /// Namespace of the declaring object.
     pub namespace: String,
     /// Name of the declaring object.
     pub name: String,
-    /// The status when it was last observed.
+    /// The rolled-up status of the app's objects when they were last observed.
     pub health: Status,
-    /// The status now: Unknown if the last observation is too old.
+    /// The rolled-up status now: Unknown if the last observation is too old.
     pub effective: Status,
     /// The worst problem; left out for an app that is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
-    /// The time since when it is not well, if known.
+    /// The time at which the app stopped being well, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// The message in one line; for an app that is well, that of its delivery tool.
@@ -55,13 +55,13 @@ pub struct AppRow {
     /// Number of declared objects that exist but carry no mark of this app.
     #[serde(default, skip_serializing_if = "is_none")]
     pub unconfirmed: usize,
-    /// Its revisions.
+    /// The sync state and the revisions of the app.
     pub sync: SyncRow,
-    /// True if it is suspended.
+    /// True if the app is suspended in its delivery tool.
     pub suspended: bool,
-    /// The freshness of the observations in the target cluster.
+    /// The freshness of the observations in the cluster that holds the objects.
     pub freshness: Freshness,
-    /// Its source.
+    /// The Git repository, OCI artifact or chart that the app comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
 }
@@ -125,22 +125,22 @@ fn is_none(number: &usize) -> bool {
     *number == 0
 }
 
-/// The revisions of an app, and what is known of them now.
+/// The sync state of an app and its revisions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SyncRow {
-    /// The last observed state.
+    /// The sync state when it was last observed.
     pub state: SyncState,
-    /// The state that is known now: `Unknown` where the home cluster is not live.
+    /// The sync state now: `Unknown` if the home cluster is not live.
     pub effective: SyncState,
-    /// The revision that the source holds.
+    /// The revision that the source holds, and that is wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired: Option<String>,
-    /// The revision that was last tried.
+    /// The revision of the last sync that was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempted: Option<String>,
-    /// The revision that was last applied successfully.
+    /// The revision of the last sync that succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
     /// The time of the last successful sync.

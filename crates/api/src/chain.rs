@@ -9,32 +9,33 @@ use taffrail_status::assess::CauseStep;
 
 use crate::{Explanation, WaitChange};
 
-/// The maximum number of rows in which a link is shown in full.
+/// The maximum number of rows in which one step of a cause chain is shown in full.
 ///
 /// Causes are rarely shared by more, and in a thousand rows a reader has seen it by then.
 const MAX_FULL_LINKS: usize = 10;
 
-/// The length to which the message of a link is cut in further rows, in bytes.
+/// The length to which the message of a cause step is cut in further rows, in bytes.
 const MAX_SHORT_MESSAGE: usize = 200;
 
-/// The number of times that each link was shown so far, by the namespace of the app.
+/// The number of rows that showed each cause step so far, by step and namespace of the app.
 ///
 /// The count is per namespace so that an author who lists the objects of others does not shorten the chains
 /// of their apps.
 #[derive(Default)]
 struct Told(HashMap<(ByAddress<CauseStep>, Rc<str>), Times>);
 
-/// The number of times that a link was shown.
+/// The number of rows that showed a cause step in full, and the first of them.
 struct Times {
     count: usize,
-    /// The name of the row that showed it first.
+    /// The name of the first row that showed the step.
     first: Rc<str>,
 }
 
 impl Told {
-    /// Shortens the chain of the row called `whose`, if its links were shown often enough.
+    /// Shortens the chain of the row named `whose`, of an app in `namespace`, if enough rows showed its steps
+    /// in full.
     ///
-    /// The first and the last of such links stay, in short.
+    /// The first and the last of these steps stay, with short messages.
     fn tell(&mut self, chain: &mut Vec<Arc<CauseStep>>, namespace: &str, whose: &str) {
         let namespace: Rc<str> = namespace.into();
         let mut left_out: Option<Rc<str>> = None;
@@ -77,8 +78,8 @@ fn short(link: &CauseStep) -> Arc<CauseStep> {
     Arc::new(CauseStep { object, status: *status, reason, message, since: *since, rule, facts: Vec::new() })
 }
 
-/// Shows cause chains that many explanations share in full in a few of them only, so that the answer stays
-/// short even for a cause of thousands of apps.
+/// Shortens cause chains that many explanations share, so that the answer stays short even for a cause of
+/// thousands of apps; a few explanations keep them in full.
 pub fn told_in_few(explanations: &mut [Explanation]) {
     let mut told = Told::default();
     for explanation in explanations {
@@ -97,7 +98,7 @@ pub fn told_in_few(explanations: &mut [Explanation]) {
     }
 }
 
-/// Shortens shared cause chains in the answer of `wait`, like [`told_in_few`].
+/// Shortens shared cause chains in the rows of `wait`, like [`told_in_few`].
 pub(super) fn awaited_in_few(items: &mut [WaitChange]) {
     let mut told = Told::default();
     for item in items {

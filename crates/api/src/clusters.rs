@@ -22,21 +22,21 @@ impl ListItem for ClusterRow {
 }
 
 impl ClusterRow {
-    /// Returns its status in words: `Ready`, `Ready, sync failed`.
+    /// Returns the present status with the worst problem, for a table cell: `Ready`, `Ready, sync failed`.
     pub fn words(&self) -> String {
         let besides = self.problem.as_ref().filter(|_| self.status == Status::Current);
         let besides = besides.map(|it| format!(", {}", it.words()));
         format!("{}{}", self.status.word(), besides.unwrap_or_default())
     }
 
-    /// Returns the number of its apps that are Ready without a problem that is more than a notice.
+    /// Returns the number of apps in the cluster that are Ready without a problem other than notices.
     pub fn ready(&self) -> usize {
         self.apps.saturating_sub(self.problems)
     }
 }
 
 impl ClusterList {
-    /// Makes the rows of `clusters`, whose apps are in `list`.
+    /// Makes one row for each of `clusters`, whose apps are in `list`.
     pub fn new(clusters: &[&dyn Objects], list: &AppList) -> ClusterList {
         let mut of_cluster: HashMap<&str, (Vec<&App>, usize)> = HashMap::new();
         for app in &list.apps {
@@ -53,98 +53,100 @@ impl ClusterList {
     }
 }
 
-/// One cluster.
+/// One queried cluster, with the summary of its apps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterRow {
-    /// The name by which it was given.
+    /// The name by which the user gave the cluster: a context or a file.
     pub name: String,
-    /// Further names by which it was given.
+    /// Further names by which the user gave the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// The name of another cluster that has the same identity but is not proved to be the same.
+    /// The name of another cluster with the same identity, if they are not proved to be one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub twin_of: Option<String>,
     /// False if the TLS certificate of its server was not verified; left out otherwise.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub verified: bool,
-    /// The UID of its `kube-system` namespace; with its address if another cluster has the same.
+    /// The UID of the `kube-system` Namespace; with the server address appended if another cluster has the
+    /// same UID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The version of its API server.
+    /// The version of the API server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The worst status of its apps when they were last observed; `Unknown` if apps may have been missing.
+    /// The worst status of the cluster's apps when they were last observed; `Unknown` if apps may have been
+    /// missing.
     pub health: Status,
-    /// The worst status of its apps now; `Unknown` if apps may be missing from the count.
+    /// The worst status of the cluster's apps now; `Unknown` if apps may be missing from the count.
     pub effective: Status,
-    /// The same as `effective`.
+    /// Always equal to `effective`.
     pub status: Status,
-    /// The message of the worst app, or the failure to read.
+    /// The message of the worst app, or the failure to read the cluster.
     pub message: String,
-    /// The worst app.
+    /// The worst app; left out if all apps are well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<AppName>,
-    /// The problem of that app.
+    /// The worst problem of the worst app.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
-    /// Number of apps.
+    /// Number of apps whose objects are in the cluster.
     pub apps: usize,
     /// Number of apps with a problem that is more than a notice.
     pub problems: usize,
-    /// Number of apps by their present status.
+    /// Number of apps by present status.
     pub counts: Counts,
-    /// Number of failures in this cluster.
+    /// Number of failures to read the cluster.
     pub errors: usize,
-    /// The freshness of the row.
+    /// The freshness of the observations that the row sums up.
     pub freshness: Freshness,
-    /// Statistics of reading, for a live cluster that answered.
+    /// Statistics of requests and watches; only for a live cluster that answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<ReadingView>,
 }
 
-/// Statistics of reading a cluster.
+/// Statistics of the requests and watches of one live cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReadingView {
-    /// The form of lists: `streams`, `gzip pages` or `pages`.
+    /// The way in which lists are read: `streams`, `gzip pages` or `pages`.
     pub lists: Cow<'static, str>,
-    /// The version of HTTP.
+    /// The HTTP version, such as `HTTP/2`.
     pub protocol: Cow<'static, str>,
     /// The network round trip to the server, in microseconds.
     pub round_trip_micros: u64,
-    /// Number of requests.
+    /// Number of requests so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
     /// Number of bytes received, after decompression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// The time since when all wanted scopes have been known without a gap.
+    /// The time since when all wanted scopes have been live without a gap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_since: Option<Timestamp>,
-    /// Number of scopes that are followed.
+    /// Number of scopes that are watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scopes: Option<usize>,
-    /// The followed scopes that are not live.
+    /// The watched scopes that are not live.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_live: Vec<NotLiveRow>,
 }
 
-/// A scope that is followed but not live.
+/// A scope that is watched but not live.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NotLiveRow {
-    /// The scope.
+    /// The kind, in one namespace or in all, as text.
     pub scope: String,
-    /// `CatchingUp`, `Forbidden`, `Broken` or `Absent`.
+    /// The state in place of live: `CatchingUp`, `Forbidden`, `Broken` or `Absent`.
     pub state: ScopeState,
     /// The reason, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The time since when it is not live.
+    /// The time at which the scope stopped being live.
     pub since: Timestamp,
 }
 
@@ -170,7 +172,7 @@ impl From<&ReadStats> for ReadingView {
     }
 }
 
-/// Makes the row of a cluster with these apps and this number of failures.
+/// Makes the row of a cluster from its apps and the number of its failures.
 fn row(member: &FleetMember<'_>, apps: &[&App], errors: usize) -> ClusterRow {
     let objects = member.objects;
     let counts: Counts = apps.iter().map(|app| app.effective()).collect();

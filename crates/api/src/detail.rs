@@ -15,7 +15,7 @@ use crate::resources::Inner;
 use crate::tree::{self, Forest, Relation, TreeNode, TreeOptions};
 use crate::{AppRow, List, ListItem};
 
-/// The details of an app, for each cluster that it is in.
+/// The details of an app, one item for each cluster that holds a copy of it.
 pub type AppDetailList = List<AppDetail>;
 
 impl ListItem for AppDetail {
@@ -27,21 +27,21 @@ impl ListItem for AppDetail {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppDetail {
-    /// Its row in the list of apps.
+    /// The row of the app in `get apps`.
     pub app: AppRow,
-    /// Its source.
+    /// The source of the app, as its tool describes it.
     pub application: ApplicationDetails,
-    /// The state of its delivery.
+    /// The objects that deliver the app, with their readiness.
     pub reconciliation: ReconciliationDetails,
     /// The objects that the delivery tool reports as not synced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsynced: Vec<ObjectSync>,
-    /// Its objects: those that it declares, each with its dependents.
+    /// The declared objects of the app, each with its dependents as children.
     pub deployment: Vec<TreeNode>,
 }
 
 impl AppDetailList {
-    /// Makes the details of `asked`, apps of `list`, which are the apps of `clusters`.
+    /// Makes one item for each of `asked`, which are apps of `list`; `list` holds the apps of `clusters`.
     pub fn new<'a>(
         asked: &[&'a App],
         list: &'a apps::AppList,
@@ -76,8 +76,8 @@ impl AppDetailList {
 }
 
 impl AppDetail {
-    /// Returns the objects line by line, as a table shows them: dependents come after their owner, and equal
-    /// ones share a line.
+    /// Returns the objects as lines of a table: dependents follow their owner, and equal objects share a
+    /// line.
     pub fn lines(&self) -> Vec<TreeNode> {
         fn flatten(nodes: Vec<TreeNode>, lines: &mut Vec<TreeNode>) {
             for mut node in nodes {
@@ -97,7 +97,8 @@ impl AppDetail {
     }
 }
 
-/// Returns the apps that declare the declaring objects of `asked`, by cluster and object.
+/// Returns, by cluster and key of the declaring objects of `asked`, the app that declares that object in
+/// turn.
 fn parents<'a>(
     asked: &[&'a App],
     list: &'a apps::AppList,

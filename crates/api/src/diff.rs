@@ -7,33 +7,34 @@ use taffrail_object::ObjectKey;
 
 use crate::{AppName, AppRow, ClusterRow, ResourceRow};
 
-/// A row that is about the same thing in each answer, whatever it says of it.
+/// A row of an answer, identified by a key that stays the same when its contents change.
 pub trait KeyedRow: Clone {
-    /// The name of that thing.
+    /// The type of the key that identifies a row.
     type Key: Clone + Ord;
 
-    /// Returns the name of what the row is about.
+    /// Returns the key that identifies the row.
     fn key(&self) -> Self::Key;
 
-    /// Returns true if the row says something else than an older one about the same thing. That it was observed again
-    /// is no difference.
+    /// Returns true if the contents differ from those of `old`, a row of the same key. A newer observation of
+    /// the same contents is not a difference.
     fn differs(&self, old: &Self) -> bool;
 }
 
-/// A change of one row.
+/// The change of one row between two answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RowChange<T, K> {
-    /// A row that was not there.
+    /// A row whose key the old answer did not have.
     Added(T),
-    /// A row that says something else now.
+    /// A row whose contents differ; holds the new row.
     Changed(T),
-    /// The name of what has no row any more.
+    /// The key of a row that the new answer does not have.
     Removed(K),
 }
 
-/// Returns the changes that make `new` of `old`: first the rows of `new` in their order, then those that are gone.
+/// Returns the changes that turn `old` into `new`: added and changed rows in the order of `new`, then removed
+/// ones.
 ///
-/// Of several rows with one key the last counts.
+/// Of several rows with one key the last replaces the others.
 pub fn diff<T: KeyedRow>(old: &[T], new: &[T]) -> Vec<RowChange<T, T::Key>> {
     let known: BTreeMap<T::Key, &T> = old.iter().map(|row| (row.key(), row)).collect();
     let last: BTreeMap<T::Key, usize> = new.iter().enumerate().map(|(at, row)| (row.key(), at)).collect();
@@ -53,7 +54,7 @@ pub fn diff<T: KeyedRow>(old: &[T], new: &[T]) -> Vec<RowChange<T, T::Key>> {
     changes
 }
 
-/// Applies changes to rows: those that stay keep their place, new ones come last.
+/// Applies changes to rows: unchanged rows keep their positions, added ones are appended.
 pub fn apply<T: KeyedRow>(rows: &mut Vec<T>, changes: Vec<RowChange<T, T::Key>>) {
     let mut places: BTreeMap<T::Key, usize> =
         rows.iter().enumerate().map(|(at, row)| (row.key(), at)).collect();
@@ -75,7 +76,8 @@ pub fn apply<T: KeyedRow>(rows: &mut Vec<T>, changes: Vec<RowChange<T, T::Key>>)
     rows.retain(|row| !gone.contains(&row.key()));
 }
 
-/// Returns the freshness with the time of an older one, where both have a time.
+/// Returns `freshness` with the observation time of `old`, if both have one, so that a later observation is
+/// no difference.
 fn observed_like(freshness: Freshness, old: Freshness) -> Freshness {
     let (now, before) = (freshness.observed_at, old.observed_at);
     Freshness { observed_at: now.and(before).or(now), ..freshness }

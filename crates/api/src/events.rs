@@ -22,28 +22,28 @@ impl ListItem for EventRow {
     const LIST: &'static str = "EventList";
 }
 
-/// A warning, with the number of times that it occurred.
+/// An event of type Warning, or several equal ones, with the number of occurrences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EventRow {
-    /// The cluster of the object, or several with the same warning.
+    /// The cluster of the object, or the clusters with the same warning.
     #[serde(flatten)]
     pub place: InClusters,
     /// The app that the object belongs to.
     pub app: AppName,
-    /// The object that it is about.
+    /// The object that the event is about.
     pub object: ObjectKey,
     /// The reason in one CamelCase word.
     pub reason: String,
     /// The message, for people.
     pub message: String,
-    /// Number of times that it occurred.
+    /// Number of times that the event occurred.
     pub count: i64,
-    /// The time of its first occurrence.
+    /// The time of the first occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_seen: Option<Timestamp>,
-    /// The time of its last occurrence.
+    /// The time of the last occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_seen: Option<Timestamp>,
     /// Name of the workload of a Pod: several Pods of one workload share a row.
@@ -55,7 +55,7 @@ pub struct EventRow {
 }
 
 impl EventList {
-    /// Makes the list of warnings about the objects of `asked` and their dependents.
+    /// Makes the list of warnings about the objects of `asked`, apps of `list`, and about their dependents.
     pub fn new(
         asked: &[&App],
         list: &apps::AppList,
@@ -129,8 +129,8 @@ impl EventList {
         List::of(rows, &list.errors)
     }
 
-    /// Joins equal warnings: those of several clusters about the same object of the same app, and those about
-    /// several Pods of one workload, with the message of the newest.
+    /// Joins equal warnings: those in several clusters about the same object of the same app, and those about
+    /// several Pods of one workload, which keep the message of the newest.
     #[must_use]
     pub fn together(self) -> EventList {
         let like = |row: &EventRow| {
@@ -176,8 +176,8 @@ impl EventRow {
     }
 }
 
-/// Reduces a message about the object `name` to what it has in common with others: without numbers, durations
-/// and names of dependents.
+/// Returns a message about the object `name` without numbers, durations and names of dependents, to compare
+/// it with others.
 fn nameless(message: &str, name: &str) -> String {
     let made_of = |word: &str| {
         let bare =
@@ -188,8 +188,8 @@ fn nameless(message: &str, name: &str) -> String {
     likeness(&without_uids(&words.collect::<Vec<_>>().join(" ")))
 }
 
-/// Returns the name of the topmost controller of a Pod whose name the Pod's begins with: its Deployment, if
-/// that is known.
+/// Returns the name of the topmost controller of a Pod with which the Pod's name begins, such as its
+/// Deployment; `None` if unknown.
 fn maker(objects: &dyn Objects, pod: &ObjectKey) -> Option<String> {
     let key = ObjectKey::new(&*pod.group, &*pod.kind, &*pod.namespace, &*pod.name);
     if (&*key.group, &*key.kind) != ("", "Pod") {
@@ -200,7 +200,7 @@ fn maker(objects: &dyn Objects, pod: &ObjectKey) -> Option<String> {
     makers.take_while(|name| is_made_of(name)).last()
 }
 
-/// The key by which events are one warning: cluster, object, reason, and the common part of the messages.
+/// The key by which warnings are equal: cluster, object, reason, and the common part of the messages.
 type Place<'a> = (&'a str, ObjectKey, String, String);
 
 struct Warning {
@@ -224,7 +224,7 @@ impl Warning {
     }
 }
 
-/// The contents of one event.
+/// The fields of one event in the form of either API group.
 struct Given {
     message: String,
     count: i64,
@@ -259,7 +259,7 @@ impl Given {
     }
 }
 
-/// Returns the object that a reference names.
+/// Returns the object that an event's `reference` names; `None` if it names none.
 fn subject(reference: Value<'_>) -> Option<ObjectKey> {
     let field = |key| reference.get(key).and_then(Value::as_str).unwrap_or_default();
     let version = field("apiVersion");

@@ -21,10 +21,10 @@ use crate::{API_VERSION, AppName, ErrorRow, InClusters, List, ListItem, TrustFin
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// The app; left out if the user named objects.
+    /// The app that is explained; left out if the user named objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
-    /// The cluster that its objects are in, or several with the same explanation.
+    /// The cluster of the app's objects, or the clusters with the same explanation.
     #[serde(flatten)]
     pub place: InClusters,
     /// For a named object: its controllers, the nearest first.
@@ -43,12 +43,12 @@ pub struct Explanation {
     /// For a named object: the apps that its marks name but that do not declare it, each with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marked_for: Vec<String>,
-    /// The worst declared object; where all is well the named object, or the declaring one.
+    /// The worst declared object; if all are well, the object that the user named, or the declaring one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
-    /// The status when it was last observed.
+    /// The status of the app or object when it was last observed.
     pub health: Status,
-    /// The status now: Unknown if the last observation is too old.
+    /// The status of the app or object now: Unknown if the last observation is too old.
     pub effective: Status,
     /// The sync state if the objects are well but the sync is `Failed` or `Unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,53 +59,52 @@ pub struct Explanation {
     /// The objects that the delivery tool reports as not synced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsynced: Vec<ObjectSync>,
-    /// The declared objects with something switched off on purpose.
+    /// The declared objects that users suspended or paused on purpose, in part or whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flagged: Vec<Flagged>,
-    /// The message, in the words of the cause.
+    /// The message of the root cause.
     pub message: Words,
-    /// The cause chain, from the object to the cause; empty where all is well.
+    /// The cause chain, from the object to the root cause; empty if all is well.
     pub chain: Vec<Arc<CauseStep>>,
-    /// The changes shortly before the object turned red, the nearest first, as far as they are known; at most
-    /// three.
+    /// The last changes, at most three, before the object turned red, the latest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<Change>,
-    /// For a named object: the last writers of its desired state, or of that of its controllers, the newest
-    /// first; at most three.
+    /// For a named object: the last writers of its desired state, or that of its controllers, at most three,
+    /// the latest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_changed: Vec<Change>,
-    /// For a green app that was named: the signs that green is wrong, as in `trust`.
+    /// For a green app that was named: the signs, as in `trust`, that green is wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<TrustFinding>,
-    /// Commands that show more of the cause.
+    /// Command lines that show more of the cause.
     pub next: Vec<String>,
 }
 
-/// An object with something switched off on purpose.
+/// An object that a user suspended or paused on purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Flagged {
     /// The object.
     pub object: ObjectKey,
-    /// The switches.
+    /// The switches that the user set.
     pub flags: Vec<Flag>,
 }
 
-/// An app that declares an object, with the place that the object comes from.
+/// An app that declares an object, with the source of the app.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OwningApp {
-    /// Its name.
+    /// The name of the app.
     #[serde(flatten)]
     pub app: AppName,
-    /// The cluster that holds its declaring object.
+    /// Name of the cluster that holds the app's declaring object.
     pub home: String,
-    /// The revision that was last applied successfully.
+    /// The revision that the app last applied successfully.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied: Option<String>,
-    /// Its source.
+    /// The Git repository, OCI artifact or chart of the app.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
 }
@@ -117,19 +116,19 @@ impl From<&App> for OwningApp {
     }
 }
 
-/// A switch that turns something off on purpose.
+/// A switch that stops a part of what an object does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Flag {
-    /// Nothing is started or reconciled.
+    /// Nothing is started or reconciled, as by `spec.suspend`.
     Suspended,
-    /// Changes are not rolled out.
+    /// Changes are not rolled out, as by `spec.paused`.
     Paused,
 }
 
 impl Flag {
-    /// Returns the name used in JSON and in tables.
+    /// Returns the word for the switch in JSON and tables.
     pub fn as_str(self) -> &'static str {
         match self {
             Flag::Suspended => "suspended",
@@ -147,7 +146,7 @@ impl Flagged {
 }
 
 impl Explanation {
-    /// Explains an app. If `context` is given, the commands name it.
+    /// Makes the explanation of an app. With a `context`, its commands name that context.
     pub fn new(app: &App, context: Option<&str>) -> Explanation {
         let speaker = app.speaker.as_ref();
         let chain = speaker.map(|speaker| &*speaker.chain).unwrap_or_default();
@@ -182,16 +181,16 @@ impl Explanation {
         }
     }
 
-    /// Adds the changes before the app turned red.
+    /// Adds the last changes before the app turned red.
     #[must_use]
     pub fn after(self, changed: &[Change]) -> Explanation {
         Explanation { changed: changed.to_vec(), ..self }
     }
 
-    /// Adds the findings of a report about this app alone that are signs that its green is wrong.
+    /// Adds findings as doubts that the app's green is right; `report` must be about this app alone.
     ///
-    /// Findings that its problems show already are left out. Findings that need Leases or other clusters are
-    /// missing, because those were not read.
+    /// Findings that the app's problems show already are left out. Findings that need Leases or other
+    /// clusters are missing, because those were not read.
     #[must_use]
     pub fn doubted(self, report: TrustReport) -> Explanation {
         let is_said = |finding: &TrustFinding| {
@@ -207,7 +206,7 @@ impl Explanation {
         Explanation { doubts, ..self }
     }
 
-    /// Adds the last writers of the object's desired state.
+    /// Adds the last writers of the desired state of the named object.
     #[must_use]
     pub fn written(self, last: &[Change]) -> Explanation {
         Explanation { last_changed: last.to_vec(), ..self }
@@ -215,7 +214,8 @@ impl Explanation {
 }
 
 impl Explanation {
-    /// Turns the explanation into that of an object that the user named, with the apps that it belongs to.
+    /// Makes the explanation one of an object that the user named; `belonging` holds the apps and controllers
+    /// of that object.
     #[must_use]
     pub fn with(self, object: &ObjectKey, belonging: &Ownership<'_>) -> Explanation {
         Explanation {
@@ -230,7 +230,7 @@ impl Explanation {
     }
 }
 
-/// The answer about one app.
+/// The answer of `explain` about one app or object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -239,14 +239,14 @@ pub struct Answer {
     pub api_version: Cow<'static, str>,
     /// Always `Explanation`.
     pub kind: Cow<'static, str>,
-    /// The explanation.
+    /// The explanation of the app or object.
     #[serde(flatten)]
     pub explanation: Explanation,
     /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<ErrorRow>,
 }
 
-/// The answer about several apps.
+/// The answer of `explain` about several apps or objects.
 pub type ExplanationList = List<Explanation>;
 
 impl ListItem for Explanation {
@@ -254,13 +254,13 @@ impl ListItem for Explanation {
 }
 
 impl Answer {
-    /// Makes the answer about one app.
+    /// Makes the answer about one app or object.
     pub fn new(explanation: Explanation, errors: Vec<ErrorRow>) -> Answer {
         Answer { api_version: API_VERSION.into(), kind: "Explanation".into(), explanation, errors }
     }
 }
 
-/// Returns the sync state if the objects are well but the tool reports a failed or unknown sync.
+/// Returns the sync state if it is `Failed` or `Unknown` although the objects of the app are well.
 fn trouble(app: &App) -> Option<SyncState> {
     match app.effective_sync() {
         _ if app.health != Status::Current => None,
@@ -271,7 +271,7 @@ fn trouble(app: &App) -> Option<SyncState> {
     }
 }
 
-/// Returns the command that shows more about a problem of a Ready app.
+/// Returns the command line that shows more about `problem` of an app that is Ready.
 fn next_of_problem(app: &App, problem: &Problem, context: Option<&str>) -> Option<String> {
     match &problem.object {
         // An object that could not be synced may not exist.
@@ -284,7 +284,7 @@ fn next_of_problem(app: &App, problem: &Problem, context: Option<&str>) -> Optio
     }
 }
 
-/// Returns the command that shows more about the declaring object or release of an app.
+/// Returns the command line that shows more about the declaring object, or the Helm release, of an app.
 fn delivered_by(app: &App, context: Option<&str>) -> Option<String> {
     if let Some(key) = &app.declaring {
         let kind = resource(&key.group, &key.kind);
@@ -294,12 +294,13 @@ fn delivered_by(app: &App, context: Option<&str>) -> Option<String> {
     is_helm.then(|| helm(&["history", &app.app.name], &app.app.namespace, context)).flatten()
 }
 
-/// Returns the name of the release whose storage has this name: `sh.helm.release.v1.shop.v3`.
+/// Returns the Helm release of a storage object by its name, such as `sh.helm.release.v1.shop.v3`; `None` for
+/// other names.
 fn release(storage: &str) -> Option<&str> {
     Some(storage.strip_prefix("sh.helm.release.v1.")?.rsplit_once(".v")?.0)
 }
 
-/// Returns the commands that show more about a cause.
+/// Returns the command lines that show more about `cause`, a step of the app's cause chain.
 fn next(app: &App, cause: &CauseStep, context: Option<&str>) -> Vec<String> {
     match (cause.status, &*cause.reason) {
         (Status::Unknown, OUT_OF_REACH) => {

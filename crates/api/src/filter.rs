@@ -13,14 +13,14 @@ use taffrail_status::{Observed, Presence, Status, UnknownStatus};
 
 use crate::{ClusterRow, ResourceRow};
 
-/// A set of statuses: `Ready,InProgress`, or all but some: `!Ready,InProgress`.
+/// A set of wanted statuses: `Ready,InProgress`, or all except some: `!Ready,InProgress`.
 ///
 /// A row with a problem that is more than a notice does not count as Ready, whatever the status of its
 /// objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusFilter {
     statuses: BTreeSet<Status>,
-    /// True if rows match that are Ready but for a problem on another axis.
+    /// True if rows with status Ready and a problem on another axis match too.
     unwell: bool,
 }
 
@@ -37,7 +37,8 @@ impl FromStr for StatusFilter {
     }
 }
 
-/// Comma-separated words, those after a `!` apart. A list that begins with `!` is negated as a whole.
+/// The words of a comma-separated list, with those after a `!` apart. A list that begins with `!` is negated
+/// as a whole.
 struct Words<T> {
     wanted: BTreeSet<T>,
     unwanted: BTreeSet<T>,
@@ -58,12 +59,12 @@ impl<T: FromStr + Ord> Words<T> {
     }
 }
 
-/// A set of sync states: `Failed,OutOfSync`, or all but some: `!Synced,Syncing`.
+/// A set of wanted sync states: `Failed,OutOfSync`, or all except some: `!Synced,Syncing`.
 ///
 /// It matches only apps that a tool delivers: an app known by labels alone has no sync state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyncFilter {
-    /// The states named without a `!`; empty for all.
+    /// The states named without a `!`, of which an app must have one; empty for any.
     wanted: BTreeSet<SyncState>,
     unwanted: BTreeSet<SyncState>,
 }
@@ -86,12 +87,13 @@ impl SyncFilter {
 }
 
 impl StatusFilter {
-    /// Returns true if the filter names this status.
+    /// Returns true if `status` is in the set.
     pub fn admits(&self, status: Status) -> bool {
         self.statuses.contains(&status)
     }
 
-    /// Returns true if a row of this status, with or without a problem, matches.
+    /// Returns true if a row with `status` matches; `has_problem` is true if it has a problem that is more
+    /// than a notice.
     fn admits_row(&self, status: Status, has_problem: bool) -> bool {
         if status == Status::Current && has_problem { self.unwell } else { self.admits(status) }
     }
@@ -100,44 +102,44 @@ impl StatusFilter {
 /// The conditions that a row must meet; the default matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// The present status; `None` for any.
+    /// The wanted present statuses; `None` for any.
     pub status: Option<StatusFilter>,
     /// True to keep only apps that are not well, on any axis.
     pub problems: bool,
-    /// The sync state; `None` for any.
+    /// The wanted sync states; `None` for any.
     pub sync: Option<SyncFilter>,
-    /// Deliveries of apps; empty for any.
+    /// The wanted deliveries; empty for any.
     pub deliveries: Vec<Delivery>,
     /// True to keep only apps whose delivery is suspended.
     pub suspended: bool,
-    /// Labels of the declaring object.
+    /// The selector for labels of the declaring object; `None` for any.
     pub labels: Option<LabelSelector>,
-    /// Names of the clusters that objects land in; empty for any.
+    /// Names of the wanted target clusters; empty for any.
     pub clusters: Vec<String>,
-    /// Kinds of objects, without regard to case; empty for any.
+    /// The wanted kinds of objects, in any case of letters; empty for any.
     pub kinds: Vec<String>,
-    /// Parts of the names of images that objects run; empty for any.
+    /// Parts of image names, of which an object must run at least one; empty for any.
     pub images: Vec<String>,
-    /// Namespaces of objects, and of apps those in which they have objects; empty for any.
+    /// The wanted namespaces of objects, and of apps those in which they have objects; empty for any.
     pub namespaces: Vec<String>,
 }
 
 impl Filter {
-    /// Removes from `list` the apps that do not match, apart from their status, and the failures of clusters
-    /// that do not match.
+    /// Removes from `list` the apps that do not match, except by status, and the failures of clusters that do
+    /// not match.
     pub fn apps(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
         list.apps.retain(|app| self.admits_app(app, clusters));
         list.errors.retain(|error| self.admits_cluster(&error.cluster));
     }
 
-    /// Removes from `list` the apps whose status does not match.
+    /// Removes from `list` the apps whose status is not wanted.
     pub fn by_status(&self, list: &mut AppList) {
         if let Some(status) = &self.status {
             list.apps.retain(|app| status.admits_row(app.effective(), app.pressing().is_some()));
         }
     }
 
-    /// Removes from the apps of `list` the objects that do not match.
+    /// Removes from the apps of `list` the declared objects that do not match.
     pub fn resources(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
         // Apps may list the same objects.
         let mut runs: HashMap<(String, ObjectKey), bool> = HashMap::new();
@@ -212,9 +214,9 @@ impl Filter {
     }
 }
 
-/// Returns the value of a label if all objects of an app have the same one.
+/// Returns the value of `label` that all objects of an app share; `None` if they do not share one.
 ///
-/// Where no object declares the app, the labels that its objects have in common count as its own.
+/// If no object declares the app, the labels that its objects share count as the app's own.
 fn shared_label(app: &App, clusters: &[&dyn Objects], label: &str) -> Option<String> {
     let objects = of_name(clusters, &app.app.target)?;
     let mut values = app.resources.iter().map(|resource| {
@@ -225,7 +227,7 @@ fn shared_label(app: &App, clusters: &[&dyn Objects], label: &str) -> Option<Str
     values.all(|value| value.as_ref() == Some(&first)).then_some(first)
 }
 
-/// Returns the images of an object's containers: of a Pod, or of the template that Pods are made from.
+/// Returns the container images of an object: of a Pod, or of the Pod template that it contains.
 pub fn images(object: &Object<'_>) -> Vec<String> {
     let specs: [&[&str]; 3] =
         [&["spec"], &["spec", "template", "spec"], &["spec", "jobTemplate", "spec", "template", "spec"]];
@@ -250,7 +252,7 @@ fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> 
     }
 }
 
-/// Returns the cluster of this name.
+/// Returns the cluster that has this name.
 fn of_name<'a>(clusters: &[&'a dyn Objects], name: &str) -> Option<&'a dyn Objects> {
     clusters.iter().copied().find(|cluster| cluster.name() == name)
 }
@@ -268,19 +270,19 @@ pub fn cluster_names(clusters: &[&dyn Objects]) -> Vec<String> {
 /// The order of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SortField {
-    /// Name, then namespace.
+    /// By name, then by namespace.
     Name,
-    /// The worst first, then those that have been so for longest.
+    /// By status, the worst first; then those that have had it for longest.
     Status,
-    /// Name of the cluster.
+    /// By the name of the cluster.
     Cluster,
-    /// Objects that have not been well for longest come first.
+    /// By the time since when the row is not well, the earliest first.
     Since,
-    /// The way in which the app is delivered.
+    /// By the delivery of the app.
     Delivery,
 }
 
-/// Sorts apps; equal ones keep their order.
+/// Sorts apps by a field; equal apps keep their order.
 pub fn sort_apps(apps: &mut [App], by: SortField) {
     let since = |app: &App| app.problem()?.since;
     let severity = |app: &App| app.problem().map_or((true, None), |problem| (false, Some(problem.severity)));
@@ -296,12 +298,12 @@ pub fn sort_apps(apps: &mut [App], by: SortField) {
     }
 }
 
-/// Returns a sort key that puts rows without a time after those with one.
+/// Returns a sort key that puts rows without a time after those with one, and these in order of time.
 fn last<T>(since: Option<T>) -> (bool, Option<T>) {
     (since.is_none(), since)
 }
 
-/// Sorts objects; equal ones keep their order.
+/// Sorts rows of objects by a field; equal rows keep their order.
 pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
     rows.sort_by(|one, other| match by {
         SortField::Name => (&one.name, &one.namespace).cmp(&(&other.name, &other.namespace)),
@@ -315,7 +317,7 @@ pub fn sort_resources(rows: &mut [ResourceRow], by: SortField) {
     });
 }
 
-/// Sorts clusters, which can be ordered by name and status only.
+/// Sorts rows of clusters by name or status; for other fields they keep their order.
 pub fn sort_clusters(rows: &mut [ClusterRow], by: SortField) {
     rows.sort_by(|one, other| match by {
         SortField::Name | SortField::Cluster => one.name.cmp(&other.name),

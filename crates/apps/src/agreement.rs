@@ -17,8 +17,7 @@ use taffrail_status::Presence;
 use crate::identity::{APP_ANNOTATION, Delivery};
 use crate::object_keys::ObjectKeys;
 
-/// The label by which Argo CD tracks objects without a tracking id, unless it is configured to use another
-/// one.
+/// The default label by which Argo CD tracks objects that carry no tracking id.
 pub(crate) const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
 
 /// The only namespace in which Config Sync reads RootSyncs.
@@ -51,13 +50,13 @@ pub(crate) fn annotations_of_apps() -> impl Iterator<Item = &'static str> {
     TOOL_ANNOTATIONS.into_iter().chain(hooks).chain([APP_ANNOTATION])
 }
 
-/// The tool and the field that a mark is written by.
+/// The tool that writes a mark, and the label or annotation that it writes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Tool {
     Kustomization,
     HelmRelease,
     Helm,
-    /// Helm, where helm-controller cut the name of the release: the mark holds only the part that stays.
+    /// Helm, for a release whose name helm-controller shortened: the mark holds only the start of the name.
     HelmCut,
     Tracking,
     /// A tracking label of Argo CD, by its key.
@@ -71,7 +70,7 @@ enum Tool {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Mark {
     tool: Tool,
-    /// Empty where the tool writes one name for both.
+    /// The namespace of the app; empty where the tool writes namespace and name as one text.
     namespace: String,
     name: String,
 }
@@ -81,22 +80,24 @@ impl Mark {
         Mark { tool, namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
-    /// Returns the mark that kustomize-controller writes for a Kustomization.
+    /// Returns the mark that kustomize-controller writes on the objects of the Kustomization
+    /// `namespace`/`name`.
     pub(crate) fn of_kustomization(namespace: &str, name: &str) -> Mark {
         Mark::new(Tool::Kustomization, namespace, name)
     }
 
-    /// Returns the mark that helm-controller writes for a HelmRelease.
+    /// Returns the mark that helm-controller writes on the objects of the HelmRelease `namespace`/`name`.
     pub(crate) fn of_helm_release(namespace: &str, name: &str) -> Mark {
         Mark::new(Tool::HelmRelease, namespace, name)
     }
 
-    /// Returns the mark that Helm writes for a release.
+    /// Returns the mark that Helm writes on the objects of the release `name` in `namespace`.
     pub(crate) fn of_release(namespace: &str, name: &str) -> Mark {
         Mark::new(Tool::Helm, namespace, name)
     }
 
-    /// Returns the mark that Helm writes for a release whose name was cut, of which only the start is known.
+    /// Returns the mark that Helm writes for a release whose name helm-controller shortened; `kept` is the
+    /// start of the name.
     pub(crate) fn of_cut_release(namespace: &str, kept: &str) -> Mark {
         Mark::new(Tool::HelmCut, namespace, kept)
     }
@@ -119,7 +120,8 @@ impl Mark {
         (!id.is_empty()).then(|| Mark::new(Tool::Inventory, "", id))
     }
 
-    /// Returns the marks that Config Sync writes for a RootSync or RepoSync.
+    /// Returns the marks that Config Sync writes for the RootSync or RepoSync (`kind`) of this namespace and
+    /// name.
     pub(crate) fn of_sync(kind: &str, namespace: &str, name: &str) -> Vec<Mark> {
         let manager = match (kind, name) {
             ("RootSync", _) if namespace != CONFIG_SYNC => None,
@@ -167,7 +169,8 @@ impl Mark {
         marks
     }
 
-    /// Returns the mark of the release that a Helm hook seems to belong to: hooks carry no mark of their own.
+    /// Returns the mark of the release to which a Helm hook seems to belong, as hooks carry no mark; `None`
+    /// for other objects.
     pub(crate) fn of_hook(key: ObjectKeyRef<'_>, object: &Object<'_>) -> Option<Mark> {
         let metadata = object.at(&["metadata"])?;
         let [labels, annotations] = metadata.pick(["labels", "annotations"]);
@@ -177,7 +180,7 @@ impl Mark {
         Some(Mark::of_release(key.namespace, &release))
     }
 
-    /// Returns true if helm-controller writes this mark for a HelmRelease.
+    /// Returns true for a mark that helm-controller writes on the objects of a HelmRelease.
     pub(crate) fn is_of_helm_release(&self) -> bool {
         self.tool == Tool::HelmRelease
     }
@@ -187,7 +190,7 @@ impl Mark {
         matches!(self.tool, Tool::Label(_))
     }
 
-    /// Returns true if the mark itself proves which tool wrote it, unlike a label that anybody may use.
+    /// Returns true if only the delivery tool writes such a mark, unlike a label that any user may set.
     pub(crate) fn is_written_by_tool(&self) -> bool {
         !matches!(self.tool, Tool::Label(_) | Tool::HelmCut)
     }
@@ -253,21 +256,22 @@ impl fmt::Display for Mark {
     }
 }
 
-/// Returns a short, non-empty text among labels or annotations.
+/// Returns the text under `key` in `place`, the labels or annotations of an object; `None` if it is empty or
+/// longer than 1,024 bytes.
 fn word<'a>(place: Option<Value<'a>>, key: &str) -> Option<Cow<'a, str>> {
     let [word] = words(place, [key]);
     word
 }
 
-/// Returns short, non-empty texts among labels or annotations, found in one pass. Texts of over 1,024 bytes
-/// are not names of apps.
+/// Returns the text under each of `keys` in `place`, the labels or annotations of an object, in one pass;
+/// `None` for one that is empty or, unlike the name of an app, longer than 1,024 bytes.
 fn words<'a, const N: usize>(place: Option<Value<'a>>, keys: [&str; N]) -> [Option<Cow<'a, str>>; N] {
     let found = place.map_or([None; N], |place| place.pick(keys));
     found.map(|value| value?.as_str().filter(|text| !text.is_empty() && text.len() <= 1024))
 }
 
-/// Returns the app of a tracking id, `<app>:<group>/<Kind>:<namespace>/<name>`, if the id names this very
-/// object.
+/// Returns the app of the tracking id `<app>:<group>/<Kind>:<namespace>/<name>`; `None` if the id names
+/// another object than `key`.
 ///
 /// For a cluster-scoped object any namespace in the id matches: Argo CD writes that of the destination.
 fn tracked<'i>(id: &'i str, key: ObjectKeyRef<'_>) -> Option<&'i str> {
@@ -282,15 +286,15 @@ fn tracked<'i>(id: &'i str, key: ObjectKeyRef<'_>) -> Option<&'i str> {
     (is_it && !app.is_empty()).then_some(app)
 }
 
-/// The size from which on an object is large, in bytes of its text.
+/// The minimum size of a large object, in bytes of its JSON text.
 const LARGE_OBJECT_BYTES: usize = 16 << 10;
 
-/// Returns true if an object is so large that its marks are parsed once, however many apps list it.
+/// Returns true for a large object, whose marks are parsed once, however many apps list it.
 pub(crate) fn is_large(object: &Object<'_>) -> bool {
     object.root().text().is_some_and(|text| text.len() >= LARGE_OBJECT_BYTES)
 }
 
-/// The key of a cached result: a cluster, an object in it, and the tracking labels of a claimant.
+/// A key of [`LargeMarks`]: the index of a cluster, an object in it, and the tracking labels of a claimant.
 type Carrying = (usize, ObjectKey, Vec<String>);
 
 /// A cache of the marks of large objects, for all apps that list them.
@@ -298,7 +302,8 @@ type Carrying = (usize, ObjectKey, Vec<String>);
 pub(crate) struct LargeMarks(RefCell<HashMap<Carrying, Rc<[Mark]>>>);
 
 impl LargeMarks {
-    /// Passes the marks of an object to `ask` and returns its answer; marks of large objects are parsed once.
+    /// Calls `ask` with the marks of an object and returns its result; the marks of large objects are parsed
+    /// once.
     fn ask(
         &self,
         (cluster, key): (usize, &ObjectKey),
@@ -315,35 +320,37 @@ impl LargeMarks {
     }
 }
 
-/// The author of a claim, and the marks by which objects agree to it.
+/// The author of an app's claims on objects, and the marks by which an object confirms such a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Claimant {
-    /// The cluster and namespace in which the claim needs no mark; `None` if it needs none anywhere.
+    /// The index of the cluster and the namespace whose objects need no mark; `None` if no object needs one.
     pub(crate) place: Option<(usize, String)>,
-    /// The marks of which any one is agreement.
+    /// The marks of the app; an object that carries any of them confirms the claim.
     pub(crate) marks: Vec<Mark>,
-    /// Hooks, which come and go with the tool's operations: claimed as well, but not declared.
+    /// Hooks, which come and go with the tool's operations: the app claims them too, but does not declare
+    /// them.
     pub(crate) hooks: ObjectKeys,
 }
 
 impl Claimant {
-    /// Makes the claimant for the author of an object in a namespace of a cluster.
+    /// Makes the claimant for an author who may write into one namespace of the cluster with index `cluster`.
     pub(crate) fn in_namespace(cluster: usize, namespace: &str, marks: Vec<Mark>) -> Claimant {
         Claimant { place: Some((cluster, namespace.to_owned())), marks, hooks: ObjectKeys::default() }
     }
 
-    /// Returns true if a claim on an object of `cluster` needs no mark.
+    /// Returns true if a claim on the object `key` of `cluster` needs no mark: it is in the author's own
+    /// namespace.
     pub(crate) fn owns_place_of(&self, cluster: usize, key: ObjectKeyRef<'_>) -> bool {
         let is_inside = |(own, namespace): &(usize, String)| *own == cluster && *namespace == key.namespace;
         self.place.as_ref().is_none_or(|place| !key.namespace.is_empty() && is_inside(place))
     }
 
-    /// Returns true for the author of a HelmRelease.
+    /// Returns true if the claimant is a HelmRelease.
     pub(crate) fn is_helm_release(&self) -> bool {
         self.marks.iter().any(Mark::is_of_helm_release)
     }
 
-    /// Returns true if one of the marks that an object carries is that of this claimant.
+    /// Returns true if one of `marks`, those that an object carries, is a mark of this claimant.
     pub(crate) fn is_named(&self, marks: &[Mark]) -> bool {
         let flux = |mark: &&Mark| mark.tool == Tool::HelmRelease;
         // The mark of a HelmRelease is more reliable than the name of a release, which several may choose.
@@ -399,7 +406,7 @@ impl Claimant {
         })
     }
 
-    /// Returns the keys of the tracking labels among its marks.
+    /// Returns the keys of the Argo CD tracking labels among the claimant's marks.
     pub(crate) fn labels(&self) -> Vec<&str> {
         let keys = self.marks.iter().filter_map(|mark| match &mark.tool {
             Tool::Label(key) => Some(key.as_str()),

@@ -32,24 +32,24 @@ pub const UNREADABLE: &str = "Unreadable";
 pub struct Resource {
     /// The object.
     pub key: ObjectKey,
-    /// Its status, with the evidence considered.
+    /// The status of the object, with the evidence about it considered.
     pub status: Status,
-    /// The message; where it is not well, in the words of the cause.
+    /// The message in one line; for an object that is not well, the message of its root cause.
     pub message: Words,
-    /// The rule that decided; empty if there was no object to judge.
+    /// The name of the rule that decided; empty if there was no object to judge.
     pub rule: String,
-    /// The time since when it is not well, if known.
+    /// The time at which the object stopped being well, if known.
     pub since: Option<Timestamp>,
-    /// The switches that are off on purpose.
+    /// The switches by which users turned parts of the object off.
     pub flags: Flags,
-    /// The cause chain, from the object to the cause; empty where it is well.
+    /// The cause chain, from the object to the root cause; empty if the object is well.
     pub chain: Vec<Arc<CauseStep>>,
-    /// True if it exists but carries no mark of this app.
+    /// True if the object exists but carries no mark of this app.
     pub unconfirmed: bool,
 }
 
 impl Resource {
-    /// Iterates over the objects that its status rests on: the object itself, and those of the chain.
+    /// Iterates over the objects that decide the status: the object itself, and those of its cause chain.
     pub(crate) fn grounds(&self) -> impl Iterator<Item = &ObjectKey> {
         std::iter::once(&self.key).chain(self.chain.iter().map(|link| &link.object))
     }
@@ -77,9 +77,9 @@ impl Resource {
         }
     }
 
-    /// Makes the entry for an object in a cluster that was not queried.
+    /// Makes the entry for an object in a cluster that was not queried: it is Unknown.
     ///
-    /// `said` is the health that its delivery tool reports.
+    /// `place` describes that cluster; `said` is the health that the delivery tool reports for the app.
     pub(crate) fn out_of_reach(key: &ObjectKey, place: &str, said: Option<&str>) -> Resource {
         // Argo CD's name of a cluster is most often that of its context.
         let name = place.split_once(" at ").map_or(place, |(name, _)| name);
@@ -98,7 +98,8 @@ impl Resource {
         self
     }
 
-    /// Replaces the status of the object for a reason of its own, so that the chain ends there.
+    /// Replaces status and message of the entry for a reason that is the object's own, so that the cause
+    /// chain ends at the object.
     pub(crate) fn turned(self, status: Status, message: &str) -> Resource {
         let own = Resource::unjudged(&self.key, status, message.to_owned()).because("");
         Resource { status, message: own.message, chain: own.chain, ..self }
@@ -114,36 +115,36 @@ impl AsSubject for Resource {
 /// One app in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct App {
-    /// Its name.
+    /// The clusters, delivery, namespace and name of the app.
     pub app: AppRef,
     /// The key that the copies of the app in other clusters share.
     pub key: AppKey,
-    /// True if its objects are in one of the queried clusters. If not, the target is the home, and objects of
-    /// the same names there are others.
+    /// True if the target cluster was queried. If not, `app.target` is the home cluster, and its objects of
+    /// the same names are other objects.
     pub in_reach: bool,
-    /// The object that declares it, in its home, if there is one that has a status.
+    /// The declaring object, in the home cluster; `None` if there is none that has a status.
     pub declaring: Option<ObjectKey>,
     /// The rolled-up status of its objects and its declaring object when they were last observed.
     pub health: Status,
     /// The message in one line; for an app that is well, that of its delivery tool.
     pub message: Words,
-    /// The message of its delivery tool, whatever the state of the objects.
+    /// The message of the delivery tool, whatever the state of the objects.
     pub delivery_message: String,
     /// The worst object; `None` if the app is well.
     pub worst: Option<ObjectKey>,
     /// Number of declared objects by status.
     pub counts: Counts,
-    /// Its revisions.
+    /// The sync state and revisions of the app.
     pub sync: Sync,
-    /// True if it is suspended.
+    /// True if the app is suspended in its tool.
     pub suspended: bool,
     /// The freshness of the observations in the target: `health`, `counts`, `worst` and `message`.
     pub freshness: Freshness,
     /// The freshness of the declarations in the home: `sync`, `suspended` and `source`.
     pub home_freshness: Freshness,
-    /// Its source.
+    /// The Git repository, OCI artifact or chart that the app comes from, if known.
     pub source: Option<Source>,
-    /// The app that delivers it if its own tool does not: a sync delivers a package of Porch.
+    /// The app that delivers this app's objects in place of its own tool: a sync delivers a package of Porch.
     pub delivered_by: Option<AppRef>,
     /// The declared objects.
     pub resources: Vec<Resource>,
@@ -151,27 +152,30 @@ pub struct App {
     pub problems: Vec<Problem>,
     /// The objects that the delivery tool reports as not synced, if it reports single objects.
     pub unsynced: Vec<ObjectSync>,
-    /// The entry of the worst object: a declared one, the declaring one, or the one that lists what is
-    /// declared.
+    /// The entry whose status and message the app shows: that of a declared object, of the declaring object,
+    /// or of the object that lists the declared ones.
     pub speaker: Option<Resource>,
-    /// An object that teaches health rules for the objects but is not trusted in full.
+    /// The object that contains health rules for the app's objects but is not trusted in full, if there is
+    /// one.
     pub unheard: Option<Unheard>,
-    /// The object that lists what is declared but could not be read: the storage of a release, an inventory.
+    /// The object that lists the declared objects but could not be read: the storage of a release, or an
+    /// inventory.
     pub unreadable: Option<ObjectKey>,
 }
 
 impl App {
-    /// Returns its health now: Unknown if the last observation is too old.
+    /// Returns the health of the app now: Unknown if the last observation is too old.
     pub fn effective(&self) -> Status {
         self.freshness.effective(self.health)
     }
 
-    /// Returns its sync state now: `Unknown` if the home is not live.
+    /// Returns the sync state of the app now: `Unknown` if the home cluster is not live.
     pub fn effective_sync(&self) -> SyncState {
         self.home_freshness.effective_sync(self.sync.state)
     }
 
-    /// Counts its objects that exist but carry no mark of it: they stay in the other rows that have them.
+    /// Counts the objects of the app that exist but carry no mark of it; other apps that claim them show them
+    /// too.
     pub fn unconfirmed(&self) -> usize {
         self.resources.iter().filter(|resource| resource.unconfirmed).count()
     }
@@ -186,14 +190,14 @@ impl App {
         self.problems.first()
     }
 
-    /// Returns the sync states that the delivery tool reports for objects that are not synced, by object.
+    /// Returns the objects that the delivery tool reports as not synced, by key.
     pub fn syncs(&self) -> HashMap<&ObjectKey, &ObjectSync> {
         // If a tool reports several states of an object, the first one counts.
         self.unsynced.iter().rev().map(|own| (&own.key, own)).collect()
     }
 
-    /// Returns the problem that counts for `--exit-status` and in counts: the worst one, unless it is a
-    /// notice.
+    /// Returns the worst problem if it is more than a notice, as `--exit-status` and counts take it; `None`
+    /// otherwise.
     pub fn pressing(&self) -> Option<&Problem> {
         self.problem().filter(|problem| problem.is_pressing())
     }
@@ -211,7 +215,7 @@ pub struct AppError {
 /// The apps of a fleet, and the failures that may hide or change some.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AppList {
-    /// The apps by cluster in the order given, namespace, name and delivery.
+    /// The apps, sorted by cluster in the order given, then namespace, name and delivery.
     pub apps: Vec<App>,
     /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<AppError>,

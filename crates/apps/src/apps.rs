@@ -37,8 +37,8 @@ pub fn apps(clusters: &[&dyn Objects], rules: &ActiveRules<'_>, now: Timestamp) 
     apps_by(&AppLabels::default(), clusters, rules, now)
 }
 
-/// Does the same as [`apps`], with `labels` as the labels that name the apps of objects that no tool
-/// declares.
+/// Finds and judges the apps like [`apps()`], with `labels` as the labels that name the apps of undeclared
+/// objects.
 pub fn apps_by(
     labels: &AppLabels,
     clusters: &[&dyn Objects],
@@ -50,8 +50,7 @@ pub fn apps_by(
     list(&fleet, found, rules, now)
 }
 
-/// Takes `objects` for one app in each of the clusters, whatever declares them, and judges it at the time
-/// `now`.
+/// Makes one app of `objects` in each cluster, whatever declares them, and judges it at the time `now`.
 pub fn declared(
     clusters: &[&dyn Objects],
     objects: &[ObjectKey],
@@ -64,7 +63,7 @@ pub fn declared(
     list(&fleet, found, rules, now)
 }
 
-/// Does the same as [`declared`] for one cluster, with an app for each object, in their order.
+/// Makes one app of each of `objects` in one cluster, in their order, and judges it like [`declared`].
 pub fn declared_each(
     cluster: &dyn Objects,
     objects: &[ObjectKey],
@@ -91,7 +90,7 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &ActiveRules<'_>, now: Ti
     AppList { apps: rows.into_iter().map(|(_, row)| row).collect(), errors }
 }
 
-/// Returns the sort key of an app that is shown in a cluster.
+/// Returns the sort key of an app shown in a cluster: index of the cluster, namespace, name, delivery, home.
 pub(crate) fn order(cluster: usize, app: &AppRef) -> (usize, String, String, Delivery, String) {
     let AppRef { namespace, name, delivery, home, .. } = app.clone();
     (cluster, namespace, name, delivery, home)
@@ -118,7 +117,7 @@ pub(crate) fn errors(
     errors.into_iter().map(named).collect()
 }
 
-/// Returns the errors about objects of a cluster that were not judged because of a cost limit.
+/// Returns one error per namespace with objects that were not judged because of a cost limit, for the first 50.
 fn unjudged(cluster: usize, costs: &Costs) -> Vec<(usize, ScopeError)> {
     let unjudged = costs.unjudged();
     let more = unjudged.len().saturating_sub(MOST_UNJUDGED);
@@ -136,28 +135,28 @@ fn unjudged(cluster: usize, costs: &Costs) -> Vec<(usize, ScopeError)> {
 
 pub(crate) struct Judge<'f, 'a> {
     fleet: &'f Fleet<'a>,
-    /// The costs of each cluster, in the order of the fleet.
+    /// The cost accounts of each cluster, in the order of the fleet.
     costs: Vec<Costs>,
     rules: &'f ActiveRules<'f>,
-    /// The costs of scripts so far.
+    /// The limits of this computation for parsing and running the scripts of clusters.
     look: Look,
     standings: Standings,
     now: Timestamp,
-    /// A cache of the results for objects of each cluster that are not well, or large: apps may share them,
-    /// and what costs much is judged once for all of them.
+    /// By cluster: a cache of the entries of objects that are not well, or large, as several apps may declare
+    /// them.
     judged: Vec<Memo<ObjectKey, Resource>>,
-    /// A cache of the verdicts that do not hold for all apps, by their reach.
+    /// A cache of entries that apps of one [`Case`] share, by the case and the object.
     remembered: Memo<(Case, ObjectKey), Resource>,
-    /// A pool of the messages and links of all results.
+    /// A pool of the messages and cause steps of all entries, so that equal ones are stored once.
     said: RefCell<Said>,
     large: LargeMarks,
 }
 
-/// The reach of a verdict: the cluster of the objects, the trusted scripts of an Argo CD, and the namespace
-/// that pays because its author lists the objects without their agreement.
+/// The conditions under which a verdict holds: the index of the object's cluster, the scripts of an Argo CD,
+/// and the namespace charged for the cost because it lists the object without a mark on it.
 type Case = (usize, Option<Lesson>, Option<String>);
 
-/// The scripts of an Argo CD, and the trust that they get.
+/// The health scripts of one Argo CD, and the trust that they get.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Lesson {
     home: usize,
@@ -165,13 +164,13 @@ struct Lesson {
     voice: Voice,
 }
 
-/// An object in a cluster.
+/// An object that an app declares, and the result of looking it up.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     cluster: usize,
     key: &'a ObjectKey,
     found: &'a Presence<'a>,
-    /// The namespace that lists the object though the object carries no mark of it.
+    /// The namespace of the claiming app, if the object carries no mark of that app.
     claimant: Option<&'a str>,
 }
 
@@ -185,7 +184,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         Judge { fleet, costs, rules, look, standings, now, judged, remembered, said, large }
     }
 
-    /// Returns true if an object was not judged because of a cost limit.
+    /// Returns true if any object was not judged because of a cost limit.
     pub(crate) fn is_over(&self) -> bool {
         self.costs.iter().any(|costs| !costs.unjudged().is_empty())
     }
@@ -200,7 +199,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         }
     }
 
-    /// Returns the row of an app, with the index of the cluster in which it is shown.
+    /// Returns the row of the declaration `app`, with the index of the cluster in which the row is shown.
     pub(crate) fn row(&self, mut app: Declaration) -> (usize, App) {
         // Messages of delivery tools may have any length.
         app.message = cut(app.message).into_owned();
@@ -289,7 +288,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         (cluster, row)
     }
 
-    /// Returns the namespace of an app in the form in which it pays for costs in a cluster.
+    /// Returns the account charged for `app` in a cluster: the app's namespace, with the name of its home
+    /// before it if that is another cluster.
     fn payer(&self, app: &Declaration, cluster: usize) -> String {
         match app.home == cluster {
             true => app.namespace.clone(),
@@ -297,8 +297,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         }
     }
 
-    /// Returns the health that the delivery tool reports for an app whose objects are out of reach: `Argo CD:
-    /// Healthy`.
+    /// Returns the health that the delivery tool reports for an app whose objects are in a cluster that was
+    /// not queried: `Argo CD: Healthy`; `None` if there is no report.
     fn tool_says(&self, app: &Declaration) -> Option<String> {
         if !matches!(app.destination, Destination::OutOfReach(_)) {
             return None;
@@ -323,8 +323,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         observed.map(|observed| argo::unsynced(&observed.object)).unwrap_or_default()
     }
 
-    /// Returns an entry that makes the health of an app unknown whatever its objects are, if there is a
-    /// reason.
+    /// Returns an entry of status Unknown for the whole app if its objects cannot be known; `None` otherwise.
     fn unknown_objects(&self, app: &Declaration) -> Option<Resource> {
         if let Some((key, message)) = &app.unreadable {
             let mut own = Resource::unjudged(key, Status::Unknown, message.clone());
@@ -354,7 +353,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         own
     }
 
-    /// Judges an object by the rules that hold for all apps, with a cache.
+    /// Judges an object by the rules that are the same for all apps, and caches the result if it may be
+    /// shared.
     fn judge_once(&self, place: Place<'_>) -> Resource {
         let Place { cluster, key, claimant, .. } = place;
         let objects = self.fleet.objects(cluster);
@@ -375,7 +375,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         judged.find(objects, || key.clone(), || self.judge(place, self.rules), is_kept)
     }
 
-    /// Returns the scripts that judge the objects of an app, if several apps share them.
+    /// Returns the Argo CD scripts that judge the objects of an app; `None` for a tool whose rules are each
+    /// app's own.
     fn lesson(&self, app: &Declaration, teachers: &[Teacher<'_>]) -> Option<Lesson> {
         // The rules of Kustomizations and HelmReleases are their own.
         let is_shared = app.delivery == Delivery::ArgoApplication;
@@ -387,14 +388,13 @@ impl<'f, 'a> Judge<'f, 'a> {
         })
     }
 
-    /// Judges an object by rules that several apps share: once for all of them, and once more for each
-    /// namespace that pays for it.
+    /// Judges an object by `rules`; with a `lesson`, which several apps share, only once for each [`Case`].
     fn judge_taught(&self, place: Place<'_>, rules: &ActiveRules<'_>, lesson: Option<&Lesson>) -> Resource {
         let Some(lesson) = lesson else { return self.judge(place, rules) };
         self.judge_case(place, rules, Some(lesson))
     }
 
-    /// Judges an object like [`Judge::judge`], once for each [`Case`].
+    /// Returns the entry of an object from the cache of its [`Case`], or judges it.
     fn judge_case(&self, place: Place<'_>, rules: &ActiveRules<'_>, lesson: Option<&Lesson>) -> Resource {
         let Place { cluster, key, claimant, .. } = place;
         let case = (cluster, lesson.cloned(), claimant.map(str::to_owned));

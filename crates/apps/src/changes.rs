@@ -17,17 +17,17 @@ use crate::objects::Objects;
 /// The maximum number of changes that are shown.
 const MAX_CHANGES: usize = 3;
 
-/// Returns the changes before `app` turned red, the nearest first; empty where it is well or nothing is
-/// known.
+/// Returns the last changes before `app` stopped being well, the latest first; empty if it is well or no
+/// change is known.
 ///
 /// Where `app` stands for a single object, `via` are the apps that deliver that object.
 pub fn changes(app: &App, via: &[&App], clusters: &[&dyn Objects]) -> Vec<Change> {
     changes_of_each(&[(app, via)], clusters).pop().unwrap_or_default()
 }
 
-/// Returns the [`changes`] of each of several apps, given with the apps that deliver them.
+/// Returns the [`changes`] of each of several apps, each given with the apps that deliver it.
 ///
-/// The cause that several of them have in common is examined once.
+/// A cause that several of the apps share is examined once.
 pub fn changes_of_each(apps: &[(&App, &[&App])], clusters: &[&dyn Objects]) -> Vec<Vec<Change>> {
     let fleet = Fleet::new(clusters);
     let histories = fleet.members.iter().map(|member| History::new(Evidence::of(member.objects))).collect();
@@ -39,10 +39,10 @@ pub fn changes_of_each(apps: &[(&App, &[&App])], clusters: &[&dyn Objects]) -> V
     apps.iter().map(|(app, via)| past.of(app, via)).collect()
 }
 
-/// The known history of the clusters of a fleet.
+/// The recorded changes of the clusters of a fleet.
 struct Past<'p, 'a> {
     fleet: &'p Fleet<'a>,
-    /// The indices into `histories` by the names of the clusters.
+    /// The index of each cluster in `histories`, by its name.
     places: HashMap<&'p str, usize>,
     /// The history of each cluster, in the order of the fleet.
     histories: Vec<History<'p>>,
@@ -85,7 +85,7 @@ pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
     assess::last_changes(&observed.object, Evidence::of(cluster))
 }
 
-/// Returns the time when an object turned red.
+/// Returns the time at which the object, or else the first dated step of its cause chain, stopped being well.
 fn turn(speaker: &Resource) -> Option<Timestamp> {
     speaker.since.or_else(|| speaker.chain.iter().find_map(|link| link.since))
 }

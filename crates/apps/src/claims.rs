@@ -19,27 +19,28 @@ const MOST_OVERLAPS: usize = 100;
 /// The maximum number of apps that are named for one object.
 const MOST_CLAIMANTS: usize = 10;
 
-/// A claim: the hash of the object, the index of the app, and that of the object in its list.
+/// A claim: the hash of the cluster and object, the index of the app, and the index of the object in that
+/// app's list.
 type Claim = (u64, u32, u32);
 
-/// An index of the claims of apps by object, and of the apps by their marks.
+/// An index of the apps by the objects that they claim and by their marks.
 ///
-/// Weaker claims (labels) give way to these where the object agrees.
+/// Label groups take an object only if no claim here holds for it.
 #[derive(Debug, Default)]
 pub(crate) struct ClaimIndex {
     hasher: RandomState,
-    /// The claims on declared objects, sorted.
+    /// The claims on declared objects, sorted by the hash of the object, for binary search.
     declared: Vec<Claim>,
     hooks: Vec<Claim>,
-    /// The apps that a mark names, by the cluster of their objects; of apps that [`is_alike`] does not
-    /// distinguish, only the first.
+    /// The indices of the apps that write a mark, by the mark and the cluster of their objects; of apps that
+    /// [`is_alike`] does not distinguish, only the first.
     named: HashMap<(usize, Mark), Vec<usize>>,
-    /// The label keys by which any of the apps tracks.
+    /// The label keys by which any of the apps tracks its objects.
     labels: Vec<String>,
 }
 
 impl ClaimIndex {
-    /// Makes the index of the claims of `apps`, which are known by their index in the list.
+    /// Builds the index of `apps`, which it refers to by their positions in the slice.
     pub(crate) fn of(apps: &[Declaration]) -> ClaimIndex {
         let mut index = ClaimIndex { labels: vec![INSTANCE_LABEL.to_owned()], ..ClaimIndex::default() };
         let mut labels = BTreeSet::new();
@@ -74,22 +75,22 @@ impl ClaimIndex {
     }
 }
 
-/// The claims of apps, with the apps.
+/// The apps, with the index of their claims.
 #[derive(Clone, Copy)]
 pub(crate) struct Claims<'a> {
     apps: &'a [Declaration],
     index: &'a ClaimIndex,
 }
 
-/// The owner of an object by the claims on it.
+/// The result of looking up the app to which an object belongs.
 pub(crate) enum Claimed {
-    /// An app, or one made it.
+    /// An app has the object: it claims the object, or its operations create the object without listing it.
     ByApp,
-    /// No app. The object may name one that does not have it.
+    /// No app has the object. Holds the app that the object's marks name, if they name one.
     ByNone(Option<Named>),
 }
 
-/// An app that an object names and that does not have it.
+/// An app that the marks of an object name but that does not claim the object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Named {
     pub(crate) app: String,
@@ -97,12 +98,13 @@ pub(crate) struct Named {
 }
 
 impl<'a> Claims<'a> {
-    /// Makes the claims of `apps`, with the `index` made of them.
+    /// Joins `apps` with the `index` that was built of them.
     pub(crate) fn new(apps: &'a [Declaration], index: &'a ClaimIndex) -> Claims<'a> {
         Claims { apps, index }
     }
 
-    /// Returns the apps that claim an object.
+    /// Returns the apps that claim an object, found in `claims`; `is_hook` is true if these are claims on
+    /// hooks.
     fn claimants(
         self,
         claims: &'a [Claim],
@@ -121,7 +123,7 @@ impl<'a> Claims<'a> {
         })
     }
 
-    /// Returns the owner of an object by the claims on it and by its marks.
+    /// Looks up the app that has the object, by the claims on it and by its marks.
     pub(crate) fn on(&self, cluster: usize, observed: &Observed<'_>) -> Claimed {
         let (key, object) = (observed.key, &observed.object);
         let ClaimIndex { declared, hooks, labels, .. } = self.index;
@@ -170,8 +172,8 @@ impl<'a> Claims<'a> {
         Claimed::ByNone(named)
     }
 
-    /// Returns the apps with objects in this cluster that a mark of an object names; `marks` are all marks of
-    /// the object.
+    /// Returns the apps with objects in this cluster that `mark` names; `marks` are all marks that the object
+    /// carries.
     fn shown<'s>(
         &'s self,
         cluster: usize,
@@ -186,7 +188,7 @@ impl<'a> Claims<'a> {
         apps.filter(move |app| !of_another || !app.claimant.is_helm_release())
     }
 
-    /// Returns the objects of each cluster that two or more apps claim, each with the indices of these apps.
+    /// Returns the objects that two or more apps claim, by cluster, each with the indices of these apps.
     fn several(&self) -> BTreeMap<usize, BTreeMap<&'a ObjectKey, Vec<usize>>> {
         let mut found: BTreeMap<usize, BTreeMap<&ObjectKey, Vec<usize>>> = BTreeMap::new();
         for same in self.index.declared.chunk_by(|one, other| one.0 == other.0).filter(|it| it.len() > 1) {

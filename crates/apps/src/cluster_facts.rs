@@ -21,9 +21,10 @@ pub struct ClusterFacts {
     pub(crate) id: Option<ClusterId>,
     /// The reason why the server was not verified, so that any host may have answered; `None` if it was.
     pub(crate) unverified: Option<String>,
-    /// True for names that are proved to be of this cluster, false for names of others.
+    /// Names of other contexts with the same identity: true if proved to be this cluster, false if proved to
+    /// be another.
     pub(crate) compared: HashMap<String, bool>,
-    /// The addresses by which other clusters name this one.
+    /// The server addresses by which declarations in other clusters name this cluster.
     pub(crate) servers: Vec<String>,
     /// The version of its API server, if known.
     pub(crate) version: Option<String>,
@@ -39,9 +40,9 @@ pub struct ClusterFacts {
     pub(crate) clock_ahead: Option<SignedDuration>,
     /// Statistics of reading, for a live cluster that answered.
     pub(crate) reading: Option<ReadStats>,
-    /// The result of discovery, if there is one.
+    /// The kinds that the API server serves, if they were discovered.
     pub(crate) catalog: Option<KindCatalog>,
-    /// The objects that occurred more than once with different contents; the last copy of each counts.
+    /// The objects that a dump holds more than once with different contents; the last copy of each counts.
     pub(crate) repeated: Vec<ObjectKey>,
     /// The failures to read.
     pub(crate) errors: Errors,
@@ -69,12 +70,12 @@ impl ClusterFacts {
         }
     }
 
-    /// Returns a kind as discovery describes it.
+    /// Returns the served kind that discovery found for `group` and `kind`, if any.
     pub(crate) fn served(&self, group: &str, kind: &str) -> Option<&ServedKind> {
         self.catalog.as_ref()?.get(&GroupKind::new(group, kind))
     }
 
-    /// Returns true if a kind has a status subresource in a version; `None` if discovery did not tell.
+    /// Returns true if `kind` has a status subresource in `version`; `None` if discovery did not tell.
     pub(crate) fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
         let served = self.served(group, kind)?;
         (served.version == version).then_some(served.has_status_subresource)

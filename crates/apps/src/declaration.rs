@@ -12,50 +12,52 @@ use crate::sync::{Source, Sync};
 pub(crate) enum Destination {
     /// A cluster of the fleet.
     Cluster(usize),
-    /// A cluster that was not queried; its description follows "in".
+    /// A cluster that was not queried; holds its description for messages, such as "the cluster at
+    /// https://…".
     OutOfReach(String),
 }
 
-/// The declaration of an app, before its objects are looked up.
+/// An app as its declaring object states it, before its objects are looked up.
 #[derive(Debug, Clone)]
 pub(crate) struct Declaration {
-    /// The index of the cluster of the declaring object.
+    /// The index of the cluster that holds the declaring object.
     pub(crate) home: usize,
     pub(crate) destination: Destination,
     pub(crate) delivery: Delivery,
     pub(crate) namespace: String,
     pub(crate) name: String,
     pub(crate) key: AppKey,
-    /// The declaring object, where its own status counts.
+    /// The declaring object, if its own status counts towards the app's health.
     pub(crate) declaring: Option<ObjectKey>,
     /// True if the declaring object has no status yet: its controller has never reconciled it. Set only for Argo CD and Config Sync.
     pub(crate) never_reconciled: bool,
     /// The declared objects, each once.
     pub(crate) objects: ObjectKeys,
-    /// The object that lists what is declared but cannot be read, and the reason.
+    /// The object that lists the declared objects but cannot be read, with the reason.
     pub(crate) unreadable: Option<(ObjectKey, String)>,
     pub(crate) sync: Sync,
     pub(crate) suspended: bool,
-    /// The message of the tool when all is well.
+    /// The message that the tool reports when all is well.
     pub(crate) message: String,
     /// The message of the tool about a sync that failed or is unknown.
     pub(crate) trouble: Option<String>,
     pub(crate) source: Option<Source>,
-    /// The index of the app that delivers this one's objects, if this one only states the wish.
+    /// The index of the app that delivers this app's objects in its place: the sync that delivers a Porch
+    /// package.
     pub(crate) delivered_by: Option<usize>,
-    /// The claimant of the objects.
+    /// The author of the claims on the objects, with the marks that confirm them.
     pub(crate) claimant: Claimant,
 }
 
 impl Declaration {
-    /// Makes an app of objects that the user named.
+    /// Makes an app of objects that the user named, in the cluster with index `home`.
     pub(crate) fn of_objects(home: usize, objects: &[ObjectKey]) -> Declaration {
         let mut objects = objects.to_vec();
         dedup(&mut objects);
         Declaration::by_nobody(home, Delivery::Taffrail, String::new(), "declared".to_owned(), objects)
     }
 
-    /// Makes an app without a declaring object, so that no tool reports its state.
+    /// Makes an app that no object declares, so that no tool reports its state.
     pub(crate) fn by_nobody(
         home: usize,
         delivery: Delivery,
@@ -84,7 +86,7 @@ impl Declaration {
         }
     }
 
-    /// Returns true if two declarations are equal but for the index of the app that delivers them.
+    /// Returns true if the two declarations are equal, apart from the index `delivered_by`.
     pub(crate) fn says_as(&self, other: &Declaration) -> bool {
         self.claims_as(other)
             && self.destination == other.destination
@@ -124,7 +126,7 @@ impl Declaration {
         }
     }
 
-    /// Returns the index of the cluster that holds the declared objects, if it is in the fleet.
+    /// Returns the index of the cluster that holds the declared objects; `None` if it was not queried.
     pub(crate) fn cluster(&self) -> Option<usize> {
         match self.destination {
             Destination::Cluster(cluster) => Some(cluster),

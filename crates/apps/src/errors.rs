@@ -5,12 +5,11 @@ use std::ops::Deref;
 
 use crate::scope::{Scope, ScopeError};
 
-/// Errors with an index of their scopes: the check for errors of a scope is far more frequent than errors
-/// are.
+/// The errors of reading one cluster, with an index by scope: lookups are far more frequent than errors.
 #[derive(Debug, Default)]
 pub(crate) struct Errors {
     list: Vec<ScopeError>,
-    /// The scopes of all errors, and perhaps of some that are gone.
+    /// The scopes of all errors; it may still contain scopes whose errors were removed.
     scopes: HashSet<Scope>,
 }
 
@@ -22,7 +21,7 @@ impl Errors {
         self.list.push(error);
     }
 
-    /// Adds an error, unless there is an equal one.
+    /// Adds an error, unless an equal one is present.
     pub(crate) fn push_once(&mut self, error: ScopeError) {
         if !self.scopes.contains(&error.scope) || !self.list.contains(&error) {
             self.push(error);

@@ -18,14 +18,14 @@ use crate::snapshot::FORBIDDEN;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppQuery {
     text: String,
-    /// The target cluster.
+    /// The name of the target cluster, if the text contains one.
     cluster: Option<String>,
     delivery: Option<Delivery>,
     namespace: Option<String>,
-    /// The first of two parts if it is a word for a delivery: it may also name a namespace, as in
+    /// The first of two parts if it is a word for a delivery: it may be a namespace instead, as in
     /// `release/web`.
     or_namespace: Option<String>,
-    /// `None` where the text can only be an [`AppKey`].
+    /// The name of the app; `None` where the text can only be an [`AppKey`].
     name: Option<String>,
 }
 
@@ -88,17 +88,18 @@ fn in_cluster(text: &str) -> Option<(&str, &str)> {
 }
 
 impl Delivery {
-    /// Returns the delivery that a word stands for: its name, the short one that tables show, or a declaring
-    /// kind.
+    /// Parses a word for a delivery: its full name, the short one shown in tables, or the kind of its
+    /// declaring object.
     ///
     /// # Errors
-    /// If the word does not stand for a delivery.
+    ///
+    /// If the word stands for no delivery.
     pub fn of_word(word: &str) -> Result<Delivery, UnknownDelivery> {
         delivery(word).ok_or_else(|| UnknownDelivery(word.to_owned()))
     }
 }
 
-/// Returns the delivery that a word stands for.
+/// Returns the delivery that a word stands for; `None` if it stands for none.
 fn delivery(word: &str) -> Option<Delivery> {
     let word = word.to_ascii_lowercase();
     word.parse().ok().or(match word.as_str() {
@@ -135,7 +136,7 @@ pub enum FindError {
 }
 
 impl AppQuery {
-    /// Restricts the query to a namespace, unless its text names one.
+    /// Restricts the query to `namespace`, unless it is `None` or the text names a namespace.
     #[must_use]
     pub fn within(self, namespace: Option<&str>) -> AppQuery {
         let or_namespace = self.or_namespace.filter(|_| namespace.is_none());
@@ -160,8 +161,8 @@ impl AppQuery {
         rest.is_some_and(|rest| rest.is_empty() || self.cluster.is_some() && rest.ends_with('/'))
     }
 
-    /// Returns true if a failed list of kinds that declare apps, of `delivery` or of any, may hide a matching
-    /// app.
+    /// Returns true if `error` is a failed list of a kind that may declare a matching app of `delivery`, or
+    /// of any if `None`.
     ///
     /// A query that names a namespace cannot match an app of another tenant, and a kind that the user may not
     /// list is not taken to hide any.
@@ -172,12 +173,13 @@ impl AppQuery {
         is_failure && is_possible && self.namespace.is_none() && may_declare(kind, delivery.or(self.delivery))
     }
 
-    /// Returns true if the query matches an app.
+    /// Returns true if the query matches an app of this key, delivery, namespace and name.
     pub(crate) fn means(&self, key: &AppKey, delivery: Delivery, namespace: &str, name: &str) -> bool {
         self.names(delivery, namespace, name) || self.calls(key, namespace)
     }
 
-    /// Returns true if the text is the key that the copies of an app share; `namespace` is that of this copy.
+    /// Returns true if the text is `key`, which the copies of an app share; `namespace` is that of the copy
+    /// in question.
     ///
     /// Any author of a declaring object chooses that key, so it never matches a query for another namespace
     /// or for a delivery.
@@ -205,7 +207,7 @@ impl AppQuery {
         self.name.as_deref() == Some(name) && (is_inside || self.is_in_word(namespace))
     }
 
-    /// Returns true if the first part is a word for a delivery that also names this namespace.
+    /// Returns true if the first part, a word for a delivery, is also the name of this namespace.
     fn is_in_word(&self, namespace: &str) -> bool {
         self.or_namespace.as_deref() == Some(namespace)
     }
@@ -260,7 +262,7 @@ impl AppQuery {
         }
     }
 
-    /// Returns the full names of the apps whose names are most like the one in the query.
+    /// Returns the full names of the apps whose names have the smallest edit distance to the query.
     fn nearest(&self, list: &AppList) -> Vec<String> {
         const MAX_SUGGESTIONS: usize = 5;
 
@@ -293,7 +295,7 @@ fn are_joined(apps: &[&App]) -> bool {
         })
 }
 
-/// Joins the first names, and says how many were left out.
+/// Joins the first names with commas, followed by the number of the others.
 fn listed(names: &[String]) -> String {
     const MAX_LISTED_NAMES: usize = 20;
 

@@ -16,20 +16,20 @@ use crate::delivery::helm_storage::Storage;
 use crate::objects::Objects;
 use crate::questions::QuestionRecord;
 
-/// One cluster, under the first name by which it was given.
+/// One queried cluster, under the first name by which the user gave it.
 pub struct FleetMember<'a> {
-    /// Its objects.
+    /// The objects of the cluster, and the facts about it.
     pub objects: &'a dyn Objects,
-    /// Its other names.
+    /// The other names by which the user gave the cluster.
     pub aliases: Vec<String>,
-    /// Its addresses, including those of its other names, in the form of [`address`].
+    /// The server addresses under all names of the cluster, in the form of [`address`].
     servers: Vec<String>,
     /// The name of another cluster with the same `kube-system` UID: one of them is a copy, or lies.
     pub twin_of: Option<String>,
 }
 
 impl FleetMember<'_> {
-    /// Returns its identity, made unique if another cluster has the same.
+    /// Returns the identity of the cluster; if another cluster has the same, the server address is appended.
     pub fn identity(&self) -> Option<String> {
         let id = self.objects.id()?;
         let address = self.objects.servers().first().map_or(self.objects.name(), String::as_str);
@@ -37,11 +37,11 @@ impl FleetMember<'_> {
     }
 }
 
-/// All clusters that were queried, known by their index.
+/// The clusters that were queried, each once; other code refers to them by their index here.
 pub(crate) struct Fleet<'a> {
     pub(crate) members: Vec<FleetMember<'a>>,
     pub(crate) stops: Stops,
-    /// A cache of the sources of Flux.
+    /// A cache of the Flux sources in all clusters.
     pub(crate) sources: Sources,
     pub(crate) writes: Writes,
     storages: Vec<OnceCell<(Storage<'a>, Option<Arc<QuestionRecord>>)>>,
@@ -101,19 +101,19 @@ impl<'a> Fleet<'a> {
         std::iter::once(member.objects.name()).chain(member.aliases.iter().map(String::as_str))
     }
 
-    /// Returns true if the user trusts declarations of a cluster about others, by any of its names.
+    /// Returns true if the user trusts what this cluster declares for other clusters, under any of its names.
     pub(crate) fn trusts(&self, cluster: usize, trust: &Trust) -> bool {
         self.names(cluster).any(|name| trust.names_home(name))
     }
 
-    /// Returns the index of the cluster that answers at `server`.
+    /// Returns the index of the queried cluster that has the server address `server`.
     pub(crate) fn by_server(&self, server: &str) -> Option<usize> {
         let server = address(server);
         self.members.iter().position(|member| member.servers.contains(&server))
     }
 }
 
-/// Returns the clusters, each once, with the names by which it was given again.
+/// Returns the clusters, each once under its first name, with its further names as aliases.
 pub fn members<'a>(clusters: &[&'a dyn Objects]) -> Vec<FleetMember<'a>> {
     Fleet::new(clusters).members
 }
@@ -126,7 +126,8 @@ pub fn aliases(clusters: &[&dyn Objects]) -> Vec<bool> {
     clusters.iter().map(is_alias).collect()
 }
 
-/// Returns true if a cluster with the same identity is the known one.
+/// Returns true if `objects`, reached at `servers`, is the same cluster as `known`, which has the same
+/// identity.
 ///
 /// A server can claim any identity, and a cluster restored from a snapshot of another one has that one's. For
 /// live clusters at different addresses only proof counts, because their servers can invent their objects.
@@ -196,8 +197,8 @@ fn is_event(key: ObjectKeyRef<'_>) -> bool {
     key.kind == "Event"
 }
 
-/// Returns true if two copies of an object are equal apart from managed fields; `None` if they cannot be
-/// compared.
+/// Returns true if two copies of an object are equal apart from managed fields; `None` if their API versions
+/// differ.
 fn same_content(one: &Observed<'_>, other: &Observed<'_>) -> Option<bool> {
     let version = |observed: &Observed<'_>| observed.object.text(&["apiVersion"]).into_owned();
     if one.projection == Projection::Full
@@ -234,15 +235,15 @@ pub enum Sameness {
     Unproven,
 }
 
-/// Repeated readings of the Leases of a cluster, to compare clusters.
+/// Repeated readings of the Leases of one cluster, by which two connections are proved to reach one cluster.
 ///
-/// Within one cluster, the version of a Lease never decreases, whichever address serves the reading, and a Lease
-/// present before and after a reading is present in it. A copy of a cluster renews its Leases independently. To
-/// impersonate a cluster, a server must know every Lease and its version at every renewal.
+/// Within one cluster, the version of a Lease never decreases, whichever address serves the reading, and a
+/// Lease present before and after a reading is present in it. A copy of a cluster renews its Leases
+/// independently. To impersonate a cluster, a server must know every Lease and its version at every renewal.
 #[derive(Debug, Default)]
 pub struct Renewals(Vec<Reading>);
 
-/// One reading: the UID and version of each Lease by its name, and the times of request and answer.
+/// One reading of all Leases: UID and resource version by name, and the times of request and answer.
 #[derive(Debug)]
 struct Reading {
     asked: Duration,
@@ -299,8 +300,8 @@ impl Renewals {
     }
 }
 
-/// Returns an address in a form in which two spellings of it are equal: scheme and host in lower case, no
-/// default port, no trailing slash.
+/// Returns a server address in normalised form: scheme and host in lower case, no default port, no trailing
+/// slash.
 fn address(server: &str) -> String {
     let server = server.trim().trim_end_matches('/');
     let Some((scheme, rest)) = server.split_once("://") else { return server.to_ascii_lowercase() };

@@ -32,7 +32,7 @@ impl FreshnessState {
         }
     }
 
-    /// Returns the words that follow the name of a cluster: `does not answer`.
+    /// Returns the phrase that follows the name of a cluster in messages: `does not answer`.
     pub fn predicate(self) -> &'static str {
         match self {
             FreshnessState::Live => "answers",
@@ -55,7 +55,7 @@ pub struct Freshness {
 }
 
 impl Freshness {
-    /// Makes the freshness of an observation at `at`, which is now.
+    /// Makes the freshness of an observation that was made at `at` and counts as current.
     pub fn live(at: Timestamp) -> Freshness {
         Freshness { state: FreshnessState::Live, observed_at: Some(at) }
     }
@@ -65,22 +65,22 @@ impl Freshness {
         Freshness { state: FreshnessState::Lost, observed_at: None }
     }
 
-    /// Returns true if the observation still holds.
+    /// Returns true if the state is `Live`.
     pub fn is_live(&self) -> bool {
         self.state == FreshnessState::Live
     }
 
-    /// Returns the status to show for a last observed one: an old observation need not hold any more, so it
-    /// is Unknown.
+    /// Returns `health` if the observation is live; otherwise Unknown, as an old observation may no longer
+    /// hold.
     pub fn effective(&self, health: Status) -> Status {
         if self.is_live() { health } else { Status::Unknown }
     }
 
-    /// Returns the sync state to show for a last observed one.
+    /// Returns `sync` if the observation is live, otherwise `Unknown`.
     pub fn effective_sync(&self, sync: SyncState) -> SyncState {
         if self.is_live() { sync } else { SyncState::Unknown }
     }
-    /// Returns the less fresh of two, and the older of two that are equally fresh.
+    /// Returns the less fresh of the two; of two that are equally fresh the older one.
     pub(crate) fn worst(self, other: Freshness) -> Freshness {
         match self.state.cmp(&other.state).then_with(|| other.observed_at.cmp(&self.observed_at)) {
             std::cmp::Ordering::Less => other,

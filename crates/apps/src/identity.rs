@@ -8,7 +8,7 @@ use taffrail_object::{GroupKind, Object};
 
 use crate::names;
 
-/// Identity of a cluster: the UID of its `kube-system` namespace. Contexts and names are only aliases.
+/// The identity of a cluster: the UID of its `kube-system` namespace. Contexts and names are only aliases.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClusterId(pub String);
 
@@ -18,7 +18,7 @@ impl fmt::Display for ClusterId {
     }
 }
 
-/// Way in which an app gets into a cluster. It decides the kind of the declaring object.
+/// The way in which an app gets into a cluster, which decides the kind of its declaring object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -45,8 +45,8 @@ pub enum Delivery {
 }
 
 impl Delivery {
-    /// Returns true if what a row says of its sync comes from objects of this kind, beside the declaring object: the sources of
-    /// Flux, the storage of Helm, the inventory of Config Sync.
+    /// Returns true if the sync columns of an app's row are read from objects of `kind`, besides the
+    /// declaring object: Flux sources, Helm's storage, or Config Sync's inventory.
     pub(crate) fn reads(self, kind: &GroupKind) -> bool {
         let is_helm_storage = kind.group.is_empty() && matches!(&*kind.kind, "Secret" | "ConfigMap");
         match self {
@@ -115,7 +115,7 @@ impl FromStr for Delivery {
 pub struct AppRef {
     /// Name of the cluster that holds the declaring object.
     pub home: String,
-    /// Name of the cluster that the objects land in; the home where that cluster is out of reach.
+    /// Name of the cluster that holds the app's objects; the same as `home` if that cluster was not queried.
     pub target: String,
     /// The way in which the app is delivered.
     pub delivery: Delivery,
@@ -153,7 +153,7 @@ pub enum AppKey {
     },
     /// A package of kpt or Porch.
     Package(String),
-    /// The declaring object alone.
+    /// The declaring object itself: the app has no copies in other clusters.
     Own {
         /// The way in which the app is delivered.
         delivery: Delivery,
@@ -165,7 +165,9 @@ pub enum AppKey {
 }
 
 impl AppKey {
-    /// Returns the key of the app that `declaring` declares, or of an app without a declaring object.
+    /// Returns the key that an app shares with its copies in other clusters: the name that `declaring` gives
+    /// in [`APP_ANNOTATION`], else its ApplicationSet or package, else `delivery`, `namespace` and `name`
+    /// alone.
     pub fn of(delivery: Delivery, namespace: &str, name: &str, declaring: Option<&Object<'_>>) -> AppKey {
         let own = || AppKey::Own { delivery, namespace: namespace.to_owned(), name: name.to_owned() };
         let Some(object) = declaring else { return own() };
@@ -194,7 +196,7 @@ impl AppKey {
     }
 }
 
-/// Returns the name of the ApplicationSet that owns an Application; both are in the same namespace.
+/// Returns the name of the ApplicationSet in the owner references of an Application; `None` if there is none.
 pub(crate) fn application_set(application: &Object<'_>) -> Option<String> {
     let owners = application.at(&["metadata", "ownerReferences"])?.items()?;
     let text = |owner: &taffrail_object::json::Value<'_>, key| {

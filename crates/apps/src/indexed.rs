@@ -21,17 +21,17 @@ use crate::reads::declaring::is_declaring;
 use crate::scope::ScopeError;
 use crate::snapshot::{HAVE_PODS, has_pods};
 
-/// One cluster, read from an index.
+/// The objects of one cluster, read from an index; implements [`Objects`].
 ///
 /// It borrows the contents of the index; other facts about the cluster are set here.
 #[derive(Debug)]
 pub struct IndexedCluster<'s> {
     facts: ClusterFacts,
-    /// Objects that were read one by one for this look.
+    /// Objects that were read one by one for this computation, in place of those in the index.
     bodies: BTreeMap<ObjectKey, OwnedDocument>,
     contents: &'s Contents,
     evidence: IndexEvidence<'s>,
-    /// True for the kinds of custom resources that live in namespaces, by their definitions.
+    /// By group and kind of each CustomResourceDefinition: true if its objects live in namespaces.
     declared_scopes: OnceLock<HashMap<GroupKind, bool>>,
     without_pods: OnceLock<HashSet<String>>,
 }
@@ -54,14 +54,14 @@ impl<'s> IndexedCluster<'s> {
         }
     }
 
-    /// Makes a dump from `contents`: an object that it does not hold does not exist.
+    /// Makes a dump called `name` from `contents`; objects that are not in `contents` count as absent.
     pub fn dump(name: impl Into<String>, contents: &'s Contents, freshness: Freshness) -> IndexedCluster<'s> {
         let mut cluster = IndexedCluster::live(name, contents, freshness);
         cluster.facts.is_dump = true;
         cluster
     }
 
-    /// Adds an address by which other clusters name this one.
+    /// Adds a server address by which declarations in other clusters name this one.
     pub fn add_server(&mut self, server: impl Into<String>) {
         self.facts.servers.push(server.into());
     }
@@ -76,31 +76,33 @@ impl<'s> IndexedCluster<'s> {
         self.facts.catalog = Some(catalog);
     }
 
-    /// Reports a failure that leaves the objects as they are.
+    /// Adds a failure to the errors of the cluster; the objects stay.
     pub fn report(&mut self, error: ScopeError) {
         self.facts.errors.push(error);
     }
 
-    /// Sets the objects that occurred more than once with different contents: the index holds the last of
-    /// each.
+    /// Sets the objects that a dump holds more than once with different contents; the index holds the last
+    /// copy of each.
     pub fn set_repeated(&mut self, repeated: Vec<ObjectKey>) {
         self.facts.repeated = repeated;
     }
 
-    /// Adds an object that was read for this look alone, such as a Helm release or the address of a cluster.
+    /// Adds an object that was read for this computation alone, such as a Helm release or the address of a
+    /// cluster.
     ///
-    /// An index keeps no values of Secrets, so it is dropped with the look.
+    /// An index keeps no values of Secrets, so the object is dropped together with this cluster.
     ///
     /// # Errors
-    /// When it is not an object of Kubernetes.
+    ///
+    /// When the document is not a Kubernetes object.
     pub fn add_body(&mut self, document: OwnedDocument) -> Result<(), ObjectError> {
         let key = ObjectKey::of(&Object::new(document.root())?);
         self.bodies.insert(key, document);
         Ok(())
     }
 
-    /// Sets the projection of an object: for a kind that is evidence by its presence alone, an extract counts
-    /// as metadata.
+    /// Returns the object as it was read one by one, if it was; otherwise `observed`, marked as metadata if the
+    /// index keeps no body of it and its kind is evidence by its presence alone.
     fn cut<'o>(&'o self, observed: Observed<'o>) -> Observed<'o> {
         let key = observed.key;
         if let Some(body) = self.bodies.get(&key as &dyn AsObjectKey)
@@ -118,7 +120,7 @@ impl<'s> IndexedCluster<'s> {
         }
     }
 
-    /// Returns objects in the order of their keys, so that messages that name several name them in one order.
+    /// Sorts objects by key, so that messages name several objects in a stable order.
     fn listing<'l>(&'l self, listing: impl Iterator<Item = Observed<'l>>) -> Listing<'l> {
         let mut all: Vec<_> = listing.map(|observed| self.cut(observed)).collect();
         all.sort_by_key(|observed| observed.key);
@@ -230,7 +232,7 @@ impl Objects for IndexedCluster<'_> {
     }
 }
 
-/// Returns the settings of a compact index that is to know the apps of its cluster.
+/// Returns the settings of a compact index from whose contents apps are to be found and judged.
 pub fn index_settings(rules: Arc<dyn Rules>) -> IndexSettings {
     let annotations = annotations_of_apps().map(str::to_owned).collect();
     IndexSettings {
@@ -242,8 +244,8 @@ pub fn index_settings(rules: Arc<dyn Rules>) -> IndexSettings {
     }
 }
 
-/// Returns true if the apps need the body of an object that is well: it declares apps, is the source of some,
-/// or holds a release or settings. An index that is to know the apps of its cluster has to keep it.
+/// Returns true if finding apps needs the whole object even while it is well: it declares apps, is a source
+/// of some, or holds a release or settings. A compact index must keep such an object.
 fn reads_body(object: &Object<'_>) -> bool {
     match (object.group(), object.kind()) {
         ("", "ConfigMap") => {

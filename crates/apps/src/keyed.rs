@@ -8,14 +8,13 @@ use std::sync::Arc;
 
 use taffrail_object::ObjectKey;
 
-/// Keys of objects by a common property, which is their place; those of a place in the order of their
-/// namespaces.
+/// An index of object keys by a common property `K`; the keys of one property are sorted by namespace.
 ///
-/// Any number of objects can be in one place, so a change there must not move the others.
+/// Any number of objects can share a property, so a change of one object must not move the others.
 #[derive(Debug)]
 pub(crate) struct Keyed<K>(HashMap<K, BTreeSet<ByNamespace>>);
 
-/// A key that orders by its namespace first. It is that of the object itself, not a copy.
+/// An object key that sorts by namespace first. It shares the allocation of the object's own key.
 #[derive(Debug, PartialEq, Eq)]
 struct ByNamespace(Arc<ObjectKey>);
 
@@ -38,7 +37,7 @@ impl<K> Default for Keyed<K> {
 }
 
 impl<K: Hash + Eq> Keyed<K> {
-    /// Builds the index of these keys at their places.
+    /// Builds the index from pairs of a property and an object key.
     pub(crate) fn of<'a, P: Hash + Eq + Into<K>>(
         found: impl IntoIterator<Item = (P, &'a Arc<ObjectKey>)>,
     ) -> Keyed<K> {
@@ -59,7 +58,7 @@ impl<K: Hash + Eq> Keyed<K> {
         self.0.entry(place).or_default().insert(ByNamespace(key.clone()));
     }
 
-    /// Removes a key from one place. Returns true if it was there.
+    /// Removes a key from those of the property `place`. Returns true if it was there.
     pub(crate) fn remove<Q: Hash + Eq + ?Sized>(&mut self, place: &Q, key: &Arc<ObjectKey>) -> bool
     where
         K: Borrow<Q>,
@@ -86,7 +85,7 @@ impl<K: Hash + Eq> Keyed<K> {
         self.0.get(place).into_iter().flatten().map(|key| &key.0)
     }
 
-    /// Returns the keys at a place that are in a namespace (`None`: in all).
+    /// Returns the keys of the property `place` in a namespace (`None`: in all).
     ///
     /// Any object can name any owner, so the keys in other namespaces are not even visited.
     pub(crate) fn within<Q: Hash + Eq + ?Sized>(

@@ -41,7 +41,7 @@ pub fn needs_body(group: &str, kind: &str) -> bool {
     !WITHOUT_STATUS.contains(&(group, kind))
 }
 
-/// Kinds that the cluster itself creates, whatever labels the objects carry.
+/// Kinds whose objects the cluster itself creates and no tool declares, whatever labels they carry.
 const NOISE: [(&str, &str); 8] = [
     ("", "Endpoints"),
     ("", "Event"),
@@ -64,23 +64,23 @@ pub(crate) fn is_noise(group: &str, kind: &str) -> bool {
 pub struct ServedKind {
     /// API group; empty for the core group.
     pub group: String,
-    /// The version that the server prefers.
+    /// The API version that the server prefers.
     pub version: String,
     /// Name of the kind: `Deployment`.
     pub kind: String,
     /// The name in URLs: `deployments`.
     pub plural: String,
-    /// True if its objects live in namespaces.
+    /// True if objects of the kind live in namespaces.
     pub namespaced: bool,
-    /// The verbs that it supports: `get`, `list`, `watch`, …
+    /// The verbs that the API server supports for the kind: `get`, `list`, `watch`, …
     pub verbs: Vec<String>,
-    /// True if it has a status subresource in that version.
+    /// True if the kind has a status subresource in the preferred version.
     #[serde(default)]
     pub has_status_subresource: bool,
 }
 
 impl ServedKind {
-    /// Returns the target of requests for its objects.
+    /// Returns the API resource to which requests for objects of this kind are sent.
     pub fn resource(&self) -> ApiResource {
         let ServedKind { group, version, kind, plural, namespaced, .. } = self.clone();
         ApiResource { group, version, kind, plural, namespaced }

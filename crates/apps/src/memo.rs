@@ -9,10 +9,10 @@ use std::sync::Arc;
 use crate::objects::Objects;
 use crate::questions::QuestionRecord;
 
-/// An answer, with what was asked for it where that is noted.
+/// A cached value, with the record of the questions asked to compute it, if questions are recorded.
 type Known<V> = (V, Option<Arc<QuestionRecord>>);
 
-/// A cache: answers by their subject, each with the questions asked for it if these are recorded.
+/// A cache of computed values by key, each with the questions asked to compute it, if questions are recorded.
 #[derive(Debug)]
 pub(crate) struct Memo<K, V>(RefCell<HashMap<K, Known<V>>>);
 
@@ -23,8 +23,8 @@ impl<K, V> Default for Memo<K, V> {
 }
 
 impl<K: Hash + Eq, V: Clone> Memo<K, V> {
-    /// Returns the answer about `place`, computed by `find` at the first call; the questions go to the log of
-    /// `objects`.
+    /// Returns the value for the key `place`, computed by `find` at the first call; its questions count as
+    /// asked in the log of `objects`.
     pub(crate) fn get(&self, objects: &dyn Objects, place: K, find: impl FnOnce() -> V) -> V {
         if let Some(found) = self.known(objects, &place) {
             return found;
@@ -32,7 +32,7 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
         self.find(objects, || place, find, |_| true)
     }
 
-    /// Returns the answer about `place`, if it is cached.
+    /// Returns the value for the key `place` if it is cached; its questions then count as asked.
     pub(crate) fn known(&self, objects: &dyn Objects, place: &K) -> Option<V> {
         let known = self.0.borrow();
         let (found, asked) = known.get(place)?;
@@ -44,7 +44,7 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
         Some(found.clone())
     }
 
-    /// Computes the answer about `place`, and caches it if `is_kept` returns true for it.
+    /// Computes the value for the key `place`, and caches it if `is_kept` returns true for the value.
     pub(crate) fn find(
         &self,
         objects: &dyn Objects,

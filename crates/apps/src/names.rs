@@ -11,7 +11,7 @@ const MAX_LABEL_LENGTH: usize = 63;
 /// The maximum number of characters of an invalid name that an error message quotes.
 const MAX_QUOTED_LENGTH: usize = 60;
 
-/// The reason why no object can have a key.
+/// The reason why an object key is invalid for the API server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("its {part} '{told}'{} {why}", if *.is_cut { "…" } else { "" })]
 pub(crate) struct NoName {
@@ -28,10 +28,11 @@ impl NoName {
     }
 }
 
-/// Checks that an object may have this key.
+/// Checks that the API server would accept this object key.
 ///
 /// # Errors
-/// When the API server would refuse a part of the key.
+///
+/// When a part of the key is empty, too long, or contains characters that are not allowed.
 pub(crate) fn check(key: &ObjectKey) -> Result<(), NoName> {
     let ObjectKey { group, kind, namespace, name } = key;
     if !group.is_empty() && !is_subdomain(group) {
@@ -88,7 +89,7 @@ pub(crate) fn is_subdomain(text: &str) -> bool {
     text.len() <= MAX_NAME_LENGTH && text.split('.').all(is_part)
 }
 
-/// Returns true if a text is at most as long as the name of an object may be.
+/// Returns true if a text is at most [`MAX_NAME_LENGTH`] bytes long, as object names are.
 pub(crate) fn is_short(text: &str) -> bool {
     text.len() <= MAX_NAME_LENGTH
 }

@@ -11,15 +11,16 @@ use crate::objects::Objects;
 use crate::questions::{Question, QuestionLog};
 use crate::snapshot::labels;
 
-/// Records one question in place of the many that `find` asks of a cluster.
+/// Records `question` alone while `find` runs, in place of the many questions that `find` asks of the
+/// cluster.
 pub(crate) fn ask_at_once<T>(objects: &dyn Objects, question: &Question<'_>, find: impl FnOnce() -> T) -> T {
     let Some((log, cluster)) = objects.question_log() else { return find() };
     log.ask(cluster, question);
     log.quietly(find)
 }
 
-/// Returns the time since `at`, to be compared with `limit`, and records the time at which it will reach the
-/// limit.
+/// Returns the time from `at` to `now`, which the caller compares with `limit`; records the time at which the
+/// comparison changes.
 pub(crate) fn elapsed(
     objects: &dyn Objects,
     at: Timestamp,
@@ -36,7 +37,7 @@ pub(crate) fn elapsed(
     elapsed
 }
 
-/// A cluster that records each question in a log.
+/// A wrapper around a cluster that records each question asked of it in a log.
 pub(crate) struct Noting<'a> {
     objects: &'a dyn Objects,
     cluster: usize,
@@ -44,7 +45,7 @@ pub(crate) struct Noting<'a> {
 }
 
 impl<'a> Noting<'a> {
-    /// Makes a cluster that records its questions under the index `cluster`.
+    /// Wraps `objects`, whose questions are recorded in `log` under the index `cluster`.
     pub(crate) fn new(objects: &'a dyn Objects, cluster: usize, log: &'a QuestionLog) -> Noting<'a> {
         Noting { objects, cluster, log }
     }

@@ -12,7 +12,7 @@ use crate::questions::{Question, QuestionLog};
 use crate::reading::ReadStats;
 use crate::scope::{Scope, ScopeError};
 
-/// Returns true if enough of an object was read to judge it.
+/// Returns true if the read part of an object, metadata or the whole, is enough to judge it.
 pub fn suffices(observed: &Observed<'_>) -> bool {
     observed.projection == Projection::Full
         || !kinds::needs_body(observed.key.group, observed.key.kind)
@@ -21,18 +21,20 @@ pub fn suffices(observed: &Observed<'_>) -> bool {
 
 /// One cluster: its objects, and the facts about it as a whole.
 pub trait Objects: ClusterState + Send + Sync {
-    /// Returns the facts about the cluster as a whole. The methods below read them, and record what they read.
+    /// Returns the facts about the cluster as a whole without recording a question; the methods below record
+    /// one.
     #[doc(hidden)]
     fn facts(&self) -> &ClusterFacts;
 
-    /// Iterates over all objects, as far as they were read.
+    /// Iterates over all objects that were read, each in the projection that was read.
     fn all(&self) -> Listing<'_>;
 
-    /// Returns true if objects of a kind live in namespaces; `None` if it is not known.
+    /// Returns true if objects of a kind live in namespaces, false for cluster-scoped kinds; `None` if
+    /// unknown.
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;
 
-    /// Returns the log that records questions, and the index of this cluster in it; `None` if nothing is
-    /// recorded.
+    /// Returns the log that records questions, and the index of this cluster in it; `None` if questions are
+    /// not recorded.
     #[doc(hidden)]
     fn question_log(&self) -> Option<(&QuestionLog, usize)> {
         None
@@ -48,14 +50,14 @@ pub trait Objects: ClusterState + Send + Sync {
         self.facts().id.as_ref()
     }
 
-    /// Returns true if it is proved to be the cluster `name`, which has the same identity, false if it is
-    /// proved to be another; `None` if neither.
+    /// Returns true if this cluster is proved to be the one called `name`, which has the same identity; false
+    /// if it is proved to be another; `None` without proof.
     fn is_same_as(&self, name: &str) -> Option<bool> {
         self.facts().compared.get(name).copied()
     }
 
-    /// Returns the reason why the server was not verified, so that any host may have answered; `None` if it
-    /// was.
+    /// Returns the reason why the server's certificate was not verified, so that any host may have answered;
+    /// `None` if it was.
     fn unverified(&self) -> Option<&str> {
         self.facts().unverified.as_deref()
     }
@@ -87,7 +89,7 @@ pub trait Objects: ClusterState + Send + Sync {
         self.facts().is_dump
     }
 
-    /// Returns true if the server serves a kind; `None` if discovery did not tell.
+    /// Returns true if the API server serves a kind; `None` if discovery did not tell.
     fn is_served(&self, group: &str, kind: &str) -> Option<bool> {
         Some(self.facts().catalog.as_ref()?.may_serve(&GroupKind::new(group, kind)))
     }
@@ -98,7 +100,7 @@ pub trait Objects: ClusterState + Send + Sync {
         self.facts().served(group, kind).map(ServedKind::is_listable)
     }
 
-    /// Returns the objects that occurred more than once with different contents; the last copy of each
+    /// Returns the objects that a dump holds more than once with different contents; the last copy of each
     /// counts.
     fn repeated(&self) -> &[ObjectKey] {
         &asked(self, &Question::All).repeated
@@ -109,7 +111,7 @@ pub trait Objects: ClusterState + Send + Sync {
         &asked(self, &Question::Errors).errors
     }
 
-    /// Returns true if the time of reading is known. For a dump it is not, unless its author recorded it.
+    /// Returns true if the time of observation is known. For a dump it is not, unless its author recorded it.
     fn is_dated(&self) -> bool {
         self.facts().is_dated
     }
@@ -120,7 +122,7 @@ pub trait Objects: ClusterState + Send + Sync {
         self.facts().clock_ahead
     }
 
-    /// Returns statistics of reading, for a live cluster that answered.
+    /// Returns the statistics of requests and watches, for a live cluster that answered.
     fn reading(&self) -> Option<&ReadStats> {
         self.facts().reading.as_ref()
     }
@@ -134,14 +136,15 @@ fn asked<'o>(objects: &'o (impl Objects + ?Sized), question: &Question<'_>) -> &
     objects.facts()
 }
 
-/// Returns the reason why an object known by metadata alone was not read whole, if that failed.
+/// Returns the reason why reading the whole of an object failed, of which only metadata was read; `None` if
+/// it did not fail.
 pub(crate) fn why_unread(objects: &dyn Objects, key: ObjectKeyRef<'_>) -> Option<String> {
     let is_it = |error: &&ScopeError| matches!(&error.scope, Scope::Object(object) if object.as_ref() == key);
     objects.errors().iter().find(is_it).map(|error| error.message.clone())
 }
 
-/// Returns the freshness of what a home declares of an app: that of its declaring object, or of the least fresh kind that its
-/// delivery tool reads in that cluster beside it, in all namespaces or in that of the app.
+/// Returns the freshness of an app's declaration: that of its declaring object, or of the least fresh kind
+/// that its delivery tool reads beside it in `home`, in all namespaces or in `namespace`.
 pub(crate) fn freshness_of_home(
     home: &dyn Objects,
     delivery: Delivery,
@@ -157,7 +160,8 @@ pub(crate) fn freshness_of_home(
     stale.fold(freshness_of(home, declaring), Freshness::worst)
 }
 
-/// Returns the freshness of some objects: that of the cluster, or of the least fresh scope that they are in.
+/// Returns the freshness of the objects `keys`: that of the cluster, or of the least fresh scope that
+/// contains one of them.
 pub(crate) fn freshness_of<'k>(
     objects: &dyn Objects,
     keys: impl IntoIterator<Item = &'k ObjectKey>,

@@ -11,26 +11,26 @@ use taffrail_status::{Observed, Presence};
 use crate::keyed::Keyed;
 use crate::objects::Objects;
 
-/// Index of the reverse references in one cluster, made in one pass over its objects.
+/// An index of the references to objects in one cluster (owners and events), made in one pass over its
+/// objects.
 #[derive(Debug, Default)]
 pub(crate) struct Pointers {
-    /// Controlled objects by the UID of the controller.
+    /// Keys of controlled objects, by the UID of their controller.
     controlled: Keyed<String>,
-    /// Objects by the UIDs of their other owners.
+    /// Keys of objects, by the UID of each owner that is not the controller.
     held: Keyed<String>,
-    /// Events by kind, namespace and name of the object that they are about: one name occurs in many
-    /// namespaces.
+    /// Keys of events, by kind, namespace and name of the object that they are about.
     events: Keyed<(String, String, String)>,
 }
 
-/// The reverse references in one object: its owners, and the object that it is about.
+/// The references that one object holds: its owners, and, for an event, the object that it is about.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Pointing<'a> {
-    /// The UID of the object that it names as its controller.
+    /// The UID of the owner with `controller: true`, if any.
     pub(crate) controller: Option<Cow<'a, str>>,
-    /// The UIDs of its other owners.
+    /// The UIDs of the other owners.
     pub(crate) others: Vec<Cow<'a, str>>,
-    /// Kind, namespace and name of the object that it is about, if it is an event.
+    /// For an event: kind, namespace and name of the object that it is about.
     pub(crate) about: Option<(String, String, String)>,
 }
 
@@ -59,7 +59,8 @@ impl Pointers {
         Pointers { controlled: Keyed::of(controlled), held: Keyed::of(held), events: Keyed::of(events) }
     }
 
-    /// Takes in that an object came (`old` is none), changed, or went (`new` is none).
+    /// Updates the index for an object that was created (`old` is `None`), changed, or deleted (`new` is
+    /// `None`).
     pub(crate) fn replace(
         &mut self,
         key: &Arc<ObjectKey>,
@@ -129,7 +130,7 @@ impl Pointers {
     }
 }
 
-/// Returns the objects that controllers made of an object.
+/// Returns the objects whose controller is `owner`.
 pub fn dependents<'a>(
     objects: &'a dyn Objects,
     owner: &Observed<'_>,
@@ -151,7 +152,7 @@ fn reference<'a>(object: &Object<'a>) -> Option<Value<'a>> {
     owners.find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
 }
 
-/// Returns the UID of the object that controls this one.
+/// Returns the UID that an object names as its controller's; `None` if it names no controller.
 fn controller<'a>(object: &Object<'a>) -> Option<Cow<'a, str>> {
     reference(object)?.get("uid")?.as_str().filter(|uid| !uid.is_empty())
 }
@@ -168,7 +169,7 @@ pub(crate) fn controller_of(objects: &dyn Objects, observed: &Observed<'_>) -> O
     (!kind.is_empty() && !name.is_empty()).then(|| ObjectKey::new(group, kind, namespace, name))
 }
 
-/// State of the object that an object names as its controller.
+/// The state of the controller that an object names.
 pub(crate) enum Control {
     /// The object names no controller, or one that does not exist: anybody can write a reference.
     None,

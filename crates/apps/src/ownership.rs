@@ -14,17 +14,18 @@ use crate::owners::controllers;
 /// The apps and controllers that an object belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ownership<'l> {
-    /// The objects that control it, the nearest first.
+    /// The controllers of the object, the nearest first.
     pub owners: Vec<ObjectKey>,
-    /// The apps that declare it, or else those that declare the nearest of its owners that any app declares.
+    /// The apps that declare the object, or else those that declare the nearest of its controllers that any
+    /// app declares.
     pub apps: Vec<&'l App>,
-    /// The apps that list it, or the nearest of its owners that any app lists, but whose marks it does not
-    /// carry.
+    /// The apps that list the object, or the nearest of its controllers that any app lists, although it
+    /// carries none of their marks.
     pub listed: Vec<&'l App>,
-    /// The app whose declaring object it is.
+    /// The app that the object declares, if it is a declaring object.
     pub declares: Option<&'l App>,
-    /// The apps that its marks name and that do not declare it, each with the remark that they do not list it
-    /// or are not shown.
+    /// Phrases for the apps that the object's marks name but that do not declare it, each with the remark
+    /// that the app does not list it or is not shown.
     pub marked: Vec<String>,
 }
 
@@ -34,11 +35,12 @@ type Place<'l> = (&'l str, &'l ObjectKey);
 /// Index of the apps of a list by their objects, made in one pass for any number of lookups.
 #[derive(Debug)]
 pub struct Ownerships<'l> {
-    /// The apps that list an object, in their order, each with true if the object carries no mark of it.
+    /// The apps that list an object, in the order of the list, each with true if the object lacks the app's
+    /// mark.
     claimants: HashMap<Place<'l>, Vec<(&'l App, bool)>>,
-    /// The first of the apps that an object declares.
+    /// The first app that an object declares.
     declaring: HashMap<Place<'l>, &'l App>,
-    /// The target cluster and delivery of each app, with the names by which a mark may mean it.
+    /// The target cluster and delivery of each app, with each name by which a mark may refer to it.
     names: HashSet<(&'l str, Delivery, String)>,
 }
 
@@ -48,7 +50,7 @@ impl AppList {
         self.belongings().of(cluster, key)
     }
 
-    /// Makes an index for looking up the apps of many objects.
+    /// Builds an index of the apps by object, for looking up the apps of many objects.
     pub fn belongings(&self) -> Ownerships<'_> {
         let mut belongings =
             Ownerships { claimants: HashMap::new(), declaring: HashMap::new(), names: HashSet::new() };

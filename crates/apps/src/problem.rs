@@ -7,7 +7,7 @@ use taffrail_status::{MAX_MESSAGE, cut};
 
 use crate::words::Words;
 
-/// The time that a tool may leave a wanted revision untried before that is a problem.
+/// The time for which a tool may leave a wanted revision untried before that becomes a problem.
 pub(crate) const MAX_UNTRIED_TIME: SignedDuration = SignedDuration::from_mins(10);
 
 /// The axis on which a row is not well.
@@ -19,9 +19,9 @@ pub enum Axis {
     Freshness,
     /// The objects, or the declaring object.
     Health,
-    /// The way of the wanted revision into the cluster.
+    /// The path of the wanted revision from the delivery tool into the cluster.
     Sync,
-    /// The way of the wanted revision to the delivery tool.
+    /// The path of the wanted revision from its repository to the delivery tool.
     Source,
 }
 
@@ -54,7 +54,7 @@ pub struct Problem {
     pub since: Option<Timestamp>,
     /// The reason, for people.
     pub message: Words,
-    /// The object that it is about.
+    /// The object in which the problem shows, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
 }
@@ -78,8 +78,8 @@ impl Problem {
         Problem { object: Some(key.into().to_owned()), ..self }
     }
 
-    /// Returns true for a problem that counts for `--exit-status`, for `explain` without a name and in
-    /// counts: all but notices.
+    /// Returns true for problems that are more than notices: they count for `--exit-status`, for `explain`
+    /// without a name, and in counts.
     pub fn is_pressing(&self) -> bool {
         self.severity != ProblemSeverity::Notice
     }
@@ -123,7 +123,7 @@ pub const CONTROLLER_STOPPED: &str = "ControllerStopped";
 /// The state of an app that is judged without its tool's scripts, because they could not be read.
 pub(crate) const RULES_UNREAD: &str = "RulesUnread";
 
-/// The state of an app or source whose tool was told to leave it alone.
+/// The state of a suspended app or source.
 pub const SUSPENDED: &str = "Suspended";
 
 /// Splits a CamelCase word into lower-case words.

@@ -15,9 +15,10 @@ use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, RULES_U
 use crate::scope::Scope;
 use crate::sync::{ObjectSync, SyncState, shorten};
 
-/// Returns the problems of an app, the worst first, each axis and state once.
+/// Returns the problems of an app, the worst first, each pair of axis and state once.
 ///
-/// `worst` is the object that decides the status where the app is not well.
+/// `halves` are the freshness of the target and of the home; `worst` is the entry that decides the status, if
+/// the app is not well.
 pub(crate) fn of(
     app: &Declaration,
     halves: [Freshness; 2],
@@ -56,7 +57,7 @@ pub(crate) fn of(
     found
 }
 
-/// Returns the problem that Argo CD reports for the health of an app whose own status is Current.
+/// Returns the problem for an app whose objects are Current but which Argo CD reports as unhealthy.
 fn by_tool(app: &Declaration, home: &dyn Objects) -> Option<Problem> {
     if app.delivery != Delivery::ArgoApplication {
         return None;
@@ -64,7 +65,7 @@ fn by_tool(app: &Declaration, home: &dyn Objects) -> Option<Problem> {
     argo::unwell(&home.get(app.declaring.as_ref()?.as_ref()).present()?, app.objects.is_empty())
 }
 
-/// Returns the problem of a cluster that is not live.
+/// Returns the problem for a cluster that is not live; `None` if it is live.
 fn dark(objects: &dyn Objects, half: Freshness) -> Option<Problem> {
     let Freshness { state, observed_at } = half;
     let word = match state {
@@ -193,7 +194,7 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
     found
 }
 
-/// Returns the problem of an app that its tool has been syncing for long.
+/// Returns the problem for an app whose sync takes longer than usual.
 fn syncing(
     app: &Declaration,
     declaring: Option<&Observed<'_>>,

@@ -17,60 +17,60 @@ use crate::snapshot::Label;
 pub(crate) enum Question<'q> {
     /// The presence and content of an object.
     Object(ObjectKeyRef<'q>),
-    /// The presence of an object, and its labels, annotations and owners.
+    /// The presence of an object, and its labels, annotations and owner references.
     Metadata(ObjectKeyRef<'q>),
-    /// The objects of a group and kind, in a namespace or in all.
+    /// The objects of a group and kind, in a namespace, or in all if `None`.
     Kind(&'q str, &'q str, Option<&'q str>),
-    /// The scope of a group and kind: namespaced or not.
+    /// True or false for a group and kind: namespaced or cluster-scoped.
     IsNamespaced(&'q str, &'q str),
-    /// The objects with a controller of this UID.
+    /// The objects whose controller has this UID.
     Controlled(&'q str),
-    /// The objects with an owner of this UID.
+    /// The objects with an owner reference to this UID.
     Owned(&'q str),
-    /// The Pods that use a claim, by its namespace and name.
+    /// The Pods that use a PersistentVolumeClaim, given by its namespace and name.
     Users(&'q str, &'q str),
-    /// The completeness of the known Pods of a namespace.
+    /// True or false for a namespace: all of its Pods are known.
     Pods(&'q str),
-    /// The disruption budgets of a namespace whose selector requires a label.
+    /// The PodDisruptionBudgets of a namespace whose selectors require this label.
     Budgets(&'q str, Option<&'q Label>),
-    /// The Pods that are terminating on a node.
+    /// The Pods that are terminating on a node, given by its name.
     Leaving(&'q str),
-    /// The definition of a group and kind.
+    /// The CustomResourceDefinition of a group and kind.
     Definition(&'q str, &'q str),
-    /// The objects in a namespace.
+    /// The objects of all kinds in a namespace.
     Namespace(&'q str),
-    /// The events about the object of a kind, namespace and name.
+    /// The events about the object with this kind, namespace and name.
     Events(&'q str, &'q str, &'q str),
-    /// The lists made of a group and kind.
+    /// The results of listing a group and kind.
     Lists(&'q str, &'q str),
     /// The releases in Helm's storage.
     Storage,
     /// The workloads of a namespace that are application controllers of an Argo CD.
     ArgoControllers(&'q str),
-    /// The names of claim templates of StatefulSets.
+    /// The prefixes of the names of PersistentVolumeClaims that StatefulSets create.
     ClaimTemplates,
-    /// The errors of reading.
+    /// The errors of reading the cluster.
     Errors,
-    /// The freshness of the cluster.
+    /// The freshness of the cluster and of its scopes.
     Freshness,
-    /// All objects.
+    /// All objects of the cluster.
     All,
 }
 
-/// The record of a computation: the questions asked, and the time at which time alone changes its result.
+/// The questions that a computation asked, and the time at which its result changes though no answer does.
 #[derive(Debug, Default)]
 pub(crate) struct QuestionRecord {
     /// The numbers of the questions, sorted, each once.
     pub(crate) questions: Vec<u64>,
-    /// The records of cached results that were used.
+    /// The records of the cached values that the computation used.
     pub(crate) remembered: Vec<Arc<QuestionRecord>>,
-    /// The first time at which time alone may change the result.
+    /// The first time at which the result may change though no answer does; `None` if it never does.
     pub(crate) next: Option<Timestamp>,
-    /// The steps that it took beyond the limit of each object.
+    /// The cost of the computation beyond the limit of each object.
     pub(crate) excess: ExcessSteps,
 }
 
-/// A log of the questions of running computations, the innermost last.
+/// A log of the questions that running computations ask, the innermost computation last.
 #[derive(Debug, Default)]
 pub struct QuestionLog {
     open: Mutex<Vec<Open>>,
@@ -89,7 +89,7 @@ impl QuestionLog {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of a question about the cluster with this index.
+    /// Returns the number that identifies a question about the cluster with this index.
     ///
     /// It is a hash: if two questions collide, both count as asked.
     pub(crate) fn number(&self, cluster: usize, question: &Question<'_>) -> u64 {
@@ -103,7 +103,7 @@ impl QuestionLog {
         }
     }
 
-    /// Records that time alone changes the answer at `at`.
+    /// Records that the result of the running computation may change at the time `at` though no answer does.
     pub(crate) fn changes_at(&self, at: Timestamp) {
         if let Some(Open { asked, .. }) = self.open().last_mut()
             && asked.next.is_none_or(|next| at < next)
@@ -112,14 +112,14 @@ impl QuestionLog {
         }
     }
 
-    /// Records steps that objects took beyond the limit of each.
+    /// Adds the cost of objects beyond their limit to the record of the running computation.
     pub(crate) fn takes(&self, excess: &ExcessSteps) {
         if let Some(open) = self.open().last_mut().filter(|_| !excess.is_empty()) {
             open.asked.excess.add(excess);
         }
     }
 
-    /// Runs a computation and returns its result with the record of its questions.
+    /// Runs `find` and returns its result with the record of the questions that it asked.
     pub(crate) fn record<T>(&self, find: impl FnOnce() -> T) -> (T, QuestionRecord) {
         self.open().push(Open::default());
         let found = find();
@@ -130,7 +130,7 @@ impl QuestionLog {
         (found, asked)
     }
 
-    /// Adds a record to that of the running computation.
+    /// Merges the record of a finished computation into that of the running one.
     pub(crate) fn add(&self, asked: QuestionRecord) {
         if let Some(next) = asked.next {
             self.changes_at(next);
@@ -142,7 +142,7 @@ impl QuestionLog {
         }
     }
 
-    /// Adds the record of a cached result to that of the running computation.
+    /// Adds the record of a cached value to that of the running computation, by reference.
     pub(crate) fn remember(&self, asked: &Arc<QuestionRecord>) {
         if let Some(last) = self.open().last_mut() {
             last.asked.remembered.push(asked.clone());

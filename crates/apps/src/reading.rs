@@ -18,9 +18,9 @@ pub struct ReadStats {
     pub protocol: &'static str,
     /// Upper bound of the network round trip to the server, by the fastest answer and the connection.
     pub round_trip: Duration,
-    /// The requests made so far; `None` where two states are compared, in which it would always differ.
+    /// The requests made so far; `None` in answers that are compared, as they would always differ.
     pub cost: Option<ReadingCost>,
-    /// The state of the watches; `None` if the cluster is read once.
+    /// The state of the watches; `None` if the cluster was read once.
     pub followed: Option<WatchStats>,
 }
 
@@ -33,10 +33,10 @@ pub struct ReadingCost {
     pub bytes: u64,
 }
 
-/// The state of what is followed in a cluster.
+/// The state of the watches of one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchStats {
-    /// Start of the time for which all wanted scopes have been known without a gap; `None` while one is not.
+    /// The time since when all wanted scopes have been live without a gap; `None` while one is not.
     pub live_since: Option<Timestamp>,
     /// Number of scopes that are followed.
     pub scopes: usize,
@@ -44,12 +44,12 @@ pub struct WatchStats {
     pub not_live: Vec<NotLiveScope>,
 }
 
-/// A scope that is followed but whose present state is not known.
+/// A scope that is watched but is not up to date.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotLiveScope {
     /// The scope.
     pub scope: Scope,
-    /// The state that it is in instead.
+    /// The state of the scope in place of live.
     pub state: ScopeState,
     /// The reason, for people; may be empty.
     pub message: String,
@@ -61,11 +61,11 @@ pub struct NotLiveScope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ScopeState {
-    /// It is being listed.
+    /// The scope is being listed.
     CatchingUp,
     /// The server denies access.
     Forbidden,
-    /// It cannot be read for another reason; the last known objects are still shown for a while.
+    /// The scope cannot be read for another reason; its last known objects are shown for a while.
     Broken,
     /// The server has no such kind.
     Absent,

@@ -70,26 +70,26 @@ pub struct ReadQuery {
     pub namespace: Option<String>,
     /// True if undeclared objects are grouped by their labels, which reads every kind.
     pub label_groups: bool,
-    /// The labels that group them.
+    /// The labels by which undeclared objects are grouped into apps.
     pub app_labels: AppLabels,
-    /// True if apps are followed into other clusters. Kubeconfigs in Secrets, which are read for it, say
-    /// where these are.
+    /// True if the objects of apps are looked up in other clusters too. To learn which clusters these are,
+    /// kubeconfigs in Secrets are read.
     pub follow: bool,
-    /// True if declarations of apps are read; otherwise only [`ReadQuery::objects`] are.
+    /// True if the kinds that declare apps are read; otherwise only [`ReadQuery::objects`] are.
     pub declarations: bool,
-    /// Objects to read whatever declares them.
+    /// Objects to read, whether or not an app declares them.
     pub objects: Vec<ObjectKey>,
-    /// Apps whose objects are read together with their dependents.
+    /// The apps whose objects are read together with their dependents.
     pub dependents: Dependents,
-    /// Further namespaces in which dependents are read: those of apps that another cluster delivers.
+    /// Further namespaces in which dependents are read, because apps of other clusters deliver into them.
     pub dependents_in: BTreeSet<String>,
-    /// True if events are read, in the namespaces where dependents are.
+    /// True if events are read, in the namespaces in which dependents are read.
     pub events: bool,
-    /// True if the objects are read that show if nodes and controllers are alive.
+    /// True if Leases and workloads are read that show if nodes and controllers are alive.
     pub liveness: bool,
     /// True if the controllers of [`ReadQuery::objects`] are read too.
     pub owners: bool,
-    /// True if evidence about objects that are not well is read.
+    /// True if the evidence about objects that are not well is read.
     pub evidence: bool,
     /// True if a few objects of a kind and namespace are read one by one, by name, rather than by a list:
     /// `wait` on one object should not watch the others.
@@ -97,12 +97,12 @@ pub struct ReadQuery {
     /// True if [`ReadQuery::objects`] and [`ReadQuery::selections`] are read whole even if their status needs no
     /// body. Secrets are always read as metadata.
     pub whole: bool,
-    /// Objects to read by their labels.
+    /// Selections of objects to read, by kind, namespace and labels.
     pub selections: Vec<Selection>,
     /// The apps whose objects are read; empty for all.
     pub only: Vec<AppQuery>,
-    /// The apps for which evidence of earlier changes is read if they are not well; unless it is `None`,
-    /// [`ReadQuery::objects`] count too.
+    /// The apps that, if they are not well, get their evidence of earlier changes read; unless it is
+    /// [`Changes::None`], so do [`ReadQuery::objects`].
     pub changes: Changes,
 }
 
@@ -112,7 +112,7 @@ pub enum Changes {
     /// No apps.
     #[default]
     None,
-    /// The apps of these names.
+    /// The apps that match any of these queries.
     Of(Vec<AppQuery>),
     /// All apps.
     All,
@@ -124,7 +124,7 @@ pub enum Dependents {
     /// No apps.
     #[default]
     None,
-    /// The apps of this name, and the apps that these deliver.
+    /// The apps that match this query, and the apps that these deliver.
     Of(AppQuery),
     /// All apps.
     All,
@@ -156,17 +156,17 @@ impl Default for ReadQuery {
 
 const CONFIG_MAP: &str = "ConfigMap";
 
-/// The maximum number of lists, of a kind in a namespace, for the apps of one namespace; beyond it kinds are
-/// listed in all namespaces.
+/// The maximum number of lists of a kind in one namespace that are made because of the apps of one namespace;
+/// further kinds are listed in all namespaces.
 const MAX_NAMESPACED_LISTS: usize = 1000;
 
 /// The maximum number of objects of a kind that are read one by one rather than by a list.
 const MAX_SINGLE_GETS: usize = 20;
 
-/// The part of [`MAX_SINGLE_GETS`] that objects named in one namespace can use up.
+/// The maximum share of [`MAX_SINGLE_GETS`] for objects named in one namespace.
 const MAX_SINGLE_GETS_PER_NAMESPACE: usize = 5;
 
-/// A kind in a namespace: group, kind, namespace.
+/// A kind in a namespace: group, kind and namespace.
 type Place<'k> = (&'k str, &'k str, &'k str);
 
 fn place_of(key: &ObjectKey) -> Place<'_> {
@@ -246,7 +246,7 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// Returns how much of a kind has been listed.
+    /// Returns the extent to which a kind was listed with at least the projection `wanted`.
     ///
     /// The list of Helm's ConfigMaps does not count: it says nothing about the other ConfigMaps.
     fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Projection) -> Listed {
@@ -262,10 +262,10 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Returns the apps whose objects are read.
+    /// Returns the apps whose objects are to be read.
     ///
-    /// If one namespace is asked for, these are the apps there, those that deliver them, and, if dependents
-    /// are wanted, those that they deliver. Other apps were only read to know more about these.
+    /// With a namespace in the query, these are its apps, those that deliver them, and, if dependents are
+    /// wanted, those that they deliver. Other apps were only read to know more about these.
     fn apps<'f>(&self, found: &'f Declarations) -> Vec<&'f Declaration> {
         let means = |app: &&Declaration, query: &AppQuery| {
             query.means(&app.key, app.delivery, &app.namespace, &app.name)
@@ -296,14 +296,14 @@ impl<'p> Plan<'p> {
         wanted.into_iter().filter_map(|place| found.apps.get(place)).collect()
     }
 
-    /// Returns the objects to read because these apps declare them.
+    /// Returns the objects that the apps of [`Plan::apps`] declare and whose cluster was queried.
     fn objects_of<'f>(&self, found: &'f Declarations) -> impl Iterator<Item = &'f ObjectKey> {
         let here = self.apps(found).into_iter().filter(|app| app.cluster().is_some());
         here.flat_map(|app| &app.objects)
     }
 
-    /// Returns the unread origins of the namespace's apps in other namespaces: sources of Flux, and the apps
-    /// that deliver the declaring objects.
+    /// Returns the unread objects in other namespaces that the apps of the query's namespace depend on: Flux
+    /// sources, and the apps that deliver the declaring objects.
     fn origins(&self, found: &Declarations) -> Vec<ObjectKey> {
         let Some(namespace) = self.namespace else { return Vec::new() };
         let wants_parents = self.asked.dependents != Dependents::None;
@@ -323,8 +323,8 @@ impl<'p> Plan<'p> {
         origins.filter(|key| self.lacks(key, Projection::Full)).collect()
     }
 
-    /// Plans lists of all namespaces that are needed even if one was asked for, because of the apps of some
-    /// deliveries there.
+    /// Plans the lists in all namespaces that are needed even for a query with a namespace, because that
+    /// namespace has apps of `deliveries`.
     ///
     /// A release may belong to a HelmRelease; Argo CD may have marked the objects of a label group by this
     /// label alone; and packages of Porch are delivered from any namespace.
@@ -350,7 +350,7 @@ impl<'p> Plan<'p> {
         new.map(|served| list(served, None, None, body_of(&served.group, &served.kind))).collect()
     }
 
-    /// Plans the reads of the declared objects, and of those of label groups.
+    /// Plans the reads of the declared objects, and of the objects of label groups.
     fn declared(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let mut wanted: BTreeMap<GroupKind, Vec<&ObjectKey>> = BTreeMap::new();
         let declared = self.objects_of(found);
@@ -394,7 +394,7 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// Plans the lists of objects that are selected by their labels.
+    /// Plans the lists for the selections of the query.
     fn selections(&self, catalog: &KindCatalog) -> Vec<Read> {
         let wanted = self.asked.selections.iter().filter_map(|selection| {
             let Selection { kind, namespace, labels } = selection;
@@ -409,16 +409,16 @@ impl<'p> Plan<'p> {
         wanted.collect()
     }
 
-    /// Returns the projection for objects of a kind that was asked for.
+    /// Returns the projection in which objects of a kind that the query names are read.
     fn body(&self, served: &ServedKind) -> Projection {
         let is_secret = served.group.is_empty() && served.kind == "Secret";
         if self.asked.whole && !is_secret { Projection::Full } else { body_of(&served.group, &served.kind) }
     }
 
-    /// Returns the kinds in namespaces, among those that the apps of the namespace name, that exceed the
-    /// limit for lists in single namespaces.
+    /// Returns the kinds in namespaces that exceed the limit of namespaced lists for the apps of the query's
+    /// namespace.
     ///
-    /// Apps that name few objects are served first.
+    /// Apps that name few objects come first.
     fn beyond<'f>(&'f self, found: &'f Declarations) -> BTreeSet<Place<'f>> {
         let mut beyond = BTreeSet::new();
         if self.namespace.is_none() {
@@ -442,7 +442,8 @@ impl<'p> Plan<'p> {
         beyond
     }
 
-    /// Plans the reads of the wanted objects of one kind.
+    /// Adds to `reads` the reads of the objects `keys`, all of the kind `served`; kinds in namespaces in
+    /// `beyond` are not listed there.
     fn wanted(
         &self,
         catalog: &KindCatalog,
@@ -504,8 +505,8 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Plans the reads of bodies of objects that are declared, or asked for whole, and of which only metadata
-    /// was read.
+    /// Plans the reads of whole objects that are declared, or that the query wants whole, and of which only
+    /// metadata was read.
     fn left(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let asked: BTreeSet<&ObjectKey> = self.asked.objects.iter().filter(|_| self.asked.whole).collect();
         let is_wanted = |key: &ObjectKey| {
@@ -528,7 +529,7 @@ impl<'p> Plan<'p> {
             .collect()
     }
 
-    /// Plans the reads that decide if an Argo CD is known; none where that makes no difference.
+    /// Plans the reads that show which namespaces hold a real Argo CD; none if that changes no verdict.
     fn argo(&self, catalog: &KindCatalog, rules: &ActiveRules<'_>) -> Vec<Read> {
         let mut reads = Vec::new();
         let namespaces = installs::doubtful(self.snapshot, &rules.options.trust);
@@ -610,7 +611,7 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// Returns true if less of an object is known than is wanted, so that it must be read.
+    /// Returns true if an object that may exist was not read, or not with at least the projection `wanted`.
     fn lacks(&self, key: &ObjectKey, wanted: Projection) -> bool {
         match self.snapshot.get(key.as_ref()) {
             Presence::Present(observed) => !observed.projection.covers(wanted),
@@ -619,7 +620,8 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Returns the read of one object, unless that much of it was read already or its kind is not served.
+    /// Returns the read of one object; `None` if it was read with this projection already, or its kind cannot
+    /// be read.
     fn object(&self, catalog: &KindCatalog, key: &ObjectKey, projection: Projection) -> Option<Read> {
         // A kind without the verb get, such as a review, would be refused at each attempt.
         let served =

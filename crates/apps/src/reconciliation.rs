@@ -45,14 +45,14 @@ pub struct ReconciliationDetails {
     /// The time of the last successful sync.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success: Option<Timestamp>,
-    /// Its sources, the farthest first.
+    /// The sources of the app, the farthest from it first.
     pub sources: Vec<ReconciledRow>,
-    /// The objects that deliver it; empty if there are none.
+    /// The objects by which the tool delivers the app; empty if there are none.
     pub delivery: Vec<ReconciledRow>,
 }
 
 impl ReconciliationDetails {
-    /// Returns the same with no row Ready if the home is not live.
+    /// Returns the details; if the home cluster is not live, each reported readiness becomes `Unknown`.
     fn known_now(mut self, app: &App) -> ReconciliationDetails {
         if !app.home_freshness.is_live() {
             let rows = self.sources.iter_mut().chain(&mut self.delivery);
@@ -82,7 +82,7 @@ pub struct ReconciledRow {
     /// The message that it reports, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The revision that it holds or has applied.
+    /// The revision that the source holds, or that the delivery has applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
     /// True if it is suspended; left out if it cannot be suspended.
@@ -90,12 +90,13 @@ pub struct ReconciledRow {
     pub suspended: Option<bool>,
 }
 
-/// A cache of the sources of Flux in one cluster.
+/// A cache of the Flux sources in one cluster, for several calls of [`FluxSources::of`].
 #[derive(Debug, Default)]
 pub struct FluxSources(flux::sources::Sources);
 
 impl FluxSources {
-    /// Returns the sources of a declaring object in `home`, the farthest first; none if it is not an object of Flux.
+    /// Returns the sources of a declaring object in `home`, the farthest first; none if it is not a Flux
+    /// object.
     pub fn of<'a>(&self, home: &'a dyn Objects, declaring: &Observed<'a>) -> Vec<ObjectKey> {
         let is_flux = declaring.key.group.ends_with(".toolkit.fluxcd.io");
         if is_flux { flux::sources_by(&self.0, home, declaring) } else { Vec::new() }
@@ -252,9 +253,9 @@ fn delivery(app: &App, home: Option<&dyn Objects>) -> Vec<ReconciledRow> {
     }]
 }
 
-/// Makes the row of an object of Flux from its conditions.
+/// Makes the row of a Flux object from its conditions.
 ///
-/// For a delivery `revision` is given; a source has that of its artifact.
+/// `revision` is given for a delivery; a source shows the revision of its artifact.
 fn flux_row(objects: &dyn Objects, key: &ObjectKey, revision: Option<Option<String>>) -> ReconciledRow {
     let row = ReconciledRow {
         kind: key.kind.clone(),

@@ -27,7 +27,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Returns true if an object is in this scope.
+    /// Returns true if the object `key` is in this scope.
     pub(crate) fn holds(&self, key: &ObjectKey) -> bool {
         match self {
             Scope::Cluster => true,

@@ -60,13 +60,13 @@ pub enum InsertError {
     /// It is not a Kubernetes object.
     #[error("no Kubernetes object")]
     NotAnObject(#[source] ObjectError),
-    /// It is another object than was requested.
+    /// The document is an object other than the one that the read requested.
     #[error("an object that was not asked for")]
     NotAsked,
-    /// A part of its key is longer than the API server accepts.
+    /// A part of the object's key is longer than the API server accepts.
     #[error("an object with a name of more than {LONGEST_NAME} bytes")]
     LongName,
-    /// It has no `metadata.name`.
+    /// The object has no `metadata.name`.
     #[error("an object without name")]
     NoName,
 }
@@ -74,7 +74,7 @@ pub enum InsertError {
 /// The result of a [`Read`].
 #[derive(Debug)]
 pub enum Answer {
-    /// The objects, all of them; see [`Read::document`].
+    /// All objects that the read returned, as documents made by [`Read::document`].
     Objects(Vec<OwnedDocument>),
     /// Not found: the server does not serve the kind in this version, or does not hold the object.
     NotFound,
@@ -92,14 +92,14 @@ pub enum Answer {
     },
 }
 
-/// The extent to which a kind was listed, whatever the result.
+/// The extent to which the objects of a kind were listed, whether or not the list succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listed {
-    /// Not at all, or in a version that is not served while another is.
+    /// The kind was not listed, or only in a version that is not served while another is.
     No,
-    /// By a selector.
+    /// The kind was listed with a selector only.
     Selected,
-    /// As a whole.
+    /// All objects of the kind were listed.
     Done,
 }
 
@@ -107,7 +107,7 @@ pub(crate) enum Listed {
 struct Stored {
     document: OwnedDocument,
     projection: Projection,
-    /// True if an earlier copy had different contents.
+    /// True if an earlier copy of the object in the dump had different contents.
     is_repeated: bool,
 }
 
@@ -116,7 +116,7 @@ impl Stored {
         length(&self.document)
     }
 
-    /// Returns no more of it than its metadata.
+    /// Returns a copy reduced to the object's metadata; `None` if the copy cannot be built.
     fn metadata(&self) -> Option<Stored> {
         let root = self.document.root();
         let mut copy = DocumentBuilder::new(0);
@@ -133,12 +133,12 @@ impl Stored {
     }
 }
 
-/// The presence of an object that is missing and that no read is about.
+/// The answer for an object that is missing and that no read covers.
 #[derive(Debug)]
 enum Rest {
     /// Absent: a dump holds all objects.
     Absent,
-    /// Unobserved, with the reason.
+    /// The object was not observed, for the reason held here.
     Unobserved(&'static str),
 }
 
@@ -147,16 +147,18 @@ enum Rest {
 pub struct Snapshot {
     facts: ClusterFacts,
     objects: BTreeMap<Arc<ObjectKey>, Stored>,
-    /// The total length of the texts of the objects, in bytes.
+    /// The total length of the JSON texts of the objects, in bytes.
     size: u64,
     declared_scopes: HashMap<GroupKind, bool>,
     kinds: HashMap<GroupKind, KindMarks>,
-    /// The results of reads of missing objects: `None` if not found, otherwise the failure.
+    /// The results of single reads that returned no object: `None` for not found, otherwise the message of
+    /// the failure.
     unread: HashMap<ObjectKey, ByBody<Option<String>>>,
     rest: Rest,
     lost: Option<String>,
     indexes: Indexes,
-    /// The changes; recorded from the first call of [`Snapshot::take_changes`] on.
+    /// The changes since the last call of [`Snapshot::take_changes`]; `None` before the first call, as
+    /// changes are then not recorded.
     changes: Option<ChangeBatch>,
 }
 
@@ -177,7 +179,7 @@ impl Snapshot {
         }
     }
 
-    /// Makes a dump: an object that it does not hold does not exist.
+    /// Makes an empty dump called `name`; an object that is not inserted counts as absent.
     pub fn dump(name: impl Into<String>, observed_at: Timestamp) -> Snapshot {
         Snapshot::new(name.into(), Freshness::live(observed_at), Rest::Absent)
     }
@@ -187,7 +189,7 @@ impl Snapshot {
         Snapshot::new(name.into(), Freshness::live(observed_at), Rest::Unobserved("it was not read"))
     }
 
-    /// Makes a cluster that did not answer.
+    /// Makes a cluster that did not answer, for `reason` (one word) and with `message` for people.
     pub fn lost(name: impl Into<String>, reason: impl Into<String>, message: impl Into<String>) -> Snapshot {
         let mut snapshot =
             Snapshot::new(name.into(), Freshness::never(), Rest::Unobserved("it was not read"));
@@ -197,13 +199,13 @@ impl Snapshot {
         snapshot
     }
 
-    /// Sets the name by which users give the cluster.
+    /// Sets the name by which the user gave the cluster.
     pub fn set_name(&mut self, name: impl Into<String>) {
         self.facts.name = name.into();
         self.note_all();
     }
 
-    /// Adds an address by which other clusters name this one.
+    /// Adds a server address by which declarations in other clusters name this one.
     pub fn add_server(&mut self, server: impl Into<String>) {
         self.facts.servers.push(server.into());
         self.note_all();
@@ -215,14 +217,14 @@ impl Snapshot {
         self.note_all();
     }
 
-    /// Records the proof that it is, or is not, the cluster `name`, which has the same identity.
+    /// Records the proof that this cluster is, or is not, the cluster `name`, which has the same identity.
     pub fn set_same_as(&mut self, name: impl Into<String>, is_same: bool) {
         if self.facts.compared.insert(name.into(), is_same) != Some(is_same) {
             self.note_all();
         }
     }
 
-    /// Removes the proof about the cluster `name`.
+    /// Removes the proof that relates this cluster to the cluster `name`.
     pub fn forget_same_as(&mut self, name: &str) {
         if self.facts.compared.remove(name).is_some() {
             self.note_all();
@@ -239,7 +241,7 @@ impl Snapshot {
         self.facts.clock_ahead = Some(ahead);
     }
 
-    /// Sets the statistics of reading.
+    /// Sets the statistics of the requests and watches of this cluster.
     pub fn set_reading(&mut self, reading: ReadStats) {
         self.facts.reading = Some(reading);
     }
@@ -249,7 +251,7 @@ impl Snapshot {
         self.facts.version = Some(version.into());
     }
 
-    /// Sets the result of discovery; groups whose discovery failed are reported.
+    /// Sets the kinds that the API server serves; groups whose discovery failed are added to the errors.
     pub fn set_kinds(&mut self, catalog: KindCatalog) {
         // A server denies access to a kind even if it does not exist.
         let refused = self.kinds.iter_mut().filter(|(kind, _)| !catalog.may_serve(kind));
@@ -277,26 +279,27 @@ impl Snapshot {
         self.facts.catalog = Some(catalog);
     }
 
-    /// Returns the result of discovery, if there is one.
+    /// Returns the kinds that the API server serves; `None` before discovery.
     pub fn kinds(&self) -> Option<&KindCatalog> {
         self.facts.catalog.as_ref()
     }
 
-    /// Reports a failure that leaves the objects as they are.
+    /// Adds a failure to the errors of the cluster; the objects stay.
     pub fn report(&mut self, error: ScopeError) {
         self.note_errors();
         self.facts.errors.push(error);
     }
 
-    /// Reports a failure that several reads may share: those of two projections, or of two selectors.
+    /// Adds a failure to the errors unless an equal one is there: several reads may share it, such as those
+    /// of two projections.
     fn report_once(&mut self, error: ScopeError) {
         self.note_errors();
         self.facts.errors.push_once(error);
     }
 
-    /// Reports a part of a dump that could not be read.
+    /// Adds an error about a part of a dump that could not be read.
     ///
-    /// Missing objects may have been in it, so none counts as absent any more.
+    /// Missing objects may have been in that part, so none counts as absent any more.
     pub fn report_unreadable(&mut self, place: impl Into<String>, message: impl Into<String>) {
         self.rest = Rest::Unobserved("parts of the dump could not be read");
         self.facts.is_dump = false;
@@ -318,9 +321,11 @@ impl Snapshot {
 
     /// Inserts an object, which must contain its `apiVersion` and `kind`.
     ///
-    /// Of objects with one key the last counts, but metadata never replaces a whole object.
+    /// Of several objects with one key the last replaces the others, but metadata never replaces a whole
+    /// object.
     ///
     /// # Errors
+    ///
     /// When the document is not an object with a name.
     pub fn insert(&mut self, document: OwnedDocument, projection: Projection) -> Result<(), InsertError> {
         let object = Object::new(document.root()).map_err(InsertError::NotAnObject)?;
@@ -399,7 +404,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Removes an object that no longer exists.
+    /// Removes the object `key`, which was deleted.
     pub fn remove(&mut self, key: &ObjectKey) {
         if let Some((key, old)) = self.take(key)
             && let Some(changes) = &mut self.changes
@@ -408,12 +413,13 @@ impl Snapshot {
         }
     }
 
-    /// Returns the total length of the texts of its objects, in bytes.
+    /// Returns the total length of the JSON texts of all objects, in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Removes all objects but those that declare apps; the others become unobserved for the reason `why`.
+    /// Removes all objects but those that declare apps; from then on the others are unobserved for the reason
+    /// `why`.
     pub fn keep_declarations(&mut self, why: &str) {
         let is_kept = |kind: &GroupKind| declares_apps(kind) && kind.kind != "Secret";
         self.objects.retain(|key, _| is_kept(&key.group_kind()));
@@ -432,12 +438,12 @@ impl Snapshot {
         self.note_all();
     }
 
-    /// Sets the scopes that are less fresh than the rest, each with the time of the last observation.
+    /// Sets the scopes that are less fresh than the rest, each with the time of its last observation.
     pub fn set_stale_scopes(&mut self, scopes: Vec<(Scope, Timestamp)>) {
         self.facts.stale_scopes = scopes;
     }
 
-    /// Sets the freshness; a lost cluster is no longer lost.
+    /// Sets the freshness of the cluster; one that did not answer before counts as having answered.
     pub fn set_freshness(&mut self, freshness: Freshness) {
         self.facts.freshness = freshness;
         if self.lost.take().is_some() {
@@ -446,7 +452,7 @@ impl Snapshot {
         }
     }
 
-    /// Removes the errors of a scope, whose state is known again.
+    /// Removes the errors of a scope whose state is known again.
     pub fn retract(&mut self, scope: &Scope) {
         if self.facts.errors.retract(scope, None) {
             self.note_errors();
@@ -454,7 +460,7 @@ impl Snapshot {
     }
 
     /// Removes the errors of a read's scope, unless the same read with the other projection still fails with
-    /// them.
+    /// these errors.
     pub fn retract_read(&mut self, read: &Read) {
         let scope = read.scope();
         let beside = match &scope {
@@ -469,7 +475,8 @@ impl Snapshot {
         }
     }
 
-    /// Removes the result of the read of one object, so that it is read again if it is wanted.
+    /// Removes the result of the single read of `key`, so that the plan reads the object again if it is
+    /// needed.
     pub fn forget(&mut self, key: &ObjectKey) {
         if self.unread.remove(key).is_some() {
             self.note_sought(key);
@@ -477,7 +484,7 @@ impl Snapshot {
         self.retract(&Scope::Object(key.clone()));
     }
 
-    /// Records the answer to `read`.
+    /// Records the answer to `read`: inserts its objects, or notes the failure.
     pub fn answer(&mut self, read: &Read, answer: Answer) {
         let scope = read.scope();
         // The identity of the cluster was not requested by the user: without access to it nothing is missing.
@@ -565,8 +572,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns the extent to which the objects of a kind in a namespace (`None`: in all) were listed with at
-    /// least this projection.
+    /// Returns the extent to which a kind was listed in a namespace (`None`: in all) with at least the
+    /// projection `wanted`.
     pub(crate) fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Projection) -> Listed {
         match self.kinds.get(kind).and_then(|marks| marks.find(namespace, wanted)) {
             None => Listed::No,
@@ -581,8 +588,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns true if just this part of a kind was listed with at least this projection, whatever the
-    /// result.
+    /// Returns true if exactly this `target` of a kind was listed with at least the projection `wanted`,
+    /// whatever the result.
     pub(crate) fn was_selected(
         &self,
         kind: &GroupKind,
@@ -593,7 +600,7 @@ impl Snapshot {
         self.kinds.get(kind).is_some_and(|marks| marks.was_selected(namespace, target, wanted))
     }
 
-    /// Returns true if another part of a kind than this one was listed, whatever the result.
+    /// Returns true if a `target` of a kind other than this one was listed, whatever the result.
     pub(crate) fn has_selection_but(&self, kind: &GroupKind, target: &Target) -> bool {
         self.kinds.get(kind).is_some_and(|marks| marks.has_selection_but(target))
     }
@@ -603,15 +610,15 @@ impl Snapshot {
         self.lost.is_some()
     }
 
-    /// Returns true if a read of this object was answered with at least this projection, or showed that there
-    /// is no more to read.
+    /// Returns true if a single read of the object with at least the projection `wanted` was answered, or showed
+    /// that no more of it can be read.
     pub(crate) fn was_read(&self, key: &ObjectKey, wanted: Projection) -> bool {
         let Some(read) = self.unread.get(key) else { return false };
         read.at_least(wanted).next().is_some()
             || read.metadata().is_some_and(|failure| failure.is_some() || !self.objects.contains_key(key))
     }
 
-    /// Iterates over the objects from a key on, in the order of their keys.
+    /// Iterates over the objects whose keys are not less than `key`, in the order of their keys.
     fn from(&self, key: ObjectKeyRef<'_>) -> Range<'_, Arc<ObjectKey>, Stored> {
         self.objects
             .range::<dyn AsObjectKey, _>((Bound::Included(&key as &dyn AsObjectKey), Bound::Unbounded))
@@ -636,7 +643,7 @@ fn length(document: &OwnedDocument) -> u64 {
     document.text().len() as u64
 }
 
-/// Returns true if a document is among the requested objects: a server may send anything.
+/// Returns true if a document is one of the objects that `read` requested: a server may send anything.
 fn is_answer_to(read: &Read, document: &OwnedDocument) -> bool {
     let Ok(object) = Object::new(document.root()) else { return true };
     let is_kind = object.group() == read.group && object.kind() == read.kind;

@@ -71,7 +71,7 @@ impl std::fmt::Display for SyncState {
 /// The revisions of an app, as its tool writes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sync {
-    /// The sync state.
+    /// The state of the wanted revision between source and cluster.
     pub state: SyncState,
     /// The revision that the source holds.
     pub desired: Option<String>,
@@ -84,13 +84,13 @@ pub struct Sync {
 }
 
 impl Sync {
-    /// Makes a state without known revisions.
+    /// Makes a `Sync` in state `Unknown` without revisions.
     pub(crate) fn unknown() -> Sync {
         Sync { state: SyncState::Unknown, desired: None, attempted: None, applied: None, last_success: None }
     }
 }
 
-/// The sync state of one object, reported by its delivery tool.
+/// The sync state of one object, as its delivery tool reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ObjectSync {
@@ -108,13 +108,13 @@ pub struct ObjectSync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ObjectSyncState {
-    /// It differs from what is wanted, or does not exist.
+    /// The object differs from its declaration, or does not exist.
     OutOfSync,
-    /// It is no longer wanted.
+    /// The object is no longer declared, and waits to be pruned.
     RequiresPruning,
-    /// The last operation could not write it.
+    /// The last sync operation could not write the object.
     SyncFailed,
-    /// It is a hook that failed.
+    /// The object is a hook that failed.
     HookFailed,
 }
 
@@ -147,19 +147,19 @@ impl ObjectSyncState {
 pub struct Source {
     /// The kind of source: `GitRepository`, `OCIRepository`, `HelmRepository`, `git`, …
     pub kind: String,
-    /// Namespace of the object that describes it, if there is one.
+    /// Namespace of the object that describes the source; `None` without such an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// Name of the object that describes it, if there is one.
+    /// Name of the object that describes the source; `None` without such an object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The URL, without a password.
+    /// The URL of the source, without credentials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// The part of it that is delivered: a folder, a chart.
+    /// The part of the source that is delivered: a folder or a chart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The branch, tag, version or range that is followed.
+    /// The branch, tag, version or range that the app follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
 }
@@ -195,7 +195,7 @@ fn is_port(authority: &str) -> bool {
 }
 
 impl Source {
-    /// Removes the password from the URL, so that the source may be shown.
+    /// Returns the source with a URL without password, which may be shown.
     pub(crate) fn without_password(self) -> Source {
         Source { url: self.url.map(|url| without_password(&url)), ..self }
     }

@@ -13,18 +13,19 @@ use crate::identity::Delivery;
 use crate::memo::Memo;
 use crate::objects::Objects;
 
-/// The scripts of an Argo CD that apply to an Application, and the confidence in that Argo CD.
+/// The ConfigMap with the health scripts that apply to an Application, and the confidence that an Argo CD
+/// runs beside it.
 pub(crate) struct Settings {
-    /// The ConfigMap.
+    /// The key of the ConfigMap.
     pub(crate) key: ObjectKey,
     pub(crate) standing: Standing,
 }
 
-/// A cache of facts about namespaces, computed once however many Applications need them.
+/// A cache of facts about namespaces, which many Applications share.
 #[derive(Default)]
 pub(crate) struct Standings {
     known: Memo<(String, String), Standing>,
-    /// True for namespaces with health scripts, by cluster and namespace.
+    /// True if a namespace has health scripts, by cluster and namespace.
     teaching: Memo<(String, String), bool>,
     /// True if an Argo CD serves a namespace, by cluster, the namespace of the Argo CD, and that namespace.
     served: Memo<(String, String, String), bool>,
@@ -36,7 +37,7 @@ impl Standings {
         self.known.get(objects, place, || argo_standing(objects, namespace, trust))
     }
 
-    /// Returns the key of the ConfigMap with health scripts in a namespace, if there are any.
+    /// Returns the key of the ConfigMap with health scripts in `namespace`; `None` if there is none.
     fn scripts(&self, objects: &dyn Objects, namespace: &str) -> Option<ObjectKey> {
         let key = ObjectKey::new("", "ConfigMap", namespace, SETTINGS);
         let place = (objects.name().to_owned(), namespace.to_owned());
@@ -70,20 +71,20 @@ impl Standings {
     }
 }
 
-/// An object that teaches health rules for the objects of an app but is not trusted in full.
+/// An object that contains health rules for the objects of an app but is not trusted in full.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unheard {
-    /// The object, in the home of the app.
+    /// The object, in the home cluster of the app.
     pub object: ObjectKey,
-    /// The trust that it gets; `None` if it is ignored.
+    /// The trust that the object is given; `None` if its rules are ignored.
     pub voice: Option<Voice>,
-    /// The line of the settings that would make it trusted.
+    /// The line for Taffrail's settings that would make the object trusted.
     pub setting: String,
 }
 
-/// Returns the objects that teach health rules for an app: its declaring object and the settings of its tool.
+/// Returns the objects that contain health rules for an app: its declaring object and its tool's settings.
 ///
-/// The second value is one of them that is not trusted in full, if there is one.
+/// The second value is one of these objects that is not trusted in full, if there is one.
 pub(crate) fn teachers<'f>(
     fleet: &'f Fleet<'_>,
     app: &Declaration,
@@ -132,7 +133,7 @@ pub(crate) fn teachers<'f>(
     ([teacher(declaring.object, Standing::Known)].into_iter().chain(settings).collect(), unheard)
 }
 
-/// Returns the teachers with the trust that they get for objects that may not be the app's.
+/// Returns the teachers with less trust, for objects that an app claims without a mark on them.
 ///
 /// An author can list any object, and must not make it look better by that. Rules of the cluster's own
 /// administrators keep their trust, but the author of the list pays for running them: otherwise a long list

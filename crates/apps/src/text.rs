@@ -32,7 +32,7 @@ pub fn age(seconds: i64) -> String {
     }
 }
 
-/// Returns the first line of a message that is not blank, with white space folded.
+/// Returns the first line of a message that is not blank, with runs of white space replaced by one space.
 pub fn line(message: &str) -> String {
     let first = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     first.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -13,7 +13,7 @@ use taffrail_status::assess::CauseStep;
 /// The length in bytes above which a text is shared rather than copied.
 const MAX_OWNED_LENGTH: usize = 128;
 
-/// A text that many rows may show. Cloning a long one copies only a pointer.
+/// A text that many rows may show. Cloning one longer than [`MAX_OWNED_LENGTH`] copies only a pointer.
 #[derive(Clone)]
 pub struct Words(Kept);
 
@@ -34,7 +34,7 @@ impl Words {
         self.as_str().is_empty()
     }
 
-    /// Returns the allocation of a long text, which its clones share.
+    /// Returns the allocation that a long text shares with its clones; `None` for a short text.
     pub fn shared(&self) -> Option<&Arc<str>> {
         match &self.0 {
             Kept::Own(_) => None,
@@ -168,7 +168,7 @@ impl<'de> Deserialize<'de> for Words {
     }
 }
 
-/// A pool of the texts and chain links met so far: equal ones are stored once, whatever object led to them.
+/// A pool of texts and cause steps, in which equal ones are stored once, whichever object they are about.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     words: HashSet<Arc<str>>,
@@ -188,7 +188,7 @@ impl Said {
         }
     }
 
-    /// Replaces the links of a chain by the pooled copies of equal ones.
+    /// Replaces the steps of a cause chain by the pooled copies of equal ones.
     pub(crate) fn chain(&mut self, mut chain: Vec<Arc<CauseStep>>) -> Vec<Arc<CauseStep>> {
         for link in &mut chain {
             match self.links.get(link) {

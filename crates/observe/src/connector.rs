@@ -9,19 +9,20 @@ use taffrail_cluster::{Cluster, Deadline};
 use crate::error::{Failure, ObserveError};
 use crate::members::Member;
 
-/// A cluster to connect to, and how long it may take to answer everything.
+/// A cluster to connect to, and the deadline for all of its answers.
 #[derive(Debug)]
 pub struct ClusterConnector {
     /// The cluster.
     pub member: Member,
-    /// The time for everything, which begins with each [`ClusterConnector::connect`].
+    /// The time for all requests to the cluster, counted from each [`ClusterConnector::connect`].
     pub timeout: Duration,
 }
 
 impl ClusterConnector {
-    /// Connects; the deadline begins here.
+    /// Connects to the cluster; the deadline begins now.
     ///
     /// # Errors
+    ///
     /// Fails when the context cannot be used, and when the server cannot be connected to.
     pub async fn connect(&self) -> Result<Cluster, Failure> {
         let context = self.member.context.as_ref().map_err(Clone::clone)?;
@@ -30,9 +31,11 @@ impl ClusterConnector {
     }
 }
 
-/// Does the same with each cluster, all at once, each in a task of its own; the results come in the order of the members.
+/// Runs a function for each cluster, all at the same time, each in a task of its own; the results come in the
+/// order of the members.
 ///
 /// # Errors
+///
 /// Fails when one of the tasks panics.
 pub async fn for_each_cluster<T, F>(
     members: Vec<Member>,
@@ -48,7 +51,7 @@ where
     all(tasks).await
 }
 
-/// Waits for all tasks.
+/// Waits for all tasks and returns their results in order; fails if one panicked.
 pub(crate) async fn all<T>(tasks: Vec<tokio::task::JoinHandle<T>>) -> Result<Vec<T>, ObserveError> {
     Ok(join_all(tasks).await.into_iter().collect::<Result<_, _>>()?)
 }

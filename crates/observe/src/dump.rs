@@ -25,7 +25,7 @@ use crate::input::{self, Chunks, InputShape, InputSource};
 use crate::recording::{CLOSING, Closing, GROUP, OPENING, Opening, RecordedScope, State};
 use crate::rules::FleetRules;
 
-/// The text before the address of the API server in the first line of a dump.
+/// The prefix of the first line of a dump, before the address of the API server.
 const SERVER: &str = "# server:";
 
 /// The dumps to read, and how to judge them.
@@ -33,24 +33,25 @@ const SERVER: &str = "# server:";
 pub struct DumpRequest<'d> {
     /// Files, or folders of files.
     pub paths: &'d [PathBuf],
-    /// The time at which they are judged; `None`: the time at which the newest was written, where all of them say so.
+    /// The time for which the dumps are judged; `None` for the time at which the newest was written, if all
+    /// of them state it.
     pub now: Option<Timestamp>,
-    /// The rules by which they are judged.
+    /// The rules by which the objects are judged.
     pub rules: Arc<dyn FleetRules>,
-    /// The labels that name apps.
+    /// The labels that name the apps of undeclared objects.
     pub labels: AppLabels,
 }
 
-/// A file, read.
+/// One dump file, read and parsed.
 struct File {
     snapshot: Snapshot,
     recording: Option<Recording>,
 }
 
-/// The first and last line of a recorded dump.
+/// The first and the last line of a dump that `taffrail dump` wrote.
 struct Recording {
     opening: Opening,
-    /// Missing from a dump that was cut, or of which something could not be read.
+    /// The last line; `None` if the dump was cut, or a part of it could not be read.
     closing: Option<Closing>,
 }
 
@@ -228,7 +229,7 @@ fn file(source: &InputSource, fixed: Option<Timestamp>, current: Timestamp) -> F
     File { snapshot, recording: Some(recording) }
 }
 
-/// Returns the snapshot of a recorded cluster, without objects yet.
+/// Returns the snapshot of a recorded cluster with the facts of its first line, and without objects.
 fn recorded(opening: &Opening, observed_at: Timestamp) -> Snapshot {
     let mut snapshot = Snapshot::live(&*opening.metadata.name, observed_at);
     snapshot.add_server(&*opening.server);
@@ -247,9 +248,9 @@ fn end(object: &Object<'_>) -> Option<Closing> {
 }
 
 impl Recording {
-    /// Answers all that the plan wants, as the cluster did when the dump was written.
+    /// Answers the reads of the plan for `asked`, as the cluster did when the dump was written.
     fn answer(&self, snapshot: &mut Snapshot, asked: &ReadQuery, rules: &ActiveRules<'_>) {
-        /// More rounds than any plan has.
+        /// The maximum number of rounds of the plan; more than any plan needs.
         const ROUNDS: usize = 20;
 
         // That it was cut, or damaged, or that the cluster did not answer, is reported once.
@@ -271,7 +272,7 @@ impl Recording {
         }
     }
 
-    /// Says of each scope that was read that its objects are all that there are.
+    /// Marks each scope that was read as complete, so that objects missing in it count as absent.
     fn mark_read(&self, snapshot: &mut Snapshot) {
         for scope in self.scopes() {
             match scope.state {
@@ -324,7 +325,7 @@ impl Recording {
     }
 }
 
-/// Returns the words for a read, as in the failures of a live cluster.
+/// Returns the name of a read for error messages, as for a live cluster.
 fn purpose(read: &Read) -> String {
     let dot = if read.group.is_empty() { "" } else { "." };
     let (verb, name) = match &read.target {

@@ -2,8 +2,8 @@
 
 use taffrail_object::Object;
 
-/// The last field that an API server always prints of these kinds, also where it is empty: fields stand in the order of the
-/// alphabet. Flux does not require the `spec` of its objects.
+/// The last field that an API server always prints for objects of these kinds, even if empty: group, kinds,
+/// field. Fields stand in alphabetical order. Flux does not require the `spec` of its objects.
 const LAST: [(&str, &[&str], &str); 8] = [
     ("apps", &["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"], "status"),
     (
@@ -27,20 +27,21 @@ const LAST: [(&str, &[&str], &str); 8] = [
     ("argoproj.io", &["Application"], "spec"),
 ];
 
-/// Facts about the last object of a dump and those before it. Items of a list that has its `kind` are not part of it:
-/// kubectl prints the kind below the items.
+/// Facts about the last object of a dump and those before it, to detect a cut dump. Items of a list with a
+/// `kind` are left out: kubectl prints the kind below the items.
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
     /// True if the last object lacks fields that a server prints.
     last: bool,
-    /// True if another object lacks them as well: then they were removed on purpose.
+    /// True if an earlier object lacks such fields as well: then they were removed on purpose.
     before: bool,
     /// True if an object has a UID, so that a server printed the objects.
     is_of_server: bool,
 }
 
 impl Ending {
-    /// Records the next object.
+    /// Takes `object` as the new last object: records if it lacks fields that a server prints, and keeps that
+    /// fact about the one before.
     pub(crate) fn see(&mut self, object: &Object<'_>) {
         self.before |= self.last;
         let has = |field: &str| object.at(&["metadata", field]).is_some_and(|value| !value.is_null());
@@ -50,13 +51,13 @@ impl Ending {
         self.last = if has_uid { lacks_last(object) } else { has("creationTimestamp") };
     }
 
-    /// Returns true if the last object is cut off. If it was cut inside its last field, that cannot be detected.
+    /// Returns true if the last object is cut off. A cut inside the object's last field cannot be detected.
     pub(crate) fn is_cut(&self) -> bool {
         self.last && !self.before && self.is_of_server
     }
 }
 
-/// Returns true if an object lacks the last field of its kind.
+/// Returns true if an object lacks the field that [`LAST`] names for its kind.
 fn lacks_last(object: &Object<'_>) -> bool {
     let of_kind = LAST.iter().find(|(group, kinds, _)| {
         *group == object.group() && kinds.iter().any(|kind| *kind == object.kind())

@@ -8,14 +8,14 @@ use taffrail_cluster::{KubeconfigError, ReadError, Reason, chain};
 /// The reason why one cluster cannot be read.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// One word in CamelCase.
+    /// The reason in one CamelCase word.
     pub reason: String,
-    /// A sentence for people.
+    /// The message in a sentence, for people.
     pub message: String,
 }
 
 impl Failure {
-    /// Makes a failure of an error; a hint that follows from the reason alone is left out.
+    /// Makes a failure from an error; leaves `hint` out if it follows from the reason alone.
     pub fn new(reason: Reason, error: &dyn std::error::Error, hint: Option<&str>) -> Failure {
         // What the reason tells by itself is told once, below the answer.
         let own = hint.filter(|hint| *hint != reason.hint());
@@ -23,20 +23,20 @@ impl Failure {
         Failure { reason: reason.as_str().to_owned(), message: format!("{}{hint}", chain(error)) }
     }
 
-    /// Makes a failure of a read, without a hint.
+    /// Makes a failure from a failed read, without a hint.
     pub(crate) fn of_read(error: &ReadError) -> Failure {
         Failure { reason: error.reason().as_str().to_owned(), message: chain(error) }
     }
 }
 
-/// The weight of an [`ObserveError`].
+/// The severity of an [`ObserveError`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorLevel {
-    /// Everything was read, but the answer is to be taken with care.
+    /// Everything was read, but the answer may be wrong.
     Warning,
     /// Requested data could not be read.
     Unreadable,
-    /// The question makes no sense.
+    /// The user asked for something impossible, such as a context that does not exist.
     Usage,
 }
 
@@ -44,21 +44,21 @@ pub enum ErrorLevel {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ObserveError {
-    /// The kubeconfigs name no cluster that could be read.
+    /// The kubeconfigs name no context to read.
     #[error("no cluster to ask")]
     NoCluster(#[source] KubeconfigError),
     /// One of several kubeconfigs cannot be used.
     #[error("cannot use a kubeconfig")]
     Kubeconfig(#[source] KubeconfigError),
-    /// No context matches a pattern.
+    /// No context matches a pattern that the user gave.
     #[error("no context is called like '{pattern}'")]
     NoContext {
         /// The pattern.
         pattern: String,
-        /// The first contexts that there are.
+        /// The names of the first contexts that exist.
         known: Vec<String>,
     },
-    /// A warning about a context that makes all its answers doubtful.
+    /// A warning that the answers of a context are not trustworthy.
     #[error("context \"{context}\": {warning}")]
     Doubtful {
         /// The name of the context.
@@ -66,7 +66,7 @@ pub enum ObserveError {
         /// A sentence for people.
         warning: String,
     },
-    /// The task that read a cluster failed.
+    /// The task that read a cluster panicked or was cancelled.
     #[error("a cluster could not be read")]
     Task(#[from] tokio::task::JoinError),
     /// A file or folder cannot be read.
@@ -74,16 +74,16 @@ pub enum ObserveError {
     File {
         /// The file or folder.
         path: PathBuf,
-        /// The error of the system.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A folder holds no file that could be read.
+    /// A folder holds no manifest files; holds its path.
     #[error("no manifests in {}", .0.display())]
     NoManifests(PathBuf),
 }
 
 impl ObserveError {
-    /// Returns the weight of the failure.
+    /// Returns the severity of the error.
     pub fn level(&self) -> ErrorLevel {
         match self {
             ObserveError::Doubtful { .. } => ErrorLevel::Warning,
@@ -92,7 +92,7 @@ impl ObserveError {
         }
     }
 
-    /// Returns a hint for the user, if there is one.
+    /// Returns the next step for the user, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             ObserveError::NoCluster(error) | ObserveError::Kubeconfig(error) => error.hint(),

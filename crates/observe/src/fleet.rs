@@ -11,28 +11,28 @@ use crate::error::ObserveError;
 use crate::rows::KeptRows;
 use crate::rules::FleetRules;
 
-/// The clusters of a fleet, as they were read.
+/// The snapshots of all clusters, and the time and rules by which they are judged.
 #[derive(Debug)]
 pub struct FleetSnapshot {
-    /// Each cluster.
+    /// The snapshot of each cluster.
     pub snapshots: Vec<Snapshot>,
-    /// The time at which it is judged.
+    /// The time for which the clusters are judged.
     pub now: Timestamp,
-    /// The time from which ages are counted. It differs from the time of judgement only where answers of different
-    /// times are compared.
+    /// The time to which ages are counted. It differs from `now` only where answers of different times are
+    /// compared.
     pub aged: Timestamp,
-    /// The rules by which it is judged.
+    /// The rules by which objects are judged.
     pub rules: Arc<dyn FleetRules>,
     /// Failures outside of any cluster, such as in one of several kubeconfigs.
     pub problems: Vec<ObserveError>,
-    /// The labels that name apps.
+    /// The labels that name the apps of undeclared objects.
     pub(crate) labels: AppLabels,
-    /// Its apps, where they are kept up to date.
+    /// The rows of apps, kept up to date while the clusters are watched; `None` for a single read.
     pub(crate) rows: Option<KeptRows>,
 }
 
 impl FleetSnapshot {
-    /// Returns its apps; where `objects` are declared by the user, the app that they make instead.
+    /// Returns the apps of the clusters; or, if the user declared `objects`, the app that consists of these.
     pub fn apps(&self, objects: &[ObjectKey]) -> AppList {
         let mut list = if objects.is_empty() {
             let (clusters, rules) = (self.clusters(), self.rules.active());
@@ -52,13 +52,13 @@ impl FleetSnapshot {
         list
     }
 
-    /// Returns the clusters, as views take them.
+    /// Returns the clusters in the form that the views take.
     pub fn clusters(&self) -> Vec<&dyn Objects> {
         self.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect()
     }
 }
 
-/// The doubt about an object that is missing in a dump which has none of its kind.
+/// The addition to a message about an object that is missing in a dump without objects of its kind.
 pub const LEFT_OUT: &str = " (the kind may be left out of the dump)";
 
 /// Adds to the messages about missing objects that the dump, which has none of their kind, may have omitted the kind.

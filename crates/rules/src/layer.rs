@@ -9,18 +9,19 @@ use crate::origin::Origin;
 use crate::script::CHILDREN;
 use crate::yaml_rules::{self, GroupRules, KindRules, Problem, RuleFileError};
 
-/// Rules of one origin, by group and kind.
+/// The YAML rules of one origin, by API group and kind.
 #[derive(Debug)]
 pub struct Layer {
     origin: Origin,
     groups: FxHashMap<Box<str>, Group>,
-    /// The rules for all groups with the same ending: by the ending with its dot, the longest first.
+    /// The rules for group families such as `*.example.com`: each suffix with its dot and the rules, the
+    /// longest suffix first.
     endings: Vec<(Box<str>, Group)>,
     /// False where no text says the word: then no rules need be found to know it.
     may_read_children: bool,
 }
 
-/// The rules of a group, parsed at the first use.
+/// The rules of one group, parsed at the first use.
 #[derive(Debug)]
 struct Group {
     /// The texts of the files of the group.
@@ -48,13 +49,13 @@ impl Found<'_> {
         format!("{}/{}/{}", self.origin.as_str(), self.group, self.kind)
     }
 
-    /// Returns the lines of these rules in their file; `None` if they do not have lines of their own.
+    /// Returns the lines of these rules in their file; `None` if the rules have no lines of their own.
     pub fn text(&self) -> Option<&str> {
         self.texts.iter().find_map(|text| excerpt(text, self.kind))
     }
 }
 
-/// Returns the lines for a kind in a file of rules.
+/// Returns the lines for a kind in the text of a rules file; `None` if the kind has no lines of its own.
 fn excerpt<'t>(text: &'t str, kind: &str) -> Option<&'t str> {
     let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
     let is_of_kind = |line: &str| {
@@ -101,10 +102,11 @@ impl Layer {
         Layer { origin, groups: FxHashMap::default(), endings: Vec::new(), may_read_children: false }
     }
 
-    /// Reads files of rules, given as pairs of name and text.
+    /// Parses rules files, given as pairs of file name and text.
     ///
     /// # Errors
-    /// All errors in the files.
+    ///
+    /// All errors in all files.
     pub fn read<'t>(
         origin: Origin,
         files: impl IntoIterator<Item = (&'t str, &'t str)>,
@@ -169,13 +171,13 @@ impl Layer {
         }
     }
 
-    /// Returns the origin of the rules.
+    /// Returns the origin of all rules in the layer.
     pub fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// Returns the rules for a kind. Rules for its group come before those for groups with the same ending, and in each
-    /// those for the kind before those for all others.
+    /// Returns the first rules that match: those for `group` before those for its suffixes, the longest
+    /// first; and in each, those for `kind` before those for a pattern or `*`.
     pub fn find(&self, group: &str, kind: &str) -> Option<Found<'_>> {
         let own = self.groups.get(group).into_iter();
         let alike = self.endings.iter().filter(|(ending, _)| group.ends_with(&**ending));
@@ -190,7 +192,7 @@ impl Layer {
         self.may_read_children && self.find(group, kind).is_some_and(|found| found.rules.asks_children())
     }
 
-    /// Lists all rules, sorted by group and kind.
+    /// Lists the rules of all kinds, sorted by group and kind.
     pub fn all(&self) -> Vec<Found<'_>> {
         let groups = self.groups.values().chain(self.endings.iter().map(|(_, group)| group));
         let mut all: Vec<_> = groups
@@ -204,7 +206,7 @@ impl Layer {
     }
 }
 
-/// All errors in files of rules; never empty.
+/// The errors in rules files; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleErrors(pub Vec<RuleFileError>);
 

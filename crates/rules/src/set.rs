@@ -15,7 +15,8 @@ use crate::origin::Origin;
 use crate::script::{Judged, Script, add_children};
 use crate::yaml_rules::{self, KindRules, Ruling};
 
-/// The time for which a custom resource without rules and without a status is in progress.
+/// The age below which an object without a status counts as InProgress, if no rules decide and its kind has a
+/// status subresource.
 const FIRST_STATUS_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
 
 /// All rules in their order: the user's, the cluster's, the shipped ones, then [`Taffrail`].
@@ -31,12 +32,12 @@ pub struct RuleSet {
 }
 
 impl RuleSet {
-    /// Returns a set of the built-in rules alone.
+    /// Returns a set without YAML rules or scripts, which judges by the rules of [`Taffrail`] alone.
     pub fn bare() -> RuleSet {
         RuleSet::default()
     }
 
-    /// Adds rules in YAML, behind others of the same origin.
+    /// Adds rules in YAML, after those of the same origin that were added before.
     pub fn with(mut self, layer: Layer) -> RuleSet {
         let behind = self.layers.partition_point(|it| it.origin() <= layer.origin());
         self.layers.insert(behind, layer);
@@ -77,7 +78,8 @@ impl RuleSet {
         self.layers.iter().flat_map(Layer::all).collect()
     }
 
-    /// Judges as [`Rules::judge`]; `taught` are rules of the cluster for this object alone.
+    /// Judges as [`Rules::judge`]; `taught` are the rules that objects of the cluster state for this object
+    /// alone.
     fn judge_taught(
         &self,
         object: &Object<'_>,
@@ -157,7 +159,8 @@ impl RuleSet {
     }
 }
 
-/// Runs a script and charges its cost to the namespace of the object.
+/// Runs the script with the index `number` and charges its CPU time to the namespace of `object`; `None` if
+/// it does not decide.
 fn at_cost(
     costs: &Costs,
     number: usize,
@@ -175,7 +178,8 @@ fn at_cost(
     })
 }
 
-/// Judges an object by rules that read its children; does not decide if the children are unknown.
+/// Judges an object by rules that read its children; returns [`Ruling::Undecided`] if the children are
+/// unknown.
 fn among_children(
     rules: &KindRules,
     object: &Object<'_>,
@@ -238,11 +242,11 @@ impl ClusterRules for RuleSet {
     }
 }
 
-/// Rules, with rules of a cluster for some of its objects.
+/// A [`RuleSet`] with the rules that objects of a cluster state for some of its objects.
 struct Taught<'r> {
     rules: &'r RuleSet,
     scripts: Vec<TaughtRules<'r>>,
-    /// Rules that can make a verdict worse, never better.
+    /// The taught rules that may only make a verdict worse, never better.
     warnings: Vec<TaughtRules<'r>>,
 }
 
@@ -268,7 +272,8 @@ impl Rules for Taught<'_> {
     }
 }
 
-/// Returns the origin of a verdict's rule, by its prefix.
+/// Returns the origin that the prefix of a verdict's rule name states; `None` for a rule without such a
+/// prefix.
 pub fn origin_of(rule: &str) -> Option<Origin> {
     let (first, _) = rule.split_once('/')?;
     [Origin::User, Origin::Cluster, Origin::Shipped].into_iter().find(|origin| origin.as_str() == first)

@@ -35,7 +35,8 @@ pub(crate) const SKIP: &str = "argocd.argoproj.io/skip-reconcile";
 /// `spec.syncPolicy.automated.enabled`.
 pub(crate) const SUSPENDED: &str = "taffrail.dev/suspended-automated";
 
-/// Returns true if automated sync is set up but was switched off. Argo CD still compares such an Application.
+/// Returns true if an Application has a policy for automated sync that is switched off. Argo CD still
+/// compares it.
 fn is_held(object: &Object<'_>) -> bool {
     match object.at(&["spec", "syncPolicy", "automated"]).filter(|policy| !policy.is_null()) {
         Some(policy) => policy.get("enabled").and_then(Value::as_bool) == Some(false),
@@ -43,7 +44,7 @@ fn is_held(object: &Object<'_>) -> bool {
     }
 }
 
-/// Returns true if Argo CD was told to skip an Application, or not to sync it automatically.
+/// Returns true if an Application tells Argo CD to skip it, or not to sync it automatically.
 pub(crate) fn is_kept_off(object: &Object<'_>) -> bool {
     object.text(&["metadata", "annotations", SKIP]) == "true" || is_held(object)
 }
@@ -66,14 +67,14 @@ pub(crate) fn controller(object: &Object<'_>) -> Option<String> {
     (is_label && controller != object.namespace()).then(|| controller.into_owned())
 }
 
-/// The namespaces of a cluster in which Argo CD itself runs.
+/// The namespaces of a cluster in which an Argo CD is installed.
 ///
-/// An Application there is named by its bare name in marks, which any author can give to an Application
-/// elsewhere.
+/// Marks name an Application in such a namespace by its bare name, which any author can give to an
+/// Application elsewhere.
 pub(crate) struct Homes {
     /// The namespaces, each with the label by which its Argo CD tracks objects without a tracking id.
     namespaces: BTreeMap<String, String>,
-    /// The namespaces with Applications.
+    /// The namespaces that hold Applications.
     all: installs::Namespaces,
     /// True if the user trusts the authors in this cluster with objects of all clusters.
     is_trusted: bool,
@@ -100,7 +101,7 @@ impl Homes {
     }
 }
 
-/// Reads the Applications of one cluster.
+/// Adds the Applications of the cluster with index `home` to `found`.
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut Declarations) {
     let objects = fleet.objects(home);
     let settings = |namespace: &String| ObjectKey::new("", "ConfigMap", &**namespace, installs::SETTINGS);
@@ -128,7 +129,8 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut
     found.lacking.extend(maps.into_iter().filter(is_unread).map(|key| (home, key)));
 }
 
-/// Chooses the controller namespaces to read, from how often the Applications of each namespace name them.
+/// Returns the controller namespaces to read; `named` counts, for each namespace, how often its Applications
+/// name each controller namespace.
 fn looked_at(named: BTreeMap<String, BTreeMap<String, usize>>) -> Vec<String> {
     let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
     for controllers in named.into_values() {
@@ -312,7 +314,7 @@ fn place(
     }
 }
 
-/// Returns the revision in a part of an Application, or several joined by commas.
+/// Returns the revision in `value`, a part of an Application; several are joined by commas.
 fn revisions(value: Option<Value<'_>>) -> Option<String> {
     let value = value?;
     let several = value.get("revisions").and_then(Value::items).into_iter().flatten();
@@ -331,12 +333,12 @@ pub(crate) fn source_types(object: &Object<'_>) -> Option<String> {
     (!types.is_empty()).then(|| types.join(","))
 }
 
-/// Returns the error of an Application's source, if there is one: without it Argo CD cannot compare.
+/// Returns the message of the condition `ComparisonError` or `InvalidSpecError`, with which Argo CD cannot compare.
 pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
     condition(object, &["ComparisonError", "InvalidSpecError"])
 }
 
-/// Returns the sync state, and Argo CD's message for it if it is Failed or Unknown.
+/// Returns the sync state of an Application, and Argo CD's message if the state is Failed or Unknown.
 fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
     let compared = object.at(&["status", "sync"]);
     let operation = object.at(&["status", "operationState"]);
@@ -370,7 +372,7 @@ fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
     (Sync { state, desired, attempted, applied, last_success }, trouble)
 }
 
-/// Returns the revisions that an Application was synced to, and the one that is being tried or failed.
+/// Returns the revisions to which an Application was synced, and the one whose sync runs or failed.
 pub(crate) fn applied(object: &Object<'_>) -> Vec<Applied> {
     let begun = |entry: Value<'_>| {
         time(entry.get("deployStartedAt"))
@@ -393,7 +395,7 @@ pub(crate) fn applied(object: &Object<'_>) -> Vec<Applied> {
 /// The conditions that mean that Argo CD cannot compare, so that the sync state is not known.
 const INCOMPARABLE: [&str; 3] = ["ComparisonError", "InvalidSpecError", "UnknownError"];
 
-/// The conditions that mean that Argo CD does not continue: automatic sync has given up, or a deletion
+/// The conditions that mean that Argo CD has stopped trying: automatic sync has given up, or a deletion
 /// failed.
 const GIVEN_UP: [&str; 2] = ["SyncError", "DeletionError"];
 
@@ -462,7 +464,7 @@ pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
     given_up().filter(|_| !is_over).or(ended)
 }
 
-/// Returns true while an operation runs.
+/// Returns true while an operation of the Application is in the phase `Running` or `Terminating`.
 pub(super) fn runs(object: &Object<'_>) -> bool {
     let phase = text(object.root(), &["status", "operationState", "phase"]);
     phase.is_some_and(|phase| matches!(&*phase, "Running" | "Terminating"))
@@ -624,7 +626,7 @@ pub(crate) fn is_manual(object: &Object<'_>) -> bool {
     policy.is_none_or(|policy| policy.get("enabled").and_then(Value::as_bool) == Some(false))
 }
 
-/// Joins the names of the first objects that differ, and counts the others.
+/// Returns a phrase with the names of the first objects that differ and the number of the others.
 pub(crate) fn which(unsynced: &[ObjectSync]) -> String {
     const MAX_NAMED: usize = 3;
     let names = unsynced.iter().take(MAX_NAMED).map(|it| format!("{} {}", it.key.kind, it.key.path()));
@@ -635,9 +637,9 @@ pub(crate) fn which(unsynced: &[ObjectSync]) -> String {
     }
 }
 
-/// Returns the problem that Argo CD reports for the health of an Application whose objects are well.
+/// Returns the problem for an Application that Argo CD reports as unhealthy although its objects are well.
 ///
-/// It is an error if the Application lists no objects, otherwise a notice.
+/// It is an error if `lists_nothing`, the Application has no objects; otherwise a notice.
 pub(crate) fn unwell(declaring: &Observed<'_>, lists_nothing: bool) -> Option<Problem> {
     let object = &declaring.object;
     let word = health_word(object).filter(|word| matches!(&**word, "Degraded" | "Missing"))?;
@@ -650,7 +652,7 @@ pub(crate) fn unwell(declaring: &Observed<'_>, lists_nothing: bool) -> Option<Pr
     Some(problem.says(format!("Argo CD calls it {word}, {says}")).about(declaring.key))
 }
 
-/// Returns the health status that Argo CD reports for an Application.
+/// Returns the health status that Argo CD reports for an Application: `Healthy`, `Degraded`, …
 pub(crate) fn health_word(object: &Object<'_>) -> Option<String> {
     text(object.root(), &["status", "health", "status"]).map(super::short)
 }

@@ -14,14 +14,14 @@ pub(super) const MAX_OBJECTS: usize = 5_000;
 /// The maximum number of objects of all apps of one namespace that are read.
 const MAX_OBJECTS_PER_NAMESPACE: usize = 100_000;
 
-/// Collects keys, each once; if there are more than [`MAX_OBJECTS`], one more, so that the caller sees the
-/// excess.
+/// Collects the keys, each once, and stops after one more than [`MAX_OBJECTS`], by which the caller detects
+/// the excess.
 pub(super) fn gather(keys: impl Iterator<Item = ObjectKey>) -> Vec<ObjectKey> {
     let mut seen = HashSet::new();
     keys.filter(|key| seen.insert(key.clone())).take(MAX_OBJECTS + 1).collect()
 }
 
-/// Cuts the claims beyond the limits of all apps from index `first` on.
+/// Cuts the claims of the apps from index `first` on to the limits of each app and of each namespace.
 ///
 /// An app that loses objects becomes unknown and says why; in a namespace the apps with the largest claims
 /// lose their objects first. Objects that apps share count for each of them, because they are judged and

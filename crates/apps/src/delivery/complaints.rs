@@ -36,12 +36,13 @@ impl Subject {
     }
 }
 
-/// Number of errors by cluster, namespace and subject, each with one of the objects that they are about.
+/// Number of errors by index of the cluster, namespace and subject, each with one of the objects concerned.
 #[derive(Debug, Default)]
 pub(crate) struct Complaints(BTreeMap<(usize, String, Subject), (usize, ObjectKey)>);
 
 impl Complaints {
-    /// Counts `number` errors about an object. Returns how many of them may be reported.
+    /// Counts `number` errors about the object `key`; returns how many of them may be reported within the
+    /// limit.
     pub(super) fn admit(
         &mut self,
         cluster: usize,
@@ -56,7 +57,7 @@ impl Complaints {
         left.min(number)
     }
 
-    /// Returns an error for each namespace that says how many were not reported, and resets the counts.
+    /// Returns one error per namespace with the number of its unreported errors, and resets the counts.
     pub(super) fn finish(&mut self) -> Vec<(usize, ScopeError)> {
         let more = |((cluster, namespace, subject), (count, key)): (
             (usize, String, Subject),

@@ -18,7 +18,7 @@ use crate::sync::{Source, Sync, SyncState};
 const GROUP: &str = "configsync.gke.io";
 const KINDS: [&str; 2] = ["RootSync", "RepoSync"];
 
-/// Reads the RootSyncs and RepoSyncs of one cluster.
+/// Adds the RootSyncs and RepoSyncs of the cluster with index `home` to `found`.
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
     for kind in KINDS {
         for observed in fleet.objects(home).of_kind(GROUP, kind, None) {
@@ -28,7 +28,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) 
     }
 }
 
-/// Returns true if a ResourceGroup is the inventory of a RootSync or RepoSync of its cluster.
+/// Returns true if a ResourceGroup is the inventory of a RootSync or RepoSync of the same cluster.
 pub(super) fn owns(fleet: &Fleet<'_>, home: usize, group: ObjectKeyRef<'_>) -> bool {
     KINDS.iter().any(|kind| {
         let key = ObjectKey::new(GROUP, *kind, group.namespace, group.name);
@@ -83,7 +83,7 @@ fn reconciler(
     }
 }
 
-/// The status of one stage: source, rendering or sync.
+/// The status of one stage of Config Sync: source, rendering or sync; `None` if the stage was not reported.
 struct Stage<'a>(Option<Value<'a>>);
 
 impl Stage<'_> {
@@ -91,7 +91,8 @@ impl Stage<'_> {
         text(self.0?, &["commit"])
     }
 
-    /// Returns the message of its first error, if it has errors.
+    /// Returns the message of the stage's first error, or the number of errors if the list is empty; `None`
+    /// without errors.
     fn error(&self) -> Option<String> {
         let errors = self.0?.get("errors").and_then(Value::items).into_iter().flatten();
         let first = errors.into_iter().next().map(|error| text(error, &["errorMessage"]).unwrap_or_default());
@@ -101,7 +102,7 @@ impl Stage<'_> {
     }
 }
 
-/// Returns the error of the source of a RootSync or RepoSync, if there is one.
+/// Returns the first error of the source stage of a RootSync or RepoSync; `None` if there is none.
 pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
     Stage(object.at(&["status", "source"])).error()
 }
@@ -140,7 +141,8 @@ fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     (Sync { state, desired, attempted, applied, last_success }, trouble)
 }
 
-/// Returns the errors that appear only in the condition `Syncing`, unless they belong to an older commit.
+/// Returns the errors that only the condition `Syncing` reports; `None` if they are of another commit than
+/// `desired`.
 fn condition_error(object: &Object<'_>, desired: Option<&str>) -> Option<String> {
     let syncing = Condition::find(object, "Syncing")?;
     let stage = Stage(Some(syncing.0));
@@ -156,7 +158,7 @@ pub(crate) fn syncing_since(object: &Object<'_>) -> Option<Timestamp> {
     syncing.since().or_else(|| time(syncing.0.get("lastUpdateTime")))
 }
 
-/// Returns the time at which the failed stage failed.
+/// Returns the time at which the failed stage of a RootSync or RepoSync failed.
 pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
     let is_true = |name: &&str| Condition::find(object, name).filter(|condition| condition.is("True"));
     let stalled = STUCK.iter().find_map(is_true);

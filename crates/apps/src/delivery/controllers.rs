@@ -12,15 +12,15 @@ use crate::objects::Objects;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity};
 use crate::sync::SyncState;
 
-/// A controller that delivers apps: its name, the apps that it delivers, and the consequence of its absence.
+/// A controller of a delivery tool: its name, the apps that it delivers, and the consequence if it stops.
 pub(crate) struct Controller {
     pub(crate) name: &'static str,
     pub(crate) of: &'static [Delivery],
-    /// The consequence if it does not run, in words.
+    /// The consequence if the controller does not run, as a phrase for messages.
     pub(crate) means: &'static str,
-    /// The axis on which its absence shows.
+    /// The axis on which the problem shows if the controller does not run; `None` if apps then have no problem.
     axis: Option<Axis>,
-    /// The namespace in which its installer puts it.
+    /// The namespace into which the tool's own installer puts the controller.
     pub(crate) namespace: &'static str,
 }
 
@@ -78,24 +78,24 @@ pub(crate) const CONTROLLERS: [Controller; 7] = [
     },
 ];
 
-/// A workload of a controller that does not run.
+/// The workload of a controller without running Pods.
 #[derive(Debug, Clone)]
 pub(crate) struct Stopped {
     pub(crate) key: ObjectKey,
     pub(crate) since: Option<Timestamp>,
-    /// The reason, in words that follow the name of the controller.
+    /// The reason, as a phrase that follows the name of the controller.
     pub(crate) how: String,
 }
 
-/// A cluster, a controller and a namespace, by their names.
+/// A key of [`Stops`]: names of a cluster, a controller and a namespace.
 type Place = (String, &'static str, String);
 
-/// A cache of the controllers' workloads: `None` for one that runs.
+/// A cache of the workloads of controllers: for each Deployment or StatefulSet, `None` if it runs.
 #[derive(Debug, Default)]
 pub(crate) struct Stops(Memo<Place, Vec<Option<Stopped>>>);
 
 impl Controller {
-    /// Returns the workload of the controller if it is not running.
+    /// Returns the controller's workload if that is not running; `None` if it runs or was not read.
     ///
     /// The workload in the namespace `preferred` decides, otherwise that in the installer's namespace. A
     /// workload elsewhere proves nothing: any author can give a Deployment the name of a controller.

@@ -14,7 +14,8 @@ use super::{Declarations, Destination, text};
 use crate::fleet::Fleet;
 
 impl Destination {
-    /// Makes a destination out of reach. A long description is cut, because each object there repeats it.
+    /// Makes a destination in a cluster that was not queried. A long description is cut, because each of the
+    /// app's objects repeats it.
     pub(super) fn out_of_reach(place: impl Into<String>) -> Destination {
         Destination::OutOfReach(super::short(place.into()))
     }
@@ -30,7 +31,7 @@ const OWN_SERVERS: [&str; 3] = [
     "https://kubernetes.default.svc.cluster.local",
 ];
 
-/// Returns the cluster that answers at `server`, as seen from the cluster `home`.
+/// Returns the cluster at the address `server`; addresses inside a cluster mean `home` itself.
 pub(super) fn at(fleet: &Fleet<'_>, home: usize, server: &str) -> Destination {
     let host = server.trim().trim_end_matches('/');
     if OWN_SERVERS.contains(&host.strip_suffix(":443").unwrap_or(host)) {
@@ -46,12 +47,14 @@ pub(super) fn at(fleet: &Fleet<'_>, home: usize, server: &str) -> Destination {
 /// one.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    /// Destinations by Secret and the key in it; `None` where the key holds no kubeconfig.
+    /// By Secret: the cluster of each kubeconfig, by the key that holds it; `None` where the key holds no
+    /// kubeconfig.
     kubeconfigs: HashMap<(usize, ObjectKey), HashMap<String, Option<Destination>>>,
     config_maps: HashMap<(usize, ObjectKey), Option<Destination>>,
 }
 
-/// Returns the cluster of a kubeconfig in a Secret; without `key`, of the one that Flux uses by default.
+/// Returns the cluster of the kubeconfig under `key` in a Secret; without `key`, under the keys that Flux
+/// tries by default.
 pub(super) fn of_kubeconfig(
     fleet: &Fleet<'_>,
     home: usize,
@@ -74,7 +77,8 @@ pub(super) fn of_kubeconfig(
     known.cloned().flatten().unwrap_or_else(unknown)
 }
 
-/// Returns the clusters of all kubeconfigs in a Secret, by their keys.
+/// Returns the cluster of each kubeconfig in a Secret, by the key that holds it; `None` where a key holds
+/// none.
 fn kubeconfigs(
     fleet: &Fleet<'_>,
     home: usize,
@@ -98,7 +102,7 @@ fn kubeconfigs(
     data.filter_map(read).collect()
 }
 
-/// Returns the cluster whose address a ConfigMap holds in the key that Flux reads.
+/// Returns the cluster at the address that a ConfigMap holds under the key that Flux reads.
 pub(super) fn of_config_map(
     fleet: &Fleet<'_>,
     home: usize,
@@ -180,7 +184,8 @@ fn argo_clusters(
     clusters
 }
 
-/// Returns an object that holds an address; if its body was not read, records that it is needed.
+/// Returns the object `key`, which holds an address; `None` if its body was not read, which is then recorded
+/// in `found`.
 fn object<'a>(
     fleet: &Fleet<'a>,
     home: usize,
@@ -230,7 +235,7 @@ struct Context {
     cluster: String,
 }
 
-/// Returns the address of the current context in a kubeconfig in base64.
+/// Returns the server address of the current context in `config`, a kubeconfig in base64.
 fn server(config: &str) -> Option<String> {
     let config = BASE64.decode(config.trim()).ok()?;
     let config: Kubeconfig = yaml::read_with_few_aliases(std::str::from_utf8(&config).ok()?).ok()?;

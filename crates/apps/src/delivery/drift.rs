@@ -12,8 +12,8 @@ use crate::sync::ObjectSync;
 /// The maximum number of objects for which the time is determined.
 const MAX_DATED_OBJECTS: usize = 20;
 
-/// A cache of the newest two writes to each object by others than Argo CD, the newest first, by the index of
-/// its cluster.
+/// A cache of the newest two writes to each object by writers other than Argo CD, the newest first, by index
+/// of the cluster and key.
 ///
 /// Many small apps may list one object with many field managers, so these are searched once.
 #[derive(Debug, Default)]
@@ -22,10 +22,10 @@ pub(crate) struct Writes(Memo<(usize, ObjectKey), Newest>);
 type Newest = [Option<Timestamp>; 2];
 
 impl Writes {
-    /// Returns the time since which objects of a cluster differ from the state synced at `synced`: the
-    /// earliest of the writes that made them differ.
+    /// Returns the earliest of the writes that made objects differ from the state that was synced at
+    /// `synced`.
     ///
-    /// Returns `None` unless that is known for each of them.
+    /// Returns `None` unless such a write is known for each of the objects.
     pub(super) fn since(
         &self,
         unsynced: &[ObjectSync],
@@ -52,7 +52,8 @@ impl Writes {
     }
 }
 
-/// Returns the times of the newest two writes to an object, apart from those by Argo CD and to its status.
+/// Returns the times of the newest two writes to an object, the newest first, without those by Argo CD or to
+/// its status.
 fn newest(object: &Object<'_>) -> Newest {
     let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items);
     let mut found = Newest::default();

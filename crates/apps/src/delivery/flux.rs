@@ -45,7 +45,8 @@ const SOURCES: [&str; 6] =
 /// The maximum number of history entries that are read; Flux itself keeps about five.
 const MAX_HISTORY: usize = 20;
 
-/// Reads the Kustomizations and HelmReleases of one cluster.
+/// Adds the Kustomizations and HelmReleases of the cluster with index `home` to `found`, and their Helm
+/// releases to `releases`.
 pub(crate) fn declare(
     fleet: &Fleet<'_>,
     home: usize,
@@ -78,13 +79,13 @@ pub(crate) fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     of(KUSTOMIZE, "Kustomization").or_else(|| of(HELM, "HelmRelease"))
 }
 
-/// Returns true if an object is a source of Flux: an author of a Kustomization or HelmRelease can name any
-/// object as one.
+/// Returns true for a source kind of Flux: an author of a Kustomization or HelmRelease can name any object as
+/// a source.
 pub(crate) fn is_source(key: &ObjectKey) -> bool {
     key.group == SOURCE && SOURCES.contains(&&*key.kind)
 }
 
-/// Returns the sources of a Kustomization or HelmRelease, the farthest first, as it names them.
+/// Returns the sources that a Kustomization or HelmRelease names, the farthest from it first.
 ///
 /// They may be of any kind: see [`is_source`].
 pub(crate) fn sources<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> Vec<ObjectKey> {
@@ -106,8 +107,8 @@ pub(crate) fn fetched_by(known: &Sources, objects: &dyn Objects, key: &ObjectKey
     known.read(objects, 0, key).fetched
 }
 
-/// Returns the revisions that a Kustomization or HelmRelease applied or tried, as far as it and its source
-/// record them.
+/// Returns the revisions that a Kustomization or HelmRelease applied or tried, from its history and its
+/// source.
 pub(crate) fn applied<'a>(fleet: &Fleet<'a>, home: usize, observed: &Observed<'a>) -> Vec<Applied> {
     let (objects, sources) = (fleet.objects(home), &fleet.sources);
     let reader = Reader { home, objects, observed, now: Timestamp::UNIX_EPOCH, sources };
@@ -117,7 +118,7 @@ pub(crate) fn applied<'a>(fleet: &Fleet<'a>, home: usize, observed: &Observed<'a
     }
 }
 
-/// Returns the problems of an app of Flux beyond a failed sync: those of its sources, and a revision left
+/// Returns the problems of a Flux app, apart from a failed sync: those of its sources, and a revision left
 /// untried.
 pub(crate) fn problems(
     fleet: &Fleet<'_>,
@@ -160,13 +161,12 @@ pub(crate) fn problems(
     found
 }
 
-/// Returns the time of the last change of an object's spec, or of its creation.
+/// Returns the time of the last write to an object's spec, or of its creation if that is unknown or later.
 fn began(object: &Object<'_>) -> Option<Timestamp> {
     written(object, &["spec"]).max(time(object.at(&["metadata", "creationTimestamp"])))
 }
 
-/// Returns true for an object of Flux that waits for a dependency: its controller has tried it and reports
-/// what it waits for.
+/// Returns true for a Flux object that is in progress with `Ready=False`: it waits for a dependency.
 fn waits(object: &Object<'_>, now: Timestamp) -> bool {
     let is_in_progress = Taffrail
         .judge(object, &ObjectContext::default(), now)
@@ -174,13 +174,14 @@ fn waits(object: &Object<'_>, now: Timestamp) -> bool {
     is_in_progress && Condition::find(object, "Ready").is_some_and(|ready| ready.is("False"))
 }
 
-/// Returns the wanted revision if another one is applied.
+/// Returns the wanted revision if it differs from the applied one; `None` if either is unknown.
 pub(crate) fn newer(sync: &Sync) -> Option<&str> {
     let (applied, desired) = (sync.applied.as_deref()?, sync.desired.as_deref()?);
     (!is_chart_of(applied, desired)).then_some(desired)
 }
 
-/// Returns true if the wanted revision is applied, but the newest spec of the object itself is not.
+/// Returns true if the wanted revision is applied, but the controller has not observed the newest generation
+/// of the object.
 pub(crate) fn is_unseen(declaring: &Observed<'_>, sync: &Sync) -> bool {
     let is_applied = sync.applied.is_some() && sync.desired.is_some() && newer(sync).is_none();
     let number = |value: Option<Value<'_>>| value.and_then(Value::as_i64);
@@ -210,7 +211,7 @@ impl<'a> Reader<'_, 'a> {
         text(self.object().root(), path)
     }
 
-    /// Returns the sources that the object names: see [`sources()`].
+    /// Returns the keys of the sources that the object names: see [`sources()`].
     fn sources(&self) -> Vec<ObjectKey> {
         let named = |path: &[&str]| self.object().at(path).and_then(|reference| self.reference(reference));
         match self.observed.key.kind {
@@ -229,7 +230,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Returns the source if it is one of Flux's.
+    /// Returns the parsed source `key`; `None` if it is not of a source kind of Flux.
     fn source(&self, key: &ObjectKey) -> Option<Arc<KnownSource>> {
         is_source(key).then(|| self.sources.read(self.objects, self.home, key))
     }
@@ -393,7 +394,8 @@ impl<'a> Reader<'_, 'a> {
         Destination::Cluster(self.home)
     }
 
-    /// Returns the inventory; `None` if the object has none. Malformed entries are reported.
+    /// Returns the objects in the status inventory; `None` without an inventory. Malformed entries are
+    /// reported in `found`.
     fn inventory(&self, found: &mut Declarations) -> Option<Vec<ObjectKey>> {
         let entries = self.object().at(&["status", "inventory", "entries"]);
         if entries.is_none() && self.object().at(&["status", "inventory"]).is_none_or(Value::is_null) {
@@ -414,7 +416,8 @@ impl<'a> Reader<'_, 'a> {
         Some(objects)
     }
 
-    /// Returns the sync state, and Flux's message for it if it is Failed or Unknown.
+    /// Returns the sync state, and Flux's message if the state is Failed or Unknown. `is_same` compares two
+    /// revisions.
     fn sync(
         &self,
         artifact: &Artifact,
@@ -475,7 +478,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Returns true if the last success was for the present spec of the object.
+    /// Returns true if the controller has observed the newest generation of the object.
     fn was_observed(&self) -> bool {
         let number = |path: &[&str]| self.object().at(path).and_then(Value::as_i64);
         number(&["status", "observedGeneration"]) == number(&["metadata", "generation"])
@@ -490,8 +493,8 @@ impl<'a> Reader<'_, 'a> {
         newest.or_else(|| Condition::find(self.object(), "Ready").filter(|ready| ready.is("True"))?.since())
     }
 
-    /// Returns the history; of a long one only the newest entries by version, or otherwise the first of the
-    /// list.
+    /// Returns the entries of `status.history`; of a long list only [`MAX_HISTORY`], those with the highest
+    /// versions if they have versions.
     fn history(&self) -> Vec<Value<'a>> {
         let history = self.object().at(&["status", "history"]).and_then(Value::items);
         let mut history: Vec<_> = history.into_iter().flatten().collect();
@@ -503,8 +506,8 @@ impl<'a> Reader<'_, 'a> {
         history
     }
 
-    /// Returns the last attempted revision and the time when the source fetched it, if the source still holds
-    /// it.
+    /// Returns the last attempted revision with the time at which the source fetched it; `None` if the source
+    /// holds another one now.
     fn fetched(
         &self,
         source: Option<ObjectKey>,
@@ -578,8 +581,8 @@ impl<'a> Reader<'_, 'a> {
         found
     }
 
-    /// Returns the object that a reference names, if it names one; without a namespace, in that of the
-    /// referring object.
+    /// Returns the object that `reference` names, by default in the namespace of this object; `None` if it
+    /// names none.
     fn reference(&self, reference: Value<'_>) -> Option<ObjectKey> {
         self::reference(reference, self.observed.key.namespace)
     }
@@ -596,7 +599,7 @@ impl<'a> Reader<'_, 'a> {
         known.artifact.clone()
     }
 
-    /// Returns the object whose artifact is the chart of a HelmRelease.
+    /// Returns the HelmChart or OCIRepository whose artifact is the chart of a HelmRelease.
     fn chart(&self) -> Option<ObjectKey> {
         if let Some(reference) = self.object().at(&["spec", "chartRef"]) {
             return self.reference(reference);
@@ -631,7 +634,7 @@ impl<'a> Reader<'_, 'a> {
         Some(Source { path, reference, ..self.describe(&key) })
     }
 
-    /// Returns the names that its release has or had.
+    /// Returns the names that the HelmRelease's Helm release has, or had according to its history.
     fn release_names(&self) -> impl Iterator<Item = ReleaseName> {
         let past = self.history().into_iter().filter_map(|snapshot| text(snapshot, &["name"]));
         let mut known = HashSet::new();
@@ -647,7 +650,8 @@ impl<'a> Reader<'_, 'a> {
         named.unwrap_or_else(|| self.observed.key.namespace.to_owned())
     }
 
-    /// Returns the Secret with the newest version of the release; `None` if there was never one.
+    /// Returns the Secret that stores the newest version of the HelmRelease's release; `None` if none is
+    /// stored.
     fn stored(
         &self,
         storage: &helm_storage::Storage<'_>,
@@ -681,7 +685,7 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-/// Returns the problem of an app of Flux that has been reconciled for long; a longer timeout in its spec is
+/// Returns the problem of a Flux app whose reconciliation takes long; a longer timeout in its spec is
 /// respected.
 pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -> Option<Problem> {
     let timeout = object.at(&["spec", "timeout"]).and_then(Value::as_str);
@@ -693,8 +697,7 @@ pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -
     Some(problem.says(format!("its reconciliation takes long: {}", condition.text("message"))))
 }
 
-/// Returns the snapshot with the highest version in a HelmRelease's history among those whose status is
-/// wanted.
+/// Returns the history entry with the highest version whose status `wanted` accepts.
 fn newest<'a>(release: &Object<'a>, wanted: impl Fn(&str) -> bool) -> Option<Value<'a>> {
     let history = release.at(&["status", "history"])?.items()?;
     let version = |snapshot: &Value<'_>| snapshot.get("version").and_then(Value::as_i64);
@@ -722,7 +725,8 @@ fn is_chart_of(version: &str, revision: &str) -> bool {
     }
 }
 
-/// Returns the object that a reference in `namespace` names, if it names one.
+/// Returns the object that `reference` names, in `namespace` unless it names another; `None` if it names
+/// none.
 fn reference(reference: Value<'_>, namespace: &str) -> Option<ObjectKey> {
     let [version, own, kind, name] = reference.pick(["apiVersion", "namespace", "kind", "name"]);
     let field = |value: Option<Value<'_>>| value.and_then(|value| text(value, &[]));
@@ -732,7 +736,7 @@ fn reference(reference: Value<'_>, namespace: &str) -> Option<ObjectKey> {
     Some(ObjectKey::new(group, field(kind).unwrap_or_default(), namespace, field(name)?))
 }
 
-/// Returns a description with the name of a source alone.
+/// Returns a description of a source that holds only its kind, namespace and name.
 fn undescribed(key: &ObjectKey) -> Source {
     Source {
         kind: key.kind.clone(),

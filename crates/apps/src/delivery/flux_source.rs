@@ -10,7 +10,8 @@ use crate::noting::elapsed;
 use crate::objects::Objects;
 use crate::problem::{Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity, SUSPENDED};
 
-/// Returns the reason why a source cannot be fetched or verified, even if it still holds an older artifact.
+/// Returns the problem of a source that cannot be fetched or verified, even if it still holds an older
+/// artifact; `None` if it has none.
 pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) -> Option<Problem> {
     let name = format!("{} {}", key.kind, key.path());
     let found = match objects.get(key.as_ref()) {
@@ -70,7 +71,7 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
     Some(problem.says(format!("{name}: {}", condition.text("message"))))
 }
 
-/// Returns the problem of a source that has been due to be fetched for longer than its interval.
+/// Returns the problem of a source that its controller has not fetched for longer than its interval.
 fn unfetched(
     objects: &dyn Objects,
     name: &str,

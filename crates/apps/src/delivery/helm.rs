@@ -19,7 +19,7 @@ use crate::objects::Objects;
 use crate::questions::Question;
 use crate::sync::{Source, Sync, SyncState};
 
-/// Reads the releases of one cluster that no HelmRelease declares.
+/// Adds the Helm releases of the cluster `home` that no HelmRelease declares to `found`.
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, releases: &Releases, found: &mut Declarations) {
     for (&(namespace, name), versions) in &fleet.storage(home).0 {
         let Some((_, newest)) = versions.last_key_value() else { continue };
@@ -154,12 +154,12 @@ fn is_marked(
     release.is_ok_and(|release| is_marked(&release, &|needed| is_there(needed) != way))
 }
 
-/// Looks an object up of which no more than its metadata is read.
+/// Looks up an object of which only metadata is needed, and records just that question.
 fn marked<'o>(objects: &'o dyn Objects, key: &ObjectKey) -> Presence<'o> {
     ask_at_once(objects, &Question::Metadata(key.as_ref()), || objects.get(key.as_ref()))
 }
 
-/// Returns the version of a release that Helm stored last, with the object that holds it.
+/// Returns the newest stored version of a release as an applied revision, with the object that stores it.
 pub(crate) fn applied(
     storage: &Storage<'_>,
     namespace: &str,
@@ -175,7 +175,7 @@ pub(crate) fn applied(
     Some((observed.key.to_owned(), Applied { when, from, to, fields: Vec::new() }))
 }
 
-/// Returns the time at which the last operation on a release began.
+/// Returns the time at which the last operation on a Helm release began.
 ///
 /// Helm stores the newest version at that time, or writes it again when it uninstalls the release.
 pub(crate) fn tried_at(app: &Declaration, fleet: &Fleet<'_>) -> Option<Timestamp> {
@@ -190,7 +190,7 @@ pub(crate) fn tried_at(app: &Declaration, fleet: &Fleet<'_>) -> Option<Timestamp
     Some(modified.map_or(applied.when, |modified| modified.max(applied.when)))
 }
 
-/// Returns an older version if it is the one that was deployed last.
+/// Returns the release that `older`, an older version, stores, if its status is `deployed` or `superseded`.
 fn last_deployed(
     fleet: &Fleet<'_>,
     home: usize,

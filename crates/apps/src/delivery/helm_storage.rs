@@ -22,7 +22,8 @@ pub(crate) fn storage_key(namespace: &str, release: &str, version: i64) -> Objec
     ObjectKey::new("", "Secret", namespace, format!("{PREFIX}{release}.v{version}"))
 }
 
-/// Returns the release and version that a Secret or ConfigMap holds, if it is one of Helm's.
+/// Returns the release name and version that a Secret or ConfigMap stores; `None` if it does not belong to
+/// Helm's storage.
 pub(crate) fn stored<'o>(observed: &Observed<'o>) -> Option<(&'o str, u64)> {
     let is_helms = match (observed.projection, is_secret(observed.key)) {
         (Projection::Full, true) => observed.object.at(&["type"]).is_some_and(|value| value.is_str(TYPE)),
@@ -57,14 +58,14 @@ impl<'o> Storage<'o> {
         Storage(storage)
     }
 
-    /// Returns the object that holds the newest version of a release in a namespace.
+    /// Returns the object that stores the newest version of the release `name` in `namespace`.
     pub(crate) fn of_name(&self, namespace: &str, name: &str) -> Option<ObjectKeyRef<'o>> {
         let (_, newest) = self.0.get(&(namespace, name))?.last_key_value()?;
         Some(newest.key)
     }
 
-    /// Returns the object that holds the newest version of the releases in a namespace whose name begins with
-    /// `start` and matches `is_it`.
+    /// Returns the object that stores the highest version among the releases in `namespace` whose names begin
+    /// with `start` and for which `is_it` returns true.
     pub(crate) fn newest(
         &self,
         namespace: &str,

@@ -14,7 +14,7 @@ use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::sync::{Sync, SyncState};
 
-/// Reads the ResourceGroups of one cluster that are not inventories of Config Sync.
+/// Adds the ResourceGroups of the cluster `home` to `found`, without the inventories of Config Sync.
 pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) {
     for observed in fleet.objects(home).of_kind(GROUP, KIND, None) {
         if !config_sync::owns(fleet, home, observed.key) {
@@ -69,8 +69,8 @@ fn resource_group(home: usize, observed: &Observed<'_>, found: &mut Declarations
     }
 }
 
-/// Returns the sync state by the status of each object: the actuation says if it was applied, `reconcile` if
-/// it took effect.
+/// Returns the sync state that the per-object status of a ResourceGroup shows: `actuation` says if an object
+/// was applied, `reconcile` if the change took effect.
 fn sync(object: &Object<'_>) -> Sync {
     let status = object.at(&["status"]).filter(|status| !is_blank(*status));
     let statuses = || status.and_then(|status| status.get("resourceStatuses")?.items()).into_iter().flatten();
@@ -109,7 +109,7 @@ fn sync(object: &Object<'_>) -> Sync {
     Sync { state, ..Sync::unknown() }
 }
 
-/// Returns the message about the first object that could not be applied, or that did not take effect.
+/// Returns the message about the first object that kpt could not apply, or whose change did not take effect.
 fn trouble(object: &Object<'_>) -> Option<String> {
     let mut statuses = object.at(&["status", "resourceStatuses"])?.items()?;
     statuses.find_map(|entry| {

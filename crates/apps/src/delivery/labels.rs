@@ -71,13 +71,13 @@ impl From<Vec<AppLabel>> for AppLabels {
 }
 
 impl AppLabels {
-    /// Returns the app that the labels of an object name.
+    /// Returns the value of the first of these labels that the object carries; `None` if it carries none.
     fn app<'o>(&self, object: &Object<'o>) -> Option<std::borrow::Cow<'o, str>> {
         let values = self.0.iter().map(|AppLabel(label)| object.text(&["metadata", "labels", label]));
         values.into_iter().find(|value| !value.is_empty())
     }
 
-    /// Returns the label selectors for objects with one of the labels; no object matches two of them.
+    /// Returns one label selector per label, for the objects that carry it and none of the labels before it.
     pub(crate) fn selectors(&self) -> Vec<String> {
         let mut before = String::new();
         let mut selectors = Vec::new();
@@ -88,8 +88,8 @@ impl AppLabels {
         selectors
     }
 
-    /// Returns a selector for the objects that match `selector`, which is about the label `key`, but none of
-    /// [`AppLabels::selectors`]; `None` if there can be none.
+    /// Narrows `selector`, which selects by the label `key`, to objects that match none of
+    /// [`AppLabels::selectors`]; `None` if `key` is one of these labels.
     pub(crate) fn beside(&self, key: &str, selector: &str) -> Option<String> {
         let is_apart = self.0.iter().all(|AppLabel(label)| label != key);
         is_apart.then(|| {
@@ -102,12 +102,12 @@ impl AppLabels {
 /// StatefulSets and DaemonSets, and on those of Jobs. They stay on orphans, which are not declared either.
 const OF_MADE: [&str; 3] = ["pod-template-hash", "controller-revision-hash", "controller-uid"];
 
-/// Returns true for kinds with many objects, nearly all of them made by controllers.
+/// Returns true for Pods and ReplicaSets: there are many, and controllers made nearly all of them.
 pub(crate) fn is_mostly_made(group: &str, kind: &str) -> bool {
     matches!((group, kind), ("", "Pod") | ("apps", "ReplicaSet"))
 }
 
-/// Extends a selector to leave out objects made by the controllers of Kubernetes.
+/// Extends a label selector to leave out objects made by the controllers of Kubernetes.
 pub(crate) fn not_made(selector: &str) -> String {
     OF_MADE.iter().fold(selector.to_owned(), |selector, label| format!("{selector},!{label}"))
 }
@@ -115,38 +115,40 @@ pub(crate) fn not_made(selector: &str) -> String {
 /// The label by which helm-controller marks the objects that a HelmRelease applied.
 pub(crate) const HELM_RELEASE: &str = "helm.toolkit.fluxcd.io/name";
 
-/// The maximum number of apps in marks that a row names.
+/// The maximum number of apps that a message about foreign marks in a label group names.
 const MOST_NAMED: usize = 3;
 
-/// The objects of a row.
+/// The objects of one label group.
 #[derive(Debug, PartialEq, Eq, Default)]
 struct Group {
     objects: Vec<ObjectKey>,
-    /// The apps that objects name but that do not have them.
+    /// By object: the app that its marks name, which does not have the object.
     named: BTreeMap<ObjectKey, Named>,
 }
 
-/// The place of an object among the label groups.
+/// The result of assigning an object to a label group.
 pub(crate) enum Place {
-    /// It is in no group.
+    /// The object is in no group.
     None,
-    /// It is in the group of an app; it may name another app, which does not have it.
+    /// The object is in the group of the app named here; the second value is an app that its marks name but
+    /// that does not have it.
     In(String, Option<Named>),
-    /// It names a controller that was not read.
+    /// Undecided: the object names this controller, which was not read.
     Unknown(ObjectKey),
 }
 
-/// The label groups of one cluster: in each namespace one for each app that labels name.
+/// The label groups of one cluster: one per namespace and app that labels name.
 #[derive(Debug)]
 pub(crate) struct LabelGroups {
     home: usize,
-    /// The prefixes of names of claims that StatefulSets create, by namespace: `<template>-<StatefulSet>-`.
+    /// Prefixes of the names of PersistentVolumeClaims that StatefulSets create, `<template>-<StatefulSet>-`,
+    /// each with its namespace.
     templates: HashSet<(String, String)>,
     groups: BTreeMap<(String, String), Group>,
 }
 
 impl LabelGroups {
-    /// Makes an empty set of groups; the StatefulSets of the cluster are read.
+    /// Makes an empty set of groups for the cluster `home`, whose StatefulSets it reads.
     pub(crate) fn new(fleet: &Fleet<'_>, home: usize) -> LabelGroups {
         let sets = || fleet.objects(home).of_kind("apps", "StatefulSet", None);
         let templates = ask_at_once(fleet.objects(home), &Question::ClaimTemplates, || {
@@ -155,7 +157,7 @@ impl LabelGroups {
         LabelGroups { home, templates, groups: BTreeMap::new() }
     }
 
-    /// Returns the place of an object.
+    /// Returns the label group to which an object belongs, by its labels, claims and controller.
     pub(crate) fn place(
         &self,
         objects: &dyn Objects,
@@ -176,7 +178,8 @@ impl LabelGroups {
         }
     }
 
-    /// Adds an object to the group of an app, which must not contain it yet.
+    /// Adds an object to the group of `app`, which must not contain it yet; `named` is another app that its
+    /// marks name.
     pub(crate) fn insert(&mut self, key: &ObjectKey, app: String, named: Option<Named>) {
         let group = self.groups.entry((key.namespace.clone(), app)).or_default();
         let at = match group.objects.last() {
@@ -202,24 +205,25 @@ impl LabelGroups {
         Some(named)
     }
 
-    /// Returns true if an app has a group.
+    /// Returns true if the app `name` in `namespace` has a group with objects.
     pub(crate) fn has(&self, namespace: &str, name: &str) -> bool {
         self.groups.contains_key(&(namespace.to_owned(), name.to_owned()))
     }
 
-    /// Returns the namespaces and names of all groups.
+    /// Lists the namespace and app of each group.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
         self.groups.keys().map(|(namespace, name)| (&**namespace, &**name))
     }
 
-    /// Returns the namespaces and names of the groups that differ between two states of the cluster.
+    /// Returns the namespace and app of each group that differs between this state of the cluster and
+    /// `other`.
     pub(crate) fn differing(&self, other: &LabelGroups) -> Vec<(String, String)> {
         let own = self.groups.iter().filter(|(place, group)| other.groups.get(*place) != Some(group));
         let gone = other.groups.keys().filter(|place| !self.groups.contains_key(*place));
         own.map(|(place, _)| place).chain(gone).cloned().collect()
     }
 
-    /// Returns the declaration of an app, if it has a group.
+    /// Returns the declaration of the app `name` in `namespace`; `None` if it has no group.
     pub(crate) fn declaration(&self, namespace: &str, name: &str) -> Option<Declaration> {
         let group = self.groups.get(&(namespace.to_owned(), name.to_owned()))?;
         Some(self.of_group(namespace, name, group))
@@ -245,7 +249,8 @@ impl LabelGroups {
     }
 }
 
-/// Returns the app that the labels of an object name; `None` for kinds that cannot be in a group.
+/// Returns the app that the labels of an object name; `None` without such a label, and for kinds that cannot
+/// be in a group.
 pub(crate) fn named<'o>(
     labels: &AppLabels,
     key: ObjectKeyRef<'_>,
@@ -278,10 +283,10 @@ pub(crate) fn declare(
     groups
 }
 
-/// The words for an app that claims objects but was not found.
+/// The phrase for an app that an object's mark names but that was not found.
 pub(crate) const NOT_SHOWN: &str = "is not shown";
 
-/// Returns the message about the other apps that the objects of a group name.
+/// Returns the message about the other apps that objects of a group name; `marked` counts the objects by app.
 fn says(marked: &BTreeMap<&Named, usize>) -> String {
     let says = |(named, number): (&&Named, &usize)| {
         let Named { app, is_shown } = named;
@@ -304,14 +309,14 @@ fn says(marked: &BTreeMap<&Named, usize>) -> String {
     told.join("; ")
 }
 
-/// Returns true if a controller made an object, even if that controller is gone.
+/// Returns true if the labels of an object show that a controller made it, even if the controller is gone.
 fn is_left_behind(key: ObjectKeyRef<'_>, object: &Object<'_>) -> bool {
     let has = |label: &str| object.at(&["metadata", "labels", label]).is_some();
     is_mostly_made(key.group, key.kind) && OF_MADE.iter().any(|label| has(label))
 }
 
-/// Returns the prefixes of names of claims that a StatefulSet creates, with its namespace:
-/// `<template>-<StatefulSet>-`.
+/// Returns the prefixes of the names of PersistentVolumeClaims that a StatefulSet creates,
+/// `<template>-<StatefulSet>-`, each with its namespace.
 pub(crate) fn claim_templates(set: &Observed<'_>) -> Vec<(String, String)> {
     let of = set.object.at(&["spec", "volumeClaimTemplates"]).and_then(Value::items);
     let names = of.into_iter().flatten().filter_map(|it| it.at(&["metadata", "name"])?.as_str());
@@ -319,8 +324,8 @@ pub(crate) fn claim_templates(set: &Observed<'_>) -> Vec<(String, String)> {
     names.map(|name| (namespace.to_owned(), format!("{name}-{set}-"))).collect()
 }
 
-/// Returns true if a StatefulSet created a claim: the claim has no owner unless the set asks to delete it
-/// with the set.
+/// Returns true if `key` is a PersistentVolumeClaim that a StatefulSet created: it has no owner unless the
+/// set is to delete it.
 fn is_claim_of(templates: &HashSet<(String, String)>, key: ObjectKeyRef<'_>) -> bool {
     if !key.group.is_empty() || key.kind != "PersistentVolumeClaim" {
         return false;

@@ -14,18 +14,18 @@ const MAX_FIRST_READS: usize = 200;
 pub(crate) struct Lacking(BTreeMap<(usize, ObjectKey), BTreeSet<String>>);
 
 impl Lacking {
-    /// Adds an object that the apps of its own namespace need.
+    /// Adds an object of a cluster (by index) that apps in its own namespace need.
     pub(crate) fn insert(&mut self, (cluster, key): (usize, ObjectKey)) {
         let namespace = key.namespace.clone();
         self.insert_for(&namespace, (cluster, key));
     }
 
-    /// Adds an object that an app of the namespace `asker` needs.
+    /// Adds an object of a cluster (by index) that an app of the namespace `asker` needs.
     pub(crate) fn insert_for(&mut self, asker: &str, place: (usize, ObjectKey)) {
         self.0.entry(place).or_default().insert(asker.to_owned());
     }
 
-    /// Adds objects that the apps of their own namespaces need.
+    /// Adds objects, each with the index of its cluster, that apps in the objects' own namespaces need.
     pub(crate) fn extend(&mut self, places: impl IntoIterator<Item = (usize, ObjectKey)>) {
         places.into_iter().for_each(|place| self.insert(place));
     }

@@ -7,13 +7,13 @@ use crate::objects::Objects;
 use crate::problem::{Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
 use crate::sync::SyncState;
 
-/// The time that a sync may take before waiting longer makes no sense.
+/// The maximum time for which a sync in progress is expected to end by itself, one hour.
 pub(crate) const MAX_SYNC_TIME: SignedDuration = SignedDuration::from_hours(1);
 
-/// Returns the severity of an operation that has been running since `since`: waiting after `first`, an error
+/// Returns the severity of an operation that has run since `since`: waiting after the time `first`, an error
 /// after `last`, `None` before.
 ///
-/// Without a time it may have begun a moment or months ago, and counts as waiting.
+/// Without a start time, the operation counts as waiting: it may have begun a moment or months ago.
 pub(super) fn severity(
     objects: &dyn Objects,
     since: Option<Timestamp>,
@@ -30,7 +30,8 @@ pub(super) fn severity(
     }
 }
 
-/// Returns the problem of a sync in progress since `since`, if it takes longer than usual.
+/// Returns the problem of a sync in progress since `since` that takes longer than usual; it becomes an error
+/// after `last`.
 pub(crate) fn problem(
     objects: &dyn Objects,
     since: Option<Timestamp>,

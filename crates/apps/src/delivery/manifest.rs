@@ -15,8 +15,8 @@ const MAX_ALIASED_BYTES: usize = 64 << 10;
 /// The length to which texts are cut, in bytes; longer than any name.
 const MAX_WORD_LENGTH: usize = 512;
 
-/// The maximum length of a document that is parsed as a whole, in bytes. Of most documents only a few lines
-/// are given to the parser.
+/// The maximum length of a document that is parsed as a whole, in bytes. Of most documents the YAML library
+/// parses only a few lines.
 const MAX_DOCUMENT_BYTES: usize = 2 << 20;
 
 /// The error that manifests need more YAML parsing than their limit allows.
@@ -62,7 +62,8 @@ struct Metadata {
     namespace: Option<String>,
 }
 
-/// Deserializes a text and keeps only as much of it as shows that it is too long for a name.
+/// Deserializes a text, of which it keeps at most [`MAX_WORD_LENGTH`] bytes: enough to see that it is too
+/// long for a name.
 fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     struct Word;
     impl<'de> de::Visitor<'de> for Word {
@@ -92,7 +93,7 @@ fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D:
     deserializer.deserialize_option(Word)
 }
 
-/// The contents of a manifest.
+/// The objects and errors of a parsed manifest.
 #[derive(Debug, Default)]
 pub(super) struct Manifest {
     pub(super) declared: Vec<ObjectKey>,
@@ -104,11 +105,12 @@ pub(super) struct Manifest {
     pub(super) is_cut: bool,
 }
 
-/// Parses a manifest: the objects that its documents declare, and the malformed documents.
+/// Parses a manifest into the objects that its documents declare, and the malformed documents.
 ///
-/// `left` is the number of bytes that the YAML library may still be given; it is reduced.
+/// `left` is the number of bytes that the YAML library may still parse; each call reduces it.
 ///
 /// # Errors
+///
 /// When `left` is used up.
 pub(super) fn read(manifest: &str, left: &mut usize) -> Result<Manifest, TooMuch> {
     let mut found = Manifest::default();
@@ -200,10 +202,10 @@ fn read_document(text: &str, may_repeat: bool, left: &mut usize) -> Result<ReadD
     Ok(read)
 }
 
-/// Returns the lines of `apiVersion`, `kind`, and the name and namespace in `metadata`.
+/// Returns the lines of `apiVersion`, `kind`, and the name and namespace in `metadata`, as a document of
+/// their own.
 ///
-/// `None` unless the document is plainly a block mapping, not a list, with keys in the first column, each of
-/// these once.
+/// `None` unless the document is plainly a block mapping with keys in the first column, each of these once.
 fn head(text: &str) -> Option<String> {
     let mut head = String::new();
     let (mut versions, mut kinds) = (0, 0);
@@ -254,7 +256,7 @@ fn is_plain_key(key: &str) -> bool {
     !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
-/// The block that the present lines of a document belong to.
+/// The top-level block of a document to which the current line belongs.
 enum Part {
     Other,
     Wanted,
@@ -264,7 +266,7 @@ enum Part {
 /// The lines of the name and the namespace in the block `metadata`.
 #[derive(Default)]
 struct Names {
-    /// Indentation of its keys, once one was met.
+    /// The indentation of the keys in `metadata`, in spaces; `None` before the first key.
     indent: Option<usize>,
     is_wanted: bool,
     names: usize,
@@ -272,8 +274,8 @@ struct Names {
 }
 
 impl Names {
-    /// Appends a line of the block to `head` if it is wanted. Returns `None` if the line is not plainly one
-    /// of a mapping.
+    /// Appends a line of `metadata` to `head` if it belongs to the name or the namespace. Returns `None` if
+    /// the line is not plainly one of a block mapping.
     fn take(&mut self, line: &str, head: &mut String) -> Option<()> {
         if is_blank(line) {
             // In a text of several lines it counts.

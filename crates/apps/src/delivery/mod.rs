@@ -45,30 +45,30 @@ pub(crate) use lacking::Lacking;
 use release::{ReadReleases, Release, ReleaseError};
 use taffrail_object::ObjectKey;
 
-/// All declarations of a fleet.
+/// The apps that all delivery tools of a fleet declare, and what is missing to read the rest.
 #[derive(Debug, Default)]
 pub(crate) struct Declarations {
     pub(crate) apps: Vec<Declaration>,
-    /// Number of apps, from the first on, that claim the objects they declare.
+    /// Number of leading entries of `apps` that claim the objects they declare.
     pub(crate) delivered: usize,
-    /// The errors in declarations, each with the index of the cluster that holds it.
+    /// The errors in declarations, each with the index of the cluster that holds the declaration.
     pub(crate) errors: Vec<(usize, ScopeError)>,
     /// Objects whose body is needed and was not read, each with the index of its cluster.
     pub(crate) lacking: Lacking,
     /// Controllers that labelled objects name and that were not read, each with the index of its cluster.
     pub(crate) owners: BTreeSet<(usize, ObjectKey)>,
-    /// Indices of the clusters in which Flux declares CustomResourceDefinitions with its label.
+    /// Indices of the clusters into which HelmReleases deliver, whose labelled CustomResourceDefinitions are read.
     pub(crate) definitions: BTreeSet<usize>,
-    /// Objects with addresses of destinations whose body was not read, each with the index of its cluster.
+    /// Unread Secrets and ConfigMaps that hold addresses of target clusters, each with the index of its
+    /// cluster.
     pub(crate) addresses: Lacking,
-    /// Counts of the errors in the declarations of each namespace.
+    /// Number of errors in the declarations of each namespace, to limit how many are reported.
     pub(crate) complaints: Complaints,
-    /// The clusters that Argo CDs know by a name, by the index of the cluster and the namespace of the Argo
-    /// CD.
+    /// The target clusters that each Argo CD knows, by name; Argo CDs by index of the cluster and namespace.
     pub(crate) argo_clusters: HashMap<(usize, String), BTreeMap<String, Destination>>,
     /// A cache of the destinations in kubeconfigs and ConfigMaps.
     pub(crate) addresses_read: destination::Addresses,
-    /// A cache of the releases, until all declarations are read.
+    /// A cache of the parsed Helm releases.
     pub(crate) read: ReadReleases,
 }
 
@@ -121,8 +121,8 @@ impl Declarations {
         (found, index)
     }
 
-    /// Reads a release from Helm's storage that is `delivered` into that namespace; see
-    /// [`ReadReleases::read`].
+    /// Parses a release of Helm's storage, with `delivered` as the namespace into which its HelmRelease
+    /// delivers; see [`ReadReleases::read`].
     fn release(
         &mut self,
         fleet: &Fleet<'_>,
@@ -133,7 +133,8 @@ impl Declarations {
         self.release_for(key.namespace, fleet, cluster, key, delivered)
     }
 
-    /// Reads a release for an app of the namespace `asker`, wherever it is stored.
+    /// Parses a release for an app of the namespace `asker`; an unread body is recorded as needed by that
+    /// namespace.
     fn release_for(
         &mut self,
         asker: &str,
@@ -150,8 +151,8 @@ impl Declarations {
         release
     }
 
-    /// Returns the message about a release that cannot be read, and reports it, unless the reader of the
-    /// cluster did or will.
+    /// Returns the message about a release that cannot be read, and reports it as an error unless it was only
+    /// not read yet.
     fn unreadable(&mut self, cluster: usize, key: ObjectKeyRef<'_>, error: &ReleaseError) -> String {
         let message = format!("Helm release {} cannot be read: {error}", key.path());
         if !matches!(error, ReleaseError::Unobserved(_) | ReleaseError::MetadataOnly) {
@@ -164,7 +165,7 @@ impl Declarations {
         self.errors.push((cluster, error));
     }
 
-    /// Reports an error about an object, unless its namespace has many of them.
+    /// Reports an error about the object `key`, unless its namespace has reached the limit of errors.
     fn complain(&mut self, cluster: usize, key: ObjectKeyRef<'_>, reason: &str, message: &str) {
         if self.complaints.admit(cluster, key, Subject::Apps, 1) > 0 {
             let (scope, reason) = (Scope::Object(key.to_owned()), reason.to_owned());
@@ -172,7 +173,7 @@ impl Declarations {
         }
     }
 
-    /// Reports the errors of a Helm release, unless its namespace has many of them.
+    /// Reports the errors in a Helm release, unless its namespace has reached the limit of errors.
     fn report_release(&mut self, cluster: usize, key: ObjectKeyRef<'_>, malformed: &[ScopeError]) {
         if malformed.is_empty() {
             return;
@@ -187,14 +188,15 @@ impl Declarations {
 pub(crate) struct Applied {
     /// The start of the operation.
     pub(crate) when: Timestamp,
-    /// The revision applied before, if it was another one.
+    /// The revision that was applied before; `None` if it is unknown.
     pub(crate) from: Option<String>,
     pub(crate) to: Option<String>,
-    /// The names of other differences.
+    /// The names of other values that differ between the two revisions.
     pub(crate) fields: Vec<String>,
 }
 
-/// Sorts applied revisions by time and gives each the one before; repetitions of a revision are dropped.
+/// Converts revisions with their times to [`Applied`]s in order of time, each with the revision before; drops
+/// repetitions.
 fn one_after_another(mut applied: Vec<(Timestamp, String)>) -> Vec<Applied> {
     applied.sort();
     let mut before: Option<String> = None;
@@ -234,7 +236,7 @@ pub(crate) fn time(value: Option<Value<'_>>) -> Option<Timestamp> {
     value?.as_str()?.parse().ok()
 }
 
-/// Returns the non-empty string at a path of keys.
+/// Returns the string at a path of keys in a JSON value; `None` if it is missing or empty.
 fn text(value: Value<'_>, path: &[&str]) -> Option<String> {
     value.at(path).and_then(Value::as_str).map(|text| text.into_owned()).filter(|text| !text.is_empty())
 }
@@ -242,7 +244,7 @@ fn text(value: Value<'_>, path: &[&str]) -> Option<String> {
 /// The maximum length of a text that is copied from one object to each of many apps or objects, in bytes.
 const LONGEST_SHARED: usize = 1024;
 
-/// Cuts a text from outside that is copied to many apps or objects.
+/// Cuts a text from a cluster to [`LONGEST_SHARED`] bytes, because many apps or objects get a copy.
 fn short(text: String) -> String {
     if text.len() <= LONGEST_SHARED {
         return text;
@@ -251,8 +253,8 @@ fn short(text: String) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// Returns true for an empty value: tools written in Go create their objects with zero values, which mean no
-/// more than `{}`.
+/// Returns true for a value without content, such as `{}` or zero values, with which tools in Go create their
+/// objects.
 fn is_blank(value: Value<'_>) -> bool {
     if let Some(mut members) = value.members() {
         return members.all(|(_, member)| is_blank(member));
@@ -260,8 +262,8 @@ fn is_blank(value: Value<'_>) -> bool {
     value.is_null() || value.is_str("") || value.items().is_some_and(|mut items| items.next().is_none())
 }
 
-/// Returns the entries of the list in which `declaring` names its objects. Reports a value that is not a
-/// list.
+/// Returns the items of `list`, in which `declaring` names its objects, each with its index. Reports a value
+/// that is not a list.
 fn entries<'v>(
     list: Option<Value<'v>>,
     home: usize,
@@ -315,8 +317,8 @@ impl<'d> Malformed<'d> {
     }
 }
 
-/// Returns the objects that a list of `{group, kind, namespace, name}` names, each once. Malformed entries
-/// are reported by their index and left out.
+/// Converts entries `{group, kind, namespace, name}` to object keys, each once. Malformed entries are left
+/// out and reported by their index.
 fn declared_objects<'v>(
     entries: impl Iterator<Item = (usize, Value<'v>)>,
     home: usize,
@@ -341,12 +343,13 @@ fn declared_objects<'v>(
     objects
 }
 
-/// Returns the time at which a field got its value, as far as managed fields show it.
+/// Returns the time at which the field at `path` was last written; `None` if managed fields do not tell.
 pub(crate) fn written(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
     last_write(object, path).map(|(when, _)| when)
 }
 
-/// Returns the field manager that gave a field its value, for messages: ` (by kubectl)`, or an empty text.
+/// Returns the field manager that last wrote the field at `path`, for messages: ` (by kubectl)`, or an empty
+/// text.
 pub(crate) fn by(object: &Object<'_>, path: &[&str]) -> String {
     let author = last_write(object, path).and_then(|(_, author)| author);
     author.map(|author| format!(" (by {})", short(author))).unwrap_or_default()
@@ -360,7 +363,7 @@ fn last_write(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<S
     wrote.filter_map(|entry| Some((time(entry.get("time"))?, text(entry, &["manager"])))).max()
 }
 
-/// Returns the time at which an app was suspended, if managed fields show it.
+/// Returns the time at which an app was suspended; `None` if managed fields do not tell.
 pub(crate) fn suspended_at(delivery: Delivery, declaring: &Observed<'_>) -> Option<Timestamp> {
     let path: &[&str] = match delivery {
         Delivery::ArgoApplication => &["spec", "syncPolicy"],

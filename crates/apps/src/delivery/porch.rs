@@ -35,7 +35,7 @@ pub(crate) const GROUP: &str = "porch.kpt.dev";
 pub(crate) const KIND: &str = "PackageRevision";
 pub(crate) const REPOSITORY: (&str, &str) = ("config.porch.kpt.dev", "Repository");
 
-/// Reads the packages of all clusters; the apps that may deliver them must be known.
+/// Adds the packages of all clusters to `found`, which must already hold the apps that may deliver them.
 pub(crate) fn declare(fleet: &Fleet<'_>, found: &mut Declarations) {
     let mut apps = Vec::new();
     let packages: Vec<_> =
@@ -55,15 +55,15 @@ pub(crate) fn declare(fleet: &Fleet<'_>, found: &mut Declarations) {
     found.apps.extend(apps);
 }
 
-/// A published revision of a package.
+/// A published PackageRevision of a package.
 struct Revision<'a> {
     observed: Observed<'a>,
     number: i64,
     lifecycle: String,
     published_at: Option<Timestamp>,
-    /// The folder that holds it.
+    /// The folder in Git that holds the revision.
     directory: Option<String>,
-    /// The commit that holds it.
+    /// The commit in Git that holds the revision.
     commit: Option<String>,
     deployment: bool,
 }
@@ -94,25 +94,26 @@ impl<'a> Revision<'a> {
         })
     }
 
-    /// Returns the name that Porch's tags have: `v3`.
+    /// Returns the name of the revision as in Porch's tags: `v3`.
     fn name(&self) -> String {
         format!("v{}", self.number)
     }
 }
 
-/// A repository that packages are deployed from.
+/// A deployment repository: a Git repository from which packages are delivered.
 struct Repository {
     url: String,
-    /// The URL in the form that is compared.
+    /// The normalised URL, by which repositories are compared; see [`address`].
     address: String,
     branch: String,
     directory: String,
-    /// The head of its branch when Porch last read all of it, and the time of that.
+    /// The commit at the head of the branch when Porch last synced the whole repository, and the time of that
+    /// sync.
     head: Option<(String, Timestamp)>,
 }
 
 impl Repository {
-    /// Returns the repository; `None` if it is not a deployment repository in Git.
+    /// Parses a Repository object; `None` if it is not a deployment repository in Git.
     fn of(repository: &Observed<'_>) -> Option<Repository> {
         let root = repository.object.root();
         let is_deployment = root.at(&["spec", "deployment"]).and_then(Value::as_bool) == Some(true);
@@ -130,17 +131,17 @@ impl Repository {
     }
 }
 
-/// A package of which a revision was published in a deployment repository.
+/// A package with at least one revision published in a deployment repository.
 struct Package<'a> {
     home: usize,
     namespace: &'a str,
-    /// The names of its repository and itself.
+    /// The name of the repository, and the name of the package.
     name: (String, String),
-    /// The repository, or the reason why it cannot be read.
+    /// The repository, or the key of the Repository object and the reason why it cannot be read.
     repository: Result<Rc<Repository>, (ObjectKey, String)>,
-    /// Its folder in the repository.
+    /// The folder of the package in the repository.
     directory: String,
-    /// The published revisions, at least one; the newest comes last.
+    /// The published revisions, at least one, the newest last.
     revisions: Vec<Revision<'a>>,
 }
 
@@ -389,20 +390,21 @@ impl Package<'_> {
     }
 }
 
-/// Returns the commit in a revision as Config Sync (`<commit>`) or Flux (`branch@sha1:<commit>`) writes it.
+/// Returns the commit of `revision`, written as Config Sync (`<commit>`) or Flux (`branch@sha1:<commit>`)
+/// does.
 fn commit(revision: &str) -> &str {
     revision.rsplit(':').next().unwrap_or(revision)
 }
 
-/// Returns a folder without leading `./` and slashes; empty for the root.
+/// Returns the path of a folder without leading `./` and without outer slashes; empty for the root.
 fn folder(path: &str) -> &str {
     let path = path.trim_matches('/');
     let path = path.strip_prefix("./").unwrap_or(path);
     if path == "." { "" } else { path.trim_matches('/') }
 }
 
-/// Returns the address of a repository in a form in which all ways to it are equal: host and path, without
-/// scheme, user, default port and `.git`.
+/// Returns the normalised URL of a repository, `host/path` without scheme, user, default port and `.git`, to
+/// compare URLs of one repository.
 fn address(url: &str) -> String {
     let url = url.trim();
     let (host, path) = match url.split_once("://") {

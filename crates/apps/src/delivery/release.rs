@@ -67,10 +67,10 @@ pub(crate) enum ReleaseError {
     Incomplete(&'static str),
 }
 
-/// The contents of a release, as far as they matter here.
+/// The parsed contents of a stored Helm release that apps need.
 #[derive(Debug)]
 pub(crate) struct Written {
-    /// The namespace that it names as its own.
+    /// The namespace that the release states as its own.
     pub(super) namespace: Option<String>,
     pub(super) version: i64,
     pub(super) status: String,
@@ -80,30 +80,30 @@ pub(crate) struct Written {
     pub(super) last_deployed: Option<Timestamp>,
     declared: Vec<ObjectKey>,
     hooks: Vec<ObjectKey>,
-    /// Errors about documents of the manifest that declare no object.
+    /// The errors in documents of the manifest that declare no object.
     pub(super) malformed: Vec<ScopeError>,
 }
 
-/// A release in a namespace.
+/// A parsed Helm release, with the namespace into which it is installed.
 #[derive(Debug)]
 pub(crate) struct Release {
-    /// The namespace of its objects that do not name one.
+    /// The namespace of the objects in the manifest that do not name one.
     pub(super) namespace: String,
     pub(super) written: Arc<Written>,
     /// The objects of the manifest, each once, without hooks.
     pub(super) objects: ObjectKeys,
-    /// The objects of its hooks, as far as their documents can be read.
+    /// The objects of the hooks whose documents can be parsed.
     pub(super) hooks: ObjectKeys,
 }
 
-/// The remaining limits for the releases of one namespace, in bytes.
+/// The bytes that the releases of one namespace may still unpack to, and have parsed as YAML.
 #[derive(Debug)]
 struct Left {
     unpacked: usize,
     yaml: usize,
 }
 
-/// A parsed release, and the release as placed in the namespace of its storage and in the one that it names.
+/// A parsed release, and its [`Release`]s in the namespace of its storage and in the one that it states.
 #[derive(Debug)]
 struct Known {
     written: Arc<Written>,
@@ -251,8 +251,8 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
     })
 }
 
-/// Decodes the field `release`: Helm's base64 around gzip, or around plain JSON in Helm's first versions; in
-/// a Secret the API's base64 around that.
+/// Decodes the field `release` of a Secret (`is_secret`) or ConfigMap to JSON: Helm's base64 around gzip, or
+/// around plain JSON in Helm's first versions; in a Secret the API's base64 around that.
 fn decode(data: &str, is_secret: bool) -> Result<Vec<u8>, ReleaseError> {
     let decode = |text: &[u8]| {
         let packed: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();

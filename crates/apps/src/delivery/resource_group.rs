@@ -10,7 +10,8 @@ use crate::names;
 pub(super) const GROUP: &str = "kpt.dev";
 pub(super) const KIND: &str = "ResourceGroup";
 
-/// Returns the objects of a ResourceGroup, its subgroups included.
+/// Returns the objects in a ResourceGroup, and its subgroups as objects. Malformed entries are reported in
+/// `found`.
 pub(super) fn objects(group: &Observed<'_>, home: usize, found: &mut Declarations) -> Vec<ObjectKey> {
     let list = |name| group.object.at(&["spec", name]);
     let resources = entries(list("resources"), home, group.key, found);

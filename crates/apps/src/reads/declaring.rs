@@ -6,7 +6,7 @@ use super::read::{Read, Target};
 use crate::delivery::porch;
 use crate::identity::Delivery;
 
-/// A kind that is read before discovery has answered: group, version, kind, plural.
+/// A kind that is read before discovery has answered: group, version, kind and plural.
 pub(super) type Declaring = (&'static str, &'static str, &'static str, &'static str);
 
 pub(super) const FLUX_SOURCES: &str = "source.toolkit.fluxcd.io";
@@ -30,9 +30,10 @@ pub(super) const DECLARING: [Declaring; 12] = [
 /// The kinds that declare apps and are read only if discovery shows them, which is rare.
 pub(super) const DECLARING_SELDOM: [(&str, &str); 2] = [(porch::GROUP, porch::KIND), porch::REPOSITORY];
 
-/// Returns true if a list extends beyond the namespace that was asked for.
+/// Returns true if `read` extends beyond the namespace of the query; `is_listed_in_some` is true if its kind
+/// was listed in single namespaces.
 ///
-/// If it is forbidden, the user is shown the result without it.
+/// If such a read is forbidden, the user is shown the result without it.
 pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
     let is_list =
         read.namespace.is_none() && matches!(read.target, Target::List { labels: None, fields: None });
@@ -46,7 +47,8 @@ pub(crate) fn is_declaring(group: &str, kind: &str) -> bool {
         || DECLARING_SELDOM.contains(&(group, kind))
 }
 
-/// Returns true if objects of a kind declare apps, so that apps are hidden from users who may not list it.
+/// Returns true if objects of a kind declare apps, so that apps are hidden from a user who may not list the
+/// kind.
 pub fn declares_apps(kind: &GroupKind) -> bool {
     let GroupKind { group, kind } = kind;
     let declares =

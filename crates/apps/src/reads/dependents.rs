@@ -19,15 +19,16 @@ const DEPENDENT: [(&str, &str); 5] = [
     ("discovery.k8s.io", "EndpointSlice"),
 ];
 
-/// The maximum number of namespaces that are listed one by one; above it all are listed at once.
+/// The maximum number of namespaces that are listed one by one for a query about all namespaces; above it,
+/// one list covers all.
 const MAX_NAMESPACED_LISTS: usize = 10;
 
-/// The same limit if one namespace was asked for: that user may not be allowed to list all.
+/// The same maximum for a query with a namespace, whose user may not be allowed to list in all namespaces.
 const MAX_SCOPED_LISTS: usize = 200;
 
 impl Plan<'_> {
-    /// Plans lists of dependents in the namespaces of the apps whose dependents are wanted, and of the events
-    /// there.
+    /// Plans the lists of dependents in the namespaces of the apps whose dependents are wanted, and the lists
+    /// of events there.
     pub(super) fn dependents(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let own = dependent_namespaces(&self.asked.dependents, &self.apps(found));
         let others = self.asked.dependents_in.iter().map(String::as_str);
@@ -60,8 +61,7 @@ impl Plan<'_> {
     }
 }
 
-/// Returns the namespaces of the objects of the apps whose dependents are wanted, and of the apps that these
-/// deliver.
+/// Returns the namespaces that hold objects of the apps selected by `wanted`, or of apps that these deliver.
 pub(super) fn dependent_namespaces<'a>(wanted: &Dependents, apps: &[&'a Declaration]) -> BTreeSet<&'a str> {
     let named = |app: &&'a Declaration| match wanted {
         Dependents::None => false,

@@ -35,28 +35,30 @@ const MAX_NAMESPACES: usize = 100;
 /// Each is looked up whenever the reads of that cluster are planned.
 const MAX_FOLLOWED: usize = 10_000;
 
-/// The way in which clusters are read for the apps of others.
+/// The way in which a cluster is read for the apps that other clusters deliver into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadMode {
-    /// Once; each kind by one list.
+    /// Clusters are read once; each kind is listed once, in all namespaces.
     Once,
-    /// Once; each kind by one list per namespace.
+    /// Clusters are read once; each kind is listed once per namespace that holds wanted objects.
     OnceByNamespace,
-    /// Clusters are followed; kinds of which apps have many objects are followed in all namespaces.
+    /// Clusters are watched; a kind of which apps name many objects is watched in all namespaces.
     Followed,
 }
 
 /// The objects that the apps of each cluster have in other clusters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Elsewhere {
-    /// The objects that they declare, found or not, by the name of the cluster that they are in.
+    /// The objects that apps of other clusters declare, present or absent, by the name of the cluster that
+    /// holds them.
     pub objects: BTreeMap<String, BTreeSet<ObjectKey>>,
-    /// The pairs of clusters for which a limit is exceeded.
+    /// One entry per home and target cluster whose limit is exceeded.
     pub left_out: Vec<LeftOut>,
-    /// The names of the clusters whose apps declare each object, by the cluster that the object is in.
+    /// By the name of the cluster that holds the objects: each object, with the names of the clusters whose
+    /// apps declare it.
     pub homes: BTreeMap<String, BTreeMap<ObjectKey, Vec<String>>>,
-    /// The namespaces in which dependents are wanted because apps of other clusters deliver there, with the
-    /// names of these clusters, by cluster; for [`crate::ReadQuery::dependents_in`].
+    /// By cluster: each namespace whose dependents are read because apps of other clusters deliver there,
+    /// with the names of those clusters; for [`crate::ReadQuery::dependents_in`].
     pub dependents_in: BTreeMap<String, BTreeMap<String, Vec<String>>>,
 }
 
@@ -69,28 +71,28 @@ pub struct LeftOut {
     pub target: String,
     /// The limit that is exceeded.
     pub excess: Excess,
-    /// Total number that they name.
+    /// Number of items that the apps name, granted or not, in the unit of `excess`.
     pub count: usize,
 }
 
 /// A limit on what the apps of one cluster may cause to be read in another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excess {
-    /// The kinds of their objects.
+    /// Number of kinds of the apps' objects.
     Kinds,
-    /// The kinds in each namespace, where each is a list of its own.
+    /// Number of pairs of a kind and a namespace, each of which is listed separately.
     Places,
-    /// Their objects of kinds that cannot be listed.
+    /// Number of the apps' objects whose kinds do not support `list`.
     Singles,
-    /// The namespaces where their dependents are wanted.
+    /// Number of namespaces in which dependents are read.
     Namespaces,
-    /// The objects, where they are followed.
+    /// Number of objects, where clusters are watched.
     Objects,
 }
 
 impl LeftOut {
-    /// Returns the error that is reported for the home cluster: it asks for too much, and the target cluster
-    /// cannot change that.
+    /// Returns the error to report for the home cluster: its apps name too much in the target, which cannot
+    /// change that.
     pub fn error(&self) -> ScopeError {
         let LeftOut { target, count, .. } = self;
         let message = match self.excess {
@@ -118,7 +120,7 @@ impl LeftOut {
     }
 }
 
-/// The items that are wanted under one limit, and those that are granted.
+/// The items that one home cluster wants, and those granted to it under one limit.
 struct Share<T> {
     wanted: HashSet<T>,
     granted: HashSet<T>,
@@ -130,7 +132,8 @@ impl<T: std::hash::Hash + Eq + Copy> Share<T> {
         Share { wanted: HashSet::new(), granted: HashSet::new(), most }
     }
 
-    /// Counts an item as wanted, and returns true if it is granted already or the limit leaves room.
+    /// Counts `one` as wanted; returns true if it was granted before, or if the limit leaves room to grant
+    /// it.
     fn has_room(&mut self, one: T) -> bool {
         self.wanted.insert(one);
         self.granted.len() < self.most || self.granted.contains(&one)
@@ -140,7 +143,8 @@ impl<T: std::hash::Hash + Eq + Copy> Share<T> {
 /// Collects the objects that apps have in other clusters than their own, within limits for each pair of
 /// clusters.
 ///
-/// The namespaces of a home take turns, and in each of them apps with few objects are served first.
+/// The namespaces of a home take turns, and within each namespace the apps with the fewest objects come
+/// first.
 pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadMode) -> Elsewhere {
     let by_namespace = mode == ReadMode::OnceByNamespace;
     let fleet = Fleet::new(clusters);
@@ -237,7 +241,8 @@ fn in_turns(apps: &mut [&Declaration]) {
     apps.sort_by_key(|app| turns.get(&std::ptr::from_ref(*app)).copied());
 }
 
-/// Returns the namespaces in which dependents of these apps, which deliver into another cluster, are wanted.
+/// Returns the namespaces, at most `most`, in which dependents of these apps, which deliver into another
+/// cluster, are read.
 fn namespaces<'a>(dependents: &Dependents, apps: &[&'a Declaration], most: usize) -> Share<&'a str> {
     let mut share = Share::of(most);
     for app in apps.iter().filter(|_| *dependents != Dependents::None) {

@@ -23,7 +23,8 @@ use crate::kinds::{KindCatalog, ServedKind};
 use crate::objects::{Objects, suffices};
 use crate::snapshot::Listed;
 
-/// The maximum number of namespaces that are listed one by one; above it all are listed at once.
+/// The maximum number of namespaces in which a kind is listed one by one; above it, one list covers all
+/// namespaces.
 const MAX_NAMESPACED_LISTS: usize = 16;
 
 /// The maximum number of kinds of its own group that a custom resource is assumed to control.
@@ -32,25 +33,25 @@ const MAX_CONTROLLED_KINDS: usize = 12;
 /// The field selector for warnings; nearly all events are of the other type.
 const WARNINGS: &str = "type=Warning";
 
-/// The field selector for other events about Pods: what an autoscaler reports is not a warning. The usual
-/// events that are not warnings are left out as far as a selector can.
+/// The field selector for events about Pods that are not warnings, such as those of an autoscaler, without
+/// the frequent reasons that say nothing about a failure.
 const OF_AUTOSCALERS: &str = "involvedObject.kind=Pod,type!=Warning,reason!=Scheduled,reason!=Pulling,\
                               reason!=Pulled,reason!=Created,reason!=Started,reason!=Killing";
 
-/// The evidence that was looked up in vain.
+/// The evidence that an assessment looked up and that was not read.
 #[derive(Default)]
 struct Demand {
     objects: BTreeSet<ObjectKey>,
     lists: BTreeSet<(GroupKind, Option<String>)>,
-    /// UIDs of objects whose dependents were looked up.
+    /// UIDs of the objects whose dependents were looked up.
     owners: BTreeSet<String>,
-    /// Namespaces of events.
+    /// Namespaces in which events were looked up.
     events: BTreeSet<String>,
-    /// Namespaces whose remaining contents were looked up.
+    /// Terminating namespaces whose remaining objects were looked up.
     contents: BTreeSet<String>,
 }
 
-/// A cluster state that records the lookups that it cannot answer.
+/// A wrapper around a cluster state that records lookups of objects that were not read.
 struct Recorder<'e> {
     state: &'e dyn ClusterState,
     demand: RefCell<Demand>,
@@ -162,8 +163,8 @@ impl Plan<'_> {
         reads
     }
 
-    /// Assesses all objects with what is known, and returns the evidence that is missing, then that about
-    /// changes.
+    /// Assesses all objects with what was read, and returns the missing evidence about their health, then
+    /// that about changes.
     fn demand(
         &self,
         catalog: &KindCatalog,
@@ -203,7 +204,7 @@ impl Plan<'_> {
         (recorder.demand.into_inner(), of_changes.demand.into_inner())
     }
 
-    /// Returns the objects for which evidence of changes is wanted.
+    /// Returns the objects for which the query wants evidence of changes.
     fn changing<'f>(&'f self, found: &'f Declarations) -> BTreeSet<&'f ObjectKey> {
         let is_meant = |app: &&Declaration| match &self.asked.changes {
             Changes::None => false,
@@ -221,7 +222,8 @@ impl Plan<'_> {
         of_apps.chain(named).collect()
     }
 
-    /// Turns owners and namespaces into the kinds to list, and drops objects that would tell nothing new.
+    /// Adds to `demand` the kinds to list for its owners and namespaces, and removes objects that would add
+    /// no evidence.
     fn resolve(&self, catalog: &KindCatalog, demand: &mut Demand) {
         if !demand.owners.is_empty() {
             for owner in self.snapshot.all() {
@@ -253,8 +255,8 @@ impl Plan<'_> {
             .retain(|key| !IS_NAMED_BY_PODS.contains(&(&*key.group, &*key.kind)) || wanted.contains(key));
     }
 
-    /// Returns the objects that Pods refer to, of those Pods that are not ready and for which the kubelet
-    /// gives no reason.
+    /// Returns the objects that Pods refer to which are not ready and for which the kubelet reports no
+    /// reason.
     ///
     /// Where the kubelet reports an image error or a crash, it has found all objects that the Pod refers to.
     fn named_by_silent_pods(&self, demand: &Demand) -> BTreeSet<ObjectKey> {
@@ -293,7 +295,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Replaces many namespaces by one list of all, unless one namespace was asked for.
+    /// Replaces more than [`MAX_NAMESPACED_LISTS`] namespaces by all of them (`None`), unless the query has a
+    /// namespace.
     fn together<'n>(&self, namespaces: BTreeSet<Option<&'n str>>) -> BTreeSet<Option<&'n str>> {
         let is_all = self.namespace.is_none() && namespaces.len() > MAX_NAMESPACED_LISTS;
         if is_all || namespaces.contains(&None) { BTreeSet::from([None]) } else { namespaces }
@@ -366,7 +369,7 @@ impl Plan<'_> {
 const IS_NAMED_BY_PODS: [(&str, &str); 4] =
     [("", "ConfigMap"), ("", "Node"), ("", "Secret"), ("", "ServiceAccount")];
 
-/// Returns true if the status of a CronJob shows that its last Job has succeeded.
+/// Returns true if the status of a CronJob shows that its last Job succeeded.
 ///
 /// Where Jobs may overlap, the one that ended last need not be the last one, so the answer is false.
 fn is_done(object: &Object<'_>) -> bool {
@@ -377,7 +380,7 @@ fn is_done(object: &Object<'_>) -> bool {
             .is_some_and(|success| at(&["status", "lastScheduleTime"]).is_some_and(|last| success >= last))
 }
 
-/// Returns the kinds that objects of a kind may control.
+/// Returns the kinds that a controller may create for objects of `kind`.
 fn made_by(catalog: &KindCatalog, kind: &GroupKind) -> Vec<GroupKind> {
     let pod = || GroupKind::new("", "Pod");
     let set = || GroupKind::new("apps", "ReplicaSet");
@@ -433,7 +436,7 @@ fn is_unschedulable(pod: &Object<'_>) -> bool {
     is_condition(pod, "PodScheduled", "False")
 }
 
-/// Returns true if a container waits for another reason than that it is being started.
+/// Returns true if a container of a Pod waits for a reason other than that it is being started.
 fn is_complained_of(pod: &Object<'_>) -> bool {
     let lists = ["initContainerStatuses", "containerStatuses"].into_iter();
     let lists = lists.filter_map(|key| pod.at(&["status", key])?.items());

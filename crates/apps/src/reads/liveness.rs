@@ -13,10 +13,10 @@ use crate::delivery::Declarations;
 use crate::kinds::KindCatalog;
 use crate::snapshot::Listed;
 
-/// The label of the workloads of Flux and Argo CD.
+/// The label by which the workloads of Flux and Argo CD are selected.
 const PART_OF: &str = "app.kubernetes.io/part-of";
 
-/// Workloads of controllers that carry no such label.
+/// The workloads of delivery tools that do not carry [`PART_OF`]: namespace and name.
 const UNLABELLED: [(&str, &str); 2] = [
     ("config-management-system", "reconciler-manager"),
     ("resource-group-system", "resource-group-controller-manager"),
@@ -26,8 +26,8 @@ const UNLABELLED: [(&str, &str); 2] = [
 const MAX_DEFINITIONS: usize = 20;
 
 impl Plan<'_> {
-    /// Plans reads of Leases, of the workloads of delivery tools, and of the definitions of kinds without a
-    /// status.
+    /// Plans the reads of Leases, of the workloads of delivery tools, and of the definitions of kinds without
+    /// a status.
     pub(super) fn liveness(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         if !self.asked.liveness {
             return Vec::new();
@@ -91,7 +91,7 @@ impl Plan<'_> {
         kinds.into_iter().take(MAX_DEFINITIONS).filter_map(definition).collect()
     }
 
-    /// Plans reads of the controllers of the objects that are asked for by name, up to the topmost.
+    /// Plans the reads of the controllers of [`ReadQuery::objects`], one level per round up to the topmost.
     pub(super) fn owners(&self, catalog: &KindCatalog) -> Vec<Read> {
         if !self.asked.owners {
             return Vec::new();

@@ -7,14 +7,14 @@ use taffrail_object::{GroupKind, ItemKind, ObjectKey, Projection};
 
 use crate::scope::Scope;
 
-/// The objects that a read returns.
+/// The objects of a kind that a read returns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// All objects of the kind, page by page.
     List {
-        /// A label selector.
+        /// The label selector; `None` for no restriction.
         labels: Option<String>,
-        /// A field selector.
+        /// The field selector; `None` for no restriction.
         fields: Option<String>,
     },
     /// The object of this name.
@@ -36,7 +36,7 @@ pub struct Read {
     pub namespace: Option<String>,
     /// The objects that are read.
     pub target: Target,
-    /// The part of each object that is read.
+    /// The part of each object that is read: metadata or the whole.
     pub projection: Projection,
 }
 
@@ -55,7 +55,7 @@ impl Read {
         }
     }
 
-    /// Returns the scope that a failure of the read concerns.
+    /// Returns the scope to report if the read fails.
     pub fn scope(&self) -> Scope {
         match &self.target {
             Target::List { .. } => {

@@ -12,27 +12,26 @@ use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::snapshot::Snapshot;
 
-/// The maximum number of rounds of reads for which each stage may hold up the stages after it.
+/// The maximum number of rounds for which each of the four stages may delay the stages after it.
 ///
 /// Two or three are enough where nothing changes meanwhile. Without a maximum, an author who keeps creating
 /// objects that a stage wants could keep all later stages from ever being read.
 const MAX_ROUNDS: [u8; 4] = [3, 3, 6, 3];
 
-/// The rounds for which each stage of the plan has held up those after it.
+/// The number of rounds for which each stage of the plan has delayed the stages after it.
 ///
-/// A reader that follows a cluster keeps them from one plan to the next, and resets them once all awaited
-/// reads are done.
+/// A reader that watches a cluster keeps the numbers from one plan to the next, and resets them once all
+/// awaited reads are done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rounds([u8; MAX_ROUNDS.len()]);
 
 impl Rounds {
-    /// Returns the counts of a reader for which no stage holds up another, so that all stages are planned at
-    /// once.
+    /// Returns numbers at their maximum: no stage delays another, so all stages are planned at once.
     pub fn spent() -> Rounds {
         Rounds(MAX_ROUNDS)
     }
 
-    /// Returns true if a stage may hold up those after it once more, and counts that round.
+    /// Returns true if `stage` may delay the stages after it in this round, and counts the round.
     fn may_hold_up(&mut self, stage: usize) -> bool {
         let (Some(rounds), Some(most)) = (self.0.get_mut(stage), MAX_ROUNDS.get(stage)) else {
             return false;
@@ -46,9 +45,9 @@ impl Rounds {
 /// The reads to make next.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadPlan {
-    /// Reads that must be answered before the plan continues.
+    /// The reads that must be answered before the next stages are planned.
     pub awaited: Vec<Read>,
-    /// Reads that the plan does not wait for: the excess of one namespace's apps, and stages that used up
+    /// The reads that no stage waits for: the excess of one namespace's apps, and stages that have used up
     /// their rounds.
     pub loose: Vec<Read>,
 }
@@ -151,7 +150,7 @@ pub fn plan_watches(
 }
 
 impl ReadPlan {
-    /// Adds the reads of a stage: awaited if it may hold up the later stages, otherwise loose.
+    /// Adds the reads of a stage to `awaited` if the stage may delay the later ones, otherwise to `loose`.
     fn add(&mut self, stage: usize, reads: Vec<Read>, rounds: &mut Rounds) {
         match !reads.is_empty() && rounds.may_hold_up(stage) {
             true => self.awaited = reads,

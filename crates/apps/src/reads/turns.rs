@@ -6,12 +6,13 @@ use taffrail_object::{GroupKind, ObjectKey};
 
 use super::{Elsewhere, Read, Target};
 
-/// The home clusters that want something, by their numbers.
+/// The numbers of the home clusters that need an object, kind or namespace.
 type Homes = BTreeSet<usize>;
 
-/// The objects that each home cluster wants of one cluster, to interleave their reads.
+/// The objects that apps of each home cluster have in one target cluster, by which that cluster's reads are
+/// interleaved.
 ///
-/// The excess of one home holds up neither the cluster's own reads nor those of another home.
+/// The excess of one home delays neither the target's own reads nor those of another home.
 #[derive(Debug, Clone, Default)]
 pub struct Turns {
     objects: BTreeMap<ObjectKey, Homes>,
@@ -21,7 +22,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Returns the wishes of all homes for `cluster`.
+    /// Returns the needs of all home clusters in the target `cluster`.
     pub fn of(elsewhere: &Elsewhere, cluster: &str) -> Turns {
         let objects = || elsewhere.homes.get(cluster).into_iter().flatten();
         let dependents = || elsewhere.dependents_in.get(cluster).into_iter().flatten();
@@ -45,12 +46,13 @@ impl Turns {
         turns
     }
 
-    /// Returns true if apps of other clusters want nothing.
+    /// Returns true if apps of other clusters need nothing in the target cluster.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.namespaces.is_empty()
     }
 
-    /// Sorts reads: first those that are the cluster's `own`, then those of each home in turn.
+    /// Sorts reads: first those in `own`, which the target cluster itself needs, then one of each home in
+    /// turn.
     pub fn order(&self, own: &BTreeSet<Read>, reads: &mut [Read]) {
         let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
         reads.sort_by_cached_key(|read| {
@@ -66,7 +68,7 @@ impl Turns {
         });
     }
 
-    /// Returns the homes that want the result of a read; if none names it, those that want something in its
+    /// Returns the homes that need what a read returns; if there are none, those that need something in its
     /// namespace.
     fn homes(&self, read: &Read) -> impl Iterator<Item = usize> {
         let kind = GroupKind::new(&*read.group, &*read.kind);

@@ -10,7 +10,7 @@ use crate::owners::Pointing;
 use crate::questions::Question;
 use crate::snapshot::{has_pods, is_budget, is_definition, is_pod, leaves, wanted};
 
-/// Passes to `tell` all questions whose answers may have changed because an object was created (`old` is
+/// Calls `tell` with each question whose answer may differ because the object `key` was created (`old` is
 /// `None`), changed, or deleted (`new` is `None`).
 pub(super) fn questions(
     key: &ObjectKey,

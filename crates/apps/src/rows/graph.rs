@@ -11,10 +11,10 @@ use taffrail_status::assess::ExcessSteps;
 
 use crate::questions::QuestionRecord;
 
-/// The number of a result in the graph.
+/// The number of a computed result in the graph.
 pub(super) type Node = u32;
 
-/// A hasher for numbers that are hashes already.
+/// A hasher for keys that are hashes already: it returns the key itself.
 #[derive(Debug, Default)]
 struct AsIs(u64);
 
@@ -50,7 +50,7 @@ impl Nodes {
         }
     }
 
-    /// Removes a node; returns true if none is left.
+    /// Removes a node from the set; returns true if the set is then empty.
     fn remove(&mut self, node: Node) -> bool {
         match self {
             Nodes::One(one) => *one == node,
@@ -70,12 +70,12 @@ impl Nodes {
     }
 }
 
-/// The subject of a result.
+/// The identity of a result: which row or other value it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Subject<S> {
-    /// A result that the user of the graph names.
+    /// A result with the name that the user of the graph gave it.
     Own(S),
-    /// A result that several others depend on.
+    /// A cached value on which several results depend.
     Shared,
 }
 
@@ -83,29 +83,29 @@ pub(super) enum Subject<S> {
 struct Found<S> {
     subject: Subject<S>,
     questions: Vec<u64>,
-    /// The results that it depends on.
+    /// The shared results on which this result depends.
     below: Vec<Node>,
-    /// The results that depend on it.
+    /// The results that depend on this shared result.
     above: Option<Nodes>,
     next: Option<Timestamp>,
     excess: ExcessSteps,
 }
 
-/// The dependency graph.
+/// The dependency graph: the questions that each result asked, and the results that asked each question.
 #[derive(Debug)]
 pub(super) struct Graph<S> {
     nodes: Vec<Option<Found<S>>>,
     free: Vec<Node>,
-    /// Numbers removed in this look, which are not reused before its end because they may still be referred
-    /// to.
+    /// Numbers of nodes removed in this update; they are reused only after its end, because references to
+    /// them may remain.
     given_up: Vec<Node>,
     askers: HashMap<u64, Nodes, BuildHasherDefault<AsIs>>,
-    /// The times at which time alone may change a result first.
+    /// For each result that depends on time: the first time at which it may change, with its node.
     moments: BTreeSet<(Timestamp, Node)>,
-    /// The shared results of this look, by the address of their record.
+    /// The shared results of this update, by the address of their record, so that each gets one node.
     shared: HashMap<usize, (Arc<QuestionRecord>, Node)>,
     excess: ExcessSteps,
-    /// True in a test that shows what goes wrong if shared results are not followed.
+    /// True in a test that shows the errors if shared results are not tracked.
     pub(super) forgets_shared: bool,
 }
 
@@ -133,12 +133,12 @@ impl<S: Clone> Graph<S> {
         self.nodes.get_mut(usize::try_from(node).ok()?)?.as_mut()
     }
 
-    /// Adds a result with the questions asked for it.
+    /// Adds a result named `subject` with the questions that its computation asked; returns its node.
     pub(super) fn add(&mut self, subject: S, asked: QuestionRecord) -> Node {
         self.insert(Subject::Own(subject), asked)
     }
 
-    /// Replaces the questions of a result that was computed again.
+    /// Replaces the questions of a result by those that its new computation asked.
     pub(super) fn set(&mut self, node: Node, asked: QuestionRecord) {
         let QuestionRecord { questions, remembered, next, excess } = asked;
         let (below, next) = self.share(remembered, next);
@@ -184,13 +184,13 @@ impl<S: Clone> Graph<S> {
         self.given_up.push(node);
     }
 
-    /// Ends a look: its shared results are not reused in the next one.
+    /// Ends an update: shared results of later updates get nodes of their own.
     pub(super) fn finish(&mut self) {
         self.shared = HashMap::new();
         self.free.append(&mut self.given_up);
     }
 
-    /// Returns the first time at which time alone may change a result.
+    /// Returns the first time at which a result may change though no object does.
     pub(super) fn next(&self) -> Option<Timestamp> {
         self.moments.first().map(|(next, _)| *next)
     }
@@ -200,7 +200,7 @@ impl<S: Clone> Graph<S> {
         self.excess.is_within_bounds()
     }
 
-    /// Appends to `found` the subjects that time alone may have changed by `now`.
+    /// Appends to `found` the results that may have changed by `now` though no object did.
     pub(super) fn due(&self, now: Timestamp, found: &mut Vec<S>) {
         let mut seen = HashSet::new();
         for (_, node) in self.moments.iter().take_while(|(next, _)| *next <= now) {
@@ -208,7 +208,8 @@ impl<S: Clone> Graph<S> {
         }
     }
 
-    /// Appends to `found` the subjects whose results depend on a question, without those in `seen`.
+    /// Appends to `found` the results that depend on `question`, apart from nodes in `seen`, to which it adds
+    /// the others.
     pub(super) fn askers(&self, question: u64, seen: &mut HashSet<Node>, found: &mut Vec<S>) {
         for node in self.askers.get(&question).into_iter().flat_map(Nodes::iter) {
             self.climb(node, seen, found);
@@ -254,8 +255,8 @@ impl<S: Clone> Graph<S> {
         node
     }
 
-    /// Returns the nodes of shared results, added where new, and the first time at which time alone changes
-    /// any of them.
+    /// Returns the nodes of the shared results `all`, added where missing, and the first time at which any of
+    /// them may change; `next` is one more such time.
     fn share(
         &mut self,
         all: Vec<Arc<QuestionRecord>>,

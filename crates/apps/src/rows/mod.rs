@@ -47,18 +47,18 @@ use crate::questions::{Question, QuestionLog, QuestionRecord};
 use crate::scope::Scope;
 use crate::snapshot::ChangeBatch;
 
-/// The extent of a look.
+/// The amount of work that one update of the rows took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Looked {
     /// Number of rows that were judged.
     pub judged: usize,
     /// True if the declarations were read.
     pub declared: bool,
-    /// True if no earlier result was used.
+    /// True if everything was computed, without an earlier result.
     pub is_whole: bool,
 }
 
-/// A way in which a change reaches a row. A test leaves one out to show that rows go wrong without it.
+/// A way in which a change reaches a row. A test disables one to show that rows are then wrong.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Propagation {
@@ -118,14 +118,14 @@ impl Question<'_> {
     }
 }
 
-/// A result that depends on questions.
+/// The identity of a result that depends on questions about the clusters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Subject {
-    /// The declarations of all tools.
+    /// The declarations that all tools make.
     Tools,
-    /// The app that the labels of an object of a cluster name.
+    /// The label group of one object, by the index of its cluster and its key.
     Labelled(usize, ObjectKey),
-    /// A row.
+    /// A row, by its number.
     Row(u32),
 }
 
@@ -139,40 +139,40 @@ pub struct AppRows {
     without: Option<Propagation>,
 }
 
-/// The rows of a list, and the results that they depend on.
+/// The rows of the last update, and the results that they depend on.
 #[derive(Debug)]
 struct Kept {
     identity: Vec<Identity>,
-    /// The latest time of a look.
+    /// The latest time at which the rows were updated.
     now: Timestamp,
     found: Declarations,
     claims: ClaimIndex,
-    /// The label groups, by the index of the cluster in the fleet.
+    /// The label groups of each cluster, by the index of the cluster in the fleet.
     groups: Vec<LabelGroups>,
     labelled: HashMap<(usize, ObjectKey), Node>,
     tools: Node,
     graph: Graph<Subject>,
-    /// The rows, in the order of the list.
+    /// The rows in the order of the list, each with its declaration and node.
     rows: Vec<Row>,
-    /// The index of each row in the list, by its number; `None` for removed rows.
+    /// The index of each row in the list, by the row's number; `None` for removed rows.
     places: Vec<Option<usize>>,
-    /// The numbers of the rows of label groups.
+    /// The numbers of the rows of label groups, by the name of the group.
     by_labels: HashMap<GroupName, u32>,
     freshness: Vec<Known>,
-    /// True if a computation reached a cost limit, or may have.
+    /// True if a computation reached a cost limit or came near one, so that the order of judging matters.
     is_bounded: bool,
 }
 
-/// The freshness of a cluster, and its scopes that are less fresh.
+/// The freshness of a cluster, with the scopes that are less fresh and the times of their last observation.
 type Known = (Freshness, Vec<(Scope, Timestamp)>);
 
-/// The cluster of a label group, its namespace and its app.
+/// The name of a label group: index of the cluster, namespace and app.
 type GroupName = (usize, String, String);
 
-/// The declaration of a row.
+/// The declaration from which a row is made.
 #[derive(Debug, Clone)]
 enum Declaring {
-    /// A tool's, by its index among all declarations of tools.
+    /// The declaration of a tool, by its index in [`Declarations::apps`].
     Tool(usize),
     Labels(GroupName),
 }
@@ -182,11 +182,11 @@ struct Row {
     number: u32,
     node: Node,
     declaring: Declaring,
-    /// The index of the cluster in which it is shown.
+    /// The index of the cluster in which the row is shown.
     cluster: usize,
 }
 
-/// The rows to judge again, to remove and to add; existing ones by their numbers.
+/// The changes to the list: numbers of rows to judge again and to remove, and declarations to add.
 #[derive(Debug, Default)]
 struct Plan {
     again: BTreeSet<u32>,
@@ -194,13 +194,13 @@ struct Plan {
     fresh: Vec<Declaring>,
 }
 
-/// The facts that distinguish clusters.
+/// The facts by which an update detects that a cluster was added, removed, renamed or merged.
 #[derive(Debug, PartialEq, Eq)]
 struct Identity {
     name: String,
     id: Option<String>,
     servers: Vec<String>,
-    /// Its index in the fleet; `None` for an alias.
+    /// The index of the cluster in the fleet; `None` for an alias of an earlier cluster.
     place: Option<usize>,
     twin_of: Option<String>,
 }
@@ -216,12 +216,12 @@ impl AppRows {
         &self.list
     }
 
-    /// Returns the first time at which a look may differ though nothing changed.
+    /// Returns the first time at which an update may change a row though no object changed.
     pub fn next_moment(&self) -> Option<Timestamp> {
         self.kept.as_ref()?.graph.next()
     }
 
-    /// Leaves out a propagation, for a test.
+    /// Disables a propagation, for a test.
     #[doc(hidden)]
     pub fn leave_out(&mut self, propagation: Propagation) {
         self.without = Some(propagation);
@@ -249,11 +249,11 @@ impl AppRows {
     }
 }
 
-/// A look in progress.
+/// One update of the rows in progress.
 struct Look<'l, 'a> {
     rows: &'l mut AppRows,
     log: &'a QuestionLog,
-    /// The clusters, in the order of the batches.
+    /// The clusters, in the order of the change batches.
     clusters: &'l [&'a dyn Objects],
     fleet: &'l Fleet<'a>,
     rules: &'l ActiveRules<'l>,
@@ -295,7 +295,7 @@ impl Look<'_, '_> {
         self.rows.without != Some(propagation)
     }
 
-    /// Computes everything.
+    /// Computes declarations, label groups and all rows from nothing.
     fn whole(self, identity: Vec<Identity>) -> Looked {
         let Look { log, fleet, rules, now, .. } = self;
         let ((found, claims), asked) =
@@ -334,8 +334,8 @@ impl Look<'_, '_> {
         self.judge(kept, plan, true, looked)
     }
 
-    /// Judges the rows of a plan and sorts the list; starts over if a cost limit makes the order of judging
-    /// matter.
+    /// Judges the rows of `plan` and sorts the list; computes everything instead if a cost limit makes the
+    /// order of judging matter.
     fn judge(mut self, mut kept: Kept, plan: Plan, has_errors: bool, mut looked: Looked) -> Looked {
         let judge = Judge::new(self.fleet, self.rules, self.now);
         let Plan { again, gone, fresh } = plan;
@@ -394,8 +394,8 @@ impl Look<'_, '_> {
         looked
     }
 
-    /// Judges the row of a declaration, and returns it with the index of its cluster and the record of its
-    /// questions.
+    /// Judges the row of a declaration; returns it with the index of the cluster that shows it and the
+    /// questions asked.
     fn judged(
         &self,
         judge: &Judge<'_, '_>,
@@ -412,7 +412,7 @@ impl Look<'_, '_> {
         Some((cluster, App { delivered_by: via, ..app }, asked))
     }
 
-    /// Writes the freshness of the clusters into the rows.
+    /// Copies the freshness of the clusters into the rows, without judging them again.
     fn freshen(&mut self, kept: &mut Kept) {
         let freshness = self.freshness();
         if freshness == kept.freshness {
@@ -454,7 +454,8 @@ impl Look<'_, '_> {
         groups
     }
 
-    /// Returns the place of an object among the label groups; `None` if its labels name no app.
+    /// Returns the label group of an object with the questions asked for it; `None` if the object's labels
+    /// name no app.
     fn place(
         &self,
         groups: &LabelGroups,
@@ -471,7 +472,7 @@ impl Look<'_, '_> {
         self.clusters.iter().map(|objects| (objects.freshness(), objects.stale_scopes().to_vec())).collect()
     }
 
-    /// Returns the results that have to be computed again.
+    /// Returns the results that must be computed again because of `changes` or because their time has come.
     fn dirty(&self, kept: &Kept, changes: &[ChangeBatch]) -> Vec<Subject> {
         let (mut seen, mut dirty) = (HashSet::new(), Vec::new());
         let mut tell = |cluster: usize, question: Question<'_>| {
@@ -508,7 +509,7 @@ impl Look<'_, '_> {
         dirty
     }
 
-    /// Computes the changed results again.
+    /// Computes again only the results that `changes` or the time may have changed.
     fn update(self, mut kept: Kept, changes: &[ChangeBatch]) -> Looked {
         let mut looked = Looked::default();
         let mut plan = Plan::default();
@@ -549,8 +550,8 @@ impl Look<'_, '_> {
         self.judge(kept, plan, has_errors, looked)
     }
 
-    /// Matches the rows with the declarations that the tools make now, and plans the rows to add, remove and
-    /// judge again.
+    /// Matches the rows with the new declarations of the tools, which replace `old`; adds to `plan` the rows
+    /// to add, remove and judge again.
     fn reconcile(&self, kept: &mut Kept, old: &Declarations, plan: &mut Plan) {
         let name = |app: &Declaration| {
             let cluster = app.cluster().unwrap_or(app.home);
@@ -589,8 +590,8 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Computes the label groups of objects again where they may have changed, and returns the groups that
-    /// differ.
+    /// Assigns objects to label groups again where the group may have changed; returns the names of the
+    /// groups that differ.
     fn regroup(
         &self,
         kept: &mut Kept,
@@ -677,7 +678,7 @@ impl Look<'_, '_> {
     }
 }
 
-/// Sorts the rows and drops those in `gone`.
+/// Sorts rows and apps, and drops the rows whose numbers are in `gone`.
 fn arrange(kept: &mut Kept, apps: &mut Vec<App>, gone: &HashSet<u32>) {
     let mut all: Vec<(App, Row)> = apps.drain(..).zip(kept.rows.drain(..)).collect();
     all.retain(|(_, row)| {

@@ -8,7 +8,7 @@ use taffrail_object::ObjectKey;
 use super::marks::ByBody;
 use super::{Snapshot, Stored};
 
-/// Results of single reads that were removed from a snapshot: see [`Snapshot::set_aside`].
+/// Objects that [`Snapshot::set_aside`] removed from a snapshot, with the results of their reads.
 #[derive(Debug, Default)]
 pub struct Aside {
     keys: Vec<ObjectKey>,
@@ -17,16 +17,16 @@ pub struct Aside {
 }
 
 impl Aside {
-    /// Returns the keys of the objects that were not put back.
+    /// Returns the keys of the objects that were not put back yet.
     pub fn keys(&self) -> &[ObjectKey] {
         &self.keys
     }
 }
 
 impl Snapshot {
-    /// Removes objects that were read one by one, so that a plan shows which of them it wants.
+    /// Removes objects that were read one by one, so that a plan shows which of them are still needed.
     ///
-    /// The metadata of objects for which `is_listed` is true stays known, because a list brings it.
+    /// The metadata of objects for which `is_listed` returns true stays, because a list brings it.
     pub fn set_aside(
         &mut self,
         keys: impl IntoIterator<Item = ObjectKey>,
@@ -53,7 +53,7 @@ impl Snapshot {
         aside
     }
 
-    /// Puts back the objects for which `is_wanted` is true. Returns false if there are none.
+    /// Puts back the objects for which `is_wanted` returns true; returns true if there are any.
     pub fn put_back(&mut self, aside: &mut Aside, is_wanted: impl Fn(&ObjectKey) -> bool) -> bool {
         let Aside { keys, objects, unread } = aside;
         let (back, left) = std::mem::take(keys).into_iter().partition(|key| is_wanted(key));

@@ -8,27 +8,27 @@ use taffrail_status::Observed;
 
 use super::{Snapshot, Stored};
 
-/// The maximum number of changed objects that are recorded: beyond it, looking at all objects is cheaper.
+/// The maximum number of changed objects that a batch records; above it, examining all objects is cheaper.
 const MOST_OBJECTS: usize = 10_000;
 
-/// The maximum size of the former states that are kept, in bytes, for the same reason.
+/// The maximum size of the former states in a batch, in bytes; above it, examining all objects is cheaper.
 const MAX_KEPT_BYTES: u64 = 32 << 20;
 
 /// The changes of a snapshot between two calls of [`Snapshot::take_changes`].
 #[derive(Debug, Default)]
 pub struct ChangeBatch {
-    /// The objects that were created, changed or deleted, each with its former state; `None` if it did not
-    /// exist.
+    /// The objects that were created, changed or deleted, each with its former state, which is `None` for a
+    /// created one.
     objects: BTreeMap<ObjectKey, Option<Stored>>,
     /// The size of the former states, in bytes.
     kept: u64,
-    /// The kinds about which other facts changed: that all objects were listed, or that access was denied.
+    /// The kinds whose lists had a new result: all objects were listed, or access was denied.
     pub(crate) kinds: HashSet<GroupKind>,
-    /// The objects that were read one by one.
+    /// The objects of which a single read was answered.
     pub(crate) sought: HashSet<ObjectKey>,
-    /// True if the errors changed.
+    /// True if the errors of reading changed.
     pub(crate) has_errors: bool,
-    /// True if anything may have changed.
+    /// True if anything may have changed, whatever the other fields contain.
     pub(crate) is_all: bool,
 }
 
@@ -44,13 +44,14 @@ impl ChangeBatch {
         objects.is_empty() && kinds.is_empty() && sought.is_empty() && !has_errors && !is_all
     }
 
-    /// Iterates over the objects that were created, changed or deleted, with their former state; `None` for
-    /// new ones.
+    /// Iterates over the objects that were created, changed or deleted, each with its former state; `None`
+    /// for a created one.
     pub(crate) fn objects(&self) -> impl Iterator<Item = (&ObjectKey, Option<Observed<'_>>)> {
         self.objects.iter().map(|(key, old)| (key, old.as_ref().and_then(|old| old.observed(key))))
     }
 
-    /// Records the state of an object before it was created (`None`), changed or deleted.
+    /// Records the former state of an object: `None` before it was created, otherwise its state before the
+    /// change or deletion.
     pub(super) fn note(&mut self, key: &ObjectKey, old: Option<Stored>) {
         if self.is_all || self.objects.contains_key(key) {
             return;
@@ -83,7 +84,7 @@ impl ChangeBatch {
         }
     }
 
-    /// Adds later changes.
+    /// Adds the changes of a later batch to this one.
     pub fn add(&mut self, later: ChangeBatch) {
         let ChangeBatch { objects, kept: _, kinds, sought, has_errors, is_all } = later;
         if self.is_all || is_all {
@@ -117,7 +118,7 @@ impl Snapshot {
         changes
     }
 
-    /// Records a change that concerns more than objects.
+    /// Records that anything may have changed.
     pub(super) fn note_all(&mut self) {
         if let Some(changes) = &mut self.changes {
             changes.note_all();
@@ -142,7 +143,7 @@ impl Snapshot {
         }
     }
 
-    /// Stores an object in place of its former state, if there was one.
+    /// Stores an object under its key, and records the change.
     pub(super) fn store(&mut self, key: Arc<ObjectKey>, stored: Stored) {
         self.size += stored.size();
         let old = self.take(&key);
@@ -153,7 +154,7 @@ impl Snapshot {
         self.objects.insert(key, stored);
     }
 
-    /// Removes an object and returns it.
+    /// Removes an object, records the change, and returns the object.
     pub(super) fn take(&mut self, key: &ObjectKey) -> Option<(Arc<ObjectKey>, Stored)> {
         let (key, old) = self.objects.remove_entry(key)?;
         self.size = self.size.saturating_sub(old.size());

@@ -7,12 +7,13 @@ use super::{InsertError, Snapshot, is_answer_to};
 use crate::reads::read::Read;
 
 impl Snapshot {
-    /// Inserts an object that is followed, like [`Snapshot::insert_asked`].
+    /// Inserts an object that a watch delivered, like [`Snapshot::insert_asked`].
     ///
-    /// Metadata that is newer than the known whole copy replaces it, so that the old rest does not appear to
-    /// be current; unless another read `brings_body`, which will update it.
+    /// Metadata that is newer than the known whole copy replaces it, so that its outdated part does not
+    /// appear current; unless another watch `brings_body`, which will update it.
     ///
     /// # Errors
+    ///
     /// As [`Snapshot::insert_asked`].
     pub fn insert_followed(
         &mut self,
@@ -34,7 +35,7 @@ impl Snapshot {
         self.insert_asked(read, document)
     }
 
-    /// Reduces an object to its metadata.
+    /// Reduces an object to its metadata, because its body may be outdated.
     pub fn forget_body(&mut self, key: &ObjectKey) {
         let known = self.objects.get_key_value(key);
         let known = known.filter(|(_, stored)| stored.projection == Projection::Full);
@@ -45,8 +46,8 @@ impl Snapshot {
     }
 }
 
-/// Returns true if an object is newer than another of its name. With resource versions that are not numbers,
-/// a different one counts as newer.
+/// Returns true if `one` has a higher resource version than `other`, an object of the same name. Of versions
+/// that are not numbers, a different one counts as higher.
 fn is_newer(one: &OwnedDocument, other: &OwnedDocument) -> bool {
     let version = |document: &OwnedDocument| {
         let object = Object::new(document.root()).ok();

@@ -20,19 +20,19 @@ use crate::owners::Pointers;
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
     pointers: OnceLock<Pointers>,
-    /// Pods by the namespace and name of the claims that they use.
+    /// Pods by namespace and name of each PersistentVolumeClaim that they use.
     users: OnceLock<Keyed<(String, String)>>,
-    /// Terminating Pods, by node.
+    /// Terminating Pods, by the name of their node.
     terminating: OnceLock<Keyed<String>>,
     /// CustomResourceDefinitions by the group and kind that they define; the last of several counts.
     definitions: OnceLock<Keyed<(String, String)>>,
     budgets: OnceLock<Budgets>,
     namespaces: OnceLock<HashMap<String, PodCounts>>,
-    /// The objects of each namespace, by its name.
+    /// The keys of all objects, by namespace.
     contents: OnceLock<Keyed<String>>,
 }
 
-/// The number of Pods in a namespace, and of controllers there that report Pods.
+/// The number of Pods in a namespace, and the number of controllers there whose status reports Pods.
 #[derive(Debug, Default)]
 struct PodCounts {
     pods: usize,
@@ -42,8 +42,8 @@ struct PodCounts {
 /// The key and value of a label.
 pub(crate) type Label = (String, String);
 
-/// PodDisruptionBudgets by namespace and one label that their selector requires; `None` for those that
-/// require none.
+/// PodDisruptionBudgets by namespace and one label that their selector requires; `None` for selectors that
+/// require no label.
 #[derive(Debug, Default)]
 struct Budgets {
     by_label: HashMap<String, Keyed<Option<Label>>>,
@@ -63,8 +63,8 @@ impl Budgets {
         index
     }
 
-    /// Files a budget under the rarest of the labels that it requires: a label that all require would select
-    /// all of them.
+    /// Stores a budget under the rarest of the labels in `wanted`, those that it requires: a label that all
+    /// budgets require would select all of them.
     fn place(&mut self, wanted: Vec<Label>, budget: &Arc<ObjectKey>) {
         let rarest = wanted.into_iter().min_by_key(|label| self.frequency.get(label).copied());
         self.by_label.entry(budget.namespace.clone()).or_default().insert(rarest, budget);
@@ -105,14 +105,14 @@ impl Budgets {
     }
 }
 
-/// Returns the labels that the selector of a budget requires to have a value.
+/// Returns the labels, with their values, that the selector of a PodDisruptionBudget requires.
 pub(crate) fn wanted(budget: &Object<'_>) -> Vec<Label> {
     let selector = LabelSelector::of_object(budget.at(&["spec", "selector"]));
     let equal = selector.requirements().filter(|wanted| wanted.operator == Operator::Equals);
     equal.map(|wanted| (wanted.key.clone(), wanted.values.concat())).collect()
 }
 
-/// Returns the labels in a value, each key once.
+/// Returns the labels in `value`, the `labels` of an object; each key once.
 pub(crate) fn labels(value: Option<Value<'_>>) -> Vec<Label> {
     let members = value.and_then(Value::members).into_iter().flatten();
     let texts = members.filter_map(|(key, value)| Some((key.into_owned(), value.as_str()?.into_owned())));
@@ -131,7 +131,7 @@ pub(crate) fn is_definition(key: ObjectKeyRef<'_>) -> bool {
     key.group == "apiextensions.k8s.io" && key.kind == "CustomResourceDefinition"
 }
 
-/// The status field in which a controller reports its number of Pods, by kind.
+/// The kinds of controllers that report their number of Pods, each with the status field that holds it.
 pub(crate) const HAVE_PODS: [(&str, &str); 4] = [
     ("ReplicaSet", "replicas"),
     ("StatefulSet", "replicas"),
@@ -139,20 +139,20 @@ pub(crate) const HAVE_PODS: [(&str, &str); 4] = [
     ("DaemonSet", "currentNumberScheduled"),
 ];
 
-/// Returns true for a controller that reports Pods.
+/// Returns true for a controller whose status reports at least one Pod.
 pub(crate) fn has_pods(key: ObjectKeyRef<'_>, object: &Object<'_>) -> bool {
     let field = HAVE_PODS.into_iter().find(|(kind, _)| *kind == key.kind);
     let count = |(_, count)| object.at(&["status", count]).and_then(Value::as_i64);
     key.group == "apps" && field.and_then(count).is_some_and(|count| count > 0)
 }
 
-/// Returns the node of a terminating Pod; `None` for other Pods.
+/// Returns the node of a terminating Pod; `None` for other objects.
 pub(crate) fn leaves<'a>(pod: &Object<'a>) -> Option<Cow<'a, str>> {
     let is_leaving = !pod.text(&["metadata", "deletionTimestamp"]).is_empty();
     is_leaving.then(|| pod.text(&["spec", "nodeName"]))
 }
 
-/// Returns true if two states of a Pod use the same claims.
+/// Returns true if two states of a Pod use the same PersistentVolumeClaims.
 pub(super) fn uses_same(one: &Object<'_>, other: &Object<'_>) -> bool {
     let [one, other] = [one, other].map(|pod| pod.at(&["spec", "volumes"]));
     one.and_then(Value::text) == other.and_then(Value::text)
@@ -163,7 +163,7 @@ fn claims(pod: &Object<'_>) -> impl Iterator<Item = (String, String)> + use<> {
 }
 
 impl Indexes {
-    /// Returns true if an index is built, so that it must be kept up to date.
+    /// Returns true if at least one index is built, so that changes must be applied to it.
     pub(super) fn are_built(&self) -> bool {
         self.pointers.get().is_some()
             || self.users.get().is_some()
@@ -245,7 +245,8 @@ impl Indexes {
     }
 }
 
-/// Counts an object if it is a Pod, or a controller that reports Pods.
+/// Applies `step` to the counts of the object's namespace if it is a Pod, or a controller whose status
+/// reports Pods.
 fn count(
     namespaces: &mut HashMap<String, PodCounts>,
     key: &ObjectKey,
@@ -281,7 +282,7 @@ impl Snapshot {
         self.indexes.pointers.get_or_init(|| Pointers::of(objects()))
     }
 
-    /// Returns the Pods that use a claim.
+    /// Returns the Pods in `namespace` that use the PersistentVolumeClaim `claim`.
     pub(super) fn users_of(
         &self,
         namespace: &str,
@@ -296,7 +297,7 @@ impl Snapshot {
         self.indexes.terminating.get_or_init(|| self.of_pods(leaves)).get(node)
     }
 
-    /// Returns the CustomResourceDefinition of a kind.
+    /// Returns the CustomResourceDefinition that defines `group` and `kind`.
     pub(super) fn defining(&self, group: &str, kind: &str) -> Option<&Arc<ObjectKey>> {
         let definitions = self.indexes.definitions.get_or_init(|| {
             let all = self.kept("apiextensions.k8s.io", "CustomResourceDefinition");
@@ -305,7 +306,7 @@ impl Snapshot {
         definitions.get(&(group.to_owned(), kind.to_owned())).next_back()
     }
 
-    /// Returns the budgets of a namespace that may select Pods with these labels.
+    /// Returns the PodDisruptionBudgets of a namespace that may select Pods with these labels.
     pub(super) fn budgets_of(&self, namespace: &str, labels: Option<Value<'_>>) -> Vec<&Arc<ObjectKey>> {
         let all = || Budgets::of(self.kept("policy", "PodDisruptionBudget"));
         self.indexes.budgets.get_or_init(all).of_labels(namespace, labels)
@@ -317,8 +318,8 @@ impl Snapshot {
         self.indexes.contents.get_or_init(all).get(namespace)
     }
 
-    /// Returns true for a namespace without Pods in which a controller reports some: the dump left the Pods
-    /// out.
+    /// Returns true for a namespace without Pods in which a controller reports some, because the dump left
+    /// the Pods out.
     pub(super) fn lacks_pods(&self, namespace: &str) -> bool {
         let namespaces = self.indexes.namespaces.get_or_init(|| {
             let mut namespaces = HashMap::new();

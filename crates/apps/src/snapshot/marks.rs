@@ -7,8 +7,7 @@ use taffrail_object::Projection;
 
 use crate::reads::read::{Read, Target};
 
-/// Results of reads of the same thing, one for each projection. A later result of one does not hide that of
-/// the other.
+/// Results of the same read with each projection. A later result of one does not replace that of the other.
 #[derive(Debug, Clone)]
 pub(super) struct ByBody<T> {
     whole: Option<T>,
@@ -33,7 +32,8 @@ impl<T> ByBody<T> {
         }
     }
 
-    /// Iterates over the results of reads with at least this projection, the whole one first.
+    /// Iterates over the results of reads with at least the projection `wanted`, that of the whole read
+    /// first.
     pub(super) fn at_least(&self, wanted: Projection) -> impl Iterator<Item = &T> {
         self.whole.iter().chain(self.metadata.iter().filter(move |_| wanted == Projection::Metadata))
     }
@@ -43,7 +43,7 @@ impl<T> ByBody<T> {
         self.metadata.as_ref()
     }
 
-    /// Returns the result of the read with the other projection.
+    /// Returns the result of the read with the projection other than this one.
     pub(super) fn beside(&self, projection: Projection) -> Option<&T> {
         match projection {
             Projection::Full => self.metadata.as_ref(),
@@ -56,19 +56,19 @@ impl<T> ByBody<T> {
     }
 }
 
-/// The result of listing a kind in a namespace, or in all.
+/// The result of listing a kind in one namespace, or in all.
 #[derive(Debug, Clone)]
 pub(super) enum ListOutcome {
-    /// All its objects were read.
+    /// All objects of the kind were read.
     Listed,
     /// The objects that a selector matches were read.
     Selected,
-    /// The server does not serve it in this version.
+    /// The server does not serve the kind in this version.
     NotServed { version: String },
     /// The list failed.
     Failed {
         message: String,
-        /// True if the server denied access, which it does for either projection.
+        /// True if the server denied access, which then holds for both projections.
         is_refused: bool,
     },
 }
@@ -78,7 +78,7 @@ impl ListOutcome {
         matches!(self, ListOutcome::Listed)
     }
 
-    /// Returns true if the result holds for either projection.
+    /// Returns true if the result holds for both projections.
     fn is_of_any_body(&self) -> bool {
         matches!(self, ListOutcome::NotServed { .. } | ListOutcome::Failed { is_refused: true, .. })
     }
@@ -89,15 +89,16 @@ impl ListOutcome {
 pub(super) struct KindMarks {
     everywhere: ByBody<ListOutcome>,
     namespaces: BTreeMap<String, ByBody<ListOutcome>>,
-    /// Failures of selected lists in all namespaces. In a single one the user may be allowed to list the
-    /// kind.
+    /// Failures of lists with selectors in all namespaces. They do not count for one namespace, in which the
+    /// user may be allowed to list.
     parts: ByBody<ListOutcome>,
-    /// The lists with selectors, each with its namespace.
+    /// The lists that were made with selectors: namespace (`None`: all), selector and projection.
     selections: HashSet<(Option<String>, Target, Projection)>,
 }
 
 impl KindMarks {
-    /// Returns the result for the objects in a namespace (`None`: in all) with at least this projection.
+    /// Returns the result of the list that covers a namespace (`None`: all) with at least the projection
+    /// `wanted`.
     ///
     /// A list of all objects takes precedence, then the list nearest to the namespace.
     pub(super) fn find(&self, namespace: Option<&str>, wanted: Projection) -> Option<&ListOutcome> {
@@ -109,7 +110,7 @@ impl KindMarks {
         marks().find(|mark| mark.is_listed()).or_else(|| marks().next()).or_else(of_any_body).or_else(part)
     }
 
-    /// Records the result of a list.
+    /// Records the result `mark` of the list `read`.
     pub(super) fn take(&mut self, read: &Read, mark: ListOutcome) {
         let Target::List { labels, fields } = &read.target else { return };
         let is_part = labels.is_some() || fields.is_some();
@@ -167,7 +168,7 @@ impl KindMarks {
         }
     }
 
-    /// Replaces all results by a failure with this reason.
+    /// Replaces all results by a failure with the message `why`.
     pub(super) fn fail(&mut self, why: &str) {
         let failed = || ListOutcome::Failed { message: why.to_owned(), is_refused: false };
         self.parts = ByBody::default();
@@ -175,12 +176,13 @@ impl KindMarks {
         self.namespaces.values_mut().flat_map(ByBody::values_mut).for_each(|mark| *mark = failed());
     }
 
-    /// Returns true if a list was made in a single namespace.
+    /// Returns true if the kind was listed in a single namespace.
     pub(super) fn is_listed_in_some(&self) -> bool {
         !self.namespaces.is_empty()
     }
 
-    /// Returns true if just this part was listed with at least this projection, whatever the result.
+    /// Returns true if exactly this `target` was listed in `namespace` with at least the projection `wanted`,
+    /// whatever the result.
     pub(super) fn was_selected(&self, namespace: Option<&str>, target: &Target, wanted: Projection) -> bool {
         let was = |projection| {
             self.selections.contains(&(namespace.map(str::to_owned), target.clone(), projection))
@@ -188,7 +190,7 @@ impl KindMarks {
         was(Projection::Full) || wanted == Projection::Metadata && was(Projection::Metadata)
     }
 
-    /// Returns true if another part than this one was listed, whatever the result.
+    /// Returns true if a `target` other than this one was listed, whatever the result.
     pub(super) fn has_selection_but(&self, target: &Target) -> bool {
         self.selections.iter().any(|(_, own, _)| own != target)
     }

@@ -53,8 +53,8 @@ impl Snapshot {
         }
     }
 
-    /// Iterates over the objects with these keys of an index. One often follows the other in the order of all, so that it
-    /// need not be searched for.
+    /// Iterates over the objects with these keys. Where one key follows the other in the snapshot, it is not
+    /// searched for.
     fn each<'a>(&'a self, keys: impl IntoIterator<Item = &'a Arc<ObjectKey>> + 'a) -> Listing<'a> {
         let mut after = Range::default();
         let objects = keys.into_iter().filter_map(move |key| {
@@ -67,7 +67,7 @@ impl Snapshot {
         Box::new(objects)
     }
 
-    /// Iterates over the events about objects of this kind and name in a namespace, or cluster-scoped ones,
+    /// Iterates over the events about the object of this kind, namespace (empty for cluster-scoped) and name,
     /// each once.
     pub fn events_about(&self, kind: &str, namespace: &str, name: &str) -> Listing<'_> {
         let events = self.pointers().events(kind, namespace, name);

@@ -18,31 +18,34 @@ use crate::delivery::flux::sources::Sources;
 use crate::objects::Objects;
 use crate::owners::{controllers, dependents};
 
-/// One cluster, its apps, and the time for which it is judged.
+/// One cluster with its apps, and the time for which findings are searched in it.
 pub(super) struct ClusterContext<'a> {
     pub(super) objects: &'a dyn Objects,
     pub(super) list: &'a AppList,
-    /// The time that the caller takes for now.
+    /// The present time, as the caller gave it.
     pub(super) asked_at: Timestamp,
-    /// The time at which the objects were read, as far as it is known.
+    /// The present time by the cluster's clock; for a dump without a date, the latest time in its objects.
     pub(super) now: Timestamp,
-    /// The latest time in the objects that is not ahead of now; see [`traces`].
+    /// The latest time in the objects that is not in the future; see [`traces`].
     pub(super) newest: Option<Timestamp>,
-    /// The time farthest ahead of now, the object with it, and the number of objects with times ahead.
+    /// The time in the objects that is farthest in the future, an object with it, and the number of objects
+    /// with such times.
     pub(super) future: Option<(Timestamp, ObjectKey, usize)>,
-    /// The apps that declare an object of this cluster.
+    /// The indices of the apps that declare an object of this cluster, by its key.
     claims: HashMap<&'a ObjectKey, Vec<usize>>,
-    /// The apps that are declared in this cluster, by the declaring object.
+    /// The indices of the apps that are declared in this cluster, by the key of the declaring object.
     declaring: HashMap<&'a ObjectKey, Vec<usize>>,
-    /// The apps that are declared in this cluster, by their worst object.
+    /// The indices of the apps that are declared in this cluster, by the key of their worst object.
     worst: HashMap<&'a ObjectKey, Vec<usize>>,
-    /// CustomResourceDefinitions by the group and kind that they define.
+    /// CustomResourceDefinitions by the group and kind that they define; filled at the first use.
     definitions: OnceCell<HashMap<(String, String), Object<'a>>>,
-    /// True for kinds with a status subresource, by group, version and kind, from their definitions.
+    /// By group, version and kind: true for a status subresource in the definition; `None` if the definition
+    /// was not read.
     with_status: RefCell<HashMap<(String, String, String), Option<bool>>>,
     /// The indices of the selected apps; `None` for all.
     asked: Option<BTreeSet<usize>>,
-    /// The objects that these apps declare here and that were read, each once.
+    /// The objects in this cluster that the selected apps declare and that were read, each once with its
+    /// status.
     resources: Vec<(&'a Resource, Observed<'a>)>,
     context: Option<&'a str>,
     /// A cache of the sources of Flux.
@@ -101,7 +104,7 @@ impl<'a> ClusterContext<'a> {
         }
     }
 
-    /// Selects the apps to search; `None` for all.
+    /// Selects the apps, by their indices, whose findings are searched; `None` for all.
     pub(super) fn look_at(&mut self, asked: Option<&BTreeSet<usize>>) {
         self.asked = asked.cloned();
         let mut seen = HashSet::new();
@@ -116,7 +119,7 @@ impl<'a> ClusterContext<'a> {
         self.asked.is_some()
     }
 
-    /// Iterates over the selected apps with their indices, whatever their cluster.
+    /// Iterates over the selected apps with their indices, in whichever cluster their objects are.
     fn looked_at(&self) -> impl Iterator<Item = (usize, &'a App)> {
         self.list.apps.iter().enumerate().filter(|(place, _)| self.is_asked(*place))
     }
@@ -137,7 +140,7 @@ impl<'a> ClusterContext<'a> {
         command::taffrail(words, namespace, self.context)
     }
 
-    /// Returns the command that explains an app.
+    /// Returns the command line that explains an app.
     pub(super) fn explain(&self, app: &App) -> Option<String> {
         command::explain(&app.app, self.context.is_some())
     }
@@ -165,7 +168,7 @@ impl<'a> ClusterContext<'a> {
         sources
     }
 
-    /// Returns the command that shows an object and its events.
+    /// Returns the command line that describes an object with its events.
     pub(super) fn describe(&self, key: &ObjectKey) -> Option<String> {
         let kind = command::resource(&key.group, &key.kind);
         self.kubectl(&["describe", &kind, &key.name], &key.namespace)
@@ -189,8 +192,8 @@ impl<'a> ClusterContext<'a> {
         })
     }
 
-    /// Iterates over the declared objects of this cluster that were read, each once with the apps that
-    /// declare it.
+    /// Iterates over the objects in this cluster that selected apps declare and that were read: each once,
+    /// with its status and the indices of all apps that declare it.
     pub(super) fn resources(&self) -> impl Iterator<Item = (&'a Resource, Observed<'a>, Vec<usize>)> {
         let all = self.resources.iter();
         all.map(|(resource, observed)| (*resource, observed.clone(), self.claimants(&resource.key)))
@@ -201,8 +204,8 @@ impl<'a> ClusterContext<'a> {
         self.claims.get(key).cloned().unwrap_or_default()
     }
 
-    /// Returns the object itself, or the nearest of its controllers, that any app declares, with the indices
-    /// of these apps.
+    /// Returns the nearest of the object and its controllers that any app declares, with the indices of these
+    /// apps.
     pub(super) fn claimed(&self, key: &ObjectKey) -> Option<(&'a ObjectKey, &[usize])> {
         let claimed = |key: &ObjectKey| {
             self.claims.get_key_value(key).map(|(claimed, apps)| (*claimed, apps.as_slice()))
@@ -210,20 +213,20 @@ impl<'a> ClusterContext<'a> {
         claimed(key).or_else(|| controllers(self.objects, key).iter().find_map(claimed))
     }
 
-    /// Iterates over the apps of this cluster that an object declares.
+    /// Iterates over the indices of the apps in this cluster that the object `key` declares.
     pub(super) fn declared_by(&self, key: &ObjectKey) -> impl Iterator<Item = usize> {
         let apps = self.declaring.get(key).into_iter().flatten().copied();
         apps.filter(|place| self.is_asked(*place))
     }
 
-    /// Iterates over the apps of this cluster whose worst object this is.
+    /// Iterates over the indices of the apps in this cluster whose worst object is `key`.
     pub(super) fn spoken_for_by(&self, key: &ObjectKey) -> impl Iterator<Item = usize> {
         let apps = self.worst.get(key).into_iter().flatten().copied();
         apps.filter(|place| self.is_asked(*place))
     }
 
-    /// Returns true if the definition of a custom resource has a status subresource in its version; `None` if
-    /// it was not read.
+    /// Returns true if the definition of a custom resource has a status subresource in the object's version;
+    /// `None` if the definition was not read.
     pub(super) fn is_defined_with_status(&self, object: &Object<'_>) -> Option<bool> {
         let (group, kind) = (object.group().to_owned(), object.kind().to_owned());
         let place = (group.clone(), object.version().to_owned(), kind.clone());
@@ -248,14 +251,14 @@ impl<'a> ClusterContext<'a> {
         is_served
     }
 
-    /// Returns the indices of the selected apps declared in this cluster for which `is_it` is true.
+    /// Returns the indices of the selected apps declared in this cluster for which `is_it` returns true.
     pub(super) fn delivered_by(&self, is_it: impl Fn(&App) -> bool) -> BTreeSet<usize> {
         let name = self.objects.name();
         let apps = self.looked_at();
         apps.filter(|(_, app)| app.app.home == name && is_it(app)).map(|(place, _)| place).collect()
     }
 
-    /// Returns the age of a time, as of the time for which the cluster is judged.
+    /// Returns the time from `at` until [`ClusterContext::now`].
     pub(super) fn age(&self, at: Timestamp) -> SignedDuration {
         self.now.duration_since(at)
     }
@@ -265,7 +268,7 @@ impl<'a> ClusterContext<'a> {
         self.objects.of_kind("", "Pod", Some(namespace)).any(|pod| pod.projection == Projection::Full)
     }
 
-    /// Returns the Pods that a workload controls; `None` if they are not all known.
+    /// Returns the Pods that a workload controls; `None` if not all of them were read.
     pub(super) fn pods(&self, workload: &Observed<'a>) -> Option<Vec<Observed<'a>>> {
         let is_a = |group: &'static str, kind: &'static str| {
             move |it: &Observed<'a>| it.key.group == group && it.key.kind == kind
@@ -320,17 +323,17 @@ pub(super) fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Obs
     }
 }
 
-/// Returns a number in an object.
+/// Returns the integer at a path of keys in an object.
 pub(super) fn number(object: &Object<'_>, path: &[&str]) -> Option<i64> {
     object.at(path).and_then(Value::as_i64)
 }
 
-/// Returns true if a field of an object is true.
+/// Returns true if the field at a path of keys is `true`.
 pub(super) fn is_set(object: &Object<'_>, path: &[&str]) -> bool {
     object.at(path).and_then(Value::as_bool) == Some(true)
 }
 
-/// Returns a time in an object.
+/// Returns the time at a path of keys in an object.
 pub(super) fn moment(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
     delivery::time(object.at(path))
 }
@@ -342,7 +345,7 @@ pub(super) fn changed(object: &Object<'_>) -> Option<Timestamp> {
     wrote.filter_map(|entry| delivery::time(entry.get("time"))).max()
 }
 
-/// Returns true if an object is well by its own status.
+/// Returns true if the status of the object is Current.
 pub(super) fn is_well(resource: &Resource) -> bool {
     resource.status == Status::Current
 }
@@ -401,14 +404,14 @@ fn ticks(observed: &Observed<'_>) -> bool {
     }
 }
 
-/// Returns true for namespaces of Kubernetes itself or of delivery tools: elsewhere any author can write a
-/// Lease with any time.
+/// Returns true for objects in namespaces of Kubernetes itself or of delivery tools: elsewhere any author can
+/// write a Lease with any time.
 fn renews(object: &Object<'_>) -> bool {
     let namespace = object.namespace();
     namespace.starts_with("kube-") || CONTROLLERS.iter().any(|controller| controller.namespace == namespace)
 }
 
-/// Calls `each` with the times in an object at which it was written or reported on.
+/// Calls `each` with each time in an object at which it was created, written or reported on.
 fn times(object: &Object<'_>, each: &mut dyn FnMut(Timestamp)) {
     const PLACES: [&[&str]; 8] = [
         &["metadata", "creationTimestamp"],

@@ -16,7 +16,7 @@ use crate::delivery;
 use crate::identity::Delivery;
 use crate::scope::Scope;
 
-/// The age up to which a lost Pod may not have been counted by its workload yet.
+/// The minimum age of a lost Pod for a finding: its workload may not have counted a younger one yet.
 const MIN_LOST_AGE: SignedDuration = SignedDuration::from_mins(1);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -82,7 +82,7 @@ fn is_ready(pod: &Object<'_>) -> bool {
     pod.condition("Ready").is_some_and(|it| it.get("status").is_some_and(|it| it.is_str("True")))
 }
 
-/// Fields under `status` in which kinds report their state.
+/// Paths of fields, under `status`, in which kinds report their state.
 const FIELDS: [&[&str]; 6] =
     [&["phase"], &["state"], &["health"], &["health", "status"], &["status"], &["result"]];
 
@@ -103,7 +103,7 @@ const BAD_WORDS: [&str; 14] = [
     "unhealthy",
 ];
 
-/// Conditions that are bad when true; those that are bad when false follow.
+/// Types of conditions that report a failure when `True`; below, those that report one when `False`.
 const BAD_WHEN_TRUE: [&str; 7] =
     ["Degraded", "Error", "Errored", "Failed", "Failing", "Failure", "ReconcileError"];
 const BAD_WHEN_FALSE: [&str; 9] = [
@@ -118,8 +118,8 @@ const BAD_WHEN_FALSE: [&str; 9] = [
     "Valid",
 ];
 
-/// Finds objects that are Ready by a rule that does not read the field or condition in which they report
-/// otherwise.
+/// Finds objects that are Ready by their rule although a field or condition that the rule does not read
+/// reports a failure.
 fn words(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in cluster.resources() {
@@ -189,7 +189,7 @@ fn renewals(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Finds CronJobs that keep no successful Job, so that success cannot be seen.
+/// Finds CronJobs that keep no successful Job, so that no success can be observed.
 fn runs(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (resource, observed, apps) in cluster.resources() {
@@ -206,7 +206,7 @@ fn runs(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Finds apps whose tool reports them as well while they are not, or the other way round.
+/// Finds apps that their tool reports as healthy while they are not, or the other way round.
 fn tools(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app, observed) in cluster.declared() {
@@ -235,8 +235,8 @@ fn tools(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the health that a tool reports for its app: the tool's name, its word, and true if that word means
-/// well.
+/// Returns the health that a tool reports for its app: the tool's name, its word for the health, and true if
+/// that word means healthy.
 fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool)> {
     match app.app.delivery {
         Delivery::ArgoApplication => {
@@ -257,7 +257,7 @@ fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool
     }
 }
 
-/// Finds objects for which a ResourceGroup reports another status than was found.
+/// Finds objects for which a ResourceGroup reports a status other than that of Taffrail.
 fn groups(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (place, app) in cluster.apps() {

@@ -12,7 +12,7 @@ use crate::command;
 use crate::identity::Delivery;
 use crate::reads;
 
-/// The name of the rule for objects that no other rule knows.
+/// The name of the rule that judges objects for which there is no other rule.
 pub(super) const FALLBACK: &str = "fallback";
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -92,7 +92,7 @@ pub(super) fn they_are(objects: &Concerned) -> &'static str {
     if objects.len() == 1 { "it is" } else { "they are" }
 }
 
-/// Finds apps that are green because they have no objects.
+/// Finds apps that are green because they declare no objects.
 fn empty(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let is_empty = |place: &usize| {
         let app = &cluster.list.apps[*place];
@@ -115,7 +115,8 @@ fn empty(cluster: &ClusterContext<'_>) -> Option<Finding> {
     Some(finding.objects(objects).says(message).of(places).next(next))
 }
 
-/// Finds apps that are known by labels alone.
+/// Finds apps that are known only by the labels of their objects, so that a missing object would go
+/// unnoticed.
 fn without_inventory(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let apps = cluster.apps().filter(|(_, app)| app.app.delivery == Delivery::Label);
     let apps: Vec<usize> = apps.map(|(place, _)| place).collect();

@@ -40,9 +40,9 @@ pub enum FindingCategory {
     Unread,
     /// Clocks differ, or the time of observation is not known.
     Skewed,
-    /// A user switched it off.
+    /// A user suspended or switched off something.
     Suspended,
-    /// No rule knows the kind.
+    /// No rule covers the kind.
     Fallback,
 }
 
@@ -77,7 +77,7 @@ impl FindingCategory {
 pub enum Severity {
     /// There is a sign that green is wrong.
     High,
-    /// Nothing proves that green is right.
+    /// Nothing proves that green is right, and nothing that it is wrong.
     Medium,
     /// Green means less than it seems to, by choice or by the nature of the kind.
     Low,
@@ -99,32 +99,32 @@ impl Severity {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CheckedCluster {
-    /// Its name.
+    /// Name of the cluster.
     pub cluster: String,
-    /// Number of its apps.
+    /// Number of apps in the cluster.
     pub apps: usize,
-    /// Number of green apps.
+    /// Number of the apps that are green.
     pub green: usize,
-    /// Number of objects that they declare.
+    /// Number of objects that the apps declare.
     pub objects: usize,
     /// Number of Pods that were read.
     pub pods: usize,
     /// Number of Leases that were read, which nodes and controllers renew while they are alive.
     pub leases: usize,
-    /// The time for which the state was judged.
+    /// The time for which the state was judged: for a dump, when it was written, if known.
     pub as_of: Timestamp,
 }
 
-/// The selection of findings, and the form of commands.
+/// The findings to leave out, and the form of the commands in them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TrustShape {
-    /// True to leave out findings that concern none of the selected apps.
+    /// True to leave out findings that concern no selected app.
     pub only_apps: bool,
     /// True if commands must name the context of the cluster.
     pub contexts: bool,
 }
 
-/// Objects that a finding concerns, each with the time since when, if known.
+/// The objects that a finding concerns, each with the time since when, if known.
 type Concerned = Vec<(ObjectKey, Option<Timestamp>)>;
 
 /// A reason to doubt a green status of one cluster.
@@ -132,28 +132,28 @@ type Concerned = Vec<(ObjectKey, Option<Timestamp>)>;
 pub struct Finding {
     /// The category.
     pub category: FindingCategory,
-    /// The weight, if a green app is among `apps`.
+    /// The severity, provided that a green app is among `apps`.
     pub severity: Severity,
     /// The reason in one CamelCase word.
     pub reason: &'static str,
-    /// The subject: `cluster`, a kind, or the key of an object.
+    /// The subject of the finding: `cluster`, a kind, or the key of an object.
     pub scope: String,
     /// The message, for people.
     pub message: String,
     /// The time since when it holds, if known.
     pub since: Option<Timestamp>,
-    /// The objects concerned, each with the time since when, if known.
+    /// The objects concerned, each with the time since when it is, if known.
     pub objects: Vec<(ObjectKey, Option<Timestamp>)>,
     /// The apps concerned, as indices into the list of apps; empty if it may concern all.
     pub apps: BTreeSet<usize>,
-    /// Commands that show more, or repair it.
+    /// Command lines that show more, or repair the cause.
     pub next: Vec<String>,
 }
 
 /// The findings of one cluster.
 #[derive(Debug)]
 pub struct ClusterFindings {
-    /// The extent of the check.
+    /// The numbers of objects and apps that were checked.
     pub checked: CheckedCluster,
     /// The findings.
     pub findings: Vec<Finding>,
@@ -209,8 +209,8 @@ impl Finding {
         self
     }
 
-    /// Narrows the finding to these apps. One that concerns no app concerns all, and is dropped only if
-    /// `only_apps`.
+    /// Restricts the finding to the apps `asked`; `None` if it concerns none of them. A finding that names no
+    /// app concerns all, and is dropped only if `only_apps`.
     fn within(mut self, asked: &BTreeSet<usize>, only_apps: bool) -> Option<Finding> {
         let concerns_all = self.apps.is_empty() && !only_apps;
         self.apps.retain(|place| asked.contains(place));
@@ -222,7 +222,7 @@ fn is_green(app: &App) -> bool {
     app.effective() == Status::Current
 }
 
-/// The functions that look for findings.
+/// The functions that search for findings, one per category or part of it.
 const LOOKS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 9] = [
     disagreeing::look,
     unconfirmed::look,
@@ -266,7 +266,7 @@ pub fn findings(
     selections.iter().map(&mut of_selection).collect()
 }
 
-/// Joins findings that say the same about several objects of a kind.
+/// Joins findings that differ only in the objects, of one kind, that they concern.
 fn folded(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
     type Place = (FindingCategory, Severity, &'static str, String, GroupKind);
 

@@ -19,7 +19,7 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     .collect()
 }
 
-/// Returns true if another finding reports the same with more detail.
+/// Returns true if another finding reports the problem of `app` in more detail.
 fn is_told(cluster: &ClusterContext<'_>, app: &App, problem: &Problem) -> bool {
     match &*problem.state {
         SUSPENDED | CONTROLLER_STOPPED => true,

@@ -18,14 +18,15 @@ use crate::delivery::{self, flux, span};
 use crate::identity::Delivery;
 use crate::sync::{SyncState, shorten};
 
-/// The tolerance for a late Lease: it is renewed several times before it expires, so one or two late renewals
-/// mean nothing.
+/// The time for which a Lease may be overdue: it is renewed several times before it expires, so one or two
+/// late renewals mean nothing.
 const LEASE_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// The time that a controller may take to observe a change.
 const MAX_REACTION_TIME: SignedDuration = SignedDuration::from_mins(5);
 
-/// The tolerance for comparisons: Argo CD compares each Application every two to three minutes by default.
+/// The maximum age of Argo CD's last comparison of an Application; by default it compares every two to three
+/// minutes.
 const MAX_COMPARISON_AGE: SignedDuration = SignedDuration::from_mins(30);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -43,7 +44,8 @@ fn finding(reason: &'static str) -> Finding {
     Finding::new(FindingCategory::Silent, Severity::High, reason)
 }
 
-/// Returns the time at which a Lease was last renewed, if that is too long ago.
+/// Returns the time of the last renewal of a Lease that has expired; `None` for a Lease that is renewed in
+/// time.
 fn expired(cluster: &ClusterContext<'_>, lease: &Observed<'_>) -> Option<Timestamp> {
     let renewed = moment(&lease.object, &["spec", "renewTime"])?;
     let lasts = number(&lease.object, &["spec", "leaseDurationSeconds"]).unwrap_or(15).clamp(1, 86_400);
@@ -160,7 +162,7 @@ fn deliverers(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Finds objects whose newest generation their controller has not observed.
+/// Finds objects whose newest generation the controller has not observed for too long.
 fn generations(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     type Found = (BTreeSet<usize>, Concerned, bool);
 
@@ -216,7 +218,7 @@ fn generations(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     behind.into_iter().map(made).collect()
 }
 
-/// Returns the newest `observedGeneration` of an object's conditions, if they have one.
+/// Returns the highest `observedGeneration` among an object's conditions; `None` if no condition has one.
 fn newest_of_conditions(object: &Object<'_>) -> Option<i64> {
     let conditions = object.at(&["status", "conditions"]).and_then(Value::items)?;
     conditions.filter_map(|condition| condition.get("observedGeneration")?.as_i64()).max()
@@ -255,7 +257,7 @@ fn without_status(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     mute.into_iter().map(made).collect()
 }
 
-/// A sign that the controller of an object of Flux does not handle it.
+/// A sign that the controller of a Flux object does not reconcile it.
 struct Forgotten {
     reason: &'static str,
     since: Timestamp,
@@ -278,7 +280,7 @@ fn flux_apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     forgotten.collect()
 }
 
-/// Returns the sign that a requested reconciliation was not handled.
+/// Returns a sign if a requested reconciliation was not handled.
 fn unheard(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     let asked = observed.object.text(&["metadata", "annotations", "reconcile.fluxcd.io/requestedAt"]);
     let since: Timestamp = asked.parse().ok()?;
@@ -290,7 +292,7 @@ fn unheard(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forg
     })
 }
 
-/// Returns the sign that the last reconciliation is longer ago than the interval allows.
+/// Returns a sign if the last reconciliation is longer ago than the object's interval allows.
 fn overdue(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     let object = &observed.object;
     let history = object.at(&["status", "history"]).and_then(Value::items)?;
@@ -307,7 +309,7 @@ fn overdue(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forg
     })
 }
 
-/// Returns the sign that the source has a new revision that was not tried.
+/// Returns a sign if the source has a new revision that was not tried.
 fn untried<'a>(cluster: &ClusterContext<'a>, app: &App, observed: &Observed<'a>) -> Option<Forgotten> {
     let is_ready = observed
         .object

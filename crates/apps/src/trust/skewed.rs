@@ -7,7 +7,7 @@ use super::{Finding, FindingCategory, Severity, count};
 use crate::freshness::FreshnessState;
 use crate::text;
 
-/// The maximum age of a dump that can still be taken as current.
+/// The maximum age up to which an undated dump counts as current.
 const MAX_UNDATED_AGE: SignedDuration = SignedDuration::from_mins(10);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -35,7 +35,7 @@ fn undated(cluster: &ClusterContext<'_>) -> Option<Finding> {
     Some(finding(Severity::Medium, "Undated").says(message).since(Some(newest)).of(apps))
 }
 
-/// Finds an API server whose clock differs from the reader's.
+/// Finds an API server whose clock differs from the local one by more than the tolerance.
 fn server(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let ahead = cluster.objects.clock_ahead()?;
     if ahead.abs() <= CLOCK_TOLERANCE {
@@ -73,7 +73,7 @@ fn future(cluster: &ClusterContext<'_>) -> Option<Finding> {
     )
 }
 
-/// Finds a cluster that was seen some time ago and is no longer watched.
+/// Finds a cluster that was observed some time ago and is no longer watched.
 fn stale(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let freshness = cluster.objects.freshness();
     let at = freshness.observed_at.filter(|_| freshness.state != FreshnessState::Live)?;

@@ -84,7 +84,7 @@ fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     suspended.into_iter().map(made).collect()
 }
 
-/// A switch in a declared object that keeps it well while it does nothing.
+/// A switch by which a declared object stays well while it does nothing.
 struct Switch {
     reason: &'static str,
     kind: &'static str,
@@ -113,7 +113,7 @@ const SWITCHES: [Switch; 3] = [
     },
 ];
 
-/// Annotations and labels by which users keep a tool away from one object.
+/// Annotations and labels by which users exclude one object from a tool: key, value, and the consequence.
 const KEPT_AWAY: [(&str, &str, &str); 5] = [
     ("kustomize.toolkit.fluxcd.io/reconcile", "disabled", "Flux does not apply it any more"),
     ("kustomize.toolkit.fluxcd.io/ssa", "Ignore", "Flux does not apply it any more"),

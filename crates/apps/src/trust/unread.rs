@@ -28,7 +28,8 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Finds apps that are declared here but whose objects were not read: only their tool reports on them.
+/// Finds apps declared in this cluster whose objects are in a cluster that was not queried: only their tool
+/// reports on them.
 fn out_of_reach(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut apps: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, app, _) in cluster.declared().filter(|(_, app, _)| !app.in_reach) {
@@ -41,7 +42,8 @@ fn out_of_reach(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     apps.into_iter().map(finding).collect()
 }
 
-/// Finds objects that a dump holds more than once: it may be of several moments, or of several clusters.
+/// Finds objects that a dump holds more than once: the dump may be of several moments, or of several
+/// clusters.
 fn repeated(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let repeated = cluster.objects.repeated();
     let first = repeated.first()?;
@@ -73,7 +75,7 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
 /// Reasons of errors that another finding reports.
 const NOT_UNREAD: [&str; 2] = ["Overlap", "Malformed"];
 
-/// Kinds that are evidence: without them an object is judged by its own status alone.
+/// Kinds that serve as evidence: without them an object is judged by its own status alone.
 const EVIDENCE: [(&str, &str); 6] = [
     ("", "Event"),
     ("", "Node"),
@@ -221,10 +223,10 @@ fn can_i(
     cluster.kubectl(&words, namespace)
 }
 
-/// Indices of apps, by the namespaces of their objects.
+/// Indices of apps, by the namespaces that hold their objects.
 type ByNamespace<'a> = BTreeMap<&'a str, BTreeSet<usize>>;
 
-/// The apps by the kinds of their objects, in one pass for all kinds that could not be read.
+/// An index of the apps by the kinds of their objects, made once for all kinds that could not be read.
 #[derive(Default)]
 struct Index<'a> {
     kinds: BTreeMap<(&'a str, &'a str), ByNamespace<'a>>,
@@ -248,7 +250,8 @@ impl<'a> Index<'a> {
         index
     }
 
-    /// Returns the apps whose verdict would be better founded if a kind could be read.
+    /// Returns the indices of the apps whose verdict would have more evidence if `kind` could be read in
+    /// `namespace` (`None`: in all).
     fn concerned(&self, kind: &GroupKind, namespace: Option<&str>) -> Vec<usize> {
         let is_evidence = EVIDENCE.contains(&(&*kind.group, &*kind.kind));
         let own = self.kinds.get(&(&*kind.group, &*kind.kind));
@@ -269,7 +272,7 @@ fn is_workload(group: &str, kind: &str) -> bool {
     (group == "apps" && of_apps.contains(&kind)) || (group == "batch" && matches!(kind, "CronJob" | "Job"))
 }
 
-/// Finds declared objects of kinds that the cluster does not know.
+/// Finds declared objects of kinds that the API server does not serve.
 fn not_served(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut unknown: BTreeMap<GroupKind, (BTreeSet<usize>, Concerned)> = BTreeMap::new();
     for (place, app) in cluster.apps() {

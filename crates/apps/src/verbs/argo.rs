@@ -105,7 +105,8 @@ fn annotation(name: &str) -> Vec<&str> {
     vec!["metadata", "annotations", name]
 }
 
-/// Returns the phase and message of an Application's running or requested operation, if there is one.
+/// Returns the phase and message of the operation of an Application that runs or is requested; `None` if
+/// there is none.
 fn running(object: &Object<'_>) -> Option<String> {
     let phase = object.text(&["status", "operationState", "phase"]);
     if matches!(&*phase, "Running" | "Terminating") {
@@ -114,10 +115,9 @@ fn running(object: &Object<'_>) -> Option<String> {
     tree(object, &["operation"]).map(|_| "requested".to_owned())
 }
 
-/// Returns the fields of a sync as the Application itself defines it: of its own revision, with its own
-/// options.
+/// Returns the fields that start a sync with the Application's own revision and sync options.
 ///
-/// Objects that are no longer declared are deleted only if its policy says so.
+/// Objects that are no longer declared are pruned only if the sync policy says so.
 fn operation(object: &Object<'_>) -> Vec<(Vec<&'static str>, Option<serde_json::Value>)> {
     let sync = |name| vec!["operation", "sync", name];
     let mut fields = vec![

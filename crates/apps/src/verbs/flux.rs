@@ -74,7 +74,12 @@ fn step(observed: &Observed<'_>, patch: Patch, until: Until) -> Step {
     Step { object: observed.key.to_owned(), patch, alternative: None, until }
 }
 
-/// Returns the step that makes Flux fetch a source; `None` for a source that is not fetched.
+/// Returns the step that makes Flux fetch the source `key` of `app`, with `requested` as the value of the
+/// annotation; `None` for a source that Flux does not fetch.
+///
+/// # Errors
+///
+/// When the object is not a Flux source, cannot be read, or is suspended.
 fn source(
     app: &App,
     home: &dyn Objects,

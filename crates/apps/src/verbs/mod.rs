@@ -28,11 +28,11 @@ pub use patch::{Change, DiffLine, Patch};
 /// An action on an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// Make its tool reconcile it now.
+    /// Makes the app's tool reconcile it now.
     Reconcile(Reconcile),
-    /// Make its tool stop reconciling it.
+    /// Makes the app's tool stop reconciling it.
     Suspend,
-    /// Make its tool reconcile it again.
+    /// Makes the app's tool reconcile it again after a suspension.
     Resume,
 }
 
@@ -47,10 +47,10 @@ impl Verb {
     }
 }
 
-/// Options of a reconciliation; those that a tool does not support are refused.
+/// Options of a reconciliation; options that the app's tool does not support are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reconcile {
-    /// Flux: true to fetch its sources first.
+    /// Flux: true to fetch the app's sources first.
     pub with_source: bool,
     /// Flux HelmRelease: true to install or upgrade even if nothing changed.
     pub force: bool,
@@ -63,7 +63,7 @@ pub struct Reconcile {
 }
 
 impl Reconcile {
-    /// Returns the first of the given options that is not among `known`.
+    /// Returns the name of the first option that is set but is not among `known`.
     fn beyond(self, known: &[&str]) -> Option<&'static str> {
         let given = [
             (self.with_source, "--with-source"),
@@ -76,10 +76,10 @@ impl Reconcile {
     }
 }
 
-/// The patches to write, and the messages about them.
+/// The patches that a verb writes for one app, and the messages about them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The steps in order: each waits until the tool has handled the one before.
+    /// The steps in order: each begins once the tool has handled the one before.
     pub steps: Vec<Step>,
     /// Warnings for the user, such as that another tool may revert the change.
     pub warnings: Vec<String>,
@@ -97,19 +97,19 @@ impl Plan {
     }
 }
 
-/// One object to patch.
+/// One object to patch, and the sign that the tool has handled the patch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// The object, in the app's home cluster.
     pub object: ObjectKey,
     /// The patch.
     pub patch: Patch,
-    /// The patch to use if the kind lacks a field of the first one.
+    /// The patch to send if the server does not know a field of the first one.
     pub alternative: Option<Patch>,
     until: Until,
 }
 
-/// The sign that the tool has handled a patch.
+/// The sign by which a step counts as handled by the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Until {
     /// No sign: writing is enough.
@@ -120,20 +120,20 @@ enum Until {
     Argo { syncs: bool },
 }
 
-/// Progress of an operation.
+/// The progress of a tool with a step, or of an app towards readiness.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// Not done yet; the state, for people.
+    /// Not done yet; holds the current state, for people.
     Waiting(String),
     /// Done.
     Done,
-    /// It failed, and will not succeed by itself; the reason.
+    /// Failed, and will not succeed without a repair; holds the reason.
     Failed(String),
 }
 
 impl Step {
-    /// Returns the tool's progress by the present state of `home`; `version` is the resource version that the
-    /// patch made.
+    /// Returns the tool's progress with this step, from the objects in `home`; `version` is the resource
+    /// version that the patch created.
     pub fn progress(&self, home: &dyn Objects, version: &str) -> Progress {
         let ObjectKey { kind, .. } = &self.object;
         let name = format!("{kind} {}", self.object.path());
@@ -153,8 +153,8 @@ impl Step {
     }
 }
 
-/// Returns true if an object is at least as new as the write, so that a missing request means that the tool
-/// removed it.
+/// Returns true if an object is at least as new as the resource version `version` of our write, so that a
+/// missing request was removed by the tool.
 fn is_as_new(object: &Object<'_>, version: &str) -> bool {
     let own = object.text(&["metadata", "resourceVersion"]);
     match (own.parse::<u64>(), version.parse::<u64>()) {
@@ -163,13 +163,13 @@ fn is_as_new(object: &Object<'_>, version: &str) -> bool {
     }
 }
 
-/// An error for a verb that the tool of an app does not support, or that its state does not allow.
+/// The refusal of a verb that the app's tool does not support, or that the app's state does not allow.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
     /// The reason.
     pub message: String,
-    /// The alternative for the user.
+    /// The command or action that the user can use instead.
     pub hint: String,
 }
 
@@ -239,8 +239,7 @@ pub fn plan(
     Ok(plan)
 }
 
-/// Returns a warning if another tool may revert what is written to `fields` of the object that declares
-/// `app`.
+/// Returns a warning if another tool may revert a write to `fields` of `object`, which declares `app`.
 fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList) -> Option<String> {
     let field = fields.first()?;
     let path = field.join(".");
@@ -284,7 +283,7 @@ struct Writer {
     at: Option<Timestamp>,
 }
 
-/// Returns the writers of a field, the latest first.
+/// Returns the writers of the field at `path`, the latest first.
 fn writers(object: &Object<'_>, path: &[String]) -> Vec<Writer> {
     let fields: Vec<String> = path.iter().map(|key| format!("f:{key}")).collect();
     let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
@@ -301,7 +300,8 @@ fn writers(object: &Object<'_>, path: &[String]) -> Vec<Writer> {
     writers
 }
 
-/// Returns ` by kubectl-edit since 2026-03-01T12:00:00Z`, or as much of it as is known.
+/// Returns the last writer of the field at `path` and the time, as far as known: ` by kubectl-edit since
+/// 2026-03-01T12:00:00Z`.
 fn by_whom(object: &Object<'_>, path: &[&str]) -> String {
     let path: Vec<String> = path.iter().map(|key| (*key).to_owned()).collect();
     let Some(writer) = writers(object, &path).into_iter().next() else { return String::new() };
@@ -309,7 +309,7 @@ fn by_whom(object: &Object<'_>, path: &[&str]) -> String {
     format!(" by {}{since}", writer.manager)
 }
 
-/// Returns the progress of an app after its tool has handled the request.
+/// Returns the progress of an app towards readiness after its tool has handled the request.
 pub fn settled(app: &App) -> Progress {
     if !app.home_freshness.is_live() {
         let predicate = app.home_freshness.state.predicate();
@@ -325,8 +325,7 @@ pub fn settled(app: &App) -> Progress {
     }
 }
 
-/// Returns the sources of the Flux apps that one of `names` matches, or of all without names, as far as
-/// `objects` show them.
+/// Returns the sources of the Flux apps that match any of `names`, or of all Flux apps if `names` is empty.
 pub fn sources(objects: &dyn Objects, names: &[AppQuery]) -> Vec<ObjectKey> {
     let kinds = [
         (delivery::flux::KUSTOMIZE, "Kustomization", Delivery::FluxKustomization),
@@ -346,12 +345,12 @@ pub fn sources(objects: &dyn Objects, names: &[AppQuery]) -> Vec<ObjectKey> {
     found
 }
 
-/// Returns the command line that applies `verb` to an app.
+/// Returns the Taffrail command line that applies the verb `verb` to an app.
 fn command(verb: &str, app: &AppRef) -> String {
     format!("taffrail {verb} {}", quoted(&full_name(app)))
 }
 
-/// Returns the value at a path of an object as a tree; `None` if it is missing, null or nested too deeply.
+/// Returns the value at a path of keys as a JSON tree; `None` if it is missing, null or nested too deeply.
 fn tree(object: &Object<'_>, path: &[&str]) -> Option<serde_json::Value> {
     object.at(path).filter(|value| !value.is_null()).and_then(|value| value.to_tree().ok())
 }

@@ -6,26 +6,26 @@ use taffrail_object::json::TooDeep;
 
 use super::tree;
 
-/// One field, before and after.
+/// The change of one field: its path, and its values before and after.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
-    /// The keys that lead to it.
+    /// The keys from the root of the object to the field.
     pub path: Vec<String>,
-    /// The present value; `None` if there is none.
+    /// The current value; `None` if the field is missing.
     pub before: Option<Value>,
     /// The new value; `None` removes the field.
     pub after: Option<Value>,
 }
 
-/// The changes of one object.
+/// Field changes of one object, to be sent as a JSON merge patch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Patch {
     changes: Vec<Change>,
-    /// The only resource version that the patch may be applied to; `None` for any.
+    /// The resource version that the object must still have when the patch is applied; `None` for any.
     based_on: Option<String>,
 }
 
-/// One line of a patch as people read it.
+/// One line of a patch as a YAML diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DiffLine {
     /// An unchanged parent of changed fields.
@@ -65,8 +65,8 @@ impl Patch {
         Ok(Patch { changes, based_on: None })
     }
 
-    /// Returns the changes of the status, or all others. An API server takes the status of many kinds in a
-    /// request of its own.
+    /// Returns only the changes of the status if `of_status`, otherwise all others. For many kinds the API
+    /// server takes the status in a request of its own.
     pub fn part(&self, of_status: bool) -> Patch {
         let is_wanted =
             |change: &&Change| change.path.first().is_some_and(|key| key == "status") == of_status;
@@ -76,23 +76,24 @@ impl Patch {
         }
     }
 
-    /// Returns the patch with a precondition: it fails if another client has written to the object since.
+    /// Returns the patch with a precondition: the server refuses it if another client has written to `object`
+    /// since.
     pub fn based_on(self, object: &Object<'_>) -> Patch {
         let version = object.text(&["metadata", "resourceVersion"]).into_owned();
         Patch { based_on: (!version.is_empty()).then_some(version), ..self }
     }
 
-    /// Returns true if it changes nothing.
+    /// Returns true if the patch changes no field.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// Returns the changes, by path.
+    /// Returns the changed fields, each with its path.
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }
 
-    /// Returns true if both make the same changes, whatever version they are based on.
+    /// Returns true if both patches make the same changes, whatever resource version they require.
     pub fn is_same(&self, other: &Patch) -> bool {
         self.changes == other.changes
     }
@@ -114,7 +115,7 @@ impl Patch {
         Value::Object(body)
     }
 
-    /// Returns the paths, joined by dots, of the fields that the server did not store in `object`: it drops
+    /// Returns the dotted paths of the fields that the server did not store in `object`, its answer: it drops
     /// unknown fields.
     pub fn dropped(&self, object: &Object<'_>) -> Vec<String> {
         let kept = |change: &&Change| {
@@ -155,7 +156,7 @@ impl Patch {
     }
 }
 
-/// Appends the changes between two values at a path to `changes`.
+/// Appends to `changes` the fields in which two values at `path` differ.
 fn compare(path: &mut Vec<String>, before: &Value, after: &Value, changes: &mut Vec<Change>) {
     let (Value::Object(old), Value::Object(new)) = (before, after) else {
         if !is_same(before, after) {
@@ -173,7 +174,7 @@ fn compare(path: &mut Vec<String>, before: &Value, after: &Value, changes: &mut 
     }
 }
 
-/// Returns the parts of two lists between the start and the end that they share.
+/// Returns the parts of two lists that remain without their common start and their common end.
 fn differing<'v>(before: &'v [Value], after: &'v [Value]) -> (&'v [Value], &'v [Value]) {
     let begin = before.iter().zip(after).take_while(|(one, other)| is_same(one, other)).count();
     let (before, after) = (before.get(begin..).unwrap_or_default(), after.get(begin..).unwrap_or_default());

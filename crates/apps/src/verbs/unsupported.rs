@@ -5,7 +5,8 @@ use crate::app::App;
 use crate::command::quoted;
 use crate::identity::Delivery;
 
-/// Returns the refusal of a verb for an app that neither Flux nor Argo CD delivers, with the alternative.
+/// Returns the refusal of `verb` for an app that neither Flux nor Argo CD delivers, with what the user can do
+/// instead.
 pub(super) fn refusal(app: &App, verb: Verb) -> Refusal {
     let name = &app.app.name;
     let namespace = &app.app.namespace;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use taffrail_object::{Predicate, PredicateAnswer};
 
-/// An expression that equals every other one with the same text.
+/// A predicate about an object, such as a CEL expression; equal to every other with the same text.
 #[derive(Debug, Clone)]
 pub struct Question(Arc<dyn Predicate>);
 
@@ -20,7 +20,8 @@ impl Question {
         self.0.text()
     }
 
-    /// Returns true if it uses only apiVersion, kind and metadata, so that the rest need not be read.
+    /// Returns true if the expression reads only `apiVersion`, `kind` and `metadata`, so that metadata-only
+    /// reads suffice.
     pub(super) fn asks_for_metadata_only(&self) -> bool {
         self.0.asks_for_metadata_only()
     }

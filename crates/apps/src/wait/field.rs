@@ -16,16 +16,16 @@ pub struct WantedField {
     value: Option<String>,
 }
 
-/// The state of a field in an object.
+/// The result of comparing a field of an object with its wanted value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Field {
-    /// It has the wanted value.
+    /// The field has the wanted value.
     Met,
-    /// It does not exist.
+    /// The field does not exist.
     Missing,
-    /// It has another value.
+    /// The field has another value, held here as text.
     Other(String),
-    /// It cannot be compared; the reason.
+    /// The field cannot be compared, for the reason held here.
     Unusable(String),
 }
 
@@ -38,7 +38,8 @@ const COMPOUND: &str = "it is a list or an object, which has no single value";
 pub struct InvalidField {
     /// The path as written.
     pub path: String,
-    /// The error.
+    /// The reason why the text is invalid: the JSONPath parser's error, an unclosed bracket or quote, or a
+    /// missing value.
     pub why: String,
 }
 
@@ -75,7 +76,8 @@ impl WantedField {
         self.value.as_deref()
     }
 
-    /// Looks the field up. If the path matches several fields, all of them must have the value.
+    /// Compares the field of `object` with the wanted value. If the path matches several fields, all of them
+    /// must have it.
     pub(super) fn look(&self, object: &Value) -> Field {
         let mut found = match self.path.find(object) {
             Ok(found) => found,

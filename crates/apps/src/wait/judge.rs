@@ -26,7 +26,7 @@ use crate::snapshot::{Listed, Snapshot};
 use crate::sync::{SyncState, shorten};
 use crate::words::Words;
 
-/// The reason for a target that does not exist.
+/// The reason in the row of a target that does not exist.
 const NOT_FOUND: &str = "NotFound";
 
 /// The reason for an expression that cannot be evaluated though the object exists: see [`PredicateAnswer::Fault`].
@@ -35,13 +35,13 @@ pub const EXPRESSION_FAULT: &str = "ExpressionFault";
 /// The message for a field that is missing because it was not read.
 const LEFT_OUT: &str = "values of Secrets, and what was not let read, are not looked at";
 
-/// A state, with its reason and message.
+/// The state of a target, with reason and message.
 struct Opinion {
     verdict: WaitState,
-    /// The reason in one word; may be empty.
+    /// The reason in one CamelCase word; may be empty.
     reason: String,
     why: Words,
-    /// True if the message of the cause is to be appended.
+    /// True to append the message of the root cause.
     with_cause: bool,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn silence(snapshot: &Snapshot) -> Option<String> {
     Some(own.map_or_else(|| format!("the cluster {}", state.predicate()), |error| error.message.clone()))
 }
 
-/// Returns the existing objects of a selection.
+/// Returns the keys of the objects that a selection matches.
 pub(super) fn selected(snapshot: &Snapshot, selection: &Selection) -> Vec<ObjectKey> {
     let Selection { kind, namespace, labels } = selection;
     let labels: Option<LabelSelector> = labels.as_ref().and_then(|labels| labels.parse().ok());
@@ -91,7 +91,8 @@ pub(super) fn selected(snapshot: &Snapshot, selection: &Selection) -> Vec<Object
     all.map(|observed| observed.key.to_owned()).collect()
 }
 
-/// Returns the objects in an inventory: a ResourceGroup, the ConfigMap of cli-utils, or an object of Flux.
+/// Returns the objects in the inventory that an object holds: a ResourceGroup, the ConfigMap of cli-utils, or
+/// a Flux object.
 pub(super) fn members(inventory: &Object<'_>) -> BTreeSet<ObjectKey> {
     let items = |path: &[&str]| inventory.at(path).and_then(Value::items).into_iter().flatten();
     let text = |entry: Value<'_>, key: &str| {
@@ -111,7 +112,7 @@ pub(super) fn members(inventory: &Object<'_>) -> BTreeSet<ObjectKey> {
     all.filter(|key| !key.kind.is_empty() && !key.name.is_empty()).collect()
 }
 
-/// The state of one cluster with the condition, to judge its objects.
+/// One cluster and the condition that its objects and apps are judged by.
 pub(super) struct Bench<'b> {
     pub(super) snapshot: &'b Snapshot,
     pub(super) until: &'b Until,
@@ -120,9 +121,9 @@ pub(super) struct Bench<'b> {
 }
 
 impl Bench<'_> {
-    /// Judges a target: each of its objects, or the target itself if it has none.
+    /// Judges each object of a target, or the target itself if it has no objects.
     ///
-    /// `known` are the objects recorded so far.
+    /// `known` are the objects that [`Wait`](super::Wait) has recorded for the target.
     pub(super) fn target(&self, target: &Target, known: &BTreeSet<ObjectKey>) -> Vec<Judgement> {
         if let Some(why) = silence(self.snapshot) {
             let own = match target {
@@ -335,7 +336,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Judges an app of this cluster; its declaring object is in `home`.
+    /// Judges an app whose objects are in this cluster; `home` is the cluster of its declaring object.
     fn app(&self, app: &App, home: &Bench<'_>) -> Judgement {
         let subject = Subject::App(app.app.clone());
         if let Some(why) = silence(self.snapshot) {
@@ -408,7 +409,7 @@ fn named(word: &str, name: Option<&str>) -> String {
     name.map_or_else(|| word.to_owned(), |name| format!("{word}/{name}"))
 }
 
-/// Returns the judgement of an app by its health; `None` if its objects are well.
+/// Returns the state that the app's health decides; `None` if its objects are well, so that its sync decides.
 fn of_health(app: &App) -> Option<Opinion> {
     Some(match app.health {
         // Without the rules that may turn it red, a green status proves nothing.
@@ -425,7 +426,8 @@ fn of_health(app: &App) -> Option<Opinion> {
     })
 }
 
-/// Returns the opinion on an app of which a half is not live: it may have changed since.
+/// Returns the state of an app of which the home or target cluster is not live, as the app may have changed;
+/// `None` if `half` is live.
 fn of_dark(app: &App, half: Freshness) -> Option<Opinion> {
     if half.is_live() {
         return None;
@@ -434,7 +436,7 @@ fn of_dark(app: &App, half: Freshness) -> Option<Opinion> {
     Some(Opinion::unobserved(problem.message.clone()).because(&problem.state))
 }
 
-/// Judges an app whose objects are well by its sync: it has to be at the revision that its source wants.
+/// Judges an app whose objects are well by its sync: the wanted revision must be applied.
 fn of_sync(app: &App) -> Opinion {
     let wanted =
         app.sync.desired.as_deref().map(shorten).map(|it| format!("{it} is wanted")).unwrap_or_default();
@@ -462,8 +464,8 @@ fn of_sync(app: &App) -> Opinion {
     }
 }
 
-/// Returns the judgement of an app at its revision that has a pressing problem: a source that cannot be
-/// fetched, a stopped controller.
+/// Returns the state that a pressing problem of an app decides although its wanted revision is applied, such
+/// as a stopped controller; `None` without one.
 fn of_problem(app: &App) -> Option<Opinion> {
     let problem = app.pressing()?;
     let opinion = match problem.axis {
@@ -474,9 +476,10 @@ fn of_problem(app: &App) -> Option<Opinion> {
     Some(opinion.because(&problem.state))
 }
 
-/// Judges the apps that a query matches, in each cluster that holds one; if none does, the query itself.
+/// Judges the apps that a query matches, in each cluster; if it matches none, returns one judgement of the
+/// query itself.
 ///
-/// `is_settled` is true for each cluster of which all that is needed was read.
+/// `is_settled` is true for each cluster of which everything needed was read.
 pub(super) fn apps(
     query: &AppQuery,
     list: &AppList,
@@ -563,7 +566,8 @@ pub(super) fn apps(
     judgements
 }
 
-/// Returns the failed list of a kind that may declare the app that a query matches, if there is one.
+/// Returns the failed list of a kind that may declare an app that the query matches; `None` if no list
+/// failed.
 fn hidden<'s>(snapshot: &'s Snapshot, query: &AppQuery) -> Option<&'s ScopeError> {
     snapshot.errors().iter().find(|error| match &error.scope {
         Scope::Kind { kind, .. } => may_declare(kind, query.delivery()),
@@ -571,7 +575,7 @@ fn hidden<'s>(snapshot: &'s Snapshot, query: &AppQuery) -> Option<&'s ScopeError
     })
 }
 
-/// Judges a field by its wanted value.
+/// Judges an object, given as a JSON tree, by the value of its field.
 fn of_field(path: &WantedField, tree: &serde_json::Value, projection: Projection) -> Opinion {
     let name = path.path();
     let wanted = path.wanted().map(|wanted| format!(", not {wanted}")).unwrap_or_default();
@@ -587,7 +591,7 @@ fn of_field(path: &WantedField, tree: &serde_json::Value, projection: Projection
     }
 }
 
-/// Judges an object by an expression.
+/// Judges an object, given as a JSON tree, by an expression.
 fn of_expression(question: &Question, tree: &serde_json::Value, projection: Projection) -> Opinion {
     // Parts that were not read must not make `!has(object.data.key)` true.
     if projection != Projection::Full && !question.asks_for_metadata_only() {
@@ -605,7 +609,7 @@ fn of_expression(question: &Question, tree: &serde_json::Value, projection: Proj
     }
 }
 
-/// Judges a condition in the status by its wanted value.
+/// Judges an object by the value of its status condition `name`.
 fn of_condition(object: &Object<'_>, name: &str, value: &str) -> Opinion {
     let all = object.at(&["status", "conditions"]).and_then(Value::items).into_iter().flatten();
     let text = |condition: Value<'_>, key: &str| {
@@ -634,7 +638,7 @@ fn of_condition(object: &Object<'_>, name: &str, value: &str) -> Opinion {
     Opinion::waiting(format!("its condition {name} is {status}, not {value}{told}")).because(&reason)
 }
 
-/// Returns true if a condition of this name means a failure when it is true, so that it may well follow one.
+/// Returns true if `True` in a condition of this name reports a failure, so that it may well come after one.
 fn tells_of_failure(name: &str) -> bool {
     const BAD: [&str; 6] = ["fail", "stalled", "error", "degraded", "pressure", "disruption"];
 
@@ -642,7 +646,7 @@ fn tells_of_failure(name: &str) -> bool {
     BAD.iter().any(|bad| name.contains(bad))
 }
 
-/// The end of a Job or Pod, after which nothing about it changes.
+/// The end of a Job or Pod, after which its status does not change any more.
 struct Ended {
     well: bool,
     how: String,

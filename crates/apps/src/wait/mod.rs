@@ -68,30 +68,30 @@ pub enum Target {
     /// An inventory object and all objects in it: a `ResourceGroup` of kpt, the ConfigMap of cli-utils, a
     /// `Kustomization` of Flux.
     Inventory(ObjectKey),
-    /// An object of a kind that is not known yet.
+    /// A kind that the server does not serve, or that could not be looked up.
     UnknownKind {
         /// The kind as it was given.
         word: String,
         /// The object's name.
         name: Option<String>,
-        /// The reason why the kind cannot be looked up; `None` if the server simply does not serve it.
+        /// The reason why the kind could not be looked up; `None` if the server does not serve it.
         why: Option<String>,
     },
 }
 
-/// The subject of a judgement.
+/// The object, app or target that a judgement is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// An object.
     Object(ObjectKey),
     /// An app.
     App(AppRef),
-    /// A target as it was given, if no object or app of it exists.
+    /// A target in the user's words, if it has no object and no app.
     Named(String),
 }
 
 impl Subject {
-    /// Returns its namespace; empty if it has none.
+    /// Returns the namespace of the object or app; empty for a cluster-scoped object or a target.
     pub fn namespace(&self) -> &str {
         match self {
             Subject::Object(key) => &key.namespace,
@@ -126,37 +126,37 @@ pub enum WaitState {
     Unobserved,
 }
 
-/// The judgement of one target in one cluster.
+/// The state of one object, app or target in one cluster at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// Name of the cluster.
     pub cluster: String,
-    /// The object, app or target.
+    /// The object, app or target that was judged.
     pub subject: Subject,
-    /// Its state.
+    /// The state with respect to the condition.
     pub verdict: WaitState,
-    /// Its status, where it was observed.
+    /// The status of the object or app; `None` if it was not observed.
     pub status: Option<Status>,
     /// The reason in one CamelCase word; may be empty.
     pub reason: String,
     /// The message, in the words of the cause.
     pub message: Words,
-    /// The time since when it is not well, if known.
+    /// The time at which it stopped being well, if known.
     pub since: Option<Timestamp>,
-    /// The cause chain, from the object to the cause; empty where it is well.
+    /// The cause chain, from the object to the root cause; empty if it is well.
     pub chain: Vec<Arc<CauseStep>>,
-    /// UID of the object, to tell it from others that had this name.
+    /// UID of the object, to distinguish it from others that had the same name.
     pub(crate) uid: Option<String>,
 }
 
 /// The rules by which waiting ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// The time for which all targets must have met the condition.
+    /// The duration for which all targets must meet the condition without a gap.
     pub stable_for: Duration,
     /// True to end when only failed and met targets are left.
     pub fail_fast: bool,
-    /// The time after which waiting ends in any case.
+    /// The duration after which waiting ends in any case.
     pub deadline: Duration,
 }
 
@@ -172,20 +172,20 @@ pub enum End {
         /// True if all targets that are not met were observed at least once.
         observed: bool,
     },
-    /// The remaining targets can never be observed.
+    /// The remaining targets can never be observed, so that waiting is useless.
     Unobservable,
 }
 
-/// The known state of one cluster.
+/// The current state of one cluster, as the caller passes it to [`Wait::look`].
 #[derive(Clone, Copy)]
 pub struct Seen<'s> {
-    /// The state of its objects.
+    /// The objects of the cluster.
     pub snapshot: &'s Snapshot,
     /// The targets in this cluster, apart from apps.
     pub targets: &'s [Target],
-    /// True if all that is needed was read, including the evidence.
+    /// True if everything needed was read, including the evidence.
     pub is_settled: bool,
-    /// True if it can never be reached.
+    /// True if the cluster can never be reached.
     pub is_lost: bool,
 }
 
@@ -194,14 +194,15 @@ pub struct Seen<'s> {
 pub struct Row {
     /// The present judgement.
     pub judgement: Judgement,
-    /// The time, counted from the start of waiting, since when it has been met.
+    /// The time, counted from the start, since when the condition has been met without a gap; `None` if it is
+    /// not met.
     pub met_since: Option<Duration>,
-    /// True if it was ever observed.
+    /// True if the target was ever observed.
     pub was_observed: bool,
     is_lost: bool,
-    /// UID of the object that is to be deleted.
+    /// UID of the object whose deletion is awaited.
     uid: Option<String>,
-    /// True once that object was deleted.
+    /// True once the object with that UID was deleted.
     has_gone: bool,
 }
 
@@ -212,12 +213,13 @@ pub struct Wait {
     options: Options,
     apps: Vec<AppQuery>,
     rows: BTreeMap<(usize, Subject), Row>,
-    /// The present and past objects of selections and inventories, by cluster and target.
+    /// The present and past objects of selections and inventories, by index of the cluster and target.
     known: BTreeMap<(usize, Target), BTreeSet<ObjectKey>>,
 }
 
 impl Wait {
-    /// Starts to wait for `until`, for the targets that each look names and for `apps`.
+    /// Starts a wait for `until`: for the targets that the clusters of each look name, and for the apps that
+    /// `apps` match.
     pub fn new(until: Until, options: Options, apps: Vec<AppQuery>) -> Wait {
         Wait { until, options, apps, rows: BTreeMap::new(), known: BTreeMap::new() }
     }
@@ -227,7 +229,7 @@ impl Wait {
         &self.until
     }
 
-    /// Records the objects that the targets of a cluster have now.
+    /// Records the objects that the targets of a cluster have in `snapshot`.
     pub fn learn(&mut self, cluster: usize, snapshot: &Snapshot, targets: &[Target]) {
         for target in targets {
             let known = self.known.entry((cluster, target.clone())).or_default();
@@ -235,7 +237,7 @@ impl Wait {
         }
     }
 
-    /// Returns the objects to follow in a cluster, as far as their names are known.
+    /// Returns the keys of the known objects of the targets in a cluster, so that the caller can watch them.
     pub fn keys(&self, cluster: usize, targets: &[Target]) -> Vec<ObjectKey> {
         let named = targets.iter().filter_map(|target| match target {
             Target::Object(key) | Target::Inventory(key) => Some(key),
@@ -343,7 +345,7 @@ impl Wait {
         self.rows.values()
     }
 
-    /// Returns the reason for the end if waiting has ended `at` after the start.
+    /// Returns the reason why waiting ends, `at` after the start; `None` while it goes on.
     pub fn end(&self, at: Duration) -> Option<End> {
         let verdicts = || self.rows.values().map(|row| row.judgement.verdict);
         let has = |verdict: WaitState| verdicts().any(|own| own == verdict);
@@ -387,7 +389,8 @@ impl Wait {
     }
 }
 
-/// Returns true if two judgements of a target are equal but for details such as since when or the chain.
+/// Returns true if two judgements of a target are equal apart from details such as the chain or the time
+/// since when.
 fn says_the_same(one: &Judgement, other: &Judgement) -> bool {
     one.verdict == other.verdict
         && one.status == other.status
@@ -395,7 +398,8 @@ fn says_the_same(one: &Judgement, other: &Judgement) -> bool {
         && one.message == other.message
 }
 
-/// Records the present objects of a target; when waiting for deletion, those seen before stay recorded.
+/// Records in `known` the present objects of a target; when waiting for deletion, objects recorded before
+/// stay.
 fn remember(known: &mut BTreeSet<ObjectKey>, target: &Target, snapshot: &Snapshot, until: &Until) {
     if judge::silence(snapshot).is_some() {
         return;

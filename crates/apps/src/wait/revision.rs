@@ -10,7 +10,7 @@ const MIN_HASH_LENGTH: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision(String);
 
-/// The parts that a revision may have.
+/// The parts of a revision: a branch, tag or version, the algorithm of the commit hash, and that hash.
 #[derive(Debug, PartialEq, Eq)]
 struct Parts<'t> {
     /// Branch, tag or version.
@@ -81,7 +81,7 @@ impl<'t> Parts<'t> {
     }
 }
 
-/// Returns the text if it may be the start of a commit: 4 to 128 hexadecimal digits.
+/// Returns the text if it may be the start of a commit hash: 4 to 128 hexadecimal digits.
 fn hash(text: &str) -> Option<&str> {
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     (is_hex && (MIN_HASH_LENGTH..=128).contains(&text.len())).then_some(text)

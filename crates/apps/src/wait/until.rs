@@ -10,10 +10,9 @@ use super::revision::Revision;
 /// A condition to wait for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Until {
-    /// The status is Current; of an app the sync must be too.
+    /// The status is Current; an app must also be Synced.
     Current,
-    /// The object does not exist. True for one that never existed, and for one that another of its name
-    /// replaced.
+    /// The object does not exist: it never did, was deleted, or was replaced by another of the same name.
     Deleted,
     /// The object exists.
     Exists,
@@ -34,16 +33,16 @@ pub enum Until {
     Revision(Revision),
 }
 
-/// A text that is not a condition to wait for.
+/// The reason why a text is not a condition to wait for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidUntil {
-    /// The first word is not known.
+    /// The first word is not the name of a condition.
     #[error(
         "'{0}' is nothing to wait for; write current, deleted, exists, failed, condition=NAME[=VALUE], \
          jsonpath='{{.status.field}}'[=VALUE], cel='EXPRESSION' or revision=REVISION"
     )]
     Unknown(String),
-    /// The part after the word is missing.
+    /// No value follows this word and its `=`.
     #[error("'{0}=' needs a value after the '='")]
     Empty(&'static str),
     /// The path is not a JSONPath.
@@ -54,7 +53,7 @@ pub enum InvalidUntil {
     Cel {
         /// The expression as written.
         expression: String,
-        /// The error.
+        /// The compiler's error.
         why: String,
     },
 }
@@ -126,12 +125,12 @@ impl fmt::Display for Until {
 }
 
 impl Until {
-    /// Returns true if the evidence about an object decides the state, and not only the message.
+    /// Returns true if evidence about an object decides if the condition is met, and not only the message.
     pub(super) fn rests_on_evidence(&self) -> bool {
         matches!(self, Until::Current | Until::Failed | Until::Revision(_))
     }
 
-    /// Returns true if objects have to be read whole, whatever their kind.
+    /// Returns true if objects must be read whole, even those of kinds for which metadata usually suffices.
     pub fn needs_bodies(&self) -> bool {
         matches!(self, Until::Condition { .. } | Until::JsonPath(_) | Until::Cel(_))
     }

@@ -4,8 +4,9 @@
 use taffrail_apps::Snapshot;
 use taffrail_object::{ObjectKey, Projection};
 
-/// Removes an object that a scope of this projection reports as gone, unless the scope of the other projection will
-/// report it. The two do not report at the same time: a new object of that name may exist already.
+/// Removes `key`, which a scope with the projection `gone` reports as deleted, unless scopes with the
+/// projection `others` will report it. The two do not report at the same time: a new object of that name may
+/// exist already.
 pub(super) fn remove(snapshot: &mut Snapshot, key: &ObjectKey, gone: Projection, others: Option<Projection>) {
     match (gone, others) {
         (Projection::Metadata, Some(Projection::Full)) => {}
@@ -14,7 +15,8 @@ pub(super) fn remove(snapshot: &mut Snapshot, key: &ObjectKey, gone: Projection,
     }
 }
 
-/// Removes an object of a scope that has ended, as far as no other scope delivers it.
+/// Removes `key` of a scope with the projection `ended` that is no longer watched, unless scopes with the
+/// projection `others` still deliver it.
 pub(super) fn end(snapshot: &mut Snapshot, key: &ObjectKey, ended: Projection, others: Option<Projection>) {
     match (ended, others) {
         (_, None) => snapshot.remove(key),

@@ -7,14 +7,14 @@ use taffrail_object::{ObjectKey, Projection};
 
 use super::Followed;
 
-/// Scopes, indexed by the objects that they may hold.
+/// Watched scopes, indexed by the objects that they may hold.
 pub(super) struct Holders<'f> {
     singles: HashMap<&'f ObjectKey, &'f Followed>,
     lists: HashMap<(&'f str, &'f str, Option<&'f str>), Vec<&'f Followed>>,
 }
 
 impl<'f> Holders<'f> {
-    /// Sorts the scopes.
+    /// Builds the index of the scopes.
     pub(super) fn of(scopes: impl IntoIterator<Item = &'f Followed>) -> Holders<'f> {
         let mut holders = Holders { singles: HashMap::new(), lists: HashMap::new() };
         for followed in scopes {
@@ -34,25 +34,25 @@ impl<'f> Holders<'f> {
         holders
     }
 
-    /// Lists the lists that hold an object.
+    /// Iterates over the list scopes that hold the object `key`.
     fn lists<'h>(&'h self, key: &'h ObjectKey) -> impl Iterator<Item = &'f Followed> + use<'f, 'h> {
         let places = [None, Some(key.namespace.as_str())];
         let all = places.into_iter().filter_map(|place| self.lists.get(&(&*key.group, &*key.kind, place)));
         all.flatten().copied().filter(|followed| followed.keys.contains(key))
     }
 
-    /// Returns true if a list holds an object.
+    /// Returns true if a list scope holds the object.
     pub(super) fn is_listed(&self, key: &ObjectKey) -> bool {
         self.lists(key).next().is_some()
     }
 
-    /// Returns true if a list holds an object with at least as much of it.
+    /// Returns true if a list scope holds the object with at least this projection.
     pub(super) fn list(&self, key: &ObjectKey, projection: Projection) -> bool {
         self.lists(key).any(|followed| followed.read.projection.covers(projection))
     }
 
-    /// Returns true if a list of all objects of the kind, or of all in a namespace, holds an object with at least as much of it and
-    /// was answered.
+    /// Returns true if an answered list without a selector, of one namespace or all, holds the object with at
+    /// least this projection.
     pub(super) fn list_as_whole(&self, key: &ObjectKey, projection: Projection) -> bool {
         let is_whole = |followed: &Followed| {
             matches!(followed.read.target, Target::List { labels: None, fields: None }) && followed.answered
@@ -60,14 +60,14 @@ impl<'f> Holders<'f> {
         self.lists(key).any(|followed| is_whole(followed) && followed.read.projection.covers(projection))
     }
 
-    /// Returns the largest projection of an object that the followed scopes hold; `None` if none holds it.
+    /// Returns the largest projection with which any scope holds the object; `None` if none holds it.
     pub(super) fn held(&self, key: &ObjectKey) -> Option<Projection> {
         let single = self.singles.get(key).copied().filter(|followed| followed.keys.contains(key));
         let bodies = single.into_iter().chain(self.lists(key)).map(|followed| followed.read.projection);
         bodies.reduce(|one, other| if one == Projection::Full { one } else { other })
     }
 
-    /// Returns true if a scope says all of an object whenever it changes.
+    /// Returns true if a scope delivers the whole object whenever it changes.
     pub(super) fn bring_body(&self, key: &ObjectKey) -> bool {
         self.singles.get(key).is_some_and(|followed| followed.read.projection.covers(Projection::Full))
             || self.list(key, Projection::Full)

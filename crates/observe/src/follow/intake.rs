@@ -17,14 +17,14 @@ use super::{Connected, Event, Fetch, FleetWatcher, Followed, bodies};
 use crate::error::Failure;
 use crate::look::{begun, catalog, take};
 
-/// The interval at which connecting to a cluster is tried again.
+/// The interval between attempts to connect to a cluster.
 const RETRY: Duration = Duration::from_secs(3);
 
-/// After how long clusters of which nothing was proved are compared again.
+/// The time after which clusters are compared again if the comparison proved nothing.
 const COMPARE_AGAIN: Duration = Duration::from_mins(1);
 
-/// A server says which kinds it has only a moment after their definition says that it has them: the first pause between
-/// questions, and how many there are at most. Each pause is twice the one before.
+/// The first pause before discovery is repeated for a newly defined kind, which the server serves a moment
+/// later; each further pause is twice the one before. Below, the maximum number of attempts.
 const DISCOVERY_PAUSE: Duration = Duration::from_millis(100);
 const DISCOVERY_QUESTIONS: u32 = 7;
 
@@ -157,7 +157,7 @@ impl FleetWatcher {
         true
     }
 
-    /// Applies a watch event; returns true if it may change the view.
+    /// Applies a watch event of the cluster with index `at`; returns true if the view may change.
     pub(super) fn deliver(&mut self, at: usize, delivery: WatchEvent) -> bool {
         let following = &mut self.clusters[at];
         // It was let go of, and this was under way.
@@ -370,7 +370,8 @@ impl FleetWatcher {
         }
     }
 
-    /// Reports to the clusters whose apps name too many objects of a kind in this one that the list of the kind failed too.
+    /// Reports the failed list of a kind to the home clusters whose apps name too many objects of that kind
+    /// in this cluster.
     fn tell_homes(&mut self, at: usize, read: &Read, state: ScopeState) {
         let (reason, message) = match state {
             ScopeState::Forbidden { message } => (Reason::Forbidden.as_str(), message),
@@ -389,8 +390,8 @@ impl FleetWatcher {
         }
     }
 
-    /// Reads an object whole whose kind is followed by metadata only. If it changes during a read, it is read once more
-    /// afterwards, however often it changes.
+    /// Reads the whole of an object whose kind is watched as metadata. However often it changes during the
+    /// read, it is read once more.
     fn fetch(&mut self, at: usize, read: Read) {
         let following = &mut self.clusters[at];
         let Some(feeds) = &following.feeds else { return };

@@ -54,22 +54,22 @@ use crate::rows::KeptRows;
 use crate::rules::FleetRules;
 use crate::sameness::Pair;
 
-/// Time for which changes are gathered before they are shown together.
+/// Time for which changes are collected before one update of the view shows them.
 const GATHERING: Duration = Duration::from_millis(60);
 
-/// Maximum time for which a stream of changes may delay the view.
+/// Maximum time for which continuous changes may delay an update of the view.
 const AT_MOST: Duration = Duration::from_millis(300);
 
-/// Maximum time for which a change is held back until its evidence is known too.
+/// Maximum time for which a change is held back until the evidence for it is read.
 const UNNOTICED: Duration = Duration::from_millis(400);
 
-/// Time for which changes are gathered before they are judged together, while a caller waits for them.
+/// Time for which changes are collected into one update while a caller waits for them.
 const TOGETHER: Duration = Duration::from_millis(5);
 
-/// Time for which the events of one cluster are applied while others have events too.
+/// Maximum time for which events of one cluster are applied while other clusters have events.
 const TURN: Duration = Duration::from_millis(10);
 
-/// A cluster, and the messages from connecting to it.
+/// The connection to a cluster, its version and its kinds, sent by the task that connects.
 struct Connected {
     cluster: Cluster,
     version: Option<String>,
@@ -80,19 +80,20 @@ struct Connected {
 enum Event {
     Connected(usize, Box<Result<Connected, Failure>>),
     Discovered(usize, Result<Discovery, ReadError>),
-    /// Clusters that give one identity were compared.
+    /// Clusters with the same identity were compared.
     Compared {
         number: u64,
         is_first: bool,
         pairs: Vec<(Pair, Sameness)>,
     },
-    /// An object whose kind is followed by metadata alone was read whole.
+    /// The index of a cluster, and the outcome of reading a whole object whose kind is watched as metadata.
     Got(usize, Box<Read>, Outcome),
-    /// An object that cannot be watched was read.
+    /// The index of a cluster, a scope, and the outcome of polling its object, which cannot be watched.
     Polled(usize, ScopeId, Outcome),
 }
 
-/// The next watch event, `None` from a cluster whose watches have ended, or another event.
+/// What the watcher received: a watch event of a cluster, `None` once its watches have ended, or another
+/// event.
 enum Arrival {
     Delivery(usize, Option<WatchEvent>),
     Event(Event),
@@ -100,33 +101,33 @@ enum Arrival {
 
 type Events = FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>;
 
-/// A scope that is followed.
+/// One scope that is listed and then watched.
 struct Followed {
     read: Read,
-    /// The object of the scope, if it is a single object.
+    /// The key of the object, if the scope is a single object.
     key: Option<ObjectKey>,
     kind: GroupKind,
-    /// The objects that it holds.
+    /// The keys of the objects that the scope holds.
     keys: HashSet<ObjectKey>,
-    /// The objects that it held before the list in progress, and that the list has not contained yet.
+    /// The keys held before the list in progress that this list has not contained yet.
     unseen: HashSet<ObjectKey>,
-    /// The reported defects of malformed items, and the number of all of them.
+    /// The messages about malformed items that were reported, and the number of all such items.
     malformed: (Vec<String>, usize),
-    /// True once it has been answered, with objects or an error.
+    /// True once the scope has been answered, with objects or an error.
     answered: bool,
-    /// The time, class and message of its failure, if it was known before.
+    /// The start, reason and message of the scope's failure, if its objects were known before.
     broken: Option<(Moment, &'static str, String)>,
-    /// The time at which its objects were last known, if that is too long ago.
+    /// The last time at which the objects were known, if that is too long ago.
     stale: Option<Timestamp>,
-    /// The start of the list that replaces its objects, until that list is complete.
+    /// The start of the list in progress that replaces the objects; `None` if none is in progress.
     behind: Option<Moment>,
-    /// Its state, and the time since when.
+    /// The state of the scope, and the time since when it has that state.
     state: (ScopeState, Timestamp),
-    /// True if only apps of other clusters need it.
+    /// True if only apps of other clusters need the scope.
     is_foreign: bool,
-    /// True if nothing waits for its answer.
+    /// True if no plan waits for the answer of the scope.
     is_loose: bool,
-    /// The deadline for its first answer.
+    /// The deadline for the first answer.
     patience: Instant,
 }
 
@@ -150,13 +151,13 @@ impl Followed {
         }
     }
 
-    /// Returns true if it is of a whole kind, in place of too many single objects that apps of other clusters name. If
-    /// it may not be read, that says nothing about other reads of the kind.
+    /// Returns true for a whole kind that replaces too many single objects named by apps of other clusters.
+    /// If it may not be read, that says nothing about other reads of the kind.
     fn is_excess(&self) -> bool {
         self.is_foreign && is_whole_kind(&self.read)
     }
 
-    /// Returns its state, unless it is live.
+    /// Returns the state of the scope for the statistics; `None` if it is live.
     fn not_live(&self) -> Option<NotLiveScope> {
         let (state, message) = match &self.state.0 {
             ScopeState::Live => return None,
@@ -170,74 +171,75 @@ impl Followed {
     }
 }
 
-/// A Secret that is read whole.
+/// A read of a whole Secret in progress.
 #[derive(Debug, Clone, Copy, Default)]
 struct Fetch {
-    /// Nothing waits for it.
+    /// True if no plan waits for the result.
     is_loose: bool,
-    /// It changed meanwhile, and is to be read again.
+    /// True if the Secret changed meanwhile, and must be read again.
     is_due: bool,
-    /// It was deleted meanwhile, and did not come again.
+    /// True if the Secret was deleted meanwhile and not created again.
     is_gone: bool,
 }
 
-/// One cluster that is followed.
+/// The state of one cluster that is watched.
 struct Following {
     member: Member,
     feeds: Option<Watcher>,
-    /// The deliveries of its feeds.
+    /// The watch events of the cluster; `None` if it is not connected.
     inbox: Option<WatchEvents>,
     scopes: HashMap<ScopeId, Followed>,
-    /// All reads so far, those of values that are read once among them.
+    /// All reads that were planned so far, including those of Secret values, which are not watched.
     planned: HashSet<Read>,
-    /// Those of values, by the Secret that has them.
+    /// The planned reads of Secret values, by the key of the Secret.
     values: HashMap<ObjectKey, Read>,
-    /// Those of values that are under way.
+    /// The reads of Secret values in progress.
     fetching: HashMap<Read, Fetch>,
-    /// Number of rounds in which stages of the plan delayed later ones since everything that is waited for was read.
+    /// Number of rounds in which each stage of the plan delayed the later ones since all awaited reads were
+    /// answered.
     rounds: Rounds,
-    /// Number of single objects that are followed before the unneeded ones are ended.
+    /// Number of single objects that may be watched before the unneeded ones are dropped.
     most_singles: usize,
-    /// The objects that are followed one by one.
+    /// The single objects that are watched, and those left out because of a limit.
     singles: Singles,
-    /// The cost of planning its reads.
+    /// The cost of planning the reads of the cluster, and the pause after it.
     pace: Pace,
-    /// Objects that are needed besides those of the request.
+    /// Objects that callers need besides those of the query.
     more: BTreeSet<ObjectKey>,
-    /// The objects that apps of other clusters have in it.
+    /// The objects in this cluster that apps of other clusters declare.
     elsewhere: BTreeSet<ObjectKey>,
-    /// The names of the clusters whose apps need each of those.
+    /// By each object in `elsewhere`: the names of the clusters whose apps declare it.
     homes: BTreeMap<ObjectKey, Vec<String>>,
-    /// Scopes that began for those, by the cluster that wants them and by kind, also those that have ended.
+    /// Number of scopes that were ever started for apps of other clusters, by name of that cluster and by
+    /// kind.
     foreign: BTreeMap<String, BTreeMap<GroupKind, usize>>,
-    /// Errors of its apps that want too much of other clusters.
+    /// Errors for apps of this cluster that need too many objects in other clusters.
     over: Vec<ScopeError>,
-    /// The namespaces in which dependents of these objects are needed too, with the names of the clusters whose apps
-    /// need them.
+    /// The namespaces in which apps of other clusters need dependents, with the names of those clusters.
     dependents_in: BTreeMap<String, Vec<String>>,
     connecting: bool,
     discovered: Instant,
-    /// True if something changed since the last plan.
+    /// True if something changed since the reads were last planned.
     changed: bool,
-    /// True once everything that was needed has been answered.
+    /// True once every needed scope has been answered.
     is_settled: bool,
-    /// The time since when all of it has been live.
+    /// The time since when every needed scope has been live.
     live_since: Option<Timestamp>,
-    /// The time of its last sign of life, if the machine has slept since and it has not answered again.
+    /// The time of the last answer, if the machine slept since and the cluster has not answered again.
     stale: Option<Timestamp>,
     /// True while its server is probed after the machine slept.
     is_asked: bool,
     selections: BTreeSet<Selection>,
-    /// The discovery of the server.
+    /// The kinds that the server serves; `None` before discovery.
     discovery: Option<Discovery>,
     coming: PendingKinds,
     again: PollFallback,
-    /// The memory charged for its snapshot, of its share.
+    /// The memory charged to the cluster for its snapshot.
     held: Option<Held>,
 }
 
 impl Following {
-    /// Marks live scopes as known at `heard`; each becomes live again when its watch is open again.
+    /// Marks live scopes as last known at `heard`; each becomes live again once its watch is reopened.
     fn doubt_live_scopes(&mut self, heard: Timestamp) {
         let live = |followed: &&mut Followed| followed.state.0 == ScopeState::Live;
         for followed in self.scopes.values_mut().filter(live) {
@@ -245,7 +247,7 @@ impl Following {
         }
     }
 
-    /// Updates the freshness of `snapshot`; live objects are as of `aged`.
+    /// Updates the freshness of `snapshot`; live objects count as observed at `aged`.
     fn refresh(&mut self, snapshot: &mut Snapshot, now: Timestamp, aged: Timestamp) {
         // A server that is lost says so until it is found.
         if snapshot.freshness().state == FreshnessState::Lost {
@@ -269,7 +271,7 @@ impl Following {
         snapshot.set_stale_scopes(stale);
     }
 
-    /// Returns the statistics of reading it.
+    /// Returns the statistics of requests and watches of the cluster.
     fn reading(&mut self, now: Timestamp, freshness: FreshnessState) -> Option<ReadStats> {
         let mut not_live: Vec<NotLiveScope> = self.scopes.values().filter_map(Followed::not_live).collect();
         not_live.sort_by(|one, other| (one.state, &one.scope).cmp(&(other.state, &other.scope)));
@@ -284,35 +286,36 @@ impl Following {
     }
 }
 
-/// Kinds that are waited for because the server does not have them yet.
+/// The state of waiting for kinds that the server does not serve yet.
 #[derive(Default)]
 struct PendingKinds {
     is_wanted: bool,
-    /// The scopes that report new kinds, that of definitions first.
+    /// The scopes that report new kinds, CustomResourceDefinitions first.
     scopes: Vec<ScopeId>,
-    /// True if the user may not watch definitions.
+    /// True if the user may not watch CustomResourceDefinitions.
     is_blind: bool,
-    /// The time of the next discovery; below, the number of discoveries since a definition changed.
+    /// The time of the next discovery, if one is due; below, the number of discoveries since a definition
+    /// changed.
     due: Option<Instant>,
     asked: u32,
     under_way: bool,
 }
 
-/// A comparison of two clusters.
+/// A comparison of two clusters with the same identity.
 struct Compared {
     number: u64,
-    /// The time at which it is repeated because nothing was proved.
+    /// The time at which the comparison is repeated because it proved nothing.
     again_at: Option<Instant>,
 }
 
-/// Objects of one cluster that are needed besides those of the request.
+/// Objects of one cluster that a caller needs besides those of the query.
 #[derive(Debug, Default)]
 pub struct Wanted {
     /// Single objects.
     pub objects: Vec<ObjectKey>,
-    /// Objects of a kind.
+    /// Objects of a kind, perhaps restricted by namespace and labels.
     pub selections: Vec<Selection>,
-    /// True if something is of a kind that the server does not have.
+    /// True if a needed kind is not served yet, so that new kinds must be discovered.
     pub kinds: bool,
 }
 
@@ -320,23 +323,23 @@ pub struct Wanted {
 pub struct WatchRequest {
     /// The clusters.
     pub members: FleetMembers,
-    /// The time in which each has to answer first, and to answer single requests.
+    /// The time within which each cluster must answer first, and answer each single request.
     pub timeout: Duration,
-    /// What to read of each.
+    /// The part of each cluster that is read.
     pub asked: ReadQuery,
-    /// The rules by which it is judged.
+    /// The rules by which objects are judged.
     pub rules: Arc<dyn FleetRules>,
-    /// The way in which lists come.
+    /// The way in which lists are requested: as streams or in pages.
     pub lists: ListStrategy,
     /// The clock by which ages are measured.
     pub clock: BootClock,
 }
 
-/// Clusters that are followed, as a fleet.
+/// Watches several clusters, and keeps the fleet of their snapshots up to date.
 pub struct FleetWatcher {
     fleet: FleetSnapshot,
     clusters: Vec<Following>,
-    /// The place of the cluster whose turn is next.
+    /// The index of the cluster whose events are applied next.
     turn: usize,
     events: Events,
     parser: Parser,
@@ -345,22 +348,23 @@ pub struct FleetWatcher {
     lists: ListStrategy,
     /// The clock that measures the age of observations.
     clock: BootClock,
-    /// Pairs of clusters that give one identity and were compared, or are being.
+    /// Comparisons of pairs of clusters with the same identity, finished or in progress.
     compared: HashMap<Pair, Compared>,
-    /// The cost of finding the objects of apps in other clusters; below, true if a change since may affect them.
+    /// The cost of finding the objects of apps in other clusters; below, true if a change since may affect
+    /// them.
     pace: Pace,
     has_moved: bool,
     /// Number of comparisons so far; below, the number of first comparisons of a pair in progress.
     comparisons: u64,
     comparing: usize,
-    /// The time of judgement, and the time from which ages are counted.
+    /// The time of judgement and the time to which ages are counted, if the caller set them.
     judged_at: Option<(Timestamp, Timestamp)>,
-    /// True once the fleet has been shown.
+    /// True once the fleet was returned to the caller.
     shown: bool,
 }
 
 impl FleetWatcher {
-    /// Begins to follow the clusters of `request`; nothing is known yet.
+    /// Starts to watch the clusters of `request`; returns before any of them has answered.
     pub async fn start(request: WatchRequest) -> FleetWatcher {
         let WatchRequest { members: FleetMembers { members, problems }, timeout, asked, rules, lists, clock } =
             request;
@@ -460,7 +464,7 @@ impl FleetWatcher {
         self.judged_at = Some((now, aged));
     }
 
-    /// Waits until everything that is needed was answered: at first as long as a cluster may take, later only as long
+    /// Waits until every needed scope is answered: at first as long as a cluster may take, later only as long
     /// as a user does not notice. Later answers are shown when they come.
     pub async fn settle(&mut self, more: ExtraObjects<'_>) {
         let is_first = !std::mem::replace(&mut self.shown, true);
@@ -484,20 +488,20 @@ impl FleetWatcher {
         }
     }
 
-    /// Counts unanswered scopes as failed, until they are answered.
+    /// Counts unanswered scopes as failed until they are answered.
     fn end_patience(&mut self) {
         let now = Instant::now();
         let scopes = self.clusters.iter_mut().flat_map(|it| it.scopes.values_mut());
         scopes.for_each(|followed| followed.patience = followed.patience.min(now));
     }
 
-    /// Waits for changes, for `at_most`; true when there were some.
+    /// Waits for changes for at most `at_most`; returns true if there were some.
     pub async fn next(&mut self, at_most: Duration) -> bool {
         self.receive(at_most, GATHERING).await
     }
 
-    /// Applies events: the first one within `at_most`, and those that follow within `gathering`. It ends after that
-    /// time, however many events come.
+    /// Applies events: the first one within `at_most`, and further ones within `gathering` after it, however
+    /// many there are.
     async fn receive(&mut self, at_most: Duration, gathering: Duration) -> bool {
         let at_most = self.until_planned().map_or(at_most, |rest| rest.min(at_most));
         let mut end = std::time::Instant::now() + at_most;
@@ -530,7 +534,7 @@ impl FleetWatcher {
         }
     }
 
-    /// Waits for the next event of any cluster.
+    /// Waits for the next event of any cluster; `None` after `at_most`.
     async fn come(&mut self, at_most: Duration) -> Option<Arrival> {
         let FleetWatcher { clusters, events, .. } = self;
         let inboxes = clusters.iter_mut().enumerate().filter_map(|(at, it)| Some((at, it.inbox.as_mut()?)));
@@ -547,8 +551,8 @@ impl FleetWatcher {
         tokio::time::timeout(at_most, next).await.ok()
     }
 
-    /// Applies events that have already arrived, of each cluster in turn; returns true if something may have changed. A
-    /// cluster that always has more does not keep others from being heard.
+    /// Applies events that have already arrived, of each cluster in turn until `end`, so that no busy cluster
+    /// delays others; returns true if the view may change.
     fn turns(&mut self, end: std::time::Instant) -> bool {
         let mut changed = false;
         for _ in 0..self.clusters.len() {
@@ -568,12 +572,13 @@ impl FleetWatcher {
         changed
     }
 
-    /// Works like [`FleetWatcher::next`], for callers that need every change at once.
+    /// Waits like [`FleetWatcher::next`], but collects changes only briefly, for callers that need each at
+    /// once.
     pub async fn soon(&mut self, at_most: Duration) -> bool {
         self.receive(at_most, TOGETHER).await
     }
 
-    /// Follows further objects of a cluster; earlier ones stay.
+    /// Watches further objects of the cluster with index `at`, besides those requested before.
     pub fn want(&mut self, at: usize, wanted: Wanted) {
         let Some(following) = self.clusters.get_mut(at) else { return };
         for key in wanted.objects {
@@ -585,50 +590,50 @@ impl FleetWatcher {
         following.coming.is_wanted = wanted.kinds;
     }
 
-    /// Requests everything that is needed and was not requested yet.
+    /// Requests every needed scope that was not requested yet.
     pub async fn ask(&mut self) {
         self.plan(NO_EXTRA);
     }
 
-    /// Returns true if everything that is known to be needed of a cluster was answered.
+    /// Returns true if every needed scope of the cluster with index `at` was answered.
     pub fn is_settled(&self, at: usize) -> bool {
         self.clusters.get(at).is_some_and(|following| following.is_settled)
     }
 
-    /// Returns true if a cluster can never be reached: its context is invalid.
+    /// Returns true if the cluster with index `at` can never be reached, because its context is invalid.
     pub fn is_lost(&self, at: usize) -> bool {
         self.clusters.get(at).is_none_or(|following| following.member.context.is_err())
     }
 
-    /// Returns true if a request is about to be sent.
+    /// Returns true if discovery is scheduled in some cluster because a needed kind is not served yet.
     pub fn is_restless(&self) -> bool {
         self.clusters.iter().any(|it| it.coming.is_wanted && it.coming.due.is_some())
     }
 
-    /// Returns notes for the user about the way in which it is followed.
+    /// Returns notes for the user, such as that an object is polled because it may not be watched.
     pub fn notes(&self) -> Vec<String> {
         let clusters = self.clusters.iter().flat_map(|it| it.again.notes(&it.member.name));
         clusters.collect()
     }
 
-    /// Returns true if a cluster may still answer for the first time.
+    /// Returns true if the cluster with index `at` may still answer for the first time.
     pub fn is_connecting(&self, at: usize) -> bool {
         let snapshot = self.fleet.snapshots.get(at);
         self.clusters.get(at).is_some_and(|it| it.connecting) && !snapshot.is_some_and(has_failed)
     }
 
-    /// Returns the kinds of a cluster, if it was discovered.
+    /// Returns the kinds that the cluster with index `at` serves; `None` before discovery.
     pub fn discovery(&self, at: usize) -> Option<&Discovery> {
         self.clusters.get(at)?.discovery.as_ref()
     }
 
-    /// Returns the namespace of a cluster's context.
+    /// Returns the default namespace of the context of the cluster with index `at`.
     pub fn namespace(&self, at: usize) -> &str {
         let context = self.clusters.get(at).and_then(|following| following.member.context.as_ref().ok());
         context.map_or("default", |context| context.namespace())
     }
 
-    /// Returns the connections to the clusters.
+    /// Returns the connections to all connected clusters.
     pub fn clusters(&self) -> Vec<Cluster> {
         self.clusters.iter().filter_map(|it| Some(it.feeds.as_ref()?.cluster())).collect()
     }

@@ -7,7 +7,8 @@ use taffrail_object::ObjectKey;
 use super::super::labels;
 use crate::objects::Objects;
 
-/// The CustomResourceDefinitions of one cluster, by namespace and name of the HelmRelease in their labels.
+/// The CustomResourceDefinitions of one cluster, by namespace and name of the HelmRelease that their labels
+/// name.
 type ByRelease = HashMap<(String, String), Vec<ObjectKey>>;
 
 /// A cache of the CustomResourceDefinitions of each cluster, by the index of the cluster.
@@ -15,7 +16,8 @@ type ByRelease = HashMap<(String, String), Vec<ObjectKey>>;
 pub(crate) struct Definitions(HashMap<usize, ByRelease>);
 
 impl Definitions {
-    /// Returns the definitions in a cluster that helm-controller labelled for a HelmRelease.
+    /// Returns the CustomResourceDefinitions in a cluster that helm-controller labelled for the HelmRelease
+    /// `namespace`/`name`.
     pub(super) fn of(
         &mut self,
         objects: &dyn Objects,

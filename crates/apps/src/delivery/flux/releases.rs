@@ -9,12 +9,12 @@ use super::super::text;
 use super::Definitions;
 use crate::agreement::Mark;
 
-/// The name of a release in Helm's storage, as far as its HelmRelease determines it.
+/// The name of a release in Helm's storage, in full or shortened, as its HelmRelease determines it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum ReleaseName {
     Exact(String),
-    /// The start of a name that helm-controller shortened because Helm would refuse it: 40 characters and a
-    /// dash stay, 12 hex digits follow.
+    /// The start of a name longer than 53 characters: helm-controller keeps 40 characters and a dash, and
+    /// adds 12 hex digits.
     Shortened(String),
 }
 
@@ -36,7 +36,7 @@ impl ReleaseName {
         }
     }
 
-    /// Returns the mark that Helm writes on the objects of the release.
+    /// Returns the mark that Helm writes on the objects of the release in `namespace`.
     pub(super) fn mark(&self, namespace: &str) -> Mark {
         match self {
             ReleaseName::Exact(name) => Mark::of_release(namespace, name),
@@ -55,20 +55,20 @@ impl ReleaseName {
     }
 }
 
-/// The releases in Helm's storage that HelmReleases declare: they are not apps of their own.
+/// The releases in Helm's storage that HelmReleases declare, and that are therefore not apps of their own.
 #[derive(Debug, Default)]
 pub(crate) struct Releases {
     declared: HashMap<(usize, String), HashMap<ReleaseName, Declared>>,
-    /// The newest version of each release of which only the start of the name is known, by cluster, namespace
-    /// and that start.
+    /// The object with the newest version of each release with a shortened name, by index of the cluster,
+    /// namespace and start of the name.
     cut: HashMap<(usize, String, String), Option<ObjectKey>>,
     pub(super) definitions: Definitions,
 }
 
-/// The conditions under which a release in another namespace belongs to a HelmRelease.
+/// The conditions under which a release belongs to a HelmRelease in another namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Needed {
-    /// The mark that its objects carry.
+    /// The mark that helm-controller writes on the objects of the HelmRelease.
     pub(crate) mark: Mark,
     /// The namespace into which the HelmRelease delivers.
     pub(crate) delivered: String,
@@ -78,10 +78,10 @@ pub(crate) struct Needed {
     pub(crate) listed: Option<Arc<HashSet<ObjectKey>>>,
 }
 
-/// The conditions on HelmReleases in other namespaces than that of the release, by their marks.
+/// The conditions for HelmReleases in other namespaces than the release, by the marks that they require.
 pub(crate) type Elsewhere = HashMap<Mark, Vec<Needed>>;
 
-/// The HelmReleases that declare a release of one name.
+/// The HelmReleases that declare releases of one name in one namespace.
 #[derive(Debug, Default)]
 struct Declared {
     is_beside: bool,
@@ -89,8 +89,8 @@ struct Declared {
 }
 
 impl Releases {
-    /// Adds a release that is stored in a namespace of a cluster; `needed` is the condition if its
-    /// HelmRelease is in another one.
+    /// Adds the release `name` that is stored in `namespace` of a cluster; `needed` is the condition if its
+    /// HelmRelease is in another namespace.
     pub(super) fn add(&mut self, cluster: usize, namespace: &str, name: ReleaseName, needed: Option<Needed>) {
         let declared =
             self.declared.entry((cluster, namespace.to_owned())).or_default().entry(name).or_default();
@@ -100,8 +100,8 @@ impl Releases {
         }
     }
 
-    /// Returns the object with the newest version of a release of which only the start of the name is known;
-    /// the search runs once.
+    /// Returns the object with the newest version of the release whose shortened name begins with `start`;
+    /// calls `newest` to find it at the first call only.
     pub(super) fn newest_cut(
         &mut self,
         cluster: usize,

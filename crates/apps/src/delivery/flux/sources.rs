@@ -20,7 +20,7 @@ use crate::sync::Source;
 /// SemVer limits, and a digest.
 const MAX_REVISION_LENGTH: usize = 1024;
 
-/// The content of a source.
+/// The artifact of a Flux source.
 #[derive(Debug, Clone)]
 pub(in crate::delivery) enum Artifact {
     Revision(String),
@@ -39,7 +39,7 @@ impl Artifact {
     }
 }
 
-/// The origin of a HelmChart: the source object, the name of the chart and its version.
+/// The parts of a HelmChart that lead to its chart: the source object, the name of the chart and its version.
 #[derive(Debug)]
 pub(super) struct Origin {
     pub(super) key: ObjectKey,
@@ -47,17 +47,17 @@ pub(super) struct Origin {
     pub(super) version: Option<String>,
 }
 
-/// The parts of one source that apps need.
+/// The fields of one Flux source that apps show or compare.
 #[derive(Debug)]
 pub(in crate::delivery) struct KnownSource {
     pub(super) artifact: Artifact,
     pub(super) is_unobserved: bool,
-    /// The time when the artifact was fetched.
+    /// The time at which the source's artifact was last updated.
     pub(super) fetched: Option<Timestamp>,
     pub(super) origin: Option<Origin>,
     pub(in crate::delivery) url: Option<String>,
     reference: Option<String>,
-    /// The branch that it follows; `None` if it is pinned to a commit or a tag.
+    /// The branch that the source follows; `None` if it is pinned to a commit, tag, name or version range.
     pub(in crate::delivery) branch: Option<String>,
 }
 
@@ -127,13 +127,13 @@ impl KnownSource {
         }
     }
 
-    /// Describes the source, which `key` names.
+    /// Returns the description of the source for an app's row; `key` is the key of the source.
     pub(super) fn describe(&self, key: &ObjectKey) -> Source {
         Source { url: self.url.clone(), reference: self.reference.clone(), ..undescribed(key) }
     }
 }
 
-/// A cache of the sources of a fleet, by the index of the cluster.
+/// A cache of Flux sources and of their problems, by index of the cluster and key.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     known: Memo<(usize, ObjectKey), Arc<KnownSource>>,
@@ -141,7 +141,7 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Returns a source, parsed at the first call.
+    /// Returns the source `key` of the cluster `home`, parsed at the first call.
     pub(in crate::delivery) fn read(
         &self,
         objects: &dyn Objects,
@@ -151,7 +151,7 @@ impl Sources {
         self.known.get(objects, (home, key.clone()), || Arc::new(KnownSource::read(objects, key)))
     }
 
-    /// Returns the reason why a source cannot be fetched or verified at the time `now`.
+    /// Returns the problem of a source that cannot be fetched or verified at the time `now`, cached.
     pub(super) fn problem(
         &self,
         objects: &dyn Objects,

@@ -19,7 +19,7 @@ use crate::objects::Objects;
 /// The annotation with the file in the repository that declares an object of Config Sync.
 const SOURCE_PATH: &str = "configmanagement.gke.io/source-path";
 
-/// Folders of repositories, identified by numbers.
+/// A tree of the folders of repositories, which identifies each folder by a number.
 #[derive(Default)]
 struct Folders<'p> {
     roots: HashMap<&'p str, usize>,
@@ -28,7 +28,7 @@ struct Folders<'p> {
 }
 
 impl<'p> Folders<'p> {
-    /// Adds a folder and all its parents. Returns their numbers, the root first.
+    /// Adds a folder and all its parents; returns their numbers, from the root to the folder.
     fn insert(&mut self, address: &'p str, directory: &'p str) -> Vec<usize> {
         let Folders { roots, steps, count } = self;
         let mut next = || {
@@ -44,7 +44,7 @@ impl<'p> Folders<'p> {
         way
     }
 
-    /// Returns the numbers of the known folders on the way to a path, the root first.
+    /// Returns the numbers of the known folders that contain a path, the root first.
     fn above(&self, address: &str, path: &str) -> Vec<usize> {
         let Some(&root) = self.roots.get(address) else { return Vec::new() };
         let step = |at: &mut usize, part: &str| {
@@ -72,7 +72,7 @@ pub(super) fn is_in(path: &str, directory: &str) -> bool {
 pub(super) struct PackageFolders<'p> {
     folders: Folders<'p>,
     own: HashSet<usize>,
-    /// The folders that contain other packages.
+    /// The folders that contain folders of other packages.
     outer: HashSet<usize>,
 }
 
@@ -90,32 +90,32 @@ impl<'p> PackageFolders<'p> {
         all
     }
 
-    /// Returns the folder of the package that contains a path: the innermost one.
+    /// Returns the number of the innermost package folder that contains a path; `None` if there is none.
     fn owner(&self, address: &str, path: &str) -> Option<usize> {
         self.folders.above(address, path).into_iter().rev().find(|folder| self.own.contains(folder))
     }
 }
 
-/// The evidence that an app delivers a package, from weak to strong.
+/// The evidence that an app really delivers a package, from weak to strong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Ground {
-    /// Only the app itself says so.
+    /// Only the declaring object of the app says so.
     Said,
-    /// Objects in other namespaces than its own carry its mark.
+    /// Objects outside of the app's own namespace carry the app's mark.
     Marked,
-    /// It is in a namespace that only administrators of Config Sync may write into.
+    /// The app is a RootSync in the namespace into which only administrators of Config Sync may write.
     Admin,
-    /// It is in the namespace of the package.
+    /// The app is in the namespace of the package.
     Beside,
 }
 
-/// An app that delivers a folder of a repository in Git.
+/// An app that syncs a folder of a Git repository, and so may deliver the packages in it.
 pub(super) struct Carrier {
-    /// Its index among the apps.
+    /// The index of the app among the declarations.
     pub(super) app: usize,
     cluster: Option<usize>,
     url: String,
-    /// The branch; `None` if it follows a commit or tag instead.
+    /// The branch that the app follows; `None` if it follows a commit or tag instead.
     branch: Option<String>,
     pub(super) directory: String,
     /// For Config Sync: its objects with the files that declare them, or the reason why a file is not known.
@@ -123,10 +123,10 @@ pub(super) struct Carrier {
     ground: OnceCell<Ground>,
 }
 
-/// A list of objects, and the reason why it may be incomplete.
+/// A list of objects; and, if it may be incomplete, the object that is in doubt and the reason.
 pub(super) type Known = (ObjectKeys, Option<(ObjectKey, String)>);
 
-/// The objects of a carrier by the folders of packages, and the first one whose file is not known.
+/// The objects of a carrier by number of the package folder, and the first object whose file is not known.
 pub(super) struct Parted {
     by_folder: HashMap<usize, ObjectKeys>,
     doubt: Option<(ObjectKey, String)>,
@@ -157,7 +157,7 @@ impl Carrier {
         apps.iter().enumerate().filter_map(carrier).collect()
     }
 
-    /// Returns the evidence by which packages of other namespaces believe `app`, the app of this carrier.
+    /// Returns the evidence by which packages in other namespaces accept `app`, the app of this carrier.
     pub(super) fn ground(&self, fleet: &Fleet<'_>, app: &Declaration) -> Ground {
         *self.ground.get_or_init(|| {
             let is_root = app.declaring.as_ref().is_some_and(|key| key.kind == "RootSync");
@@ -176,7 +176,8 @@ impl Carrier {
         })
     }
 
-    /// Returns those objects of `app`, the app of this carrier, that belong to a package.
+    /// Returns the objects of `app`, the app of this carrier, that belong to `package`, given as its
+    /// repository and folder.
     pub(super) fn objects(
         &self,
         fleet: &Fleet<'_>,
@@ -236,7 +237,7 @@ fn part(
     Parted { by_folder, doubt }
 }
 
-/// Carriers by the folder and branch that they deliver.
+/// An index of carriers by the folder and branch that they sync.
 pub(super) struct Carriers<'c> {
     all: &'c [Carrier],
     folders: Folders<'c>,
@@ -254,7 +255,8 @@ impl<'c> Carriers<'c> {
         carriers
     }
 
-    /// Returns the carriers of a folder of a repository, by cluster, each in the order of the apps.
+    /// Returns the carriers that sync a folder of a repository: one list per cluster, each in the order of
+    /// the apps.
     pub(super) fn of_folder(&self, repository: &Repository, directory: &str) -> Vec<Vec<&'c Carrier>> {
         let mut places: Vec<usize> = Vec::new();
         for folder in self.folders.above(&repository.address, directory) {
@@ -271,7 +273,8 @@ impl<'c> Carriers<'c> {
     }
 }
 
-/// Returns the file that declares each of the objects, from the annotation that Config Sync writes.
+/// Returns each of the objects with the file that declares it, from Config Sync's annotation, or the reason
+/// why that is unknown.
 fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<String, String>)> {
     let file = |key: &ObjectKey| match objects.get(key.as_ref()) {
         Presence::Present(observed) => {
@@ -285,8 +288,8 @@ fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<St
 
 type Followed = (String, Option<String>, String);
 
-/// Returns the repository, branch and folder of a RootSync or RepoSync (`v1beta1`, which defaults to `master`
-/// and the root).
+/// Returns the repository, branch and folder that a RootSync or RepoSync syncs (`v1beta1`, which defaults to
+/// `master` and the root).
 fn of_config_sync(sync: &Observed<'_>) -> Option<Followed> {
     let git = |field| text(sync.object.root(), &["spec", "git", field]);
     let is_pinned = git("revision").is_some_and(|revision| revision != "HEAD");
@@ -294,7 +297,7 @@ fn of_config_sync(sync: &Observed<'_>) -> Option<Followed> {
     Some((git("repo")?, branch, git("dir").unwrap_or_default()))
 }
 
-/// Returns the repository, branch and folder of a Kustomization and its GitRepository.
+/// Returns the repository, branch and folder that a Kustomization syncs, from it and its GitRepository.
 fn of_flux(fleet: &Fleet<'_>, home: usize, kustomization: &Observed<'_>) -> Option<Followed> {
     let objects = fleet.objects(home);
     let source = flux::sources(objects, kustomization).into_iter().find(|key| key.kind == "GitRepository")?;
