@@ -82,7 +82,7 @@ impl Traffic {
     }
 
     /// Compares the `Date` header of a response with the local time `now`. Delayed responses look older, so the
-    /// greatest lead of the server's clock is kept.
+    /// smallest absolute difference is kept.
     pub(crate) fn compare_clocks(&self, headers: &HeaderMap, now: Timestamp) {
         let Some(ahead) = clock_ahead(headers, now) else { return };
         let mut known = self.clock_ahead.lock().unwrap_or_else(PoisonError::into_inner);
