@@ -30,7 +30,7 @@ const VERSION: u32 = 5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReopenError {
-    /// The file does not begin with [`MAGIC`].
+    /// The file does not begin with `TAFFIDX`.
     #[error("is no saved index")]
     Foreign,
     /// The file has another version of the format.

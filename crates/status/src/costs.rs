@@ -99,11 +99,11 @@ pub struct Costs {
     strikes: RefCell<BTreeMap<usize, Arc<Strikes>>>,
     /// The earliest time at which a result changes without a change of an object.
     next: Cell<Option<Timestamp>>,
-    /// Steps above [`EACH`] that objects took, by account.
+    /// Steps above `EACH` that objects took, by account.
     excess: RefCell<BTreeMap<Account, u64>>,
 }
 
-/// The steps that objects took above [`EACH`], the number that each may take in any case, by account.
+/// The steps that objects took above `EACH`, the number that each may take in any case, by account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExcessSteps(BTreeMap<Account, u64>);
 
@@ -164,7 +164,7 @@ impl Costs {
         self.next.take()
     }
 
-    /// Returns the steps above [`EACH`] that objects took since the last call, and clears them.
+    /// Returns the steps above `EACH` that objects took since the last call, and clears them.
     pub fn take_excess(&self) -> ExcessSteps {
         ExcessSteps(self.excess.take())
     }

@@ -25,7 +25,7 @@ pub struct FaultyItem {
 pub struct Items {
     /// The list, with its readable items only.
     pub list: Document,
-    /// The first faulty items, at most [`MAX_LISTED_FAULTS`].
+    /// The first faulty items, at most `MAX_LISTED_FAULTS`.
     pub faulty: Vec<FaultyItem>,
     /// The number of faulty items beyond those in `faulty`.
     pub more: usize,

@@ -65,7 +65,7 @@ pub fn read_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlEr
     read_by(text, options)
 }
 
-/// Reads one document as Go does, but refuses aliases that repeat more than [`MAX_REPLAYED_BY_PEOPLE`] events.
+/// Reads one document as Go does, but refuses aliases that repeat more than `MAX_REPLAYED_BY_PEOPLE` events.
 ///
 /// # Errors
 /// As in [`read`], and if aliases repeat too much.

@@ -19,7 +19,7 @@ use crate::verdict::Verdict;
 const EXISTENCE: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Secret"), ("", "ServiceAccount")];
 
 /// Returns the part of an object that must be read so that it can serve as evidence: metadata for the kinds in
-/// [`EXISTENCE`], else the whole object.
+/// `EXISTENCE`, else the whole object.
 #[inline]
 pub fn evidence_projection(group: &str, kind: &str) -> Projection {
     if EXISTENCE.contains(&(group, kind)) { Projection::Metadata } else { Projection::Full }
