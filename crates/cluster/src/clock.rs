@@ -1,14 +1,15 @@
-//! A clock that runs on while the machine sleeps.
+//! A clock that also counts the time for which the machine sleeps.
 //!
-//! Timers and `Instant` count the time for which the machine is awake: on Linux `CLOCK_MONOTONIC` stands still in its sleep. What
-//! was observed before a sleep is older than they say, so ages are measured by [`BootClock`]: `CLOCK_BOOTTIME` on Linux and Android,
-//! `CLOCK_MONOTONIC` on Apple's systems, where that one runs on in sleep, and `Instant` elsewhere. No clock here is ever set back.
+//! Timers and `Instant` count only the time for which the machine is awake: on Linux `CLOCK_MONOTONIC` stops in
+//! sleep. What was observed before a sleep is older than they tell, so ages are measured by [`BootClock`]:
+//! `CLOCK_BOOTTIME` on Linux and Android, `CLOCK_MONOTONIC` on Apple's systems, where it runs on in sleep, and
+//! `Instant` elsewhere. None of these clocks is ever set back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A clock that runs on while the machine sleeps; clones show the same time.
+/// A clock that also counts the machine's sleep; clones show the same time.
 #[derive(Debug, Clone, Default)]
 pub struct BootClock {
     /// The time added by [`BootClock::sleep`], in milliseconds.
@@ -20,7 +21,7 @@ pub struct BootClock {
 pub struct Moment(Duration);
 
 impl Moment {
-    /// Returns the time from an earlier moment to this one; zero where that one is later.
+    /// Returns the time from `earlier` to this moment; zero if `earlier` is the later one.
     pub fn since(self, earlier: Moment) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
@@ -40,7 +41,8 @@ impl BootClock {
         Moment(running().saturating_add(Duration::from_millis(self.slept.load(Ordering::Relaxed))))
     }
 
-    /// Moves the clock and its clones on, as a sleep of the machine does: timers stay where they are. For tests.
+    /// Moves this clock and its clones forward by `time`, as a sleep of the machine does; timers do not move. For
+    /// tests.
     pub fn sleep(&self, time: Duration) {
         let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         self.slept.fetch_add(time, Ordering::Relaxed);

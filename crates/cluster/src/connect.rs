@@ -175,12 +175,12 @@ impl Cluster {
         Cluster { shared: self.shared.clone(), deadline, charge }
     }
 
-    /// Returns this connection with the memory share of another connection to the same cluster.
+    /// Returns this connection, charged to the memory share of `other`, a connection to the same cluster.
     pub(crate) fn sharing(self, other: &Cluster) -> Cluster {
         Cluster { charge: Arc::new(other.charge.another()), ..self }
     }
 
-    /// Checks that the deadline has not passed while an answer to `what` is parsed.
+    /// Checks that the deadline has not passed while a response is parsed; `what` names the operation in the error.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl Cluster {
         self.deadline.check(what)
     }
 
-    /// Charges the cluster for `bytes` of text kept for `what`.
+    /// Charges the cluster for `bytes` of text that are kept; `what` names the operation in the error.
     ///
     /// # Errors
     ///
@@ -198,7 +198,7 @@ impl Cluster {
         self.charge.take(what, bytes)
     }
 
-    /// Returns a handle that charges the same share for text kept longer than one read.
+    /// Returns a handle that charges the same share for text that is kept longer than one read.
     pub fn hold(&self) -> Held {
         Held::new(&self.charge)
     }
@@ -218,7 +218,7 @@ impl Cluster {
         &self.shared.server
     }
 
-    /// Returns why the server's identity is not verified, if it is not; see [`Context::unverified`].
+    /// Returns the reason why the server's identity is not verified; `None` if it is. See [`Context::unverified`].
     pub fn unverified(&self) -> Option<&'static str> {
         self.shared.unverified
     }
@@ -228,7 +228,7 @@ impl Cluster {
         self.shared.protocol
     }
 
-    /// Returns the number of connections; more than one only with many watches.
+    /// Returns the number of open connections; more than one only with many watches.
     pub fn connections(&self) -> usize {
         self.shared.pool.connections()
     }
@@ -261,7 +261,7 @@ impl Cluster {
     }
 }
 
-/// Returns user and password in a proxy's URL.
+/// Returns user and password from the URL of a proxy; `None` if it has none.
 fn proxy_user(proxy: &Uri) -> Option<(String, String)> {
     let (user, _) = proxy.authority()?.as_str().rsplit_once('@')?;
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
@@ -396,14 +396,14 @@ impl Attempt<'_> {
     }
 }
 
-/// Returns scheme, host and port of `url`.
+/// Returns the URL with scheme, host and port of `url` only.
 fn origin(url: &Uri) -> Uri {
     let mut parts = url.clone().into_parts();
     parts.path_and_query = Some(http::uri::PathAndQuery::from_static("/"));
     Uri::from_parts(parts).unwrap_or_else(|_| url.clone())
 }
 
-/// A connector that returns a given open connection before it opens others.
+/// A connector that hands out one open connection first, and then opens others.
 struct Opened<C, S> {
     connector: C,
     first: Arc<Mutex<Option<S>>>,

@@ -25,7 +25,7 @@ pub enum Protocol {
     Http2,
 }
 
-/// Creates the client of a further connection, which its first request opens.
+/// A function that creates the client of a further connection; the client's first request opens the connection.
 pub(crate) type Opener = Box<dyn Fn() -> Result<kube::Client, BoxError> + Send + Sync>;
 
 /// A connection (for HTTP/2) and its free stream slots.
@@ -80,7 +80,8 @@ impl ConnectionPool {
         Ok(Some((connection.client, place)))
     }
 
-    /// Returns the number of connections that were opened, or may have been.
+    /// Returns the number of connections whose clients were created; their first request may not have opened them
+    /// yet.
     pub(crate) fn connections(&self) -> usize {
         1 + self.lasting.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

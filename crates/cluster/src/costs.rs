@@ -8,9 +8,9 @@ use taffrail_object::words;
 /// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Purpose {
-    /// Pages of lists.
+    /// Reading pages of lists.
     List,
-    /// Watches, those that begin with a list among them.
+    /// Watching, including watches that begin with a streamed list.
     Watch,
     /// Probing whether the server answers.
     Probe,
@@ -20,7 +20,7 @@ pub enum Purpose {
 
 words! { Purpose { List = "list", Watch = "watch", Probe = "probe", Discovery = "discovery" } }
 
-/// The number and size of some requests.
+/// The number of requests and the size of their responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
     /// Number of requests.
@@ -56,7 +56,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Returns the cost of one purpose.
+    /// Returns the cost of the requests for one purpose.
     pub fn of(&self, purpose: Purpose) -> Cost {
         self.by_purpose[purpose as usize]
     }
@@ -66,7 +66,7 @@ impl Costs {
 pub(crate) struct Counters {
     requests: [AtomicU64; 4],
     bytes: [AtomicU64; 4],
-    /// Requests that a connection's own counters do not know.
+    /// Number of requests that the connection's own counters do not include: those of watches and streamed lists.
     streams: AtomicU64,
     silences: AtomicU64,
     relists: AtomicU64,
@@ -77,7 +77,7 @@ impl Counters {
         self.streams.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns the cost of the requests that a connection's own counters do not know.
+    /// Returns the cost of the requests that the connection's own counters do not include.
     pub(crate) fn streamed(&self) -> Cost {
         let bytes = self.bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
         Cost { requests: self.streams.load(Ordering::Relaxed), bytes }

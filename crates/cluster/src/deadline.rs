@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use crate::error::{Phase, ReadError};
 
-/// The time by which every answer of a read must have arrived.
+/// The time by which all responses of a read must have arrived.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadline {
     set: Instant,
@@ -39,7 +39,7 @@ impl Deadline {
         Deadline { at: self.at.max(latest.min(Instant::now() + whole / 4)), ..self }
     }
 
-    /// Returns an error if the deadline has passed while an answer to `what` was parsed.
+    /// Returns an error if the deadline has passed; `what` names the operation whose response was parsed.
     pub(crate) fn check(self, what: &str) -> Result<(), ReadError> {
         if self.remaining() > Duration::ZERO {
             return Ok(());
@@ -47,7 +47,7 @@ impl Deadline {
         Err(ReadError::Timeout { what: what.to_owned(), phase: Phase::Reading, after: self.elapsed() })
     }
 
-    /// Waits for `future` until the deadline; returns `None` if that passes first.
+    /// Waits for `future` until the deadline; returns `None` if the deadline passes first.
     pub(crate) async fn limit<F: Future>(self, future: F) -> Option<F::Output> {
         tokio::time::timeout_at(self.at, future).await.ok()
     }

@@ -34,7 +34,7 @@ const MAX_WORDS: usize = 32;
 pub struct ServedResource {
     /// The API group; empty for the core group.
     pub group: String,
-    /// The versions that serve it, preferred one first.
+    /// The versions in which the resource is served, preferred one first.
     pub versions: Vec<String>,
     /// The kind, such as `Deployment`.
     pub kind: String,
@@ -58,12 +58,12 @@ impl ServedResource {
         self.at(self.versions.first().map(String::as_str).unwrap_or_default())
     }
 
-    /// Returns the resource in `version`, if that serves it.
+    /// Returns the resource in `version`; `None` if it is not served in that version.
     pub fn in_version(&self, version: &str) -> Option<ApiResource> {
         self.versions.iter().any(|served| served == version).then(|| self.at(version))
     }
 
-    /// Returns true if the number and length of its names are within bounds.
+    /// Returns true if the number and length of the resource's names are within bounds.
     fn is_bounded(&self) -> bool {
         let names = [&self.group, &self.kind, &self.plural, &self.singular].into_iter();
         let names = names.chain(&self.versions).chain(&self.short_names).chain(&self.verbs);
@@ -91,20 +91,22 @@ impl ServedResource {
 /// A group or version whose kinds are not all known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokenGroup {
-    /// The group, or group and version such as `metrics.k8s.io/v1beta1`; `v1` for the core group.
+    /// The group, or group and version such as `metrics.k8s.io/v1beta1`; `v1` for the core group; or one of the two
+    /// placeholders.
     pub name: String,
     /// The reason, on one line.
     pub reason: String,
 }
 
-/// The name used if the response about all groups but the core group could not be read.
+/// The name of a [`BrokenGroup`] if the response about all groups but the core group could not be read.
 const ALL_GROUPS: &str = "all groups but the core group";
 
-/// The name used if a group is so malformed that its name is unknown.
+/// The name of a [`BrokenGroup`] if the group is so malformed that its name is unknown.
 const SOME_GROUP: &str = "an unknown group";
 
 impl BrokenGroup {
-    /// Returns the group, empty for the core group; `None` if it stands for all other groups or an unknown one.
+    /// Returns the group, empty for the core group; `None` if the entry stands for all other groups or an unknown
+    /// one.
     pub fn group(&self) -> Option<&str> {
         match self.name.split_once('/') {
             _ if self.name == ALL_GROUPS || self.name == SOME_GROUP => None,
@@ -115,7 +117,7 @@ impl BrokenGroup {
         }
     }
 
-    /// Returns true if the group may have kinds that discovery did not find.
+    /// Returns true if `group` may have kinds that discovery did not find because of this failure.
     pub fn concerns(&self, group: &str) -> bool {
         self.group().map_or(!group.is_empty(), |own| own == group)
     }
@@ -126,7 +128,7 @@ impl BrokenGroup {
 pub struct Discovery {
     resources: Vec<ServedResource>,
     broken: Vec<BrokenGroup>,
-    /// Numbers of kinds, versions and broken groups that were left out.
+    /// Numbers of kinds, versions and broken groups, in this order, that were left out because of the limits.
     left_out: [usize; 3],
 }
 
@@ -169,7 +171,8 @@ impl Discovery {
         })
     }
 
-    /// Returns the first resource called `name`. Full names win over short ones, and both over kinds.
+    /// Returns the first resource with this name in a group that `group` accepts. Plural and singular names win over
+    /// short ones, and both over kinds.
     fn named(&self, name: &str, group: impl Fn(&ServedResource) -> bool) -> Option<&ServedResource> {
         let name = name.to_lowercase();
         let first = |test: &dyn Fn(&ServedResource) -> bool| {
@@ -201,7 +204,8 @@ impl Discovery {
         }
     }
 
-    /// Adds a broken group for each bound that was exceeded, so that kinds left out count as possibly served.
+    /// Adds an entry to the broken groups for each limit that was exceeded, so that omitted kinds count as possibly
+    /// served.
     fn tell_left_out(&mut self) {
         let whole =
             [("kinds", self.resources.len()), ("API versions", MAX_VERSIONS), ("broken groups", MAX_BROKEN)];
@@ -222,12 +226,12 @@ impl Discovery {
     }
 }
 
-/// Returns `apps/v1`, or `v1` for the core group.
+/// Returns `group/version`, such as `apps/v1`, or the version alone for the core group.
 fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// A response of either form, its items still unparsed.
+/// A response in aggregated or plain form, with its items unparsed.
 #[derive(Deserialize)]
 struct Lists<'a> {
     #[serde(default)]
@@ -365,7 +369,7 @@ impl Cluster {
         }
     }
 
-    /// Requests each version, all at once.
+    /// Requests the resources of each pending version, all concurrently, and adds them to `discovery`.
     async fn ask_versions(&self, pending: Vec<Pending>, discovery: &mut Discovery) {
         let asks = pending.into_iter().map(|Pending { group, version }| async move {
             let name = group_version(&group, &version);
@@ -390,7 +394,8 @@ impl Cluster {
     }
 }
 
-/// Parses one of the two first responses; versions that need a request of their own are added to `pending`.
+/// Adds one of the two first responses to `discovery`; versions that need a request of their own are added to
+/// `pending`.
 fn take(
     ask: &Ask,
     answer: &Answer,
@@ -450,7 +455,7 @@ fn take_aggregated(text: &RawValue, discovery: &mut Discovery) {
     }
 }
 
-/// Returns the name of a malformed group.
+/// Returns the name of a malformed group, or [`SOME_GROUP`] if it cannot be read.
 fn name_of(text: &RawValue) -> String {
     let group: Option<serde_json::Value> = serde_json::from_str(text.get()).ok();
     let name = group.as_ref().and_then(|group| {
@@ -487,7 +492,7 @@ impl AggregatedResource {
 }
 
 impl PlainGroup {
-    /// Returns its versions, preferred one first.
+    /// Returns the versions of the group, preferred one first.
     fn pending(self) -> impl Iterator<Item = Pending> {
         let mut versions: Vec<String> = self.versions.into_iter().map(|version| version.version).collect();
         if let Some(preferred) = self.preferred_version {
@@ -498,7 +503,7 @@ impl PlainGroup {
     }
 }
 
-/// Converts the resources of a version; its subresources stand among them as `name/subresource`.
+/// Converts the resources of a version. The input has subresources as separate items named `name/subresource`.
 fn plain_resources(group: &str, version: &str, found: Vec<PlainResource>) -> Vec<ServedResource> {
     let with_status: Vec<String> =
         found.iter().filter_map(|found| found.name.strip_suffix("/status").map(str::to_owned)).collect();
@@ -518,7 +523,7 @@ fn plain_resources(group: &str, version: &str, found: Vec<PlainResource>) -> Vec
         .collect()
 }
 
-/// Returns the singular name, which older servers leave out.
+/// Returns the singular name: `name`, or the kind in lower case if `name` is empty, as from older servers.
 fn singular(name: String, kind: &str) -> String {
     if name.is_empty() { kind.to_lowercase() } else { name }
 }

@@ -20,7 +20,7 @@ pub enum Reason {
     Timeout,
     /// The server does not accept the credentials.
     Unauthorized,
-    /// The server accepts the credentials and does not allow this.
+    /// The server accepts the credentials, but does not allow this request.
     Forbidden,
     /// The server has no such object, or no such kind.
     NotFound,
@@ -48,9 +48,9 @@ pub enum Reason {
     UnexpectedAnswer,
     /// The server failed.
     ServerError,
-    /// The server asks to wait beyond the deadline.
+    /// The server asks to retry after a time beyond the deadline.
     TooManyRequests,
-    /// The server no longer keeps the version that was read.
+    /// The server no longer keeps the requested resource version.
     Gone,
     /// The cluster sends more than the limits allow.
     OverLimit,
@@ -129,7 +129,7 @@ impl Reason {
     }
 }
 
-/// The phase in which a request ran out of time.
+/// The phase in which the deadline of a request passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Phase {
@@ -147,7 +147,7 @@ pub enum Phase {
     Body,
     /// Parsing the complete response.
     Reading,
-    /// Waiting because the server asked to come back later.
+    /// Waiting as long as the server asked with `Retry-After`.
     RetryAfter,
 }
 
@@ -172,9 +172,9 @@ impl Display for Phase {
 pub enum Fault {
     /// The name does not resolve.
     NameNotResolved,
-    /// No process listens there.
+    /// No process listens at the address.
     Refused,
-    /// There is no route.
+    /// There is no route to the address.
     Unreachable,
     /// The connection was closed or reset.
     Lost,
@@ -203,7 +203,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Returns the class of this fault.
+    /// Returns the class of failures to which this fault belongs.
     pub fn reason(self) -> Reason {
         match self {
             Fault::NameNotResolved => Reason::NameNotResolved,
@@ -399,7 +399,7 @@ impl ConnectError {
         }
     }
 
-    /// Returns a hint at what to do about it.
+    /// Returns a hint for the user; `None` if there is none.
     pub fn hint(&self) -> Option<&str> {
         match self {
             ConnectError::ExecPlugin { install_hint: Some(hint), .. } => Some(hint),
@@ -458,7 +458,7 @@ pub enum ReadError {
         /// The first 80 characters, on one line.
         start: String,
     },
-    /// A response, or all together, exceed a limit for one cluster.
+    /// One response, or all responses together, exceed a limit for one cluster.
     #[error("{what}: {limit}")]
     OverLimit {
         /// The operation.
@@ -497,13 +497,13 @@ impl ReadError {
         }
     }
 
-    /// Returns a hint at what to do about it.
+    /// Returns a hint for the user; `None` if there is none.
     pub fn hint(&self) -> Option<&str> {
         Some(self.reason().hint())
     }
 }
 
-/// A duration shown in seconds with one decimal.
+/// A duration, displayed in seconds with one decimal.
 struct Seconds(Duration);
 
 impl Display for Seconds {
@@ -519,10 +519,10 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Maximum number of characters of one cause: some contain text from the other side of a connection.
+/// Maximum length in characters of one cause in a message: some contain text from the server.
 const LONGEST_CAUSE: usize = 400;
 
-/// Appends a cause and its causes to a message.
+/// Appends a cause, and the causes of that cause, to a message.
 pub fn add_causes(text: &mut String, mut cause: Option<&dyn std::error::Error>) {
     let mut whole = text.clone();
     while let Some(error) = cause {

@@ -21,7 +21,7 @@ use tokio::process::{Child, Command};
 use crate::deadline::Deadline;
 use crate::error::one_line;
 
-/// Maximum number of bytes kept of a plugin's output; more is not a credential.
+/// Maximum number of bytes kept of a plugin's output; a credential is never longer.
 const MAX_OUTPUT: u64 = 1 << 20;
 
 /// The running exec plugins.
@@ -44,7 +44,7 @@ impl Plugins {
         PROCESS.clone()
     }
 
-    /// Kills all plugins and their child processes, and lets none start from now on.
+    /// Kills all plugins and their child processes, and prevents further ones from starting.
     pub fn end(&self) {
         let mut running = self.running();
         running.ended = true;
@@ -187,7 +187,8 @@ async fn run(mut command: Command, plugins: &Plugins) -> io::Result<(ExitStatus,
     Ok((status?, stdout?, stderr?))
 }
 
-/// Reads to the end but keeps only the beginning, so that the plugin never blocks on a full pipe.
+/// Reads `pipe` to its end and returns the first [`MAX_OUTPUT`] bytes, so that the plugin never blocks on a full
+/// pipe.
 async fn bounded(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     let mut kept = Vec::new();
     if let Some(mut pipe) = pipe {
@@ -205,7 +206,7 @@ struct Group {
 }
 
 impl Group {
-    /// Forgets the group, because the system may reuse its number.
+    /// Marks the group as ended, so that drop does not kill it: the system may reuse its number.
     fn ended(&mut self) {
         if let Some(group) = self.group.take() {
             self.plugins.running().groups.remove(&group);

@@ -9,7 +9,7 @@ use crate::error::ReadError;
 /// The budget in bytes if the size of the machine's memory is unknown.
 const UNKNOWN_MACHINE: u64 = 4 << 30;
 
-/// Factor by which the kept form of a text is larger than the text: it includes an index of its parts.
+/// Ratio of the memory of a kept text to its length: an index of its parts is kept with it.
 const KEPT: u64 = 2;
 
 static PROCESS: LazyLock<Memory> = LazyLock::new(|| Memory::of(half_of_the_machine()));
@@ -31,7 +31,7 @@ struct Pool {
 struct Used {
     next: u64,
     clusters: HashMap<u64, u64>,
-    /// Number of clusters that will share it, including those that have not begun.
+    /// Number of clusters that will share the budget, including those that have not connected yet.
     expected: usize,
 }
 
@@ -46,12 +46,12 @@ impl Memory {
         PROCESS.clone()
     }
 
-    /// Returns the number of clusters that share it now.
+    /// Returns the number of clusters that share the budget now.
     pub fn clusters(&self) -> usize {
         self.0.used().clusters.len()
     }
 
-    /// Sets the number of clusters about to share the budget, so that the first takes no more than its part.
+    /// Sets the number of clusters that will share the budget, so that the first one takes no more than its part.
     pub fn expect(&self, clusters: usize) {
         self.0.used().expected = clusters;
     }
@@ -80,7 +80,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Takes `bytes`; on failure returns the maximum that the cluster may have.
+    /// Takes `bytes` from the budget; if that is too much, returns the cluster's maximum in bytes.
     fn take(&self, bytes: u64) -> Result<(), u64> {
         let mut used = self.pool.used();
         let clusters = used.clusters.len().max(1) as u64;
@@ -141,7 +141,7 @@ impl Charge {
         Charge::new(self.share.clone())
     }
 
-    /// Charges the kept form of `bytes` of text, read for `what`.
+    /// Charges the cluster for `bytes` of text and its index; `what` names the operation in the error.
     pub(crate) fn take(&self, what: &str, bytes: u64) -> Result<(), ReadError> {
         let bytes = bytes.saturating_mul(KEPT);
         match self.share.take(bytes) {
@@ -161,7 +161,7 @@ impl Charge {
     }
 }
 
-/// The memory held for a followed cluster, which varies; released on drop.
+/// The memory charged to a watched cluster, which varies; released on drop.
 #[derive(Debug)]
 pub struct Held {
     share: Arc<Share>,
@@ -173,7 +173,7 @@ impl Held {
         Held { share: charge.share.clone(), bytes: 0 }
     }
 
-    /// Replaces the charge by that for `bytes` of text.
+    /// Replaces the charge by one for `bytes` of text; `what` names the operation in the error.
     ///
     /// # Errors
     ///
@@ -195,7 +195,7 @@ impl Drop for Held {
     }
 }
 
-/// Returns the error for a cluster that exceeds its maximum of `most` bytes.
+/// Returns the error for a cluster that exceeds its maximum of `most` bytes in the operation `what`.
 fn over(what: &str, most: u64) -> ReadError {
     ReadError::OverLimit {
         what: what.to_owned(),
@@ -222,7 +222,7 @@ fn half_of_the_machine() -> u64 {
     total.into_iter().chain(limits).min().map_or(UNKNOWN_MACHINE, |memory| memory / 2)
 }
 
-/// The open-file limit if the system does not tell it.
+/// The assumed open-file limit if the system does not tell it.
 const UNKNOWN_FILES: usize = 256;
 
 /// The open-file limit of this process, which bounds its connections.
@@ -240,7 +240,8 @@ fn files(text: &str) -> Option<usize> {
     }
 }
 
-/// Returns one cluster's part of the open files. A quarter is reserved for short-lived connections and other files.
+/// Returns one cluster's number of connections out of `files`. A quarter is reserved for short-lived connections and
+/// other files.
 fn part_of_files(files: usize, clusters: usize) -> usize {
     ((files - files / 4) / clusters.max(1)).max(1)
 }

@@ -1,4 +1,4 @@
-//! Objects, as the server has them.
+//! Reads objects with single requests: lists, pages of lists, and one object by name.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -13,8 +13,8 @@ use crate::connect::Cluster;
 use crate::error::{Phase, ReadError, Reason, one_line};
 use crate::request::{Ask, JSON};
 
-/// The metadata of objects, in a list and alone. No other form is offered: a server that cannot cut bodies
-/// off must refuse, not send them.
+/// The media type that asks for metadata only, of lists and single objects. It names no alternative: a server that
+/// cannot omit bodies must refuse the request instead of sending them.
 pub(crate) const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 pub(crate) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
@@ -23,7 +23,7 @@ pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,applicati
 pub(crate) const METADATA_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
      application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// Cost of the index of a text for each value, and of an object besides its text, in bytes of charged text.
+/// Charge in bytes for each value in the index of a text, and for each object in addition to its text.
 const INDEXED: u64 = 16;
 const OBJECT: u64 = 100;
 
@@ -33,36 +33,36 @@ const ITEMS_AT_ONCE: usize = 4096;
 /// Characters that must be escaped in a part of a path or a query.
 pub(crate) const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// The objects to list.
+/// The parameters of a list request.
 #[derive(Debug, Clone, Copy)]
 pub struct ListRequest<'a> {
-    /// Their resource.
+    /// The resource of the objects.
     pub resource: &'a ApiResource,
-    /// Their namespace; none for all of them, or for objects that have none.
+    /// The namespace of the objects; `None` for all namespaces, or for cluster-scoped objects.
     pub namespace: Option<&'a str>,
-    /// The part of each that is read. Secrets are listed as [`Projection::Metadata`] whatever stands here: their values come
-    /// in only one at a time and by name. The copy that `kubectl apply` leaves among their annotations is
-    /// left out.
+    /// The part of each object that is read. Secrets are always listed as [`Projection::Metadata`], because their
+    /// values are only read one at a time and by name; the copy that `kubectl apply` leaves in an annotation is
+    /// removed.
     pub projection: Projection,
-    /// A label selector, as the API takes it.
+    /// A label selector in the API's syntax.
     pub label_selector: Option<&'a str>,
-    /// A field selector, as the API takes it.
+    /// A field selector in the API's syntax.
     pub field_selector: Option<&'a str>,
-    /// Objects in one answer; the pages follow one another. 0 asks for all at once.
+    /// Maximum number of objects per page; 0 asks for all in one response.
     pub page: u32,
 }
 
 impl<'a> ListRequest<'a> {
-    /// Objects in one answer by default.
+    /// The default number of objects per page.
     pub const PAGE: u32 = 500;
 
-    /// Maximum number of pages of one list: an honest server puts as many objects into each as requested.
+    /// Maximum number of pages of one list: an honest server fills each page with the requested number of objects.
     pub const PAGES: usize = 10_000;
 
-    /// The most items of one list that are no objects; a list with more is not read.
+    /// Maximum number of items of one list that are not objects; a list with more is refused.
     pub const MALFORMED: usize = 1000;
 
-    /// The whole objects of `resource` in all namespaces.
+    /// Creates a request for the whole objects of `resource` in all namespaces.
     pub fn all(resource: &'a ApiResource) -> ListRequest<'a> {
         ListRequest {
             resource,
@@ -74,7 +74,7 @@ impl<'a> ListRequest<'a> {
         }
     }
 
-    /// Returns the words for the request in an error message.
+    /// Returns the operation for error messages, such as `list pods in namespace a`.
     fn what(&self) -> String {
         let mut what = format!("list {}", self.resource.full_name());
         if let Some(namespace) = self.namespace.filter(|_| self.resource.namespaced) {
@@ -84,13 +84,13 @@ impl<'a> ListRequest<'a> {
         what
     }
 
-    /// Returns the error of a list that has more pages than are read of one.
+    /// Returns the error for a list with more than [`ListRequest::PAGES`] pages.
     pub fn too_many_pages(&self) -> ReadError {
         let limit = format!("the list has more than {} pages", ListRequest::PAGES);
         ReadError::OverLimit { what: self.what(), limit }
     }
 
-    /// Returns the error of a list whose pages all together took too long.
+    /// Returns the error for a list whose pages together took too long; `after` is the time since it began.
     pub fn too_slow(&self, after: Duration) -> ReadError {
         ReadError::Timeout { what: self.what(), phase: Phase::Reading, after }
     }
@@ -122,16 +122,16 @@ impl<'a> ListRequest<'a> {
     }
 }
 
-/// All pages of a list.
+/// The objects of all pages of a list.
 #[derive(Debug, Clone, Default)]
 pub struct Listing {
     /// The objects with their `apiVersion` and `kind`, in the server's order.
     pub objects: Vec<OwnedDocument>,
-    /// Items that are not objects of Kubernetes; the list is good without them.
+    /// Items that are not Kubernetes objects; the others are unaffected.
     pub malformed: Vec<MalformedItem>,
     /// The resource version of the last page: the state from which changes can be watched.
     pub resource_version: Option<String>,
-    /// True if the list changed so fast that it had to be restarted.
+    /// True if the list had to be restarted because its pages expired.
     pub restarted: bool,
 }
 
@@ -140,18 +140,18 @@ pub struct Listing {
 pub struct ListPage {
     /// The objects with their `apiVersion` and `kind`, in the server's order.
     pub objects: Vec<OwnedDocument>,
-    /// Items that are not objects of Kubernetes; their places are counted from the start of the page.
+    /// Items that are not Kubernetes objects; their indexes count from the start of the page.
     pub malformed: Vec<MalformedItem>,
     /// The token that leads to the next page; `None` on the last one.
     pub next: Option<String>,
 }
 
-/// An item of a list that cannot be taken for an object.
+/// An item of a list that is not a valid object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MalformedItem {
-    /// Its place in the list, from 0.
+    /// The item's index in the list, from 0.
     pub index: usize,
-    /// Its namespace and name, as far as it has them.
+    /// The item's namespace and name, if readable.
     pub name: Option<String>,
     /// The defect.
     pub reason: String,
@@ -177,8 +177,8 @@ impl Cluster {
     /// Lists objects, page after page.
     ///
     /// # Errors
-    /// When a page cannot be read. When the server no longer keeps the list that the pages are of, it is
-    /// begun again once.
+    /// Returns an error if a page cannot be read. If the server no longer keeps the state that the pages are of, the
+    /// list is restarted once.
     pub async fn list(&self, request: &ListRequest<'_>) -> Result<Listing, ReadError> {
         let what = request.what();
         let projection = request.projection();
@@ -229,11 +229,12 @@ impl Cluster {
         }
     }
 
-    /// Reads one page of a list: the first, or the one that `continued`, the token of the page before, leads to. Who
-    /// writes objects down as they come need not hold the whole list. Items that say to be of another kind are malformed.
+    /// Reads one page of a list: the first, or the one that `continued`, the token of the previous page, leads to. A
+    /// caller that writes objects as they come need not hold the whole list. Items of another kind are malformed.
     ///
     /// # Errors
-    /// When the page cannot be read: [`Reason::Gone`] where the server no longer keeps the list that the token is of.
+    /// Returns an error if the page cannot be read: [`Reason::Gone`] if the server no longer keeps the state of the
+    /// list.
     pub async fn list_page(
         &self,
         request: &ListRequest<'_>,
@@ -264,10 +265,10 @@ impl Cluster {
         Ok(ListPage { objects: listing.objects, malformed: listing.malformed, next })
     }
 
-    /// Returns the resource version of the server, by the first page of a list; asks once, without a retry.
+    /// Returns the resource version of the server, from the first page of a list; sends one request without retries.
     ///
     /// # Errors
-    /// Fails when the page cannot be read.
+    /// Returns an error if the page cannot be read.
     pub async fn first_page(&self, request: &ListRequest<'_>) -> Result<Option<String>, ReadError> {
         let what = request.what();
         let accept = if request.projection() == Projection::Metadata { METADATA_LIST } else { JSON };
@@ -291,19 +292,19 @@ impl Cluster {
         Ok(listing.resource_version)
     }
 
-    /// Charges the cluster for the index of a text that is read whole, beyond the usual charge for text; returns the
-    /// amount.
+    /// Charges the cluster for the index of a text that is parsed as a whole, in addition to the charge for the text;
+    /// returns the charged bytes.
     fn charge_index(&self, what: &str, text: &[u8]) -> Result<u64, ReadError> {
         let more = index_cost(text);
         self.charge.take(what, more)?;
         Ok(more)
     }
 
-    /// Reads one object; `None` when there is none of that name. The namespace is left out for objects
-    /// that have none.
+    /// Reads one object; returns `None` if no object of that name exists. `namespace` is `None` for cluster-scoped
+    /// objects.
     ///
     /// # Errors
-    /// When it cannot be read, or when the server does not have the resource at all.
+    /// Returns an error if the object cannot be read, or if the server does not serve the resource.
     pub async fn get(
         &self,
         resource: &ApiResource,
@@ -318,7 +319,7 @@ impl Cluster {
         self.get_for(&what, resource, namespace, name, projection).await
     }
 
-    /// [`Cluster::get`] for a purpose.
+    /// Reads one object like [`Cluster::get`]; `what` names the operation in errors.
     pub(crate) async fn get_for(
         &self,
         what: &str,
@@ -351,14 +352,14 @@ impl Cluster {
     }
 }
 
-/// The size from which on a page takes a while to be read.
+/// Size of a page in bytes from which it is parsed as blocking work, because that takes long.
 const LARGE: usize = 256 << 10;
 
-/// The error for an answer with whole objects in place of metadata.
+/// The error for a response with whole objects although only metadata was requested.
 pub(crate) const WHOLE: &str = "the server sent whole objects where only their metadata was asked for";
 
 impl Listing {
-    /// [`Listing::take`], beside all else where the page is large.
+    /// Parses a page like [`Listing::take`]; a page of [`LARGE`] bytes or more as blocking work beside other tasks.
     fn take_aside(
         &mut self,
         parser: &mut Parser,
@@ -372,8 +373,8 @@ impl Listing {
         if body.len() < LARGE { take() } else { aside(take) }
     }
 
-    /// Takes in a page while it is `in_time`; returns the token of the next one. With `only_asked`, neither the list nor an item
-    /// may name another kind than that of the resource.
+    /// Adds the items of a page; returns the token of the next page. Stops with an error when `in_time` returns
+    /// false. With `only_asked`, neither the list nor an item may state another kind than that of `resource`.
     fn take(
         &mut self,
         parser: &mut Parser,
@@ -396,7 +397,7 @@ impl Listing {
         Ok(page.next)
     }
 
-    /// Takes in a page whose items are of `kind` until the page says otherwise.
+    /// Adds the items of a page, which are of `kind` unless the page states another one.
     #[expect(clippy::too_many_arguments, reason = "two passes over one page")]
     fn take_items(
         &mut self,
@@ -492,7 +493,7 @@ impl Listing {
     }
 }
 
-/// The kind that a list says it has.
+/// The kind that a list states.
 #[derive(Debug, Default)]
 struct ListKind {
     version: String,
@@ -500,7 +501,7 @@ struct ListKind {
 }
 
 impl ListKind {
-    /// Returns the kind of its items: `Pod` for `PodList`.
+    /// Returns the kind of the list's items: `Pod` for `PodList`.
     fn of_items(&self) -> Option<&str> {
         self.kind.strip_suffix("List")
     }
@@ -511,13 +512,14 @@ impl ListKind {
 struct Page {
     kind: ListKind,
     has_items: bool,
-    /// The token of the next page.
+    /// The token of the next page; `None` on the last one.
     next: Option<String>,
-    /// True if the kind came after items that were read without it.
+    /// True if the list's kind came after items that were parsed without it.
     is_late: bool,
 }
 
-/// Returns the cost of the index of a text beyond the usual charge for text: 0 if its values have a usual length.
+/// Returns the cost in bytes of the index of a text beyond the charge for the text: 0 if its values have a usual
+/// length.
 pub(crate) fn index_cost(text: &[u8]) -> u64 {
     // Each value but the first of its list or object has a comma before it.
     let values = memchr::memchr3_iter(b',', b'[', b'{', text).count() as u64;
@@ -529,10 +531,10 @@ pub(crate) fn too_malformed() -> String {
     format!("more than {} items are no objects", ListRequest::MALFORMED)
 }
 
-/// The error for an item of another kind.
+/// The error for an item of another kind than requested.
 pub(crate) const OTHER_KIND: &str = "it is of another kind, which was not asked for";
 
-/// Returns true unless an item says that it is of another kind than the resource.
+/// Returns false if an item states another kind than that of the resource.
 pub(crate) fn is_of(item: Value<'_>, resource: &ApiResource) -> bool {
     item.members().into_iter().flatten().all(|(key, value)| match key.as_ref() {
         "kind" => value.is_str(&resource.kind),
@@ -543,7 +545,7 @@ pub(crate) fn is_of(item: Value<'_>, resource: &ApiResource) -> bool {
     })
 }
 
-/// Namespace and name of an item.
+/// Returns namespace and name of an item for messages; `None` if it has none.
 pub(crate) fn name_of(item: Value<'_>) -> Option<String> {
     let part = |key: &str| item.at(&["metadata", key]).and_then(|value| value.as_str());
     let name = part("name")?;
@@ -556,7 +558,8 @@ pub(crate) fn name_of(item: Value<'_>) -> Option<String> {
 /// The annotation in which `kubectl apply` keeps a copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// Copies those members of an object whose names are kept; `change` may write a value of its own, and then returns true.
+/// Copies the members of an object for whose keys `is_kept` returns true to `to`. `change` may write another value
+/// instead, and then returns true.
 pub fn copy_members(
     object: Value<'_>,
     is_kept: impl Fn(&str) -> bool,
@@ -578,16 +581,16 @@ pub fn copy_members(
     to.push(b'}');
 }
 
-/// The `apiVersion` and `kind` of items that do not state them.
+/// The resource whose `apiVersion` and `kind` are given to items that do not state them.
 pub(crate) struct Owner<'a> {
     pub(crate) api_version: &'a str,
     pub(crate) kind: &'a str,
-    /// Its values must not come in, not even as the copy among its annotations.
+    /// True for Secrets: their values are not kept, and neither is their copy in annotations.
     pub(crate) secret: bool,
 }
 
 impl Owner<'_> {
-    /// Copies an object, with its `apiVersion` and `kind`.
+    /// Copies an object with its `apiVersion` and `kind`, reduced to the part `projection`.
     pub(crate) fn object(&self, value: Value<'_>, projection: Projection) -> Result<OwnedDocument, String> {
         let (Kind::Object, Some(text)) = (value.kind(), value.text()) else {
             return Err("it is not an object".to_owned());
@@ -629,7 +632,8 @@ impl Owner<'_> {
     }
 }
 
-/// Returns the metadata of a Secret without the copy of its values; `None` if there is none.
+/// Returns the metadata of a Secret without the annotation that copies its values; `None` if it has no such
+/// annotation.
 fn without_copy(metadata: Value<'_>) -> Option<Vec<u8>> {
     let is_copy = |value: Value<'_>| value.kind() == Kind::Object && value.get(LAST_APPLIED).is_some();
     // Of equal keys each is looked at.

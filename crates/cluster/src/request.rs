@@ -23,13 +23,13 @@ pub(crate) const JSON: &str = "application/json";
 /// Maximum size of a response in bytes, decompressed. Responses are kept whole; a larger one is not a page of a list.
 pub(crate) const MAX_RESPONSE: usize = 256 << 20;
 
-/// Maximum time that Taffrail waits at a server's request.
+/// Maximum time that Taffrail waits when a server sends `Retry-After`.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// A request to the server.
 #[derive(Debug)]
 pub(crate) struct Ask {
-    /// Purpose for error messages.
+    /// The operation, for error messages.
     pub(crate) what: String,
     /// Path and query.
     pub(crate) path: String,
@@ -73,7 +73,8 @@ impl Answer {
         if self.status.is_success() { Ok(self) } else { Err(refused(ask, &self).error) }
     }
 
-    /// Returns the error for a successful response that cannot be parsed because of `problem`.
+    /// Returns the error for a successful response that cannot be parsed because of `problem`; `what` names the
+    /// operation.
     pub(crate) fn unreadable(&self, what: &str, problem: impl std::fmt::Display) -> ReadError {
         let json = content_type(&self.headers).contains("json");
         if json && self.body.trim_ascii_start().first() == Some(&b'{') {
@@ -103,15 +104,15 @@ struct StatusDetails {
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: ReadError,
-    /// True if the server says that the object, not its kind, does not exist.
+    /// True if the server tells that the object does not exist, though its kind does.
     pub(crate) no_such_object: bool,
 }
 
-/// A request without a response.
+/// A request without a usable response.
 #[derive(Debug)]
 pub(crate) struct Lost {
     pub(crate) error: ReadError,
-    /// True if the server may have received it.
+    /// True if the server may have received the request.
     pub(crate) sent: bool,
 }
 
@@ -166,7 +167,7 @@ impl Cluster {
         self.exchange(ask, Request::get(&ask.path), Body::empty(), 1).await.map_err(|lost| lost.error)
     }
 
-    /// Charges the cluster for the next bytes of a response.
+    /// Charges the cluster for `more` bytes of a response that has `have` bytes so far; `what` names the operation.
     fn take_in(&self, what: &str, have: usize, more: usize) -> Result<(), ReadError> {
         if have + more > MAX_RESPONSE {
             return Err(too_large(what, MAX_RESPONSE));

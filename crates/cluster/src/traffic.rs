@@ -13,7 +13,7 @@ use crate::costs::Cost;
 /// The requests to one server so far, except those of [`crate::Watcher`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requests {
-    /// Their number, and the bytes of their responses after decompression.
+    /// The number of requests, and the bytes of their responses after decompression.
     pub cost: Cost,
     /// The number of round trips: the length of the longest chain of requests of which each began after the previous one
     /// had ended.
@@ -28,9 +28,9 @@ pub(crate) struct Traffic {
     begun: Instant,
     requests: AtomicU64,
     bytes: AtomicU64,
-    /// The greatest round of a request that has ended.
+    /// The highest round of a request that has ended; see [`Sent::round`].
     rounds: AtomicUsize,
-    /// Time of the last byte since `begun`, in microseconds.
+    /// Time of the last received byte, in microseconds since `begun`.
     until: AtomicU64,
     /// Shortest time from sending a request to its last byte, in microseconds.
     shortest: AtomicU64,
@@ -40,7 +40,8 @@ pub(crate) struct Traffic {
 /// A request under way.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
-    /// Time of sending since the server was connected to. Waiting for earlier requests is not included.
+    /// Time at which the request was sent, since the connection was opened. Waiting for earlier requests is not
+    /// included.
     pub(crate) at: Duration,
     /// Length of the longest chain of requests, each begun after the previous one had ended, that ends with this one.
     pub(crate) round: usize,
@@ -64,7 +65,8 @@ impl Traffic {
         Sent { at: self.begun.elapsed(), round: self.rounds.load(Ordering::Relaxed) + 1 }
     }
 
-    /// Counts the end of a request, with the bytes of its response and whether one arrived; returns how long it took.
+    /// Counts the end of a request: `bytes` of its response, and `is_answered` if one arrived. Returns how long it
+    /// took.
     pub(crate) fn end(&self, sent: Sent, bytes: u64, is_answered: bool) -> Duration {
         let now = self.begun.elapsed();
         let took = now.saturating_sub(sent.at);
@@ -79,8 +81,8 @@ impl Traffic {
         took
     }
 
-    /// Reads the server's clock in the headers of a response. Delayed responses look older, so the smallest difference
-    /// counts.
+    /// Compares the `Date` header of a response with the local time `now`. Delayed responses look older, so the
+    /// smallest absolute difference is kept.
     pub(crate) fn compare_clocks(&self, headers: &HeaderMap, now: Timestamp) {
         let Some(ahead) = clock_ahead(headers, now) else { return };
         let mut known = self.clock_ahead.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +106,7 @@ impl Traffic {
         Duration::from_micros(self.shortest.load(Ordering::Relaxed))
     }
 
-    /// Returns the lead of the server's clock over the local one, if a response had a date.
+    /// Returns the lead of the server's clock over the local one; `None` if no response had a date.
     pub(crate) fn clock_ahead(&self) -> Option<SignedDuration> {
         *self.clock_ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -71,7 +71,7 @@ pub enum WriteError {
         /// The operation, such as `patch secrets/x`.
         what: String,
     },
-    /// Another client changed the object since it was read; or the object to create exists.
+    /// Another client changed the object since it was read, or the object to create exists already.
     #[error("{what}: {message}")]
     Conflict {
         /// The operation.
@@ -132,7 +132,7 @@ impl WriteError {
         }
     }
 
-    /// Returns a hint at what to do about it.
+    /// Returns a hint for the user.
     pub fn hint(&self) -> &'static str {
         match self {
             WriteError::Secret { .. } => "change the Secret at its source",
@@ -252,7 +252,7 @@ impl Cluster {
     }
 }
 
-/// A writing request.
+/// The parts of a writing request: method, path, body.
 struct Write<'a> {
     what: String,
     path: String,

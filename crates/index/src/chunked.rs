@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-/// Values in a chunk: a write to a chunk that a snapshot holds copies so many.
+/// Number of values in a chunk; a write to a chunk that a snapshot shares copies all of them.
 const CHUNK: usize = 16;
-/// Chunks in a group: a write copies as many pointers once after each snapshot.
+/// Number of chunks in a group; the first write to a group after a snapshot copies as many pointers.
 const GROUP: usize = 64;
 
 /// A vector whose clones share their chunks; a shared chunk is copied when it is written to.
@@ -28,14 +28,14 @@ impl<T> Default for Chunked<T> {
     }
 }
 
-/// Returns the location of a value: group, chunk, slot.
+/// Returns the location of the value at slot `at`: group, chunk in the group, value in the chunk.
 fn slot(at: u32) -> (usize, usize, usize) {
     let at = at as usize;
     (at / (CHUNK * GROUP), at / CHUNK % GROUP, at % CHUNK)
 }
 
 impl<T> Chunked<T> {
-    /// Returns the number of slots, including vacant ones.
+    /// Returns the number of slots, vacant ones included.
     pub(super) fn len(&self) -> u32 {
         self.len
     }
@@ -48,7 +48,8 @@ impl<T> Chunked<T> {
 }
 
 impl<T: Clone + Default> Chunked<T> {
-    /// Returns the value at a slot for writing.
+    /// Returns a mutable reference to the value at slot `at`, after copying the chunk if it is shared; `None` past
+    /// the end.
     #[inline]
     pub(super) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
         let (group, chunk, slot) = slot(at);
@@ -56,7 +57,7 @@ impl<T: Clone + Default> Chunked<T> {
         Arc::make_mut(group.get_mut(chunk)?).get_mut(slot)
     }
 
-    /// Makes a slot at the end; the value there is the default.
+    /// Appends a slot with the default value and returns its number.
     pub(super) fn grow(&mut self) -> u32 {
         let at = self.len;
         let (group, chunk, slot) = slot(at);
@@ -73,17 +74,17 @@ impl<T: Clone + Default> Chunked<T> {
     }
 }
 
-/// Slots that became vacant, to be used again.
+/// The slots that are vacant and can be reused.
 #[derive(Debug, Default)]
 pub(super) struct Vacant(Vec<u32>);
 
 impl Vacant {
-    /// Returns a slot of `values`: a vacant one, else a new one.
+    /// Takes a vacant slot of `values` and returns its number; appends a slot if none is vacant.
     pub(super) fn take<T: Clone + Default>(&mut self, values: &mut Chunked<T>) -> u32 {
         self.0.pop().unwrap_or_else(|| values.grow())
     }
 
-    /// Says that a slot holds nothing any more.
+    /// Adds slot `at` to the vacant slots.
     pub(super) fn give(&mut self, at: u32) {
         self.0.push(at);
     }

@@ -1,16 +1,16 @@
-//! A wall clock that is set back.
+//! Handles a wall clock that is set back.
 
 use jiff::Timestamp;
 
 use super::record::{flag, millis};
 use super::{Index, KindId};
 
-/// Clocks that are kept right go back by less than this, again and again.
+/// Milliseconds by which a synchronised clock may step back in regular operation; smaller steps are ignored.
 const SLEWED: i64 = 1_000;
 
 impl Index {
-    /// Returns true if [`reassess`](Index::reassess) has something to do although nothing changed: a deadline has
-    /// passed, or the clock was set back.
+    /// Returns true if [`reassess`](Index::reassess) has work although nothing changed: a deadline has passed, or the
+    /// clock was set back.
     pub fn is_due(&self, now: Timestamp) -> bool {
         self.next_deadline().is_some_and(|at| at <= now) || self.was_set_back(millis(now))
     }
@@ -19,8 +19,8 @@ impl Index {
         self.reassessment.newest.saturating_sub(now) > SLEWED
     }
 
-    /// Records the time. If the clock was set back, moves every `since` in the future to `now`, and returns the objects
-    /// that were judged at a time that is now in the future.
+    /// Records the time `now`, in milliseconds. If the clock was set back, moves every `since` in the future to
+    /// `now`, and returns the slots of objects that were judged at a time now in the future.
     pub(super) fn notice_time(&mut self, now: i64) -> Vec<u32> {
         if !self.was_set_back(now) {
             self.reassessment.newest = self.reassessment.newest.max(now);

@@ -1,4 +1,4 @@
-//! The contents of an index: its owner changes and readers see the same structures.
+//! The contents of an index: the structures that the index changes and that snapshots share.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ pub struct Contents {
     pub(super) seed: Seed,
     pub(super) sequence: u64,
     pub(super) kinds: Arc<Vec<Arc<ApiResource>>>,
-    /// True for kinds whose objects have a status subresource; `None` if the server did not say.
+    /// For each kind, true if its objects have a status subresource; `None` if the server did not tell it.
     pub(super) status_subresources: Arc<Vec<Option<bool>>>,
-    /// The groups that discovery could not read; nothing where it did not tell all kinds of the others.
+    /// The groups that discovery could not read; `None` if discovery did not tell all kinds of the other groups.
     pub(super) broken_groups: Option<Arc<BTreeSet<String>>>,
     pub(super) scopes: Arc<Vec<Arc<KindScopes>>>,
     pub(super) links: Chunked<Links>,
@@ -100,7 +100,7 @@ impl Contents {
         Handle { slot, generation: self.links.get(slot).map_or(0, |links| links.generation) }
     }
 
-    /// Group, kind, namespace and name of the object at a slot.
+    /// Returns group, kind, namespace and name of the object of a record, in this order.
     pub(super) fn name_of<'s>(&'s self, record: &'s Record) -> (&'s str, &'s str, &'s str, &'s str) {
         let bucket = self.buckets.get(record.bucket).copied().unwrap_or_default();
         let (group, kind) =
@@ -112,7 +112,7 @@ impl Contents {
         self.namespaces.get(at).and_then(Option::as_ref).map_or("", |head| &head.name)
     }
 
-    /// Returns the hash of the name of an object; its lower half is its hash in the table.
+    /// Returns the hash of group, kind, namespace and name of an object; the hash table uses its lower half.
     pub(super) fn key_of(&self, record: &Record) -> Uid {
         let (group, kind, namespace, name) = self.name_of(record);
         new_record::named(self.seed, group, kind, namespace, name)
@@ -146,7 +146,8 @@ impl Contents {
         self.by_uid.all(self.seed.value(&uid)).filter(is_it)
     }
 
-    /// Returns the slot of the object with a UID; of several objects with one UID, the first.
+    /// Returns the slot of the object with a UID. If several objects have it, returns the first by group, kind and
+    /// name.
     pub(super) fn slot_of_uid(&self, uid: Uid) -> Option<u32> {
         if uid.is_none() {
             return None;
@@ -154,7 +155,7 @@ impl Contents {
         self.slots_of_uid(uid).find(|at| self.links.get(*at).is_some_and(|links| !links.is_twin))
     }
 
-    /// Lists the slots in a list from its head on.
+    /// Iterates over the slots of a linked list, from the slot `head` on; `list` selects the links.
     pub(super) fn list(&self, list: List, head: u32) -> impl Iterator<Item = u32> + use<'_> {
         let mut at = head;
         std::iter::from_fn(move || {
@@ -163,7 +164,7 @@ impl Contents {
         })
     }
 
-    /// Puts a slot at the head of a list.
+    /// Inserts `slot` at the head of a linked list, and updates `head`.
     pub(super) fn push(&mut self, list: List, head: &mut u32, slot: u32) {
         if let Some(links) = self.links.get_mut(*head) {
             links.of_mut(list).previous = slot;
@@ -175,7 +176,7 @@ impl Contents {
         *head = slot;
     }
 
-    /// Takes a slot out of a list.
+    /// Removes `slot` from a linked list, and updates `head` if it was the first.
     pub(super) fn unlink(&mut self, list: List, head: &mut u32, slot: u32) {
         let Some(own) = self.links.get_mut(slot).map(|links| std::mem::take(links.of_mut(list))) else {
             return;
@@ -194,7 +195,7 @@ impl Contents {
 
 /// Queries for readers.
 impl Contents {
-    /// Returns the number of the snapshot; it grows with each.
+    /// Returns the number of the snapshot, which grows with each published change.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
@@ -204,7 +205,7 @@ impl Contents {
         self.counts.iter().map(|count| *count as usize).sum()
     }
 
-    /// Returns true if there is no object.
+    /// Returns true if the index has no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -224,26 +225,26 @@ impl Contents {
         self.kinds.get(kind.0 as usize).map(|kind| &**kind)
     }
 
-    /// Returns the kind of a group and name, if it is known.
+    /// Returns the ID of the kind with this group and name; `None` if the index does not have it.
     pub fn find_kind(&self, group: &str, kind: &str) -> Option<KindId> {
         let is_it = |own: &Arc<ApiResource>| own.kind == kind && own.group == group;
         self.kinds.iter().position(is_it).map(|at| KindId(at as u32))
     }
 
-    /// Returns true if objects of a kind have in this version a status subresource; `None` where the server did not say so.
+    /// Returns true if a kind has a status subresource in `version`; `None` if the server did not tell it.
     pub(super) fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
         let kind = self.find_kind(group, kind)?;
         let is_served = self.resource(kind)?.version == version;
         self.status_subresources.get(kind.number()).copied().flatten().filter(|_| is_served)
     }
 
-    /// Returns the scope of the objects of a kind in a namespace (empty for objects without one).
+    /// Returns the scope that contains the objects of a kind in a namespace (empty for cluster-scoped objects).
     pub fn scope(&self, kind: KindId, namespace: &str) -> Scope {
         let own = self.scopes.get(kind.0 as usize).and_then(|scopes| scopes.at(namespace));
         own.cloned().unwrap_or_default()
     }
 
-    /// Lists all scopes: the kind, the namespace if it is for one, and the state.
+    /// Lists all scopes, each as its kind, its namespace (`None` for all namespaces), and its state.
     pub fn scopes(&self) -> impl Iterator<Item = (KindId, Option<&str>, &Scope)> {
         self.scopes.iter().enumerate().flat_map(|(at, scopes)| {
             let kind = KindId(at as u32);
@@ -253,7 +254,7 @@ impl Contents {
         })
     }
 
-    /// Returns true if all objects of a kind were read, in a namespace or everywhere.
+    /// Returns true if all objects of a kind were read: in one namespace, or in all with `None`.
     pub(super) fn is_read(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
         let Some(kind) = self.find_kind(group, kind) else {
             // A kind that the server does not serve has no objects.
@@ -267,7 +268,7 @@ impl Contents {
         scope.is_some_and(Scope::tells_absence)
     }
 
-    /// Returns the UID that stands for a text in this index.
+    /// Returns the UID by which this index represents `text`, which need not be a UUID.
     pub fn uid(&self, text: &str) -> Uid {
         Uid::new(text, self.seed)
     }
@@ -282,10 +283,10 @@ pub(super) fn counts(counts: &[u32; Status::ALL.len()]) -> Counts {
     each.flat_map(|(status, count)| std::iter::repeat_n(status, *count as usize)).collect()
 }
 
-/// [`Contents`] at one moment. A clone costs nothing.
+/// The [`Contents`] at one moment. A clone copies one pointer.
 ///
-/// The owner of the index and the readers share every chunk until the owner writes to it; then only that chunk is
-/// copied. So neither waits for the other, and a reader's view does not change.
+/// The index and its snapshots share every chunk until the index writes to it; then only that chunk is copied. So
+/// neither waits for the other, and a snapshot does not change.
 #[derive(Debug, Clone)]
 pub struct Snapshot(pub(super) Arc<Contents>);
 

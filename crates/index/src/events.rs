@@ -1,7 +1,7 @@
-//! Events about objects, in limited numbers.
+//! Events about the objects of an index, in limited numbers.
 //!
-//! Warnings are kept, and those other events that tell how long a wait may take: a node is being added, a claim waits
-//! for its consumer, Pods are created again. The oldest are dropped first.
+//! Warnings are kept, and those Normal events that tell how long a wait may take: a node is being added, a claim
+//! waits for its consumer, Pods are created again. Beyond the limits the oldest events are dropped.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub const EVENTS_OF_A_CLUSTER: usize = 20_000;
 /// Time for which an event is kept after it last occurred.
 pub const EVENTS_KEPT_FOR: SignedDuration = SignedDuration::from_hours(1);
 
-/// Reasons of events that are kept although they are not warnings.
+/// Reasons of Normal events that are kept.
 const TELLING: &[&str] = &[
     "Nominated",
     "TriggeredScaleUp",
@@ -35,7 +35,7 @@ const TELLING: &[&str] = &[
     "SuccessfulCreate",
 ];
 
-/// An event as it is kept.
+/// An event with the fields that the index keeps.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     /// Hash of the event's own namespace and name.
@@ -52,7 +52,7 @@ pub(super) struct Told {
     warning: bool,
 }
 
-/// The events, as readers see them.
+/// The events of a cluster, in the form that snapshots share.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Events {
     told: Chunked<Option<Told>>,
@@ -61,13 +61,13 @@ pub(super) struct Events {
     texts: Kept<str>,
 }
 
-/// Data about the events that only the owner of the index needs.
+/// Data about the events that only the writer of the index needs.
 #[derive(Debug)]
 pub(super) struct EventsOwner {
     texts: Pool,
     vacant: Vacant,
     vacant_objects: Vacant,
-    /// The events by the time of their last occurrence.
+    /// The slots of the events, ordered by the time of their last occurrence, in milliseconds.
     order: BTreeSet<(i64, u32)>,
 }
 
@@ -79,7 +79,7 @@ fn key(seed: Seed, namespace: &str, name: &str) -> u128 {
     seed.words(&["event of", namespace, name])
 }
 
-/// The object that an event is about.
+/// The kind, namespace and name of the object that an event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct About {
     pub(super) kind: String,
@@ -97,7 +97,7 @@ impl EventsOwner {
         }
     }
 
-    /// Keeps an event if it is relevant; returns the object that it is about.
+    /// Keeps an event if it is relevant; returns the object that it is about, or `None` if nothing changed.
     pub(super) fn apply(
         &mut self,
         events: &mut Events,
@@ -121,7 +121,8 @@ impl EventsOwner {
         Some(about_of(&regarding))
     }
 
-    /// Removes an event by its own name; returns the key of the object that it was about.
+    /// Removes the event `namespace`/`name`; returns the hash of the object that it was about, `None` if it was not
+    /// kept.
     pub(super) fn remove(
         &mut self,
         events: &mut Events,
@@ -204,7 +205,8 @@ impl EventsOwner {
         Some(told.about)
     }
 
-    /// Removes events that are too old; returns the keys of the objects that they were about.
+    /// Removes events that are older than [`EVENTS_KEPT_FOR`]; returns the hashes of the objects that they were
+    /// about.
     pub(super) fn expire(&mut self, events: &mut Events, now: Timestamp) -> Vec<u128> {
         let oldest = millis(now.saturating_sub(EVENTS_KEPT_FOR).unwrap_or(Timestamp::MIN));
         let mut about = Vec::new();
@@ -215,7 +217,7 @@ impl EventsOwner {
         about
     }
 
-    /// Returns the time at which the next event becomes too old.
+    /// Returns the time, in milliseconds, at which the next event becomes too old; `None` without events.
     pub(super) fn next_expiry(&self) -> Option<i64> {
         let (last, _) = self.order.range((i64::MIN + 1, 0)..).next()?;
         Some(last.saturating_add(EVENTS_KEPT_FOR.as_millis() as i64).saturating_add(1))
@@ -248,7 +250,7 @@ impl Events {
         (0..self.told.len()).filter(|at| self.get(*at).is_some()).count()
     }
 
-    /// Returns the events about an object; its own UID may be unknown.
+    /// Returns the events about an object; `uid` may be [`Uid::NONE`] if unknown.
     pub(super) fn about<'s>(
         &'s self,
         seed: Seed,
@@ -279,7 +281,7 @@ impl Events {
         }
     }
 
-    /// Writes all events down.
+    /// Writes all events to a saved index.
     pub(super) fn write(&self, out: &mut Writer) {
         let told = (0..self.told.len()).filter_map(|at| self.get(at));
         out.list(told, |out, told| {

@@ -1,4 +1,4 @@
-//! Evidence from an index: objects as far as [`assess`](taffrail_status::assess::assess) reads them.
+//! Evidence from an index: the fields of objects that [`assess`](taffrail_status::assess::assess) reads.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -21,21 +21,21 @@ use super::new_record;
 use super::record::{Body, Record, Relation, Uid, flag};
 use super::view::ObjectRef;
 
-/// The evidence about the objects of an index.
+/// The objects of an index as evidence for assessments.
 ///
 /// Each object is built once from its record and extract, when it is first queried.
 #[derive(Debug)]
 pub struct IndexEvidence<'s> {
     contents: &'s Contents,
-    /// The number of the document built for each queried object; `None` for one that cannot be built.
+    /// For each requested slot, the number of its document in `documents`; `None` for an object that cannot be built.
     made: Mutex<FxHashMap<u32, Option<u32>>>,
     documents: Documents,
 }
 
-/// Documents that stay where they are while others are added.
+/// A growing list of documents whose addresses do not change.
 #[derive(Debug, Default)]
 struct Documents {
-    /// The first has one slot, each next twice as many.
+    /// Blocks of documents: the first has one, each following block twice as many as the block before.
     blocks: [OnceLock<Box<[OnceLock<OwnedDocument>]>>; 32],
     len: AtomicU32,
 }
@@ -61,17 +61,17 @@ impl Documents {
 }
 
 impl<'s> IndexEvidence<'s> {
-    /// Creates the evidence of `contents`.
+    /// Creates evidence from `contents`.
     pub fn new(contents: &'s Contents) -> IndexEvidence<'s> {
         IndexEvidence { contents, made: Mutex::default(), documents: Documents::default() }
     }
 
-    /// Returns the object at a slot, as far as it is kept.
+    /// Returns the object at a slot with the fields that the index keeps; `None` if the slot is vacant.
     pub(super) fn object(&self, slot: u32) -> Option<Object<'_>> {
         self.observed(slot).map(|observed| observed.object)
     }
 
-    /// Returns an object as far as it is kept.
+    /// Returns an object with the fields that the index keeps; `None` if it cannot be built.
     pub fn of(&self, object: ObjectRef<'_>) -> Option<Observed<'_>> {
         self.observed(object.slot)
     }
@@ -90,7 +90,7 @@ impl<'s> IndexEvidence<'s> {
         Some(Observed { key, object, projection: Projection::Full })
     }
 
-    /// Returns the number of the document of an object, which is built at the first call.
+    /// Returns the number of the document of the object at a slot; builds the document at the first call.
     fn made(&self, slot: u32) -> Option<u32> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         *made.entry(slot).or_insert_with(|| {
@@ -99,7 +99,8 @@ impl<'s> IndexEvidence<'s> {
         })
     }
 
-    /// Lists the objects in a namespace (`None`: in all) that have a UID among their owners in this relation.
+    /// Lists the objects in a namespace (`None`: in all) that name `uid` as owner in a relation for which `is_so`
+    /// returns true.
     fn pointing(&self, uid: &str, namespace: Option<&str>, is_so: fn(Relation) -> bool) -> Listing<'_> {
         let namespace = namespace.map(str::to_owned);
         let is_within = move |slot: u32| {
@@ -115,14 +116,14 @@ impl<'s> IndexEvidence<'s> {
         Box::new(slots.filter_map(|slot| self.observed(slot)))
     }
 
-    /// Returns the number of objects that were built.
+    /// Returns the number of documents that were built.
     pub(super) fn len(&self) -> u32 {
         self.documents.len.load(Ordering::Relaxed)
     }
 }
 
 impl Contents {
-    /// Returns the object at a slot as JSON: its body, or the fields in its record and extract.
+    /// Returns the object at a slot as JSON: its body if kept, else the fields in its record and extract.
     fn text_of(&self, slot: u32) -> Option<Vec<u8>> {
         let record = self.record(slot)?;
         if let Some(body) = &record.body {
@@ -195,8 +196,8 @@ impl Contents {
         }
     }
 
-    /// Writes the members of the metadata that an extract has, and the annotations that the settings keep, among those of the
-    /// extract if it has some: these come last there.
+    /// Writes the members of `metadata`, the metadata in an object's extract, to `out`, with the annotations in the
+    /// record merged in after those of the extract.
     fn write_annotations(&self, record: &Record, metadata: &[u8], out: &mut Vec<u8>) {
         const ANNOTATIONS: &[u8] = b"\"annotations\":{";
         if !metadata.is_empty() {
@@ -222,7 +223,8 @@ impl Contents {
         out.push(b'}');
     }
 
-    /// Writes the owner references. The kind and name of an owner come from the owner, if it exists.
+    /// Writes the owner references of an object. Kind and name of an owner come from the owner's record, if it
+    /// exists.
     fn write_owners(&self, record: &Record, out: &mut Vec<u8>) {
         let Some(owners) = self.owners.get(record.owners) else { return };
         let mut before: &[u8] = b",\"ownerReferences\":[{\"uid\":";
@@ -255,7 +257,7 @@ impl Contents {
         }
     }
 
-    /// Writes the Pods behind an EndpointSlice.
+    /// Writes the Pods with the UIDs `targets` as the endpoints of an EndpointSlice.
     fn write_targets(&self, targets: impl Iterator<Item = Uid>, out: &mut Vec<u8>) {
         let mut before: &[u8] = b",\"endpoints\":[";
         for record in targets.filter_map(|uid| self.record(self.slot_of_uid(uid)?)) {
@@ -275,23 +277,23 @@ impl Contents {
         }
     }
 
-    /// Returns the evidence about the objects.
+    /// Returns the objects of the index as evidence.
     pub fn evidence(&self) -> IndexEvidence<'_> {
         IndexEvidence::new(self)
     }
 
-    /// Returns the rules for use with [`evidence`](Contents::evidence): they return the verdicts that were recorded
-    /// when the objects were whole.
+    /// Returns the rules to use with [`evidence`](Contents::evidence): they return the verdicts recorded when the
+    /// objects were read in full.
     pub fn rules(&self) -> RecordedRules<'_> {
         RecordedRules { contents: self, cluster_rules: None }
     }
 
-    /// Returns the rules in force, where `rules` judge.
+    /// Returns `rules` with the index's options, as an assessment needs them.
     pub(crate) fn active<'r>(&'r self, rules: &'r RecordedRules<'_>) -> ActiveRules<'r> {
         ActiveRules { options: &self.settings.options, ..ActiveRules::new(rules) }
     }
 
-    /// Assesses an object by its name, with the chain of causes.
+    /// Assesses the object `name` at the time `now`; the result includes the cause chain.
     pub fn assess(&self, name: &ObjectKey, now: Timestamp) -> Assessment {
         let rules = self.rules();
         assess_named(name, &self.evidence(), &self.active(&rules), now)
@@ -370,7 +372,7 @@ impl ClusterState for IndexEvidence<'_> {
 
 /// Rules that return the recorded verdicts of the objects of an index.
 ///
-/// As [`ClusterRules`], they judge those objects of which the index keeps bodies by the rules of the cluster.
+/// As [`ClusterRules`], they judge objects whose bodies the index keeps by rules from the cluster.
 #[derive(Clone, Copy)]
 pub struct RecordedRules<'s> {
     contents: &'s Contents,
@@ -378,7 +380,7 @@ pub struct RecordedRules<'s> {
 }
 
 impl<'s> RecordedRules<'s> {
-    /// Returns these rules with the reader of the rules that the cluster states.
+    /// Adds `cluster_rules`, the source of additional rules from objects in clusters.
     pub fn with_reader(self, cluster_rules: &'s dyn ClusterRules) -> RecordedRules<'s> {
         RecordedRules { cluster_rules: Some(cluster_rules), ..self }
     }
@@ -431,7 +433,7 @@ impl ClusterRules for RecordedRules<'_> {
     }
 }
 
-/// Rules of a cluster, for the objects of which an index keeps bodies; for others they return the recorded verdict.
+/// Rules from objects in a cluster: they judge objects with a kept body, and return the recorded verdict for others.
 struct TaughtRules<'r> {
     recorded: RecordedRules<'r>,
     taught: Box<dyn Rules + 'r>,

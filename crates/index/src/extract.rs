@@ -1,8 +1,8 @@
-//! The extract of an object: the fields that evidence reads, so that its body need not be kept.
+//! The extract of an object: the fields that evidence reads, kept instead of the body.
 //!
-//! Of an object that is plainly well, evidence about other objects reads hardly anything: a Pod's phase and node, a
-//! ReplicaSet's counts. Many objects share such an extract. Of all other objects the fields that
-//! [`assess`](taffrail_status::assess) reads are kept, and nothing else: no environment, no command line, no data.
+//! For an object that is plainly well, evidence about other objects reads hardly any field: a Pod's phase and node, a
+//! ReplicaSet's counts. Many objects share such an extract. For all other objects, the extract has the fields that
+//! [`assess`](taffrail_status::assess) reads and no others: no environment, no command line, no data.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use taffrail_status::{MAX_MESSAGE, Verdict, cut};
 
 use super::record::Uid;
 
-/// Fields of every object that is not plainly well.
+/// Paths kept for every object that is not plainly well.
 const OF_ANY: &[&str] = &[
     "spec.suspend",
     "spec.paused",
@@ -25,7 +25,8 @@ const OF_ANY: &[&str] = &[
     "status.conditions[].observedGeneration",
 ];
 
-/// Fields by group and kind. `[]` stands for each item; a path that ends in `!` is kept although it is empty.
+/// Paths kept by group and kind. `[]` stands for each item of a list; a path that ends in `!` is kept even if it is
+/// empty.
 const OF_KIND: &[(&str, &str, &[&str])] = &[
     (
         "",
@@ -162,7 +163,7 @@ const DAEMON_SET: &[&str] = &[
     "status.numberReady",
 ];
 
-/// Fields of those that are plainly well.
+/// Paths kept for objects that are plainly well, by group and kind.
 const OF_WELL: &[(&str, &str, &[&str])] = &[
     ("", "Pod", &["spec.nodeName", "status.phase"]),
     ("apps", "ReplicaSet", REPLICA_SET),
@@ -172,10 +173,10 @@ const OF_WELL: &[(&str, &str, &[&str])] = &[
     ("batch", "Job", &["spec.suspend", "status.conditions[].type", "status.conditions[].status"]),
 ];
 
-/// Fields of a Pod that is well and belongs to a Job: its restarts count against the Job's limit.
+/// Paths kept for a Pod that is well and belongs to a Job: its restarts count against the Job's limit.
 const OF_WELL_POD_OF_JOB: &[&str] = &["spec.nodeName", "status.phase", "status.{}[].restartCount"];
 
-/// Kinds that others ask for their fields although they are well.
+/// Kinds whose full extract is kept even if the object is well, because evidence about other objects reads it.
 const ALWAYS_ASKED: &[(&str, &str)] = &[
     ("", "PersistentVolume"),
     ("", "Endpoints"),
@@ -197,16 +198,16 @@ const ANNOTATIONS: &[&str] = &[
     "autoscaling.alpha.kubernetes.io/conditions",
 ];
 
-/// Maximum number of members of one object that are selected.
+/// Maximum number of distinct members under one member that the paths may select.
 const MEMBERS: usize = 24;
 
-/// The members of an object that are selected; without members, the whole object.
+/// A tree of the members to keep; a node without members keeps the whole value.
 #[derive(Debug, Default)]
 struct Wanted {
     members: Vec<(String, Wanted)>,
-    /// True if the members are those of each item of a list.
+    /// True if `members` apply to each item of a list.
     each: bool,
-    /// True if the member is kept although nothing in it is selected.
+    /// True if the member is kept even if nothing in it is selected.
     counts: bool,
 }
 
@@ -246,7 +247,7 @@ impl Wanted {
         slot.counts |= counts;
     }
 
-    /// Writes the selected parts of `value`. Returns false, and writes nothing, if there are none.
+    /// Writes the selected parts of `value` to `out`. Returns false and writes nothing if there are none.
     fn write(&self, value: Value<'_>, out: &mut Vec<u8>) -> bool {
         if value.is_null() {
             return false;
@@ -293,7 +294,7 @@ impl Wanted {
         !is_empty || self.counts
     }
 
-    /// Writes the members that are there, each after a comma, except at `start`.
+    /// Writes the selected members of `value` to `out`, each after a comma unless `out` is `start` bytes long.
     fn write_members(&self, value: Value<'_>, out: &mut Vec<u8>, start: usize) {
         // All in one pass: to look for each is to scan the text as often.
         let mut found = [None; MEMBERS];
@@ -318,7 +319,7 @@ impl Wanted {
     }
 }
 
-/// Writes a field as it stands there, but no text that is longer than a message may be.
+/// Writes a value unchanged, except that a string longer than a message may be is truncated.
 fn write_leaf(value: Value<'_>, out: &mut Vec<u8>) {
     let is_long = value.text().is_none_or(|text| text.len() > MAX_MESSAGE);
     match value.as_str().filter(|text| is_long && text.len() > MAX_MESSAGE) {
@@ -327,7 +328,7 @@ fn write_leaf(value: Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes a value as it stands there.
+/// Writes a value unchanged, as JSON.
 pub(super) fn write_value(value: Value<'_>, out: &mut Vec<u8>) {
     match value.text() {
         Some(text) => out.extend_from_slice(text),
@@ -338,7 +339,7 @@ pub(super) fn write_value(value: Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// The fields to keep, by kind of object.
+/// The paths to keep, for each kind of object.
 #[derive(Debug)]
 pub(super) struct Extractor {
     full: HashMap<(&'static str, &'static str), Wanted>,
@@ -350,23 +351,23 @@ pub(super) struct Extractor {
 /// The extract of an object.
 #[derive(Debug, Default)]
 pub(super) struct Extract {
-    /// See [`Parts`].
+    /// The encoded extract; see [`Parts`].
     pub(super) bytes: Vec<u8>,
     /// True if no evidence changes the status of the object.
     pub(super) is_plain: bool,
 }
 
-/// Facts about an object from before its extract is made.
+/// Facts about an object that are known before its extract is made.
 pub(super) struct Known<'k> {
     pub(super) verdict: &'k Verdict,
     pub(super) is_deleting: bool,
     pub(super) is_metadata: bool,
-    /// It is so new that a controller need not have written a status.
+    /// True if the object is so new that its controller need not have written a status.
     pub(super) is_new: bool,
     pub(super) has_odd_uid: bool,
     pub(super) has_odd_creation: bool,
     pub(super) is_of_job: bool,
-    /// Its verdict may change with the objects that it owns.
+    /// True if the object's verdict may depend on the objects that it owns.
     pub(super) reads_children: bool,
 }
 
@@ -456,7 +457,7 @@ impl Extractor {
         }
     }
 
-    /// Members of `metadata` that the record does not tell.
+    /// Writes the members of `metadata` that the record does not contain.
     fn write_metadata(&self, object: &Object<'_>, known: &Known<'_>, is_plain: bool, out: &mut Vec<u8>) {
         let mut copy = |key: &str| {
             let Some(value) = object.at(&["metadata", key]).filter(|value| !value.is_null()) else { return };
@@ -517,8 +518,8 @@ fn has_no_status(object: &Object<'_>) -> bool {
     })
 }
 
-/// Returns true if no evidence changes the status of an object: of objects that are Current, `assess` follows only
-/// those for which this returns false.
+/// Returns true if no evidence can change the status of the object. Of Current objects, `assess` follows only those
+/// for which this returns false.
 fn is_plain(object: &Object<'_>, known: &Known<'_>) -> bool {
     if known.verdict.status != taffrail_status::Status::Current || known.is_deleting || known.reads_children {
         return false;
@@ -571,7 +572,7 @@ fn is_plain(object: &Object<'_>, known: &Known<'_>) -> bool {
     }
 }
 
-/// Returns true for a custom resource that is Current only because no rule applies: a workload that it owns may have
+/// Returns true for a custom resource that is Current only because no rule applies: one of its own workloads may have
 /// failed.
 fn is_silent(object: &Object<'_>, known: &Known<'_>) -> bool {
     known.verdict.rule == "fallback"
@@ -586,7 +587,7 @@ fn has_address(ingress: &Object<'_>) -> bool {
     addresses.into_iter().flatten().any(|it| is_said(it.get("ip")) || is_said(it.get("hostname")))
 }
 
-/// Returns the UIDs of the Pods behind an EndpointSlice, if it names all of them.
+/// Returns the UIDs of the Pods behind an EndpointSlice; `None` if an endpoint lacks the UID.
 fn targets(slice: &Object<'_>) -> Option<Vec<Uid>> {
     let mut targets = Vec::new();
     for endpoint in slice.at(&["endpoints"]).and_then(Value::items).into_iter().flatten() {
@@ -601,19 +602,19 @@ fn targets(slice: &Object<'_>) -> Option<Vec<Uid>> {
     Some(targets)
 }
 
-/// An extract, taken apart.
+/// The decoded parts of an extract.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts {
-    /// Members of `metadata`, as they stand between the braces.
+    /// The members of `metadata` as JSON, without the braces around them.
     pub(super) metadata: Vec<u8>,
-    /// Members of the object besides.
+    /// The other members of the object as JSON, without the braces around them.
     pub(super) content: Vec<u8>,
-    /// The Pods behind an EndpointSlice.
+    /// The UIDs of the Pods behind an EndpointSlice.
     pub(super) targets: Vec<Uid>,
 }
 
 impl Parts {
-    /// Encodes the parts; no parts give no bytes.
+    /// Encodes the parts to bytes; empty parts give no bytes.
     pub(super) fn encode(&self) -> Vec<u8> {
         let Parts { metadata, content, targets } = self;
         if metadata.is_empty() && content.is_empty() && targets.is_empty() {
@@ -625,7 +626,7 @@ impl Parts {
         bytes.chain(targets).collect()
     }
 
-    /// Splits `bytes` into the metadata, the content and the targets.
+    /// Decodes `bytes` into metadata, content and targets, as in [`Parts`]; `None` if they are damaged.
     pub(super) fn split(bytes: &[u8]) -> Option<(&[u8], &[u8], impl Iterator<Item = Uid> + '_)> {
         let (metadata, rest) = bytes.split_first_chunk::<4>()?;
         let (content, rest) = rest.split_first_chunk::<4>()?;

@@ -1,7 +1,7 @@
-//! Objects by kind and namespace.
+//! Groups objects by kind and namespace.
 //!
-//! A *kind bucket* is the list of the objects of one kind in one namespace. Those of a kind, and those in a namespace, are the
-//! buckets of it, one after the other.
+//! A *kind bucket* is a linked list of the objects of one kind in one namespace. The buckets of one kind are linked,
+//! and so are the buckets of one namespace.
 
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
@@ -13,8 +13,8 @@ use super::pool::NONE;
 use super::record::{KindBucket, List, NamespaceHead, Neighbours};
 
 impl Contents {
-    /// Returns the number of objects of a kind with each status, in one namespace (empty for objects without one) or in
-    /// all.
+    /// Returns the number of objects of a kind with each status: in one namespace (empty for cluster-scoped objects),
+    /// or in all with `None`.
     pub fn counts_of_kind(&self, kind: KindId, namespace: Option<&str>) -> Counts {
         let one = namespace.and_then(|namespace| self.buckets.get(self.bucket(kind, namespace)?));
         let all = namespace.is_none().then(|| self.buckets_of_kind(kind)).into_iter().flatten();
@@ -183,14 +183,14 @@ impl Contents {
         }
     }
 
-    /// Lists the buckets of a kind.
+    /// Lists the buckets of a kind, one per namespace.
     pub(super) fn buckets_of_kind(&self, kind: KindId) -> impl Iterator<Item = &KindBucket> {
         let bucket = |at: u32| self.buckets.get(at);
         let first = self.kind_heads.get(kind.0).and_then(|head| bucket(*head));
         std::iter::successors(first, move |own| bucket(own.of_kind.next))
     }
 
-    /// Lists the buckets of a namespace.
+    /// Lists the buckets of a namespace, one per kind.
     pub(super) fn buckets_of_namespace<'s>(
         &'s self,
         namespace: &str,
@@ -202,13 +202,13 @@ impl Contents {
         })
     }
 
-    /// Lists the slots in a bucket.
+    /// Lists the slots of the objects in a bucket.
     pub(super) fn slots(&self, bucket: &KindBucket) -> impl Iterator<Item = u32> + use<'_> {
         self.list(List::Bucket, bucket.head)
     }
 }
 
-/// Vacant slots of buckets and namespaces.
+/// The vacant slots of buckets and of namespaces.
 #[derive(Debug, Default)]
 pub(super) struct BucketVacant {
     buckets: Vacant,

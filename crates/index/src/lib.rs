@@ -79,20 +79,20 @@ pub use tree::{Node, Tree};
 pub use view::ObjectRef;
 use write::Pending;
 
-/// Says whether the body of an object is to be kept.
+/// A function that returns true if the body of an object is to be kept.
 pub type Keep = Arc<dyn Fn(&Object<'_>) -> bool + Send + Sync>;
 
-/// Passes the marks of an object to a function: words by which the user of the index finds the object again, such as
-/// the app it belongs to.
+/// A function that passes the marks of an object to its second argument. A mark is a word by which the user of the
+/// index finds objects, such as the app they belong to.
 pub type Mark = Arc<dyn Fn(&Object<'_>, &mut dyn FnMut(&str)) + Send + Sync>;
 
 /// The amount of an object that an index keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Retention {
-    /// The fields that evidence reads, and the bodies that [`IndexSettings::keep`] names.
+    /// The fields that evidence reads, and the bodies that [`IndexSettings::keep`] selects.
     #[default]
     Compact,
-    /// Every object as it was read, parsed; of a Secret the metadata.
+    /// Every object as it was read, parsed; only the metadata of Secrets.
     Full,
 }
 
@@ -105,17 +105,17 @@ pub struct IndexSettings {
     pub options: Options,
     /// The amount of each object that is kept.
     pub retention: Retention,
-    /// The annotations that are kept, by their keys.
+    /// The keys of the annotations that are kept.
     pub annotations: Vec<String>,
-    /// The function that returns true for objects whose bodies are kept. It is not called for Secrets.
+    /// Selects the objects whose bodies are kept. It is not called for Secrets.
     pub keep: Keep,
     /// True if kept bodies contain the managed fields, which record the writer and time of each field.
     pub managed_fields: bool,
-    /// The function that returns the marks of an object.
+    /// Returns the marks of an object.
     pub mark: Mark,
-    /// True if evidence is used; otherwise each object has its own verdict.
+    /// True to assess objects with evidence; false to use the verdict on each object alone.
     pub assess: bool,
-    /// A number that differs whenever the other settings differ: an index [saved](save) with one number is not
+    /// A number that must change whenever the other settings change: an index [saved](save) with one number is not
     /// [reopened](Index::reopen) with another.
     pub revision: u64,
 }
@@ -146,12 +146,12 @@ impl fmt::Debug for IndexSettings {
     }
 }
 
-/// A kind that is known to an index: a group and the name of a kind, in any version.
+/// The ID of a kind in an index: group and name of the kind, in any version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KindId(pub(crate) u32);
 
 impl KindId {
-    /// Returns a small number that no other kind has.
+    /// Returns a small number, unique among the kinds of the index.
     pub fn number(self) -> usize {
         self.0 as usize
     }
@@ -161,24 +161,24 @@ impl KindId {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// It has no name.
+    /// The object has no name.
     #[error("has no name")]
     NoName,
-    /// Its name or namespace is longer than any that an API server accepts.
+    /// The object's name or namespace is longer than any that an API server accepts.
     #[error("has a name of more than 1024 bytes")]
     NameTooLong,
-    /// It is of another kind than expected.
+    /// The object is of another kind than expected.
     #[error("is of the kind {found}, not {expected}")]
     OtherKind {
         /// The expected kind.
         expected: String,
-        /// The kind that it is of.
+        /// The object's kind.
         found: String,
     },
-    /// It is not an object of Kubernetes.
+    /// The value is not a Kubernetes object.
     #[error("is not a Kubernetes object")]
     NotAnObject,
-    /// The kind was never made known to this index.
+    /// The kind was never passed to [`Index::kind`].
     #[error("is of a kind that is not known")]
     UnknownKind,
 }
@@ -186,18 +186,18 @@ pub enum Refusal {
 /// The effect of applying an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applied {
-    /// It was not there, or another one of the same name was.
+    /// The object is new, or replaces an earlier object of the same name.
     Added(Handle),
-    /// It is another than it was, as far as anything is shown of it.
+    /// The object changed; the aspects tell which visible parts.
     Changed(Handle, Aspects),
     /// No visible field changed, even if its resource version did.
     Unchanged(Handle),
-    /// The object is an event; it is kept with the object that it is about.
+    /// The object is an event, which is kept with the object that it is about.
     Event,
 }
 
 impl Applied {
-    /// Returns the object, unless it is an event.
+    /// Returns the handle of the object; `None` for an event.
     pub fn handle(self) -> Option<Handle> {
         match self {
             Applied::Added(handle) | Applied::Changed(handle, _) | Applied::Unchanged(handle) => Some(handle),
@@ -214,16 +214,16 @@ pub struct Index {
     pools: Pools,
     vacant: Vacants,
     events: EventsOwner,
-    /// For each object, the epoch in which it was last applied: the number of relists begun before.
+    /// For each slot, the number of lists begun before its object was last applied or confirmed.
     epochs: Vec<u32>,
     epoch: u32,
-    /// Scopes that are being read, and when that began.
+    /// For each scope that is being listed, the number of its list.
     reading: FxHashMap<(KindId, Option<Box<str>>), u32>,
     pending: Pending,
     reassessment: Reassessment,
-    /// The kinds of which bodies are kept besides.
+    /// The kinds whose bodies are kept in addition to those that the settings select.
     kept_kinds: Vec<GroupKind>,
-    /// The cost of judging since the last reassessment began.
+    /// The cost of judging objects since the last reassessment began.
     costs: Costs,
     subscribers: subscribe::Subscribers,
 }
@@ -286,7 +286,7 @@ impl Index {
         &self.contents
     }
 
-    /// Makes a kind known, or says that it is served in another version now.
+    /// Adds a kind or updates its resource, such as its version; returns its ID.
     pub fn kind(&mut self, resource: &ApiResource) -> KindId {
         let kinds = Arc::make_mut(&mut self.contents.kinds);
         let is_it = |own: &Arc<ApiResource>| own.kind == resource.kind && own.group == resource.group;
@@ -308,8 +308,8 @@ impl Index {
         id
     }
 
-    /// Says that every kind which the API server serves was [made known](Index::kind), but those of groups that discovery could not
-    /// read: a kind that was not has no objects. `None` where discovery did not tell so much.
+    /// Records that every kind which the API server serves was [added](Index::kind), except those of `broken_groups`,
+    /// which discovery could not read: any other kind has no objects. `None` if discovery did not tell all kinds.
     pub fn set_discovered(&mut self, broken_groups: Option<BTreeSet<String>>) {
         if self.contents.broken_groups.as_deref() == broken_groups.as_ref() {
             return;
@@ -320,11 +320,11 @@ impl Index {
         }
     }
 
-    /// Sets whether objects of a kind have a status subresource, as discovery reports; rules may expect a status of
-    /// those.
+    /// Records whether objects of a kind have a status subresource, as discovery reports; rules may expect a status
+    /// of such objects.
     ///
-    /// Returns true if known objects without a status were judged under the other assumption: the caller then reads the
-    /// kind again and applies the objects whole.
+    /// Returns true if objects without a status were judged under the other assumption: the caller must then list the
+    /// kind again and apply its objects.
     pub fn set_status_subresource(&mut self, kind: KindId, is_there: Option<bool>) -> bool {
         let known = Arc::make_mut(&mut self.contents.status_subresources);
         match known.get_mut(kind.number()) {
@@ -339,11 +339,10 @@ impl Index {
         })
     }
 
-    /// Keeps also the bodies of objects of these kinds from now on: rules that objects of the cluster define for others
-    /// judge them. A kind may be `*`.
+    /// Sets the kinds whose bodies are kept from now on in addition to those that the settings select, because rules
+    /// from objects in the cluster judge them. A kind may be `*`.
     ///
-    /// Returns those kinds of which the index has objects without a body: the caller reads them again and applies the
-    /// objects whole.
+    /// Returns the kinds with objects whose body is missing: the caller must list them again and apply their objects.
     pub fn set_kept_kinds(&mut self, kinds: impl IntoIterator<Item = GroupKind>) -> Vec<KindId> {
         self.kept_kinds = kinds.into_iter().collect();
         let is_kept = |kind: &ApiResource| keeps(&self.kept_kinds, &kind.group, &kind.kind);
@@ -354,8 +353,8 @@ impl Index {
             .collect()
     }
 
-    /// Forgets the resource versions of objects of a kind, so that [`seen`](Index::seen) asks for each again. Returns false if there
-    /// is none.
+    /// Clears the resource versions of the objects of a kind for which `is_meant` returns true, so that
+    /// [`seen`](Index::seen) requests them again. Returns false if there are none.
     fn forget_versions(&mut self, kind: KindId, is_meant: impl Fn(&Record, &Verdict) -> bool) -> bool {
         let slots: Vec<u32> = self.contents.of_kind(kind, None).map(|object| object.slot).collect();
         let is_meant = |slot: &u32| {
@@ -371,10 +370,10 @@ impl Index {
         !meant.is_empty()
     }
 
-    /// Applies an object from the API server; `projection` is the part of it that was read.
+    /// Adds or updates an object from the API server; `projection` is the part of it that was read.
     ///
     /// # Errors
-    /// Returns an error if the object cannot be named. Nothing changes then.
+    /// Returns an error if the object has no valid name. Nothing changes then.
     pub fn apply(
         &mut self,
         kind: KindId,
@@ -397,10 +396,11 @@ impl Index {
         Ok(self.put(kind, new_record, now))
     }
 
-    /// Applies an object like [`apply`](Index::apply). With [`Retention::Full`] the document is kept unchanged.
+    /// Adds or updates an object like [`apply`](Index::apply). With [`Retention::Full`] the document is kept
+    /// unchanged.
     ///
     /// # Errors
-    /// Returns an error if the object cannot be named. Nothing changes then.
+    /// Returns an error if the object has no valid name. Nothing changes then.
     pub fn apply_document(
         &mut self,
         kind: KindId,
@@ -425,7 +425,7 @@ impl Index {
         Ok(self.put(kind, NewRecord { body: kept, ..new_record }, now))
     }
 
-    /// Reads an object. Returns `None` for an event, which is kept with the object that it is about.
+    /// Converts an object to a record. Returns `None` for an event, which is kept with the object that it is about.
     fn read<'a>(
         &mut self,
         kind: KindId,
@@ -450,7 +450,7 @@ impl Index {
         new_record::read(object, projection, &reading, verdict, now).map(Some)
     }
 
-    /// Judges an object by the default rules, in its context.
+    /// Judges an object by the rules of the settings, in its context.
     fn judge(&self, kind: KindId, object: &Object<'_>, now: Timestamp) -> Verdict {
         let rules = &*self.contents.settings.rules;
         if self.contents.settings.assess && rules.reads_children(object.group(), object.kind()) {
@@ -467,7 +467,7 @@ impl Index {
         Verdict::of(rules.judge(object, &context, now))
     }
 
-    /// Forgets an object that is gone. `false` if it was not there.
+    /// Removes a deleted object; returns false if it was not in the index.
     pub fn remove(&mut self, kind: KindId, namespace: &str, name: &str, now: Timestamp) -> bool {
         let Some(resource) = self.contents.kinds.get(kind.0 as usize).map(Arc::clone) else { return false };
         if is_event(&resource) {
@@ -483,7 +483,7 @@ impl Index {
     }
 
     /// Publishes all changes so far: reassesses the affected objects (see [`reassess`](Index::reassess)), notifies
-    /// subscribers, and returns a snapshot. Without any change the snapshot has the number of the last one.
+    /// subscribers, and returns a snapshot. Without changes, the snapshot has the same number as the last one.
     pub fn publish(&mut self, now: Timestamp) -> Snapshot {
         self.reassess(now);
         if let Some(batch) = self.take_batch() {
@@ -493,14 +493,14 @@ impl Index {
         Snapshot(Arc::new(self.contents.clone()))
     }
 
-    /// Subscribes to every change from now on. At most `bound` changes wait to be read; a slower subscriber has to
-    /// begin again. The first notice names the snapshot to begin with: the next one that is published.
+    /// Subscribes to all changes from now on. At most `bound` changes are queued; a slower subscriber must start
+    /// again. The first notice has the number of the snapshot to start from, the next one published.
     pub fn subscribe(&mut self, bound: usize) -> Subscription {
         let next = if self.pending.is_empty() { 0 } else { 1 };
         self.subscribers.add(bound, self.contents.sequence + next)
     }
 
-    /// Returns the numbers of kept values, for measurements.
+    /// Returns the numbers of stored values, for measurements.
     pub fn sizes(&self) -> Sizes {
         let Pools { texts, sets, owners, verdicts, healths, extracts, keys } = &self.pools;
         Sizes {
@@ -516,7 +516,7 @@ impl Index {
     }
 }
 
-/// Returns true if a kind is among those of which bodies are kept.
+/// Returns true if `kinds` contains a kind, directly or as `*`.
 fn keeps(kinds: &[GroupKind], group: &str, kind: &str) -> bool {
     kinds.iter().any(|own| own.group == group && (own.kind == kind || own.kind == "*"))
 }
@@ -525,23 +525,23 @@ fn is_event(resource: &ApiResource) -> bool {
     resource.kind == "Event" && matches!(&*resource.group, "" | "events.k8s.io")
 }
 
-/// Numbers of distinct values that an index keeps.
+/// Numbers of distinct values that an index stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Objects.
+    /// Number of objects.
     pub objects: usize,
-    /// Keys and values of labels and annotations.
+    /// Number of keys and values of labels and annotations.
     pub texts: usize,
-    /// Sets of labels, annotations and marks.
+    /// Number of sets of labels, annotations and marks.
     pub sets: usize,
-    /// Lists of owners.
+    /// Number of lists of owners.
     pub owners: usize,
-    /// Verdicts, and the health that evidence gave.
+    /// Number of verdicts and of assessments by evidence.
     pub verdicts: usize,
-    /// Extracts.
+    /// Number of extracts.
     pub extracts: usize,
-    /// Events.
+    /// Number of events.
     pub events: usize,
-    /// Slots for objects, vacant ones among them.
+    /// Number of slots for objects, vacant ones included.
     pub slots: usize,
 }

@@ -1,4 +1,4 @@
-//! An object as it is read, before its parts are kept.
+//! Converts an object into a record whose parts are not yet in the pools.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,34 +15,34 @@ use super::record::{Body, Owner, Relation, Uid, flag};
 use super::table::Seed;
 use super::{IndexSettings, Refusal, Retention};
 
-/// The annotation in which kubectl and others keep a copy of the whole object. It may contain Secret values.
+/// The annotation in which kubectl and others store a copy of the whole object, perhaps with Secret values.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The annotation with the current leader, which is written every few seconds.
 const LEADER: &str = "control-plane.alpha.kubernetes.io/leader";
 
-/// Names of objects are at most 253 bytes long, those of a few kinds somewhat longer; the API server refuses others.
+/// Maximum length of a name in bytes. The API server accepts 253 bytes, for a few kinds somewhat more.
 const LONGEST_NAME: usize = 1024;
 
 /// Age of an object by which a controller must have written its first status.
 pub(super) const FIRST_STATUS: SignedDuration = SignedDuration::from_mins(5);
 
-/// A resource version as it is kept.
+/// A resource version: a number, or a text if it is not one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Version<'a> {
     Number(u64),
     Text(Cow<'a, str>),
 }
 
-/// A key by which an object is found besides its name.
+/// A key by which an object is found in addition to its name, such as a mark or a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key<'a> {
     pub(super) hash: u128,
-    /// The text of the key, for keys that are listed.
+    /// The text of the key, if queries list keys of this type.
     pub(super) name: Option<Cow<'a, str>>,
 }
 
-/// Everything that is kept of an object, not yet in its slot.
+/// All parts of an object that the index keeps, before they are put into the pools and a slot.
 #[derive(Debug)]
 pub(super) struct NewRecord<'a> {
     pub(super) namespace: Cow<'a, str>,
@@ -54,7 +54,7 @@ pub(super) struct NewRecord<'a> {
     pub(super) digest: u64,
     pub(super) flags: u8,
     pub(super) owners: Vec<Owner>,
-    /// Further keys by which other objects name this one as their owner, besides its UID and name.
+    /// Keys other than UID and name by which other objects refer to this one as their owner.
     pub(super) owner_groups: Vec<Uid>,
     pub(super) labels: Vec<(Cow<'a, str>, Cow<'a, str>)>,
     pub(super) annotations: Vec<(Cow<'a, str>, Cow<'a, str>)>,
@@ -64,41 +64,41 @@ pub(super) struct NewRecord<'a> {
     pub(super) keys: Vec<Key<'a>>,
 }
 
-/// Returns the key that replaces the UID of an object that is referred to by name.
+/// Returns the key that stands for the UID of an object to which others refer by name.
 pub(super) fn named(seed: Seed, group: &str, kind: &str, namespace: &str, name: &str) -> Uid {
     Uid::of_bits(seed.words(&["owner", group, kind, namespace, name]))
 }
 
-/// Returns the key of the Pods that use a claim.
+/// Returns the key under which the Pods that use a claim are found.
 pub(super) fn users(seed: Seed, namespace: &str, claim: &str) -> u128 {
     seed.words(&["claim", namespace, claim])
 }
 
-/// Returns the key of the Pods on a node that are being deleted.
+/// Returns the key under which the terminating Pods on a node are found.
 pub(super) fn terminating_on(seed: Seed, node: &str) -> u128 {
     seed.words(&["leaves", node])
 }
 
-/// Returns the key of the CustomResourceDefinition of a kind.
+/// Returns the key under which the CustomResourceDefinition of a kind is found.
 pub(super) fn definition(seed: Seed, group: &str, kind: &str) -> u128 {
     seed.words(&["defines", group, kind])
 }
 
-/// Returns the key of objects with a mark.
+/// Returns the key under which the objects with a mark are found.
 pub(super) fn mark(seed: Seed, mark: &str) -> u128 {
     seed.words(&["mark", mark])
 }
 
-/// Settings and facts with which an object is read.
+/// Settings and facts needed to convert an object into a record.
 pub(super) struct Reading<'r> {
     pub(super) settings: &'r IndexSettings,
     pub(super) extractor: &'r Extractor,
     pub(super) seed: Seed,
-    /// Its kind is one of which bodies are kept.
+    /// True if bodies of the object's kind are kept.
     pub(super) is_kept: bool,
 }
 
-/// Reads an object on which the rules gave this verdict.
+/// Converts an object into a record; `verdict` is that of the rules on it.
 pub(super) fn read<'a>(
     object: &Object<'a>,
     projection: Projection,
@@ -176,7 +176,7 @@ pub(super) fn read<'a>(
     })
 }
 
-/// Returns true if the rules of one of its owners read the object.
+/// Returns true if the rules of an owner's kind read the object as a child.
 fn is_read_child(object: &Object<'_>, settings: &IndexSettings) -> bool {
     let references = object.metadata().and_then(|metadata| metadata.get("ownerReferences")?.items());
     references.into_iter().flatten().any(|reference| {
@@ -187,7 +187,7 @@ fn is_read_child(object: &Object<'_>, settings: &IndexSettings) -> bool {
     })
 }
 
-/// Returns true if a time has the API server's format, so that it need not be kept as a text.
+/// Returns true if a time has the API server's format, so that it can be stored as a number.
 fn is_usual(time: &str) -> bool {
     let pattern = b"0000-00-00T00:00:00Z";
     let is_like = |(own, like): (u8, &u8)| if *like == b'0' { own.is_ascii_digit() } else { own == *like };
@@ -205,7 +205,8 @@ fn version(text: Cow<'_, str>) -> Version<'_> {
     }
 }
 
-/// Returns the members of an object of strings, sorted by key; of duplicate keys the last one counts.
+/// Returns the string members of an object whose keys satisfy `is_wanted`, sorted by key; of duplicate keys the last
+/// counts.
 fn pairs<'a>(
     value: Option<Value<'a>>,
     is_wanted: impl Fn(&str) -> bool,
@@ -219,7 +220,7 @@ fn pairs<'a>(
     pairs
 }
 
-/// Returns the owners of an object, its controller first, and true if that is a Job.
+/// Returns the owners of an object, its controller first; and true if the controller is a Job.
 fn owners(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Seed) -> (Vec<Owner>, bool) {
     let mut owners = Vec::new();
     let mut is_of_job = false;
@@ -253,7 +254,8 @@ fn owners(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Se
     (owners, is_of_job)
 }
 
-/// Returns the key of the owner of an object without owner references, by conventions.
+/// Returns the key of the owner of an object without owner references, from naming conventions and labels; `None` if
+/// there is none.
 fn inferred(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Seed) -> Option<Uid> {
     let (namespace, name) = (object.namespace(), object.name());
     let annotation = |key: &str| object.at(&["metadata", "annotations", key]).and_then(Value::as_str);
@@ -284,7 +286,7 @@ fn inferred(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: 
     }
 }
 
-/// Returns the key of the StatefulSet whose claims are called `TEMPLATE-SET-0`, `TEMPLATE-SET-1`, …
+/// Returns the key of the StatefulSet whose claims have names such as `TEMPLATE-SET-0`.
 fn claimed(seed: Seed, namespace: &str, template_and_set: &str) -> Uid {
     Uid::of_bits(seed.words(&["claims of", namespace, template_and_set]))
 }
@@ -330,7 +332,7 @@ fn keys<'a>(object: &Object<'a>, settings: &IndexSettings, seed: Seed) -> Vec<Ke
     keys
 }
 
-/// Returns true if one of the volumes may be a claim; most Pods have none.
+/// Returns true if one of the volumes may use a claim; most Pods have no such volume.
 fn may_claim(volumes: Value<'_>) -> bool {
     match volumes.text() {
         Some(text) => {
@@ -342,12 +344,11 @@ fn may_claim(volumes: Value<'_>) -> bool {
     }
 }
 
-/// Returns a digest of everything that is declared: labels, annotations and all other fields that are neither metadata
-/// nor status.
+/// Returns a digest of the declared fields: labels, annotations, and all fields except metadata and status.
 ///
-/// It is computed from the text of the API server, which always writes the members of an object in the same order.
-/// Records of leader election, which are not declared, and the contents of Secrets are left out. The digest is seeded:
-/// otherwise a change crafted to have the old digest would go unnoticed.
+/// It is computed from the API server's text, which always has the members of an object in the same order. Leader
+/// election records, which are not declared, and the data of Secrets are left out. The digest is seeded, so that no
+/// one can craft a change that keeps the digest.
 fn digest(
     object: &Object<'_>,
     projection: Projection,
@@ -405,7 +406,7 @@ fn add_value(value: Value<'_>, add: &mut impl FnMut(&[u8])) {
     }
 }
 
-/// Returns the metadata of a Secret that is kept in full, without the annotation in which kubectl keeps a copy of it.
+/// Returns the metadata of a Secret in full, without the annotation in which kubectl stores a copy of the object.
 pub(super) fn metadata_of_secret(object: &Object<'_>) -> Box<[u8]> {
     let mut out = Vec::new();
     write_object(object.root(), &mut out, &mut |key, value, out| match key {
@@ -426,7 +427,7 @@ pub(super) fn metadata_of_secret(object: &Object<'_>) -> Box<[u8]> {
     out.into_boxed_slice()
 }
 
-/// Writes annotations without the one in which kubectl keeps the whole object.
+/// Writes annotations without [`LAST_APPLIED`]; returns false if none remain.
 fn write_annotations(annotations: Value<'_>, out: &mut Vec<u8>) -> bool {
     write_object(annotations, out, &mut |key, value, out| {
         let is_kept = key != LAST_APPLIED;
@@ -437,9 +438,9 @@ fn write_annotations(annotations: Value<'_>, out: &mut Vec<u8>) -> bool {
     })
 }
 
-/// Returns the object without the fields in its record, and without fields that no query reads: `managedFields`,
-/// `resourceVersion`, `selfLink`, the annotation in which kubectl keeps a copy of the object, and the heartbeats of
-/// conditions.
+/// Returns the JSON of an object without the fields in its record and without fields that no query reads:
+/// `resourceVersion`, `selfLink`, [`LAST_APPLIED`], the heartbeats of conditions, and, unless `managed_fields` is
+/// true, `managedFields`.
 fn body(object: &Object<'_>, managed_fields: bool) -> Box<[u8]> {
     let mut out = Vec::new();
     // Where a member occurs twice both are written: the last one counts for those who read it, too.
@@ -483,7 +484,8 @@ fn body(object: &Object<'_>, managed_fields: bool) -> Box<[u8]> {
     out.into_boxed_slice()
 }
 
-/// Writes an object member by member as `write` does, which says whether it wrote; any other value as it stands there.
+/// Writes an object through `write`, which is called for each member and returns true if it wrote it; writes other
+/// values unchanged.
 fn write_object(
     value: Value<'_>,
     out: &mut Vec<u8>,

@@ -1,6 +1,6 @@
-//! Saves an index to bytes, and loads it again.
+//! Saves an index to bytes, and loads it.
 //!
-//! The format is private: other versions and damaged files are refused. A file is the state at the time of writing;
+//! The format is private: other versions and damaged files are refused. A file has the state at the time of saving;
 //! after loading, every scope is [`Stale`](ScopeState::Stale) until it is confirmed.
 
 use std::borrow::Cow;
@@ -23,26 +23,26 @@ use super::{Index, IndexSettings, KindId, Retention};
 
 /// The first bytes of a file.
 const MAGIC: &[u8; 8] = b"TAFFIDX\n";
-/// The version of the format; whatever else is read is refused.
+/// The version of the format; files of other versions are refused.
 const VERSION: u32 = 5;
 
-/// The reason why a file is not loaded.
+/// The reason why a saved index cannot be loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReopenError {
-    /// It does not begin as such a file does.
+    /// The file does not begin with `TAFFIDX`.
     #[error("is no saved index")]
     Foreign,
-    /// Another version of the program wrote it.
+    /// The file has another version of the format.
     #[error("was saved in format {found}; this program reads format {VERSION}")]
     OtherFormat {
-        /// The version of the format that it has.
+        /// The version of the file's format.
         found: u32,
     },
-    /// It was saved with other settings, so that it holds other things.
+    /// The file was saved with other settings, so it contains other fields.
     #[error("was saved with other settings")]
     OtherSettings,
-    /// It is cut short, or bytes of it are not as they were written.
+    /// The file is truncated, or its bytes were changed.
     #[error("is damaged")]
     Damaged,
 }
@@ -53,7 +53,7 @@ impl From<Damaged> for ReopenError {
     }
 }
 
-/// Writes a snapshot to bytes, to be [reopened](Index::reopen) later; `now` is the time of the snapshot.
+/// Serializes a snapshot, to be [reopened](Index::reopen) later; `now` is the current time.
 pub fn save(snapshot: &Snapshot, now: Timestamp) -> Vec<u8> {
     let contents: &Contents = snapshot;
     let mut out = Writer::default();
@@ -244,7 +244,7 @@ impl<'b> Pools<'b> {
     }
 }
 
-/// The parts of a record that a new record does not contain.
+/// The parts of a saved record that are not computed from the object.
 struct Shown {
     status: Status,
     since: i64,
@@ -317,10 +317,10 @@ fn read_record<'b>(
 }
 
 impl Index {
-    /// Loads a [saved](save) index. Everything is as it was then, and stale until its scope is confirmed.
+    /// Loads a [saved](save) index. The objects are as they were, and stale until their scope is confirmed.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be loaded; the caller then begins with an empty index.
+    /// Returns an error if the bytes cannot be loaded; the caller then starts with an empty index.
     pub fn reopen(saved: &[u8], settings: IndexSettings, now: Timestamp) -> Result<Index, ReopenError> {
         let rest = saved.strip_prefix(MAGIC).ok_or(ReopenError::Foreign)?;
         let (version, rest) = rest.split_first_chunk().ok_or(ReopenError::Damaged)?;

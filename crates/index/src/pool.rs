@@ -1,4 +1,4 @@
-//! Values that many objects have, each kept once and counted.
+//! Pools: each value that many objects share is stored once, with a reference count.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use hashbrown::HashTable;
 use super::chunked::{Chunked, Vacant};
 use super::table::Seed;
 
-/// The slot that stands for "none"; nothing lies there.
+/// The slot number that stands for "none".
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Kept values, as readers see them.
+/// The values of a pool by slot, in the form that snapshots share.
 #[derive(Debug)]
 pub(super) struct Kept<T: ?Sized>(Chunked<Option<Arc<T>>>);
 
@@ -32,16 +32,16 @@ impl<T: ?Sized> Kept<T> {
         self.0.get(at)?.as_ref()
     }
 
-    /// Iterates over the values of all slots, from the first on.
+    /// Iterates over the slots in order; `None` for a vacant one.
     pub(super) fn slots(&self) -> impl Iterator<Item = Option<&Arc<T>>> {
         (0..self.0.len()).map(|at| self.get(at))
     }
 }
 
-/// Reference counts and locations of the kept values, for the owner alone.
+/// The reference counts of a pool's values, and the table that finds a value's slot; for the writer of the index
+/// only.
 ///
-/// A value is dropped with its last use, and its slot is used again. So memory follows the present contents, not all
-/// former ones.
+/// A value is dropped with its last use, and its slot is reused, so memory follows the present contents.
 #[derive(Debug)]
 pub(super) struct Pool {
     seed: Seed,
@@ -55,12 +55,12 @@ impl Pool {
         Pool { seed, uses: Vec::new(), table: HashTable::new(), vacant: Vacant::default() }
     }
 
-    /// Returns the number of distinct values.
+    /// Returns the number of distinct values in use.
     pub(super) fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Uses a value once more; `true` if it is new.
+    /// Adds one use of `value`, stored as `make` returns it; returns its slot, and true if the value is new.
     pub(super) fn take<T, Q>(
         &mut self,
         kept: &mut Kept<T>,
@@ -93,7 +93,7 @@ impl Pool {
         (at, true)
     }
 
-    /// Uses a value once less; the value, if that was its last use.
+    /// Removes one use of the value at slot `at`; returns the value if that was its last use.
     pub(super) fn drop_use<T: ?Sized + Hash>(&mut self, kept: &mut Kept<T>, at: u32) -> Option<Arc<T>> {
         let uses = self.uses.get_mut(at as usize)?;
         *uses = uses.checked_sub(1)?;

@@ -1,17 +1,18 @@
-//! Objects by keys of which one object may have several, and one key many objects: marks, claims, definitions.
+//! Keys under which queries find objects. An object may have several keys, and a key several objects: marks, claims,
+//! definitions.
 
 use std::sync::Arc;
 
 use super::chunked::{Chunked, Vacant};
 use super::table::Table;
 
-/// The objects that have a key.
+/// A key's entry: the objects that have the key.
 #[derive(Debug, Clone)]
 pub(super) struct Posting {
     key: u128,
-    /// The text of the key, for keys that are listed.
+    /// The text of the key, for types of keys that are listed.
     pub(super) name: Option<Arc<str>>,
-    /// The slots of the members, unsorted.
+    /// The slots of the objects, unsorted.
     pub(super) members: Arc<Vec<u32>>,
 }
 
@@ -31,12 +32,12 @@ impl Postings {
         self.values.get(self.find(key)?)?.as_ref()
     }
 
-    /// Returns the slots of the objects that have a key.
+    /// Returns the slots of the objects that have `key`.
     pub(super) fn members(&self, key: u128) -> &[u32] {
         self.get(key).map_or(&[], |posting| &posting.members)
     }
 
-    /// Lists all keys that have a text.
+    /// Lists the keys that have a text, each with the number of its objects.
     pub(super) fn named(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
         let postings = (0..self.values.len()).filter_map(|at| self.values.get(at)?.as_ref());
         postings.filter_map(|posting| Some((posting.name.as_ref()?, posting.members.len())))

@@ -1,9 +1,9 @@
-//! Reassessment: finds the objects whose status a change may have changed.
+//! Reassessment: finds and assesses the objects whose status may have changed.
 //!
-//! An object that is not plainly well *listens* to keys: of the objects it names, whether they exist or not, of the
-//! users of a claim, of the events about it, of the scopes of the kinds it names. A change is announced under all the
-//! keys to which others may listen, and to the owners of the object. So exactly those objects are assessed again whose
-//! answer may have changed. An answer that changes with time alone has a deadline.
+//! An object that is not plainly well *listens* to keys: of the objects it names, existing or not, of the users of a
+//! claim, of events about it, of the scopes of the kinds it names. A change is announced under all keys to which
+//! other objects may listen, and to the owners of the changed object. So exactly the objects whose assessment may
+//! have changed are assessed again. An assessment that changes with time alone has a deadline.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,33 +28,33 @@ use super::subscribe::Aspects;
 use super::table::Seed;
 use super::{Index, KindId};
 
-/// Times after the creation of an object, after an event, and so on, at which the rules may give another answer.
+/// Delays after an object's creation, an event, a crash or a transition at which the rules may change the assessment.
 const AFTER_CREATION: [SignedDuration; 2] = [SignedDuration::from_secs(15), FIRST_STATUS];
 const AFTER_EVENT: [SignedDuration; 3] =
     [SignedDuration::from_mins(10), SignedDuration::from_mins(15), SignedDuration::from_mins(20)];
 const AFTER_CRASH: [SignedDuration; 1] = [SignedDuration::from_mins(10)];
 const AFTER_TRANSITION: [SignedDuration; 2] = [SignedDuration::from_mins(2), SignedDuration::from_mins(20)];
 
-/// Time after which an object that was not judged because of its cost is judged again although nothing changed, in
-/// milliseconds.
+/// Time, in milliseconds, after which an object that was not judged because of its cost is judged again without a
+/// change.
 const UNJUDGED_FOR: i64 = 60_000;
 
-/// Time after which an object that waits for its first status is judged again, in milliseconds.
+/// Interval, in milliseconds, at which an object that waits for its first status is judged again.
 const FIRST_STATUS_FOR: i64 = 15_000;
 
-/// Number of objects built for evidence after which they are dropped.
+/// Maximum number of objects built for evidence before they are dropped to free memory.
 const EVIDENCE_AT_ONCE: u32 = 10_000;
 
 /// The objects to reassess, and the listeners.
 #[derive(Debug, Default)]
 pub(super) struct Reassessment {
-    /// Objects that changed.
+    /// Slots of the objects that changed.
     changed: FxHashSet<u32>,
-    /// Objects whose answer may differ although they did not change.
+    /// Slots of the objects whose assessment may differ although they did not change.
     suspected: FxHashSet<u32>,
     announced: Vec<u128>,
     listeners: FxHashMap<u128, Listeners>,
-    /// The keys to which each object listens.
+    /// For each slot, the keys to which its object listens.
     heard: FxHashMap<u32, Box<[u128]>>,
     deadlines: BinaryHeap<Reverse<(i64, u32)>>,
     due: FxHashMap<u32, i64>,
@@ -62,7 +62,7 @@ pub(super) struct Reassessment {
     pub(super) newest: i64,
 }
 
-/// Returns the key of all objects of a kind, in a namespace or everywhere.
+/// Returns the key that stands for all objects of a kind, in one namespace or (empty) everywhere.
 fn of_kind(seed: Seed, group: &str, kind: &str, namespace: &str) -> u128 {
     seed.words(&["of kind", group, kind, namespace])
 }
@@ -75,7 +75,7 @@ fn scope_of(seed: Seed, group: &str, kind: &str) -> u128 {
     seed.words(&["scope of", group, kind])
 }
 
-/// The listeners to a key. Most keys have one listener, and there are many keys.
+/// The slots of the objects that listen to a key. Most of the many keys have one listener.
 #[derive(Debug)]
 enum Listeners {
     One(u32),
@@ -95,7 +95,7 @@ impl Listeners {
         }
     }
 
-    /// Takes one out; true if none is left.
+    /// Removes a listener; returns true if none is left.
     fn remove(&mut self, slot: u32) -> bool {
         match self {
             Listeners::One(own) => *own == slot,
@@ -120,7 +120,7 @@ impl Reassessment {
         self.listeners.get(&key).into_iter().flat_map(Listeners::iter)
     }
 
-    /// Announces a change under a key; returns false if there is no key.
+    /// Announces a change under `key`; returns false if `key` is `None`.
     pub(super) fn announced(&mut self, key: Option<u128>) -> bool {
         self.announced.extend(key);
         key.is_some()
@@ -169,7 +169,7 @@ impl Reassessment {
         }
     }
 
-    /// Takes the objects out whose deadline has passed.
+    /// Removes and returns the slots of the objects whose deadline has passed at `now`, in milliseconds.
     fn take_due(&mut self, now: i64) -> Vec<u32> {
         let mut due = Vec::new();
         while let Some(Reverse((at, slot))) = self.deadlines.peek().copied() {
@@ -273,7 +273,8 @@ impl Contents {
         keys
     }
 
-    /// Returns the next time at which the answer about an object may differ although nothing changes.
+    /// Returns the next time after `now`, in milliseconds, at which an object's assessment may change with time
+    /// alone.
     fn deadline(&self, object: &Object<'_>, evidence: &IndexEvidence<'_>, now: i64) -> Option<i64> {
         let time = |value: Option<Value<'_>>| value?.as_str()?.parse::<Timestamp>().ok();
         let created = time(object.at(&["metadata", "creationTimestamp"]));
@@ -299,7 +300,7 @@ impl Contents {
     }
 }
 
-/// Lists the times at which the containers of a Pod ended.
+/// Lists the times at which containers of a Pod ended, from their present and last states.
 fn crashes(pod: &Object<'_>) -> impl Iterator<Item = Timestamp> {
     let lists = ["initContainerStatuses", "containerStatuses"].map(|key| pod.at(&["status", key]));
     let statuses = lists.into_iter().flatten().filter_map(Value::items).flatten();
@@ -307,14 +308,14 @@ fn crashes(pod: &Object<'_>) -> impl Iterator<Item = Timestamp> {
     states.flatten().filter_map(|state| state.at(&["terminated", "finishedAt"])?.as_str()?.parse().ok())
 }
 
-/// The answer of evidence about an object.
+/// The result of assessing an object with evidence.
 struct Answer {
     slot: u32,
-    /// `None` if it is as it says itself.
+    /// The health by evidence; `None` if the object's own verdict stands.
     health: Option<Health>,
     status: Status,
     unwell_since: i64,
-    /// `None` if that is as it was.
+    /// The keys to which the object listens from now on; `None` to leave them unchanged.
     hears: Option<Vec<u128>>,
     deadline: Option<i64>,
 }
@@ -324,7 +325,7 @@ impl Index {
         self.reassessment.changed.insert(slot);
     }
 
-    /// Announces that an object goes.
+    /// Announces that the object at a slot is about to be removed.
     pub(super) fn note_gone(&mut self, slot: u32) {
         let Some(record) = self.contents.record(slot) else { return };
         self.reassessment.announced.extend(self.contents.announcements(record));
@@ -336,7 +337,7 @@ impl Index {
         self.reassessment.set_deadline(slot, None);
     }
 
-    /// Announces news of an event.
+    /// Announces that an event about an object came or went.
     pub(super) fn note_told(&mut self, told: &About) {
         let About { kind, namespace, name } = told;
         self.reassessment.announced.push(about(self.contents.seed, kind, name));
@@ -363,7 +364,8 @@ impl Index {
         self.reassessment.suspected.extend(objects.filter(|slot| !self.contents.is_plain(*slot)));
     }
 
-    /// Returns the next time at which [`reassess`](Index::reassess) has something to do although nothing changes.
+    /// Returns the next time at which [`reassess`](Index::reassess) has work although nothing changes; `None` if
+    /// never.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let own = self.reassessment.deadlines.peek().map(|Reverse((at, _))| *at);
         let events = self.events.next_expiry();
@@ -416,7 +418,7 @@ impl Index {
         }
     }
 
-    /// Keeps the statuses of a reopened index, and listens from now on.
+    /// Computes listeners and deadlines for a reopened index, and keeps the saved statuses.
     pub(super) fn reassess_restored(&mut self, now: Timestamp) {
         let changed: Vec<u32> = std::mem::take(&mut self.reassessment.changed).into_iter().collect();
         self.reassessment.suspected.clear();
@@ -436,7 +438,7 @@ impl Index {
         }
     }
 
-    /// Returns the objects whose answer may have changed, and the number of those, at the beginning, that changed
+    /// Returns the slots of the objects whose assessment may have changed, and how many at the start changed
     /// themselves.
     fn affected(&mut self) -> (Vec<u32>, usize) {
         let Reassessment { changed, suspected, announced, listeners, .. } = &mut self.reassessment;
@@ -531,7 +533,7 @@ impl Index {
         self.show(Answer { slot, health: None, status, unwell_since: i64::MIN, hears, deadline: None }, now);
     }
 
-    /// Shows an object as the answer says.
+    /// Stores the result of an assessment: the object's health, status, listeners and deadline.
     fn show(&mut self, answer: Answer, now: Timestamp) {
         let Answer { slot, health, status, unwell_since, hears, deadline } = answer;
         if let Some(hears) = hears {
@@ -568,8 +570,9 @@ impl Index {
         self.pools.healths.drop_use(&mut self.contents.healths, before.0);
     }
 
-    /// Judges objects again of which the rules say something else as time passes: Pods that wait for the scheduler, and objects that
-    /// wait for their first status. What is read of the first is in the extract; the others are kept whole.
+    /// Judges again those objects in `due` whose verdict changes with time alone: Pods that wait for the scheduler,
+    /// and objects that wait for their first status. The extract has all that this reads of Pods; the others have a
+    /// kept body.
     fn judge_again(&mut self, due: &[u32], now: Timestamp) {
         let is_waiting = |slot: &u32| {
             let record = self.contents.record(*slot);
@@ -583,7 +586,7 @@ impl Index {
         self.reassessment.changed.extend(changed);
     }
 
-    /// Judges those of the objects again whose rules read the objects that they own.
+    /// Judges again those objects in `affected` whose rules read the objects that they own.
     fn judge_parents(&mut self, affected: &[u32], now: Timestamp) {
         let rules = &self.contents.settings.rules;
         let reads_children = |slot: &u32| {
@@ -594,7 +597,7 @@ impl Index {
         self.judge_all(&parents, now);
     }
 
-    /// Judges objects again by what is kept of them. Returns those whose verdict differs now.
+    /// Judges objects again by the fields that are kept of them. Returns the slots of those whose verdict changed.
     fn judge_all(&mut self, slots: &[u32], now: Timestamp) -> Vec<u32> {
         let evidence = IndexEvidence::new(&self.contents);
         let rules = &*self.contents.settings.rules;

@@ -11,10 +11,10 @@ use taffrail_status::{Status, Verdict};
 use super::pool::NONE;
 use super::table::Seed;
 
-/// Names an object of an index as long as it is there.
+/// Identifies an object of an index while it exists.
 ///
-/// The slot is given to another object when this one is gone, the generation never: so a table with a row for each
-/// [`slot`](Handle::slot) is small, and a row whose generation is another belongs to an object that is gone.
+/// When the object is removed, its slot is reused, but with another generation. So a table indexed by
+/// [`slot`](Handle::slot) stays small, and a row with another generation belongs to an object that no longer exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handle {
     pub(super) slot: u32,
@@ -22,28 +22,28 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Returns a small number that no other object has at the same time.
+    /// Returns the slot: a small number, unique among the existing objects.
     pub fn slot(self) -> usize {
         self.slot as usize
     }
 
-    /// Returns the number of objects that had the slot before.
+    /// Returns the number of objects that had the slot before this one.
     pub fn generation(self) -> u32 {
         self.generation
     }
 }
 
-/// A UID in 128 bits: those of the UUID, or a hash of a text that is not a UUID. Each index hashes such texts with a
-/// seed of its own, so that no author can make two of them collide; a UID of one index has no meaning in another.
+/// A UID in 128 bits: the bits of a UUID, or a hash of a text that is not a UUID. Each index hashes with its own
+/// seed, so that authors of objects cannot provoke collisions; a UID of one index has no meaning in another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 // Two halves: a number of 128 bits wants places that are multiples of its size.
 pub struct Uid([u64; 2]);
 
 impl Uid {
-    /// The UID of an object that has none.
+    /// The value that stands for a missing UID.
     pub const NONE: Uid = Uid([0; 2]);
 
-    /// Returns the UID that stands for `text` in the index of this seed.
+    /// Returns the UID that represents `text` in the index with this seed.
     pub(super) fn new(text: &str, seed: Seed) -> Uid {
         match Uid::of_uuid(text) {
             Some(uid) => uid,
@@ -52,17 +52,17 @@ impl Uid {
         }
     }
 
-    /// Parses a UUID.
+    /// Parses a UUID; `None` if the text is not one.
     pub(super) fn of_uuid(text: &str) -> Option<Uid> {
         uuid(text.as_bytes()).map(Uid::of_bits)
     }
 
-    /// Returns true if there is no UID.
+    /// Returns true if this is [`Uid::NONE`].
     pub fn is_none(self) -> bool {
         self == Uid::NONE
     }
 
-    /// Returns true if `text` is a UUID with these bits.
+    /// Returns true if `text` is a UUID with the same bits as this UID.
     pub(super) fn is_said_by(self, text: &str) -> bool {
         Uid::of_uuid(text) == Some(self)
     }
@@ -97,7 +97,7 @@ fn uuid(text: &[u8]) -> Option<u128> {
     (bits != [0; 2]).then_some(u128::from(bits[0]) << 64 | u128::from(bits[1]))
 }
 
-/// Written as a UUID.
+/// Formats the UID as a UUID.
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = |from: u32, bits: u32| (self.bits() >> (128 - from - bits)) & ((1 << bits) - 1);
@@ -106,26 +106,26 @@ impl fmt::Display for Uid {
     }
 }
 
-/// The way in which an object refers to an owner.
+/// The way in which an object refers to one of its owners.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Relation {
-    /// The owner is its controller.
+    /// The controller owner reference.
     Controller,
-    /// Another owner reference names the owner.
+    /// Another owner reference.
     Owner,
-    /// A convention names the owner, not an owner reference: a name, a label, an annotation.
+    /// A convention instead of an owner reference: a name, a label, or an annotation.
     Inferred,
 }
 
-/// An owner of an object, which need not be there.
+/// An owner to which an object refers; it need not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
-    /// Its UID, or the key that replaces it if the object refers to it by name.
+    /// The owner's UID, or the key that replaces it if the object refers to the owner by name.
     pub(super) uid: Uid,
     pub(super) relation: Relation,
 }
 
-/// Neighbours in a list.
+/// The slots before and after an object in a linked list.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Neighbours {
     pub(super) next: u32,
@@ -138,25 +138,25 @@ impl Default for Neighbours {
     }
 }
 
-/// The lists that an object is in. They are kept apart from the rest of its record: a walk touches nothing else, and
-/// to copy a chunk of them on write is to copy plain bytes.
+/// The links of the lists that contain an object. They are kept apart from the record, so that a walk reads nothing
+/// else and copying a chunk on write copies plain bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Links {
-    /// Number of objects that had the slot before.
+    /// The number of objects that had the slot before.
     pub(super) generation: u32,
-    /// The owner group that it is in as a child, by its first owner.
+    /// The owner group of the object's first owner, which contains the object as a child.
     pub(super) parent: u32,
-    /// The first of the owner groups that it is the owner of.
+    /// The first of the owner groups whose owner is this object.
     pub(super) owner_groups: u32,
-    /// Children of the same owner group.
+    /// Links to the other children of the same owner group.
     pub(super) siblings: Neighbours,
-    /// Objects of the same kind and namespace.
+    /// Links to the other objects of the same kind and namespace.
     pub(super) bucket: Neighbours,
-    /// Objects of the same status.
+    /// Links to the other objects of the same status.
     pub(super) status: Neighbours,
-    /// It has owners besides the first: a walk may come here by several ways.
+    /// True if the object has owners besides the first, so that a walk may reach it more than once.
     pub(super) has_other_owners: bool,
-    /// Another object, which goes first, has the same UID.
+    /// True if another object with the same UID precedes it.
     pub(super) is_twin: bool,
 }
 
@@ -175,7 +175,7 @@ impl Default for Links {
     }
 }
 
-/// The lists that go through [`Links`].
+/// The linked lists that use [`Links`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
     Siblings,
@@ -201,11 +201,11 @@ impl Links {
     }
 }
 
-/// The objects of a kind in a namespace.
+/// The bucket of the objects of one kind in one namespace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KindBucket {
     pub(super) kind: u32,
-    /// [`NONE`] for those of the cluster.
+    /// The slot of the namespace; [`NONE`] for cluster-scoped objects.
     pub(super) namespace: u32,
     pub(super) head: u32,
     pub(super) counts: [u32; Status::ALL.len()],
@@ -221,24 +221,24 @@ impl Default for KindBucket {
     }
 }
 
-/// A namespace that objects are in, whether it has an object itself or not.
+/// A namespace that contains objects; its own Namespace object need not exist.
 #[derive(Debug, Clone)]
 pub(super) struct NamespaceHead {
     pub(super) name: Arc<str>,
     pub(super) buckets: u32,
 }
 
-/// The children of one owner.
+/// The children of one owner, which need not exist.
 #[derive(Debug, Clone)]
 pub(super) struct OwnerGroup {
     pub(super) id: Uid,
-    /// The first child that has this owner for its first.
+    /// The first child whose first owner is this owner.
     pub(super) head: u32,
-    /// Children that have another owner before this one.
+    /// The children whose first owner is another one.
     pub(super) others: Option<Arc<Vec<u32>>>,
-    /// The owner, if it is there.
+    /// The slot of the owner; [`NONE`] if it does not exist.
     pub(super) owner: u32,
-    /// Another owner group of the same owner.
+    /// The next owner group of the same owner.
     pub(super) next: u32,
 }
 
@@ -248,39 +248,40 @@ impl Default for OwnerGroup {
     }
 }
 
-/// Facts about an object, set in [`Record::flags`].
+/// Bits of [`Record::flags`].
 pub(super) mod flag {
-    /// It is being deleted.
+    /// The object is being deleted.
     pub(in super::super) const DELETING: u8 = 1;
-    /// Only its metadata were read.
+    /// Only the object's metadata was read.
     pub(in super::super) const METADATA: u8 = 2;
-    /// No evidence changes its status.
+    /// No evidence changes the object's status.
     pub(in super::super) const PLAIN: u8 = 4;
-    /// Its UID is a text that the extract has.
+    /// The object's UID is not a UUID; the extract has its text.
     pub(in super::super) const ODD_UID: u8 = 8;
-    /// Its time of creation is a text that the extract has.
+    /// The creation time has an unusual format; the extract has its text.
     pub(in super::super) const ODD_CREATION: u8 = 16;
-    /// Its resource version is not a number: [`Record::version`](super::Record::version) is the slot of a text.
+    /// The resource version is not a number: [`Record::version`](super::Record::version) is the slot of its text.
     pub(in super::super) const ODD_VERSION: u8 = 32;
 }
 
-/// The part of an object's record that walks do not need. Numbers are slots in the pools of the index.
+/// The part of an object's data that walks do not need. Numbers are slots in the pools of the index.
 #[derive(Debug, Clone)]
 pub(super) struct Record {
-    /// Boxed, not shared: it is copied with its chunk, but is 16 bytes shorter.
+    /// The name; boxed, not shared, because that is 16 bytes shorter.
     pub(super) name: Box<str>,
     pub(super) uid: Uid,
     pub(super) version: u64,
-    /// Time of creation in seconds; [`i64::MIN`] if unknown.
+    /// The creation time in seconds since 1970; [`i64::MIN`] if unknown.
     pub(super) created: i64,
-    /// [`i64::MIN`] if it has none.
+    /// `metadata.generation`; [`i64::MIN`] if absent.
     pub(super) generation: i64,
     pub(super) digest: u64,
-    /// Since when the object is seen with the status it has, in milliseconds.
+    /// The time since when the object has its current status in this index, in milliseconds since 1970.
     pub(super) since: i64,
-    /// Since when it is not well by its own words, in milliseconds; [`i64::MIN`] if it is well.
+    /// The time since when the object is not well by its own report, in milliseconds since 1970; [`i64::MIN`] if it
+    /// is well.
     pub(super) unwell_since: i64,
-    /// The statuses before the present one.
+    /// The former statuses; `None` if there are none.
     pub(super) past: Option<Arc<Past>>,
     pub(super) body: Option<Arc<Body>>,
     pub(super) bucket: u32,
@@ -288,16 +289,16 @@ pub(super) struct Record {
     pub(super) annotations: u32,
     pub(super) owners: u32,
     pub(super) verdict: u32,
-    /// The health that evidence gives; [`NONE`] if the verdict stands.
+    /// The slot of the health by evidence; [`NONE`] if the verdict stands.
     pub(super) health: u32,
     pub(super) extract: u32,
-    /// Further keys under which queries find it: marks, claims, definitions.
+    /// The slot of further keys under which queries find the object: marks, claims, definitions.
     pub(super) keys: u32,
     pub(super) status: Status,
     pub(super) flags: u8,
 }
 
-/// The content of an object that is kept whole.
+/// The content of an object whose body is kept.
 #[derive(Debug)]
 pub(super) enum Body {
     /// The text of the object, without the members that are in the record.
@@ -307,7 +308,7 @@ pub(super) enum Body {
 }
 
 impl Body {
-    /// Returns the text of the object.
+    /// Returns the JSON text of the body.
     pub(super) fn text(&self) -> &[u8] {
         match self {
             Body::Text(text) => text,
@@ -328,22 +329,22 @@ impl Record {
     }
 }
 
-/// A status that an object had, and since when.
+/// A former status of an object, and its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transition {
     /// The status.
     pub status: Status,
-    /// From when on.
+    /// The time at which the status began.
     pub since: Timestamp,
 }
 
-/// Number of statuses that are remembered besides the present one.
+/// Maximum number of former statuses kept per object.
 pub const REMEMBERED: usize = 4;
 
-/// The last statuses, the newest first.
+/// The former statuses, newest first, each with its start in milliseconds since 1970.
 pub(super) type Past = [Option<(Status, i64)>; REMEMBERED];
 
-/// A verdict that can be kept once for many objects.
+/// A verdict as a value of a pool, which many objects may share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Judged(pub(super) Verdict);
 
@@ -357,13 +358,13 @@ impl Hash for Judged {
     }
 }
 
-/// The answer of evidence about an object, if it differs from the object's own verdict.
+/// The assessment of an object by evidence, if it differs from the object's own verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Health {
     pub(super) verdict: Judged,
-    /// The cause's own words.
+    /// The message of the root cause.
     pub(super) message: String,
-    /// The deepest object that is not well, if that is another one.
+    /// The deepest object that is not well; `None` if it is the object itself.
     pub(super) cause: Option<taffrail_object::ObjectKey>,
 }
 

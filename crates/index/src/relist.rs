@@ -1,4 +1,4 @@
-//! Scopes as the owner reads them: begun, their objects seen, ended, forgotten.
+//! Lists of scopes: their start, the objects that are confirmed, and their end.
 
 use std::sync::Arc;
 
@@ -30,7 +30,8 @@ impl Contents {
 
 /// Operations of the owner.
 impl Index {
-    /// Says how well a scope is known: a kind, in one namespace or, where no other scope is, everywhere.
+    /// Sets the state of a scope: a kind in one namespace or, with `None`, in all namespaces without a scope of their
+    /// own.
     pub fn set_scope(
         &mut self,
         kind: KindId,
@@ -66,18 +67,17 @@ impl Index {
         }
     }
 
-    /// Begins a list of a scope.
+    /// Starts a list of a scope.
     ///
-    /// The known objects stay meanwhile, and nothing is kept twice. [`end`](Index::end) removes those that the list did
-    /// not contain.
+    /// The objects of the scope stay until [`end`](Index::end) removes those that the list did not contain.
     pub fn begin(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) {
         self.epoch += 1;
         self.reading.insert((kind, namespace.map(Box::from)), self.epoch);
         self.set_scope(kind, namespace, ScopeState::CatchingUp, "", now);
     }
 
-    /// Confirms that an object is unchanged. Returns false if it is not known in that version, so that the caller must
-    /// apply it whole.
+    /// Confirms that an object still has this resource version. Returns false if the index has another version or no
+    /// such object, so that the caller must apply the whole object.
     pub fn seen(&mut self, kind: KindId, namespace: &str, name: &str, version: &str) -> bool {
         let Some(resource) = self.contents.resource(kind) else { return false };
         let slot = self.contents.slot_of(&resource.group, &resource.kind, namespace, name);
@@ -92,9 +92,9 @@ impl Index {
         true
     }
 
-    /// Ends a list of a scope: objects that it did not contain are gone. Returns their number.
+    /// Ends a list of a scope: removes the objects that it did not contain, and returns their number.
     ///
-    /// The scope is complete from now on, and live. Without a [`begin`](Index::begin) before it nothing happens.
+    /// The scope then is complete and live. Without an earlier [`begin`](Index::begin) nothing happens.
     pub fn end(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) -> usize {
         let Some(begun) = self.reading.remove(&(kind, namespace.map(Box::from))) else { return 0 };
         let contents = &self.contents;
@@ -120,8 +120,8 @@ impl Index {
         untold.len()
     }
 
-    /// Removes a scope and everything in it: a kind that is not served any more, a namespace that is not followed any
-    /// more.
+    /// Removes a scope and its objects, because the kind is not served or the namespace not watched any more. Returns
+    /// their number.
     pub fn forget(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) -> usize {
         self.epoch += 1;
         self.reading.insert((kind, namespace.map(Box::from)), self.epoch);

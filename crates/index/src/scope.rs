@@ -1,39 +1,39 @@
-//! The state of knowledge about a cluster, by kind, and by namespace where that differs.
+//! The read state of a cluster's scopes: per kind, and per namespace where that differs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-/// The state of knowledge about the objects of a kind, in a namespace or everywhere.
+/// The read state of the objects of a kind, in one namespace or everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ScopeState {
-    /// They were never read.
+    /// The objects were never read.
     Unread,
-    /// They are being read; the known ones may be outdated or incomplete.
+    /// The objects are being listed; those in the index may be outdated or incomplete.
     CatchingUp,
-    /// Every change is seen.
+    /// The objects were listed, and every change arrives.
     Live,
-    /// They were known once, and have not been confirmed since.
+    /// The objects were read before, and have not been confirmed since.
     Stale,
-    /// The API server does not let them be read.
+    /// The API server does not allow reading the objects.
     Forbidden,
-    /// They cannot be read for another reason.
+    /// The objects cannot be read for another reason.
     Broken,
-    /// The API server has no such kind.
+    /// The API server does not serve the kind.
     Absent,
 }
 
-/// The state of a scope.
+/// A scope's state, with its start and its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scope {
     /// The state of the scope.
     pub state: ScopeState,
-    /// Since when that is so.
+    /// The time at which the state began; `None` if unknown.
     pub since: Option<Timestamp>,
     /// The reason for the state, for people; may be empty.
     pub reason: Arc<str>,
-    /// All objects of it were read at least once, and nothing was forgotten since.
+    /// True if all objects of the scope were read at least once, and none were dropped since.
     pub is_complete: bool,
 }
 
@@ -44,7 +44,8 @@ impl Default for Scope {
 }
 
 impl Scope {
-    /// Returns true if an object that is not in the index does not exist, to the best of its knowledge.
+    /// Returns true if an object of this scope that is not in the index does not exist, according to the last
+    /// complete list.
     pub fn tells_absence(&self) -> bool {
         self.is_complete && !matches!(self.state, ScopeState::Forbidden) || self.state == ScopeState::Absent
     }
@@ -53,7 +54,7 @@ impl Scope {
 /// The scopes of a kind.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KindScopes {
-    /// The scope of the namespaces that have none of their own.
+    /// The scope of all namespaces that have no scope of their own.
     pub(super) whole: Option<Scope>,
     pub(super) of_namespace: BTreeMap<Arc<str>, Scope>,
 }
@@ -63,7 +64,7 @@ impl KindScopes {
         self.of_namespace.get(namespace).or(self.whole.as_ref())
     }
 
-    /// Returns the worst of all scopes, for queries about all namespaces.
+    /// Returns the scope that answers for all namespaces.
     pub(super) fn everywhere(&self) -> Option<&Scope> {
         self.whole.as_ref()
     }

@@ -14,11 +14,11 @@ use super::record::{Handle, Health, Judged};
 /// The visible state of an object.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// Its status, by evidence.
+    /// The object's status, by evidence.
     pub status: Status,
     /// The digest of the declared fields; see [`ObjectRef::digest`](super::ObjectRef::digest).
     pub digest: u64,
-    /// True if it is being deleted.
+    /// True if the object is being deleted.
     pub is_deleting: bool,
     pub(super) verdict: Option<Arc<Judged>>,
     pub(super) health: Option<Arc<Health>>,
@@ -35,18 +35,18 @@ impl Seen {
     }
 }
 
-/// The aspects of an object that changed.
+/// The aspects of an object that changed, as a set of bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Aspects(u16);
 
 impl Aspects {
-    /// The declared fields: labels, annotations, and all that is neither metadata nor status.
+    /// The declared fields: labels, annotations, and all fields except metadata and status.
     pub const DIGEST: Aspects = Aspects(1);
     /// Status, message or cause.
     pub const STATUS: Aspects = Aspects(2);
     /// Labels.
     pub const LABELS: Aspects = Aspects(4);
-    /// Kept annotations.
+    /// Those annotations that the index keeps.
     pub const ANNOTATIONS: Aspects = Aspects(8);
     /// Owners.
     pub const OWNERS: Aspects = Aspects(16);
@@ -56,17 +56,17 @@ impl Aspects {
     pub const BODY: Aspects = Aspects(64);
     /// Fields that evidence may read, whether they changed the status or not.
     pub const CONTENT: Aspects = Aspects(128);
-    /// The start of its deletion.
+    /// The object's deletion was requested.
     pub const DELETION: Aspects = Aspects(256);
-    /// Warning events about it.
+    /// Events about the object.
     pub const EVENTS: Aspects = Aspects(512);
 
-    /// Returns true if it contains one of `others`.
+    /// Returns true if this set contains at least one of `others`.
     pub fn has(self, others: Aspects) -> bool {
         self.0 & others.0 != 0
     }
 
-    /// Returns true if nothing changed.
+    /// Returns true if the set is empty.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -78,29 +78,29 @@ impl std::ops::BitOrAssign for Aspects {
     }
 }
 
-/// An object that changed, came or went.
+/// A change of an object that was added, changed or removed.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// Its handle. That of one that went is another's from the next batch on.
+    /// The object's handle. The slot of a removed object is reused from the next batch on.
     pub handle: Handle,
-    /// Its kind.
+    /// The object's kind.
     pub kind: KindId,
-    /// Its namespace, or empty.
+    /// The object's namespace; empty if cluster-scoped.
     pub namespace: Arc<str>,
-    /// Its name.
+    /// The object's name.
     pub name: Arc<str>,
-    /// Its state in the batch before; `None` if it did not exist.
+    /// The object's state at the previous batch; `None` if it did not exist.
     pub before: Option<Seen>,
-    /// Its state now; `None` if it is gone.
+    /// The object's state now; `None` if it was removed.
     pub after: Option<Seen>,
-    /// The changed aspects of an object that existed before and exists now.
+    /// The changed aspects, if the object existed before and exists now.
     pub aspects: Aspects,
 }
 
-/// All that changed from one snapshot to the next, each object once, in the order in which they began to change.
+/// All changes between two snapshots, each object once, in the order of their first changes.
 #[derive(Debug)]
 pub struct Batch {
-    /// The number of the snapshot that shows it.
+    /// The number of the snapshot that contains the changes.
     pub sequence: u64,
     /// The changes of objects.
     pub changes: Vec<Change>,
@@ -113,8 +113,8 @@ pub struct Batch {
 pub enum Notice {
     /// A batch of changes.
     Batch(Arc<Batch>),
-    /// The subscriber must begin again from a snapshot with at least this number; the next batch follows on it. The
-    /// first notice is always this one; later it comes to a subscriber so slow that batches were dropped.
+    /// The subscriber must read a snapshot with at least this number; the next batch follows on it. This is always
+    /// the first notice; later it means that batches were dropped because the subscriber was too slow.
     Reread {
         /// The number of the newest snapshot.
         sequence: u64,
@@ -132,7 +132,7 @@ struct Queue {
 
 #[derive(Debug)]
 struct Shared {
-    /// Maximum number of waiting changes.
+    /// Maximum number of queued changes.
     bound: usize,
     queue: Mutex<Queue>,
 }
@@ -143,12 +143,12 @@ impl Shared {
     }
 }
 
-/// The end of a subscription that reads. The index forgets a subscription that is dropped.
+/// The receiving end of a subscription. Dropping it unsubscribes.
 #[derive(Debug)]
 pub struct Subscription(Arc<Shared>);
 
 impl Subscription {
-    /// Returns the next notice, if there is one already.
+    /// Returns the next notice if one is queued.
     pub fn try_next(&mut self) -> Option<Notice> {
         self.0.with(|queue| {
             if let Some(sequence) = queue.reread.take() {
@@ -161,7 +161,7 @@ impl Subscription {
     }
 }
 
-/// Ends when the index is dropped.
+/// The stream ends when the index is dropped.
 impl Stream for Subscription {
     type Item = Notice;
 

@@ -1,4 +1,4 @@
-//! Hash tables of slots, shared until they are written to.
+//! Hash tables of slots, with shards that snapshots share until they are written to.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed, xxh3_128_with_seed};
 
-/// Into how many tables the entries are spread: a write to one that a snapshot holds copies a share of them.
+/// Number of shards; a write to a shard that a snapshot shares copies that shard only.
 const SHARDS: usize = 64;
 
 /// A set of slots by the hashes of their values.
@@ -15,28 +15,28 @@ const SHARDS: usize = 64;
 /// Only the slots are kept, and the caller compares the values, so collisions are harmless.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Table {
-    /// None until there is an entry. The pointers are shared as well: a clone costs one.
+    /// The shards; none until the first entry. The outer pointer makes a clone copy one pointer.
     shards: Arc<Vec<Arc<HashTable<u32>>>>,
 }
 
-/// Selects the shard by the upper bits: the lower ones place an entry within it.
+/// Returns the shard for a hash by its upper bits; the lower ones place the entry in the shard.
 fn shard(hash: u64) -> usize {
     (hash >> 48) as usize % SHARDS
 }
 
 impl Table {
-    /// Returns the slot with this hash for which `is_it` returns true.
+    /// Returns the first slot with this hash for which `is_it` returns true.
     pub(super) fn find(&self, hash: u64, is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut is_it = is_it;
         self.shards.get(shard(hash))?.find(hash, |&at| is_it(at)).copied()
     }
 
-    /// Lists all slots with this hash; the caller compares.
+    /// Lists all slots with this hash; the caller must compare the values.
     pub(super) fn all(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
         self.shards.get(shard(hash)).into_iter().flat_map(move |shard| shard.iter_hash(hash).copied())
     }
 
-    /// Adds a slot. `rehash` returns the hashes of the slots that are in the table already.
+    /// Adds slot `at`. `rehash` returns the hash of a slot that is in the table already.
     pub(super) fn insert(&mut self, hash: u64, at: u32, rehash: impl Fn(u32) -> u64) {
         let shards = Arc::make_mut(&mut self.shards);
         if shards.is_empty() {
@@ -47,7 +47,7 @@ impl Table {
         }
     }
 
-    /// Takes a slot out.
+    /// Removes slot `at`. `rehash` returns the hash of a slot in the table.
     pub(super) fn remove(&mut self, hash: u64, at: u32, rehash: impl Fn(u32) -> u64) {
         if let Some(shard) = Arc::make_mut(&mut self.shards).get_mut(shard(hash)) {
             let entry = Arc::make_mut(shard).entry(hash, |&own| own == at, |&at| rehash(at));
@@ -58,7 +58,7 @@ impl Table {
     }
 }
 
-/// A seeded hash for names, because authors of names could make them collide.
+/// The seed of the hashes of names, so that authors of names cannot provoke collisions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Seed(u64);
 
@@ -85,7 +85,7 @@ impl Seed {
         hasher.finish()
     }
 
-    /// Tells things apart by their words alone: 128 bits do not collide.
+    /// Returns a 128-bit hash of `words`; collisions are improbable enough to treat equal hashes as equal words.
     pub(super) fn words(self, words: &[&str]) -> u128 {
         let mut text = [0_u8; 512];
         let mut length = 0;

@@ -1,9 +1,9 @@
 //! Owners, and the objects that they own.
 //!
-//! The children of an owner, whether it exists or not, form an *owner group*, found by the UID of the owner. An object
-//! knows the owner groups that it owns, so a walk follows links and needs no table. An object that others refer to by
-//! name (a Service by the name of its Endpoints, a StatefulSet by the names of its claims) has a second owner group,
-//! under the key of that name.
+//! The children of an owner, existing or not, form an *owner group*, found by the owner's UID. An object has links to
+//! the owner groups that it owns, so a walk needs no table. An object to which others refer by name (a Service by the
+//! name of its Endpoints, a StatefulSet by the names of its claims) has a second owner group, under the key of that
+//! name.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ impl Contents {
         at
     }
 
-    /// Returns the object with this UID, or with the name of this key.
+    /// Returns the slot of the object with this UID, or of the one whose name has this key.
     fn owner_of_group(&self, id: Uid) -> Option<u32> {
         self.slot_of_uid(id).or_else(|| self.slot_of_key(id))
     }
@@ -64,7 +64,7 @@ impl Contents {
         vacant.give(at);
     }
 
-    /// Enters a child with its owners.
+    /// Adds the child at a slot to the owner groups of its owners.
     pub(super) fn adopt(&mut self, vacant: &mut Vacant, child: u32, owners: &[Owner]) {
         let Some((first, others)) = owners.split_first() else { return };
         let at = self.owner_group_or_new(vacant, first.uid);
@@ -87,7 +87,7 @@ impl Contents {
         }
     }
 
-    /// Takes a child from its owners.
+    /// Removes the child at a slot from the owner groups of its owners.
     pub(super) fn abandon(&mut self, vacant: &mut Vacant, child: u32, owners: &[Owner]) {
         let Some((_, others)) = owners.split_first() else { return };
         let Some(at) = self.links.get(child).map(|links| links.parent) else { return };
@@ -117,7 +117,8 @@ impl Contents {
         }
     }
 
-    /// Makes an object the owner of the owner groups of its UID and names; those of `made` exist without children too.
+    /// Makes an object the owner of the existing owner groups in `ids`, and of those in `made`, which are created if
+    /// missing.
     pub(super) fn found(&mut self, vacant: &mut Vacant, owner: u32, ids: &[Uid], made: &[Uid]) {
         for id in ids.iter().filter(|id| !id.is_none()) {
             if let Some(at) = self.owner_group(*id)
@@ -142,7 +143,7 @@ impl Contents {
         }
     }
 
-    /// Gives an owner group to another owner than it has.
+    /// Changes the owner of the owner group `at`; with `None` it has no existing owner.
     pub(super) fn hand_over(&mut self, at: u32, owner: Option<u32>) {
         let Some(owner_group) = self.owner_groups.get(at) else { return };
         let (before, next) = (owner_group.owner, owner_group.next);
@@ -173,7 +174,7 @@ impl Contents {
         }
     }
 
-    /// Leaves the owner groups of an object without their owner.
+    /// Removes an object as the owner of its owner groups; the children stay.
     pub(super) fn desert(&mut self, vacant: &mut Vacant, owner: u32) {
         let Some(links) = self.links.get_mut(owner) else { return };
         let mut at = std::mem::replace(&mut links.owner_groups, NONE);
@@ -185,20 +186,20 @@ impl Contents {
         }
     }
 
-    /// Lists the owner groups of which an object is the owner.
+    /// Lists the owner groups whose owner is the object at a slot.
     pub(super) fn owner_groups_of(&self, owner: u32) -> impl Iterator<Item = &OwnerGroup> {
         let first = self.links.get(owner).map_or(NONE, |links| links.owner_groups);
         let owner_group = |at: u32| self.owner_groups.get(at);
         std::iter::successors(owner_group(first), move |own| owner_group(own.next))
     }
 
-    /// Lists the children of an owner group.
+    /// Lists the slots of the children in an owner group.
     pub(super) fn members(&self, owner_group: &OwnerGroup) -> impl Iterator<Item = u32> {
         let others: &[u32] = owner_group.others.as_ref().map_or(&[], |others| others);
         self.list(List::Siblings, owner_group.head).chain(others.iter().copied())
     }
 
-    /// Lists the objects that have a UID among their owners, with the relation.
+    /// Lists the slots of the objects that have `uid` among their owners, each with the relation.
     pub(super) fn dependents_of(&self, uid: Uid) -> impl Iterator<Item = (u32, Relation)> {
         let owner_group = self.owner_group(uid).and_then(|at| self.owner_groups.get(at));
         let members = owner_group.into_iter().flat_map(|owner_group| self.members(owner_group));
@@ -208,12 +209,12 @@ impl Contents {
         })
     }
 
-    /// Lists the existing owners of an object, the first one first.
+    /// Lists the slots of the existing owners of an object, in the order of its owner list.
     pub(super) fn parents_of(&self, child: u32) -> impl Iterator<Item = u32> {
         self.parents_by(self.record(child).map_or(NONE, |record| record.owners), child)
     }
 
-    /// Lists the existing ones of a list of owners of an object.
+    /// Lists the slots of the existing owners in the owner list `owners` of an object, without the object itself.
     pub(super) fn parents_by(&self, owners: u32, child: u32) -> impl Iterator<Item = u32> {
         let owners = self.owners.get(owners).into_iter().flat_map(|owners| owners.iter());
         let owners = owners.filter_map(|owner| self.owner_groups.get(self.owner_group(owner.uid)?));
@@ -224,24 +225,24 @@ impl Contents {
 /// A node of a [`Tree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
-    /// The object.
+    /// The object's handle.
     pub handle: Handle,
-    /// Number of owners between it and the start of the walk.
+    /// Number of steps from a starting object to this one.
     pub depth: u32,
 }
 
-/// A walk over objects and everything that they own, each object once; owners come before the objects that they own.
+/// A walk over objects and everything that they own, each object once; owners come before their children.
 ///
-/// It costs in proportion to its result, wherever else in the cluster or namespace objects are.
+/// The cost is proportional to the result, independent of other objects in the cluster.
 #[derive(Debug)]
 pub struct Tree<'s> {
     contents: &'s Contents,
     stack: Vec<(u32, u32)>,
-    /// The starting objects that the walk may meet again: those that have an owner.
+    /// Slots of the starting objects that have owners, so that the walk may reach them again.
     roots: HashSet<u32>,
-    /// The same where it is one object.
+    /// The slot of the only starting object, instead of `roots`.
     root: u32,
-    /// Objects with several owners that were returned already: only they can be met twice.
+    /// Slots of the objects with several owners that were returned: only they can be reached twice.
     met: HashSet<u32>,
 }
 

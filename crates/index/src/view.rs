@@ -1,4 +1,4 @@
-//! The objects of an index, to be read, and the questions that find them.
+//! Views of the objects of an index, and the queries that find them.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::record::{Handle, List, Record, Relation, Transition, Uid, at_millis, 
 use super::scope::Scope;
 use super::tree::{Node, Tree};
 
-/// An object, as far as it is kept.
+/// A view of an object with the fields that the index keeps.
 #[derive(Debug, Clone, Copy)]
 pub struct ObjectRef<'s> {
     pub(super) contents: &'s Contents,
@@ -22,43 +22,43 @@ pub struct ObjectRef<'s> {
 }
 
 impl<'s> ObjectRef<'s> {
-    /// Returns its handle, which is valid as long as the object exists.
+    /// Returns the object's handle, which is valid while the object exists.
     pub fn handle(&self) -> Handle {
         self.contents.handle(self.slot)
     }
 
-    /// Returns its kind.
+    /// Returns the ID of the object's kind.
     pub fn kind(&self) -> KindId {
         KindId(self.contents.buckets.get(self.record.bucket).map_or(u32::MAX, |bucket| bucket.kind))
     }
 
-    /// Returns the resource of its kind.
+    /// Returns the resource of the object's kind.
     pub fn resource(&self) -> Option<&'s ApiResource> {
         self.contents.resource(self.kind())
     }
 
-    /// Returns its namespace, or empty.
+    /// Returns the object's namespace; empty if cluster-scoped.
     pub fn namespace(&self) -> &'s str {
         self.contents.name_of(self.record).2
     }
 
-    /// Returns its name.
+    /// Returns the object's name.
     pub fn name(&self) -> &'s str {
         &self.record.name
     }
 
-    /// Group, kind, namespace and name.
+    /// Returns the object's key: group, kind, namespace and name.
     pub fn object_name(&self) -> ObjectKey {
         let (group, kind, namespace, name) = self.contents.name_of(self.record);
         ObjectKey::new(group, kind, namespace, name)
     }
 
-    /// Returns its UID.
+    /// Returns the object's UID.
     pub fn uid(&self) -> Uid {
         self.record.uid
     }
 
-    /// Returns its resource version.
+    /// Returns the object's resource version; empty if it was cleared.
     pub fn resource_version(&self) -> Cow<'s, str> {
         if self.record.has(flag::ODD_VERSION) {
             let text = self.contents.texts.get(self.record.version as u32);
@@ -70,12 +70,12 @@ impl<'s> ObjectRef<'s> {
         }
     }
 
-    /// Returns the time of creation.
+    /// Returns the object's creation time.
     pub fn created(&self) -> Option<Timestamp> {
         Timestamp::from_second(self.record.created).ok().filter(|_| self.record.created != i64::MIN)
     }
 
-    /// Returns the generation of its `spec`.
+    /// Returns `metadata.generation`.
     pub fn generation(&self) -> Option<i64> {
         (self.record.generation != i64::MIN).then_some(self.record.generation)
     }
@@ -90,28 +90,28 @@ impl<'s> ObjectRef<'s> {
         if self.record.has(flag::METADATA) { Projection::Metadata } else { Projection::Full }
     }
 
-    /// Returns a digest of everything that is declared: labels, annotations, and all that is neither metadata nor
-    /// status. It is the same in every run, and does not depend on `resourceVersion`, `managedFields` or status.
+    /// Returns a digest of the declared fields: labels, annotations, and all fields except metadata and status. It
+    /// does not depend on `resourceVersion` and `managedFields`.
     pub fn digest(&self) -> u64 {
         self.record.digest
     }
 
-    /// Lists its labels in the order of their keys.
+    /// Lists the labels as key and value, sorted by key.
     pub fn labels(&self) -> impl Iterator<Item = (&'s str, &'s str)> + use<'s> {
         self.pairs(self.record.labels)
     }
 
-    /// Returns the value of a label.
+    /// Returns the value of the label `key`.
     pub fn label(&self, key: &str) -> Option<&'s str> {
         self.labels().find(|(own, _)| *own == key).map(|(_, value)| value)
     }
 
-    /// Lists its annotations in the order of their keys, as far as the [settings](super::IndexSettings) keep them.
+    /// Lists the annotations that the [settings](super::IndexSettings) keep as key and value, sorted by key.
     pub fn annotations(&self) -> impl Iterator<Item = (&'s str, &'s str)> + use<'s> {
         self.pairs(self.record.annotations)
     }
 
-    /// Returns the value of a kept annotation.
+    /// Returns the value of the annotation `key`, if it is kept.
     pub fn annotation(&self, key: &str) -> Option<&'s str> {
         self.annotations().find(|(own, _)| *own == key).map(|(_, value)| value)
     }
@@ -122,31 +122,31 @@ impl<'s> ObjectRef<'s> {
         pairs.filter_map(|(key, value)| Some((&**contents.texts.get(*key)?, &**contents.texts.get(*value)?)))
     }
 
-    /// Returns the UIDs of its owners, each with its relation; the controller first. An owner that the object refers to
-    /// by name has a UID that belongs to no object.
+    /// Lists the object's owners as UID and relation, the controller first. An owner to which the object refers by
+    /// name has a key instead of a UID.
     pub fn owners(&self) -> impl Iterator<Item = (Uid, Relation)> + use<'s> {
         let owners = self.contents.owners.get(self.record.owners);
         owners.into_iter().flat_map(|owners| owners.iter()).map(|owner| (owner.uid, owner.relation))
     }
 
-    /// Lists its marks.
+    /// Lists the object's marks.
     pub fn marks(&self) -> impl Iterator<Item = &'s str> + use<'s> {
         let contents = self.contents;
         let keys = contents.keys.get(self.record.keys).into_iter().flat_map(|keys| keys.iter());
         keys.filter_map(|key| contents.postings.get(*key)?.name.as_deref())
     }
 
-    /// Returns the verdict of the rules on the object alone.
+    /// Returns the verdict of the rules on the object alone, without evidence.
     pub fn verdict(&self) -> Option<&'s Verdict> {
         self.contents.verdict(self.record.verdict)
     }
 
-    /// Returns its status, by evidence.
+    /// Returns the object's status, by evidence.
     pub fn status(&self) -> Status {
         self.record.status
     }
 
-    /// Returns the reason of the status in one line: the cause's own message.
+    /// Returns the reason of the status in one line: the message of the root cause.
     pub fn message(&self) -> &'s str {
         match self.contents.healths.get(self.record.health) {
             Some(health) => &health.message,
@@ -154,7 +154,7 @@ impl<'s> ObjectRef<'s> {
         }
     }
 
-    /// Returns the rule that decided.
+    /// Returns the rule that decided the status.
     pub fn rule(&self) -> &'s str {
         match self.contents.healths.get(self.record.health) {
             Some(health) => &health.verdict.0.rule,
@@ -162,35 +162,35 @@ impl<'s> ObjectRef<'s> {
         }
     }
 
-    /// Returns the deepest object that is not well, if that is another one.
+    /// Returns the deepest object that is not well; `None` if it is this object, or this object is well.
     pub fn cause(&self) -> Option<&'s ObjectKey> {
         self.contents.healths.get(self.record.health)?.cause.as_ref()
     }
 
-    /// Returns the time since when it has its status.
+    /// Returns the time since when the object has its status in this index.
     pub fn since(&self) -> Option<Timestamp> {
         at_millis(self.record.since)
     }
 
-    /// Returns the time since when the object is not well, as it and its evidence say.
+    /// Returns the time since when the object is not well, by its own report and evidence.
     pub fn unwell_since(&self) -> Option<Timestamp> {
         if self.record.unwell_since == i64::MIN { None } else { at_millis(self.record.unwell_since) }
     }
 
-    /// Lists its former statuses, the latest first.
+    /// Lists the object's former statuses, newest first.
     pub fn history(&self) -> impl Iterator<Item = Transition> + use<'s> {
         let past = self.record.past.as_ref().into_iter().flat_map(|past| past.iter().flatten());
         past.filter_map(|(status, since)| Some(Transition { status: *status, since: at_millis(*since)? }))
     }
 
-    /// Returns the object as JSON, if its body is kept: with [`Retention::Full`](super::Retention) as it was read, else without
-    /// `managedFields`, `resourceVersion`, `selfLink`, the annotation in
-    /// which kubectl keeps the whole object again, and `lastHeartbeatTime` and `lastProbeTime` of conditions.
+    /// Returns the object as JSON if its body is kept: with [`Retention::Full`](super::Retention) as it was read,
+    /// else without `managedFields`, `resourceVersion`, `selfLink`, the annotation in which kubectl stores a copy of
+    /// the object, and `lastHeartbeatTime` and `lastProbeTime` of conditions.
     pub fn body(&self) -> Option<&'s [u8]> {
         self.record.body.as_ref().map(|body| body.text())
     }
 
-    /// Returns the state of the scope in which the object was read.
+    /// Returns the state of the scope that contains the object.
     pub fn scope(&self) -> Scope {
         self.contents.scope(self.kind(), self.namespace())
     }
@@ -211,13 +211,13 @@ impl Contents {
 
 /// Queries for readers.
 impl Contents {
-    /// Returns the object of a handle, unless it is gone.
+    /// Returns the object with a handle; `None` if it no longer exists.
     pub fn get(&self, handle: Handle) -> Option<ObjectRef<'_>> {
         let links = self.links.get(handle.slot)?;
         if links.generation == handle.generation { self.object(handle.slot) } else { None }
     }
 
-    /// Returns the object of a name; `namespace` is empty for cluster-scoped objects.
+    /// Returns the object with this name; `namespace` is empty for cluster-scoped objects.
     pub fn find(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<ObjectRef<'_>> {
         self.object(self.slot_of(group, kind, namespace, name)?)
     }
@@ -227,12 +227,13 @@ impl Contents {
         self.object(self.slot_of_uid(uid)?)
     }
 
-    /// Lists all objects, in no order.
+    /// Lists all objects, unordered.
     pub fn all(&self) -> impl Iterator<Item = ObjectRef<'_>> {
         self.objects(0..self.links.len())
     }
 
-    /// Lists the objects of a kind, in one namespace (empty for objects without one) or in all, unordered.
+    /// Lists the objects of a kind, unordered: in one namespace (empty for cluster-scoped objects), or in all with
+    /// `None`.
     pub fn of_kind<'s>(
         &'s self,
         kind: KindId,
@@ -243,28 +244,28 @@ impl Contents {
         self.objects(one.into_iter().chain(all).flat_map(|bucket| self.slots(bucket)))
     }
 
-    /// Lists the objects in a namespace, of all kinds, unordered.
+    /// Lists the objects of all kinds in a namespace, unordered.
     pub fn in_namespace<'s>(&'s self, namespace: &str) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
         self.objects(self.buckets_of_namespace(namespace).flat_map(|bucket| self.slots(bucket)))
     }
 
-    /// Lists the objects that have a status, in no order.
+    /// Lists the objects with a status, unordered.
     pub fn with_status(&self, status: Status) -> impl Iterator<Item = ObjectRef<'_>> {
         self.objects(self.list(List::Status, self.status_heads[status as usize]))
     }
 
-    /// Lists the objects that have a mark, in no order.
+    /// Lists the objects with a mark, unordered.
     pub fn marked<'s>(&'s self, mark: &str) -> impl Iterator<Item = ObjectRef<'s>> + use<'s> {
         let members = self.postings.members(new_record::mark(self.seed, mark));
         self.objects(members.iter().copied())
     }
 
-    /// Lists all marks, in no order, each with the number of objects that have it.
+    /// Lists all marks, unordered, each with the number of objects that have it.
     pub fn marks(&self) -> impl Iterator<Item = (&str, usize)> {
         self.postings.named().map(|(name, count)| (&**name, count))
     }
 
-    /// Walks over objects and all that they own.
+    /// Returns a walk over the objects `roots` and all objects that they own.
     pub fn tree(&self, roots: &[Handle]) -> Tree<'_> {
         let is_there = |root: &&Handle| self.get(**root).is_some();
         Tree::new(self, roots.iter().filter(is_there).map(|root| root.slot))
@@ -283,7 +284,8 @@ impl Contents {
         self.objects(slots)
     }
 
-    /// Returns the topmost owner of an object, by the first owner of each; itself, if it has none.
+    /// Returns the topmost owner of an object, following the first owner of each; the object itself if it has no
+    /// owner.
     pub fn top(&self, handle: Handle) -> Option<ObjectRef<'_>> {
         let mut top = self.get(handle)?;
         // Owners may form a circle.
@@ -297,7 +299,7 @@ impl Contents {
     }
 }
 
-/// Makes a walk collectable as objects.
+/// Conversion of a node of a walk to its object.
 impl Node {
     /// Returns the object of the node.
     pub fn object(self, contents: &Contents) -> Option<ObjectRef<'_>> {

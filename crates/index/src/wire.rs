@@ -1,8 +1,8 @@
-//! Bytes of a saved index: numbers of any size, texts, lists. Reading is total: whatever the bytes, it ends.
+//! The encoding of a saved index: numbers, texts, lists. Reading any bytes ends without a panic.
 
 use jiff::Timestamp;
 
-/// The bytes are not those that were written.
+/// The error for bytes that were not written by [`Writer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Damaged;
 
@@ -18,7 +18,7 @@ impl Writer {
         self.0.push(byte);
     }
 
-    /// Writes a number, seven bits a byte, the lowest first.
+    /// Writes a number in seven-bit groups, the lowest first (LEB128).
     pub(super) fn number(&mut self, number: u64) {
         let mut rest = number;
         while rest >= 0x80 {
@@ -45,7 +45,7 @@ impl Writer {
         self.bytes(text.as_bytes());
     }
 
-    /// Writes a time, with nanoseconds.
+    /// Writes a time with nanoseconds, or its absence.
     pub(super) fn time(&mut self, time: Option<Timestamp>) {
         self.option(time, |out, time| {
             out.signed(time.as_second());
@@ -66,7 +66,7 @@ impl Writer {
         values.into_iter().for_each(|value| write(self, value));
     }
 
-    /// Writes the values of all slots, from the first on; some are empty.
+    /// Writes the values of all slots in order; `None` for a vacant slot.
     pub(super) fn slots<T>(
         &mut self,
         values: impl Iterator<Item = Option<T>>,
@@ -84,7 +84,7 @@ impl<'b> Reader<'b> {
         Reader(bytes)
     }
 
-    /// Returns an error unless the input ends here.
+    /// Returns an error if input remains.
     pub(super) fn end(&self) -> Result<(), Damaged> {
         if self.0.is_empty() { Ok(()) } else { Err(Damaged) }
     }
@@ -141,7 +141,7 @@ impl<'b> Reader<'b> {
         })
     }
 
-    /// Reads the length of a list, each of whose items takes at least one byte.
+    /// Reads the length of a list; fails if it exceeds the remaining bytes, as each item takes at least one.
     pub(super) fn length(&mut self) -> Result<usize, Damaged> {
         let length = usize::try_from(self.number()?).map_err(|_| Damaged)?;
         if length > self.0.len() { Err(Damaged) } else { Ok(length) }

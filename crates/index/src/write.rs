@@ -15,7 +15,7 @@ use super::subscribe::{Aspects, Batch, Change, Seen};
 use super::wire::{Damaged, Reader};
 use super::{Applied, Index, KindId, Pools};
 
-/// The changes since the last snapshot.
+/// The changes since the last published snapshot.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     changes: Vec<Option<Change>>,
@@ -29,7 +29,7 @@ impl Pending {
     }
 }
 
-/// The slots of the values of a new record, each counted once more.
+/// The pool slots of the parts of a record; each part has one use more.
 struct Taken {
     labels: u32,
     annotations: u32,
@@ -150,7 +150,7 @@ impl Contents {
 }
 
 impl Index {
-    /// Puts an object in its slot.
+    /// Stores an object in its slot, as a new one or in place of the present one; returns the effect.
     pub(super) fn put(&mut self, kind: KindId, new_record: NewRecord<'_>, now: Timestamp) -> Applied {
         let Some(resource) = self.contents.kinds.get(kind.0 as usize).map(Arc::clone) else {
             return Applied::Event;
@@ -218,7 +218,7 @@ impl Index {
         handle
     }
 
-    /// Enters a record in tables, lists and owner groups.
+    /// Adds a record to tables, linked lists and owner groups.
     fn enter(&mut self, slot: u32, key: Uid, owner_groups: &[Uid]) {
         let Index { contents, vacant, .. } = self;
         let Some(record) = contents.record(slot) else { return };
@@ -240,7 +240,8 @@ impl Index {
         self.settle_twins(uid);
     }
 
-    /// Makes the first of the objects with a UID the owner of the objects that refer to this UID.
+    /// Makes the first object with a UID the owner of the objects that refer to this UID, and marks the others as
+    /// twins.
     fn settle_twins(&mut self, uid: Uid) {
         if uid.is_none() {
             return;
@@ -343,7 +344,7 @@ impl Index {
         Applied::Changed(handle, aspects)
     }
 
-    /// Takes an object out.
+    /// Removes the object at a slot.
     pub(super) fn take_out(&mut self, slot: u32, now: Timestamp) {
         let _ = now;
         self.note_gone(slot);
@@ -383,7 +384,7 @@ impl Index {
         self.settle_twins(record.uid);
     }
 
-    /// Forgets the resource version of an object, so that the next one is applied whole.
+    /// Clears the resource version of an object, so that [`seen`](Index::seen) requests the whole object.
     pub(super) fn forget_version(&mut self, slot: u32) {
         let Index { contents, pools, .. } = self;
         let Some(Some(record)) = contents.records.get_mut(slot) else { return };
@@ -392,7 +393,8 @@ impl Index {
         pools.drop_version(contents, version, is_odd);
     }
 
-    /// Remembers how an object was before it changes.
+    /// Records that `aspects` of an object change; at the first call since the last snapshot also its state before
+    /// the change.
     pub(super) fn touch(&mut self, slot: u32, aspects: Aspects) {
         let handle = self.contents.handle(slot);
         let at = match self.pending.by_handle.get(&handle) {
@@ -409,7 +411,7 @@ impl Index {
         }
     }
 
-    /// Records the removal of an object. If it was added after the last snapshot, no subscriber hears of it.
+    /// Records the removal of an object. If it was added after the last snapshot, the batch does not mention it.
     fn forget_change(&mut self, slot: u32) {
         self.touch(slot, Aspects::default());
         let Some(at) = self.pending.by_handle.remove(&self.contents.handle(slot)) else { return };
@@ -420,7 +422,7 @@ impl Index {
         }
     }
 
-    /// Takes the changes since the last snapshot, if there are any.
+    /// Takes the changes since the last snapshot as a batch; `None` if there are none.
     pub(super) fn take_batch(&mut self) -> Option<Batch> {
         if self.pending.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Fields by JSONPath, in the dialect of kubectl and of the columns of custom resources: `{.status.phase}`,
+//! JSONPath in the dialect of kubectl and of additional printer columns: `{.status.phase}`,
 //! `.status.conditions[?(@.type=="Ready")].status`.
 
 use std::fmt;
@@ -9,10 +9,10 @@ use jsonpath_rust::parser::parse_json_path;
 use jsonpath_rust::query::js_path_process;
 use serde_json::Value;
 
-/// The maximum length of a path, in bytes: the parser recurses.
+/// The maximum length of a path, in bytes, which bounds the parser's recursion.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// The maximum nesting of a path.
+/// The maximum nesting of brackets and parentheses in a path.
 const MAX_PATH_DEPTH: usize = 16;
 
 /// A path to fields of an object.
@@ -54,10 +54,10 @@ impl JsonPath {
         &self.text
     }
 
-    /// Finds the values at the path, `null` too.
+    /// Returns the values at the path in `tree`; values that are `null` are included.
     ///
     /// # Errors
-    /// If the path cannot be followed.
+    /// If the path cannot be evaluated on this tree.
     pub fn find<'t>(&self, tree: &'t Value) -> Result<Vec<&'t Value>, JsonPathError> {
         let found =
             js_path_process(&self.query, tree).map_err(|_| JsonPathError("the path leads nowhere"))?;
@@ -65,7 +65,7 @@ impl JsonPath {
     }
 }
 
-/// Converts a path to standard JSONPath, or returns the reason it cannot.
+/// Converts a path of kubectl to standard JSONPath, or returns the reason why that is impossible.
 fn standard(path: &str) -> Result<String, &'static str> {
     let inside = path.strip_prefix('{').and_then(|path| path.strip_suffix('}')).unwrap_or(path).trim();
     let rest = inside.strip_prefix('$').or_else(|| inside.strip_prefix('@')).unwrap_or(inside);

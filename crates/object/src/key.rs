@@ -68,7 +68,7 @@ impl ObjectKey {
         ObjectKey::new(object.group(), object.kind(), object.namespace(), object.name())
     }
 
-    /// Borrows the key.
+    /// Returns a borrowed form of the key.
     #[inline]
     pub fn as_ref(&self) -> ObjectKeyRef<'_> {
         ObjectKeyRef { group: &self.group, kind: &self.kind, namespace: &self.namespace, name: &self.name }
@@ -159,7 +159,7 @@ impl<'a> ObjectKeyRef<'a> {
         }
     }
 
-    /// Returns an owned key.
+    /// Returns an owned copy of the key.
     pub fn to_owned(self) -> ObjectKey {
         ObjectKey::new(self.group, self.kind, self.namespace, self.name)
     }
@@ -179,10 +179,10 @@ impl<'a> From<&'a ObjectKey> for ObjectKeyRef<'a> {
     }
 }
 
-/// A key of an object, owned or borrowed. A map with [`ObjectKey`]s can be searched by `&key as &dyn AsObjectKey`,
+/// A key of an object, owned or borrowed. `&key as &dyn AsObjectKey` finds an entry in a map with [`ObjectKey`]s
 /// without an owned key.
 pub trait AsObjectKey {
-    /// Borrows the key.
+    /// Returns a borrowed form of the key.
     fn as_object_key(&self) -> ObjectKeyRef<'_>;
 }
 
@@ -255,7 +255,7 @@ pub enum Projection {
 }
 
 impl Projection {
-    /// Returns true if this part contains all of `wanted`.
+    /// Returns true if this part of an object contains all of the part `wanted`.
     pub fn covers(self, wanted: Projection) -> bool {
         self == Projection::Full || wanted == Projection::Metadata
     }

@@ -20,7 +20,7 @@ pub struct BuiltInKind {
     pub version: &'static str,
     /// The name in URLs: `deployments`.
     pub plural: &'static str,
-    /// The name of one: `deployment`.
+    /// The singular name: `deployment`.
     pub singular: &'static str,
     /// The kind: `Deployment`.
     pub kind: &'static str,
@@ -30,7 +30,7 @@ pub struct BuiltInKind {
     pub verbs: Vec<&'static str>,
     /// Short names: `deploy`.
     pub short_names: Vec<&'static str>,
-    /// The groups of kinds that it is in: `all`.
+    /// The categories of the kind: `all`.
     pub categories: Vec<&'static str>,
     /// The parts of an object with a URL of their own: `scale`, `status`.
     pub subresources: Vec<&'static str>,
@@ -51,8 +51,8 @@ const REPEATED: [(&str, &str, bool); 3] = [
     ("extensions", "Deployment", true),
 ];
 
-/// Short names that discovery does not contain: of kinds of Flux, Argo CD, cert-manager and others, and additional ones
-/// of built-in kinds.
+/// Short names that discovery does not contain, each with its kind: those of Flux, Argo CD, cert-manager and others,
+/// and additional ones of built-in kinds.
 const SHORT_NAMES: [(&str, &str); 16] = [
     ("app", "Application"),
     ("appset", "ApplicationSet"),
@@ -98,7 +98,7 @@ fn parse(line: &'static str) -> Option<BuiltInKind> {
     })
 }
 
-/// Lists the group and kind of the built-in kinds that can be listed, each kind in one group.
+/// Lists group and kind of the built-in kinds that can be listed; a kind that several groups serve comes once.
 pub fn listable() -> impl Iterator<Item = (&'static str, &'static str)> {
     let served = built_in().iter().filter(|kind| kind.verbs.contains(&"list"));
     served.map(|kind| (kind.group, kind.kind)).chain(GATED.map(|(group, kind, _)| (group, kind)))
@@ -154,7 +154,8 @@ fn is_name(name: &str, kind: &str) -> bool {
         || built_in().iter().any(|of| of.short_names.iter().any(|short| is_short(short, of.kind)))
 }
 
-/// Returns true if the text behind a kind's name, with or without a version, is the start of a group.
+/// Returns true if `text`, what follows the name of a kind, is a prefix of `group`, with or without a version before
+/// it.
 fn is_group(text: &str, group: &str) -> bool {
     let begins = |start: &str| {
         group.split_at_checked(start.len()).is_some_and(|(own, rest)| {
@@ -165,7 +166,7 @@ fn is_group(text: &str, group: &str) -> bool {
     begins(text) || is_version(version) && begins(rest)
 }
 
-/// Returns true for `v1`, `v2beta1` and their like.
+/// Returns true for the name of a version, such as `v1` and `v2beta1`.
 fn is_version(text: &str) -> bool {
     let Some(numbers) = text.strip_prefix('v') else { return false };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

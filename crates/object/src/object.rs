@@ -32,7 +32,7 @@ pub struct Object<'a> {
     status: Option<Value<'a>>,
 }
 
-/// Recognises the values of `apiVersion` and `kind` that most objects have: this is cheaper than checking that they are
+/// Returns the text of a frequent value of `apiVersion` or `kind`, else `None`: comparing is cheaper than checking
 /// UTF-8.
 fn usual_word(value: Value<'_>) -> Option<&'static str> {
     Some(match value.text()? {
@@ -79,7 +79,7 @@ impl<'a> Object<'a> {
         Object::untyped(root).checked()
     }
 
-    /// Refuses an object without a kind, or with an invalid `apiVersion`.
+    /// Returns the object; an error if it has no kind or an invalid `apiVersion`.
     #[inline]
     fn checked(self) -> Result<Object<'a>, ObjectError> {
         if self.kind.is_empty() {
@@ -91,7 +91,7 @@ impl<'a> Object<'a> {
         Ok(self)
     }
 
-    /// Interprets `root` as an object whose kind may be missing.
+    /// Interprets `root` as an object whose kind may be missing, as items of lists may be.
     fn untyped(root: Value<'a>) -> Object<'a> {
         let keys = ["apiVersion", "kind", "metadata", "spec", "status"];
         let [api_version, kind, metadata, spec, status] = root.pick(keys);
@@ -103,8 +103,8 @@ impl<'a> Object<'a> {
         Object { root, slash: slash(&api_version), api_version, kind: word(kind), metadata, spec, status }
     }
 
-    /// Iterates over the objects of a list (`List`, `PodList`, …), or returns `None` if this is not a list. The objects
-    /// get their kind by [`ItemKind`].
+    /// Iterates over the objects of a list (`List`, `PodList`, …); returns `None` if this object is not a list. Items
+    /// without a kind get theirs from the list, see [`ItemKind`].
     #[inline]
     pub fn items(&self) -> Option<impl Iterator<Item = Result<Object<'a>, ObjectError>> + use<'a>> {
         let kind = ItemKind::of_list(self.api_version.clone(), self.kind.clone())?;
@@ -176,7 +176,7 @@ impl<'a> Object<'a> {
         self.section(first)?.at(rest)
     }
 
-    /// Returns a member of the whole object.
+    /// Returns the member `key` at the top level of the object, such as `spec`.
     #[inline(always)]
     pub fn section(&self, key: &str) -> Option<Value<'a>> {
         match key {
@@ -206,7 +206,8 @@ impl<'a> Object<'a> {
         Ok(tree)
     }
 
-    /// Returns the object as JSON text with its `apiVersion` and `kind`; borrows its own text if that contains them.
+    /// Returns the object as JSON text with its `apiVersion` and `kind`; borrows the original text if that contains
+    /// them.
     ///
     /// # Errors
     /// If the object is a part of a tree that nests too deeply.
@@ -222,11 +223,11 @@ impl<'a> Object<'a> {
         Ok(Cow::Owned(ItemKind::new(&self.api_version, &self.kind).said_by(text)))
     }
 
-    /// Copies the object into a document with its `apiVersion` and `kind`, without reading it again where it has an index.
+    /// Copies the object into a document with its `apiVersion` and `kind`; indexed parts are not parsed again.
     ///
     /// # Errors
     ///
-    /// If the copy would be longer than any text that is read.
+    /// If the copy would be 4 GiB long or more, the limit of the parser.
     pub fn to_document(&self) -> Result<OwnedDocument, json::Error> {
         let says = |key: &str, word: &str| self.root.get(key).is_some_and(|value| value.is_str(word));
         if says("apiVersion", &self.api_version) && says("kind", &self.kind) {
@@ -237,7 +238,7 @@ impl<'a> Object<'a> {
         ItemKind::new(&self.api_version, &self.kind).document(self.root)
     }
 
-    /// Returns the first condition of a type in `status.conditions`.
+    /// Returns the first condition of type `name` in `status.conditions`.
     #[inline]
     pub fn condition(&self, name: &str) -> Option<Value<'a>> {
         let is_it = |condition: &Value<'a>| condition.get("type").is_some_and(|kind| kind.is_str(name));
@@ -245,7 +246,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The kind of the items of a list that do not state their own.
+/// The kind given to the items of a list that do not state their own.
 ///
 /// Servers omit `apiVersion` and `kind` in the items of typed lists, and give them only the kind
 /// `PartialObjectMetadata` if they send metadata alone. An item with one of the two fields has its own kind, as in
@@ -257,7 +258,7 @@ pub struct ItemKind<'a> {
 }
 
 impl<'a> ItemKind<'a> {
-    /// Builds the kind of the objects of a resource.
+    /// Creates the kind of items with this `apiVersion` and kind.
     #[inline]
     pub fn new(api_version: &'a str, kind: &'a str) -> ItemKind<'a> {
         ItemKind { api_version: api_version.into(), kind: kind.into() }
@@ -289,14 +290,14 @@ impl<'a> ItemKind<'a> {
         &self.api_version
     }
 
-    /// Returns true if an item with this `api_version` and `kind` gets this kind: if both are empty.
+    /// Returns true if this kind applies to an item: if the item's `api_version` and `kind` are both empty.
     #[inline]
     pub fn is_of(&self, api_version: &str, kind: &str) -> bool {
         !self.kind.is_empty() && api_version.is_empty() && kind.is_empty()
     }
 
-    /// Appends this kind to the members of an item's text; of duplicate keys the last one counts. A text that is not a
-    /// JSON object stays as it is.
+    /// Returns the JSON text `item` with this `apiVersion` and kind appended to its members; of duplicate keys the
+    /// last one counts. A text that is not a JSON object is returned unchanged.
     pub fn said_by(&self, item: &[u8]) -> Vec<u8> {
         let text = item.trim_ascii();
         let Some(members) = text.strip_suffix(b"}") else { return text.to_vec() };
@@ -313,12 +314,12 @@ impl<'a> ItemKind<'a> {
         out
     }
 
-    /// Copies an item with this kind appended to its members, as [`ItemKind::said_by`] does, without reading it again. An item
-    /// that is not a JSON object stays as it is.
+    /// Copies an item into a document with this `apiVersion` and kind appended, as [`ItemKind::said_by`] does;
+    /// indexed parts are not parsed again. An item that is not a JSON object is copied unchanged.
     ///
     /// # Errors
     ///
-    /// If the copy would be longer than any text that is read.
+    /// If the copy would be 4 GiB long or more, the limit of the parser.
     pub fn document(&self, item: Value<'_>) -> Result<OwnedDocument, json::Error> {
         let length = item.text().map_or(0, <[u8]>::len);
         if item.kind() != Kind::Object {
@@ -331,7 +332,7 @@ impl<'a> ItemKind<'a> {
         copy.finish()
     }
 
-    /// Interprets an item as an object.
+    /// Interprets an item as an object, of this kind if it states none.
     ///
     /// # Errors
     /// If it is not an object, or has no kind.
@@ -355,7 +356,7 @@ impl<'a> ItemKind<'a> {
     }
 }
 
-/// Returns the position of the slash; `None` if the text is not `group/version`.
+/// Returns the byte position of the slash; `None` if `api_version` is not `group/version`.
 #[inline]
 fn slash(api_version: &str) -> Option<usize> {
     let find = |text: &str| text.bytes().position(|byte| byte == b'/');

@@ -1,4 +1,5 @@
-//! The interface of expression languages such as CEL. Evaluation takes time and may fail, so the evaluator is elsewhere.
+//! The interface of expression languages such as CEL. The evaluators are in other crates: evaluation takes time and
+//! may fail.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,8 +11,8 @@ pub trait Predicate: fmt::Debug + Send + Sync {
     /// Returns the text of the expression, as it was written.
     fn text(&self) -> &str;
 
-    /// Returns true if the expression reads nothing but apiVersion, kind and metadata of its `object`, so that the
-    /// rest need not be read from the cluster.
+    /// Returns true if the expression reads only `apiVersion`, `kind` and `metadata` of its variable `object`, so
+    /// that metadata is all that must be read from the cluster.
     fn asks_for_metadata_only(&self) -> bool {
         false
     }
@@ -19,8 +20,8 @@ pub trait Predicate: fmt::Debug + Send + Sync {
     /// Evaluates the expression with these variables, given by name.
     fn evaluate(&self, variables: &[(&str, &Value)]) -> PredicateAnswer;
 
-    /// Evaluates as [`Predicate::evaluate`], and returns the CPU time spent on other threads than the caller's, as far
-    /// as it is known.
+    /// Evaluates as [`Predicate::evaluate`]; also returns the CPU time known to be spent on threads other than the
+    /// caller's.
     fn evaluate_at_cost(&self, variables: &[(&str, &Value)]) -> (PredicateAnswer, Duration) {
         (self.evaluate(variables), Duration::ZERO)
     }
@@ -35,6 +36,6 @@ pub enum PredicateAnswer {
     False,
     /// A field that the expression reads does not exist yet; the text names it.
     Missing(String),
-    /// The expression fails and will not have an answer later; the text says why.
+    /// The expression fails, and will fail on later states too; the text is the reason.
     Fault(String),
 }

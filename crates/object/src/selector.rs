@@ -104,21 +104,21 @@ impl LabelSelector {
         selector.filter(|it| it.kind() == Kind::Object).and_then(read).unwrap_or_else(LabelSelector::nothing)
     }
 
-    /// Reads a map of labels that must all match, as `spec.selector` of a Service or `nodeSelector` of a Pod.
+    /// Reads a map of labels that must all match, such as `spec.selector` of a Service or `nodeSelector` of a Pod.
     ///
     /// An absent, null or empty map selects everything.
     pub fn of_labels(labels: Option<Value<'_>>) -> LabelSelector {
         equalities(labels).map_or_else(LabelSelector::nothing, LabelSelector::all_of)
     }
 
-    /// Returns true if the selector matches the labels, which `label` looks up by key.
+    /// Returns true if the selector matches an object; `label` returns the value of the object's label with a key.
     #[inline]
     pub fn matches<'v>(&self, label: impl Fn(&str) -> Option<Cow<'v, str>>) -> bool {
         let holds = |requirement: &Requirement| requirement.matches(label(&requirement.key).as_deref());
         self.requirements.as_ref().is_some_and(|all| all.iter().all(holds))
     }
 
-    /// Returns true if the selector matches `labels`, the map of an object.
+    /// Returns true if the selector matches `labels`, an object's `metadata.labels`.
     #[inline]
     pub fn matches_labels(&self, labels: Option<Value<'_>>) -> bool {
         self.matches(|key| labels?.get(key)?.as_str())
@@ -129,7 +129,8 @@ impl LabelSelector {
         self.requirements.iter().flatten()
     }
 
-    /// Drops the requirements for which `keep` returns false. A selector that selects nothing stays so.
+    /// Removes the requirements for which `keep` returns false. A selector that selects nothing still selects
+    /// nothing.
     pub fn retain(&mut self, keep: impl FnMut(&Requirement) -> bool) {
         if let Some(all) = &mut self.requirements {
             all.retain(keep);
@@ -142,7 +143,8 @@ impl LabelSelector {
     }
 }
 
-/// Returns true if `selector`, the field of an object, selects `labels`.
+/// Returns true if `selector`, a `LabelSelector` field of an object, selects `labels`, another object's
+/// `metadata.labels`.
 ///
 /// The answer is that of [`LabelSelector::of_object`], without building a selector.
 pub fn selects(selector: Option<Value<'_>>, labels: Option<Value<'_>>) -> bool {
@@ -178,7 +180,7 @@ pub fn selects(selector: Option<Value<'_>>, labels: Option<Value<'_>>) -> bool {
     })
 }
 
-/// Iterates over the items of a list: none if it is absent or null. Returns `None` if it is not a list.
+/// Iterates over the items of a list: none if it is absent or null. Returns `None` if the value is not a list.
 fn list(value: Option<Value<'_>>) -> Option<impl Iterator<Item = Value<'_>>> {
     match value {
         Some(value) if value.is_null() => Some(None.into_iter().flatten()),
@@ -187,7 +189,8 @@ fn list(value: Option<Value<'_>>) -> Option<impl Iterator<Item = Value<'_>>> {
     }
 }
 
-/// Returns a requirement for each label of a map, the last of duplicate keys; `None` if it is not a map of texts.
+/// Returns a requirement of equality for each label of a map, the last of duplicate keys; `None` if it is not a map
+/// of strings.
 fn equalities(labels: Option<Value<'_>>) -> Option<Vec<Requirement>> {
     let Some(labels) = labels.filter(|labels| !labels.is_null()) else { return Some(Vec::new()) };
     let mut last = BTreeMap::new();
@@ -202,7 +205,7 @@ fn equalities(labels: Option<Value<'_>>) -> Option<Vec<Requirement>> {
 }
 
 impl Operator {
-    /// Returns the key and the operator of an item of `matchExpressions`.
+    /// Returns key and operator of an item of `matchExpressions`; `None` if one is missing or invalid.
     fn of_expression<'a>(expression: Value<'a>) -> Option<(Cow<'a, str>, Operator)> {
         let operator = match &*expression.get("operator")?.as_str()? {
             "In" => Operator::In,
@@ -214,12 +217,13 @@ impl Operator {
         Some((expression.get("key")?.as_str()?, operator))
     }
 
-    /// Returns true if the operator allows values (`some`), or their absence.
+    /// Returns true if the operator allows values (`some` is true), or allows none (`some` is false).
     fn takes(self, some: bool) -> bool {
         some != matches!(self, Operator::Exists | Operator::DoesNotExist)
     }
 
-    /// Evaluates an operator that does not compare numbers.
+    /// Evaluates the operator on a label: `exists` if the object has it, `is_among` if its value is among the
+    /// requirement's. Operators that compare numbers are evaluated elsewhere.
     fn holds(self, exists: bool, is_among: bool) -> bool {
         match self {
             Operator::Equals | Operator::In => is_among,
@@ -246,7 +250,8 @@ impl Requirement {
         Requirement { key, operator, values }
     }
 
-    /// Returns true if the requirement holds for an object whose label with this key is `own`.
+    /// Returns true if the requirement holds for an object; `own` is the value of its label with this key, `None`
+    /// without it.
     #[inline]
     pub fn matches(&self, own: Option<&str>) -> bool {
         let is_among = || own.is_some_and(|own| self.values.iter().any(|value| value == own));
@@ -414,7 +419,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads the values between parentheses; a missing value beside a comma is an empty one.
+    /// Reads the values between parentheses, separated by commas; an empty place beside a comma is an empty value.
     fn set(&mut self) -> Result<Vec<&'t str>, String> {
         match self.next() {
             Token::Sign("(") => {}

@@ -1,7 +1,7 @@
-//! Enums whose variants are words.
+//! Enums whose variants have names in outputs.
 
-/// Gives an enum `ALL`, its variants in the order of the list; `as_str`, their words; and `Display`. A variant without a
-/// word of its own is called as it is named.
+/// Gives an enum `ALL`, its variants in the order of the list; `as_str`, the word of each variant; and `Display`. The
+/// default word is the name of the variant.
 ///
 /// ```
 /// #[derive(Debug, Clone, Copy, PartialEq)]
@@ -21,7 +21,7 @@ macro_rules! words {
             /// All variants, in order.
             pub const ALL: [$name; [$(stringify!($variant)),*].len()] = [$($name::$variant),*];
 
-            /// Returns the word, as outputs and programs know it.
+            /// Returns the word of the variant, as outputs and programs use it.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $crate::words!(@word $variant $($word)?),)*

@@ -231,7 +231,8 @@ impl Inner {
         Ok(Written { object, warnings })
     }
 
-    /// Reconciles the namespace of an object with that of its path.
+    /// Sets the object's namespace to that of the request path; fails if `metadata` states another one. Does nothing
+    /// for cluster-scoped kinds.
     fn check_namespace(&self, target: &Target, metadata: &mut Value) -> Answered<()> {
         let written = texts_of(&metadata["namespace"]);
         if !target.resource.namespaced {

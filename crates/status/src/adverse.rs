@@ -13,26 +13,28 @@ use crate::verdict::{Status, Verdict};
 
 const RULE: &str = "generic/adverse";
 
-/// Conditions that are adverse if True, in addition to all that end in `Failed`.
+/// Condition types that are adverse if their status is True, in addition to all types that end in `Failed`.
 const BAD_WHEN_TRUE: [&str; 4] = ["Failed", "Failing", "Degraded", "Error"];
 
-/// Conditions that are adverse if False, in addition to all that end in `Ready`.
+/// Condition types that are adverse if their status is False, in addition to all types that end in `Ready`.
 const BAD_WHEN_FALSE: [&str; 5] = ["Available", "Synced", "Accepted", "Healthy", "Established"];
 
-/// The adverse conditions that count despite `Ready=True`; `Ready` summarises the others.
+/// Types of adverse conditions that count even if `Ready=True`; for other types `Ready` is taken as the summary.
 const BESIDE_READY: [&str; 4] = ["Failed", "Failing", "Degraded", "Synced"];
 
 /// Adverse values of `status.phase` and `status.state`.
 const BAD_WORDS: [&str; 4] = ["Failed", "Error", "Degraded", "Unavailable"];
 
-/// Words that negate a condition's name (`DNSNotReady`); `NodesReady` contains none of them.
+/// Words that negate the type of a condition (`DNSNotReady`). Whole words count: `NodesReady` contains none of them.
 const NEGATIONS: [&str; 6] = ["Not", "No", "Non", "Un", "Never", "Without"];
 
-/// Suffixes of reasons that mean that the part is not wanted.
+/// Suffixes of a condition's reason that mean that the part is switched off on purpose; such a condition is not
+/// adverse.
 const RESTS: [&str; 7] =
     ["Disabled", "NotRequired", "NotApplicable", "Paused", "NotNeeded", "NotEnabled", "Suspended"];
 
-/// Returns the verdict on an object that is Current only by its `Ready` condition, or by default.
+/// Returns `verdict`, or a worse one if kstatus called `object` Current only by its `Ready` condition or by default,
+/// and the object has an adverse condition or word.
 pub(crate) fn judge(object: &Object<'_>, verdict: Verdict) -> Verdict {
     if verdict.status != Status::Current || !matches!(&*verdict.rule, "fallback" | "generic/ready") {
         return verdict;
@@ -73,7 +75,7 @@ fn of_word(object: &Object<'_>, key: &str, word: &str, status: Status) -> Verdic
     }
 }
 
-/// Returns the adverse word in `status.phase` or `status.state`.
+/// Returns the first of `status.phase` and `status.state` with an adverse value: the field's name and the value.
 fn word<'a>(object: &Object<'a>) -> Option<(&'static str, Cow<'a, str>)> {
     ["phase", "state"].into_iter().find_map(|key| {
         let word = object.at(&["status", key])?.as_str()?;
@@ -81,7 +83,8 @@ fn word<'a>(object: &Object<'a>) -> Option<(&'static str, Cow<'a, str>)> {
     })
 }
 
-/// Returns the adverse condition: `Failed` if it is one, else the first.
+/// Returns the adverse condition that decides: the one of type `Failed`, else the first in the list; `None` if none
+/// counts.
 fn condition<'a>(object: &Object<'a>) -> Option<Value<'a>> {
     let conditions = object.at(&["status", "conditions"])?;
     let is_ready = || {
@@ -121,7 +124,7 @@ fn is_bad(name: &str, status: &str) -> bool {
     }
 }
 
-/// Returns true if one of the words in a name is a negation.
+/// Returns true if a word of `name`, a condition type in CamelCase, is in [`NEGATIONS`].
 fn is_negated(name: &str) -> bool {
     let bytes = name.as_bytes();
     let begins = |at: usize| {
@@ -136,7 +139,8 @@ fn is_negated(name: &str) -> bool {
     })
 }
 
-/// Returns the time of the adverse condition's last transition.
+/// Returns the `lastTransitionTime` of the adverse condition of `object`; `None` without one, or if it cannot be
+/// parsed.
 pub(crate) fn since(object: &Object<'_>) -> Option<Timestamp> {
     text(condition(object)?, "lastTransitionTime").parse().ok()
 }

@@ -7,7 +7,7 @@ use taffrail_object::{Object, ObjectError};
 use crate::rules::{ObjectContext, Rules};
 use crate::verdict::ComputeError;
 
-/// The reason why an object cannot be augmented.
+/// The reason why conditions cannot be written into an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AugmentError {
@@ -17,21 +17,21 @@ pub enum AugmentError {
     /// Its status cannot be computed.
     #[error("no status can be computed")]
     Compute(#[source] ComputeError),
-    /// `status` or `status.conditions` has the wrong type.
+    /// `status` or `status.conditions`, named by the text, has the wrong type.
     #[error("{0} does not have the expected type")]
     Section(&'static str),
     /// An item of `status.conditions` is not an object.
     #[error("condition does not have the expected structure")]
     Condition,
-    /// A field of a condition is missing or not a string.
+    /// The named field of a condition is missing or not a string.
     #[error("condition {0} does not have the expected type")]
     Field(&'static str),
 }
 
 /// Judges `object` and writes the resulting conditions into its `status.conditions`.
 ///
-/// An existing condition of that type is updated; its `lastTransitionTime` changes only with its status. Conditions
-/// that no longer hold are left alone, as in kstatus.
+/// An existing condition of the same type is updated; its `lastTransitionTime` changes only with its status.
+/// Conditions that no longer hold are left alone, as in kstatus.
 pub fn augment(object: &mut Value, rules: &dyn Rules, now: Timestamp) -> Result<(), AugmentError> {
     let verdict = {
         let view = Object::new((&*object).into()).map_err(AugmentError::Object)?;

@@ -1,4 +1,4 @@
-//! The state of one cluster: its objects as far as they were read, and the scopes that were not.
+//! The state of one cluster: the objects that were read, and which scopes were not read.
 
 use std::borrow::Cow;
 
@@ -7,30 +7,30 @@ use taffrail_object::{Object, ObjectKeyRef, Projection};
 
 use crate::event::Event;
 
-/// An object of a cluster.
+/// An object of a cluster, with the part of it that was read.
 #[derive(Debug, Clone)]
 pub struct Observed<'a> {
-    /// Its key.
+    /// The object's key.
     pub key: ObjectKeyRef<'a>,
-    /// The part of it that was read.
+    /// The object; without a body if `projection` is metadata.
     pub object: Object<'a>,
-    /// The size of that part.
+    /// The part of the object that was read.
     pub projection: Projection,
 }
 
 /// The answer to "does this object exist?".
 #[derive(Debug, Clone)]
 pub enum Presence<'a, T = Observed<'a>> {
-    /// It exists.
+    /// The object exists.
     Present(T),
-    /// It is known not to exist.
+    /// The object is known not to exist.
     Absent,
-    /// It was not looked at, or could not be; with the reason, for people.
+    /// The object was not read, or could not be; holds the reason, for people.
     Unobserved(Cow<'a, str>),
 }
 
 impl<T> Presence<'_, T> {
-    /// Returns the object, if it exists.
+    /// Returns the object if it exists, else `None`.
     #[inline]
     pub fn present(self) -> Option<T> {
         match self {
@@ -40,50 +40,54 @@ impl<T> Presence<'_, T> {
     }
 }
 
-/// Some of the objects of a cluster.
+/// An iterator over some of the objects of a cluster.
 pub type Listing<'e> = Box<dyn Iterator<Item = Observed<'e>> + 'e>;
 
-/// Everything known of the objects of one cluster: a look at it, a dump, an index.
+/// Everything known of the objects of one cluster: one read of it, a dump, or an index that follows it.
 ///
-/// Objects may come in any order. What was not read is left out of the listings;
-/// [`is_observed`](ClusterState::is_observed) tells that from "there is none".
+/// Objects may come in any order. Listings omit objects that were not read;
+/// [`is_observed`](ClusterState::is_observed) tells whether a listing is complete.
 pub trait ClusterState {
-    /// Looks one object up.
+    /// Returns the object with this key, or the reason why there is none.
     fn get(&self, key: ObjectKeyRef<'_>) -> Presence<'_>;
 
-    /// Lists the objects in a namespace (`None`: in all) whose controller owner reference has this UID; those of the cluster are in
-    /// the namespace without a name.
+    /// Lists the objects whose controller owner reference has this UID: in one namespace (empty for cluster-scoped
+    /// objects), or with `None` everywhere.
     ///
-    /// The author of an object can name any owner in it, so objects elsewhere must cost nothing.
+    /// An implementation must not visit objects in other namespaces: their authors can name any owner.
     fn owned(&self, uid: &str, namespace: Option<&str>) -> Listing<'_>;
 
-    /// Lists, as [`owned`](ClusterState::owned) does, the objects with this UID in any owner reference, the controller's or another's.
+    /// Lists the objects with this UID in any owner reference, of a controller or not; `namespace` as in
+    /// [`owned`](ClusterState::owned).
     fn dependents(&self, uid: &str, namespace: Option<&str>) -> Listing<'_>;
 
-    /// Lists the objects of a kind in one namespace, or in all.
+    /// Lists the objects of a kind in one namespace, or in all with `None`.
     fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Listing<'_>;
 
-    /// Lists the Pods that use a claim (namespace and name) as a volume; see [`claims`](crate::assess::claims).
+    /// Lists the Pods that use the claim `namespace`/`claim` as a volume; see [`claims`](crate::assess::claims).
     ///
-    /// `assess` calls it for every claim that waits: an implementation that reads every Pod costs the square of their number.
+    /// `assess` calls it for every claim that is not bound: an implementation that reads all Pods takes quadratic
+    /// time.
     fn users(&self, namespace: &str, claim: &str) -> Listing<'_>;
 
-    /// Returns true if [`users`](ClusterState::users) knows all Pods of a namespace: a claim without any may be well by that.
+    /// Returns true if [`users`](ClusterState::users) sees all Pods of a namespace, so that a claim it finds no Pod
+    /// for is unused.
     fn knows_users(&self, namespace: &str) -> bool {
         self.is_observed("", "Pod", Some(namespace))
     }
 
-    /// Lists the PodDisruptionBudgets of a namespace that may select Pods with these labels: at least those that do.
+    /// Lists the PodDisruptionBudgets of a namespace that may select Pods with `labels`: all that do, perhaps more.
     ///
-    /// `assess` calls it for every Deployment that is not well: listing all budgets costs their number each time.
+    /// `assess` calls it for every Deployment that is not well: an implementation should not list all budgets each
+    /// time.
     fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Listing<'_> {
         let _ = labels;
         self.of_kind("policy", "PodDisruptionBudget", Some(namespace))
     }
 
-    /// Lists the Pods on a node that are being deleted, or at least those.
+    /// Lists the Pods on a node that are being deleted, and perhaps others.
     ///
-    /// `assess` calls it for a Pod that waits until others have made room for it, which is rare.
+    /// `assess` calls it for a Pod that waits for others to be preempted, which is rare.
     fn terminating_on(&self, node: &str) -> Listing<'_> {
         let node = node.to_owned();
         let pods = self.of_kind("", "Pod", None);
@@ -94,11 +98,11 @@ pub trait ClusterState {
         }))
     }
 
-    /// Returns the CustomResourceDefinition of a kind, as far as definitions were read.
+    /// Returns the CustomResourceDefinition of a kind; `None` if there is none or it was not read.
     fn definition(&self, group: &str, kind: &str) -> Option<Observed<'_>>;
 
-    /// Returns true if objects of a kind have in this version a status that is written apart from the rest; `None` where the
-    /// server did not say so.
+    /// Returns true if a kind has a status subresource in `version`, so that status is written separately; `None` if
+    /// the server did not tell it.
     fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
         let _ = (group, version, kind);
         None
@@ -113,7 +117,8 @@ pub trait ClusterState {
     /// Returns true if all objects of a kind in a namespace (or in all) were read.
     fn is_observed(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool;
 
-    /// Returns true if an object that is [`Absent`](Presence::Absent) in a namespace (empty: in none) does not exist for the objects
-    /// that refer to it. A dump without any object of a kind there may have left the whole kind out.
+    /// Returns true if an [`Absent`](Presence::Absent) object of this kind and namespace (empty: cluster-scoped)
+    /// certainly does not exist. Returns false for a dump without any object of the kind there, which may have
+    /// omitted the whole kind.
     fn tells_absence(&self, group: &str, kind: &str, namespace: &str) -> bool;
 }

@@ -1,4 +1,4 @@
-//! Limits of the cost of assessments, in steps and in time, by the namespace of the objects.
+//! Limits on the cost of assessments, in steps and in time, per namespace of the objects.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -12,21 +12,21 @@ use taffrail_object::Object;
 use crate::teaching::{Look, Payer, Strikes, Teaching};
 use crate::verdict::{Status, Verdict};
 
-/// Steps that the objects of one namespace may take in any case. A step is one object that is looked at.
+/// Steps that the objects of one namespace may take together in any case. One object looked up is one step.
 const OF_NAMESPACE: u64 = 100_000;
 
-/// Steps that each object adds to the limit of its namespace, and may take itself in any case: many times those of an
-/// honest object, so that many honest objects stay below the limit.
+/// Steps that each object adds to the limit of its namespace, and that it may take itself in any case: many times
+/// those of an honest object, so that many honest objects stay below the limit.
 const EACH: u64 = 100;
 
-/// The part of the time, as a divisor, that each namespace may take as long as time is left. Beyond it, a namespace may
-/// not take more than it leaves.
+/// Divisor of the time limit: each namespace may take this part of it as long as time is left. Beyond that, a
+/// namespace may not take more time than it leaves to others.
 const SHARE: u32 = 20;
 
-/// Number of steps after which the clock is read.
+/// Number of steps after which the clock is read again.
 const LOOK: u64 = 16;
 
-/// The time limit for judging the objects of one cluster in one look, by a clock of the caller.
+/// The time limit for judging the objects of one cluster in one pass, measured by the caller's clock.
 #[derive(Clone)]
 pub struct Patience {
     limit: Duration,
@@ -35,8 +35,8 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Creates a limit by `clock`, which returns the time since any moment; `bound` is the user's name for the limit,
-    /// such as `--timeout 5s`.
+    /// Creates a limit. `clock` returns the time since any fixed moment; `bound` names the limit for the user, such
+    /// as `--timeout 5s`.
     pub fn new(
         limit: Duration,
         bound: impl Into<Arc<str>>,
@@ -55,13 +55,14 @@ impl fmt::Debug for Patience {
     }
 }
 
-/// The name that stands in place of a rule when an object is not judged because the cost limit is reached.
+/// The rule name in verdicts on objects that were not judged because a cost limit was reached.
 pub const UNJUDGED: &str = "unjudged";
 
-/// The account that pays for an assessment.
+/// The account to which the cost of an assessment is charged.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Account {
-    /// The namespace whose author lists objects that do not confirm it; `None` if their own namespace pays.
+    /// The namespace that lists the objects without their agreement, and pays; `None` if the objects' own namespace
+    /// pays.
     claimant: Option<String>,
     /// The namespace of the objects.
     namespace: String,
@@ -73,7 +74,7 @@ impl Account {
     }
 }
 
-/// The cost charged to an account so far.
+/// The cost charged to an account so far: steps, objects, and time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spent {
     steps: u64,
@@ -81,37 +82,38 @@ struct Spent {
     time: Duration,
 }
 
-/// The cost of assessing the objects of one cluster in one look.
+/// The cost of assessing the objects of one cluster in one pass.
 ///
-/// Each namespace has limits of its own: beyond them its costliest objects are not judged, and those of others are. The
-/// same holds for objects that its author lists in other namespaces without their agreement.
+/// Each namespace has limits of its own. Beyond them its costliest objects are not judged; other namespaces are not
+/// affected. The same holds for objects that a namespace lists in other namespaces without their agreement.
 #[derive(Debug, Default)]
 pub struct Costs {
     time: Cell<Duration>,
     accounts: RefCell<BTreeMap<Account, Spent>>,
-    /// The time that the lists of each claimant took, wherever the objects are.
+    /// The time spent on objects that each claimant lists, by the claimant's namespace, over all namespaces of the
+    /// objects.
     claimants: RefCell<BTreeMap<String, Duration>>,
     unjudged: RefCell<BTreeMap<String, Unjudged>>,
     scripts: Look,
-    /// The strikes of each script of the user's own.
+    /// The number of times that each of the user's scripts was stopped, by script number.
     strikes: RefCell<BTreeMap<usize, Arc<Strikes>>>,
-    /// The first time at which time alone may change a result.
+    /// The earliest time at which a result changes without a change of an object.
     next: Cell<Option<Timestamp>>,
-    /// The steps beyond those that each object may take in any case, by account.
+    /// Steps above `EACH` that objects took, by account.
     excess: RefCell<BTreeMap<Account, u64>>,
 }
 
-/// The steps that the objects of some namespaces took beyond those that each object may take in any case, by payer.
+/// The steps that objects took above `EACH`, the number that each may take in any case, by account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExcessSteps(BTreeMap<Account, u64>);
 
 impl ExcessSteps {
-    /// Returns true if all objects stayed below the steps that each may take.
+    /// Returns true if no object took more steps than each may take in any case.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds the excess of others.
+    /// Adds the steps of `other`, account by account.
     pub fn add(&mut self, other: &ExcessSteps) {
         for (account, steps) in &other.0 {
             let own = self.0.entry(account.clone()).or_default();
@@ -119,7 +121,7 @@ impl ExcessSteps {
         }
     }
 
-    /// Subtracts the excess of others, which was added before.
+    /// Subtracts the steps of `other`, which were added before.
     pub fn subtract(&mut self, other: &ExcessSteps) {
         for (account, steps) in &other.0 {
             if let Some(own) = self.0.get_mut(account) {
@@ -129,47 +131,48 @@ impl ExcessSteps {
         self.0.retain(|_, steps| *steps > 0);
     }
 
-    /// Returns true if no account can come to its bound, in whichever order the objects are judged.
+    /// Returns true if no account can reach its limit, in whichever order the objects are judged.
     pub fn is_within_bounds(&self) -> bool {
         self.0.values().all(|steps| *steps <= OF_NAMESPACE - EACH)
     }
 }
 
-/// The objects of a namespace that were not judged.
+/// The objects of a namespace that were not judged because of their cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unjudged {
-    /// Their number.
+    /// The number of objects.
     pub count: usize,
-    /// The limit that the first of them exceeded.
+    /// The limit that the first of these objects exceeded, as a sentence.
     pub message: String,
 }
 
 impl Costs {
-    /// Begins another look at the same cluster: forgets the costs, but not which scripts were stopped.
+    /// Starts a new pass over the same cluster: clears the costs, but keeps which scripts were stopped.
     pub fn begin(&mut self) {
         *self = Costs { strikes: std::mem::take(&mut self.strikes), ..Costs::default() };
     }
 
-    /// Records that a result changes at that time, if nothing else changes it before.
+    /// Records that a result changes at `at` without a change of an object; the earliest such time is kept.
     pub fn changes_at(&self, at: Timestamp) {
         if self.next.get().is_none_or(|next| at < next) {
             self.next.set(Some(at));
         }
     }
 
-    /// Returns the first time at which time alone may change the results since the last call.
+    /// Returns the earliest time recorded by [`changes_at`](Costs::changes_at) since the last call, and clears it.
     pub fn take_next(&self) -> Option<Timestamp> {
         self.next.take()
     }
 
-    /// Returns the steps since the last call beyond those that each object may take.
+    /// Returns the steps above `EACH` that objects took since the last call, and clears them.
     pub fn take_excess(&self) -> ExcessSteps {
         ExcessSteps(self.excess.take())
     }
 
-    /// Runs the script `number` of the user's own on an object, unless it was stopped too often in the namespace of the
-    /// object or has computed for too long there, or for the `claimant` who pays instead. `run` returns the verdict of
-    /// the script, its computing time, and true if it was stopped.
+    /// Runs the user's script `number` on an object through `run`, which returns the verdict, the computing time, and
+    /// true if the script was stopped. It is not run if it was stopped too often in the object's namespace, or if the
+    /// payer (`claimant`, else the object's namespace) has used up its time: the verdict then says so. `None` if the
+    /// script has none.
     pub fn run(
         &self,
         number: usize,
@@ -204,19 +207,20 @@ impl Costs {
         verdict
     }
 
-    /// Returns the accounts of scripts and expressions that are evaluated on the way.
+    /// Returns the time accounts of scripts and expressions.
     pub(crate) fn scripts(&self) -> &Look {
         &self.scripts
     }
 
-    /// The objects that were not judged, by the namespace that pays; empty for those that have none.
+    /// Returns the objects that were not judged, by the namespace that pays; the key is empty for cluster-scoped
+    /// objects.
     pub fn unjudged(&self) -> BTreeMap<String, Unjudged> {
         self.unjudged.borrow().clone()
     }
 }
 
-/// Returns the time since `at`, to be compared with `limit`. As long as it is less, the moment at which it is that is noted in
-/// `costs`.
+/// Returns the time from `at` to `now`. While it is less than `limit`, records in `costs` that the result changes at
+/// `at + limit`.
 pub fn elapsed(
     at: Timestamp,
     limit: SignedDuration,
@@ -232,16 +236,16 @@ pub fn elapsed(
     elapsed
 }
 
-/// The cost of one assessment.
+/// The cost of one assessment, charged to an account on drop.
 #[derive(Debug)]
 pub(crate) struct Bill<'c> {
     costs: Option<&'c Costs>,
     patience: Option<&'c Patience>,
     account: Account,
     began: Duration,
-    /// The time spent before, on all objects and by the payer.
+    /// Time spent before this assessment: on all objects of the cluster, and by the account that pays.
     before: [Duration; 2],
-    /// The time that it may take. An overrun because one step was long is not charged to others.
+    /// Maximum time charged to the whole cluster: an overrun by one long step is not taken from the time of others.
     due: Duration,
     may_take: u64,
     steps: Cell<u64>,
@@ -249,7 +253,7 @@ pub(crate) struct Bill<'c> {
 }
 
 impl<'c> Bill<'c> {
-    /// A bill that this account pays.
+    /// Starts a bill for `account`, with the steps and the time that the limits leave.
     pub(crate) fn new(
         costs: Option<&'c Costs>,
         patience: Option<&'c Patience>,
@@ -283,7 +287,7 @@ impl<'c> Bill<'c> {
         bill
     }
 
-    /// Takes so many steps; returns if the object may go on to be judged.
+    /// Charges `steps` steps. Returns false if a limit is exceeded, so that the object is not judged.
     pub(crate) fn charge(&self, steps: usize) -> bool {
         if self.is_over() {
             return false;
@@ -305,22 +309,23 @@ impl<'c> Bill<'c> {
         }
     }
 
-    /// Takes the steps of something long, and looks at the clock; returns if the object may go on to be judged.
+    /// Charges the steps of one long operation and reads the clock. Returns false if a limit is exceeded.
     pub(crate) fn charge_long(&self) -> bool {
         self.charge(usize::try_from(LOOK).unwrap_or(usize::MAX))
     }
 
-    /// Returns the namespace whose author lists the objects without their agreement, if one does.
+    /// Returns the namespace that pays because it lists the object without its agreement; `None` if the object's own
+    /// pays.
     pub(crate) fn claimant(&self) -> Option<&str> {
         self.account.claimant.as_deref()
     }
 
-    /// Returns if it may not cost more.
+    /// Returns true if a limit is exceeded.
     pub(crate) fn is_over(&self) -> bool {
         self.over.borrow().is_some()
     }
 
-    /// Returns the limit that was exceeded, if there is one.
+    /// Returns the message about the exceeded limit; `None` if none is exceeded.
     pub(crate) fn over(&self) -> Option<String> {
         self.over.borrow().clone()
     }

@@ -11,30 +11,30 @@ use crate::verdict::cut;
 /// An event, from either of the two API groups that serve them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// True if its type is `Warning`.
+    /// True if the event's type is `Warning`.
     pub warning: bool,
-    /// The reason, one word in CamelCase.
+    /// The event's reason, one word in CamelCase.
     pub reason: Cow<'a, str>,
     /// Message for people.
     pub message: Cow<'a, str>,
-    /// The number of times that it happened, at least 1.
+    /// Number of occurrences, at least 1.
     pub count: i64,
-    /// The time of its first occurrence.
+    /// The time of the first occurrence.
     pub first: Option<Timestamp>,
-    /// The time of its last occurrence.
+    /// The time of the last occurrence.
     pub last: Option<Timestamp>,
 }
 
 /// The object that an event is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Regarding<'a> {
-    /// The kind.
+    /// The kind of the object.
     pub kind: Cow<'a, str>,
-    /// The namespace, or empty.
+    /// The namespace of the object; empty if cluster-scoped.
     pub namespace: Cow<'a, str>,
-    /// The name.
+    /// The name of the object.
     pub name: Cow<'a, str>,
-    /// The UID, or empty.
+    /// The UID of the object; empty if the event does not tell it.
     pub uid: Cow<'a, str>,
 }
 
@@ -59,13 +59,14 @@ impl Regarding<'_> {
         Regarding::OF_CLUSTER.contains(&namespace)
     }
 
-    /// The namespaces in events about cluster-scoped objects.
+    /// The namespaces in which the API keeps events about cluster-scoped objects.
     pub const OF_CLUSTER: [&'static str; 3] = ["", "default", "kube-system"];
 }
 
 impl<'a> Event<'a> {
     /// Reads an event and the object it is about. Returns `None` if `object` is not an event, or not in the namespace
-    /// of its object: the API rejects such events, and otherwise a writer in one namespace could affect every other.
+    /// of the object it is about: the API server rejects such events, and otherwise a writer in one namespace could
+    /// affect others.
     pub fn read(object: &Object<'a>) -> Option<(Event<'a>, Regarding<'a>)> {
         if object.kind() != "Event" || !matches!(object.group(), "" | "events.k8s.io") {
             return None;

@@ -1,26 +1,26 @@
-//! Choices of the user about statuses.
+//! The user's settings for statuses.
 
 use crate::costs::Patience;
 use crate::teaching::Trust;
 
-/// The meaning of a PodDisruptionBudget for the Deployment whose Pods it protects.
+/// The effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Budgets {
-    /// None: a Deployment wants all its replicas.
+    /// No effect: a Deployment is Current only with all its replicas.
     #[default]
     Advisory,
-    /// A Deployment with as many updated and available replicas as its budget wants healthy is Current.
+    /// A Deployment is Current if it has as many updated and available replicas as its budget requires healthy Pods.
     Sufficient,
 }
 
-/// Choices of the user, and bounds on the cost of an answer.
+/// The user's settings for judging objects, and the time limit.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The meaning of a PodDisruptionBudget.
+    /// The effect of a PodDisruptionBudget on its Deployment.
     pub pdb: Budgets,
-    /// Time limit for judging the objects of a cluster; `None` for no limit.
+    /// The time limit for judging the objects of a cluster; `None` for no limit.
     pub patience: Option<Patience>,
-    /// The namespaces and clusters that the user trusts beyond what clusters prove.
+    /// The namespaces and clusters whose rules the user trusts explicitly.
     pub trust: Trust,
 }
 

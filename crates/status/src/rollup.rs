@@ -8,19 +8,20 @@ use taffrail_object::ObjectKeyRef;
 
 use crate::verdict::Status;
 
-/// An object of a roll-up.
+/// The sort key of an object in a roll-up: status, time and key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Subject<'a> {
-    /// Its status.
+    /// The object's status.
     pub status: Status,
-    /// The time since when it is not well, if known.
+    /// The time since when the object is not well, if known.
     pub since: Option<Timestamp>,
-    /// Its key.
+    /// The object's key.
     pub key: ObjectKeyRef<'a>,
 }
 
 impl Subject<'_> {
-    /// Orders by severity: the worse status first; then the one not well for longest (an unknown time comes last); then
+    /// Orders by severity: worse status first; then not well for longer (unknown time last); then group, kind,
+    /// namespace, name.
     /// group, kind, namespace and name.
     pub fn speaks_before(&self, other: &Subject<'_>) -> Ordering {
         let since = |subject: &Subject<'_>| subject.since.unwrap_or(Timestamp::MAX);
@@ -31,9 +32,9 @@ impl Subject<'_> {
     }
 }
 
-/// A thing with a status that can be part of a roll-up.
+/// A type with a status that can be rolled up.
 pub trait AsSubject {
-    /// Returns it as an object of a roll-up.
+    /// Returns the sort key of this value in a roll-up.
     fn subject(&self) -> Subject<'_>;
 }
 
@@ -45,8 +46,8 @@ impl AsSubject for Subject<'_> {
 
 /// Returns the worst object, or `None` if there is none.
 ///
-/// Its status is the status of the whole. The order of the input does not matter, and worsening one object never
-/// improves the result.
+/// The status of the returned object is that of the whole. The order of the input does not matter, and worsening one
+/// object never improves the result.
 ///
 /// ```
 /// use taffrail_object::ObjectKeyRef;
@@ -62,8 +63,8 @@ pub fn worst<'s, S: AsSubject>(subjects: impl IntoIterator<Item = &'s S>) -> Opt
     subjects.into_iter().min_by(|one, other| one.subject().speaks_before(&other.subject()))
 }
 
-/// Returns the object that decides the status of an app: the worst of those it declares, unless one of the objects
-/// beside them (a list that cannot be read, then the declaring object) is worse than all before it.
+/// Returns the object that decides the status of an app: the worst of `declared` objects, unless an object of
+/// `beside` (a list that cannot be read, then the declaring object) is worse than all before it.
 pub fn worst_of_app<'s, S: AsSubject>(
     declared: impl IntoIterator<Item = &'s S>,
     beside: impl IntoIterator<Item = &'s S>,
@@ -79,17 +80,17 @@ pub fn worst_of_app<'s, S: AsSubject>(
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "PascalCase")]
 pub struct Counts {
-    /// The actual state is the desired one.
+    /// Objects whose actual state is the desired one.
     pub current: usize,
-    /// The actual state is approaching the desired one.
+    /// Objects whose actual state is approaching the desired one.
     pub in_progress: usize,
-    /// An error, or no progress within the deadline.
+    /// Objects with an error, or without progress within the deadline.
     pub failed: usize,
-    /// Being deleted.
+    /// Objects that are being deleted.
     pub terminating: usize,
-    /// The object does not exist.
+    /// Objects that do not exist.
     pub not_found: usize,
-    /// The status is not known.
+    /// Objects whose status is not known.
     pub unknown: usize,
 }
 
@@ -129,7 +130,7 @@ impl FromIterator<Status> for Counts {
     }
 }
 
-/// Computes kstatus' own roll-up: the progress of waiting for `desired`.
+/// Computes the roll-up of kstatus: the status of a wait until all objects have the status `desired`.
 ///
 /// Without objects it is `desired`. If one is Failed it is Failed, else if one is Unknown it is Unknown; if all are
 /// `desired` it is `desired`, otherwise InProgress.

@@ -14,7 +14,7 @@ use crate::verdict::{ComputeError, Verdict};
 
 /// A set of rules that gives each object a verdict.
 pub trait Rules: Send + Sync {
-    /// Judges `object` at the time `now`, with the facts of `context` besides its own fields.
+    /// Judges `object` at the time `now`; `context` has the facts that are not in the object's own fields.
     ///
     /// # Errors
     /// Returns an error if the object does not have the structure of its kind; views then call it `Unknown`.
@@ -25,34 +25,37 @@ pub trait Rules: Send + Sync {
         now: Timestamp,
     ) -> Result<Verdict, ComputeError>;
 
-    /// Returns true if the verdict on objects of a kind may depend on their [children](ObjectContext::children). A
-    /// caller that keeps verdicts judges these again when a child changes.
+    /// Returns true if verdicts on objects of this kind may depend on the objects'
+    /// [children](ObjectContext::children). A caller that caches verdicts then judges an object again when one of its
+    /// children changes.
     ///
-    /// By default, no verdict does.
+    /// The default is false.
     fn reads_children(&self, group: &str, kind: &str) -> bool {
         let _ = (group, kind);
         false
     }
 }
 
-/// The rule of the verdict on an object that has no status yet, where its controller may still write the first: time alone changes it.
+/// The rule name in verdicts on objects without a status whose controller may still write one; time alone changes
+/// such a verdict.
 pub const FIRST_STATUS_RULE: &str = "generic/first-status";
 
-/// The rules that objects of a cluster define for others: a Kustomization of Flux for the objects that it delivers, the
-/// settings of an Argo CD for the objects that this delivers.
+/// The rules that objects in a cluster define for other objects: Flux Kustomizations for the objects they deliver,
+/// Argo CD settings for the objects that this Argo CD delivers.
 pub trait ClusterRules: Send + Sync {
-    /// Returns these rules with those that `teachers` define, which apply to some of their objects; `None` if they
-    /// define nothing that can be read. `look` limits and records the cost.
+    /// Returns rules that extend these by those that `teachers` define for some objects; `None` if the teachers
+    /// define no readable rule. `look` limits and records the time spent.
     fn with_cluster_rules<'r>(
         &'r self,
         teachers: &[Teacher<'_>],
         look: &'r Look,
     ) -> Option<Box<dyn Rules + 'r>>;
 
-    /// Lists, as sentences, the requirements of `object` on its dependencies (`readyExpr` of Flux) that do not hold.
-    /// `look` limits and records the cost; before each dependency, `goes_on` returns true if there is time for it.
+    /// Lists, as sentences, the requirements of `object` on its `dependencies` (`readyExpr` of Flux) that do not
+    /// hold. `look` limits and records the time spent; `goes_on` is called before each dependency and returns false
+    /// when time is up.
     ///
-    /// By default, nothing is required.
+    /// The default is an empty list.
     fn unmet_dependency(
         &self,
         object: &Object<'_>,
@@ -65,26 +68,26 @@ pub trait ClusterRules: Send + Sync {
     }
 }
 
-/// The rules in force, with the choices of the user: all that an assessment needs beside the objects.
+/// The rules in force and the user's settings: everything besides the objects that an assessment needs.
 #[derive(Clone, Copy)]
 pub struct ActiveRules<'r> {
     /// The rules that judge each object.
     pub rules: &'r dyn Rules,
-    /// The reader of the rules that clusters state; `None` where those do not count.
+    /// The source of additional rules from objects in clusters; `None` to ignore such rules.
     pub cluster_rules: Option<&'r dyn ClusterRules>,
-    /// The choices of the user.
+    /// The user's settings.
     pub options: &'r Options,
 }
 
 impl<'r> ActiveRules<'r> {
-    /// Returns `rules` alone: with the default options, and deaf to the rules that clusters state.
+    /// Returns `rules` with the default options, without rules from objects in clusters.
     pub fn new(rules: &'r dyn Rules) -> ActiveRules<'r> {
         ActiveRules { rules, cluster_rules: None, options: Options::DEFAULT }
     }
 }
 
 impl Default for ActiveRules<'_> {
-    /// Returns the rules of [`Taffrail`] alone.
+    /// Returns the rules of [`Taffrail`] with the default options.
     fn default() -> Self {
         ActiveRules::new(&Taffrail)
     }
@@ -93,20 +96,22 @@ impl Default for ActiveRules<'_> {
 /// Facts about an object that are not in its own fields.
 #[derive(Clone, Copy, Default)]
 pub struct ObjectContext<'s> {
-    /// True if its kind has a status subresource, so that a controller should write a status; `None` if unknown.
+    /// True if the object's kind has a status subresource, so that a controller should write a status; `None` if
+    /// unknown.
     pub has_status_subresource: Option<bool>,
-    /// Tells the objects that name it as their owner, as far as they are known.
+    /// A function that returns the known objects that name this object as owner; `None` if they cannot be looked up.
     pub children: Option<&'s dyn Fn() -> Vec<serde_json::Value>>,
-    /// The cost of judging its cluster so far; `None` without a limit.
+    /// The cost so far of judging the objects of the same cluster; `None` for no limit.
     pub costs: Option<&'s Costs>,
-    /// The namespace that pays for it, where the author of another one lists the object without its agreement.
+    /// The namespace charged for the cost because it lists the object without its agreement; `None` for the object's
+    /// own.
     pub claimant: Option<&'s str>,
 }
 
-/// kstatus, to the letter.
+/// The rules of kstatus, without changes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Kstatus {
-    /// The line of kstatus to follow.
+    /// The variant of kstatus to follow.
     pub fork: Fork,
 }
 
@@ -121,11 +126,11 @@ impl Rules for Kstatus {
     }
 }
 
-/// The rules that Taffrail shows: kstatus (the Flux line), except where it is known to mislead.
+/// The rules that Taffrail uses: those of kstatus (the Flux variant), except where kstatus is known to mislead.
 ///
-/// Flux' own objects say `Ready=False` and `Reconciling=True` while they retry what fails; kstatus calls that
-/// InProgress for ever. Config Sync's own objects say `Stalled=True` after `Reconciling=True`; kstatus stops at the
-/// first. And an object that says `Degraded=True` or `phase: Failed` of itself is never green only because it says
+/// While Flux retries a failure, its objects report `Ready=False` and `Reconciling=True`; kstatus calls that
+/// InProgress for ever. Config Sync's objects report `Stalled=True` after `Reconciling=True`; kstatus stops at the
+/// first. And an object that reports `Degraded=True` or `phase: Failed` is never green only because it reports
 /// `Ready=True`, or because no rule knows its kind (`generic/adverse`).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Taffrail;

@@ -1,4 +1,4 @@
-//! Objects in clusters that define health rules for others: their trust and their time budgets.
+//! Objects in clusters that define health rules for other objects: their trust and their time budgets.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,7 +15,8 @@ const KIND_BUDGET: Duration = Duration::from_millis(500);
 /// Base budget for everything that one namespace defines.
 const TEACHER_BUDGET: Duration = Duration::from_secs(2);
 
-/// Budget added per object: many times what an honest script takes, so that many honest objects stay within it.
+/// Time that each judged object adds to a budget: many times what an honest script takes, so that many honest objects
+/// stay within it.
 const PER_OBJECT: Duration = Duration::from_micros(500);
 
 /// An object that defines health rules for other objects.
@@ -23,15 +24,15 @@ const PER_OBJECT: Duration = Duration::from_micros(500);
 pub struct Teacher<'t> {
     /// The object itself.
     pub object: Object<'t>,
-    /// The name of its cluster.
+    /// The name of the home cluster, which contains the teacher.
     pub home: &'t str,
-    /// The name of the cluster of the judged objects.
+    /// The name of the target cluster, which contains the judged objects.
     pub target: &'t str,
-    /// The weight of its verdicts.
+    /// The weight of the teacher's verdicts.
     pub voice: Voice,
-    /// The account that its time is charged to.
+    /// The account to which the time of the teacher's rules is charged.
     pub payer: Payer,
-    /// The namespace, in the home cluster, of the author who claims the judged objects.
+    /// The namespace, in the home cluster, of the app that claims the judged objects.
     pub claimant: Cow<'t, str>,
 }
 
@@ -53,37 +54,37 @@ impl<'t> Teacher<'t> {
 /// The weight of the verdicts of a teacher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Voice {
-    /// Its verdicts can only worsen a status.
+    /// The teacher's verdicts can only worsen a status.
     OnlyWorse,
-    /// Its verdicts decide.
+    /// The teacher's verdicts decide.
     Full,
 }
 
-/// The account that is charged for slow rules.
+/// The account to which the time of a teacher's rules is charged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Payer {
-    /// The objects' namespace: the cluster's operators have written the rules.
+    /// The namespace of the judged objects, because the cluster's operators have written the rules.
     Object,
-    /// The namespace in which the rules are written.
+    /// The namespace that contains the rules.
     Teacher,
-    /// The namespace whose author claims the objects, where the objects do not confirm the claim.
+    /// The namespace whose app claims the objects, because the objects do not confirm the claim.
     Claimant,
 }
 
-/// The namespaces and clusters that the user trusts beyond what clusters prove.
+/// The namespaces and clusters whose rules the user trusts explicitly.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trust {
-    /// Namespaces of Argo CDs: `NAMESPACE` in any cluster, or `CLUSTER/NAMESPACE`.
+    /// Trusted namespaces with an Argo CD: `NAMESPACE` in any cluster, or `CLUSTER/NAMESPACE`.
     pub argocd: Vec<String>,
-    /// Names of clusters whose rules count in full for objects of other clusters.
+    /// Names of home clusters whose rules have full weight for objects of other clusters.
     pub homes: Vec<String>,
 }
 
 impl Trust {
-    /// The empty trust.
+    /// Trust in no namespace and no cluster.
     pub const NONE: &'static Trust = &Trust { argocd: Vec::new(), homes: Vec::new() };
 
-    /// Returns true if the user trusts an Argo CD in a namespace of a cluster.
+    /// Returns true if the user trusts an Argo CD in this namespace of this cluster.
     pub fn names_argocd(&self, cluster: &str, namespace: &str) -> bool {
         self.argocd.iter().any(|entry| match entry.rsplit_once('/') {
             // Context names may contain slashes, namespace names may not.
@@ -92,14 +93,14 @@ impl Trust {
         })
     }
 
-    /// Returns true if the rules of a cluster count in full for objects of other clusters.
+    /// Returns true if the rules of this cluster have full weight for objects of other clusters.
     pub fn names_home(&self, cluster: &str) -> bool {
         self.homes.iter().any(|home| home == cluster)
     }
 }
 
-/// The key of a time account: home and namespace of the teacher; cluster, namespace, group and kind of the objects. A
-/// part that does not matter is `None`.
+/// The key of a time account. `teacher` is home cluster and namespace; `objects` is cluster, namespace, group and
+/// kind. `None` stands for a total over all teachers or objects.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Account {
     teacher: Option<(String, String)>,
@@ -118,29 +119,29 @@ impl Spent {
     }
 }
 
-/// The time that judging has cost in one look, by account.
+/// The time spent by rules in one pass over a cluster, by account.
 ///
 /// No account can use up another one's budget, and the costly kinds of a namespace do not affect its other kinds.
 #[derive(Debug, Default)]
 pub struct Look {
     spent: Mutex<HashMap<Account, Spent>>,
-    /// Time spent parsing the rules of namespaces, by home and namespace.
+    /// Time spent on parsing the rules of a namespace, by home cluster and namespace.
     read: Mutex<HashMap<(String, String), Duration>>,
 }
 
 impl Look {
-    /// Time limit per look for parsing the rules of one namespace: some thousand expressions. Objects do not add to it,
-    /// because each expression is parsed once for all of them.
+    /// Time limit per pass for parsing the rules of one namespace: enough for some thousand expressions. It does not
+    /// grow with the objects, because each expression is parsed once for all of them.
     pub const READING: Duration = Duration::from_millis(500);
 
-    /// Returns true if there is time left to parse rules of a namespace.
+    /// Returns true if there is time left to parse rules of `namespace` in the cluster `home`.
     pub fn may_read(&self, home: &str, namespace: &str) -> bool {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let took = read.get(&(home.to_owned(), namespace.to_owned()));
         took.is_none_or(|took| *took < Look::READING)
     }
 
-    /// Charges the time of parsing a rule of a namespace.
+    /// Adds `time` to the time spent on parsing rules of `namespace` in the cluster `home`.
     pub fn charge_reading(&self, home: &str, namespace: &str, time: Duration) {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let took = read.entry((home.to_owned(), namespace.to_owned())).or_default();
@@ -161,14 +162,14 @@ impl Look {
         }
     }
 
-    /// Returns true if there is time left to judge an object by this teacher's rules.
+    /// Returns true if all accounts that pay for the rules of `teacher` on `object` have time left.
     pub fn has_room(&self, teacher: &Teaching<'_>, object: &Object<'_>) -> bool {
         let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |account| spent.get(&account).copied().unwrap_or_default();
         Look::accounts(teacher, object).into_iter().all(|(account, floor)| of(account).has_room(floor))
     }
 
-    /// Charges the time of judging an object.
+    /// Adds `time` to all accounts that pay for the rules of `teacher` on `object`.
     pub fn charge(&self, teacher: &Teaching<'_>, object: &Object<'_>, time: Duration) {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         for (account, _) in Look::accounts(teacher, object) {
@@ -179,13 +180,13 @@ impl Look {
     }
 }
 
-/// Number of times that a script may be stopped before it is not run again.
+/// Number of times that a script may be stopped before it is no longer run.
 const MAX_STRIKES: u8 = 2;
 
-/// Maximum number of kinds and namespaces for which stopped scripts are counted.
+/// Maximum number of pairs of kind and place for which stopped scripts are counted; beyond it, counting starts again.
 const MAX_STRUCK: usize = 10_000;
 
-/// Counts of stopped scripts, by the kind of the objects and the place that contains them.
+/// The number of times that one script was stopped, by the objects' `group/Kind` and place, such as a namespace.
 #[derive(Debug, Default)]
 pub struct Strikes(Mutex<HashMap<(String, String), Strike>>);
 
@@ -196,7 +197,8 @@ struct Strike {
 }
 
 impl Strikes {
-    /// Returns the verdict for an object in the place `inside` if the script is no longer run there; `None` if it is.
+    /// Returns the stored verdict for `object` if the script was stopped too often in the place `inside`; `None` if
+    /// it may run.
     pub fn verdict(&self, object: &Object<'_>, inside: &str) -> Option<Verdict> {
         let strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Strike { verdict, .. } = strikes
@@ -207,7 +209,7 @@ impl Strikes {
         Some(Verdict { message: message.into(), ..verdict })
     }
 
-    /// Counts that the script was stopped for an object in the place `inside`, and keeps the verdict.
+    /// Counts that the script was stopped for `object` in the place `inside`, and keeps the first such verdict.
     pub fn add(&self, object: &Object<'_>, inside: &str, verdict: &Verdict) {
         let mut strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if strikes.len() >= MAX_STRUCK {
@@ -223,16 +225,16 @@ impl Strikes {
     }
 }
 
-/// The parties to a teacher's verdict, for the accounts of a [`Look`].
+/// The parties to a teacher's verdict; they select the accounts of a [`Look`].
 #[derive(Debug, Clone, Copy)]
 pub struct Teaching<'t> {
-    /// The name of the cluster of the rules.
+    /// The name of the home cluster, which contains the rules.
     pub home: &'t str,
-    /// The namespace of the rules, or of the claimant who pays for them.
+    /// The namespace of the rules, or the one that claims the objects and pays.
     pub namespace: &'t str,
-    /// The name of the cluster of the objects.
+    /// The name of the target cluster, which contains the objects.
     pub target: &'t str,
-    /// The account that the time is charged to.
+    /// The account to which the time is charged.
     pub payer: Payer,
 }
 

@@ -1,7 +1,7 @@
 //! Characters that are invisible or control the terminal.
 
 /// Returns true if a character moves the cursor, reorders or restyles its surroundings, ends a line, or is invisible.
-/// Printed as they are, such characters in text from outside could fake content.
+/// Text from outside that contains such characters could fake output.
 pub fn is_unseen(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_control();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use taffrail_object::json::Kind;
 use taffrail_object::words;
 
-/// The six statuses of kstatus, worst first: `Failed` is the least, `Current` the greatest.
+/// The six statuses of kstatus, ordered from worst (`Failed`, the least) to best (`Current`, the greatest).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Status {
@@ -29,7 +29,7 @@ pub enum Status {
 words! { Status { Failed, NotFound, Unknown, Terminating, InProgress, Current } }
 
 impl Status {
-    /// Returns the word in tables, where `Current` is called `Ready`.
+    /// Returns the word that tables show: `Ready` for `Current`, else the name.
     pub fn word(self) -> &'static str {
         match self {
             Status::Current => "Ready",
@@ -38,7 +38,7 @@ impl Status {
     }
 }
 
-/// The error for a word that is not a status.
+/// The error for a word that is not a status; holds the word.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}' is not a status; use one of Failed, NotFound, Unknown, Terminating, InProgress, Current (or Ready)"
@@ -48,7 +48,7 @@ pub struct UnknownStatus(pub String);
 impl FromStr for Status {
     type Err = UnknownStatus;
 
-    /// Parses the names of [`Status::as_str`] and [`Status::word`] in any case.
+    /// Parses a name of [`Status::as_str`] or [`Status::word`], in any case.
     fn from_str(text: &str) -> Result<Status, UnknownStatus> {
         let named = |status: &Status| {
             status.as_str().eq_ignore_ascii_case(text) || status.word().eq_ignore_ascii_case(text)
@@ -68,7 +68,7 @@ pub enum ConditionType {
 
 words! { ConditionType { Reconciling, Stalled } }
 
-/// A standard condition that holds for an object; its `status` is always `"True"`.
+/// A standard condition that an object has; the condition's `status` is always `"True"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     /// The type of the condition.
@@ -101,7 +101,7 @@ pub enum ComputeError {
     },
     /// A container status does not have the structure of one.
     BadContainerStatus,
-    /// A Pod is in an unknown phase.
+    /// A Pod is in the given phase, which is unknown.
     UnknownPhase(String),
 }
 
@@ -154,8 +154,8 @@ pub struct Verdict {
     pub conditions: Vec<Condition>,
     /// The rule that decided, such as `builtin/apps/Deployment`, `generic/ready` or `fallback`.
     pub rule: Cow<'static, str>,
-    /// True if the object is switched off on purpose, as far as the rule knows; [`assess`](crate::assess) checks fields
-    /// of every kind in addition.
+    /// True if the rule found that the object is switched off on purpose; [`assess`](crate::assess) also checks
+    /// fields that any kind may have.
     pub suspended: bool,
 }
 
@@ -163,7 +163,7 @@ pub struct Verdict {
 /// texts are better read in the object.
 pub const MAX_MESSAGE: usize = 4096;
 
-/// Cuts a text to [`MAX_MESSAGE`]; a cut text ends with the number of bytes left out.
+/// Truncates a text to [`MAX_MESSAGE`] bytes; a truncated text ends with the number of bytes left out.
 pub fn cut<'t>(text: impl Into<Cow<'t, str>>) -> Cow<'t, str> {
     let text = text.into();
     if text.len() <= MAX_MESSAGE {
@@ -176,13 +176,13 @@ pub fn cut<'t>(text: impl Into<Cow<'t, str>>) -> Cow<'t, str> {
 }
 
 impl Verdict {
-    /// Returns the verdict as views show it: within bounds, and `Unknown` on an object that is not shaped as its kind is.
+    /// Returns the verdict as views show it: with texts truncated, and `Unknown` in place of an error.
     pub fn of(judged: Result<Verdict, ComputeError>) -> Verdict {
         let unreadable = |error: ComputeError| Verdict::new(Status::Unknown, error.to_string(), "unreadable");
         judged.unwrap_or_else(unreadable).bounded()
     }
 
-    /// Returns the verdict with all texts cut to [`MAX_MESSAGE`].
+    /// Returns the verdict with all texts truncated to [`MAX_MESSAGE`] bytes.
     pub fn bounded(mut self) -> Verdict {
         let is_long = |text: &str| text.len() > MAX_MESSAGE;
         if is_long(&self.message) {

@@ -48,7 +48,7 @@ impl Interpreter {
         self.read_at_cost(text, names).0
     }
 
-    /// Parses like [`Interpreter::read`], and returns also the time that the interpreter has computed.
+    /// Parses like [`Interpreter::read`]; also returns the interpreter's computing time.
     fn read_at_cost(&self, text: &str, names: Names) -> (Result<Expression, InvalidExpression>, Duration) {
         if let Err(why) = check_size(text) {
             return (Err(why), Duration::ZERO);
@@ -68,13 +68,13 @@ impl Interpreter {
         }
     }
 
-    /// Parses an expression of a cluster.
+    /// Parses an expression that an object of a cluster defines.
     pub(crate) fn read_of_cluster(&self, text: &str, names: Names) -> Reading {
         let (expression, took) = self.read_at_cost(text, names);
         Reading { expression: expression.map(|it| Box::new(it) as Box<dyn Predicate>), took }
     }
 
-    /// Runs `work` on the thread with a deep stack.
+    /// Runs `work` on the thread with a deep stack, for at most [`LIMIT`].
     fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Lost> {
         let broken = |why: &dyn fmt::Display| Lost::Broken(why.to_string());
         let (result, outcome) = sync_channel(1);
@@ -136,14 +136,14 @@ impl Predicate for Expression {
     }
 }
 
-/// Runs `work`, and returns also the CPU time of this thread that it took.
+/// Runs `work` on this thread; also returns the CPU time that it took.
 fn at_cost<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let began = computed();
     let done = work();
     (done, computed().zip(began).map_or(Duration::ZERO, |(now, began)| now.saturating_sub(began)))
 }
 
-/// The reason for a missing result.
+/// The reason why the interpreter's thread returned no result.
 enum Lost {
     TooSlow,
     Broken(String),

@@ -13,12 +13,12 @@ use taffrail_observe::{ErrorLevel, ObserveError};
 use crate::output::{Phrase, printable};
 use crate::phrase;
 
-/// The result of a command. The greatest value wins, in the order: usage, incomplete, no, yes.
+/// The result of a command as an exit code. Of several results the greatest counts: usage, incomplete, no, yes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
-    /// The command answered; if it asked a question, the answer is yes.
+    /// The command answered; if it tests a condition, the condition holds.
     Yes,
-    /// The answer is no.
+    /// The command answered, and the condition that it tests does not hold.
     No,
     /// Some requested data could not be read.
     Incomplete,
@@ -79,7 +79,7 @@ impl CommandError {
         CommandError { hint: hint.or(self.hint), ..self }
     }
 
-    /// Appends `error` and its causes.
+    /// Appends `error` and its causes to the message.
     pub(crate) fn with_source(mut self, error: &dyn Error) -> CommandError {
         add_causes(&mut self.what, Some(error));
         self
@@ -108,7 +108,7 @@ fn hinted(hint: &str) -> Phrase {
     phrase!("{} hint{:#}: {}\n", style, style, printable(hint))
 }
 
-/// Prints a hint to stderr, for an answer that already states the problem.
+/// Prints a hint to stderr, for an answer that states the problem itself.
 pub(crate) fn advise(hint: &str) {
     crate::output::answer::tell(hinted(hint));
 }
@@ -138,7 +138,7 @@ impl From<ObserveError> for CommandError {
     }
 }
 
-/// Converts the result of writing the answer. A closed stdout ends the work without an error.
+/// Converts the result of writing to stdout. A closed stdout ends the command without an error.
 pub(crate) fn written(result: std::io::Result<()>) -> Result<(), CommandError> {
     match result {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

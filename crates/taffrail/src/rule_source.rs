@@ -1,4 +1,4 @@
-//! The rules that decide, and where they come from.
+//! The rules that judge objects, and their sources.
 
 use std::fs;
 use std::io;
@@ -21,22 +21,22 @@ use crate::command_error::chain;
 use taffrail_observe::FleetRules;
 use taffrail_observe::input::{self, Chunk, InputShape};
 
-/// The rules that decide: Taffrail's, kstatus', or those of a folder before Taffrail's.
+/// The selected rules: Taffrail's, kstatus', or those in a folder before Taffrail's.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RuleSource {
-    /// All rules, those of the library included; set by the first use where no folder was read.
+    /// All rules, with Taffrail's library; without a folder, loaded at the first use.
     set: Arc<OnceLock<RuleSet>>,
-    /// True if kstatus alone decides.
+    /// True if only the rules of kstatus apply.
     is_kstatus: bool,
 }
 
-/// Returns the rules that come with the program, and that read the rules of clusters.
+/// Returns the rules that come with the program, including support for rules from objects in clusters.
 fn shipped() -> RuleSet {
     let interpreter = Interpreter::default();
     RuleSet::shipped().teachable(move |text, names| interpreter.read_of_cluster(text, names))
 }
 
-/// The rules that decide, and the choices of the user.
+/// The selected rules with the user's settings.
 #[derive(Debug, Clone)]
 pub(crate) struct RulesWithOptions {
     source: RuleSource,
@@ -61,18 +61,19 @@ impl RuleSource {
         }
     }
 
-    /// Returns all rules, those of the library included; of kstatus there are only its own.
+    /// Returns all rules, with Taffrail's library; for kstatus only its own.
     #[inline]
     pub(crate) fn set(&self) -> &RuleSet {
         self.set.get_or_init(shipped)
     }
 
-    /// Returns true if kstatus alone decides.
+    /// Returns true if only the rules of kstatus apply.
     pub(crate) fn is_kstatus(&self) -> bool {
         self.is_kstatus
     }
 
-    /// Adds the meaning of a PodDisruptionBudget, the time for the objects of each cluster, and the user's trust.
+    /// Adds the effect of a PodDisruptionBudget, the time limit for judging each cluster's objects, and the user's
+    /// trust.
     pub(crate) fn with_options(&self, pdb: Budgets, timeout: Duration, trust: &Trust) -> RulesWithOptions {
         let patience = Some(patience("--timeout", timeout));
         // kstatus knows of no tool, so no trust in one changes what it says.
@@ -83,18 +84,19 @@ impl RuleSource {
 }
 
 impl RulesWithOptions {
-    /// Follows another line of kstatus, where that decides.
+    /// Selects the variant of kstatus, if the rules of kstatus apply.
     pub(crate) fn with_fork(self, fork: Fork) -> RulesWithOptions {
         RulesWithOptions { kstatus: Kstatus { fork }, ..self }
     }
 
-    /// Bounds the time for the objects of each cluster by the option of this name.
+    /// Limits the time for judging each cluster's objects to `timeout`; `option` is the name of the flag for
+    /// messages.
     pub(crate) fn with_patience(mut self, option: &str, timeout: Duration) -> RulesWithOptions {
         self.options.patience = Some(patience(option, timeout));
         self
     }
 
-    /// Returns all rules, those of the library included.
+    /// Returns all rules, with Taffrail's library.
     pub(crate) fn set(&self) -> &RuleSet {
         self.source.set()
     }
@@ -115,7 +117,7 @@ impl FleetRules for RulesWithOptions {
     }
 }
 
-/// Returns the time that the objects of a cluster may be judged: as long as it may take to answer, by this option.
+/// Returns the time limit for judging a cluster's objects: equal to `timeout`, which the flag `option` sets.
 fn patience(option: &str, timeout: Duration) -> Patience {
     let began = Instant::now();
     Patience::new(timeout, format!("{option} {timeout:?}"), move || began.elapsed())
@@ -137,7 +139,7 @@ pub(crate) enum FolderError {
     Rules(RuleErrors),
 }
 
-/// Returns all errors, a line each, with hints.
+/// Formats all errors, one per line, with hints.
 fn told(errors: &RuleErrors) -> String {
     let told = errors.0.iter().map(|error| {
         let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
@@ -249,10 +251,10 @@ pub(crate) enum Wanted {
     Cases,
 }
 
-/// The files of a folder in the layout of Argo CD's `resource_customizations`, by their paths in it with `/`; none where it has no
-/// scripts.
+/// Reads the files of a folder in the layout of Argo CD's `resource_customizations`: relative path with `/`, and
+/// content. Empty if the folder has no scripts.
 pub(crate) fn customizations(path: &Path, wanted: Wanted) -> Result<Vec<(String, String)>, FolderError> {
-    /// Maximum depth of files of the layout.
+    /// Maximum depth of the layout's files below the folder.
     const DEEPEST: usize = 8;
 
     let mut folders = vec![(path.to_owned(), String::new(), 0)];
@@ -288,7 +290,7 @@ pub(crate) fn customizations(path: &Path, wanted: Wanted) -> Result<Vec<(String,
     scripts.into_iter().map(read).collect()
 }
 
-/// The files of rules and cases in a folder, and in the folders in it.
+/// Returns the files of rules and cases in a folder and its subfolders.
 pub(crate) fn folders(path: &Path) -> Result<Vec<Folder>, FolderError> {
     let unreadable = |error| FolderError::Unreadable { path: path.to_owned(), error };
     let mut inside: Vec<PathBuf> = fs::read_dir(path)

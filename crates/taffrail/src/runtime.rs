@@ -1,4 +1,4 @@
-//! The one runtime in which clusters are read.
+//! The one Tokio runtime, in which clusters are read.
 
 use std::future::Future;
 use std::sync::OnceLock;
@@ -7,14 +7,14 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::command_error::CommandError;
 
-/// The runtime, once something was read. It ends with the process: a name that does not resolve holds a thread that cannot be
-/// interrupted.
+/// The runtime, started by the first read. It ends with the process, because resolving a name holds a thread that
+/// cannot be interrupted.
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 
-/// Waits for `work`.
+/// Runs `work` on the runtime and waits for its result.
 ///
 /// # Errors
-/// Fails when no threads can be started.
+/// Returns an error if no threads can be started.
 pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CommandError> {
     let runtime = match RUNTIME.get() {
         Some(runtime) => runtime,
@@ -27,7 +27,7 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CommandErr
     Ok(runtime.block_on(work))
 }
 
-/// Starts a runtime with several threads, also on one processor: then no cluster waits until another one is read.
+/// Starts a runtime with several threads even on one processor, so that no cluster waits until another one was read.
 fn start() -> std::io::Result<Runtime> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     Builder::new_multi_thread().worker_threads(threads.clamp(2, 4)).enable_all().build()

@@ -18,7 +18,7 @@ fn verbosity(matches: &ArgMatches) -> u8 {
     }
 }
 
-/// Prints traces from now on, as `-vv` and `-vvv` in `matches` ask for.
+/// Prints traces from now on, if `-v` was given two or three times in `matches`.
 ///
 /// A view that `redraws` the terminal stays readable: traces appear only if stderr goes elsewhere.
 pub(crate) fn print(matches: &ArgMatches, redraws: bool) {

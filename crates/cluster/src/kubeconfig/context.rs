@@ -72,7 +72,7 @@ impl Context {
         Some(self.warning()?.split(':').next().unwrap_or_default())
     }
 
-    /// Returns a warning if the server's certificate is not verified, or the connection is not encrypted.
+    /// Returns a warning if the server's certificate is not verified or the connection is not encrypted; else `None`.
     pub fn warning(&self) -> Option<&'static str> {
         match self.config.cluster_url.scheme_str() {
             Some("http") if is_open(&self.config) => Some(
@@ -85,13 +85,13 @@ impl Context {
         }
     }
 
-    /// Replaces the process' memory budget by another one.
+    /// Replaces the memory budget, by default that of the process.
     #[must_use]
     pub fn with_memory(self, memory: &Memory) -> Context {
         Context { memory: memory.clone(), ..self }
     }
 
-    /// Replaces the process' registry of exec plugins by another one.
+    /// Replaces the registry of exec plugins, by default that of the process.
     #[must_use]
     pub fn with_plugins(self, plugins: &Plugins) -> Context {
         Context { plugins: plugins.clone(), ..self }
@@ -134,7 +134,7 @@ fn proxy_uri(text: &str) -> Option<Uri> {
     (matches!(uri.scheme_str(), Some("http" | "https" | "socks5")) && uri.host().is_some()).then_some(uri)
 }
 
-/// An entry of the kubeconfig and the context that uses it, for error messages.
+/// An entry of a kubeconfig and the context that uses it, for error messages.
 pub(super) struct Place<'a> {
     pub(super) context: &'a str,
     pub(super) entry: &'a Named,
@@ -159,7 +159,7 @@ impl Place<'_> {
         error
     }
 
-    /// Deserializes the body of the entry, which is of the kubeconfig's `list`.
+    /// Deserializes the body of the entry; `list` is the name of the kubeconfig's list that contains it.
     pub(super) fn form<T: for<'de> Deserialize<'de>>(&self, list: &str) -> Result<T, KubeconfigError> {
         let name = &self.entry.name;
         if self.entry.twice {
@@ -181,7 +181,8 @@ impl Place<'_> {
             .map_err(|error| self.caused(format!("cannot read {field} {}", file.display()), error))
     }
 
-    /// Returns the decoded `field`-data, or else the content of the file that `field` names.
+    /// Returns the base64-decoded `data` of the field `field`-data, or else the content of `file`, which `field`
+    /// names; `None` if both are absent.
     fn data(
         &self,
         field: &str,

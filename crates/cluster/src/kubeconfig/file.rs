@@ -51,7 +51,7 @@ struct RawFile {
 }
 
 impl FileText {
-    /// Reads a file; returns `None` if it does not exist.
+    /// Reads a kubeconfig file; returns `None` if it does not exist.
     pub(super) fn read(file: &Path) -> Result<Option<FileText>, KubeconfigError> {
         let bytes = match std::fs::read(file) {
             Ok(bytes) => bytes,
@@ -85,7 +85,7 @@ impl FileText {
     }
 }
 
-/// Returns the entries of one list of a file. An entry without a name is added to `problems`.
+/// Returns the entries of a file's list `what`. An entry without a name is left out and reported in `problems`.
 pub(super) fn named(
     file: &Arc<Path>,
     list: Vec<Spanned<Value>>,

@@ -145,7 +145,7 @@ impl Kubeconfig {
         &self.problems
     }
 
-    /// Takes out what [`Kubeconfig::problems`] returns.
+    /// Takes and returns the defects; [`Kubeconfig::problems`] is empty afterwards.
     pub fn take_problems(&mut self) -> Vec<KubeconfigError> {
         std::mem::take(&mut self.problems)
     }

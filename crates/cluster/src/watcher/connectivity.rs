@@ -24,12 +24,12 @@ pub enum Connectivity {
     /// The server was not probed in time, because the process or its machine was asleep: it is probed now. After that,
     /// each scope that was live reports its state again.
     Stale {
-        /// Time since the last sign of life.
+        /// Time since the server last sent something.
         silent: Duration,
     },
     /// The server does not answer.
     Lost {
-        /// Time since the last sign of life.
+        /// Time since the server last sent something.
         silent: Duration,
         /// The reason, one word in CamelCase.
         reason: &'static str,
@@ -40,15 +40,15 @@ pub enum Connectivity {
     WentBack {
         /// The earlier resource version.
         from: String,
-        /// The resource version now, which is lower.
+        /// The resource version found now, which is lower.
         to: String,
     },
 }
 
-/// The interval at which the watcher checks if the machine was asleep: timers stand still in its sleep.
+/// The interval at which the watcher checks if the machine was asleep, because timers stop in sleep.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Probes the server when nothing else shows that it is alive, and reports changes of connectivity.
+/// Probes the server when no watch shows that it is alive, and reports changes of connectivity.
 pub(super) async fn keep(shared: Arc<Shared>) {
     let settings = &shared.settings;
     let mut backoff = Backoff::new(settings.longest_pause);
@@ -160,7 +160,7 @@ async fn probe(shared: &Shared) -> Result<Option<String>, ReadError> {
 #[derive(Debug)]
 pub(super) struct Renewals {
     backoff: Backoff,
-    /// The time until which credentials are not renewed, and why.
+    /// The time until which credentials are not renewed, and the reason.
     refused: Option<(Instant, String)>,
 }
 

@@ -87,17 +87,17 @@ impl EventType {
 const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 impl Batch {
-    /// Returns the scope that the batch is of.
+    /// Returns the ID of the scope that the batch belongs to.
     pub fn scope(&self) -> ScopeId {
         self.followed.id
     }
 
-    /// Returns the definition of that scope.
+    /// Returns the scope that the batch belongs to.
     pub fn followed(&self) -> &Scope {
         &self.followed.scope
     }
 
-    /// Returns its size in bytes.
+    /// Returns the size of the batch in bytes.
     pub fn size(&self) -> usize {
         let items = match &self.form {
             WireFormat::Items(items) => items.bytes,
@@ -147,7 +147,8 @@ impl Batch {
         }
     }
 
-    /// Returns the object at `root`. A metadata scope rejects whole objects, because they may contain secrets.
+    /// Returns the object at `root`. A metadata scope rejects whole objects, because these may contain secrets;
+    /// `known_form` is true if the text has stated that it is metadata only.
     fn object<'a>(&'a self, root: Value<'a>, known_form: bool) -> Result<Object<'a>, String> {
         let scope = &self.followed.scope;
         if root.kind() != Kind::Object {
@@ -274,7 +275,8 @@ impl Batch {
         }
     }
 
-    /// Records the position of the watch; returns true if that completes the list.
+    /// Records `version` as the position of the watch; `end` is true at the end of the initial list. Returns true if
+    /// that completes the list.
     fn move_on(&self, version: Option<&str>, end: bool) -> bool {
         let mut progress = self.followed.progress();
         let Some(version) = version.filter(|version| !version.is_empty()) else { return false };
@@ -317,8 +319,8 @@ pub(super) struct PageEnd {
     unreadable: Option<String>,
 }
 
-/// Maximum size of a batch of list items, in bytes and items, so that reading it takes no longer than a reader's turn
-/// for one cluster.
+/// Maximum size of a batch of list items, in bytes and in items: decoding one must not keep the reader from other
+/// clusters for long.
 const MAX_BATCH_BYTES: usize = 512 << 10;
 const MAX_BATCH_ITEMS: usize = 2000;
 

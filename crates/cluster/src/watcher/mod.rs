@@ -141,7 +141,7 @@ pub struct WatchSettings {
     pub credentials_timeout: Duration,
     /// Maximum length of a line in bytes; longer ones are skipped and reported.
     pub longest_line: usize,
-    /// The clock by which it is known how long the server was silent.
+    /// The clock that measures how long the server was silent.
     pub clock: BootClock,
 }
 
@@ -164,7 +164,7 @@ impl Default for WatchSettings {
     }
 }
 
-/// The delay with which a busy process may probe the server.
+/// Tolerated delay of a probe in a busy process.
 const LATE: Duration = Duration::from_secs(5);
 
 impl WatchSettings {
@@ -175,7 +175,7 @@ impl WatchSettings {
     }
 }
 
-/// A connection, and the number of connections before it.
+/// A connection, and its generation: the number of connections opened before it.
 #[derive(Clone)]
 struct Connection {
     cluster: Cluster,
@@ -195,7 +195,7 @@ struct Shared {
     /// Time at which bytes last arrived, in milliseconds since `begun`.
     heard: AtomicU64,
     begun: Moment,
-    /// Moves when the process or its machine was asleep: watches are opened again.
+    /// Incremented after the process or its machine was asleep; watches are then reopened.
     woken: watch::Sender<u64>,
     /// Incremented when all watches become void because the server's state went back in time.
     epoch: watch::Sender<u64>,
@@ -203,7 +203,7 @@ struct Shared {
     newest: Arc<Mutex<Newest>>,
     /// Incremented when the server is back, so that scopes in backoff retry at once.
     returned: watch::Sender<u64>,
-    /// Triggers a probe.
+    /// Notified to trigger a probe at once.
     doubted: tokio::sync::Notify,
     renewals: tokio::sync::Mutex<connectivity::Renewals>,
     /// One more than the newest connection whose credentials the server accepted.
@@ -227,7 +227,7 @@ impl Shared {
         }
     }
 
-    /// Takes note that the server is there.
+    /// Records that the server has answered a new request, which proves that it is alive.
     fn prove(&self) {
         let now = self.settings.clock.now().since(self.begun);
         self.heard.store(u64::try_from(now.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
@@ -240,12 +240,12 @@ impl Shared {
         self.epoch.send_replace(newest.epoch);
     }
 
-    /// Records that the server accepted the credentials of this connection.
+    /// Records that the server accepted the credentials of the connection with this generation.
     fn accept(&self, generation: u64) {
         self.accepted.fetch_max(generation + 1, Ordering::Relaxed);
     }
 
-    /// Returns for how long the server has not been heard of.
+    /// Returns the time since the server last sent something.
     fn silent(&self) -> Duration {
         let heard = self.begun + Duration::from_millis(self.heard.load(Ordering::Relaxed));
         self.settings.clock.now().since(heard)
@@ -261,7 +261,7 @@ struct Followed {
     progress: Mutex<Progress>,
     /// Notified when the reader finds that the watch cannot continue.
     ended: tokio::sync::Notify,
-    /// The record of the newest version of all, for scopes of the server's own store.
+    /// The newest resource version over all scopes; `None` for a scope that may be in another store.
     newest: Option<Arc<Mutex<Newest>>>,
 }
 
@@ -298,8 +298,8 @@ struct Newest {
     version: u64,
 }
 
-/// Returns true if objects of a kind are normally in the same store as namespaces, so that their resource versions are
-/// comparable. Events often are in another, and so are aggregated APIs.
+/// Returns true if objects of a kind are normally in the same store as namespaces, so that resource versions are
+/// comparable. Events and aggregated APIs are often in other stores.
 fn is_own(resource: &ApiResource) -> bool {
     let group = &*resource.group;
     resource.kind != "Event"
@@ -325,7 +325,7 @@ impl Followed {
 #[derive(Debug)]
 enum Message {
     Event(WatchEvent),
-    /// Answered when everything sent before has been read.
+    /// A marker in the queue of events; it sends an answer when the reader reaches it.
     Barrier(oneshot::Sender<()>),
 }
 
@@ -434,7 +434,8 @@ impl Watcher {
         self.shared.costs.read()
     }
 
-    /// Returns the total cost: of watches over all connections so far, and of others over [`Watcher::cluster`].
+    /// Returns the total cost: of watches over all connections so far, and of other requests over
+    /// [`Watcher::cluster`].
     pub fn cost(&self) -> Cost {
         let before = *self.shared.before.lock().unwrap_or_else(PoisonError::into_inner);
         self.cluster().requests().cost + before + self.shared.costs.streamed()
@@ -492,7 +493,7 @@ impl WatchEvents {
         }
     }
 
-    /// Returns the next event if there is one.
+    /// Returns the next event if one is queued.
     pub fn try_next(&mut self) -> Option<WatchEvent> {
         loop {
             match self.messages.try_recv().ok()? {

@@ -36,7 +36,7 @@ const MAX_PAGE: u32 = 32_000;
 /// Round-trip time below which lists are streamed: further pages then cost less than compressing one.
 const NEAR_ROUND_TRIP: Duration = Duration::from_millis(15);
 
-/// Maximum size of a batch of a watch, in bytes, while more is already there.
+/// Maximum size of a batch of watch events, in bytes, when more bytes are available at once.
 const MAX_CHUNK: usize = 512 << 10;
 
 /// Bytes of a response that are held without charging the cluster.
@@ -45,14 +45,14 @@ const MAX_UNCHARGED: usize = 16 << 10;
 /// Maximum size of a response about one object, in bytes.
 const MAX_ANSWER_BYTES: usize = 8 << 20;
 
-/// A watch that ends earlier than planned by this much was ended by something else.
+/// A watch that ends earlier than planned by more than this was ended by the server or a proxy.
 const END_TOLERANCE: Duration = Duration::from_secs(10);
 
 /// A watch that ends sooner than this counts as failed, whatever it brought.
 const MIN_WATCH: Duration = Duration::from_secs(1);
 
-/// Number of consecutive watches that may end at once before that is reported. A server that shuts down ends one; a
-/// watch that brings changes each time works, though badly.
+/// Number of consecutive watches that may end at once before that is reported as a failure. A server that shuts down
+/// ends one; a watch that brings changes each time works, though badly.
 const MAX_EARLY_ENDS: u32 = 1;
 const MAX_EARLY_ENDS_WITH_CHANGES: u32 = 4;
 
@@ -60,28 +60,28 @@ const MAX_EARLY_ENDS_WITH_CHANGES: u32 = 4;
 /// not mark their end.
 const BEHIND: Duration = Duration::from_millis(500);
 
-/// The reader is gone.
+/// The error when the receiver of events was dropped.
 pub(super) struct ReaderGone;
 
 /// The reason why a list or watch ended.
 enum Ended {
-    /// The watch ended as planned and continues from its position.
+    /// The watch ended as planned; the next one continues from its position.
     Closed,
-    /// Without an error, and long before the planned end: the server may be shutting down, end every watch, or be
-    /// overloaded.
+    /// The watch ended without an error, but long before the planned end: the server may be shutting down, end every
+    /// watch, or be overloaded.
     Early {
-        /// True if it ended as soon as it began.
+        /// True if the watch ended as soon as it began.
         at_once: bool,
-        /// True if it had brought something.
+        /// True if the watch had delivered something.
         moved: bool,
     },
-    /// It was silent for too long.
+    /// The watch was silent for too long.
     Silent,
     /// The process or its machine was asleep: the watch may not deliver events any more.
     Woken,
-    /// Its resource version is void.
+    /// The resource version of the list or watch is no longer valid.
     Expired,
-    /// It failed.
+    /// The request failed.
     Failed(Refusal),
 }
 
@@ -116,12 +116,12 @@ struct Task<'a> {
     shared: &'a Shared,
     followed: &'a Arc<Followed>,
     what: String,
-    /// The state that was reported, and `opened` at that time.
+    /// The state reported last, and the value of `opened` at that time.
     state: Option<(ScopeState, u64)>,
     woken: watch::Receiver<u64>,
     /// Number of wake-ups of the process before the last request.
     opened: u64,
-    /// The doubt that the last watch left.
+    /// The doubt left by the last watch.
     doubt: Doubt,
     /// The epoch in which this round began.
     epoch: u64,
@@ -394,7 +394,8 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Compares a complete list with the `newest` version before it began, to find out if they are in different stores.
+    /// Compares the version of a complete list with `newest`, the newest version before the list began, to find out
+    /// if the two are in different stores.
     fn compare(&mut self, newest: &str) {
         let behind = went_back(newest, &self.followed.progress().resource_version);
         self.is_foreign = behind || self.followed.newest.is_none();
@@ -553,7 +554,7 @@ impl<'a> Task<'a> {
         Ok(ended)
     }
 
-    /// Delivers the lines of a watch. `place` is the slot of its initial list, and is released when that is complete.
+    /// Delivers the lines of a watch. `place` is the permit of its initial list, released when the list is complete.
     async fn lines(
         &mut self,
         stream: &mut Stream,
@@ -744,7 +745,7 @@ fn charge(held: &mut Held, what: &str, bytes: usize) -> Result<(), ReadError> {
     held.set(what, if bytes > MAX_UNCHARGED { bytes as u64 } else { 0 })
 }
 
-/// Returns the accepted forms of a scope's objects. Protobuf requires that the fields of the kind are known here.
+/// Returns the `Accept` header for a scope's objects. Protobuf requires that the fields of the kind are known here.
 fn accepted(scope: &Scope, protobuf: bool) -> &'static str {
     let ApiResource { group, version, kind, .. } = &scope.resource;
     match scope.projection {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-/// The rest of an item that is too long and is skipped.
+/// The rest of a line or frame that is too long and is skipped.
 pub(super) enum Skipping {
     Nothing,
     /// Up to the end of the line.

@@ -17,7 +17,7 @@ use crate::costs::Purpose;
 use crate::error::{Fault, Phase, ReadError};
 use crate::request::{AGENT, Answer, Ask, refused, retry_after};
 
-/// Limits for reading the body of an error response.
+/// Limits for reading the body of an error response: bytes, and time.
 const MAX_REFUSAL: usize = 64 << 10;
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -1,4 +1,4 @@
-//! Builds a document from parts of others that were read already.
+//! Builds a JSON document from parts of documents that were parsed already.
 
 use super::document::OwnedDocument;
 use super::index::Member;
@@ -6,7 +6,8 @@ use super::scan::Error;
 use super::string::write_string;
 use super::value::Value;
 
-/// An object under construction. Parts of indexed documents are copied with their index, so that nothing is read again.
+/// A JSON object under construction. Parts of indexed documents are copied with their index, so they are not parsed
+/// again.
 #[derive(Debug)]
 pub struct DocumentBuilder {
     text: Vec<u8>,
@@ -14,14 +15,14 @@ pub struct DocumentBuilder {
 }
 
 impl DocumentBuilder {
-    /// Starts an object of about `capacity` bytes.
+    /// Starts an object whose text will be about `capacity` bytes long.
     pub fn new(capacity: usize) -> DocumentBuilder {
         let mut text = Vec::with_capacity(capacity);
         text.push(b'{');
         DocumentBuilder { text, members: vec![Member::object()] }
     }
 
-    /// Adds a member with a string.
+    /// Adds a member `key` with the string `value`.
     pub fn string(&mut self, key: &str, value: &str) {
         let mut member = self.key(key);
         write_string(value, &mut self.text);
@@ -29,7 +30,7 @@ impl DocumentBuilder {
         self.members.push(member);
     }
 
-    /// Adds a member with a value of another document.
+    /// Adds a member `key` with a copy of `value`, which may belong to another document.
     pub fn value(&mut self, key: &str, value: Value<'_>) {
         let mut member = self.key(key);
         let start = self.text.len();
@@ -50,7 +51,8 @@ impl DocumentBuilder {
         }
     }
 
-    /// Adds all members of an object of another document. Of equal keys the last one counts.
+    /// Adds copies of all members of `object`, which may belong to another document. Of equal keys the last one
+    /// counts.
     pub fn members(&mut self, object: Value<'_>) {
         let Some(index) = object.index().filter(|index| !index.is_array()) else {
             for (key, value) in object.members().into_iter().flatten() {
@@ -70,11 +72,11 @@ impl DocumentBuilder {
         self.members.extend(index.moved_to(start).skip(1));
     }
 
-    /// Ends the object.
+    /// Ends the object and returns it as a document.
     ///
     /// # Errors
     ///
-    /// If the text is longer than any text that is read.
+    /// If the text is 4 GiB long or more, the limit of the parser.
     pub fn finish(mut self) -> Result<OwnedDocument, Error> {
         self.text.push(b'}');
         OwnedDocument::built(self.text, self.members)
@@ -86,7 +88,8 @@ impl DocumentBuilder {
         }
     }
 
-    /// Writes a key and returns its member, whose value starts at the end of the text.
+    /// Appends a key and its colon to the text, and returns its index entry, with the value starting at the end of
+    /// the text.
     fn key(&mut self, key: &str) -> Member {
         self.comma();
         let start = self.text.len();

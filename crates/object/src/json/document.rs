@@ -1,11 +1,11 @@
-//! A validated text with its index.
+//! A validated JSON text with an index of its members.
 
 use super::index::{Index, Member, Shape, Tag};
 use super::scan::{self, Error, ErrorKind, Scan};
 use super::string::unescape;
 use super::value::Value;
 
-/// Validates texts, and reuses the memory of its index for the next text.
+/// Validates JSON texts; reuses the memory of the index for the next text.
 #[derive(Debug, Default)]
 pub struct Parser {
     members: Vec<Member>,
@@ -40,14 +40,15 @@ impl Parser {
         Ok(document)
     }
 
-    /// Validates the first value of `text`; returns it with the text behind it, without white space between them. Call
-    /// it repeatedly for a text of several values.
+    /// Validates the first value of `text`. Returns it, and the rest of the text after it without leading white
+    /// space. Call it repeatedly for a text of several values.
     pub fn parse_first<'p, 't: 'p>(&'p mut self, text: &'t [u8]) -> Result<(Document<'p>, &'t [u8]), Error> {
         let (root, rest) = self.index(text)?;
         Ok((Document { text: root, members: &self.members }, rest))
     }
 
-    /// Fills the index; returns the text of the first value and the rest behind it, without white space.
+    /// Fills the index from the first value of `text`; returns the text of that value, and the rest without leading
+    /// white space.
     fn index<'a>(&mut self, text: &'a [u8]) -> Result<(&'a [u8], &'a [u8]), Error> {
         self.members.clear();
         if u32::try_from(text.len()).is_err() {
@@ -64,7 +65,8 @@ impl Parser {
         Ok((&trimmed[..end], &trimmed[rest..]))
     }
 
-    /// Validates the object at the start of `text`, and replaces the index with its members.
+    /// Validates the object at the start of `text` and replaces the index by that of its members; returns the
+    /// object's end.
     pub(super) fn root(&mut self, text: &[u8]) -> Scan {
         self.members.clear();
         let end = self.container(Member::object(), |parser| parser.object(text, 0, Level::Root))?;
@@ -73,12 +75,12 @@ impl Parser {
         Ok(end)
     }
 
-    /// Returns the object that the index describes.
+    /// Returns the document of `text`, the object that the index describes.
     pub(super) fn indexed<'a>(&'a self, text: &'a [u8]) -> Document<'a> {
         Document { text, members: &self.members }
     }
 
-    /// Validates the object at `pos` and indexes its members; returns its end.
+    /// Validates the object that starts at byte `pos` and indexes its members; returns the position after the object.
     fn object(&mut self, text: &[u8], pos: usize, level: Level) -> Scan {
         let mut pos = scan::whitespace(text, pos + 1);
         if text.get(pos) == Some(&b'}') {
@@ -114,7 +116,8 @@ impl Parser {
         }
     }
 
-    /// Validates the array at `pos`, the conditions, and indexes its items and their members; returns its end.
+    /// Validates the array at byte `pos`, which is `status.conditions`, and indexes its items and their members;
+    /// returns the position after the array.
     fn rows(&mut self, text: &[u8], pos: usize) -> Scan {
         let mut pos = scan::whitespace(text, pos + 1);
         if text.get(pos) == Some(&b']') {
@@ -144,7 +147,8 @@ impl Parser {
         end
     }
 
-    /// Adds `member` to the index, then the members that `scan` adds while it searches the end of the value.
+    /// Adds `member`, an object or array, to the index, then the members that `scan` adds until it returns the end of
+    /// the value.
     #[inline(always)]
     fn container(&mut self, member: Member, scan: impl FnOnce(&mut Parser) -> Scan) -> Scan {
         let at = self.members.len();
@@ -170,9 +174,10 @@ enum Level {
 }
 
 impl Level {
-    /// Returns the level of the object under a key; `None` if it is not indexed.
+    /// Returns the level of the object under the key with this tag; `None` if that object is not indexed.
     ///
-    /// A longer key with the same tag may be taken for one of the three; one index too many is harmless.
+    /// A longer key with the same tag may be taken for `metadata`, `spec` or `status`: one level indexed too many is
+    /// harmless.
     fn section(self, tag: Tag) -> Option<Level> {
         match tag {
             _ if self != Level::Root => None,
@@ -203,7 +208,7 @@ impl<'a> Document<'a> {
         OwnedDocument { text: self.text.into(), members: members.into() }
     }
 
-    /// Returns the value of the text.
+    /// Returns the top-level value of the text.
     pub fn root(&self) -> Value<'a> {
         if self.text.first() == Some(&b'{') {
             Value::indexed(Index { text: self.text, members: self.members })
@@ -214,7 +219,7 @@ impl<'a> Document<'a> {
 }
 
 impl OwnedDocument {
-    /// Validates `text` and keeps it.
+    /// Validates `text`, and returns it with its index.
     pub fn parse(text: impl Into<Box<[u8]>>) -> Result<OwnedDocument, Error> {
         let text = text.into();
         let mut parser = Parser::new();
@@ -226,7 +231,8 @@ impl OwnedDocument {
         Ok(OwnedDocument { text, members: parser.members.into_boxed_slice() })
     }
 
-    /// Keeps an object with its index, in which only the end of the object and its extent are missing.
+    /// Returns a document of the object `text` with the index `members`, in which only the extent of the whole object
+    /// is still missing.
     pub(super) fn built(text: Vec<u8>, mut members: Vec<Member>) -> Result<OwnedDocument, Error> {
         let (Ok(end), Ok(skip)) = (u32::try_from(text.len()), u32::try_from(members.len())) else {
             return Err(Error { offset: 0, kind: ErrorKind::TooLong });
@@ -242,7 +248,7 @@ impl OwnedDocument {
         &self.text
     }
 
-    /// Returns the value of the text.
+    /// Returns the top-level value of the text.
     pub fn root(&self) -> Value<'_> {
         Document { text: &self.text, members: &self.members }.root()
     }

@@ -19,9 +19,9 @@ pub enum Part<'a> {
 }
 
 impl Parser {
-    /// Calls `visit` for each member of the JSON object in `text` in their order, and for a member `items` with each
-    /// item. Lists and watch events are read so: each byte is read once, and each object gets an index of its own, as
-    /// from [`Parser::parse`].
+    /// Calls `visit` for each member of the JSON object in `text`, in order; for a member `items`, with each of its
+    /// items. Reads lists and watch events: each byte is read once, and each object gets its own index, as from
+    /// [`Parser::parse`].
     ///
     /// Parts that were visited before an error are valid. Objects in a second `items` are visited too.
     ///
@@ -68,7 +68,7 @@ impl Parser {
         }
     }
 
-    /// Visits the items of the array at `pos`; returns its end.
+    /// Calls `visit` for each item of the array at byte `pos`; returns the position after the array.
     fn items(&mut self, text: &[u8], pos: usize, visit: &mut impl FnMut(Part<'_>)) -> Scan {
         let mut pos = scan::whitespace(text, pos + 1);
         if text.get(pos) == Some(&b']') {
@@ -84,7 +84,8 @@ impl Parser {
         }
     }
 
-    /// Visits the value at `pos`; returns its end.
+    /// Calls `visit` for the value at byte `pos`, an object of Kubernetes or another value; returns the position
+    /// after it.
     fn travelling(&mut self, text: &[u8], pos: usize, visit: &mut impl FnMut(Part<'_>)) -> Scan {
         if text.get(pos) != Some(&b'{') {
             let end = scan::value(text, pos, 2)?;

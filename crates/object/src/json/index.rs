@@ -1,17 +1,17 @@
-//! The index of the members that status rules read in a validated text.
+//! The index: the positions, in a validated text, of the members that status rules read.
 
 use super::scan;
 use super::string::{means, unescape};
 
-/// The positions of a member's key and value in the text.
+/// The positions of a member's key and value in the text, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
     /// The tag of the unescaped key.
     tag: Tag,
-    /// The key without its quotes; empty for the root and for items.
+    /// The start and end of the key without its quotes; both 0 for the root and for items of arrays.
     key: (u32, u32),
     pub(super) value: (u32, u32),
-    /// The distance in the index to the next member that is not inside this one.
+    /// The number of index entries from this member to the next one that is not inside its value.
     pub(super) skip: u32,
     /// True if the key contains an escape.
     escaped: bool,
@@ -21,11 +21,11 @@ pub(super) struct Member {
 /// The kind of a value in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// A value without indexed parts.
+    /// A value whose parts are not indexed.
     Leaf,
-    /// An object; its members follow.
+    /// An object; the entries of its members follow.
     Object,
-    /// An array; its items follow.
+    /// An array; the entries of its items follow.
     Array,
 }
 
@@ -59,7 +59,8 @@ impl Member {
         Member { shape: Shape::Object, ..Member::new(Tag(0), false, (0, 0), 0) }
     }
 
-    /// Creates a member whose raw key lies at `key`, and whose value starts behind the text.
+    /// Creates a member whose raw key is between the two positions `key`, and whose value starts at the end of
+    /// `text`.
     pub(super) fn with_key(text: &[u8], key: (usize, usize)) -> Member {
         let raw = &text[key.0..key.1];
         let escaped = raw.contains(&b'\\');
@@ -72,7 +73,7 @@ impl Member {
         self.value.1 = end as u32;
     }
 
-    /// Takes the key of another member.
+    /// Replaces the key of this member by the key of `other`.
     pub(super) fn take_key(&mut self, other: &Member) {
         (self.tag, self.escaped, self.key) = (other.tag, other.escaped, other.key);
     }
@@ -99,8 +100,8 @@ impl Member {
         length == key.len() && (length <= 8 || last(self.key(text)) == last(key.as_bytes()))
     }
 
-    /// Compares a key that is long or contains an escape. Kept apart, for a call in the search loops costs more than
-    /// the comparison.
+    /// Returns true if the key, which is long or contains an escape, equals `key`. A separate function because a call
+    /// in the search loops costs more than the comparison.
     #[cold]
     #[inline(never)]
     fn is_oddly_called(&self, text: &[u8], key: &str) -> bool {
@@ -108,7 +109,7 @@ impl Member {
     }
 }
 
-/// The place of a value: a validated text, the index of one, or a tree.
+/// The location of a value: in a validated text, in an indexed part of one, or in a tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Repr<'a> {
     Text(&'a [u8]),
@@ -116,11 +117,11 @@ pub(super) enum Repr<'a> {
     Tree(&'a serde_json::Value),
 }
 
-/// A value whose parts are indexed.
+/// An object or array whose parts are indexed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Index<'a> {
     pub(super) text: &'a [u8],
-    /// The value itself, then its members or items, each followed by its own parts.
+    /// The entry of the value itself, then those of its members or items, each followed by its own parts.
     pub(super) members: &'a [Member],
 }
 
@@ -130,7 +131,8 @@ impl<'a> Index<'a> {
         self.members.first().map_or(&[], |own| own.value(self.text))
     }
 
-    /// Returns the index as it is in a text in which the value starts at `start`.
+    /// Returns the index entries with their positions moved, as they are in a text in which the value starts at
+    /// `start`.
     pub(super) fn moved_to(self, start: usize) -> impl Iterator<Item = Member> + use<'a> {
         let before = self.members.first().map_or(0, |own| own.value.0);
         let moved = move |at: u32| at.wrapping_sub(before).wrapping_add(start as u32);
@@ -147,7 +149,7 @@ impl<'a> Index<'a> {
         self.members.first().is_some_and(|own| own.shape == Shape::Array)
     }
 
-    /// Iterates over the members or items.
+    /// Iterates over the members of the object, or the items of the array.
     #[inline]
     pub(super) fn parts(&self) -> Parts<'a> {
         Parts { text: self.text, members: self.members.get(1..).unwrap_or_default() }
@@ -175,7 +177,7 @@ impl<'a> Index<'a> {
         Some(value(self.text, &self.members[found?..]))
     }
 
-    /// Returns the values of the last members with these keys, each as `view` makes it.
+    /// Returns, for each key, the value of the last member with it, converted by `view`.
     #[inline(always)]
     pub(super) fn pick<T: Copy, const N: usize>(
         &self,
@@ -205,7 +207,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// Returns the value of the first of some members.
+/// Returns the value of the first entry of `members`.
 #[inline(always)]
 fn value<'a>(text: &'a [u8], members: &'a [Member]) -> Repr<'a> {
     let own = &members[0];
@@ -216,7 +218,7 @@ fn value<'a>(text: &'a [u8], members: &'a [Member]) -> Repr<'a> {
     }
 }
 
-/// An iterator over the parts of an [`Index`]: their raw keys and values.
+/// An iterator over the members or items of an [`Index`]: raw key (empty for items) and value.
 #[derive(Debug, Clone)]
 pub(super) struct Parts<'a> {
     text: &'a [u8],

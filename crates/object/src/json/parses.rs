@@ -1,14 +1,14 @@
-//! Records which objects are parsed, for tests that count how often that is.
+//! Counts how often objects are parsed, for tests.
 
 use std::sync::{Mutex, PoisonError};
 
-/// The name of the thread that parsed an object, and the text of the object.
+/// The name of the thread that parsed an object, and the object's text.
 type Parsed = (String, Box<[u8]>);
 
 /// The objects that were parsed; `None` while nothing is recorded.
 static PARSED: Mutex<Option<Vec<Parsed>>> = Mutex::new(None);
 
-/// Notes that an object was parsed by this thread.
+/// Records that this thread parsed the object `text`, if recording is on.
 pub(super) fn note(text: &[u8]) {
     if let Some(parsed) = &mut *PARSED.lock().unwrap_or_else(PoisonError::into_inner) {
         let thread = std::thread::current().name().unwrap_or_default().to_owned();
@@ -16,12 +16,12 @@ pub(super) fn note(text: &[u8]) {
     }
 }
 
-/// Begins to record; what was recorded stays.
+/// Turns recording on; earlier records stay.
 pub fn record() {
     PARSED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
 }
 
-/// Counts the recorded objects whose text contains `part`, but those that threads called `except` parsed.
+/// Returns the number of recorded objects whose text contains `part`, without those parsed by threads named `except`.
 pub fn count(part: &str, except: &str) -> usize {
     let parsed = PARSED.lock().unwrap_or_else(PoisonError::into_inner);
     let others = parsed.iter().flatten().filter(|(thread, _)| thread != except);

@@ -7,13 +7,13 @@ use wide::u8x16;
 /// The maximum depth of nested objects and arrays; the limit of Go's decoder.
 pub const MAX_DEPTH: u32 = 10_000;
 
-/// The reason a text is not JSON, with its position.
+/// The error for a text that is not JSON: its kind and its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} at byte {offset}")]
 pub struct Error {
     /// The offset from the start of the text, in bytes.
     pub offset: usize,
-    /// The error at the offset.
+    /// The kind of the error.
     pub kind: ErrorKind,
 }
 
@@ -25,7 +25,7 @@ pub enum ErrorKind {
     UnexpectedEnd,
     /// A byte that is not allowed in its place.
     UnexpectedByte {
-        /// The byte found.
+        /// The byte that was found.
         found: u8,
         /// The bytes that are allowed in its place, for people.
         expected: &'static str,
@@ -61,7 +61,7 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// A byte in quotes, printable for people.
+/// A byte, displayed in quotes if printable and as a number otherwise.
 struct Shown(u8);
 
 impl fmt::Display for Shown {
@@ -242,7 +242,7 @@ pub(super) fn colon(text: &[u8], pos: usize) -> Scan {
 pub(super) struct RawKey {
     /// The position after its closing quote.
     pub(super) end: usize,
-    /// Its first eight bytes, zero-padded; `None` if it holds an escape.
+    /// The key's first eight bytes, zero-padded; `None` if the key contains an escape.
     pub(super) word: Option<u64>,
 }
 
@@ -279,7 +279,7 @@ fn odd_key(text: &[u8], pos: usize) -> Scan<RawKey> {
     Ok(RawKey { end, word: (!raw.contains(&b'\\')).then(|| first_word(raw)) })
 }
 
-/// Returns the first eight bytes, zero-padded.
+/// Returns the first eight of `bytes` as a number, zero-padded.
 #[inline(always)]
 pub(super) fn first_word(bytes: &[u8]) -> u64 {
     if let Some(word) = bytes.first_chunk() {
@@ -324,13 +324,13 @@ fn special_bytes(bytes: u8x16) -> u8x16 {
     control | bytes.simd_eq(u8x16::splat(b'"')) | bytes.simd_eq(u8x16::splat(b'\\'))
 }
 
-/// Returns the number of plain string characters at the start of a block.
+/// Returns the number of bytes at the start of a block that need no escape and do not end the string.
 #[inline(always)]
 fn plain_bytes(block: &[u8; 16]) -> usize {
     (special_bytes(u8x16::new(*block)).to_bitmask() | 1 << 16).trailing_zeros() as usize
 }
 
-/// Returns true as [`plain_ascii`] does, for sixteen bytes.
+/// Returns true if all sixteen bytes are ASCII and may stand in a JSON string unescaped; see [`plain_ascii`].
 #[inline(always)]
 pub(super) fn plain_ascii_block(block: &[u8; 16]) -> bool {
     let bytes = u8x16::new(*block);
@@ -352,9 +352,7 @@ pub(super) fn string(text: &[u8], pos: usize) -> Scan {
     rest_of_string(text, pos + 1)
 }
 
-/// Validates the rest of a string from `pos`; returns the position after its closing quote.
-///
-/// The escapes of a block are found together: a text inside a text has one every few bytes.
+/// Validates a string from byte `pos` inside it; returns the position after its closing quote.
 #[inline(never)]
 fn rest_of_string(text: &[u8], mut pos: usize) -> Scan {
     // One if the byte at `pos` is escaped by the one before it.

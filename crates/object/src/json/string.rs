@@ -1,10 +1,10 @@
-//! Strings: from their escaped form in a text to their meaning, and back.
+//! Strings: decodes them from their escaped form in a JSON text, and encodes them.
 
 use std::borrow::Cow;
 
 use super::scan::{plain_ascii, plain_ascii_block};
 
-/// Returns true if the raw inside of a string, unescaped, equals `text`.
+/// Returns true if `raw`, the inside of a JSON string without its quotes, equals `text` once unescaped.
 #[inline]
 pub(super) fn means(raw: &[u8], text: &str) -> bool {
     let text = text.as_bytes();
@@ -38,7 +38,7 @@ pub(super) fn unescape(raw: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Appends bytes as UTF-8 with one U+FFFD for each byte that is not part of a valid sequence.
+/// Appends `bytes` to `out` as UTF-8, with U+FFFD for each byte that is not part of a valid sequence.
 fn push_lossy(bytes: &[u8], out: &mut String) {
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());
@@ -48,7 +48,7 @@ fn push_lossy(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Resolves the escape at the start of `rest` (a validated one); returns what follows it.
+/// Appends to `out` the character of the valid escape at the start of `rest`; returns the text after the escape.
 fn unescape_one<'a>(rest: &'a [u8], out: &mut String) -> &'a [u8] {
     let (character, length) = match rest.get(1) {
         Some(b'b') => ('\u{8}', 2),
@@ -79,8 +79,8 @@ fn code_unit(rest: &[u8]) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// The escape of each byte: 0 for itself, the second character of an escape, `u` for `\\u00..`, or 0xe2 for a byte that
-/// may start U+2028 or U+2029.
+/// The escape of each byte: 0 for a byte that stands for itself, else the second character of its escape (`u` for
+/// `\\u00..`), or 0xe2 for a byte that may start U+2028 or U+2029.
 const ESCAPES: [u8; 256] = {
     let mut escapes = [0; 256];
     let mut control = 0;

@@ -6,7 +6,7 @@ use super::index::{Index, Parts, Repr};
 use super::scan;
 use super::string::{is_plain_ascii, means, unescape, write_escaped};
 
-/// The kinds of JSON values; integers that fit `i64` are distinct from other numbers.
+/// The kind of a JSON value; integers that fit `i64` are distinct from other numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `null`
@@ -41,7 +41,7 @@ impl<'a> From<&'a serde_json::Value> for Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// Returns a view of validated text without surrounding white space.
+    /// Returns a view of `text`, a validated value without surrounding white space.
     #[inline(always)]
     pub(super) fn text_of(text: &'a [u8]) -> Value<'a> {
         Value(Repr::Text(text))
@@ -53,7 +53,7 @@ impl<'a> Value<'a> {
         Value(Repr::Indexed(index))
     }
 
-    /// Returns the index of the value, if its parts are indexed.
+    /// Returns the index over the value's members or items; `None` if the value is not indexed or is part of a tree.
     #[inline]
     pub(super) fn index(self) -> Option<Index<'a>> {
         match self.0 {
@@ -62,7 +62,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Appends the value as JSON text.
+    /// Appends the value to `to` as JSON text.
     pub(super) fn write(self, to: &mut Vec<u8>) {
         match self.0 {
             Repr::Tree(tree) => to.extend_from_slice(tree.to_string().as_bytes()),
@@ -71,7 +71,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the JSON text of this value, or `None` for a part of a tree.
+    /// Returns the JSON text of this value; `None` for a value in a tree, which has no text.
     #[inline]
     pub fn text(self) -> Option<&'a [u8]> {
         match self.0 {
@@ -123,7 +123,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the last member with this key, if this is an object that has one.
+    /// Returns the value of the last member with this key; `None` if there is none, or this is not an object.
     #[inline]
     pub fn get(self, key: &str) -> Option<Value<'a>> {
         match self.0 {
@@ -135,7 +135,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the last members with these keys, found in one pass.
+    /// Returns, for each key, the value of the last member with it; all are found in one pass.
     #[inline]
     pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
         match self.0 {
@@ -144,7 +144,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Does the work of [`Value::pick`] without an index.
+    /// Does the work of [`Value::pick`] for a value without an index.
     #[inline(never)]
     fn search<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
         match self.0 {
@@ -154,7 +154,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the value at a path of keys.
+    /// Returns the value at a path of keys; `None` if a part of the path does not exist.
     #[inline]
     pub fn at(self, path: &[&str]) -> Option<Value<'a>> {
         path.iter().try_fold(self, |value, key| value.get(key))
@@ -178,7 +178,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns true if this is the string `text`.
+    /// Returns true if this is a string that equals `text`.
     #[inline]
     pub fn is_str(self, text: &str) -> bool {
         match self.0 {
@@ -188,7 +188,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the number if it is an integer that fits.
+    /// Returns the number if it is an integer that fits `i64`.
     #[inline]
     pub fn as_i64(self) -> Option<i64> {
         match self.0 {
@@ -198,7 +198,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the truth value; `None` for other kinds.
+    /// Returns the boolean; `None` for other kinds.
     #[inline]
     pub fn as_bool(self) -> Option<bool> {
         match self.0 {
@@ -220,8 +220,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Iterates over the objects of an array: for each, the values of its last members with these keys. Items that are
-    /// not objects are returned as errors. `None` for other kinds.
+    /// Iterates over the items of an array: for each object, the values of its last members with these keys; for any
+    /// other item, an error with the item. `None` if this is not an array.
     #[inline]
     pub fn rows<const N: usize>(self, keys: [&str; N]) -> Option<Rows<'a, '_, N>> {
         Some(Rows { items: self.items()?, keys })
@@ -241,7 +241,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Builds a tree, for callers that change values.
+    /// Builds a `serde_json` tree, for callers that change values.
     ///
     /// # Errors
     /// If the value nests deeper than 128 levels, as trees are built and dropped by recursion.
@@ -284,7 +284,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Parses a number without fraction and exponent, if it fits.
+/// Parses a number without fraction and exponent; `None` if it has one or does not fit `i64`.
 #[inline]
 fn integer(text: &[u8]) -> Option<i64> {
     // So few digits cannot overflow; a sign makes the fold fail.
@@ -310,8 +310,8 @@ enum ItemsRepr<'a> {
     Tree(std::slice::Iter<'a, serde_json::Value>),
 }
 
-/// Returns the position of the next item or key, behind white space and a comma. The end of the container is not an
-/// item.
+/// Returns the position of the next item or key at or after `pos`, past white space and a comma; the position may be
+/// that of the closing bracket.
 fn next_start(text: &[u8], pos: usize) -> usize {
     let pos = scan::whitespace(text, pos);
     if text.get(pos) == Some(&b',') { scan::whitespace(text, pos + 1) } else { pos }
@@ -374,7 +374,7 @@ enum MembersRepr<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Reads all members; returns the values of the last ones with these keys.
+    /// Reads all members; returns, for each key, the value of the last member with it.
     fn pick<const N: usize>(&mut self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
         let mut found = [None; N];
         while let Some((raw, value)) = self.next_raw() {

@@ -19,17 +19,17 @@ use crate::json::{Parser, write_string};
 /// The first bytes of Kubernetes' Protobuf envelope.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// The maximum nesting of messages: deeper than any object, and harmless to the stack.
+/// The maximum nesting of messages: more than any object has, and safe for the stack.
 const MAX_MESSAGE_DEPTH: usize = 64;
 
 /// The reasons a message cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtobufError {
-    /// A body that is not Protobuf, or not that of the kind it names.
+    /// A body that is not Protobuf, or does not match the kind it names.
     #[error("it is no Protobuf of Kubernetes, or not of the kind that it names")]
     Malformed,
-    /// A kind whose fields are not known.
+    /// A kind that is not in the table of messages.
     #[error("the fields of {api_version} {kind} are not known")]
     UnknownKind {
         /// The group and version.
@@ -39,7 +39,7 @@ pub enum ProtobufError {
     },
 }
 
-/// The extent to which an object is converted.
+/// The part of an object that is converted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// The whole object.
@@ -95,7 +95,7 @@ pub fn write_event(frame: &[u8], extent: Extent, out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-/// The envelope of an object: its version, its kind, and its bytes.
+/// The envelope of an object: `apiVersion`, kind, and the bytes of the object.
 struct Envelope<'a> {
     api_version: Cow<'a, str>,
     kind: Cow<'a, str>,
@@ -129,11 +129,11 @@ impl<'a> Envelope<'a> {
 enum Payload<'a> {
     Number(u64),
     Bytes(&'a [u8]),
-    /// A payload of a type that no known field has.
+    /// A payload of another wire type.
     Other,
 }
 
-/// An iterator over the fields of a message, in order; yields `None` for damaged ones.
+/// An iterator over the fields of a message, in order; yields `None` for a damaged field.
 #[derive(Clone)]
 struct Fields<'a>(&'a [u8]);
 
@@ -192,7 +192,7 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// Returns the bytes of the first field with this number.
+/// Returns the bytes of the first field with the number `wanted`; the outer `None` is for a damaged message.
 fn first(message: &[u8], wanted: u64) -> Option<Option<&[u8]>> {
     for field in Fields(message) {
         if let (number, Payload::Bytes(bytes)) = field?
@@ -204,7 +204,7 @@ fn first(message: &[u8], wanted: u64) -> Option<Option<&[u8]>> {
     Some(None)
 }
 
-/// Returns the integers of the first fields, indexed by field number.
+/// Returns the integers of the first fields with the numbers 0 to 3, indexed by number; `None` for a damaged message.
 fn numbers(message: &[u8]) -> Option<[Option<i64>; 4]> {
     let mut all = [None; 4];
     for field in Fields(message) {
@@ -225,13 +225,13 @@ fn is_zero(value: &[u8]) -> bool {
 struct Writer<'w> {
     out: &'w mut Vec<u8>,
     extent: Extent,
-    /// The number of levels that messages may still nest.
+    /// The number of further levels of messages that are accepted.
     depth: usize,
 }
 
 impl Writer<'_> {
-    /// Writes the fields of a message as members of the open object. Skips unknown fields, as every reader of Protobuf
-    /// does.
+    /// Writes the fields of a message as members of the JSON object being written. Skips unknown fields, as every
+    /// reader of Protobuf does; returns `None` for a damaged message.
     fn members(&mut self, bytes: &[u8], known: &Message, is_first: &mut bool) -> Option<()> {
         self.depth = self.depth.checked_sub(1)?;
         let mut fields = Fields(bytes);
@@ -292,7 +292,7 @@ impl Writer<'_> {
         Some(())
     }
 
-    /// Writes an element of a list, or an entry of a map.
+    /// Writes an item of a list, or the value of a map's entry; returns `None` if it is damaged.
     fn element(&mut self, field: &Field, payload: &Payload<'_>) -> Option<()> {
         if field.shape == Shape::List {
             return self.value(field, payload);
@@ -373,8 +373,8 @@ impl Writer<'_> {
         let _ = write!(self.out, "{number}");
     }
 
-    /// Writes a time of seconds and nanoseconds, or null if both are absent. A time with a fraction of a second is
-    /// written like a `MicroTime`.
+    /// Writes a time from seconds and nanoseconds, or null if both are absent. A time with a fraction of a second is
+    /// written as a `MicroTime`.
     fn time(&mut self, bytes: &[u8]) -> Option<()> {
         let [_, seconds, nanoseconds, _] = numbers(bytes)?;
         if seconds.is_none() && nanoseconds.is_none() {

@@ -16,7 +16,7 @@ pub struct Message {
     pub name: &'static str,
     /// The fields, in the order of Kubernetes' own types.
     pub fields: Vec<Field>,
-    /// The index in `fields` for each field number.
+    /// For each field number, the index of the field in `fields`, or [`NO_FIELD`].
     places: Vec<u8>,
 }
 
@@ -25,13 +25,13 @@ pub struct Message {
 pub struct Field {
     /// The number in Protobuf.
     pub number: u64,
-    /// The name in JSON; empty if its fields belong to the message around it.
+    /// The name in JSON; empty if the value's fields are inlined into the message around it.
     pub name: &'static str,
     /// The number of values.
     pub shape: Shape,
     /// The type of each value.
     pub kind: Kind,
-    /// True if a zero value is written too.
+    /// True if JSON includes the field even if its value is zero.
     pub kept: bool,
     inside: OnceLock<Option<&'static Message>>,
 }
@@ -64,17 +64,17 @@ pub enum Kind {
     Duration,
     /// An amount, written as a text.
     Quantity,
-    /// An `IntOrString`.
+    /// An `IntOrString`: an integer or a string.
     Either,
-    /// Raw JSON.
+    /// Raw JSON text.
     Raw,
-    /// A message that contains a list of texts.
+    /// A message whose only field is a list of strings.
     Texts,
     /// The message with this name.
     Message(&'static str),
 }
 
-/// The index for numbers without a field.
+/// The value in `places` for numbers without a field.
 const NO_FIELD: u8 = u8::MAX;
 
 impl Message {

@@ -1,11 +1,11 @@
-//! Line breaks of YAML 1.1. Go's library prints some texts with them at the beginning of a line; to YAML 1.2 they are
-//! letters.
+//! Line breaks of YAML 1.1, such as U+0085. Go's library prints some strings with them at the start of a line; in
+//! YAML 1.2 they are ordinary characters.
 
 use std::borrow::Cow;
 
 use granit_parser::ScalarStyle;
 
-/// Returns true if the character ends a line for Go's library.
+/// Returns true if Go's library takes the character for a line break.
 pub(super) fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r') || is_old(character)
 }
@@ -14,7 +14,7 @@ fn is_old(character: char) -> bool {
     matches!(character, '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Replaces the line breaks of YAML 1.1 by line feeds; each is still one character.
+/// Replaces the line breaks of YAML 1.1 by line feeds, one character for one.
 pub(super) fn plain(text: &str) -> Cow<'_, str> {
     match text.contains(is_old) {
         true => Cow::Owned(text.replace(is_old, "\n")),
@@ -22,10 +22,10 @@ pub(super) fn plain(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text in which line breaks were replaced.
+/// The text before its line breaks were replaced; finds the original of a scalar.
 pub(super) struct Original<'t> {
     text: &'t str,
-    /// The position up to which it was read, in characters and below in bytes.
+    /// The position up to which the text was read, in characters; the next field is the same position in bytes.
     characters: usize,
     bytes: usize,
 }
@@ -35,12 +35,12 @@ impl<'t> Original<'t> {
         Original { text, characters: 0, bytes: 0 }
     }
 
-    /// Returns the line, from 1, of a character, counted as editors do.
+    /// Returns the line, from 1, of the character with this index, counted as editors do.
     pub(super) fn line(&self, character: usize) -> u64 {
         1 + self.text.chars().take(character).filter(|&it| it == '\n').count() as u64
     }
 
-    /// Returns the text between two characters. Calls must ask for later and later positions.
+    /// Returns the text between two character positions. Positions must not decrease from call to call.
     fn between(&mut self, start: usize, end: usize) -> Option<&'t str> {
         let rest = self.text.get(self.bytes..)?;
         self.bytes += length(rest, start.checked_sub(self.characters)?);
@@ -49,8 +49,8 @@ impl<'t> Original<'t> {
         rest.get(..length(rest, end.checked_sub(start)?))
     }
 
-    /// Returns the text of a scalar with its original line breaks, in the styles in which Go's library prints them:
-    /// single quotes and literal blocks. `None` for other styles.
+    /// Returns the scalar `read` with its original line breaks, for the styles in which Go's library prints them:
+    /// single quotes and literal blocks. `None` for other styles. `span` is its start and end, in characters.
     pub(super) fn scalar(&mut self, style: ScalarStyle, span: (usize, usize), read: &str) -> Option<String> {
         if !matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::Literal) {
             return None;
@@ -68,13 +68,13 @@ impl<'t> Original<'t> {
     }
 }
 
-/// Returns the length of the first characters, in bytes.
+/// Returns the length in bytes of the first `characters` characters of `text`.
 fn length(text: &str, characters: usize) -> usize {
     text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at)
 }
 
-/// Iterates over the line breaks of a text as they are read: a Windows line end counts once, and `U+0085` is a line
-/// feed.
+/// Iterates over the line breaks of `text` as a parser reads them: a Windows line end counts once, and `U+0085` as a
+/// line feed.
 fn breaks(text: &str) -> impl Iterator<Item = char> {
     let mut before = ' ';
     text.chars().filter_map(move |character| {

@@ -1,4 +1,4 @@
-//! Reads the first document of a text, with quoted texts that only Go's library accepts.
+//! Reads the first YAML document of a text, including quoted strings that only Go's library accepts.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use serde_saphyr::Options;
 
 use super::YamlError;
 
-/// The maximum number of lines that are indented further so that a text can be read.
+/// The maximum number of lines that are indented further so that a text becomes readable.
 const MAX_MOVED_LINES: usize = 256;
 
-/// Reads the first document. If a line of a quoted text begins too far left, it is moved to the right.
+/// Reads the first document. A line of a quoted string that is indented too little is indented further.
 pub(super) fn read<T: DeserializeOwned>(text: &str, options: &Options) -> Result<T, YamlError> {
     let mut text = Cow::Borrowed(first_document(text));
     let mut moved = 0;
@@ -28,7 +28,8 @@ pub(super) fn read<T: DeserializeOwned>(text: &str, options: &Options) -> Result
     }
 }
 
-/// Indents a line. Inside a quoted text, spaces at the beginning of a line have no meaning.
+/// Returns `text` with the line `line` indented further. Inside a quoted string, leading spaces of a line have no
+/// meaning.
 fn moved_in(text: &str, line: usize) -> String {
     let mut out = String::with_capacity(text.len() + 64);
     for (at, text) in text.split_inclusive('\n').enumerate() {

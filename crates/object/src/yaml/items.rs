@@ -1,11 +1,11 @@
-//! Reads the items of a YAML list one by one, so that a faulty one does not affect the others.
+//! Reads the items of a YAML list one by one, so that a faulty item does not affect the others.
 
 use serde_json::Value;
 
 use super::breaks::is_break;
 use super::tree::{self, Document};
 
-/// The maximum number of faulty items that are listed.
+/// The maximum number of faulty items that are reported in detail.
 const MAX_LISTED_FAULTS: usize = 20;
 
 /// The maximum length of a name in a message, in characters.
@@ -14,20 +14,20 @@ const MAX_NAME_CHARS: usize = 100;
 /// An item of a list that is not YAML.
 #[derive(Debug)]
 pub struct FaultyItem {
-    /// The line of the fault in the list, from 0.
+    /// The line of the fault, counted from 0 at the start of the list.
     pub line: u64,
-    /// The item's name, as far as it can be read, and the error.
+    /// The item's name, if readable, and the error.
     pub message: String,
 }
 
 /// A list with its readable items, and the faults of the others.
 #[derive(Debug)]
 pub struct Items {
-    /// The list with the readable items.
+    /// The list, with its readable items only.
     pub list: Document,
-    /// The first faulty items.
+    /// The first faulty items, at most `MAX_LISTED_FAULTS`.
     pub faulty: Vec<FaultyItem>,
-    /// The number of further faulty items.
+    /// The number of faulty items beyond those in `faulty`.
     pub more: usize,
     /// True if the last item was readable.
     pub has_last: bool,
@@ -67,7 +67,7 @@ struct Piece<'t> {
     text: &'t str,
 }
 
-/// Splits a list into the text around the items and the items.
+/// Splits a list into the text around the items (the first part), and the pieces that are its items.
 fn split(text: &str) -> Option<(String, Vec<Piece<'_>>)> {
     let mut head = String::new();
     let mut pieces: Vec<(u64, usize, usize)> = Vec::new();
@@ -118,7 +118,7 @@ fn split(text: &str) -> Option<(String, Vec<Piece<'_>>)> {
     (!pieces.is_empty()).then_some((head, pieces))
 }
 
-/// Returns the item's kind, namespace and name, as far as its lines tell.
+/// Returns the item's kind, namespace and name, read from its lines without parsing them.
 fn named(text: &str) -> String {
     let Some(indent) = text.find('-').map(|at| at + 2) else { return "an item".to_owned() };
     let value = |row: &str, key: &str| {

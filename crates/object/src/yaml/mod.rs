@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`read`], [`read_first`], [`read_all`] | values of a type, as Go reads them: the last of duplicate keys counts, `010` is octal, `yes` is true |
 //! | [`read_without_aliases`], [`read_with_few_aliases`] | the same of texts that a tenant writes |
-//! | [`read_strict`] | our own forms: a key that stands twice is an error, `off` is a word |
+//! | [`read_strict`] | Taffrail's own files: a duplicate key is an error, `off` is a string |
 //! | [`read_tree`], [`read_items`] | objects as Go's library prints them |
 //!
 //! All options and limits of the YAML libraries are set here.
@@ -23,7 +23,7 @@ mod tree;
 pub use items::{FaultyItem, Items, read_items};
 pub use tree::Document;
 
-/// A text that is not YAML, or not YAML of the expected shape.
+/// The error for a text that is not YAML, or not YAML of the expected structure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{message}", line.map(|line| format!("at line {line}: ")).unwrap_or_default())]
 pub struct YamlError {
@@ -40,7 +40,7 @@ impl From<&serde_saphyr::Error> for YamlError {
     }
 }
 
-/// Returns the first line of a message, which contains the error.
+/// Returns the first line of a parser's message, which contains the error.
 fn first_line(message: &str) -> String {
     message.lines().next().unwrap_or_default().trim_end_matches(':').to_owned()
 }
@@ -65,7 +65,7 @@ pub fn read_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlEr
     read_by(text, options)
 }
 
-/// Reads one document as Go does, but refuses aliases that repeat more than people write.
+/// Reads one document as Go does, but refuses aliases that repeat more than `MAX_REPLAYED_BY_PEOPLE` events.
 ///
 /// # Errors
 /// As in [`read`], and if aliases repeat too much.
@@ -77,8 +77,8 @@ fn read_by<T: DeserializeOwned>(text: &str, options: Options) -> Result<T, YamlE
     serde_saphyr::from_str_with_options(&breaks::plain(text), options).map_err(|error| (&error).into())
 }
 
-/// Reads the first document as Go does; the lines of a quoted text may begin anywhere, and the rest behind the document
-/// is ignored.
+/// Reads the first document as Go does, and ignores the rest. The lines of a quoted string may be indented less than
+/// usual.
 ///
 /// # Errors
 /// As in [`read`].
@@ -112,9 +112,9 @@ pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     serde_saphyr::from_str_with_options(text, strict).map_err(|error| (&error).into())
 }
 
-/// Reads one document as a tree, as Go's library reads its own output: each text as it was, also one with line breaks
-/// of YAML 1.1. `<<` is a key unless its value is an alias, which no server prints. Levels below the hundredth are left
-/// out, so that one deep object of a list, which a server accepts, does not affect the others.
+/// Reads one document as a tree, as Go's library reads its own output: every string exactly, even with line breaks of
+/// YAML 1.1. `<<` is an ordinary key unless its value is an alias, which no server prints. Levels below the hundredth
+/// are left out, so that one deep object in a list, which a server accepts, does not affect the others.
 ///
 /// # Errors
 /// If the text is not YAML, or an alias bomb.
@@ -122,7 +122,7 @@ pub fn read_tree(text: &str) -> Result<Document, YamlError> {
     tree::read(text, &mut 0)
 }
 
-/// The maximum nesting of trees, as they are built and dropped by recursion; deeper than people and rules go.
+/// The maximum nesting of trees, which are built and dropped by recursion; people and rules use less.
 const MAX_TREE_DEPTH: usize = 100;
 
 /// Replaces lists and maps below the given number of levels by null.
@@ -141,11 +141,11 @@ fn cut(tree: &mut Value, levels: usize) {
 /// The maximum number of parser events that aliases may repeat in a text.
 const MAX_REPLAYED: usize = 1_000_000;
 
-/// The maximum number of such events in texts that people write.
+/// The maximum number of parser events that aliases may repeat in a text that people write.
 const MAX_REPLAYED_BY_PEOPLE: usize = 1_000;
 
-/// Returns Go's options for a text of this size. The limits are those that a text of the size can reach without
-/// aliases.
+/// Returns the options that read a text of `size` bytes as Go does. Limits on its contents are what a text of that
+/// size can hold without aliases; aliases may repeat `replayed` parser events.
 fn options(size: usize, replayed: usize) -> Options {
     let mut budget = Budget::default();
     budget.max_nodes = size.max(1024);

@@ -1,5 +1,5 @@
-//! Converts texts without quotes as Go's library does: `0x1f` and `010` are numbers, `yes` is true. Values that JSON
-//! cannot express stay texts: `.inf`, `1e999`, a date.
+//! Converts unquoted YAML scalars as Go's library does: `0x1f` and `010` are numbers, `yes` is true. Values that JSON
+//! cannot express stay strings: `.inf`, `1e999`, a date.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 
 const STANDARD_TAGS: &str = "tag:yaml.org,2002:";
 
-/// Converts a scalar to its value.
+/// Converts a scalar to a JSON value by its text, style and tag.
 pub(super) fn value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
     let Some(tag) = tag else {
         return if style == ScalarStyle::Plain { plain(text) } else { text.into() };

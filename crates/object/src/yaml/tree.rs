@@ -1,4 +1,4 @@
-//! Reads a document as a tree, as Go's library does for Kubernetes.
+//! Reads a YAML document as a tree, as Go's library does for Kubernetes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,16 +10,17 @@ use super::breaks::{self, Original};
 use super::{MAX_REPLAYED, MAX_TREE_DEPTH, YamlError, scalars};
 use crate::json::MAX_DEPTH;
 
-/// A document.
+/// A YAML document that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// The content; null if it is empty.
+    /// The content; null for an empty document.
     pub tree: Value,
-    /// A duplicate key of the outermost mapping; the last one counts.
+    /// A duplicate key of the top-level mapping, if there is one; the last value counts.
     pub repeated: Option<String>,
 }
 
-/// Reads a document. `replayed` is the size that aliases have added so far, and grows by that of this document.
+/// Reads a document. `replayed` is the size that aliases have added in earlier documents; that of this document is
+/// added.
 pub(super) fn read(text: &str, replayed: &mut usize) -> Result<Document, YamlError> {
     let plain = breaks::plain(text);
     let is_changed = matches!(plain, Cow::Owned(_));
@@ -56,7 +57,7 @@ pub(super) fn read(text: &str, replayed: &mut usize) -> Result<Document, YamlErr
     Ok(Document { tree: builder.root.unwrap_or_default(), repeated: builder.repeated })
 }
 
-/// The maximum size that aliases may add for each byte of a text; it holds for several texts together too.
+/// The maximum size that aliases may add for each byte of text, also over several documents together.
 const MAX_REPLAYED_PER_BYTE: usize = 16;
 
 /// The maximum size that aliases may add to the shortest text.
@@ -68,12 +69,12 @@ struct Builder {
     root: Option<Value>,
     repeated: Option<String>,
     open: Vec<Open>,
-    /// The number of open sequences and mappings that are left out because they nest too deeply.
+    /// The number of open sequences and mappings that are omitted because they nest too deeply.
     too_deep: usize,
     anchors: HashMap<usize, Value>,
     /// The size that aliases have added.
     replayed: usize,
-    /// The size that aliases may add.
+    /// The maximum size that aliases may add.
     most: usize,
 }
 
@@ -171,7 +172,7 @@ impl Builder {
         self.put(value, has_alias)
     }
 
-    /// Keeps a value with an anchor for its aliases.
+    /// Keeps the value with an anchor, for its aliases; returns an error if the anchored values grow too large.
     fn name(&mut self, anchor: usize, value: &Value) -> Result<(), &'static str> {
         if anchor > 0 {
             charge(&mut self.replayed, self.most, value)?;
@@ -180,7 +181,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Returns the slot for the next key, if a key comes next.
+    /// Returns the slot for the next key; `None` if the open collection does not wait for a key.
     fn awaited_key(&mut self) -> Option<&mut Option<Key>> {
         match &mut self.open.last_mut()?.inside {
             Inside::Members { key, .. } if key.is_none() => Some(key),
@@ -188,7 +189,8 @@ impl Builder {
         }
     }
 
-    /// Adds a value to the open sequence or mapping; `is_alias` is true for an alias, or a sequence of aliases.
+    /// Adds a value to the innermost open sequence or mapping; `is_alias` is true for an alias, or a sequence of
+    /// aliases.
     fn put(&mut self, value: Value, is_alias: bool) -> Result<(), &'static str> {
         let is_outermost = self.open.len() == 1;
         let Some(open) = self.open.last_mut() else {
@@ -230,7 +232,7 @@ fn charge(replayed: &mut usize, most: usize, value: &Value) -> Result<(), &'stat
     if *replayed > most { Err("aliases make too much of it") } else { Ok(()) }
 }
 
-/// Estimates the size of a value.
+/// Estimates the size of a value in memory, for the limit on aliases.
 fn weight(value: &Value) -> usize {
     let of_text = |text: &str| 1 + text.len() / 32;
     match value {

@@ -7,7 +7,8 @@ use crate::assess::assessor::{Assessor, Evaluation};
 use crate::event::time;
 use crate::verdict::Status;
 
-/// Examines a policy binding: without its policy it checks nothing.
+/// Examines the binding of an admission policy: if the policy does not exist, the binding checks nothing and is not
+/// well.
 pub(super) fn binding(case: &Assessor<'_>, binding: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() {
         return;
@@ -19,7 +20,7 @@ pub(super) fn binding(case: &Assessor<'_>, binding: &Object<'_>, finding: &mut E
     }
 }
 
-/// Examines a CertificateSigningRequest: a denied or failed one is final.
+/// Examines a CertificateSigningRequest: denied and failed are final, so waiting does not help.
 pub(super) fn signing_request(request: &Object<'_>, finding: &mut Evaluation) {
     if !matches!(finding.status(), Status::Current | Status::InProgress) {
         return;

@@ -1,4 +1,5 @@
-//! The assessment of one object: the findings so far, and the limits up to which evidence is followed.
+//! The assessment of one object: the findings so far, and the limits of how far references to other objects are
+//! followed.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -20,7 +21,7 @@ use crate::rules::ActiveRules;
 use crate::teaching::Look;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
 
-/// Maximum depth, in objects, to which evidence is followed; the longest real chain has about ten.
+/// Maximum number of objects in a row that evidence leads through; the longest real chain has about ten.
 const DEPTH: usize = 24;
 
 /// Maximum number of objects that one assessment looks up because others name, share or use them. Objects that an
@@ -28,10 +29,11 @@ const DEPTH: usize = 24;
 /// name one another would otherwise each cost the square of their number.
 pub(super) const FOLLOWED: usize = 1_000;
 
-/// Maximum number of objects that are looked at although they name an owner for which they cannot speak.
+/// Maximum number of unproven dependents examined per owner: objects that name it as controller but do not speak for
+/// it.
 const STRANGERS: usize = 100;
 
-/// A reason for which waiting does not help.
+/// The kind of a cause that does not go away by waiting; it turns an object in progress into a failed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HardCause {
     ImagePull,
@@ -67,22 +69,23 @@ pub(super) struct Evaluation {
     pub(super) name: ObjectKey,
     pub(super) verdict: Verdict,
     pub(super) reason: Cow<'static, str>,
-    /// The reason why it is not well, in its own words.
+    /// The object's own message about why it is not well.
     pub(super) text: String,
-    /// The time since when it is not well, if the object reports it.
+    /// The time since when the object is not well; `None` if it does not report it.
     pub(super) since: Option<Timestamp>,
     pub(super) facts: Facts,
     pub(super) hard: Option<HardCause>,
-    /// The rest of the chain.
+    /// The steps of the cause chain below this object, down to the root cause.
     pub(super) below: Vec<Arc<CauseStep>>,
-    /// True if its own message names what it waits for, so that it precedes the message of the cause.
+    /// True if the object's own message names what it waits for; the final message then starts with it, before the
+    /// cause's.
     pub(super) says_what_it_awaits: bool,
 }
 
-/// Maximum number of facts shown about an object: an author may write any number of events about it.
+/// Maximum number of facts kept about one object, because an author may write any number of events about it.
 const FACTS: usize = 50;
 
-/// Facts about an object besides its own message, each once.
+/// Facts about an object besides its own message, without duplicates.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Facts {
     told: Vec<String>,
@@ -119,12 +122,13 @@ impl Evaluation {
         self.status() == Status::Current
     }
 
-    /// The controller has not seen the newest generation, so dependents tell of an older one.
+    /// Returns true if the controller has not observed the newest generation: the object's dependents are then of an
+    /// older one.
     pub(super) fn is_stale(&self) -> bool {
         self.verdict.rule == "generic/generation"
     }
 
-    /// Sets another status by a rule of this module.
+    /// Replaces the verdict: sets the status, reason and message, with `rule` as the rule that decided.
     pub(super) fn turn(&mut self, status: Status, reason: &str, text: impl Into<String>, rule: &'static str) {
         self.reason = Cow::Owned(cut(reason).into_owned());
         self.text = cut(text.into()).into_owned();
@@ -147,14 +151,15 @@ impl Evaluation {
         }
     }
 
-    /// Sets a hard cause of the object itself: if it was in progress, it has failed.
+    /// Sets a hard cause that lies in the object itself, with its reason and message; an object in progress becomes
+    /// Failed.
     pub(super) fn harden(&mut self, cause: HardCause, reason: &str, text: impl Into<String>) {
         self.hard = Some(cause);
         self.say(reason, text);
         self.fail_if_in_progress(cause, &self.text.clone());
     }
 
-    /// Replaces the reason and the message by better ones.
+    /// Replaces the reason and the message; an empty one leaves the old value.
     pub(super) fn say(&mut self, reason: &str, text: impl Into<String>) {
         let text = text.into();
         if !reason.is_empty() {
@@ -169,7 +174,8 @@ impl Evaluation {
         self.facts.add(fact.into());
     }
 
-    /// Adds that an object does not exist, unless the message names that object already.
+    /// Adds the fact that the object `called` does not exist; appends it to the message too, unless that contains
+    /// `name`.
     pub(super) fn lacks(&mut self, called: &str, name: &str) {
         let fact = format!("{called} does not exist");
         if !self.text.contains(name) {
@@ -178,14 +184,14 @@ impl Evaluation {
         self.fact(fact);
     }
 
-    /// Appends a text to the message.
+    /// Appends `said` to the message, after a semicolon.
     pub(super) fn add(&mut self, said: &str) {
         let text = format!("{}; {said}", self.text);
         self.say("", text);
     }
 
-    /// Fails the object if it is in progress. Its own message stays: on the way to the cause it says how far the object
-    /// is, and the cause would only be repeated.
+    /// Sets the status Failed if the object is in progress, with `text` in the condition. The object's own message
+    /// stays: on the way to the cause it tells how far the object is, and the cause's message would only be repeated.
     fn fail_if_in_progress(&mut self, cause: HardCause, text: &str) {
         if self.status() == Status::InProgress && !self.is_stale() {
             let condition = Condition {
@@ -199,9 +205,10 @@ impl Evaluation {
         }
     }
 
-    /// Follows the decisive dependent: one with a hard cause first, then by the order of the roll-up.
+    /// Appends the chain of the dependent that decides: among those not well, one with a hard cause first, then the
+    /// worst status, then the one not well for longest.
     ///
-    /// A hard cause below makes an object in progress fail.
+    /// If this dependent has a hard cause, an object in progress becomes Failed.
     pub(super) fn follow(&mut self, dependents: impl IntoIterator<Item = Evaluation>) {
         let unwell = dependents.into_iter().filter(|dependent| !dependent.is_current());
         let rank = |finding: &Evaluation| {
@@ -217,7 +224,8 @@ impl Evaluation {
         self.below = speaker.into_links();
     }
 
-    /// Ends the chain at something that may itself be well, but is in the way.
+    /// Ends the chain at `holder`, which blocks this object though it may be well itself; `how` is then the holder's
+    /// message.
     pub(super) fn held_by(&mut self, holder: Evaluation, how: &str) {
         let mut holder = holder;
         if holder.is_current() {
@@ -226,7 +234,7 @@ impl Evaluation {
         self.below = holder.into_links();
     }
 
-    /// The words of the deepest object that is not well.
+    /// Returns the message of the deepest object in the chain that is not well, or this object's own.
     pub(super) fn cause(&self) -> &str {
         let unwell = self.below.iter().rev().find(|link| link.status != Status::Current);
         unwell.map_or(&self.text, |link| &link.message)
@@ -265,18 +273,18 @@ impl Evaluation {
     }
 }
 
-/// The evidence, and the findings from it so far.
+/// The state of one assessment: the evidence, the findings so far, and the limits that remain.
 pub(super) struct Assessor<'e> {
     pub(super) evidence: Evidence<'e>,
     pub(super) rules: &'e ActiveRules<'e>,
     pub(super) now: Timestamp,
-    /// Every object is examined once, however many others lead to it.
+    /// The findings about objects examined already: each is examined once, however many others lead to it.
     found: RefCell<HashMap<ObjectKey, Evaluation>>,
-    /// The way from the first object to this one: owners may form a circle.
+    /// The path of objects from the first one to the one being examined; detects circles of owners.
     way: RefCell<Vec<ObjectKey>>,
-    /// Number of objects that may still be looked up.
+    /// Number of objects that may still be looked up; see [`FOLLOWED`].
     left: Cell<usize>,
-    /// There were more of them.
+    /// True if lookups were left out because of [`FOLLOWED`].
     is_cut_off: Cell<bool>,
     /// The cost of the assessment.
     pub(super) bill: Bill<'e>,
@@ -289,7 +297,8 @@ impl<'e> Assessor<'e> {
         Assessor { evidence, rules, now, found, way, left, is_cut_off, bill }
     }
 
-    /// Charges the cost to the namespace of `object`, or to the one that claims it.
+    /// Charges the cost to the namespace of `object`, or to the namespace `claimant` that lists it without its
+    /// agreement.
     pub(super) fn of(mut self, object: &Object<'_>, claimant: Option<&str>) -> Assessor<'e> {
         let place = match (object.group(), object.kind()) {
             // What is left in it belongs to it.
@@ -301,7 +310,7 @@ impl<'e> Assessor<'e> {
         self
     }
 
-    /// Collects a listing, and charges for it.
+    /// Collects `listing` and charges a step for each item; returns nothing if the cost limit is exceeded.
     fn charged<T>(&self, listing: impl Iterator<Item = T>) -> Vec<T> {
         if self.bill.is_over() {
             return Vec::new();
@@ -310,8 +319,8 @@ impl<'e> Assessor<'e> {
         if self.bill.charge(all.len()) { all } else { Vec::new() }
     }
 
-    /// Truncates `all` to the number of objects that may still be looked up. The order of lookups is always the same,
-    /// so the answer does not depend on other questions.
+    /// Truncates `all` to the number of objects that may still be looked up, and reduces that number. Lookups always
+    /// come in the same order, so the result does not depend on other assessments.
     pub(super) fn allowed<T>(&self, mut all: Vec<T>) -> Vec<T> {
         let left = self.left.get();
         self.is_cut_off.set(self.is_cut_off.get() || all.len() > left);
@@ -320,7 +329,8 @@ impl<'e> Assessor<'e> {
         all
     }
 
-    /// The objects that one names, as many of them as are followed.
+    /// Returns the keys of the objects that `object` names in its fields, up to the number that may still be looked
+    /// up.
     pub(super) fn references(&self, object: &Object<'_>) -> Vec<ObjectKey> {
         // To find them costs as much as to follow them.
         if self.left.get() == 0 {
@@ -330,7 +340,8 @@ impl<'e> Assessor<'e> {
         self.allowed(references(object).into_iter().map(|reference| reference.to).collect())
     }
 
-    /// Examines an object and the objects behind it. Returns `None` if that leads in a circle, or too deep.
+    /// Examines an object and the objects behind it. Returns `None` if the object is on the path already (a circle),
+    /// the path is [`DEPTH`] long, or the cost limit is exceeded.
     pub(super) fn examine(&self, object: &Object<'_>) -> Option<Evaluation> {
         let name = ObjectKey::of(object);
         if let Some(finding) = self.found.borrow().get(&name) {
@@ -366,7 +377,7 @@ impl<'e> Assessor<'e> {
         Some(finding)
     }
 
-    /// Returns the finding about the object alone.
+    /// Returns the finding from the object's own fields, without the objects behind it.
     pub(super) fn look(&self, object: &Object<'_>) -> Evaluation {
         let verdict = self.evidence.judge(self.rules.rules, object, self.bill.claimant(), self.now);
         let reason = verdict.conditions.first().map(|condition| condition.reason.clone());
@@ -388,7 +399,8 @@ impl<'e> Assessor<'e> {
         finding
     }
 
-    /// The first complaint of an object that has no better words: a condition, else an event.
+    /// Returns the first message that explains an object without one: of a condition that is not True, else of a
+    /// Warning event.
     fn words(&self, object: &Object<'_>, since: Option<Timestamp>) -> Option<String> {
         let conditions = object.at(&["status", "conditions"]).and_then(Value::items);
         let mut said = conditions.into_iter().flatten().filter_map(|condition| {
@@ -399,7 +411,8 @@ impl<'e> Assessor<'e> {
         said.next().or_else(|| Some(self.warnings(object, since).into_iter().next()?.message.into_owned()))
     }
 
-    /// Returns the complaint about an object since that time: an event, else a condition that changed.
+    /// Returns the newest message of a Warning event since `since`, else of a False condition that changed since
+    /// then.
     pub(super) fn complaint_since(&self, object: &Object<'_>, since: Option<Timestamp>) -> Option<String> {
         if let Some(event) = self.warnings(object, since).into_iter().next() {
             return Some(event.message.into_owned());
@@ -413,7 +426,8 @@ impl<'e> Assessor<'e> {
         })
     }
 
-    /// The objects that have this one for their controller and [that it hears](Owner::hears), in the order of their names.
+    /// Returns the objects whose controller is `owner` and that [speak for](speaks_for) it, sorted by name; only
+    /// those of the group and kind `wanted`, if given.
     pub(super) fn owned(&self, owner: &Object<'_>, wanted: Option<(&str, &str)>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
         if uid.is_empty() {
@@ -441,13 +455,14 @@ impl<'e> Assessor<'e> {
         self.allowed(in_order(self.charged(naming.take(STRANGERS)).into_iter().filter(is_it)))
     }
 
-    /// The objects of a kind, in the order of their names; of those of all namespaces as many as are followed.
+    /// Returns the objects of a kind, sorted by name. Without a namespace it lists all namespaces, up to the number
+    /// of objects that may still be looked up.
     pub(super) fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Vec<Object<'e>> {
         let most = if namespace.is_some() { usize::MAX } else { FOLLOWED };
         in_order(self.charged(self.evidence.of_kind(group, kind, namespace).take(most)).into_iter())
     }
 
-    /// The disruption budgets that choose Pods with these labels, in the order of their names.
+    /// Returns the PodDisruptionBudgets whose selectors match Pods with `labels`, sorted by name.
     pub(super) fn budgets(&self, namespace: &str, labels: Option<Value<'_>>) -> Vec<Object<'e>> {
         let budgets = self.evidence.budgets(namespace, labels);
         in_order(
@@ -457,12 +472,13 @@ impl<'e> Assessor<'e> {
         )
     }
 
-    /// All objects in a namespace, in the order of their names.
+    /// Returns all objects in a namespace, sorted by name.
     pub(super) fn in_namespace(&self, namespace: &str) -> Vec<Object<'e>> {
         in_order(self.charged(self.evidence.in_namespace(namespace)).into_iter())
     }
 
-    /// The Pods that use a claim, those that have ended too, in the order of their names, as many as are followed.
+    /// Returns the Pods that use the claim `namespace`/`claim`, finished ones included, sorted by name, up to the
+    /// number of objects that may still be looked up.
     pub(super) fn users(&self, namespace: &str, claim: &str) -> Vec<Object<'e>> {
         if self.left.get() == 0 {
             self.is_cut_off.set(true);
@@ -471,7 +487,7 @@ impl<'e> Assessor<'e> {
         self.allowed(in_order(self.charged(self.evidence.users(namespace, claim)).into_iter()))
     }
 
-    /// Returns true if a Pod uses a claim and has not ended.
+    /// Returns true if a Pod that has not finished uses the claim `namespace`/`claim`.
     pub(super) fn has_user(&self, namespace: &str, claim: &str) -> bool {
         // Each of them is looked at until one has not ended.
         self.evidence.users(namespace, claim).any(|user| !self.bill.charge(1) || !has_ended(&user))
@@ -481,12 +497,12 @@ impl<'e> Assessor<'e> {
         self.evidence.get(name.as_ref())
     }
 
-    /// Not every field says whether its target is cluster-scoped.
+    /// Looks up `name` as a cluster-scoped object, without its namespace: not every field tells the scope of its target.
     fn get_in_cluster(&self, name: &ObjectKey) -> Presence<'e, Object<'e>> {
         self.evidence.get(ObjectKeyRef { namespace: "", ..name.as_ref() })
     }
 
-    /// The objects of those names that are there.
+    /// Returns the objects that exist among those with these keys.
     pub(super) fn named<'n>(&self, names: impl IntoIterator<Item = &'n ObjectKey>) -> Vec<Object<'e>> {
         let there = names
             .into_iter()
@@ -495,7 +511,8 @@ impl<'e> Assessor<'e> {
         there.collect()
     }
 
-    /// Lists, as sentences, the unmet requirements of an object on its dependencies; the namespace of the object pays.
+    /// Lists, as sentences, the requirements of `object` that its dependencies do not meet; the cost is charged to
+    /// the namespace of `object`.
     pub(super) fn unmet_dependency(&self, object: &Object<'_>, dependencies: &[Object<'_>]) -> Vec<String> {
         let Some(cluster_rules) = self.rules.cluster_rules else { return Vec::new() };
         let own = Look::default();
@@ -503,7 +520,7 @@ impl<'e> Assessor<'e> {
         cluster_rules.unmet_dependency(object, dependencies, look, &|| self.bill.charge_long())
     }
 
-    /// Examines the objects of those names that are there.
+    /// Examines the objects that exist among those with these keys.
     pub(super) fn examine_named<'n>(
         &self,
         names: impl IntoIterator<Item = &'n ObjectKey>,
@@ -511,7 +528,7 @@ impl<'e> Assessor<'e> {
         self.named(names).iter().filter_map(|object| self.examine(object)).collect()
     }
 
-    /// Returns true if certainly no object of that name exists.
+    /// Returns true if no object of that key exists for certain: the scope was read, and the object is absent.
     pub(super) fn is_missing(&self, name: &ObjectKey) -> bool {
         if !self.bill.charge(1) {
             return false;
@@ -523,7 +540,7 @@ impl<'e> Assessor<'e> {
             && (tells(&name.namespace) || tells(""))
     }
 
-    /// Returns the name of a missing object for a message.
+    /// Returns the kind and name of a missing object, as messages print them.
     pub(super) fn called(&self, name: &ObjectKey) -> String {
         let ObjectKey { group, kind, namespace, name } = name;
         let is_of_cluster = |definition: Object<'_>| definition.text(&["spec", "scope"]) == "Cluster";
@@ -534,7 +551,7 @@ impl<'e> Assessor<'e> {
         }
     }
 
-    /// The objects that this one owns, as their controller or not, in the order of their names.
+    /// Returns the objects with `owner` in any owner reference, as controller or not, sorted by name.
     pub(super) fn dependents(&self, owner: &Object<'_>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
         if uid.is_empty() || self.left.get() == 0 {
@@ -551,14 +568,15 @@ impl<'e> Assessor<'e> {
         self.allowed(in_order(listing.into_iter().filter(is_it)))
     }
 
-    /// The Warning events since the object is not well, newest first.
+    /// Returns the Warning events about an object since `since`, the time at which it ceased to be well, newest
+    /// first.
     pub(super) fn warnings(&self, about: &Object<'_>, since: Option<Timestamp>) -> Vec<Event<'e>> {
         let mut events = self.events(about, since);
         events.retain(|event| event.warning);
         events
     }
 
-    /// All events since then, newest first.
+    /// Returns all events about an object since `since`, newest first.
     pub(super) fn events(&self, about: &Object<'_>, since: Option<Timestamp>) -> Vec<Event<'e>> {
         let mut events = self.charged(self.evidence.events(about).into_iter());
         events.retain(|event| event.last.is_none() || event.last >= since);
@@ -570,23 +588,25 @@ impl<'e> Assessor<'e> {
         events
     }
 
-    /// Returns true if an event happened within a time before now.
+    /// Returns true if an event last happened at most `within` before now.
     pub(super) fn is_recent(&self, event: &Event<'_>, within: SignedDuration) -> bool {
         event.last.is_some_and(|last| self.is_within(last, within))
     }
 
-    /// Returns how long it is since `at`, to be compared with `limit`: see [`elapsed`].
+    /// Returns the time from `at` to now. While it is less than `limit`, records that the result changes at `at +
+    /// limit`; see [`elapsed`].
     pub(super) fn elapsed(&self, at: Timestamp, limit: SignedDuration) -> SignedDuration {
         elapsed(at, limit, self.now, self.evidence.costs())
     }
 
-    /// Returns true if at most `limit` has passed since `at`.
+    /// Returns true if at most `limit` has passed since `at`; records when that ends, as [`elapsed`] does.
     pub(super) fn is_within(&self, at: Timestamp, limit: SignedDuration) -> bool {
         let beyond = limit.saturating_add(SignedDuration::from_nanos(1));
         self.elapsed(at, beyond) < beyond
     }
 
-    /// Returns the age of an object, to be compared with `limit`.
+    /// Returns the age of an object, `None` without a creation time. Records when it reaches `limit`, as [`elapsed`]
+    /// does.
     pub(super) fn age(&self, object: &Object<'_>, limit: SignedDuration) -> Option<SignedDuration> {
         time(object.at(&["metadata", "creationTimestamp"])).map(|created| self.elapsed(created, limit))
     }
@@ -605,7 +625,7 @@ fn in_order<'e>(objects: impl Iterator<Item = Object<'e>>) -> Vec<Object<'e>> {
     objects
 }
 
-/// Returns the message for an object without one: that of a condition, else the reason, else the status.
+/// Returns a message for an object that has none: that of a condition, else the reason, else the status.
 fn without_words(object: &Object<'_>, finding: &Evaluation) -> String {
     let conditions = object.at(&["status", "conditions"]).and_then(Value::items);
     let text = |condition: Value<'_>, key| {

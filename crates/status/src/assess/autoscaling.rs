@@ -9,10 +9,10 @@ use crate::assess::edges::{Reference, references};
 use crate::event::time;
 use crate::verdict::Status;
 
-/// Time after which missing metrics count: those of new Pods arrive late.
+/// Time for which missing metrics are tolerated: the metrics of new Pods arrive late.
 const GRACE: SignedDuration = SignedDuration::from_mins(2);
 
-/// Failure reasons without the prefix `Failed`: the Pods to count are ambiguous.
+/// Reasons of a failed condition that lack the prefix `Failed`: the Pods to count are ambiguous.
 const UNUSABLE: [&str; 2] = ["AmbiguousSelector", "InvalidSelector"];
 
 pub(super) fn examine(case: &Assessor<'_>, autoscaler: &Object<'_>, finding: &mut Evaluation) {

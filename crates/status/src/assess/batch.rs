@@ -103,7 +103,7 @@ fn running(case: &Assessor<'_>, job: &Object<'_>, finding: &mut Evaluation) {
     unseen(case, job, finding);
 }
 
-/// Returns true if fewer Pods run than are wanted.
+/// Returns true if fewer Pods of the Job run than its parallelism wants.
 fn lacks_pods(job: &Object<'_>) -> bool {
     let number = |path: &[&str]| job.at(path).and_then(Value::as_i64);
     let succeeded = number(&["status", "succeeded"]).unwrap_or(0);
@@ -185,13 +185,14 @@ pub(super) fn cron_job(case: &Assessor<'_>, cron_job: &Object<'_>, finding: &mut
     finding.hard = None;
 }
 
-/// Returns the last run of a CronJob whose success cannot be known: Jobs that succeed may be removed at once, and the
-/// controller then records none. A missing Job proves nothing there.
+/// Returns the time of a CronJob's last run if its success cannot be known: Jobs that succeed may be removed at once,
+/// and the controller then records no success, so a missing Job proves nothing. Else returns `None`.
 pub fn unproven_run(cron_job: &Object<'_>) -> Option<Timestamp> {
     run_without_success(cron_job).filter(|_| forgets_success(cron_job) && !Flags::of(cron_job).suspended)
 }
 
-/// Returns the last run of a CronJob if none of its Jobs is active and no later success is recorded.
+/// Returns the time of a CronJob's last run if none of its Jobs is active and no later success is recorded; else
+/// `None`.
 fn run_without_success(cron_job: &Object<'_>) -> Option<Timestamp> {
     let status = |key| time(cron_job.at(&["status", key]));
     let (run, success) = (status("lastScheduleTime")?, status("lastSuccessfulTime"));
@@ -211,7 +212,7 @@ fn forgets_success(cron_job: &Object<'_>) -> bool {
         || number(&["spec", "jobTemplate", "spec", "ttlSecondsAfterFinished"]).is_some_and(|ttl| ttl < 60)
 }
 
-/// Returns the scheduled time of a Job.
+/// Returns the time for which a CronJob scheduled the Job: from the Job's annotation, else its creation time.
 fn scheduled(job: &Object<'_>) -> Option<Timestamp> {
     let at = job.at(&["metadata", "annotations", "batch.kubernetes.io/cronjob-scheduled-timestamp"]);
     time(at).or_else(|| time(job.at(&["metadata", "creationTimestamp"])))

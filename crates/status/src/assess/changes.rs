@@ -23,10 +23,10 @@ use crate::event::time;
 /// late after a changed ConfigMap.
 const MAX_DISTANCE: SignedDuration = SignedDuration::from_hours(1);
 
-/// Tolerance for times, which are in whole seconds and from several clocks.
+/// Tolerance when times are compared: they are whole seconds, and come from several clocks.
 const SLACK: SignedDuration = SignedDuration::from_secs(1);
 
-/// Maximum number of template fields that are named.
+/// Maximum number of template fields that one change names.
 const MAX_FIELDS: usize = 10;
 
 /// Maximum number of a Deployment's ReplicaSets that are examined; Kubernetes keeps ten by default.
@@ -40,21 +40,21 @@ const MAX_OWNERS: usize = 3;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
-    /// The image of a container.
+    /// A container of a Pod template got another image.
     Image,
-    /// Another field of a workload's Pod template.
+    /// Another field of a workload's Pod template changed.
     Template,
     /// A workload was created.
     Created,
-    /// Another field of an object's spec, such as its replicas.
+    /// Another field of an object's spec changed, such as its replicas.
     Spec,
-    /// A ConfigMap or Secret that the Pods use.
+    /// A ConfigMap or Secret that the Pods use was written.
     Config,
-    /// A node that became not ready.
+    /// A node became not ready.
     Node,
-    /// A quota that is used up.
+    /// A quota is used up.
     Quota,
-    /// The delivered revision.
+    /// A delivery tool delivered another revision.
     Revision,
 }
 
@@ -76,36 +76,36 @@ pub struct Change {
     pub what: ChangeKind,
     /// The object that changed.
     pub object: ObjectKey,
-    /// For an image, the container.
+    /// The name of the container if an image changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<String>,
-    /// For a template, the names of the fields that differ, never their values.
+    /// The names of the template fields that differ, never their values; empty for other kinds of changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
-    /// The earlier value.
+    /// The value before the change; `None` if there was none or it is not shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// The new value.
+    /// The value after the change; `None` if there is none or it is not shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// The field manager that wrote it.
+    /// The field manager that made the change; `None` if managed fields do not tell it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
 impl Change {
-    /// Creates a change without details.
+    /// Creates a change of `object` at `when`, without values, fields or field manager.
     pub fn new(when: Timestamp, what: ChangeKind, object: ObjectKey) -> Change {
         Change { when, what, object, container: None, fields: Vec::new(), from: None, to: None, by: None }
     }
 }
 
-/// Returns true if a change at `when` may have caused a failure at `turn`.
+/// Returns true if a change at `when` may have caused a failure at `turn`: at most [`MAX_DISTANCE`] before it.
 fn is_before(when: Timestamp, turn: Timestamp) -> bool {
     !is_after(when, turn) && turn.duration_since(when) <= MAX_DISTANCE
 }
 
-/// Returns true if a change came too late to have caused the failure.
+/// Returns true if `when` is more than [`SLACK`] after the failure at `turn`, so the change cannot have caused it.
 fn is_after(when: Timestamp, turn: Timestamp) -> bool {
     turn.duration_since(when) < -SLACK
 }
@@ -116,7 +116,7 @@ pub struct History<'e> {
     evidence: Evidence<'e>,
     /// The examined objects; `None` for one that does not exist.
     known: RefCell<HashMap<ObjectKey, Option<Rc<Known>>>>,
-    /// The last writes of objects, by part.
+    /// The last write of each part of an object; `None` if the object does not exist or tells no write.
     written: RefCell<HashMap<(ObjectKey, Part), Option<Written>>>,
 }
 
@@ -141,12 +141,12 @@ impl Part {
     }
 }
 
-/// The changes of an object, whatever failed because of them.
+/// The changes of one object, independent of any failure.
 struct Known {
     owner: Option<ObjectKey>,
     created: Option<Timestamp>,
     is_pod: bool,
-    /// Newest first, without duplicates.
+    /// The changes, newest first, without duplicates.
     changes: Vec<Change>,
 }
 
@@ -216,7 +216,7 @@ impl<'e> History<'e> {
         Known { owner: owner(object), created: created_at(object), is_pod, changes }
     }
 
-    /// Adds the ConfigMaps and Secrets that a Pod uses, with the times at which they were written.
+    /// Adds to `found` a change for each ConfigMap and Secret that a Pod uses, at the time of its last write.
     fn config(&self, pod: &Object<'_>, found: &mut Vec<Change>) {
         let named = references(pod).into_iter().map(|reference| reference.to);
         for name in named.filter(|to| to.group.is_empty() && matches!(&*to.kind, "ConfigMap" | "Secret")) {
@@ -230,7 +230,8 @@ impl<'e> History<'e> {
         }
     }
 
-    /// Returns the quota that a refusal names: its last change, else the time when it was found to be used up.
+    /// Returns the change of the quota that the cause's message names: its last write if it may have caused the
+    /// failure at `turn`, else the time at which it was used up. `None` if the message names no quota.
     fn quota(&self, cause: &CauseStep, turn: Timestamp) -> Option<Change> {
         let (_, rest) = cause.message.split_once("exceeded quota: ")?;
         let (name, rest) = rest.split_once(',')?;
@@ -242,7 +243,8 @@ impl<'e> History<'e> {
         Some(Change { to, by, ..Change::new(when, ChangeKind::Quota, object) })
     }
 
-    /// Returns the last write of a part of an object; `None` if the object does not exist.
+    /// Returns the time and field manager of the last write of a part of an object; `None` if the object does not
+    /// exist or its managed fields tell no write. Each answer is cached.
     fn written(&self, name: &ObjectKey, part: Part) -> Option<Written> {
         let place = (name.clone(), part);
         if let Some(written) = self.written.borrow().get(&place) {
@@ -255,13 +257,13 @@ impl<'e> History<'e> {
     }
 }
 
-/// Maximum number of last changes.
+/// Maximum number of changes that [`last_changes`] returns.
 const MAX_LAST: usize = 3;
 
-/// Returns the last writers of an object's spec, or of its top controller's: at most three, newest first. The writer of
-/// its replicas is among them if managed fields name it.
+/// Returns the most recent spec writes of an object and of its top controller: at most three, newest first, each with
+/// its field manager. The writer of `spec.replicas` is among them if managed fields name it.
 ///
-/// It works for any object, well or not, by its managed fields alone. Writers of the status do not count.
+/// Only managed fields are read, so the object may be well or not. Writes of the status do not count.
 pub fn last_changes<'e>(object: &Object<'_>, evidence: impl Into<Evidence<'e>>) -> Vec<Change> {
     let evidence = evidence.into();
     let there = |name: &ObjectKey| evidence.get(name.as_ref()).present();
@@ -314,10 +316,11 @@ fn writes(object: &Object<'_>) -> Vec<Change> {
     told.collect()
 }
 
-/// The spec fields shown by name and value if a manager wrote nothing else.
+/// The spec fields that a change shows by name and value if its manager wrote no other spec field.
 const TOLD_ALONE: [&str; 3] = ["replicas", "suspend", "paused"];
 
-/// Adds the field to a change if the manager wrote only one of the spec, as `kubectl scale` does.
+/// Returns the change with the name and value of the field, if `fields` (the manager's) holds one spec field only, as
+/// after `kubectl scale`; else returns it as it is.
 fn only_field(change: Change, object: &Object<'_>, fields: Value<'_>) -> Change {
     let wrote = fields.get("f:spec").map(members).unwrap_or_default();
     let [only] = wrote.as_slice() else { return change };
@@ -340,7 +343,7 @@ fn manager(entry: Value<'_>) -> Option<String> {
     manager.map(Cow::into_owned)
 }
 
-/// Keeps the changes that may have caused the failure at `turn`, nearest first, without duplicates.
+/// Returns the changes that may have caused the failure at `turn`, nearest first, without duplicates.
 pub fn nearest(mut changes: Vec<Change>, turn: Timestamp) -> Vec<Change> {
     changes.retain(|change| is_before(change.when, turn));
     sort(&mut changes);
@@ -353,7 +356,7 @@ fn sort(changes: &mut Vec<Change>) {
     changes.dedup();
 }
 
-/// Returns the controller of an object, assumed to be in its namespace.
+/// Returns the key of an object's controller, which is assumed to be in the object's namespace.
 fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     let owner = controller(object)?;
     let text = |key| owner.get(key).and_then(Value::as_str);
@@ -374,7 +377,8 @@ fn created(object: &Object<'_>, found: &mut Vec<Change>) {
     found.extend(created_at(object).map(change));
 }
 
-/// Adds the differences between the newest ReplicaSet of a Deployment and the one before.
+/// Adds to `found` the differences between the Pod templates of a Deployment's newest ReplicaSet and of the one
+/// before.
 fn rollout(deployment: &Object<'_>, evidence: Evidence<'_>, found: &mut Vec<Change>) {
     let uid = deployment.text(&["metadata", "uid"]);
     if uid.is_empty() {
@@ -410,8 +414,8 @@ fn rollout(deployment: &Object<'_>, evidence: Evidence<'_>, found: &mut Vec<Chan
     }
 }
 
-/// Returns the time at which a Deployment reused an old ReplicaSet, and the template's writer if known: by the write of
-/// the Deployment's template, else by the controller's update of the ReplicaSet's revision.
+/// Returns the time at which a Deployment went back to an old ReplicaSet (`current`), and the field manager if known:
+/// from the write of the Deployment's template, else from the controller's update of the ReplicaSet's revision.
 fn taken_up(
     deployment: &Object<'_>,
     previous: &Object<'_>,
@@ -427,7 +431,7 @@ fn taken_up(
     numbered.filter(is_later)
 }
 
-/// Returns the newest write at a path by a field manager, except in the status.
+/// Returns the time and field manager of the newest write at or below `path`, except writes of the status.
 fn written_at(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<String>)> {
     let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items)?;
     let entries = managers.filter_map(|entry| {
@@ -442,13 +446,13 @@ const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
 type Fields<'a> = BTreeMap<String, Value<'a>>;
 
-/// Returns the containers of a ReplicaSet's Pod template, by name.
+/// Returns the containers of a ReplicaSet's Pod template by container name.
 fn containers<'a>(set: &Object<'a>) -> Fields<'a> {
     let lists = CONTAINERS.into_iter().filter_map(|key| set.at(&["spec", "template", "spec", key])?.items());
     lists.flatten().filter_map(|it| Some((it.get("name")?.as_str()?.into_owned(), it))).collect()
 }
 
-/// Returns the containers whose images differ, with both images; one is `None` if the container is new or removed.
+/// Returns the containers whose images differ: name, earlier image (`None` if new), new image (`None` if removed).
 fn images(previous: &Object<'_>, current: &Object<'_>) -> Vec<(String, Option<String>, Option<String>)> {
     let (before, after) = (containers(previous), containers(current));
     let image = |containers: &Fields<'_>, name: &str| {
@@ -459,7 +463,7 @@ fn images(previous: &Object<'_>, current: &Object<'_>) -> Vec<(String, Option<St
     both.filter(|(_, from, to)| from != to).collect()
 }
 
-/// Returns the names of the fields, besides images, that differ between two Pod templates.
+/// Returns the names of the fields, besides images, that differ between the Pod templates of two ReplicaSets.
 fn differing(previous: &Object<'_>, current: &Object<'_>) -> Vec<String> {
     let mut fields = Vec::new();
     let before = containers(previous);
@@ -494,7 +498,7 @@ fn keys_that_differ(one: Option<Value<'_>>, other: Option<Value<'_>>) -> Vec<Str
     keys.into_iter().filter(differ).cloned().collect()
 }
 
-/// Compares the raw text first: one server writes equal values equally.
+/// Returns true if two values are equal. Compares their raw text first: one server writes equal values equally.
 fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
     match (one.text(), other.text()) {
         (Some(one), Some(other)) => one == other,
@@ -502,7 +506,7 @@ fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
     }
 }
 
-/// Returns the newest write of one of these parts by a field manager, except in the status.
+/// Returns the time and field manager of the newest write of one of `parts` (such as `f:spec`), except of the status.
 pub(super) fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp, Option<String>)> {
     let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items)?;
     let entries = managers.filter_map(|entry| {
@@ -514,7 +518,7 @@ pub(super) fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp,
     entries.max()
 }
 
-/// Adds the last write of the spec of an object that existed before.
+/// Adds to `found` the last write of an object's spec, unless that write created the object.
 fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     let Some((when, by)) = written(object, &["f:spec"]) else { return };
     let is_made = created_at(object).is_some_and(|created| when.duration_since(created) <= SLACK);
@@ -540,7 +544,7 @@ fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     }
 }
 
-/// Returns the change of a node in the chain.
+/// Returns the change of a node in the cause chain that became not ready; `None` if the step is not a node.
 fn node(link: &CauseStep) -> Option<Change> {
     let is_node = link.object.group.is_empty() && link.object.kind == "Node";
     let change = Change::new(link.since.filter(|_| is_node)?, ChangeKind::Node, link.object.clone());

@@ -10,7 +10,7 @@ use crate::assess::workloads::is_terminating;
 use crate::assess::{extension, pod, storage};
 use crate::verdict::Status;
 
-/// The finalizer of a claim while a snapshot of it is taken.
+/// The finalizer of a PersistentVolumeClaim while a snapshot of it is taken.
 const SNAPSHOT_PROTECTION: &str = "snapshot.storage.kubernetes.io/pvc-as-source-protection";
 
 pub(super) fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
@@ -70,7 +70,7 @@ fn finalizers(object: &Object<'_>) -> Vec<String> {
     list.into_iter().flatten().filter_map(Value::as_str).map(|text| text.into_owned()).collect()
 }
 
-/// Adds the kubelet's error that keeps the Pod alive.
+/// Adds to the message the kubelet's error that keeps a terminating Pod running.
 fn say_why_it_lives(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation) {
     const STUCK: [&str; 4] =
         ["FailedKillPod", "FailedPreStopHook", "ExceededGracePeriod", "KillPodSandboxError"];
@@ -84,7 +84,7 @@ fn say_why_it_lives(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluat
     }
 }
 
-/// Examines a terminating Pod on a lost node: only the kubelet can confirm its end.
+/// Examines a terminating Pod on a lost node: only the kubelet can confirm that it has ended.
 fn lost(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let node = pod::node(case, object);
     if node.as_ref().is_some_and(|node| node.hard == Some(HardCause::NodeLost)) {
@@ -110,7 +110,8 @@ fn namespace(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation)
     holders(case, finding, case.in_namespace(&object.name()));
 }
 
-/// Follows the terminating object among `objects` that blocks the deletion, preferably one that waits for something.
+/// Follows the object among `objects` that blocks the deletion: a terminating one, preferably one that waits for
+/// something.
 fn holders(case: &Assessor<'_>, finding: &mut Evaluation, objects: Vec<Object<'_>>) {
     let terminating = objects.iter().filter(|object| is_terminating(object));
     let examined = terminating.filter_map(|object| {

@@ -1,11 +1,11 @@
-//! The table of edges between objects.
+//! The table of edges between objects: owner references, names in fields, labels and selectors.
 
 use std::collections::HashMap;
 
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
-/// The way in which the targets of an edge are found.
+/// The method by which the targets of an edge are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// The target's controller owner reference has the UID of the object.
@@ -15,14 +15,14 @@ pub enum By {
     Field {
         /// Path of the values; `[]` stands for each item of a list.
         at: &'static str,
-        /// The field with the name.
+        /// The key, in each value, of the target's name.
         name: &'static str,
     },
     /// Like [`By::Field`], but the target is cluster-scoped.
     ClusterField {
         /// Path of the values.
         at: &'static str,
-        /// The field with the name.
+        /// The key, in each value, of the target's name.
         name: &'static str,
     },
     /// The values at `at` are references with `name` and, where they differ from the object's or the edge's,
@@ -38,7 +38,7 @@ pub enum By {
     },
     /// The target has this label with the name of the object as its value.
     Label {
-        /// The label.
+        /// The key of the label.
         key: &'static str,
     },
     /// The object's selector matches the labels of the target's Pods.
@@ -48,11 +48,11 @@ pub enum By {
 /// A kind of edge between objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
-    /// Group and kind of the objects that it starts from; both empty for any.
+    /// Group and kind of the objects at which the edge starts; both empty for any kind.
     pub from: (&'static str, &'static str),
-    /// Group and kind of its targets; both empty for any.
+    /// Group and kind of the edge's targets; both empty for any kind.
     pub to: (&'static str, &'static str),
-    /// The way in which targets are found.
+    /// The method by which the targets are found.
     pub by: By,
 }
 
@@ -69,7 +69,7 @@ const EXTERNAL_SECRET: (&str, &str) = ("external-secrets.io", "ExternalSecret");
 const SECRET_STORE: (&str, &str) = ("external-secrets.io", "SecretStore");
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// Path at which a Kustomization names the objects whose health it waits for.
+/// Path at which a Kustomization of Flux names the objects whose health it waits for.
 const HEALTH_CHECKS: &str = "spec.healthChecks[]";
 
 const fn edge(from: (&'static str, &'static str), to: (&'static str, &'static str), by: By) -> Edge {
@@ -156,23 +156,23 @@ pub const EDGES: &[Edge] = &[
 pub struct Reference {
     /// The object.
     pub to: ObjectKey,
-    /// True if the other object works without it.
+    /// True if the object that names it works without it.
     pub optional: bool,
 }
 
 /// Returns the objects that `object` names in its fields, each once.
 ///
-/// If a field does not tell whether its target is cluster-scoped, the target gets the namespace of `object`.
+/// If a field does not tell whether its target is cluster-scoped, the returned key has the namespace of `object`.
 pub fn references(object: &Object<'_>) -> Vec<Reference> {
     references_along(object, |_| true)
 }
 
-/// Returns the claims that a Pod names.
+/// Returns the PersistentVolumeClaims that a Pod names.
 pub(super) fn claims(pod: &Object<'_>) -> Vec<Reference> {
     references_along(pod, |edge| edge.from == POD && edge.to == CLAIM)
 }
 
-/// Returns the objects whose health a Kustomization waits for.
+/// Returns the objects that a Kustomization of Flux names in `spec.healthChecks`.
 pub(super) fn health_checks(kustomization: &Object<'_>) -> Vec<Reference> {
     references_along(kustomization, |edge| matches!(edge.by, By::Reference { at: HEALTH_CHECKS }))
 }

@@ -15,16 +15,18 @@ use crate::event::{Event, Regarding};
 use crate::rules::{ObjectContext, Rules};
 use crate::verdict::Verdict;
 
-/// The kinds of which evidence needs only the existence.
+/// The kinds, as group and kind, whose objects are evidence only by existing or not.
 const EXISTENCE: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Secret"), ("", "ServiceAccount")];
 
-/// Returns how much of an object has to be read before it is evidence.
+/// Returns the part of an object that must be read so that it can serve as evidence: metadata for the kinds in
+/// `EXISTENCE`, else the whole object.
 #[inline]
 pub fn evidence_projection(group: &str, kind: &str) -> Projection {
     if EXISTENCE.contains(&(group, kind)) { Projection::Metadata } else { Projection::Full }
 }
 
-/// Returns true if enough of an object was read for evidence: a missing body must not look like empty fields.
+/// Returns true if the part that was read suffices as evidence: a body that was not read must not pass for empty
+/// fields.
 #[inline]
 pub fn is_evidence(observed: &Observed<'_>) -> bool {
     observed.projection == Projection::Full
@@ -57,7 +59,7 @@ impl<'e> Evidence<'e> {
         Evidence { state, costs: None }
     }
 
-    /// Limits the cost of using the evidence by what `costs` has counted so far.
+    /// Limits the cost of using the evidence; `costs` holds what was spent before.
     pub fn at_cost(self, costs: &'e Costs) -> Evidence<'e> {
         Evidence { costs: Some(costs), ..self }
     }
@@ -66,7 +68,7 @@ impl<'e> Evidence<'e> {
         self.costs
     }
 
-    /// Returns the cluster state, for questions that metadata can answer.
+    /// Returns the cluster state, for lookups that need metadata only.
     pub(super) fn state(self) -> &'e dyn ClusterState {
         self.state
     }
@@ -133,8 +135,8 @@ impl<'e> Evidence<'e> {
         self.state.events(about)
     }
 
-    /// Judges an object by `rules`, in view of what is known around it; `claimant` is the namespace that pays for it, where that is
-    /// another than its own.
+    /// Judges an object by `rules`, with its children and status subresource from the cluster state as context.
+    /// `claimant` is the namespace charged for the cost; `None` for the object's own.
     pub fn judge(
         self,
         rules: &dyn Rules,
@@ -178,18 +180,18 @@ fn whole<'e>(listing: Listing<'e>) -> impl Iterator<Item = Object<'e>> + use<'e>
 pub struct Dump<'a> {
     objects: Vec<(ObjectKey, Object<'a>)>,
     owned: HashMap<String, Vec<usize>>,
-    /// Indices by the UIDs of owners that are not controllers.
+    /// Indices of dependents by the UIDs of their owners that are not controllers.
     held: HashMap<String, Vec<usize>>,
     events: HashMap<(String, String), Vec<(Event<'a>, Regarding<'a>)>>,
-    /// Indices of Pods by the claims they use.
+    /// Indices of Pods by the PersistentVolumeClaims they use.
     users: HashMap<ObjectKey, Vec<usize>>,
-    /// Indices of CustomResourceDefinitions by group and kind.
+    /// Indices of CustomResourceDefinitions by the group and kind that they define.
     definitions: HashMap<(String, String), usize>,
     unobserved: BTreeSet<(String, String)>,
 }
 
 impl<'a> Dump<'a> {
-    /// Creates a state with `objects`, including events.
+    /// Creates a state with `objects`, which may include events.
     pub fn new(objects: impl IntoIterator<Item = Object<'a>>) -> Dump<'a> {
         let mut named: Vec<_> = objects.into_iter().map(|object| (ObjectKey::of(&object), object)).collect();
         named.reverse();
@@ -227,7 +229,7 @@ impl<'a> Dump<'a> {
         dump
     }
 
-    /// Marks a kind as not, or not completely, read.
+    /// Marks a kind as unobserved: it was not read, or not completely, so an absent object of it proves nothing.
     pub fn set_unobserved(&mut self, group: &str, kind: &str) {
         self.unobserved.insert((group.to_owned(), kind.to_owned()));
     }
@@ -266,7 +268,7 @@ pub fn defined(definition: &Object<'_>) -> (String, String) {
     (text(&["spec", "group"]), text(&["spec", "names", "kind"]))
 }
 
-/// Returns the claims whose volumes a Pod mounts, each once.
+/// Returns the PersistentVolumeClaims whose volumes a Pod mounts, without duplicates.
 pub fn claims(pod: &Object<'_>) -> Vec<ObjectKey> {
     let mut claims: Vec<_> = edges::claims(pod).into_iter().map(|reference| reference.to).collect();
     let mut known: HashSet<ObjectKey> = claims.iter().cloned().collect();

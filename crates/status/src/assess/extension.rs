@@ -11,7 +11,7 @@ use crate::assess::{flux, workloads};
 use crate::event::time;
 use crate::verdict::Status;
 
-/// Time that a controller may take to write the first status.
+/// Time allowed to a controller to write the first status of a new object.
 const FIRST_STATUS: SignedDuration = SignedDuration::from_mins(5);
 
 pub(super) fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
@@ -29,7 +29,7 @@ pub(super) fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Ev
     follow(case, object, finding);
 }
 
-/// Follows the owned and named objects of an object that is not well.
+/// Follows the objects that an object owns and names, if it is not well.
 pub(super) fn follow(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     if finding.is_stale() {
         return;
@@ -54,8 +54,8 @@ pub(super) fn follow(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Eva
     }
 }
 
-/// Turns a custom resource without rules InProgress if its own workload fails, or that of a custom resource that it
-/// owns.
+/// Sets a custom resource without rules InProgress if a workload that it controls fails, directly or through another
+/// custom resource that it controls.
 fn fail_by_own_workload(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     let failing_below = |owner: &Object<'_>| -> Vec<Evaluation> {
         let workloads = own_workloads(case, owner).into_iter().filter(|it| !is_custom(it.group()));
@@ -86,7 +86,7 @@ fn fail_by_own_workload(case: &Assessor<'_>, object: &Object<'_>, finding: &mut 
     finding.follow(failing);
 }
 
-/// Returns the workload if it has a hard cause; a failed Job always has one.
+/// Returns the finding of a workload if it has a hard cause, else `None`; a failed Job always has one.
 fn hard(mut workload: Evaluation) -> Option<Evaluation> {
     if workload.name.kind == "Job" && workload.status() == Status::Failed {
         workload.hard = workload.hard.or(Some(HardCause::JobFailed));
@@ -94,7 +94,7 @@ fn hard(mut workload: Evaluation) -> Option<Evaluation> {
     workload.hard.is_some().then_some(workload)
 }
 
-/// Returns the workloads and custom resources that an object controls; of its Jobs only the newest.
+/// Returns the workloads and custom resources that an object controls; of its Jobs only the newest one.
 fn own_workloads<'e>(case: &Assessor<'e>, object: &Object<'_>) -> Vec<Object<'e>> {
     let is_job = |owned: &Object<'_>| (owned.group(), owned.kind()) == ("batch", "Job");
     let (jobs, mut others): (Vec<_>, Vec<_>) = case.owned(object, None).into_iter().partition(is_job);
@@ -110,14 +110,14 @@ fn own_workloads<'e>(case: &Assessor<'e>, object: &Object<'_>) -> Vec<Object<'e>
     others
 }
 
-/// Returns true if the status of an object's own workloads may decide its status, for lack of other rules.
+/// Returns true if the workloads that an object controls may decide its status, because no rules of its kind do.
 ///
 /// An Argo CD Application does not own what it delivers.
 pub fn may_own_workload(object: &Object<'_>) -> bool {
     is_custom(object.group()) && (object.group(), object.kind()) != ("argoproj.io", "Application")
 }
 
-/// Returns true if a group contains custom resources without built-in rules.
+/// Returns true if `group` looks like one of custom resources: it has a dot, and is not below `k8s.io` or one of Flux'.
 pub(super) fn is_custom(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io") && !flux::is_flux(group)
 }

@@ -44,11 +44,11 @@ pub(super) fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Ev
     finding.says_what_it_awaits = true;
 }
 
-/// Reasons of a successful remediation: they explain why a HelmRelease is not ready, but the failure before is the
-/// cause.
+/// Reasons of a successful remediation. They explain why a HelmRelease is not ready, but the failure that led to the
+/// remediation is the cause.
 const REMEDIES: [&str; 2] = ["RollbackSucceeded", "UninstallSucceeded"];
 
-/// Sets the failure before the remediation as the message, and the remediation as a detail.
+/// Replaces the message by the failure that led to the remediation, and keeps the remediation as a fact.
 fn remedied(object: &Object<'_>, finding: &mut Evaluation) {
     let text =
         |value: Value<'_>, key| value.get(key).and_then(Value::as_str).unwrap_or_default().trim().to_owned();

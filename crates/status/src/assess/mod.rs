@@ -80,34 +80,34 @@ impl Flags {
 pub struct CauseStep {
     /// The object.
     pub object: ObjectKey,
-    /// Its status; `Current` for one that is well, but blocks another.
+    /// The object's status; `Current` for an object that is well, but blocks another.
     pub status: Status,
-    /// The reason, one word in CamelCase; may be empty.
+    /// The reason of the status, one word in CamelCase; may be empty.
     pub reason: String,
-    /// Its own message.
+    /// The object's own message.
     pub message: String,
-    /// The time since when it is not well.
+    /// The time since when the object is not well; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The rule that decided.
+    /// The rule that decided the status.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rule: String,
-    /// Further details: containers, events, missing objects, a budget.
+    /// Further facts about the object: containers, events, missing objects, a budget.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<String>,
 }
 
-/// The status of an object with its evidence: since when, and why.
+/// The status of an object judged with evidence: verdict, start time and cause chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment {
     /// The object.
     pub object: ObjectKey,
-    /// Its verdict, with the object's own message.
+    /// The object's verdict, with the object's own message.
     pub verdict: Verdict,
-    /// The time since when it is not well: the transition of the deciding condition, else the time of the evidence,
-    /// else the creation.
+    /// The time since when the object is not well: the transition of the deciding condition, else the time of the
+    /// evidence, else the object's creation.
     pub since: Option<Timestamp>,
-    /// The ways in which it is switched off on purpose.
+    /// The ways in which the object is switched off on purpose.
     pub flags: Flags,
     /// The chain from the object to the deepest one that is not well; empty if the object is Current.
     pub chain: Vec<Arc<CauseStep>>,
@@ -166,8 +166,8 @@ pub fn assess<'e>(
     assess_for(None, object, evidence.into(), rules, now)
 }
 
-/// Assesses an object like [`assess`], and charges the namespace of a claimant whose claim the object does not confirm.
-/// If the [`Costs`] of that namespace are too high, the object is Unknown in this answer, and in no other.
+/// Assesses an object like [`assess`]. `claimant` is the namespace charged for the cost, if it lists the object
+/// without the object's agreement. If this namespace's limit in [`Costs`] is exceeded, this one result is Unknown.
 pub fn assess_for(
     claimant: Option<&str>,
     object: &Object<'_>,
@@ -203,7 +203,7 @@ pub fn assess_dependent<'e>(
     assessment
 }
 
-/// Assesses an object by its key: an absent one is NotFound, an unobserved one Unknown.
+/// Assesses the object with a key: returns NotFound if it is absent, Unknown if it was not observed.
 pub fn assess_named<'e>(
     name: &ObjectKey,
     evidence: impl Into<Evidence<'e>>,
@@ -224,7 +224,7 @@ pub fn assess_named<'e>(
     }
 }
 
-/// Applies the evidence rules of the object's kind.
+/// Refines `finding` by evidence: calls the rules for deletions if the object is terminating, else those of its kind.
 fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     if finding.status() == Status::Terminating {
         return deletion::examine(case, object, finding);

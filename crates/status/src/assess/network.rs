@@ -38,13 +38,13 @@ fn has_address(service: &Object<'_>) -> bool {
         .any(|address| is_set(address.get("ip")) || is_set(address.get("hostname")))
 }
 
-/// Maximum age of the last warning about an Ingress without an address.
+/// Maximum age of the last Warning event that counts about an Ingress without an address.
 const MAX_WARNING_AGE: SignedDuration = SignedDuration::from_mins(10);
 
-/// Minimum number of warnings: by then the controller has retried.
+/// Minimum number of Warning events that count: by then the controller has retried.
 const MIN_WARNINGS: i64 = 3;
 
-/// Examines an Ingress. It may work without an address; but if its controller keeps warning, that is why it has none.
+/// Examines an Ingress. It may work without an address; but if its controller keeps warning, it is not well.
 pub(super) fn ingress(case: &Assessor<'_>, ingress: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() || has_address(ingress) {
         return;
@@ -80,7 +80,7 @@ pub(super) fn api_service(case: &Assessor<'_>, api_service: &Object<'_>, finding
     finding.hard = None;
 }
 
-/// Returns the Pods behind a Service that are not well.
+/// Returns the findings of the Pods that a Service's EndpointSlices or Endpoints name, without terminating Pods.
 fn behind(case: &Assessor<'_>, service: &Object<'_>) -> Vec<Evaluation> {
     let (namespace, name) = (service.namespace(), service.name());
     let is_slice = |slice: &Object<'_>| {

@@ -5,7 +5,7 @@ use taffrail_object::json::Value;
 
 use crate::assess::assessor::{Evaluation, HardCause};
 
-/// Examines a node: without reports of its kubelet it is lost. One that reports that it is not ready may recover.
+/// Examines a node: one whose kubelet stopped reporting is lost; one that reports not to be ready may recover.
 pub(super) fn examine(node: &Object<'_>, finding: &mut Evaluation) {
     let is_silent = match node.condition("Ready").and_then(|ready| ready.get("status")) {
         Some(status) => status.is_str("Unknown"),

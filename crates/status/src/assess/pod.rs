@@ -18,10 +18,10 @@ const MOUNT_RECENT: SignedDuration = SignedDuration::from_mins(10);
 /// Minimum number of mount failures: the first ones occur while a volume is still being attached.
 const MIN_MOUNT_FAILURES: i64 = 3;
 
-/// Time that a cluster autoscaler waits for a node before it tries another way.
+/// Time that a cluster autoscaler waits for a new node before it tries another node group.
 const NODE_COMING: SignedDuration = SignedDuration::from_mins(15);
 
-/// Minimum number of restarts of a crash loop.
+/// Minimum number of restarts that count as a crash loop.
 const MIN_RESTARTS: i64 = 3;
 
 /// Length of a run after which the kubelet resets its back-off.
@@ -33,7 +33,8 @@ const CRASHED_RECENTLY: SignedDuration = SignedDuration::from_mins(10);
 /// Time that kstatus allows for scheduling.
 const SCHEDULING: SignedDuration = SignedDuration::from_secs(15);
 
-/// Tolerance between an out-of-memory kill and the loss of readiness it causes, which different clocks record.
+/// Tolerance between the times of an out-of-memory kill and of the loss of readiness it causes: different clocks
+/// record them.
 const SAME_MOMENT: SignedDuration = SignedDuration::from_secs(60);
 
 pub(super) fn examine(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation) {
@@ -118,13 +119,14 @@ struct Termination {
     code: i64,
     reason: String,
     message: String,
-    /// Start of the run.
+    /// Start time of the run; `None` if the kubelet does not report it.
     from: Option<Timestamp>,
     at: Option<Timestamp>,
 }
 
 impl Termination {
-    /// Reads the end in `state` or `lastState`.
+    /// Reads the end of a run from the member `state` (`state` or `lastState`) of a container status; `None` if it
+    /// has none.
     fn of(status: Value<'_>, state: &str) -> Option<Termination> {
         let end = status.get(state)?.get("terminated").filter(|end| !end.is_null())?;
         Some(Termination {
@@ -247,7 +249,7 @@ fn crash_loop(
     Some(Complaint { cause: HardCause::Crash, reason: "CrashLoop".to_owned(), text })
 }
 
-/// Detects at least two out-of-memory kills in a row, the latest since the Pod is not well.
+/// Detects at least two out-of-memory kills in a row, the latest at or after `since`, when the Pod ceased to be well.
 fn out_of_memory(
     status: Value<'_>,
     ends: &[Option<Termination>; 2],
@@ -272,7 +274,7 @@ fn out_of_memory(
     })
 }
 
-/// Returns true if a container runs or ran: volumes are mounted before the first one starts.
+/// Returns true if a container of the Pod runs or ran, which proves that its volumes were mounted.
 fn has_started(pod: &Object<'_>) -> bool {
     statuses(pod).any(|status| {
         let is_in = |state: &str, kind: &str| {
@@ -310,7 +312,7 @@ fn unschedulable(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation
     }
 }
 
-/// Returns what will make room for a Pod that fits no node yet: a new node or a preemption.
+/// Returns the expected relief for a Pod that fits no node yet, as reason and message: a new node, or a preemption.
 fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option<(&'static str, String)> {
     let events = case.events(pod, since);
     let is_recent = |event: &&Event<'_>| case.is_recent(event, NODE_COMING);
@@ -343,7 +345,7 @@ fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Op
     Some(("Preempting", text))
 }
 
-/// Maximum grace period of a preempted Pod for which others count as waiting.
+/// Maximum grace period of a preempted Pod for which the preempting Pod counts as waiting.
 const MAX_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
 /// Returns the end of a terminating Pod's grace period, limited to [`MAX_GRACE`].
@@ -354,7 +356,8 @@ fn grace_ends(pod: &Object<'_>) -> Option<Timestamp> {
     end.checked_sub(longer.max(SignedDuration::ZERO)).ok()
 }
 
-/// Returns true if the scheduler preempts a Pod. Without this check any terminating Pod on the node could pass for it.
+/// Returns true if the scheduler preempts the terminating Pod, so that other terminating Pods on the node do not
+/// count.
 fn is_preempted(pod: &Object<'_>) -> bool {
     pod.condition("DisruptionTarget").is_some_and(|condition| {
         condition.get("status").is_some_and(|status| status.is_str("True"))
@@ -362,7 +365,7 @@ fn is_preempted(pod: &Object<'_>) -> bool {
     })
 }
 
-/// Returns true if a Pod has no node for another reason than that it fits none, such as a scheduling gate.
+/// Returns true if a Pod has no node for a reason other than that no node fits, such as a scheduling gate.
 fn is_not_scheduled(pod: &Object<'_>) -> bool {
     pod.text(&["spec", "nodeName"]).is_empty()
         && pod
@@ -418,13 +421,15 @@ fn waiting_for_volumes(
     finding.follow(obstacles(case, &claims));
 }
 
-/// Returns the claims that cannot be bound; one that waits for this very Pod is not an obstacle.
+/// Returns the findings of the claims that cannot be bound, without those that only wait for this Pod to be
+/// scheduled.
 fn obstacles(case: &Assessor<'_>, claims: &[ObjectKey]) -> impl Iterator<Item = Evaluation> + use<> {
     let claims = case.examine_named(&case.allowed(claims.to_vec())).into_iter();
     claims.filter(|claim| claim.reason != storage::WAITS_FOR_CONSUMER)
 }
 
-/// Returns the Pod on another node that uses one of the claims.
+/// Returns the finding of a Pod on another node that uses one of the claims of `pod` and so keeps the volume attached
+/// there.
 fn holder(case: &Assessor<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) -> Option<Evaluation> {
     let node = pod.text(&["spec", "nodeName"]);
     let users = claims_of_pod.iter().flat_map(|claim| case.users(&claim.namespace, &claim.name));
@@ -436,7 +441,7 @@ fn holder(case: &Assessor<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) ->
     findings.min_by_key(|other| (other.status(), other.since.unwrap_or(Timestamp::MAX), other.name.clone()))
 }
 
-/// Returns the node of the Pod, if it is not well.
+/// Returns the finding of the Pod's node, if the node is not well.
 pub(super) fn node(case: &Assessor<'_>, pod: &Object<'_>) -> Option<Evaluation> {
     let name = pod.text(&["spec", "nodeName"]);
     if name.is_empty() {
@@ -460,7 +465,7 @@ fn speak(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation, since:
     }
 }
 
-/// Adds the referenced objects that do not exist.
+/// Adds to the message the objects that the Pod refers to and that do not exist.
 fn name_missing(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation) {
     for reference in references(pod).into_iter().filter(|reference| !reference.optional) {
         let ObjectKey { kind, name, .. } = &reference.to;

@@ -1,4 +1,4 @@
-//! Pods and claims whose creation quota or admission refuses.
+//! Refused creations of Pods and claims: by a quota or by admission.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::Object;
@@ -10,7 +10,7 @@ use crate::event::{Event, time};
 /// Maximum age of a refusal: controllers retry after at most 1,000 s.
 const RECENT: SignedDuration = SignedDuration::from_mins(20);
 
-/// Looks for a refusal in a condition of a workload, and returns true if there is one.
+/// Sets a hard cause if the condition `name` with `status` tells of a refused creation; returns true if it does.
 pub(super) fn condition(object: &Object<'_>, finding: &mut Evaluation, name: &str, status: &str) -> bool {
     let Some(condition) = object.condition(name) else { return false };
     let text = |key| condition.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -22,8 +22,8 @@ pub(super) fn condition(object: &Object<'_>, finding: &mut Evaluation, name: &st
     is_refused
 }
 
-/// Looks for a recent refusal in the events of a workload, for kinds without a condition about refusals. Returns true
-/// if there is one.
+/// Sets a hard cause if a recent event since `since` tells of a refused creation, for kinds without a condition for
+/// it; returns true if there is one.
 pub(super) fn events(
     case: &Assessor<'_>,
     object: &Object<'_>,
@@ -42,7 +42,7 @@ pub(super) fn events(
     true
 }
 
-/// Returns true if the object has created a Pod since the refusal.
+/// Returns true if the object has created a Pod after the refusal.
 ///
 /// If a quota is used up, a creation and a refusal happen within the same second, so a Pod of that second does not
 /// count.

@@ -9,7 +9,7 @@ use crate::assess::changes;
 use crate::event::time;
 use crate::verdict::{Status, Verdict};
 
-/// Returns the last transition of the condition that makes `object` not well.
+/// Returns the last transition of the condition that decided `verdict`, if `object` is not well by it.
 pub(super) fn of(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
     match verdict.status {
         Status::Current => None,
@@ -30,24 +30,25 @@ pub(super) fn is_unobserved(verdict: &Verdict) -> bool {
     verdict.conditions.first().is_some_and(|condition| condition.reason == "LatestGenerationNotObserved")
 }
 
-/// Returns the time of the current spec: its newest write, or for the first generation the creation.
+/// Returns the time at which the current spec was written: its newest write, or for the first generation the
+/// creation.
 fn specified(object: &Object<'_>) -> Option<Timestamp> {
     let is_first = object.at(&["metadata", "generation"]).and_then(Value::as_i64) == Some(1);
     let created = || time(object.at(&["metadata", "creationTimestamp"])).filter(|_| is_first);
     spec_written(object).or_else(created)
 }
 
-/// Returns the time of the newest write of the spec, by the managed fields.
+/// Returns the time of the newest write of the spec, from the managed fields.
 pub fn spec_written(object: &Object<'_>) -> Option<Timestamp> {
     changes::written(object, &["f:spec"]).map(|(when, _)| when)
 }
 
-/// Returns true if [`spec_written`] may tell since when an object is not well.
+/// Returns true if the time since when an object with this verdict is not well is taken from [`spec_written`].
 pub fn reads_spec_written(object: &Object<'_>, verdict: &Verdict) -> bool {
     is_unobserved(verdict) || is_workload(object)
 }
 
-/// Returns the start of a workload's current rollout; it was well before, however old it is.
+/// Returns the start of a workload's current rollout: before it the workload counts as well, however old it is.
 pub(super) fn rolled_out(object: &Object<'_>) -> Option<Timestamp> {
     is_workload(object).then(|| specified(object)).flatten()
 }
@@ -59,14 +60,15 @@ fn is_workload(object: &Object<'_>) -> bool {
     )
 }
 
-/// Returns the time of the deletion request; `deletionTimestamp` is the end of the grace period.
+/// Returns the time at which the deletion was requested: `deletionTimestamp`, the end of the grace period, less that
+/// period.
 fn deleted(object: &Object<'_>) -> Option<Timestamp> {
     let end = time(object.at(&["metadata", "deletionTimestamp"]))?;
     let grace = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(0);
     Some(end.checked_sub(SignedDuration::from_secs(grace.max(0))).unwrap_or(end))
 }
 
-/// Returns the last transition of a condition if its status `is_bad`.
+/// Returns the last transition of the condition of type `name`, if `is_bad` returns true for its status.
 pub(super) fn transition(
     object: &Object<'_>,
     name: &str,
@@ -77,7 +79,7 @@ pub(super) fn transition(
     if is_bad(&status) { time(condition.get("lastTransitionTime")) } else { None }
 }
 
-/// Returns the transition of the condition by which kstatus decided before it looked at the kind.
+/// Returns the last transition of the condition by which kstatus' generic rules decided, before the rule of the kind.
 fn decisive(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
     let name = match verdict.status {
         Status::Failed => "Stalled",

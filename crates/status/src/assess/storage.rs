@@ -1,4 +1,4 @@
-//! Claims, volumes and classes.
+//! PersistentVolumeClaims, volumes, attachments and storage classes.
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
@@ -8,7 +8,7 @@ use crate::assess::assessor::{Assessor, Evaluation, has_ended};
 use crate::event::time;
 use crate::verdict::Status;
 
-/// The reason of a claim that is bound once a Pod that uses it has a node.
+/// The reason of a claim that is not bound until a Pod that uses it is scheduled to a node.
 pub(super) const WAITS_FOR_CONSUMER: &str = "WaitForFirstConsumer";
 
 pub(super) fn claim(case: &Assessor<'_>, claim: &Object<'_>, finding: &mut Evaluation) {
@@ -101,7 +101,7 @@ fn class(case: &Assessor<'_>, claim: &Object<'_>) -> Class {
     }
 }
 
-/// Returns the default class; the newest of several counts.
+/// Returns the default StorageClass: the newest, if several are marked as default.
 fn default_class<'e>(case: &Assessor<'e>) -> Option<Object<'e>> {
     let classes = case.of_kind("storage.k8s.io", "StorageClass", None).into_iter();
     let is_default = |class: &Object<'_>| {
@@ -137,7 +137,7 @@ fn waits_for_consumer(case: &Assessor<'_>, claim: &Object<'_>, finding: &mut Eva
     }
 }
 
-/// Returns the Pod that keeps a claim from being deleted.
+/// Returns the finding of a Pod whose use of the claim keeps the claim from being deleted.
 pub(super) fn user_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option<Evaluation> {
     let users = case.users(&claim.namespace(), &claim.name()).into_iter();
     // The protection of claims considers only Pods with a node.
@@ -146,7 +146,7 @@ pub(super) fn user_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option
     examined.min_by_key(|user| (user.status(), user.since.unwrap_or(Timestamp::MAX), user.name.clone()))
 }
 
-/// Returns the snapshot that is being taken of a claim, and its error.
+/// Returns the finding of the snapshot that is being taken of a claim, and the snapshot's error.
 pub(super) fn snapshot_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option<(Evaluation, String)> {
     let snapshots = case.of_kind("snapshot.storage.k8s.io", "VolumeSnapshot", Some(&claim.namespace()));
     let is_taken = |snapshot: &&Object<'_>| {

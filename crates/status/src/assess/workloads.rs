@@ -30,7 +30,7 @@ fn revision(object: &Object<'_>) -> Option<i64> {
     REVISIONS.iter().find_map(|key| annotations.get(key)?.as_str()?.parse().ok())
 }
 
-/// Returns the current ReplicaSet of an owner: that with the owner's own revision, else the newest.
+/// Returns the current ReplicaSet of an owner: the one with the owner's revision, else the newest.
 pub(super) fn current<'o, 'e>(owner: &Object<'_>, sets: &'o [Object<'e>]) -> Option<&'o Object<'e>> {
     let own = revision(owner);
     sets.iter().max_by_key(|set| {
@@ -45,7 +45,7 @@ pub(super) fn is_replica_set(object: &Object<'_>) -> bool {
     object.group() == "apps" && object.kind() == "ReplicaSet"
 }
 
-/// Returns the current ReplicaSet of an owner, and the one before.
+/// Returns the ReplicaSet before the current one of an owner, and the current one; `None` where there is none.
 pub(super) fn previous_and_current<'o, 'e>(
     owner: &Object<'_>,
     sets: &'o [Object<'e>],
@@ -56,7 +56,7 @@ pub(super) fn previous_and_current<'o, 'e>(
     (older.max_by_key(|set| order(set)), Some(current))
 }
 
-/// Returns the ReplicaSets of an owner. Old clusters serve each also in the group `extensions`.
+/// Returns the ReplicaSets that an owner controls, from either group: old clusters serve each also in `extensions`.
 pub(super) fn replica_sets<'e>(case: &Assessor<'e>, owner: &Object<'_>) -> Vec<Object<'e>> {
     let sets = case.owned(owner, Some(("apps", "ReplicaSet")));
     if sets.is_empty() { case.owned(owner, Some(("extensions", "ReplicaSet"))) } else { sets }
@@ -185,7 +185,7 @@ pub(super) fn daemon_set(case: &Assessor<'_>, set: &Object<'_>, finding: &mut Ev
     unseen(case, set, finding);
 }
 
-/// Looks for refusals in the events of a set that lacks Pods, if no Pod has a hard cause.
+/// Looks in the events of `set` for refused creations, if it lacks Pods (`lacks`) and no Pod has a hard cause.
 fn refused(case: &Assessor<'_>, set: &Object<'_>, finding: &mut Evaluation, lacks: bool) {
     if finding.hard.is_none() && lacks && finding.status() == Status::InProgress {
         let since = finding.since;
@@ -195,7 +195,7 @@ fn refused(case: &Assessor<'_>, set: &Object<'_>, finding: &mut Evaluation, lack
     }
 }
 
-/// Returns `maxUnavailable`: a number, or a percentage of the Pods, rounded up.
+/// Returns `maxUnavailable` of `set` as a number of Pods; a percentage is of the `wanted` Pods, rounded up.
 fn may_be_unavailable(set: &Object<'_>, wanted: i64) -> i64 {
     let Some(value) = set.at(&["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"]) else {
         return 1;
@@ -212,8 +212,8 @@ fn is_on_delete(set: &Object<'_>) -> bool {
     set.at(&["spec", "updateStrategy", "type"]).is_some_and(|value| value.is_str("OnDelete"))
 }
 
-/// Follows the Pods of a set. With the strategy OnDelete the set is Current whatever they do, so a hard cause turns it
-/// InProgress.
+/// Follows the Pods of a set with the update strategy OnDelete. kstatus calls such a set Current whatever its Pods
+/// do, so here a hard cause of a Pod makes it InProgress.
 fn replace_by_hand(set: &Object<'_>, finding: &mut Evaluation, mut pods: Vec<Evaluation>) {
     if finding.is_current() {
         pods.retain(|pod| pod.hard.is_some());
@@ -225,20 +225,20 @@ fn replace_by_hand(set: &Object<'_>, finding: &mut Evaluation, mut pods: Vec<Eva
     finding.follow(pods);
 }
 
-/// The treatment of Pods that are being deleted.
+/// The treatment of Pods that are being deleted in the assessment of their workload.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Terminating {
     /// Ignored, because other Pods replace them.
     Left,
-    /// Counted, because they are replaced only when they are gone.
+    /// Counted, because the workload replaces them only after they are gone.
     Counted,
 }
 
-/// Maximum age of a failed Pod that explains a missing one: controllers retry after at most 1,000 s.
+/// Maximum age of a failed Pod that explains a missing Pod: controllers retry after at most 1,000 s.
 const FAILED_RECENTLY: SignedDuration = SignedDuration::from_mins(20);
 
-/// Examines the Pods of a workload. A failed Pod counts only if no active one explains the problem, and then the
-/// newest, because controllers replace failed Pods.
+/// Returns the findings of the Pods of a workload. Failed Pods count only if no active one explains the problem, and
+/// then only the newest, because controllers replace failed Pods.
 pub(super) fn pods(
     case: &Assessor<'_>,
     owner: &Object<'_>,
@@ -263,7 +263,7 @@ pub(super) fn pods(
     newest.map(|(_, pod)| pod).into_iter().collect()
 }
 
-/// Adds a detail if the Pods, which could explain the problem, were not observed.
+/// Adds a fact if the Pods of the workload, which could explain the problem, were not observed.
 pub(super) fn unseen(case: &Assessor<'_>, workload: &Object<'_>, finding: &mut Evaluation) {
     if !finding.is_current() && !case.evidence.state().is_observed("", "Pod", Some(&workload.namespace())) {
         finding.fact(Cow::Borrowed("its Pods were not observed"));

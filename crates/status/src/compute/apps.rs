@@ -9,7 +9,7 @@ use crate::verdict::{ComputeError, Condition, ConditionType, Status, Verdict};
 /// The value of `progressDeadlineSeconds` that means no deadline.
 const NO_DEADLINE: i64 = i32::MAX as i64;
 
-/// Creates an InProgress verdict for `have` of `want` replicas.
+/// Creates an InProgress verdict with a message such as `Available: 2/3`: `what`, `have` and `want` in this order.
 fn lacking(rule: &'static str, reason: &'static str, what: &str, have: i64, want: i64) -> Verdict {
     Verdict::in_progress(reason, format!("{what}: {have}/{want}"), rule)
 }

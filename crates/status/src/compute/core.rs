@@ -7,7 +7,7 @@ use super::{Subject, fields};
 use crate::costs::elapsed;
 use crate::verdict::{ComputeError, Verdict};
 
-/// Time that a Pod may wait for the scheduler before that is a failure.
+/// Time that a Pod may wait for the scheduler before it counts as failed.
 const SCHEDULE_WINDOW: SignedDuration = SignedDuration::from_secs(15);
 
 pub(super) fn service(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeError> {
@@ -73,7 +73,7 @@ pub(super) fn pod(subject: &Subject<'_, '_>) -> Result<Verdict, ComputeError> {
     }
 }
 
-/// Returns the creation time of the Pod; an unreadable one counts as long ago.
+/// Returns the creation time of the Pod; one that cannot be parsed counts as long ago.
 fn created(subject: &Subject<'_, '_>) -> Timestamp {
     let text = subject.object.text(&["metadata", "creationTimestamp"]);
     text.parse().unwrap_or(Timestamp::MIN)

@@ -1,11 +1,11 @@
-//! Access to fields, as strict and as lax as kstatus.
+//! Access to fields, with the type checks that kstatus makes, and no others.
 
 use taffrail_object::Object;
 use taffrail_object::json::{Kind, Value};
 
 use crate::verdict::ComputeError;
 
-/// The keys of a section and of a field in it.
+/// The path of a field: the key of a section of the object, and the key in the section.
 type Path = &'static [&'static str; 2];
 
 /// Returns the values of `keys` in a section; all `None` if the section is missing or `null`.
@@ -27,14 +27,14 @@ fn picked<'a, const N: usize>(
     }
 }
 
-/// The fields of `metadata` that decide for every kind, found in one pass.
+/// The fields of `metadata` that the rules for every kind read, found in one pass.
 pub(super) struct Metadata<'a> {
     deletion: Option<Value<'a>>,
     generation: Option<Value<'a>>,
 }
 
 impl<'a> Metadata<'a> {
-    /// Reads the fields.
+    /// Reads the fields from `object`.
     ///
     /// # Errors
     ///
@@ -72,14 +72,14 @@ impl<'a> Metadata<'a> {
     }
 }
 
-/// The fields of `status` that decide for every kind, found in one pass.
+/// The fields of `status` that the rules for every kind read, found in one pass.
 pub(super) struct ObjectStatus<'a> {
     observed_generation: Option<Value<'a>>,
     conditions: Option<Value<'a>>,
 }
 
 impl<'a> ObjectStatus<'a> {
-    /// Reads the fields.
+    /// Reads the fields from `object`.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl<'a> ObjectStatus<'a> {
     }
 }
 
-/// Converts a value to a whole number.
+/// Converts a value to a whole number; `None` if it is absent. `path` names the field in the error.
 ///
 /// # Errors
 ///

@@ -26,12 +26,12 @@ pub enum Fork {
     KubernetesSigs,
 }
 
-/// The object and the context that the rule of a kind receives.
+/// The object, and the context that the rule of its kind receives.
 struct Subject<'o, 'a> {
     object: &'o Object<'a>,
     conditions: Vec<ObjectCondition<'a>>,
     now: Timestamp,
-    /// Takes in when time alone changes the answer.
+    /// Records the time at which the verdict changes without a change of the object; `None` to record nothing.
     costs: Option<&'o Costs>,
     fork: Fork,
 }
@@ -71,7 +71,7 @@ pub const BUILT_IN: [(&str, &str); 16] = [
     ("policy", "PodDisruptionBudget"),
 ];
 
-/// Returns the rule for a kind, whatever its version.
+/// Returns the rule for the kind of `object`, independent of the version; `None` if kstatus has none.
 fn rule_for(object: &Object<'_>) -> Option<KindRule> {
     Some(match (object.group(), object.kind()) {
         ("", "Service") => core::service,

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use taffrail_object::selector::InvalidSelector;
 use taffrail_object::{LabelSelector, duration};
 
-/// Parses a label selector. Refuses the empty one: a variable that is not set must not select every app.
+/// Parses a label selector. Rejects the empty text, so that an unset shell variable does not select every app.
 pub(crate) fn label_selector(text: &str) -> Result<LabelSelector, InvalidSelector> {
     let selector: LabelSelector = text.parse()?;
     if selector.is_everything() {
@@ -15,7 +15,7 @@ pub(crate) fn label_selector(text: &str) -> Result<LabelSelector, InvalidSelecto
     Ok(selector)
 }
 
-/// Parses a duration: numbers with units, or a plain number of seconds.
+/// Parses a duration: numbers with units, or a plain number of seconds. The error is a message for the user.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let unit = text.trim_start_matches(|character: char| character.is_ascii_digit() || character == '.');
     let read = match unit {

@@ -149,7 +149,7 @@ fn capitalised(axis: Axis) -> &'static str {
     }
 }
 
-/// Returns the delivery tool's messages about the objects on which its last operation failed, by object.
+/// Returns the delivery tool's error messages by object, for the objects on which its last operation failed.
 fn unsynced(app: &App) -> HashMap<ObjectKey, &str> {
     let syncs = app.syncs().into_iter().map(|(key, own)| (key.clone(), own.message.as_str()));
     syncs.filter(|(_, message)| !message.is_empty()).collect()

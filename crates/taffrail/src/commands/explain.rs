@@ -138,7 +138,7 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
     Ok(exit)
 }
 
-/// Returns the apps whose changes must be read.
+/// Returns the apps for which the changes before a failure must be read.
 fn of_interest(names: &[Name<'_>]) -> Changes {
     if names.is_empty() {
         return Changes::All;
@@ -191,7 +191,7 @@ impl<'t> Name<'t> {
         }
     }
 
-    /// Returns the cluster, if the name includes one.
+    /// Returns the cluster with which the name begins, if any.
     fn cluster(&self) -> Option<&'t str> {
         match self {
             Name::Key { cluster, .. } => *cluster,
@@ -199,7 +199,7 @@ impl<'t> Name<'t> {
         }
     }
 
-    /// Splits the name into kind and name, if it has that form.
+    /// Splits the name into kind and name; `None` if it does not have the form `KIND/NAME`.
     fn kind_and_name(&self) -> Option<(&'t str, &'t str)> {
         match self {
             Name::Key { .. } => None,
@@ -254,7 +254,7 @@ impl<'l> Subject<'l> {
         Subject { app: app.clone(), belonging: None }
     }
 
-    /// Returns the apps that deliver the object; none for an app.
+    /// Returns the apps that deliver the object; empty if the subject is an app.
     fn via(&self) -> &[&'l App] {
         self.belonging.as_ref().map_or(&[], |belonging| &belonging.apps)
     }
@@ -315,7 +315,7 @@ fn choose<'l>(
     (chosen, missing)
 }
 
-/// Describes that neither an app nor an object of that name exists.
+/// Returns the error that neither an app nor an object has this name.
 fn not_found(
     fleet: &FleetSnapshot,
     list: &AppList,
@@ -419,14 +419,14 @@ fn document(
 /// Maximum number of lost clusters that one line names.
 const MAX_LOST: usize = 5;
 
-/// Returns the clusters among those asked for that could not be read, each once.
+/// Returns the clusters among `asked` that could not be read, without duplicates.
 fn lost<'l>(list: &'l AppList, asked: &'l [String]) -> impl Iterator<Item = &'l str> {
     let errors = list.errors.iter().filter(|error| error.error.scope == Scope::Cluster);
     let names: BTreeSet<&str> = errors.map(|error| &*error.cluster).collect();
     names.into_iter().filter(|name| asked.is_empty() || asked.iter().any(|it| it == name))
 }
 
-/// Adds to a "nothing found" message which clusters could not be read.
+/// Appends to `found`, a message that nothing was found, which clusters could not be read.
 fn unread(found: &str, lost: &[&str]) -> String {
     let named = lost.iter().take(MAX_LOST).copied().collect::<Vec<_>>().join(", ");
     let more = match lost.len().saturating_sub(MAX_LOST) {
@@ -668,7 +668,7 @@ fn doubted(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     }
 }
 
-/// Prints the last writers of the object's desired state, unless [`changed`] has printed them.
+/// Prints the last writers of the object's spec, unless [`changed`] has printed them.
 fn last_changed(out: &mut impl Write, explanation: &Explanation, now: Timestamp) -> io::Result<()> {
     let is_told = |last: &Change| {
         let same = |told: &Change| told.object == last.object && told.by == last.by;

@@ -145,8 +145,8 @@ fn elsewhere(
     )))
 }
 
-/// Prints the errors below an answer and returns the exit code. Documents for programs contain the errors of clusters,
-/// so these are printed only `for_people`.
+/// Prints the errors below the table and returns the exit code. JSON and YAML contain the errors of clusters, so
+/// these are printed only if `for_people`.
 pub(super) fn tell(fleet: &FleetSnapshot, errors: &[AppError], for_people: bool) -> Exit {
     let mut exit = Exit::Yes;
     for complaint in fleet.problems.iter().map(CommandError::from) {
@@ -177,7 +177,7 @@ fn filter(arguments: &FilterArguments) -> Filter {
     }
 }
 
-/// Checks the combinations of options that the argument parser does not know.
+/// Checks combinations of options that clap cannot express.
 fn check(arguments: &GetArguments) -> Result<(), CommandError> {
     let GetArguments { what, filters, .. } = arguments;
     if *what != What::Resources {
@@ -208,7 +208,7 @@ fn check(arguments: &GetArguments) -> Result<(), CommandError> {
     chosen_columns(arguments).map(drop)
 }
 
-/// Checks that some app has an object of each given kind; a kind without objects may be misspelled.
+/// Checks that some app has an object of each kind in `wanted`; a kind without objects may be misspelled.
 fn check_kinds(wanted: &[String], list: &AppList) -> Result<(), CommandError> {
     let keys = || list.apps.iter().flat_map(|app| &app.resources).map(|resource| &resource.key);
     let missing = |wanted: &&String| !keys().any(|key| names_kind(wanted, &key.group, &key.kind));
@@ -243,7 +243,7 @@ fn chosen_columns(arguments: &GetArguments) -> Result<Option<Vec<&'static str>>,
     arguments.columns.iter().map(chosen).collect::<Result<_, _>>().map(Some)
 }
 
-/// Returns the column of this name, in any case and with `-` or `_` for spaces.
+/// Returns the title of the column `name`, given in any case and with `-` or `_` for spaces.
 pub(crate) fn column(what: What, name: &str) -> Option<&'static str> {
     let plain = name.trim().to_uppercase().replace(['-', '_'], " ");
     all_columns(what).into_iter().find(|column| *column == plain)
@@ -296,7 +296,7 @@ impl Shown<'_> {
         resources
     }
 
-    /// Returns true if nothing in the list needs attention.
+    /// Returns true if no row has a problem.
     fn is_well(&self) -> bool {
         let Filter { status, kinds, images, namespaces, .. } = self.filter;
         let are_chosen =
@@ -513,7 +513,7 @@ pub(super) fn complaints(errors: &[AppError]) -> Vec<CommandError> {
     told_once(bounded(complaints))
 }
 
-/// Cuts the errors of each cluster to [`MAX_LINES`], dropping the least severe, and adds the number dropped.
+/// Limits the errors of each cluster to [`MAX_LINES`]; drops the least severe, and adds a line with their number.
 fn bounded(mut complaints: Vec<(&str, CommandError)>) -> Vec<CommandError> {
     complaints.sort_by_key(|(_, complaint)| std::cmp::Reverse(complaint.exit));
     let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
@@ -539,7 +539,7 @@ fn bounded(mut complaints: Vec<(&str, CommandError)>) -> Vec<CommandError> {
     kept
 }
 
-/// Keeps each hint only on the last error that has it.
+/// Removes each hint from all errors but the last that has it.
 fn told_once(mut complaints: Vec<CommandError>) -> Vec<CommandError> {
     let mut told = BTreeSet::new();
     for complaint in complaints.iter_mut().rev() {

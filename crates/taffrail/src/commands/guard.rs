@@ -1,4 +1,4 @@
-//! The question before a write that may affect more than the user expects.
+//! Confirmation before a write that may affect more than the user named.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 

@@ -19,7 +19,7 @@ pub(super) fn check_clusters(wanted: &[String], fleet: &FleetSnapshot) -> Result
     unknown_cluster(wanted.iter().map(String::as_str), &names).map_or(Ok(()), Err)
 }
 
-/// Returns an error for the first name that is not a cluster's.
+/// Returns an error for the first name in `wanted` that is not in `known`, the names of the clusters.
 pub(super) fn unknown_cluster<'w>(
     mut wanted: impl Iterator<Item = &'w str>,
     known: &[&str],
@@ -51,7 +51,7 @@ pub(super) fn read<'s>(
     Ok((fleet, list))
 }
 
-/// Returns the app of this name, once for each target cluster.
+/// Returns the app with this name, once for each target cluster.
 pub(super) fn find<'l>(
     command: &str,
     name: &AppQuery,
@@ -95,7 +95,7 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// Describes why a name matches no app, or several, with a hint at the right name.
+/// Returns the error for a name that matches no app, or several, with a hint at the right name.
 pub(super) fn refused(command: &str, error: &FindError, list: &AppList) -> CommandError {
     match error {
         FindError::Ambiguous { .. } => {
@@ -140,8 +140,8 @@ pub(super) fn concerning(list: &AppList, shown: &[&App]) -> Vec<AppError> {
     list.errors.iter().filter(|error| places.concerns(error)).cloned().collect()
 }
 
-/// Returns the errors in the selected namespace, or all errors where no namespace is selected. Errors in other
-/// namespaces count where they concern the apps in `shown`.
+/// Returns the errors in the selected namespace, or all errors if none is selected. Errors in other namespaces are
+/// included if they concern the apps in `shown`.
 pub(super) fn asked_for(list: &AppList, shown: &[&App], namespace: Option<&str>) -> Vec<AppError> {
     let Some(namespace) = namespace else { return list.errors.clone() };
     let places = Places::of(shown);
@@ -154,7 +154,8 @@ pub(super) fn asked_for(list: &AppList, shown: &[&App], namespace: Option<&str>)
     list.errors.iter().filter(is_asked).cloned().collect()
 }
 
-/// The places of some apps: their clusters, their objects in each, and the namespaces of those without a verdict.
+/// The locations of some apps: their clusters, their objects in each, and the namespaces of objects without a
+/// verdict.
 struct Places<'l> {
     clusters: HashSet<&'l str>,
     objects: HashSet<(&'l str, &'l ObjectKey)>,

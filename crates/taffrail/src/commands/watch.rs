@@ -1,4 +1,4 @@
-//! `-w`: a view that goes on, in its place on a terminal, line by line elsewhere.
+//! `--watch`: repeats a view, redrawn in place on a terminal, and line by line elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -19,13 +19,14 @@ use crate::output::{answer, printable};
 use crate::runtime::block_on;
 use crate::source::{self, Once, Source};
 
-/// Interval at which ages are redrawn, and at which results are computed again whose next change in time is not known.
+/// Interval at which ages are redrawn, and at which results are recomputed if the time of their next change is
+/// unknown.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The part of the time, as a divisor, that drawing may take.
+/// Divisor of the time: drawing may take at most this part of it.
 const REST: u32 = 10;
 
-/// The shape of an answer, which determines what is new in it.
+/// The structure of an output, which determines which parts of it are new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Rows, one for each thing: prints new and changed rows, and a note for each row that is gone.
@@ -46,13 +47,12 @@ pub(crate) enum Form {
 #[derive(Default)]
 struct Following {
     follow: Option<FleetWatcher>,
-    /// True if the present state is used unchanged, because two answers have to be of the same state.
+    /// True if the current state must not be updated, because two outputs must show the same state.
     held: bool,
-    /// True if the view itself knows what it printed last.
+    /// True if rows must not be filtered by state.
+    /// True if the output consists of rows of apps only.
     prints_changes: bool,
-    /// True if changes are added to what was printed.
     appends: bool,
-    /// True if the answer consists of rows of apps alone.
     shows_rows: bool,
 }
 
@@ -65,7 +65,7 @@ impl Following {
         Ok(block_on(follow.rest(took))? || block_on(follow.next(pause.saturating_sub(took)))?)
     }
 
-    /// Returns true if an answer as of `looked` would be the same now, except for ages.
+    /// Returns true if an output computed at `looked` would be the same now, except for ages.
     fn stands(&self, looked: Timestamp) -> bool {
         let stands = |follow: &FleetWatcher| follow.rows_stand(looked, Timestamp::now());
         self.shows_rows && self.follow.as_ref().is_some_and(stands)
@@ -141,7 +141,7 @@ pub(crate) fn view(
     }
 }
 
-/// One answer: the text for stdout, and the messages for stderr.
+/// One output of the view: the text for stdout, and the messages for stderr.
 struct Frame {
     text: String,
     told: Vec<String>,
@@ -207,7 +207,7 @@ fn redraw(
     }
 }
 
-/// Prints what is new until stdout is closed.
+/// Prints the new parts of each output until stdout is closed.
 fn append(
     form: Form,
     mut source: Following,
@@ -312,8 +312,7 @@ fn written_or_gone(result: std::io::Result<()>) -> Result<bool, CommandError> {
     written(result).map(|()| gone)
 }
 
-/// Removes the times of observation from JSON: a program needs to know when everything was observed, but a newer
-/// observation alone is not news.
+/// Removes the observation times from JSON, because a newer observation alone is not a change to print.
 fn without_times(form: Form, text: String) -> String {
     match form {
         Form::Rows | Form::Names | Form::Lines | Form::Text => text,
@@ -356,10 +355,10 @@ fn news(form: Form, before: Option<&str>, still: &str, text: &str) -> String {
     }
 }
 
-/// The column before which a row names its subject.
+/// The title of the column before which a row names its subject.
 const STATUS: &str = "STATUS";
 
-/// The things that had a row and have none any more.
+/// Returns the subjects that had a row in `before` and have none in `still`.
 fn gone(form: Form, before: &str, still: &str) -> Vec<String> {
     let left: BTreeSet<String> = subjects(form, still).iter().map(|subject| plain(subject)).collect();
     let mut told = BTreeSet::new();

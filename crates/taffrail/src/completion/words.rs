@@ -1,4 +1,4 @@
-//! Candidates for values, from the kubeconfig, and from the clusters or dumps that the line names so far.
+//! Candidates for values, from the kubeconfig, and from the clusters or dumps that the command line names.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -32,8 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of candidates from one cluster: users do not read more, and the next letter narrows them down.
 const MOST: usize = 1000;
 
-/// Lets the arguments of all commands know their words; `before` is the line so far, `current` the word that is
-/// being typed.
+/// Attaches candidates to the arguments of all commands; `before` is the line so far, `current` the word being typed.
 pub(super) fn attach(root: Command, before: &[OsString], current: &OsStr) -> Command {
     let home = std::env::home_dir();
     let words = Line::new(&root, before, home).map(Arc::new);
@@ -76,7 +75,7 @@ pub(super) fn attach(root: Command, before: &[OsString], current: &OsStr) -> Com
 
 type Find = fn(&Line, &str) -> Vec<CompletionCandidate>;
 
-/// Returns the function that finds the candidates of an argument.
+/// Returns the function that finds the candidates of an argument; `None` if the argument has none.
 fn words_of(command: &str, argument: &str) -> Option<Find> {
     Some(match (command, argument) {
         (_, "context") => |line, current| behind_commas(current, line.contexts()),
@@ -119,12 +118,13 @@ fn words_of(command: &str, argument: &str) -> Option<Find> {
     })
 }
 
-/// Splits the last word off that is being typed, from all before it with the character between them.
+/// Splits `current` after the last of the characters `between`: the part before, and the word being typed.
 fn last_of<'c>(current: &'c str, between: &[char]) -> (&'c str, &'c str) {
     current.rfind(between).map_or(("", current), |at| current.split_at(at + 1))
 }
 
-/// Returns words for the last one of a list, behind those that stand in it already.
+/// Returns `words` as candidates for the last item of a comma-separated list, without items that the list has
+/// already.
 fn behind_commas(current: &str, words: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     let (before, _) = last_of(current, &[',']);
     let are_told: BTreeSet<&[u8]> = before.split(',').map(str::as_bytes).collect();
@@ -132,7 +132,7 @@ fn behind_commas(current: &str, words: Vec<CompletionCandidate>) -> Vec<Completi
     words.into_iter().filter(is_new).map(|word| word.add_prefix(before)).collect()
 }
 
-/// The arguments of the line so far.
+/// The parsed arguments of the line so far.
 struct Line {
     config: Config,
     view: ViewArguments,
@@ -142,7 +142,7 @@ struct Line {
 }
 
 impl Line {
-    /// `None` where the line makes no sense, or says not enough.
+    /// Parses the line; `None` if it is invalid or incomplete.
     fn new(root: &Command, before: &[OsString], home: Option<std::path::PathBuf>) -> Option<Line> {
         let lenient = |root: Command| {
             // An option whose value is being typed has none yet.
@@ -188,7 +188,7 @@ impl Line {
         contexts.into_iter().map(CompletionCandidate::new).chain(fleets).collect()
     }
 
-    /// The names in the lists: of contexts, or of dumps.
+    /// Returns the names of contexts, or of dumps if the line has `--from`.
     fn clusters(&self) -> Vec<CompletionCandidate> {
         let names: Vec<String> = if self.view.source.from.is_empty() {
             let members = source::members(&self.view.source).map(|it| it.members).unwrap_or_default();
@@ -212,7 +212,7 @@ impl Line {
         names.into_iter().filter(|name| !name.is_empty()).map(CompletionCandidate::new).collect()
     }
 
-    /// The kinds there are, in small letters, with `after` behind each.
+    /// Returns the known kinds in lower case, each followed by `after`.
     fn kinds(&self, current: &str, after: &'static str) -> Vec<CompletionCandidate> {
         let kinds: BTreeSet<String> = self.ask(
             current,
@@ -229,7 +229,8 @@ impl Line {
         kinds.into_iter().map(|kind| CompletionCandidate::new(format!("{kind}{after}"))).collect()
     }
 
-    /// Asks dumps or clusters for words that begin with `current`, whichever the line names.
+    /// Returns the words that begin with `current`: `dumped` finds them in each dump, `live` in each cluster that the
+    /// line selects.
     fn ask<F>(
         &self,
         current: &str,
@@ -309,7 +310,7 @@ impl Line {
         }
     }
 
-    /// `app/NAME`, or objects.
+    /// Returns candidates for `app/NAME` or an object.
     fn targets(&self, current: &str) -> Vec<CompletionCandidate> {
         match current.strip_prefix("app/") {
             Some(app) => self.apps(app).into_iter().map(|it| it.add_prefix("app/")).collect(),
@@ -317,7 +318,7 @@ impl Line {
         }
     }
 
-    /// `KIND/NAME`, or `KIND` and then `NAME`.
+    /// Returns candidates for `KIND/NAME`, or for `KIND` and then `NAME`.
     fn objects(&self, current: &str) -> Vec<CompletionCandidate> {
         if let Some((kind, name)) = current.split_once('/') {
             return self
@@ -336,7 +337,7 @@ impl Line {
         }
     }
 
-    /// The names of the objects of a kind that begin with `current`.
+    /// Returns the names of the objects of a kind that begin with `current`.
     fn names(&self, kind: &str, current: &str) -> BTreeSet<String> {
         let namespace = self.namespace();
         let everywhere =
@@ -368,7 +369,7 @@ impl Line {
     }
 }
 
-/// The names of a cluster's objects of one kind that begin with `current`.
+/// Returns the names of a cluster's objects of a kind that begin with `current`; `None` if they cannot be read.
 async fn names(
     cluster: &Cluster,
     discovery: &Discovery,

@@ -14,11 +14,11 @@ use crate::command_error::CommandError;
 /// A setting of the file, such as `output.apps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Its keys joined by dots.
+    /// The keys from the top level to the setting, joined by dots.
     pub(super) key: String,
-    /// Its value, or the items of a list.
+    /// The setting's value, or the items of its list.
     pub(super) values: Vec<String>,
-    /// The line of its key, from 1.
+    /// The line of the setting's key, from 1.
     pub(super) line: u64,
 }
 

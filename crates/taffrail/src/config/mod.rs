@@ -19,7 +19,7 @@ use crate::program;
 /// A setting and the flag that it sets.
 #[derive(Debug)]
 pub(crate) struct Setting {
-    /// Its name in the file; the variable is `TAFFRAIL_` and the name in capitals.
+    /// The setting's name in the file; the variable is `TAFFRAIL_` and the name in capitals.
     pub(crate) key: &'static str,
     pub(crate) about: &'static str,
     flag: Option<&'static str>,
@@ -98,12 +98,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
 const FLEET: char = '@';
 
 impl Setting {
-    /// Returns the name of its environment variable.
+    /// Returns the name of the setting's environment variable.
     pub(crate) fn variable(&self) -> String {
         format!("TAFFRAIL_{}", self.key.to_uppercase().replace(['.', '-'], "_"))
     }
 
-    /// Finds the flag that it sets.
+    /// Returns the flag that the setting sets; `None` if the command does not exist.
     fn argument<'c>(&self, root: &'c Command) -> Option<&'c Arg> {
         let find = |command: &'c Command| {
             command.get_arguments().find(|argument| Some(argument.get_id().as_str()) == self.flag)
@@ -116,7 +116,7 @@ impl Setting {
         find(root).or_else(|| root.get_subcommands().filter(has).find_map(find))
     }
 
-    /// Returns the error in a value, or `None` if the value is valid.
+    /// Returns the error in a value of the setting; `None` if the value is valid.
     fn fault(&self, root: &Command, value: &str) -> Option<String> {
         let argument = self.argument(root)?;
         let possible: Vec<_> = argument.get_possible_values();
@@ -251,7 +251,8 @@ impl Config {
         self.values.iter().find(|value| value.key == key).map_or(&[], |value| &value.values)
     }
 
-    /// Sets the values as defaults of the flags of `command`, where `word` is the word after it.
+    /// Sets the values as defaults of the flags of `command`; `word` is the argument after the command, such as the
+    /// list of `get`.
     pub(crate) fn apply(&self, mut root: Command, command: &str, word: Option<&str>) -> Command {
         for (value, setting) in self.values.iter().zip(SETTINGS) {
             let concerned = match setting.of {
@@ -334,7 +335,7 @@ fn check(root: &Command, setting: &Setting, values: &[String]) -> Result<(), Str
     values.iter().try_for_each(|value| setting.fault(root, value).map_or(Ok(()), Err))
 }
 
-/// Returns a hint for the unknown setting `key`.
+/// Returns a hint at existing settings for the unknown setting `key`.
 fn known(key: &str) -> String {
     let inside: Vec<&str> = SETTINGS
         .iter()

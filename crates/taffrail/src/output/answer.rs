@@ -13,7 +13,7 @@ use super::{Phrase, Sieve};
 
 static SINK: Mutex<Sink> = Mutex::new(Sink { place: Place::Stdout, later: Vec::new() });
 
-/// Separate from the sink, whose lock is held while the pager runs.
+/// True while a pager runs; separate from the sink, whose lock is held meanwhile.
 static PAGING: AtomicBool = AtomicBool::new(false);
 
 struct Sink {
@@ -24,7 +24,7 @@ struct Sink {
 
 enum Place {
     Stdout,
-    /// Held until it is longer than the screen.
+    /// Held back until the output is longer than the screen.
     Held(Held),
     Pager(Child),
     /// Kept for the caller to print.
@@ -34,10 +34,10 @@ enum Place {
 struct Held {
     pager: String,
     text: Vec<u8>,
-    /// Columns of the screen.
+    /// Width of the screen in columns.
     columns: usize,
     rows: usize,
-    /// Rows that the complete lines of `text` take, and the end of the last of them.
+    /// Screen rows of the complete lines in `text`; the next field is the end of the last of these lines.
     used: usize,
     counted: usize,
 }
@@ -81,7 +81,7 @@ pub(crate) fn keep() {
     sink().place = Place::Kept(Vec::new());
 }
 
-/// Returns the answer since [`keep`], and the messages for stderr.
+/// Returns the output since [`keep`], and the messages for stderr.
 pub(crate) fn kept() -> (Vec<u8>, Vec<String>) {
     let mut sink = sink();
     let text = match std::mem::replace(&mut sink.place, Place::Stdout) {
@@ -133,7 +133,7 @@ pub(crate) fn retell(line: &str) {
     }
 }
 
-/// Prints a trace to stderr at once, or after the answer if a pager shows it.
+/// Prints a trace line to stderr: at once, or after the output if a pager shows it.
 pub(crate) fn trace(line: &str) {
     let line = Sieve::clean(line, true);
     let mut sink = sink();

@@ -32,7 +32,7 @@ const END_UPDATE: &str = "\x1b[?2026l";
 
 /// The screen of the terminal on stdout.
 pub(crate) struct Screen {
-    /// The lines on the screen.
+    /// The lines that the screen shows.
     shown: Vec<String>,
     size: (usize, usize),
     coloured: bool,

@@ -75,7 +75,7 @@ pub(crate) struct Table<W> {
     screen: Option<usize>,
     /// The columns to leave out, in this order, while the last one has too little room.
     spare: &'static [&'static str],
-    /// A column shown only instead of others, and those others.
+    /// A column and those that it replaces when it is shown.
     fold: Option<(&'static str, &'static [&'static str])>,
     /// Minimum width of the last column.
     room: usize,
@@ -84,7 +84,7 @@ pub(crate) struct Table<W> {
     left_out: Vec<usize>,
     /// The columns printed below the row.
     below: Vec<usize>,
-    /// The column that is cut instead of the last one, and its index.
+    /// The title of the column that is cut instead of the last one.
     cut: Option<&'static str>,
     cut_at: Option<usize>,
 }
@@ -115,8 +115,7 @@ impl<W: Write> Table<W> {
         Table { spare, ..self }
     }
 
-    /// Makes the column `into` replace the columns `from` when its turn among the spare columns comes. It is hidden
-    /// before.
+    /// Makes the hidden column `into` replace the columns `from` when its turn among the spare columns comes.
     pub(crate) fn folding(self, into: &'static str, from: &'static [&'static str]) -> Table<W> {
         Table { fold: Some((into, from)), ..self }
     }
@@ -219,8 +218,8 @@ impl<W: Write> Table<W> {
         (0..columns).filter(|at| !self.left_out.contains(at)).collect()
     }
 
-    /// Leaves columns out until the last one has enough room, beginning with empty ones. Then restores those for which
-    /// wider ones, left out later, made room.
+    /// Leaves columns out, empty ones first, until the last column has enough room. Then restores columns that fit
+    /// again because wider ones were left out later.
     fn leave_out(&mut self, widths: &[usize]) {
         let Some(screen) = self.screen else { return };
         if self.lacks_room(widths, screen) && screen < NARROW_SCREEN {
@@ -286,8 +285,8 @@ impl<W: Write> Table<W> {
         used + wanted > screen
     }
 
-    /// Narrows columns until a row fits the screen: first the one to cut, then the widest, then the gaps; last it
-    /// leaves out columns at the right.
+    /// Narrows columns until a row fits the screen: first the column to cut, then the widest columns, then the gaps.
+    /// If that does not suffice, leaves out columns at the right.
     fn fit(&mut self, widths: &mut [usize], screen: usize) {
         let mut columns = self.shown(widths.len());
         let least = |widths: &[usize], columns: &[usize], gap: usize| -> usize {

@@ -226,12 +226,12 @@ impl Sieve {
 /// The start of a byte sequence.
 enum Found {
     Whole(usize),
-    /// Incomplete.
+    /// The start of a sequence that is not complete yet.
     Begun,
     Nothing,
 }
 
-/// Recognises a colour: `ESC [ numbers m`.
+/// Checks if `bytes` begin with a colour: `ESC [ numbers m`.
 fn colour(bytes: &[u8]) -> Found {
     match bytes.get(1) {
         None => return Found::Begun,
@@ -247,7 +247,7 @@ fn colour(bytes: &[u8]) -> Found {
     }
 }
 
-/// Recognises a complete visible character at the start of `bytes`.
+/// Checks if `bytes` begin with a complete visible character.
 fn character(bytes: &[u8]) -> Found {
     let some = &bytes[..bytes.len().min(4)];
     let valid = match std::str::from_utf8(some) {

@@ -28,7 +28,7 @@ pub(crate) use requests::print_requests;
 
 use stopwatch::Stopwatch;
 
-/// The source of a view: read once, or followed.
+/// The data source of a view: reads once, or follows clusters.
 pub(crate) trait Source {
     /// Reads what `asked` needs from the clusters or dumps of `arguments`; from live clusters also the objects that
     /// `more` returns in view of a snapshot.
@@ -45,7 +45,7 @@ pub(crate) trait Source {
         false
     }
 
-    /// Takes note that the answer is made of the rows of apps alone, so that it stays as it is while they do.
+    /// Records that the output consists of rows of apps only, so that it needs no update while these stay the same.
     fn shows_rows(&mut self) {}
 
     /// Returns the fleet watcher, for a view that needs more than [`Source::read`] offers; `None` if the source is read
@@ -61,7 +61,7 @@ pub(crate) trait Source {
     }
 }
 
-/// Reads once.
+/// A source that reads once.
 #[derive(Default)]
 pub(crate) struct Once(Option<TimedFleet>);
 
@@ -76,9 +76,9 @@ impl Source for Once {
     }
 }
 
-/// A fleet that was read, and the time since.
+/// A fleet that was read, with a stopwatch for the output.
 pub(crate) struct TimedFleet {
-    /// Ended first, so that it does not count how long it takes to forget the rest.
+    /// Dropped first, so that it does not measure the time to free the fleet.
     _answering: Option<Stopwatch>,
     fleet: FleetSnapshot,
 }
@@ -130,7 +130,7 @@ fn read_with(
     Ok(TimedFleet::new(fleet, arguments.verbose))
 }
 
-/// Begins to follow what `asked` needs of the clusters of `source`, judged by `rules`; nothing is known yet.
+/// Starts to watch what `asked` needs of the clusters of `source`, judged by `rules`. Does not wait for data.
 pub(crate) fn follow(
     source: &SourceArguments,
     rules: RulesWithOptions,
@@ -166,8 +166,8 @@ pub(crate) fn dumps(arguments: &SourceArguments) -> Result<TimedFleet, CommandEr
     dumps_of(arguments, &|_| ReadQuery::default())
 }
 
-/// Reads the dumps of the arguments, and from each what `asked` returns in view of its contents. What could not be read
-/// when a dump was written is reported if it is needed.
+/// Reads the dumps of the arguments; `asked` returns the query for each dump. A scope that was unreadable when a dump
+/// was written is reported if the query needs it.
 pub(crate) fn dumps_of(
     arguments: &SourceArguments,
     asked: &dyn Fn(&Snapshot) -> ReadQuery,
@@ -192,7 +192,7 @@ fn dumps_by(
     Ok(TimedFleet::new(fleet, arguments.verbose))
 }
 
-/// Returns the clusters that the arguments choose.
+/// Returns the selection of clusters in the arguments.
 fn selection(arguments: &SourceArguments) -> ClusterSelection {
     ClusterSelection {
         contexts: arguments.context.clone(),
@@ -206,12 +206,12 @@ pub(crate) fn members(arguments: &SourceArguments) -> Result<FleetMembers, Comma
     Ok(taffrail_observe::members(&selection(arguments))?)
 }
 
-/// Returns the names of all contexts there are.
+/// Returns the names of all contexts.
 pub(crate) fn contexts(arguments: &SourceArguments) -> Result<Vec<String>, CommandError> {
     Ok(taffrail_observe::contexts(&selection(arguments))?)
 }
 
-/// Does the same with each member, all at once; the results come in the order of the members.
+/// Calls `work` for each member concurrently; the results are in the order of the members.
 pub(crate) fn each<T, F>(
     members: Vec<Member>,
     timeout: Duration,
@@ -234,7 +234,7 @@ where
     Ok(block_on(taffrail_observe::for_each_cluster(members, timeout, work))??)
 }
 
-/// Shows which clusters the command waits for, after a moment.
+/// Shows a progress line with the clusters that were not read yet, after a second.
 fn waiting(members: &[Member]) -> Progress {
     let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
     let text = match names.len() {

@@ -6,7 +6,7 @@ use taffrail_observe::protocol;
 use crate::output::{answer, printable};
 use crate::phrase;
 
-/// Tells the sum of each cluster's requests on stderr.
+/// Prints the total of each cluster's requests to stderr.
 pub(crate) fn print_requests<'a>(verbose: u8, clusters: impl Iterator<Item = &'a Cluster>) {
     for cluster in clusters.filter(|_| verbose > 0) {
         let sum = cluster.requests();

@@ -1,4 +1,4 @@
-//! `-v`: how long reading took, and how long the answer.
+//! `-v`: the time for reading, and the time for the output.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use taffrail_apps::{Objects, Snapshot};
 use crate::output::answer;
 use crate::phrase;
 
-/// A stopwatch that prints its time to stderr when it is dropped.
+/// A stopwatch that prints the elapsed time to stderr when it is dropped.
 pub(super) struct Stopwatch(Instant);
 
 impl Stopwatch {

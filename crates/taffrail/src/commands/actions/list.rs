@@ -37,7 +37,7 @@ struct Item {
     cluster: String,
     object: ObjectKey,
     name: String,
-    /// `user`, `cluster` or `shipped`.
+    /// The origin of the action's script: `user`, `cluster` or `shipped`.
     origin: &'static str,
     #[serde(skip_serializing_if = "String::is_empty")]
     display_name: String,

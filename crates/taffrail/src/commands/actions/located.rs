@@ -1,4 +1,4 @@
-//! The object that the arguments name, in each of the chosen clusters or dumps.
+//! Finds the object that the arguments name, in each of the chosen clusters or dumps.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::commands::named::unknown_cluster;
 use crate::reasons;
 use crate::source;
 
-/// Returns the objects, and the complaints about what could not be read.
+/// Returns the object in each cluster that has it, and an error for each scope that could not be read.
 pub(super) fn objects(
     arguments: &WhichArguments,
 ) -> Result<(Vec<LocatedObject>, Vec<CommandError>), CommandError> {
@@ -73,7 +73,7 @@ pub(super) fn objects(
     Ok((objects, complaints))
 }
 
-/// Returns the connections to the clusters of the objects, each once.
+/// Returns the connections to the clusters of the objects, without duplicates.
 pub(super) fn connections(objects: &[LocatedObject]) -> impl Iterator<Item = &Cluster> {
     let clusters = objects.chunk_by(|one, other| one.cluster == other.cluster);
     clusters.filter_map(|objects| objects.first()?.connection())

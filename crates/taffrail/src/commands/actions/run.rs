@@ -30,7 +30,7 @@ struct Document {
     api_version: &'static str,
     kind: &'static str,
     action: String,
-    /// `none`, `server` or `client`.
+    /// The value of `--dry-run`: `none`, `server` or `client`.
     dry_run: &'static str,
     items: Vec<Row>,
 }
@@ -44,10 +44,10 @@ struct Row {
     /// The origin of the action's script: `user`, `cluster` or `shipped`.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<&'static str>,
-    /// The object in the cluster that contains the script, for a script of the cluster.
+    /// For a script of a cluster, the object in the cluster that contains the script.
     #[serde(skip_serializing_if = "Option::is_none")]
     script_of: Option<String>,
-    /// `Done`, `Unchanged`, `Refused`, `Error`; of dry runs `Planned` and `Accepted`.
+    /// The result: `Done`, `Unchanged`, `Refused` or `Error`; of dry runs `Planned` or `Accepted`.
     result: &'static str,
     #[serde(skip_serializing_if = "String::is_empty")]
     message: String,
@@ -60,7 +60,7 @@ struct Row {
 struct ChangeRow {
     operation: &'static str,
     object: ObjectKey,
-    /// A JSON merge patch, or the new object.
+    /// The JSON merge patch, or the new object.
     body: Value,
     written: bool,
 }
@@ -113,10 +113,10 @@ impl Row {
 struct Printer<'a> {
     arguments: &'a ActionArguments,
     plan: &'a OperationPlan<ActionTarget>,
-    /// One for each item of the plan.
+    /// The rows, one for each item of the plan.
     rows: Vec<Row>,
     exit: Exit,
-    /// The reason why the output ended.
+    /// The error that ended the output, such as a closed stdout.
     failed: Option<CommandError>,
 }
 
@@ -213,13 +213,13 @@ fn confirm(arguments: &ActionArguments, objects: &[LocatedObject]) -> Result<(),
     guard::confirm(&what, of, &names, *yes, *dry_run, || ())
 }
 
-/// Returns true if there is a terminal to ask at.
+/// Returns true if the command can ask a question at a terminal.
 fn may_ask(arguments: &ActionArguments) -> bool {
     arguments.output == TextOutput::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 impl Printer<'_> {
-    /// Returns true if the item runs a script of the cluster, which would write with the user's rights.
+    /// Returns true if item number `item` runs a script of the cluster, which would write with the user's rights.
     fn must_ask(&self, item: usize) -> bool {
         let ActionArguments { yes, dry_run, .. } = self.arguments;
         let is_of_cluster = self.plan.items[item].target.origin() == Some(Origin::Cluster);
@@ -276,7 +276,7 @@ impl Printer<'_> {
         Ok(matches!(said.trim(), "y" | "Y" | "yes"))
     }
 
-    /// Prints the planned changes of an item.
+    /// Prints the planned changes of item number `item`.
     fn show(&self, item: usize) -> Result<(), CommandError> {
         let planned = &self.plan.items[item];
         if !self.is_text() || planned.writes.is_empty() {
@@ -294,7 +294,7 @@ impl Printer<'_> {
         written(out.flush())
     }
 
-    /// Records and prints the result of an item.
+    /// Records and prints the result of item number `item`.
     fn end(&mut self, item: usize, result: &'static str) -> Result<(), CommandError> {
         let row = &mut self.rows[item];
         row.result = result;

@@ -1,4 +1,4 @@
-//! What is to be told of the fleet: how it is, what is not well, and what changed lately.
+//! The content of the demo's views: the state of the fleet, its problems, and the latest changes.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -8,59 +8,59 @@ use taffrail_apps::{App, AppList, AppRef, FreshnessState, Scope, SyncState};
 use taffrail_observe::FleetSnapshot;
 use taffrail_status::{Status, rollup};
 
-/// How many changes are remembered.
+/// Maximum number of changes that are kept.
 const REMEMBERED: usize = 50;
 
-/// What apps are counted by.
+/// The category by which apps are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tally {
-    /// The status; of those that are Ready, those without a problem.
+    /// Apps with this status; for Ready only those without a problem.
     Of(Status),
-    /// Ready, with a problem on another axis.
+    /// Apps that are Ready, with a problem on another axis.
     Problem,
 }
 
-/// How many there are of each sort; those of which there are none are left out.
+/// The number of apps in each category; empty categories are left out.
 pub(super) type Counts = Vec<(Tally, usize)>;
 
-/// One cluster.
+/// The state of one cluster.
 #[derive(Debug, Clone)]
 pub(super) struct ClusterNews {
     pub(super) name: String,
     pub(super) region: String,
     pub(super) counts: Counts,
-    /// Why it cannot be read, and when it was read last.
+    /// If the cluster cannot be read: the reason, and the time at which it was last read.
     pub(super) lost: Option<(String, Option<Timestamp>)>,
 }
 
-/// Something that is not as it should be, wherever it is.
+/// A problem of apps or clusters; equal problems in several clusters are one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Concern {
     pub(super) status: Status,
-    /// How it is, in words: `Failed`, `Ready, OutOfSync`.
+    /// The state in words: `Failed`, `Ready, OutOfSync`.
     pub(super) state: String,
     pub(super) apps: Vec<String>,
     pub(super) clusters: Vec<String>,
     pub(super) since: Option<Timestamp>,
     pub(super) message: String,
     pub(super) kind: Kind,
-    /// Whether another cluster holds what declares it.
+    /// True if the declaring object is in another cluster.
     pub(super) is_remote: bool,
 }
 
-/// What sort of thing is not as it should be; the order in which they are told.
+/// The kind of a problem, in the order in which problems are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// Apps that are not ready.
     Unwell,
     /// A cluster that does not answer.
     Lost,
-    /// Apps that are ready, at another revision than is wanted.
+    /// Apps that are ready, but at another revision than the wanted one.
     Unsynced,
 }
 
 impl Concern {
-    /// What is not as it should be, in a word: of apps that are ready, what else.
+    /// Returns the problem in a word; for apps that are ready, the problem on another axis.
     pub(super) fn word(&self) -> &str {
         match self.kind {
             Kind::Unwell | Kind::Lost => &self.state,
@@ -76,7 +76,7 @@ impl Concern {
     }
 }
 
-/// A change.
+/// A change of an app or cluster.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
     pub(super) at: Timestamp,
@@ -84,36 +84,36 @@ pub(super) struct Change {
     pub(super) clusters: Vec<String>,
     pub(super) before: String,
     pub(super) after: String,
-    /// What it is now.
+    /// The status after the change.
     pub(super) status: Status,
     pub(super) message: String,
 }
 
-/// What is known of an app from the last look.
+/// The state of an app in the last read.
 struct Known {
     state: String,
-    /// When it was first seen so; nothing where it was so from the start.
+    /// The time at which the app was first seen in this state; `None` if it was so at the start.
     since: Option<Timestamp>,
     is_lost: bool,
 }
 
-/// What is to be told.
+/// The state of the fleet that the demo shows, updated by each read.
 pub(super) struct News {
     regions: Vec<String>,
     pub(super) clusters: Vec<ClusterNews>,
     pub(super) counts: Counts,
     pub(super) concerns: Vec<Concern>,
-    /// The newest first.
+    /// The latest changes, newest first.
     pub(super) changes: VecDeque<Change>,
-    /// How many changes there were in all.
+    /// The total number of changes, those no longer kept included.
     pub(super) changed: usize,
     known: HashMap<AppRef, Known>,
-    /// Of each cluster, whether it does not answer, and since when, where that was seen to begin.
+    /// For each cluster, true if it does not answer; and the time since when, if the demo saw it stop.
     lost: BTreeMap<String, (bool, Option<Timestamp>)>,
 }
 
 impl News {
-    /// Nothing yet of clusters in these regions.
+    /// Creates an empty state for clusters in these regions.
     pub(super) fn new(regions: &[String]) -> News {
         News {
             regions: regions.to_vec(),
@@ -127,7 +127,7 @@ impl News {
         }
     }
 
-    /// Takes in what was read, and compares it with the last time.
+    /// Updates the state from a read of the fleet, and records the changes since the last read.
     pub(super) fn look(&mut self, fleet: &FleetSnapshot) {
         let (list, now) = (fleet.apps(&[]), fleet.now);
         let rows = ClusterList::new(&fleet.clusters(), &list);
@@ -159,7 +159,7 @@ impl News {
         self.concerns = self.concerns_of(&list);
     }
 
-    /// Notes what is not as it was.
+    /// Records the changes of apps since the last read.
     fn compare(&mut self, list: &AppList, now: Timestamp) {
         let is_first = self.known.is_empty() && self.lost.is_empty();
         let mut changes: Vec<Change> = Vec::new();
@@ -211,7 +211,7 @@ impl News {
         self.changes.truncate(REMEMBERED);
     }
 
-    /// What is not as it should be: the same in several places is told once.
+    /// Returns the problems in `list`; equal problems in several clusters are merged.
     fn concerns_of(&self, list: &AppList) -> Vec<Concern> {
         let mut concerns: Vec<Concern> = Vec::new();
         for cluster in &self.clusters {
@@ -284,7 +284,7 @@ impl News {
     }
 }
 
-/// Adds a change to those of the same look.
+/// Adds a change of an app to the changes of the same read.
 fn note(changes: &mut Vec<Change>, app: &App, before: &str, after: &str, at: Timestamp) {
     let (name, cluster) = (app.app.name.clone(), app.app.target.clone());
     let message = message(app);
@@ -322,12 +322,12 @@ const ALL: [Status; 6] = [
     Status::InProgress,
 ];
 
-/// Whether an app is not as it should be.
+/// Returns true if an app has a problem.
 fn is_concern(app: &App) -> bool {
     !app.is_well()
 }
 
-/// How an app is, in words.
+/// Returns the state of an app in words.
 fn state(app: &App) -> String {
     let word = app.health.word();
     match app.problem().filter(|_| app.health == Status::Current) {

@@ -15,7 +15,7 @@ const MARK: &str = "# Written by taffrail demo, process ";
 /// A file that only its owner can read. It is removed on drop.
 pub(super) struct PrivateFile {
     path: PathBuf,
-    /// The folder created for it, if any.
+    /// The folder created for the file; `None` if the path was given.
     folder: Option<PathBuf>,
 }
 

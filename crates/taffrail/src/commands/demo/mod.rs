@@ -1,4 +1,4 @@
-//! `taffrail demo`: a fleet in this process in which things go wrong and heal, and how it looks.
+//! `taffrail demo`: simulates a fleet in which things go wrong and heal, and shows it.
 
 mod changes;
 mod kubeconfig;
@@ -34,14 +34,14 @@ use kubeconfig::PrivateFile;
 use overview::Overview;
 use world::World;
 
-/// Time limit for an answer of a simulated cluster. A healthy one takes milliseconds, unless the machine is busy; a
-/// dark one refuses at once.
+/// Time limit for a response of a simulated cluster. A healthy one takes milliseconds, unless the machine is busy; an
+/// unreachable one refuses at once.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Changes come in swarms: so long after the first one they are looked at together.
+/// Delay between the first of several changes and the redraw that shows them all.
 const SWARM: Duration = Duration::from_millis(150);
-/// The shortest time between two looks.
+/// Minimum time between two redraws.
 const PACE: Duration = Duration::from_millis(500);
-/// Interval at which the view is judged again although nothing changed: some verdicts change with time.
+/// Interval at which the view is computed again without a change, because some verdicts change with time.
 const JUDGE: Duration = Duration::from_secs(5);
 
 /// Start a fleet of twelve simulated clusters in which things go wrong and heal, and watch it.
@@ -126,7 +126,7 @@ impl Signals {
         }
     }
 
-    /// Returns the result of some work, or `None` if the end comes first.
+    /// Runs `work` to its end and returns its result; returns `None` if the demo ends first.
     async fn during<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::pin!(work);
         loop {
@@ -200,7 +200,7 @@ async fn show(arguments: &DemoArguments) -> Result<(), CommandError> {
     }
 }
 
-/// Ends without an error if the reader has closed stdout.
+/// Converts an error of writing to stdout: a closed stdout ends the demo without an error.
 fn ended(error: io::Error) -> Result<(), CommandError> {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
@@ -212,7 +212,7 @@ fn cannot_show(error: io::Error) -> CommandError {
     CommandError::unreadable("the demo cannot be shown").with_source(&error)
 }
 
-/// Begins to follow the clusters, as any other command would find them with the kubeconfig.
+/// Starts to watch the clusters in the kubeconfig `file`, as any other command would.
 async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, CommandError> {
     let source = SourceArguments::of_kubeconfig(file.path().to_owned(), PATIENCE);
     let rules = RuleSource::default().with_options(Budgets::default(), PATIENCE, trust);
@@ -230,7 +230,7 @@ async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, Comma
 /// The form of the view.
 enum View {
     Screen(Screen, Overview),
-    /// There is no terminal.
+    /// One line per change, for an output that is not a terminal.
     Lines(plain::Lines),
 }
 
@@ -242,7 +242,7 @@ impl View {
         })
     }
 
-    /// Prints what the demo waits for, before there is anything else to see.
+    /// Prints that the fleet is starting, before the first view.
     fn begin(&mut self) -> io::Result<()> {
         match self {
             View::Screen(screen, overview) => screen.draw(&overview.beginning()),

@@ -12,12 +12,12 @@ use super::changes::{Change, ClusterNews, Concern, Counts, Kind, News, Tally};
 use crate::output::{fitting, printable, style};
 use crate::program;
 
-/// Minimum width for the names of several apps or clusters.
+/// Minimum width, in columns, for listing names of several apps or clusters.
 const WIDE: usize = 110;
 /// Time for which a suggested command is shown, in seconds.
 const TURN: i64 = 20;
 
-/// Suggested commands that read; shown in turn.
+/// Suggested commands that only read, shown in turn.
 const LOOKS: [&str; 4] = [
     "taffrail trust --all-contexts",
     "taffrail get apps --all-contexts --status '!Ready'",
@@ -125,7 +125,7 @@ fn quoted(path: &Path) -> String {
     taffrail_apps::command::quoted(&path.to_string_lossy())
 }
 
-/// Breaks a line that is meant to be copied, so that it is never cut.
+/// Breaks a line at spaces into lines of at most `columns`, so that a command to copy is never cut.
 fn broken(line: &str, columns: usize) -> Vec<String> {
     let width = columns.max(20);
     let indented = format!("  {line}");
@@ -156,7 +156,7 @@ fn shape(status: Status) -> &'static str {
     }
 }
 
-/// Formats numbers of apps by status, with or without words.
+/// Formats the numbers of apps by category, with or without the categories' names.
 fn counted(counts: &Counts, words: bool) -> String {
     let one = |(tally, count): &(Tally, usize)| {
         let (colour, shape, word) = match tally {
@@ -186,7 +186,7 @@ fn width(text: &str) -> usize {
     anstream::adapter::strip_str(text).to_string().width()
 }
 
-/// Pads a text with spaces to this many columns.
+/// Pads a text with spaces to `columns` columns.
 fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
@@ -226,7 +226,7 @@ fn cell(cluster: &ClusterNews, name: usize, width: usize) -> String {
     format!("{head}{}", if fits { with_words } else { without })
 }
 
-/// Joins the names, or returns their number if they do not fit into `columns`.
+/// Joins the names; if they do not fit into `columns`, returns their number followed by `what`.
 fn named(names: &[String], columns: usize, what: &str) -> String {
     let all = names.join(" ");
     if all.width() <= columns { all } else { format!("{} {what}", names.len()) }

@@ -16,7 +16,7 @@ pub(super) enum Target {
     Stdout,
     File {
         path: PathBuf,
-        /// True if the file is one of a folder's, which together are the dump of all clusters.
+        /// True if the file is one of several in a folder, one per cluster.
         in_folder: bool,
     },
 }
@@ -26,14 +26,14 @@ pub(super) fn folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// The partial files of the dumps in progress.
+/// Paths of the unfinished files of the dumps in progress.
 static PARTS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn parts() -> MutexGuard<'static, Vec<PathBuf>> {
     PARTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes all partial files at the end of the process. No new one is created until the guard is dropped.
+/// Deletes all unfinished files at the end of the process. No new one is created until the guard is dropped.
 pub(super) fn abandon() -> MutexGuard<'static, Vec<PathBuf>> {
     let mut parts = parts();
     for part in parts.drain(..) {
@@ -42,9 +42,9 @@ pub(super) fn abandon() -> MutexGuard<'static, Vec<PathBuf>> {
     parts
 }
 
-/// An open dump. A file is written under a temporary name beside its place and renamed when it is complete.
+/// An open dump. A file is written under a temporary name in the same folder, and renamed when it is complete.
 pub(super) enum Output {
-    /// Stdout, a pipe or a device, which is not replaced by a rename.
+    /// Stdout, a pipe or a device, which a rename would replace.
     Stream(Box<dyn Write>),
     File {
         file: BufWriter<File>,

@@ -66,19 +66,19 @@ pub(crate) struct DumpArguments {
     pub(crate) clusters: ClusterArguments,
 }
 
-/// Removes the files of incomplete dumps. The caller holds the returned guard until the process ends, so that none is
-/// begun.
+/// Deletes the files of unfinished dumps. The caller holds the returned guard until the process ends, so that no dump
+/// starts.
 pub(crate) fn abandon() -> impl Sized {
     file::abandon()
 }
 
-/// Maximum number of pages that wait to be written.
+/// Maximum number of pages read but not yet written.
 const MAX_WAITING: usize = 4;
 
 /// Extension of dump files.
 const EXTENSION: &str = "jsonl";
 
-/// Maximum number of failed scopes printed one by one; the dump names all.
+/// Maximum number of failed scopes printed one by one; the dump lists all of them.
 const MAX_TOLD: usize = 5;
 
 pub(crate) fn run(arguments: &DumpArguments) -> Result<Exit, CommandError> {

@@ -1,4 +1,4 @@
-//! An object without any evidence: a manifest.
+//! The evidence for an object of a manifest: none.
 
 use std::borrow::Cow;
 

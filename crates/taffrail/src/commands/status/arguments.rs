@@ -101,7 +101,7 @@ pub(crate) enum InputFormat {
 }
 
 impl InputFormat {
-    /// Returns the shape this stands for; `None` where the input itself must tell.
+    /// Returns the format for the parser; `None` for [`InputFormat::Auto`].
     pub(super) fn shape(self) -> Option<InputShape> {
         match self {
             InputFormat::Auto => None,

@@ -1,4 +1,4 @@
-//! Objects of clusters, named as kubectl names them.
+//! The statuses of objects in clusters, selected as in kubectl.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::commands::named::unknown_cluster;
 use crate::rule_source::RulesWithOptions;
 use crate::source;
 
-/// The object or objects that one word of the command line names.
+/// A parsed word of the command line: an object, or all objects of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Wanted {
     Object(ObjectArg),
@@ -28,7 +28,7 @@ enum Wanted {
     Kind(String),
 }
 
-/// What was asked for, for every cluster the same.
+/// The objects that the command line selects, the same for every cluster.
 pub(super) struct ReadQuery {
     wanted: Vec<Wanted>,
     namespace: Option<String>,
@@ -36,24 +36,24 @@ pub(super) struct ReadQuery {
     pub(super) selector: Option<String>,
 }
 
-/// What one word of the command line stands for in a cluster.
+/// The meaning of one word of the command line in a cluster.
 #[derive(Clone)]
 pub(super) enum Meant {
     One(ApiResource, ObjectKey),
     All(ApiResource, Option<String>),
-    /// The server has no such kind, which it would have said if it could.
+    /// The server does not serve this kind; its discovery was complete enough to know.
     NoKind(String),
-    /// Why it stands for nothing.
+    /// The word selects nothing; the text is the reason.
     Nothing(String),
-    /// It is about another cluster.
+    /// The word names another cluster.
     Elsewhere,
 }
 
-/// What one cluster answered.
+/// The response of one cluster.
 struct Found {
     snapshot: Snapshot,
     meant: Vec<Meant>,
-    /// Names of kinds that it serves, for a hint.
+    /// Names of the kinds that the cluster serves, for a hint.
     kinds: Vec<String>,
     cluster: Option<Cluster>,
 }
@@ -75,7 +75,8 @@ impl ReadQuery {
         })
     }
 
-    /// The namespace in which objects of a kind are meant, where the context has this one; nothing for all of them.
+    /// Returns the namespace to read for a resource: the selected one, else `own`, the context's; `None` for all
+    /// namespaces or cluster-scoped resources.
     fn place<'a>(&'a self, resource: &ApiResource, own: &'a str) -> Option<&'a str> {
         match &self.namespace {
             _ if self.all_namespaces || !resource.namespaced => None,
@@ -84,7 +85,7 @@ impl ReadQuery {
         }
     }
 
-    /// Checks that the clusters that words name are among those asked.
+    /// Checks that the cluster names in the words are in `known`.
     pub(super) fn check_clusters(&self, known: &[&str]) -> Result<(), CommandError> {
         let named = self.wanted.iter().filter_map(|wanted| match wanted {
             Wanted::Object(object) => object.cluster(),
@@ -93,7 +94,7 @@ impl ReadQuery {
         unknown_cluster(named, known).map_or(Ok(()), Err)
     }
 
-    /// Returns what each word stands for in `cluster`, whose context has the namespace `own`.
+    /// Returns the meaning of each word in `cluster`; `own` is the namespace of its context.
     pub(super) fn meant(&self, cluster: &str, discovery: &Discovery, own: &str) -> Vec<Meant> {
         let meant = |wanted: &Wanted| {
             let (kind, name) = match wanted {
@@ -126,7 +127,7 @@ impl ReadQuery {
         self.wanted.iter().map(meant).collect()
     }
 
-    /// Returns the objects and lists that are to be read.
+    /// Returns the objects to get, and the lists to read.
     pub(super) fn reads(&self, meant: &[Meant]) -> (Vec<ObjectKey>, Vec<Selection>) {
         let mut reads = (Vec::new(), Vec::new());
         for meant in meant {
@@ -143,7 +144,7 @@ impl ReadQuery {
         reads
     }
 
-    /// Returns the complaint about a kind that no cluster has; none of them may be in doubt.
+    /// Returns the error for a kind that no cluster serves; `None` if any cluster may serve it.
     pub(super) fn wrong_kind<'m>(
         meant: impl Iterator<Item = &'m [Meant]>,
         known: impl IntoIterator<Item = String>,
@@ -164,7 +165,7 @@ impl ReadQuery {
     }
 }
 
-/// Returns what the name of an object in full stands for.
+/// Returns the meaning of an object's full key.
 fn in_full(key: &ObjectKey, discovery: &Discovery) -> Meant {
     match (discovery.kind(&key.group, &key.kind), discovery.broken().is_empty()) {
         (Some(served), _) => Meant::One(served.preferred(), key.clone()),
@@ -173,7 +174,7 @@ fn in_full(key: &ObjectKey, discovery: &Discovery) -> Meant {
     }
 }
 
-/// What is read for statuses: the objects, and the evidence that stands behind them.
+/// Returns the query for statuses: the objects, and the evidence about them.
 pub(super) fn plan(judge: &Judge) -> taffrail_apps::ReadQuery {
     taffrail_apps::ReadQuery {
         declarations: false,
@@ -185,7 +186,7 @@ pub(super) fn plan(judge: &Judge) -> taffrail_apps::ReadQuery {
     }
 }
 
-/// The objects of a kind that a cluster is known to have.
+/// Returns the keys of the objects of a kind in the snapshot; in one namespace, or in all with `None`.
 pub(super) fn keys(
     snapshot: &Snapshot,
     resource: &ApiResource,
@@ -236,7 +237,7 @@ pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Co
     printer.finish(arguments.exit_status)
 }
 
-/// Prints what was found in a cluster; false when nobody reads it any more.
+/// Prints the results of one cluster; returns `false` once stdout is closed.
 fn print(
     printer: &mut Printer,
     judge: &Judge,
@@ -271,7 +272,7 @@ fn print(
     Ok(true)
 }
 
-/// Returns the answer for an object, whether it is there or not.
+/// Returns the result for an object, which need not exist.
 pub(super) fn of_key(
     judge: &Judge,
     snapshot: &Snapshot,
@@ -303,7 +304,7 @@ pub(super) fn of_key(
     }
 }
 
-/// Reads `KIND/NAME …`, names in full, `KIND NAME …` or `KIND,…`.
+/// Parses words of the forms `KIND/NAME …`, full keys, `KIND NAME …` or `KIND,…`.
 fn wanted(words: &[String]) -> Result<Vec<Wanted>, CommandError> {
     let with_names = words.iter().filter(|word| word.contains('/')).count();
     if with_names == words.len() {
@@ -350,7 +351,7 @@ async fn of_cluster(
     Found { snapshot, meant, kinds, cluster }
 }
 
-/// The same on dumps, whose kinds are known by the objects in them.
+/// Prints the statuses of the selected objects in dumps, whose kinds are those of the objects in them.
 fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &ReadQuery) -> Result<Exit, CommandError> {
     if asked.selector.is_some() {
         return Err(CommandError::usage("-l asks a server, and dumps have none"));
@@ -386,7 +387,7 @@ fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &ReadQuery) -> Re
     printer.finish(arguments.exit_status)
 }
 
-/// What each word stands for in a dump. A name without a namespace means every object of that name.
+/// Returns the meaning of each word in a dump. A name without a namespace means every object of that name.
 fn in_dump(snapshot: &Snapshot, asked: &ReadQuery) -> Vec<Meant> {
     let mut meant = Vec::new();
     for wanted in &asked.wanted {
@@ -429,7 +430,7 @@ fn in_dump(snapshot: &Snapshot, asked: &ReadQuery) -> Vec<Meant> {
     meant
 }
 
-/// Returns a kind as the objects of a dump have it.
+/// Returns the resource of a kind, derived from the objects of a dump.
 fn dumped(snapshot: &Snapshot, kind: &GroupKind) -> ApiResource {
     let version = snapshot.of_kind(&kind.group, &kind.kind, None).next();
     ApiResource {

@@ -19,7 +19,8 @@ use crate::command_error::{CommandError, Exit};
 use crate::runtime::block_on;
 use crate::source::Source;
 
-/// The objects seen so far, with the version of their kind, so that JSON lines can report their deletion.
+/// The objects printed so far by cluster number and key, with their resource, so that JSON lines can report
+/// deletions.
 #[derive(Default)]
 pub(super) struct Seen(BTreeMap<(usize, ObjectKey), ApiResource>);
 

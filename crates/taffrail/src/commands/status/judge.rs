@@ -40,7 +40,7 @@ impl From<&StatusArguments> for Form {
 
 /// An object and its verdict.
 pub(super) struct Row {
-    /// The cluster it is in; empty for manifests.
+    /// The name of the object's cluster; empty for manifests.
     pub(super) cluster: String,
     pub(super) group: String,
     pub(super) version: String,
@@ -50,9 +50,9 @@ pub(super) struct Row {
     pub(super) verdict: Verdict,
 }
 
-/// Something that could not be read or judged.
+/// An object or input that could not be read or judged.
 pub(super) struct Miss {
-    /// The line of a manifest; 0 of a cluster.
+    /// The line in the manifest, from 1; 0 for an object of a cluster.
     pub(super) line: u64,
     pub(super) text: String,
 }
@@ -60,11 +60,11 @@ pub(super) struct Miss {
 /// The answers to a chunk.
 pub(super) struct Answers {
     pub(super) source: Arc<str>,
-    /// JSON lines, when those were asked for.
+    /// The JSON lines, for [`Form::Lines`].
     pub(super) lines: Vec<u8>,
     pub(super) rows: Vec<Row>,
     pub(super) misses: Vec<Miss>,
-    /// True if `lines` contain the misses too.
+    /// True if `lines` include the misses.
     pub(super) told: bool,
     pub(super) all_current: bool,
 }
@@ -80,11 +80,11 @@ pub(super) struct Judge {
     pub(super) is_pure: bool,
 }
 
-/// The evidence for an object.
+/// The evidence that is available about an object.
 #[derive(Clone, Copy)]
 struct Known<'e> {
     evidence: Evidence<'e>,
-    /// True without any evidence.
+    /// True if there is no evidence, as for manifests.
     is_alone: bool,
 }
 
@@ -93,7 +93,7 @@ fn alone() -> Known<'static> {
     Known { evidence: Evidence::from(&Alone), is_alone: true }
 }
 
-/// Rules that always return this verdict.
+/// Rules that return this verdict for every object.
 struct Fixed(Verdict);
 
 impl Rules for Fixed {

@@ -99,7 +99,7 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Comma
     Ok(exit.max(result))
 }
 
-/// Returns the given names, each within the given namespace.
+/// Returns the names in the arguments, restricted to the namespace in the arguments.
 fn names(arguments: &ActingArguments) -> Vec<AppQuery> {
     let within = |name: &AppQuery| name.clone().within(arguments.which.namespace.as_deref());
     arguments.name.iter().map(within).collect()

@@ -26,12 +26,12 @@ use crate::{phrase, say};
 const MAX_NAMED: usize = 5;
 const MAX_PREVIEWED: usize = 10;
 
-/// The part of a run that was printed for one app.
+/// The output so far for one app.
 struct Printed {
     row: ActionRow,
     /// True if the changes were printed before a question.
     is_previewed: bool,
-    /// True if a line has said that the command waits for it.
+    /// True if a line has told that the command waits for the app.
     is_awaited: bool,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Printer<'a> {
     verb: Verb,
     arguments: &'a ActingArguments,
     plan: &'a OperationPlan<AppTarget>,
-    /// One for each item of the plan.
+    /// The state of the output, one for each item of the plan.
     items: Vec<Printed>,
     exit: Exit,
     /// True if the changes were printed before a question.
@@ -48,7 +48,7 @@ pub(super) struct Printer<'a> {
     begun: Instant,
     /// The progress line, and the app's state that it shows.
     waiting: Option<(String, Progress)>,
-    /// The reason why the output ended.
+    /// The error that ended the output, such as a closed stdout.
     failed: Option<CommandError>,
 }
 
@@ -101,7 +101,7 @@ impl<'a> Printer<'a> {
         format!("{count} apps ({})", named.join(", "))
     }
 
-    /// Returns the sources in other namespaces than the app that names them, as texts.
+    /// Returns, as texts, the sources that are in another namespace than the app that names them.
     pub(super) fn elsewhere(&self) -> Vec<String> {
         let named = self.plan.items.iter().flat_map(|item| {
             let sources = item.sources_elsewhere();
@@ -203,7 +203,7 @@ impl<'a> Printer<'a> {
         Ok(self.exit)
     }
 
-    /// Records the result of an app.
+    /// Records the result of the app number `at`.
     fn end(&mut self, at: usize, result: &'static str, message: &str) {
         let row = &mut self.items[at].row;
         (row.result, row.message) = (result.into(), message.to_owned());
@@ -215,7 +215,7 @@ impl<'a> Printer<'a> {
         writes::print(out, write, home, &elsewhere)
     }
 
-    /// Prints a write before it is sent, and records it for the document.
+    /// Prints a write of the app number `at` before it is sent, and records it for the document.
     fn announce(&mut self, at: usize, write: &PlannedWrite) -> Result<(), CommandError> {
         if let PlannedWrite::Patch { object, patch, .. } = write {
             self.items[at].row.patches.push(PatchRow::new(object, patch));
@@ -227,7 +227,7 @@ impl<'a> Printer<'a> {
         written(self.print(&mut out, at, write).and_then(|()| out.flush()))
     }
 
-    /// Takes an event of the run.
+    /// Handles an event of the operation, and returns whether to go on.
     pub(super) fn take(&mut self, event: OperationEvent<'_>) -> Reply {
         match self.print_event(event) {
             Ok(()) => Reply::Continue,
@@ -262,7 +262,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Shows the state of the first app that is waited for, and tells once of each if there is no progress line.
+    /// Shows the state of the first app in `waiting`; without a progress line, prints one line for each app instead.
     fn wait_for(&mut self, waiting: &[(usize, String)]) {
         for (item, _) in waiting.iter().filter(|_| self.begun.elapsed() >= progress::PATIENCE) {
             if !std::mem::replace(&mut self.items[*item].is_awaited, true) {
@@ -340,7 +340,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Prints the result of an app.
+    /// Prints the result of the app number `at`.
     fn say(&self, at: usize, text: &str, style: Style) -> Result<(), CommandError> {
         if !self.is_text() {
             return Ok(());
@@ -358,7 +358,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// Returns a hint with the name by which the program was started.
+/// Returns the hint with `taffrail` replaced by the name under which the program was called.
 fn hint_of(hint: Option<&String>) -> Option<String> {
     hint.map(|hint| hint.replace("taffrail ", &format!("{} ", program::name())))
 }

@@ -1,6 +1,6 @@
 //! `taffrail wait`: waits for a condition, and shows what blocks it.
 //!
-//! [`taffrail_apps::wait`] decides; this module feeds it with watch events. It does not poll.
+//! [`taffrail_apps::wait`] decides; this module passes watch events to it. It does not poll.
 
 mod arguments;
 mod junit;
@@ -26,13 +26,13 @@ pub(crate) use arguments::{ClusterArguments, WaitArguments, WaitOutput};
 use output::Output;
 use targets::ReadQuery;
 
-/// Time in which a cluster must answer before it counts as silent. Taffrail keeps retrying.
+/// Time in which a cluster must answer before it counts as unreachable. Taffrail keeps retrying.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Interval between evaluations when only time has passed.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Interval between evaluations while a new kind is about to be served.
+/// Interval between evaluations while a kind is about to be served.
 const RESTLESS: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &WaitArguments) -> Result<Exit, CommandError> {
@@ -172,7 +172,7 @@ impl Question {
     }
 }
 
-/// Returns an error if a CEL expression cannot be evaluated on an object, whatever the other targets.
+/// Returns an error if a CEL expression fails on an object, independent of the other targets.
 fn fault(wait: &Wait) -> Option<CommandError> {
     let mut judgements = wait.rows().map(|row| &row.judgement);
     let faulty = judgements.find(|it| it.reason == EXPRESSION_FAULT)?;
@@ -190,7 +190,7 @@ fn exit(end: End) -> Exit {
     }
 }
 
-/// Watches the scopes of the targets, and of the objects that they turned out to have.
+/// Starts to watch the scopes of the targets, and of the objects that they own.
 fn want(follow: &mut FleetWatcher, wait: &mut Wait, targets: &[Vec<Target>]) {
     for (at, targets) in targets.iter().enumerate() {
         let Some(snapshot) = follow.fleet().snapshots.get(at) else { continue };

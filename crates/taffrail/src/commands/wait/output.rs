@@ -23,15 +23,15 @@ const UNSEEN: Duration = Duration::from_secs(1);
 /// The output of one run of `wait`.
 pub(super) struct Output {
     form: Form,
-    /// True with several clusters.
+    /// True if there are several clusters.
     several: bool,
-    /// True if suggested commands name the context.
+    /// True if suggested commands include `--context`.
     is_named: bool,
     /// The last line printed for each target.
     told: BTreeMap<(String, Subject), String>,
-    /// The unobserved targets, with the time since when.
+    /// The targets that are unobserved, with the time since the start at which they became so.
     unseen: BTreeMap<(String, Subject), Duration>,
-    /// The time at which each target was met, for the report.
+    /// The time since the start at which each target met the condition, for the report.
     met: BTreeMap<(String, Subject), Duration>,
     /// Notes about the watches, such as a fallback to polling.
     notes: Vec<String>,
@@ -146,7 +146,7 @@ impl Output {
         self.is_named.then_some(&*row.judgement.cluster)
     }
 
-    /// Returns a line such as `dev deployment/web InProgress: why`.
+    /// Returns a line such as `dev deployment/web InProgress: why`, with the cluster if `placed`.
     fn line(&self, until: &Until, row: &Row, placed: bool) -> String {
         let judgement = &row.judgement;
         let cluster = if self.several { format!("{} ", judgement.cluster) } else { String::new() };
@@ -288,7 +288,7 @@ fn table(wait: &Wait, several: bool, going: Option<(Duration, Options)>) -> Vec<
     String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
 }
 
-/// Returns the words for a met target.
+/// Returns the words for a target that met the condition.
 fn phrase(until: &Until) -> String {
     match until {
         Until::Current => "ready".to_owned(),

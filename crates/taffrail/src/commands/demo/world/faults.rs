@@ -37,7 +37,7 @@ pub(super) fn missing_images() -> [&'static str; 1] {
     ["ghcr.io/acme/shop/web:1.6.0"]
 }
 
-/// Steps of a timeline in some clusters.
+/// A fault as its file declares it: steps of a timeline, for some clusters.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scene {
@@ -58,7 +58,7 @@ struct Part<'p> {
 }
 
 impl Part<'_> {
-    /// Returns the value of a placeholder in a fault.
+    /// Returns the value of the placeholder `place` in a round, counted from 0; `None` if the placeholder is unknown.
     fn value(&self, place: &str, round: u64) -> Option<String> {
         let mut words = place.split(' ');
         let (what, first, second) = (words.next()?, words.next(), words.next());
@@ -86,8 +86,8 @@ impl Part<'_> {
         }
     }
 
-    /// Adds the field manager to a step that names none: the kind's controller for a status, otherwise the tool that
-    /// delivers to the namespace.
+    /// Adds the field manager to a step without one: the kind's controller if the step writes a status, else the tool
+    /// that delivers to the namespace.
     fn written(&self, mut step: Value) -> Value {
         let of = |key: &str| step.get(key).filter(|object| object.is_object());
         let Some(object) = of("object").or_else(|| of("patch")) else { return step };
@@ -107,7 +107,7 @@ impl Part<'_> {
         step
     }
 
-    /// Returns the timeline of a round here.
+    /// Returns the timeline of a round, counted from 0, in this cluster.
     fn timeline(&self, round: u64) -> Result<Timeline, WorldError> {
         let mut steps = Vec::new();
         for text in FAULTS {
@@ -124,7 +124,8 @@ impl Part<'_> {
     }
 }
 
-/// Starts the first round in each cluster; the later ones follow. The commits of a round are declared from its time on.
+/// Starts the first round in each cluster and schedules the later ones. The commits of a round are declared when it
+/// starts.
 pub(super) fn begin(
     declared: &Declared,
     places: &[Place],

@@ -40,7 +40,7 @@ pub(super) enum WorldError {
     Timeline(#[from] TimelineError),
 }
 
-/// An app, however it is delivered.
+/// An app and its settings, for any delivery tool.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct App {
@@ -49,16 +49,16 @@ struct App {
     image: String,
     #[serde(default)]
     version: String,
-    /// Workload names with their replicas.
+    /// The replicas of each workload, by its name.
     #[serde(default)]
     workloads: BTreeMap<String, u32>,
-    /// Pod quota of its namespace.
+    /// The Pod quota of the app's namespace.
     quota: Option<u32>,
     /// The workload that has a volume.
     volume: Option<String>,
     chart: Option<String>,
     chart_version: Option<String>,
-    /// The path in its repository that is delivered.
+    /// The path in the app's repository that is delivered.
     path: Option<String>,
     /// True if Argo CD heals drift.
     #[serde(default = "yes")]
@@ -75,7 +75,7 @@ fn yes() -> bool {
 struct Member {
     name: String,
     region: String,
-    /// The branch that its Flux follows.
+    /// The branch that Flux in this cluster follows.
     #[serde(default)]
     branch: String,
     /// The cluster whose Argo CD delivers to this one; itself by default.
@@ -118,7 +118,7 @@ pub(super) struct World {
     fleet: Fleet,
     /// The tasks of the tools' controllers.
     tools: JoinSet<()>,
-    /// Time by which the story is ahead at the start.
+    /// Time by which the fleet's clock is ahead of the start of the faults.
     skip: Duration,
     pub(super) clusters: Vec<Cluster>,
     /// The region of each cluster, in the same order.

@@ -17,16 +17,16 @@ use super::template::{Values, hash};
 use super::tools::Told;
 use super::{App, Declared, Member, WorldError};
 
-/// Objects to apply to a cluster.
+/// Objects in YAML to apply to a cluster.
 pub(super) struct Made {
     text: String,
     /// The field manager that applies them.
     manager: &'static str,
-    /// The Argo CD app in their tracking annotation.
+    /// The Argo CD app named in the objects' tracking annotation.
     tracked_by: Option<String>,
 }
 
-/// The objects of each cluster, by its name.
+/// The objects of each cluster, by cluster name.
 type Texts = BTreeMap<String, Vec<Made>>;
 
 impl Made {
@@ -39,7 +39,7 @@ impl Made {
         Ok(taffrail_sim::objects(&self.text)?.iter().filter_map(Told::of).collect())
     }
 
-    /// Applies the objects. A namespace belongs to the app that created it first.
+    /// Applies the objects. A namespace belongs to the first app that creates it.
     pub(super) fn apply(&self, cluster: &Cluster) -> Result<(), SimError> {
         for object in self.objects()? {
             let key = key_of(&object);
@@ -71,7 +71,7 @@ impl Made {
     }
 }
 
-/// A custom kind.
+/// A kind of custom resources.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kind {
@@ -180,7 +180,7 @@ fn definitions() -> Result<String, WorldError> {
     Ok(texts.join("\n---\n"))
 }
 
-/// Returns the Git revision of a branch without faults.
+/// Returns the Git revision of a branch in the round `turn`, as `branch@sha1:hash`.
 pub(super) fn revision(seed: u64, app: &str, branch: &str, turn: &str) -> String {
     format!("{branch}@sha1:{}", hash(seed, &[app, branch, turn], 40))
 }
@@ -195,7 +195,7 @@ pub(super) fn artifact(app: &str, revision: &str, at: &str) -> Value {
     })
 }
 
-/// One app in one cluster.
+/// One app in one cluster, with its delivery method.
 struct One<'o> {
     seed: u64,
     servers: &'o BTreeMap<String, String>,

@@ -24,7 +24,7 @@ struct Contents {
 }
 
 impl Contents {
-    /// Applies the commits up to `now`.
+    /// Applies to the declared objects the commits up to `now`.
     fn settle(&mut self, now: Timestamp) {
         while let Some(commit) = self.commits.pop_front_if(|commit| commit.at <= now) {
             if let Some(declared) = self.objects.get_mut(&commit.key) {
@@ -38,7 +38,7 @@ impl Contents {
 #[derive(Debug, Clone)]
 struct Declared {
     object: Value,
-    /// The field manager that applies it.
+    /// The field manager that applies the object.
     manager: &'static str,
 }
 
@@ -159,7 +159,7 @@ pub(super) fn is_ending(object: &Value) -> bool {
     object["metadata"].get("deletionTimestamp").is_some()
 }
 
-/// Returns the fields of a declared object that its tool applies, which excludes the status.
+/// Returns the fields of a declared object that its tool applies: all except the status.
 fn fields(declared: &Value) -> Value {
     let mut fields = declared.clone();
     if let Some(members) = fields.as_object_mut() {

@@ -22,13 +22,13 @@ impl<'v> Values<'v> {
         self.0.iter().rev().find(|(own, _)| *own == name).map(|(_, value)| value.as_str())
     }
 
-    /// Replaces the placeholders of a template by their values.
+    /// Replaces the placeholders of `template` by these values.
     pub(super) fn fill(&self, template: &str) -> Result<String, UnknownPlaceholder> {
         fill(template, |name| self.get(name).map(str::to_owned))
     }
 }
 
-/// Fills in a template, calling `value` with the text between the braces.
+/// Replaces the placeholders of `template`; `value` returns the value for the text between the braces.
 pub(super) fn fill(
     template: &str,
     value: impl Fn(&str) -> Option<String>,
@@ -45,7 +45,7 @@ pub(super) fn fill(
     Ok(out)
 }
 
-/// Returns `digits` hexadecimal digits derived from the seed and `what`, for use as a commit hash.
+/// Returns `digits` hexadecimal digits, a hash of `seed` and `what`, which serve as a commit hash.
 pub(super) fn hash(seed: u64, what: &[&str], digits: usize) -> String {
     let mut state = seed ^ 0xcbf2_9ce4_8422_2325;
     for byte in what.iter().flat_map(|part| part.bytes().chain([0])) {

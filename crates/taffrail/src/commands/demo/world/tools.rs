@@ -26,7 +26,7 @@ const DELAY: Duration = Duration::from_millis(200);
 /// Maximum time between evaluations, because the fleet's clock may jump.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// An object that a controller acts on.
+/// An object of Flux or Argo CD on which a controller acts.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     api_version: String,
@@ -36,7 +36,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// Returns the object as one that a controller of Flux or Argo CD acts on, if it is one.
+    /// Returns the object if a controller of Flux or Argo CD acts on its kind, else `None`.
     pub(super) fn of(object: &Value) -> Option<Told> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let api_version = text(&object["apiVersion"]);
@@ -55,7 +55,7 @@ impl Told {
         cluster.get(&self.api_version, &self.kind, &self.namespace, &self.name)
     }
 
-    /// Changes the object as its controller would.
+    /// Changes the object in `cluster`, under its controller's field manager.
     fn change(&self, cluster: &Cluster, change: impl FnOnce(&mut Value)) {
         let group = self.api_version.split('/').next().unwrap_or_default();
         let manager = status_manager(group, &self.kind);
@@ -66,7 +66,7 @@ impl Told {
         cluster.change_by(&object, manager, manager, change);
     }
 
-    /// Removes a finalizer; without any left the object is gone.
+    /// Removes a finalizer from the object in `cluster`; without any left, the object is deleted.
     fn release(&self, cluster: &Cluster, finalizer: &str) {
         self.change(cluster, |object| {
             if let Some(finalizers) = object["metadata"]["finalizers"].as_array_mut() {
@@ -86,7 +86,7 @@ pub(super) struct Place {
 /// The controllers of one cluster.
 pub(super) struct Controllers {
     home: Place,
-    /// The clusters that Argo CD may deliver to.
+    /// The clusters to which Argo CD may deliver.
     places: Arc<[Place]>,
     clock: Clock,
     flux: Vec<flux::Followed>,
@@ -107,7 +107,8 @@ impl Controllers {
         }
     }
 
-    /// Lets each controller do its due work. Returns the time of the next evaluation if nothing changes before.
+    /// Lets each controller do the work that is due. Returns the time at which to call again if no change comes
+    /// before.
     pub(super) fn look(&mut self) -> Option<Timestamp> {
         let now = self.clock.now();
         let (home, places) = (&self.home, &*self.places);
@@ -116,7 +117,7 @@ impl Controllers {
         flux.chain(argo).min()
     }
 
-    /// Returns the change signals of the own cluster and of those that Argo CD delivers to.
+    /// Returns the change signals of this cluster and of those to which Argo CD delivers.
     fn changes(&self) -> Vec<watch::Receiver<u64>> {
         let is_target =
             |place: &&Place| self.argo.iter().any(|followed| followed.delivers_to(&self.home, place));
@@ -148,7 +149,7 @@ impl Controllers {
     }
 }
 
-/// Applies objects that are missing or changed, and returns their number.
+/// Applies those of the declared objects `keys` that are missing or changed; returns their number.
 fn apply(
     place: &Place,
     keys: impl IntoIterator<Item = ObjectKey>,

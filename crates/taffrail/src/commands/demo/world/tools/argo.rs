@@ -15,10 +15,10 @@ const IN_CLUSTER: &str = "https://kubernetes.default.svc";
 /// Time that Argo CD waits before it heals drift (`--self-heal-timeout-seconds`).
 const SELF_HEAL: SignedDuration = SignedDuration::from_secs(5);
 
-/// An Application, and its controller's memory of it.
+/// An Application, and the state that its controller keeps about it.
 pub(super) struct Followed {
     told: Told,
-    /// The time of the next heal, if it is still needed then.
+    /// The time at which drift is healed, if it still exists then.
     heals_at: Option<Timestamp>,
 }
 
@@ -27,8 +27,8 @@ impl Followed {
         Followed { told, heals_at: None }
     }
 
-    /// Returns true if the destination server of the Application, which lies in `home`, is the URL of `place`. The in-cluster
-    /// address never matches.
+    /// Returns true if the destination server of the Application, which is in `home`, is the URL of `place`; always
+    /// false for the in-cluster address.
     pub(super) fn delivers_to(&self, home: &Place, place: &Place) -> bool {
         let object = self.told.get(&home.cluster);
         object.is_some_and(|object| text(&object["spec"]["destination"]["server"]) == place.cluster.url())
@@ -201,7 +201,7 @@ fn resources(object: &Value) -> impl Iterator<Item = &Value> {
     object["status"]["resources"].as_array().into_iter().flatten()
 }
 
-/// Returns the version and the key of an entry.
+/// Returns the API version and the key of a status entry.
 fn identity(entry: &Value) -> Option<(String, ObjectKey)> {
     let (group, version) = (text(&entry["group"]), text(&entry["version"]));
     let version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
@@ -209,7 +209,7 @@ fn identity(entry: &Value) -> Option<(String, ObjectKey)> {
     Some((version, ObjectKey::new(group, text(&entry["kind"]), text(&entry["namespace"]), name)))
 }
 
-/// Returns the objects of a sync: all, unless the operation selects some.
+/// Returns the keys of the objects to sync: those that the operation selects, or all.
 fn selected(object: &Value, operation: &Value) -> Vec<ObjectKey> {
     let named = operation["sync"]["resources"].as_array();
     let is_named = |key: &ObjectKey| {

@@ -17,14 +17,14 @@ const FORCED: &str = "reconcile.fluxcd.io/forceAt";
 /// second after its commit.
 const STORY: SignedDuration = SignedDuration::from_secs(3);
 
-/// An object of Flux, and its controller's memory of it.
+/// An object of Flux, and the state that its controller keeps about it.
 pub(super) struct Followed {
     told: Told,
-    /// The time of the next reconciliation without a request.
+    /// The time of the next reconciliation at the object's interval.
     next: Option<Timestamp>,
     /// A source revision not yet tried, and the time at which it was first seen.
     fresh: Option<(String, Timestamp)>,
-    /// The deadline of the running health checks.
+    /// The deadline of the running health checks; `None` if none run.
     checks_until: Option<Timestamp>,
 }
 
@@ -76,7 +76,7 @@ impl Followed {
         }
     }
 
-    /// Records a request as handled, and observes the generation.
+    /// Records the object's reconciliation request as handled and its generation as observed.
     fn note(&self, home: &Place, object: &Value) {
         let mut noted = object.clone();
         if note(&mut noted) {
@@ -200,7 +200,7 @@ impl Followed {
         self.say(home, attempt, "True", "ReconciliationSucceeded", &message);
     }
 
-    /// Writes the status as kustomize-controller does.
+    /// Writes the condition `Ready` with status `value`, reason and message, as kustomize-controller does.
     fn say(&self, home: &Place, attempt: &Attempt<'_>, value: &str, reason: &str, message: &str) {
         let time = stamp(attempt.now);
         self.told.change(&home.cluster, |object| {
@@ -236,7 +236,7 @@ impl Followed {
         });
     }
 
-    /// Finalises an object that is being deleted: first the objects that it applied go.
+    /// Finishes the deletion of an object: deletes the objects that it applied, then removes its finalizer.
     fn finalize(&self, home: &Place, object: &Value) {
         if !has_finalizer(object, FINALIZER) {
             return;
@@ -281,7 +281,7 @@ fn note(object: &mut Value) -> bool {
     object["status"] != before
 }
 
-/// Returns the objects of an inventory in its order, namespaces first.
+/// Returns the keys in the inventory of an object in their order, namespaces first.
 fn keys(object: &Value) -> Vec<ObjectKey> {
     let entries = object["status"]["inventory"]["entries"].as_array().into_iter().flatten();
     entries.filter_map(|entry| inventory_id::parse(text(&entry["id"])).ok()).collect()
@@ -300,7 +300,7 @@ fn ready(object: &Value) -> &str {
     conditions.find(|condition| condition["type"] == "Ready").map_or("", |ready| text(&ready["status"]))
 }
 
-/// Returns the revision that a Kustomization's source offers.
+/// Returns the current revision of a Kustomization's source.
 fn source_revision(home: &Place, object: &Value) -> Option<String> {
     let source = &object["spec"]["sourceRef"];
     let namespace = source["namespace"].as_str().unwrap_or_else(|| text(&object["metadata"]["namespace"]));
@@ -309,7 +309,7 @@ fn source_revision(home: &Place, object: &Value) -> Option<String> {
     source["status"]["artifact"]["revision"].as_str().map(str::to_owned)
 }
 
-/// Returns true if a controller of Flux has a ready Pod.
+/// Returns true if the Flux controller named `controller` has a ready Pod.
 fn runs(cluster: &Cluster, controller: &str) -> bool {
     let deployment = cluster.get("apps/v1", "Deployment", "flux-system", controller);
     deployment.is_some_and(|deployment| {
