@@ -91,7 +91,7 @@ impl Plan<'_> {
         kinds.into_iter().take(MAX_DEFINITIONS).filter_map(definition).collect()
     }
 
-    /// Plans the reads of the controllers of [`ReadQuery::objects`], one level per round up to the topmost.
+    /// Plans the reads of the controllers of `ReadQuery::objects`, one level per round up to the topmost.
     pub(super) fn owners(&self, catalog: &KindCatalog) -> Vec<Read> {
         if !self.asked.owners {
             return Vec::new();

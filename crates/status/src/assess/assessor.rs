@@ -426,7 +426,7 @@ impl<'e> Assessor<'e> {
         })
     }
 
-    /// Returns the objects whose controller is `owner` and that [speak for](speaks_for) it, sorted by name; only
+    /// Returns the objects whose controller is `owner` and that it [hears](Owner::hears), sorted by name; only
     /// those of the group and kind `wanted`, if given.
     pub(super) fn owned(&self, owner: &Object<'_>, wanted: Option<(&str, &str)>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
