@@ -460,6 +460,6 @@ mod tests {
         assert!(may_each(&costs, "tenant", 50, 1_000).into_iter().all(|may| may));
         let unjudged = costs.unjudged();
         assert_eq!(unjudged.keys().collect::<Vec<_>>(), ["tenant"]);
-        assert!(unjudged["tenant"].message.contains("that namespace tenant lists"), "{unjudged:?}");
+        assert!(unjudged["tenant"].message.contains("that apps of namespace tenant declare"), "{unjudged:?}");
     }
 }

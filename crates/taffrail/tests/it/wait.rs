@@ -184,7 +184,7 @@ fn non_boolean_expression_is_an_error() {
         ("object.metadata.name", "it is a string, neither true nor false"),
         ("object.metadata.name.unheard() == ''", "there is no function 'unheard'"),
         ("status.readyReplicas == 2", "write object.status"),
-        ("object.status.readyReplicas ==", "is no expression in CEL"),
+        ("object.status.readyReplicas ==", "is not an expression in CEL"),
         (&"(".repeat(300), "more than 64 brackets"),
         (&format!("1{} > 0", "+1".repeat(300)), "more than 256 operators"),
     ] {
