@@ -29,7 +29,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 /// A request to the server.
 #[derive(Debug)]
 pub(crate) struct Ask {
-    /// The operation, for error messages.
+    /// The operation as a verb phrase, for error messages: `list pods in namespace shop`.
     pub(crate) what: String,
     /// Path and query.
     pub(crate) path: String,

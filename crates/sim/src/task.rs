@@ -5,7 +5,7 @@
 pub(crate) enum Task {
     Namespace(String),
     Definition(String),
-    /// Handles the dependents of the object with this uid.
+    /// Deals with the dependents of the owner with this UID, which is being deleted or is gone.
     Dependents(String),
     /// Checks that the owners of this object exist.
     Owners {

@@ -164,7 +164,7 @@ impl Costs {
         self.next.take()
     }
 
-    /// Returns the steps above `EACH` that objects took since the last call, and clears them.
+    /// Returns, by account, the steps of assessments beyond the `EACH` that are free for an object, and resets them.
     pub fn take_excess(&self) -> ExcessSteps {
         ExcessSteps(self.excess.take())
     }

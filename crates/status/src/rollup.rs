@@ -22,7 +22,6 @@ pub struct Subject<'a> {
 impl Subject<'_> {
     /// Orders by severity: worse status first; then not well for longer (unknown time last); then group, kind,
     /// namespace, name.
-    /// group, kind, namespace and name.
     pub fn speaks_before(&self, other: &Subject<'_>) -> Ordering {
         let since = |subject: &Subject<'_>| subject.since.unwrap_or(Timestamp::MAX);
         self.status

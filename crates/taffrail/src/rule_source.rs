@@ -96,7 +96,8 @@ impl RulesWithOptions {
         self
     }
 
-    /// Returns all rules, with Taffrail's library.
+    /// Returns the rules that were chosen, with Taffrail's library; for kstatus only its own. They hold none that a
+    /// cluster teaches.
     pub(crate) fn set(&self) -> &RuleSet {
         self.source.set()
     }

@@ -169,7 +169,7 @@ fn is_as_new(object: &Object<'_>, version: &str) -> bool {
 pub struct Refusal {
     /// The reason.
     pub message: String,
-    /// The command or action that the user can use instead.
+    /// The hint for the user: what to do instead, or why nothing was changed.
     pub hint: String,
 }
 

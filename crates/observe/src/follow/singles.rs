@@ -11,8 +11,8 @@ use super::{Followed, Following};
 /// Maximum number of objects of one namespace that are followed one by one; beyond it their kind is listed there.
 const MOST_OF_NAMESPACE: usize = 100;
 
-/// Maximum number of objects of a cluster that are followed one by one. Beyond it only those of namespaces with few
-/// others are, up to twice as many.
+/// Maximum number of objects of a cluster that are followed one by one. From then on, up to twice as many, an object is
+/// followed only if its namespace has fewer than [`FEW_OF_NAMESPACE`] objects that are.
 const MOST: usize = 1000;
 
 /// Number of objects of a namespace up to which they may exceed the maximum of the cluster.

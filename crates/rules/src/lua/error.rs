@@ -41,7 +41,7 @@ pub enum LuaProblem {
     /// An action that the kind does not have.
     #[error("there is no action '{0}'")]
     NoAction(String),
-    /// A key of `argocd-cm` that is not valid.
+    /// A key of `argocd-cm` is not valid; the reason.
     #[error("{0}")]
     Key(&'static str),
     /// A text that is not YAML of the expected shape.
