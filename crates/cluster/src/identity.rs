@@ -14,13 +14,7 @@ impl Cluster {
     ///
     /// Returns an error if the namespace cannot be read.
     pub async fn id(&self) -> Result<String, ReadError> {
-        let namespaces = ApiResource {
-            group: String::new(),
-            version: "v1".to_owned(),
-            kind: "Namespace".to_owned(),
-            plural: "namespaces".to_owned(),
-            namespaced: false,
-        };
+        let namespaces = ApiResource::namespaces();
         let what = "identify the cluster (namespace kube-system)";
         let unexpected =
             |problem: &str| ReadError::Unexpected { what: what.to_owned(), problem: problem.to_owned() };

@@ -16,6 +16,17 @@ pub struct ApiResource {
 }
 
 impl ApiResource {
+    /// Returns the namespaces of the core group, which every API server serves.
+    pub fn namespaces() -> ApiResource {
+        ApiResource {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "Namespace".to_owned(),
+            plural: "namespaces".to_owned(),
+            namespaced: false,
+        }
+    }
+
     /// Returns the `apiVersion` of its objects: `v1`, `apps/v1`.
     pub fn api_version(&self) -> String {
         match self.group.as_str() {

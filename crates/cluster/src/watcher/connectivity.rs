@@ -134,13 +134,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
 /// Lists one namespace. No proxy can answer that in place of the server, the response contains the server's resource
 /// version, and it is cheap. A user who may not list namespaces gets an answer too.
 async fn probe(shared: &Shared) -> Result<Option<String>, ReadError> {
-    let namespaces = ApiResource {
-        group: String::new(),
-        version: "v1".to_owned(),
-        kind: "Namespace".to_owned(),
-        plural: "namespaces".to_owned(),
-        namespaced: false,
-    };
+    let namespaces = ApiResource::namespaces();
     let request = ListRequest { projection: Projection::Metadata, page: 1, ..ListRequest::all(&namespaces) };
     shared.costs.request(Purpose::Probe);
     let cluster = shared.connection().cluster.with_timeout(shared.settings.probe_timeout);

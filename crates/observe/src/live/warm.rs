@@ -139,13 +139,7 @@ pub(super) async fn read(
         return Err(ColdStart::OtherCluster { saved: head.cluster, found });
     }
     if let Some(saved) = head.version {
-        let namespaces = ApiResource {
-            group: String::new(),
-            version: "v1".to_owned(),
-            kind: "Namespace".to_owned(),
-            plural: "namespaces".to_owned(),
-            namespaced: false,
-        };
+        let namespaces = ApiResource::namespaces();
         let request =
             ListRequest { projection: Projection::Metadata, page: 1, ..ListRequest::all(&namespaces) };
         let found = cluster.first_page(&request).await.map_err(ColdStart::Unidentified)?.unwrap_or_default();
