@@ -34,7 +34,7 @@ pub enum RowChange<T, K> {
 /// Returns the changes that turn `old` into `new`: added and changed rows in the order of `new`, then removed
 /// ones.
 ///
-/// Of several rows with one key the last replaces the others.
+/// The last of several rows with one key replaces the others.
 pub fn diff<T: KeyedRow>(old: &[T], new: &[T]) -> Vec<RowChange<T, T::Key>> {
     let known: BTreeMap<T::Key, &T> = old.iter().map(|row| (row.key(), row)).collect();
     let last: BTreeMap<T::Key, usize> = new.iter().enumerate().map(|(at, row)| (row.key(), at)).collect();

@@ -1,4 +1,4 @@
-//! What one declaring object says of an app, before its objects are looked up.
+//! Declarations of apps: the contents of a declaring object, before the objects that it names are looked up.
 
 use taffrail_object::ObjectKey;
 

@@ -321,7 +321,7 @@ impl Snapshot {
 
     /// Inserts an object, which must contain its `apiVersion` and `kind`.
     ///
-    /// Of several objects with one key the last replaces the others, but metadata never replaces a whole
+    /// The last of several objects with one key replaces the others, but metadata never replaces a whole
     /// object.
     ///
     /// # Errors

@@ -372,7 +372,7 @@ impl ClusterState for IndexEvidence<'_> {
 
 /// Rules that return the recorded verdicts of the objects of an index.
 ///
-/// As [`ClusterRules`], they judge objects whose bodies the index keeps by rules from the cluster.
+/// They judge, like any [`ClusterRules`], objects whose bodies the index keeps by rules from the cluster.
 #[derive(Clone, Copy)]
 pub struct RecordedRules<'s> {
     contents: &'s Contents,

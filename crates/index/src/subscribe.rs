@@ -46,7 +46,7 @@ impl Aspects {
     pub const STATUS: Aspects = Aspects(2);
     /// Labels.
     pub const LABELS: Aspects = Aspects(4);
-    /// Those annotations that the index keeps.
+    /// The annotations of the object that the index keeps.
     pub const ANNOTATIONS: Aspects = Aspects(8);
     /// Owners.
     pub const OWNERS: Aspects = Aspects(16);

@@ -39,7 +39,7 @@ pub struct LookRequest {
     pub members: FleetMembers,
     /// The time for each of them. [`look`] as a whole takes twice as long at most.
     pub timeout: Duration,
-    /// What to read of each cluster.
+    /// The query by which each cluster is read.
     pub asked: ReadQuery,
     /// The time at which the answer is judged.
     pub now: Timestamp,

@@ -92,7 +92,7 @@ enum Event {
     Polled(usize, ScopeId, Outcome),
 }
 
-/// What the watcher received: a watch event of a cluster, `None` once its watches have ended, or another
+/// An event that the watcher received: a watch event of a cluster, `None` once its watches have ended, or another
 /// event.
 enum Arrival {
     Delivery(usize, Option<WatchEvent>),
