@@ -2,7 +2,8 @@
 //!
 //! The app declares 1,000 Deployments, Services and ConfigMaps each; each Deployment has a ReplicaSet of six Pods and one that is
 //! scaled to 0: 11,000 objects. They are parsed before, and each round begins with a snapshot whose indexes are yet to be made.
-//! `tree` is the view alone, of rows that are known; `apps` finds and judges these rows.
+//! `tree` is the view alone, of rows that are known; `apps` finds and judges these rows. Two apps are measured: one that is
+//! well, and one whose ReplicaSets are all InProgress, so that each is traced to its Pods for a cause.
 
 #![expect(clippy::print_stdout, reason = "it answers on standard output")]
 #![allow(clippy::disallowed_methods, reason = "the crate is pure, its benchmark is not")]
@@ -25,7 +26,12 @@ const PODS: usize = 6;
 const ROUNDS: usize = 15;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let objects = app();
+    measure("well", &app(PODS))?;
+    measure("in progress", &app(0))
+}
+
+/// Prints the medians for an app of these objects.
+fn measure(state: &str, objects: &[Value]) -> Result<(), Box<dyn Error>> {
     let texts: Vec<Vec<u8>> = objects.iter().map(|object| object.to_string().into_bytes()).collect();
     let rules = ActiveRules::default();
     let unfolded = TreeOptions { fold: false, ..TreeOptions::default() };
@@ -46,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             nodes = nodes.max(trees.items.iter().map(|tree| count(&tree.root)).sum());
         }
     }
-    println!("{} objects, {nodes} nodes; medians of {ROUNDS} rounds", objects.len());
+    println!("an app that is {state}: {} objects, {nodes} nodes; medians of {ROUNDS} rounds", objects.len());
     println!("tree         {:>7.1} ms", median(&mut of_trees));
     println!("tree, folded {:>7.1} ms", median(&mut of_folded));
     println!("apps         {:>7.1} ms", median(&mut of_apps));
@@ -74,8 +80,9 @@ fn name(at: usize) -> String {
     format!("web-{at:04}")
 }
 
-/// The objects of the app, and what declares it.
-fn app() -> Vec<Value> {
+/// Returns the objects of the app and what declares it. Each ReplicaSet with Pods counts `labelled` of them as fully labelled; if
+/// that is fewer than all, it is InProgress.
+fn app(labelled: usize) -> Vec<Value> {
     let entry = |at: usize, kind: &str| json!({"id": format!("shop_{}_{kind}", name(at)), "v": "v1"});
     let entries_of = |at: usize| ["apps_Deployment", "_Service", "_ConfigMap"].map(|kind| entry(at, kind));
     let entries: Vec<Value> = (0..DEPLOYMENTS).flat_map(entries_of).collect();
@@ -101,7 +108,7 @@ fn app() -> Vec<Value> {
     for at in 0..DEPLOYMENTS {
         objects.extend(declared(&name(at)));
         for (hash, replicas) in [("5d4f8c7b9", PODS), ("7c9d6b5f4", 0)] {
-            objects.extend(made(&name(at), hash, replicas));
+            objects.extend(made(&name(at), hash, replicas, labelled.min(replicas)));
         }
     }
     objects
@@ -166,8 +173,8 @@ fn declared(name: &str) -> [Value; 3] {
     ]
 }
 
-/// A ReplicaSet of a Deployment, and its Pods.
-fn made(deployment: &str, hash: &str, replicas: usize) -> Vec<Value> {
+/// Returns a ReplicaSet of a Deployment, and its Pods.
+fn made(deployment: &str, hash: &str, replicas: usize, labelled: usize) -> Vec<Value> {
     let name = format!("{deployment}-{hash}");
     let set = json!({
         "apiVersion": "apps/v1", "kind": "ReplicaSet",
@@ -175,7 +182,7 @@ fn made(deployment: &str, hash: &str, replicas: usize) -> Vec<Value> {
         "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": deployment}},
             "template": template(deployment)},
         "status": {"observedGeneration": 1, "replicas": replicas, "readyReplicas": replicas,
-            "availableReplicas": replicas},
+            "availableReplicas": replicas, "fullyLabeledReplicas": labelled},
     });
     let pods = (0..replicas).map(|at| pod(&format!("{name}-{at:05}"), deployment, &name));
     std::iter::once(set).chain(pods).collect()

@@ -110,6 +110,9 @@ fn main() -> Result<(), Failure> {
     runtime.worker_threads(arguments.threads).enable_all().build()?.block_on(follow(arguments))
 }
 
+/// The longest time until all kinds are known.
+const PATIENCE: Duration = Duration::from_mins(2);
+
 async fn follow(arguments: Arguments) -> Result<(), Failure> {
     let before = resident();
     let kubeconfig = Kubeconfig::load(Some(Path::new(&arguments.kubeconfig)), None, None)?;
@@ -122,8 +125,12 @@ async fn follow(arguments: Arguments) -> Result<(), Failure> {
     }
     let first = clusters.first().ok_or("no cluster")?.clone();
     let reads = Reads::begin(arguments.read.then(|| first.clone()));
+    let begun = Instant::now();
     for live in &clusters {
         while !is_known(&live.snapshot()) {
+            if begun.elapsed() > PATIENCE {
+                return Err(unknown_kinds(&live.snapshot()).into());
+            }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -151,6 +158,18 @@ fn is_known(snapshot: &Snapshot) -> bool {
         && scopes.all(|(_, _, scope)| !matches!(scope.state, ScopeState::CatchingUp | ScopeState::Unread))
         && snapshot.scopes().map(|(kind, _, _)| kind).collect::<std::collections::BTreeSet<_>>().len()
             == snapshot.kinds().count()
+}
+
+/// Returns an error message that lists the kinds that are not known, with the state of their scopes.
+fn unknown_kinds(snapshot: &Snapshot) -> String {
+    let state = |kind| {
+        let scopes = snapshot.scopes().filter(|(of, _, _)| *of == kind);
+        scopes.map(|(_, _, scope)| format!("{:?}", scope.state)).collect::<Vec<_>>()
+    };
+    let states = snapshot.kinds().map(|(kind, resource)| (resource.full_name(), state(kind)));
+    let waiting = |states: &[String]| states.iter().all(|it| it == "CatchingUp" || it == "Unread");
+    let unknown: Vec<_> = states.filter(|(_, states)| waiting(states)).collect();
+    format!("after {PATIENCE:?} these kinds are not known: {unknown:?}")
 }
 
 /// A reader that asks all the time while objects are loading.
