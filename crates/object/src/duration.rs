@@ -15,8 +15,9 @@ pub fn parse_with_days(text: &str) -> Option<SignedDuration> {
     parse_units(text, true)
 }
 
-/// Parses each number with jiff, which by itself requires the units in order, knows more of them (`weeks`, `P1D`,
-/// `1:30:00`) and accepts white space and commas between them.
+/// Parses a duration; `d` counts as 24 hours if `has_days` is true and is refused otherwise. Each number is parsed with
+/// jiff, which by itself requires the units in order, knows more of them (`weeks`, `P1D`, `1:30:00`) and accepts white
+/// space and commas between them.
 fn parse_units(text: &str, has_days: bool) -> Option<SignedDuration> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     if unsigned == "0" {

@@ -223,7 +223,7 @@ impl Operator {
     }
 
     /// Evaluates the operator on a label: `exists` if the object has it, `is_among` if its value is among the
-    /// requirement's. Operators that compare numbers are evaluated elsewhere.
+    /// requirement's. `GreaterThan` and `LessThan` return false: [`Requirement::matches`] compares the numbers.
     fn holds(self, exists: bool, is_among: bool) -> bool {
         match self {
             Operator::Equals | Operator::In => is_among,

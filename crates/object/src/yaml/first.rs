@@ -28,8 +28,8 @@ pub(super) fn read<T: DeserializeOwned>(text: &str, options: &Options) -> Result
     }
 }
 
-/// Returns `text` with the line `line` indented further. Inside a quoted string, leading spaces of a line have no
-/// meaning.
+/// Returns `text` with the line number `line`, from 0, indented 64 columns further. Inside a quoted string, leading
+/// spaces of a line have no meaning.
 fn moved_in(text: &str, line: usize) -> String {
     let mut out = String::with_capacity(text.len() + 64);
     for (at, text) in text.split_inclusive('\n').enumerate() {
