@@ -20,8 +20,8 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Orders by severity: worse status first; then not well for longer (unknown time last); then group, kind,
-    /// namespace, name.
+    /// Orders by severity, with the object that decides a roll-up as the least: worse status first; then not well for
+    /// longer (unknown time last); then group, kind, namespace, name.
     pub fn speaks_before(&self, other: &Subject<'_>) -> Ordering {
         let since = |subject: &Subject<'_>| subject.since.unwrap_or(Timestamp::MAX);
         self.status

@@ -43,8 +43,8 @@ pub const FIRST_STATUS_RULE: &str = "generic/first-status";
 /// The rules that objects in a cluster define for other objects: Flux Kustomizations for the objects they deliver,
 /// Argo CD settings for the objects that this Argo CD delivers.
 pub trait ClusterRules: Send + Sync {
-    /// Returns rules that extend these by those that `teachers` define for some objects; `None` if the teachers
-    /// define no readable rule. `look` limits and records the time spent.
+    /// Returns rules that extend these by those that `teachers`, objects such as Kustomizations, define for some
+    /// objects; `None` if the teachers define no readable rule. `look` limits and records the time spent.
     fn with_cluster_rules<'r>(
         &'r self,
         teachers: &[Teacher<'_>],

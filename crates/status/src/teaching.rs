@@ -9,14 +9,14 @@ use taffrail_object::Object;
 
 use crate::verdict::Verdict;
 
-/// Base budget for the objects of one kind in one namespace.
+/// The time that rules may always take per pass for the objects of one kind in one namespace; [`PER_OBJECT`] is added.
 const KIND_BUDGET: Duration = Duration::from_millis(500);
 
-/// Base budget for everything that one namespace defines.
+/// The time that all rules defined in one namespace may always take per pass; [`PER_OBJECT`] is added.
 const TEACHER_BUDGET: Duration = Duration::from_secs(2);
 
-/// Time that each judged object adds to a budget: many times what an honest script takes, so that many honest objects
-/// stay within it.
+/// The time that each judged object adds to a time limit: many times the run of an honest script, so that many honest
+/// objects stay within it.
 const PER_OBJECT: Duration = Duration::from_micros(500);
 
 /// An object that defines health rules for other objects.

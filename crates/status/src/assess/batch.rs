@@ -12,7 +12,7 @@ use crate::verdict::Status;
 
 const POD: (&str, &str) = ("", "Pod");
 
-/// The end of a Job.
+/// The result of a finished Job.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Complete,

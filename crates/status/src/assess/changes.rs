@@ -115,7 +115,7 @@ fn is_after(when: Timestamp, turn: Timestamp) -> bool {
 pub struct History<'e> {
     evidence: Evidence<'e>,
     /// The examined objects; `None` for one that does not exist.
-    known: RefCell<HashMap<ObjectKey, Option<Rc<Known>>>>,
+    known: RefCell<HashMap<ObjectKey, Option<Rc<ObjectChanges>>>>,
     /// The last write of each part of an object; `None` if the object does not exist or tells no write.
     written: RefCell<HashMap<(ObjectKey, Part), Option<Written>>>,
 }
@@ -142,7 +142,7 @@ impl Part {
 }
 
 /// The changes of one object, independent of any failure.
-struct Known {
+struct ObjectChanges {
     owner: Option<ObjectKey>,
     created: Option<Timestamp>,
     is_pod: bool,
@@ -162,7 +162,7 @@ impl<'e> History<'e> {
     /// The changes are read off the objects themselves: revisions of ReplicaSets, times of field managers, transitions
     /// of conditions.
     pub fn before(&self, chain: &[Arc<CauseStep>], turn: Timestamp, most: usize) -> Vec<Change> {
-        let mut objects: Vec<Rc<Known>> = chain.iter().filter_map(|link| self.known(&link.object)).collect();
+        let mut objects: Vec<Rc<ObjectChanges>> = chain.iter().filter_map(|link| self.known(&link.object)).collect();
         // A failure of a Pod includes its Deployment's rollout.
         let mut above = objects.first().and_then(|first| first.owner.clone());
         for _ in 0..MAX_OWNERS {
@@ -186,7 +186,7 @@ impl<'e> History<'e> {
         nearest(found, turn)
     }
 
-    fn known(&self, name: &ObjectKey) -> Option<Rc<Known>> {
+    fn known(&self, name: &ObjectKey) -> Option<Rc<ObjectChanges>> {
         if let Some(known) = self.known.borrow().get(name) {
             return known.clone();
         }
@@ -196,7 +196,7 @@ impl<'e> History<'e> {
         known
     }
 
-    fn read(&self, object: &Object<'_>) -> Known {
+    fn read(&self, object: &Object<'_>) -> ObjectChanges {
         let mut changes = Vec::new();
         let is_pod = (object.group(), object.kind()) == ("", "Pod");
         match (object.group(), object.kind()) {
@@ -213,7 +213,7 @@ impl<'e> History<'e> {
             _ => {}
         }
         sort(&mut changes);
-        Known { owner: owner(object), created: created_at(object), is_pod, changes }
+        ObjectChanges { owner: owner(object), created: created_at(object), is_pod, changes }
     }
 
     /// Adds to `found` a change for each ConfigMap and Secret that a Pod uses, at the time of its last write.

@@ -251,7 +251,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Returns the values at a path of keys; `[]` after a key stands for each item.
+    /// Returns the values at a path of keys that are not null; `[]` after a key stands for each item.
     fn along(&mut self, path: &'static str) -> Vec<Value<'a>> {
         let mut values = self.read(path);
         values.retain(|value| !value.is_null());

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
-use crate::assess::assessor::{Assessor, Evaluation, FOLLOWED, HardCause, has_ended};
+use crate::assess::assessor::{Assessor, Evaluation, MAX_FOLLOWED, HardCause, has_ended};
 use crate::assess::edges::references;
 use crate::assess::evidence::{claims, controller};
 use crate::assess::storage;
@@ -339,7 +339,7 @@ fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Op
             && other.text(&["spec", "nodeName"]) == node
             && is_preempted(other)
     };
-    let ending = case.evidence.terminating_on(&node).take(FOLLOWED);
+    let ending = case.evidence.terminating_on(&node).take(MAX_FOLLOWED);
     let leaving = ending.filter(is_leaving).map(|other| ObjectKey::of(&other)).min()?;
     let text = format!("Pod {}/{} makes room on node {node}", leaving.namespace, leaving.name);
     Some(("Preempting", text))
@@ -348,7 +348,8 @@ fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Op
 /// Maximum grace period of a preempted Pod for which the preempting Pod counts as waiting.
 const MAX_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
-/// Returns the end of a terminating Pod's grace period, limited to [`MAX_GRACE`].
+/// Returns the end of a terminating Pod's grace period, as if the period were at most [`MAX_GRACE`]; `None` if the Pod
+/// is not being deleted.
 fn grace_ends(pod: &Object<'_>) -> Option<Timestamp> {
     let end = time(pod.at(&["metadata", "deletionTimestamp"]))?;
     let grace = pod.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(0);
@@ -356,8 +357,7 @@ fn grace_ends(pod: &Object<'_>) -> Option<Timestamp> {
     end.checked_sub(longer.max(SignedDuration::ZERO)).ok()
 }
 
-/// Returns true if the scheduler preempts the terminating Pod, so that other terminating Pods on the node do not
-/// count.
+/// Returns true if the scheduler deletes this Pod to make room for another one, by its condition `DisruptionTarget`.
 fn is_preempted(pod: &Object<'_>) -> bool {
     pod.condition("DisruptionTarget").is_some_and(|condition| {
         condition.get("status").is_some_and(|status| status.is_str("True"))
@@ -421,15 +421,14 @@ fn waiting_for_volumes(
     finding.follow(obstacles(case, &claims));
 }
 
-/// Returns the findings of the claims that cannot be bound, without those that only wait for this Pod to be
-/// scheduled.
+/// Returns the findings of the claims of a Pod, without those that only wait for this Pod to be scheduled.
 fn obstacles(case: &Assessor<'_>, claims: &[ObjectKey]) -> impl Iterator<Item = Evaluation> + use<> {
     let claims = case.examine_named(&case.allowed(claims.to_vec())).into_iter();
     claims.filter(|claim| claim.reason != storage::WAITS_FOR_CONSUMER)
 }
 
-/// Returns the finding of a Pod on another node that uses one of the claims of `pod` and so keeps the volume attached
-/// there.
+/// Returns the finding of the worst Pod on another node that uses one of the claims of `pod` and so keeps the volume
+/// attached there; `None` if there is none.
 fn holder(case: &Assessor<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) -> Option<Evaluation> {
     let node = pod.text(&["spec", "nodeName"]);
     let users = claims_of_pod.iter().flat_map(|claim| case.users(&claim.namespace, &claim.name));
@@ -441,7 +440,7 @@ fn holder(case: &Assessor<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) ->
     findings.min_by_key(|other| (other.status(), other.since.unwrap_or(Timestamp::MAX), other.name.clone()))
 }
 
-/// Returns the finding of the Pod's node, if the node is not well.
+/// Returns the finding of the Pod's node; `None` if the node is well or was not read, or the Pod has none.
 pub(super) fn node(case: &Assessor<'_>, pod: &Object<'_>) -> Option<Evaluation> {
     let name = pod.text(&["spec", "nodeName"]);
     if name.is_empty() {
@@ -451,7 +450,8 @@ pub(super) fn node(case: &Assessor<'_>, pod: &Object<'_>) -> Option<Evaluation> 
     case.examine(&node).filter(|node| !node.is_current())
 }
 
-/// Sets the best message for a Pod without a hard cause: a warning of a probe or the kubelet, else a condition.
+/// Sets the best message for a Pod without a hard cause: a warning of a probe or the kubelet, else its condition Ready.
+/// Adds all warnings as facts.
 fn speak(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation, since: Option<Timestamp>) {
     let warnings = case.warnings(pod, since);
     let probe = warnings.iter().find(|event| event.reason == "Unhealthy");
@@ -465,7 +465,8 @@ fn speak(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation, since:
     }
 }
 
-/// Adds to the message the objects that the Pod refers to and that do not exist.
+/// Adds, as facts, the objects that the Pod requires and that do not exist; also to the message, if they may explain
+/// the problem.
 fn name_missing(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation) {
     for reference in references(pod).into_iter().filter(|reference| !reference.optional) {
         let ObjectKey { kind, name, .. } = &reference.to;

@@ -30,7 +30,8 @@ fn revision(object: &Object<'_>) -> Option<i64> {
     REVISIONS.iter().find_map(|key| annotations.get(key)?.as_str()?.parse().ok())
 }
 
-/// Returns the current ReplicaSet of an owner: the one with the owner's revision, else the newest.
+/// Returns the current ReplicaSet of an owner: the one with the owner's revision, else the newest; `None` if `sets` is
+/// empty.
 pub(super) fn current<'o, 'e>(owner: &Object<'_>, sets: &'o [Object<'e>]) -> Option<&'o Object<'e>> {
     let own = revision(owner);
     sets.iter().max_by_key(|set| {

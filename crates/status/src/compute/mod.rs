@@ -48,7 +48,7 @@ impl Subject<'_, '_> {
     }
 }
 
-/// A rule for one kind.
+/// A function that computes the verdict on an object of one kind.
 type KindRule = fn(&Subject<'_, '_>) -> Result<Verdict, ComputeError>;
 
 /// The kinds for which kstatus has rules, by group and kind.
