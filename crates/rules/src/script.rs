@@ -9,7 +9,8 @@ use taffrail_status::{ObjectContext, Verdict};
 
 use crate::origin::Origin;
 
-/// Rules in a foreign language. They are consulted before rules in YAML of the same origin.
+/// Rules for objects in a language other than Taffrail's YAML. They are consulted before rules in YAML of the same
+/// origin.
 pub trait Script: std::fmt::Debug + Send + Sync {
     /// Returns the origin of the rules.
     fn origin(&self) -> Origin;

@@ -172,19 +172,19 @@ fn bytes(length: usize) -> u64 {
     u64::try_from(length / BYTES_PER_UNIT).unwrap_or(u64::MAX)
 }
 
-/// Returns the cost of a text; 0 for other types.
+/// Returns the cost of a text, in units of the budget; 0 for other types.
 fn text(value: &dyn Val) -> u64 {
     value.downcast_ref::<CelString<'_>>().map_or(0, |text| bytes(text.inner().len()))
 }
 
-/// Returns the number of steps that a macro makes over a value.
+/// Returns the number of steps that a macro makes over a value: its elements; 0 if it is not a list or map.
 fn elements(value: &dyn Val) -> u64 {
     let list = value.downcast_ref::<CelList<'_>>().map(|list| list.inner().len());
     let map = || value.downcast_ref::<CelMap<'_>>().map(|map| map.inner().len());
     list.or_else(map).and_then(|length| length.try_into().ok()).unwrap_or_default()
 }
 
-/// Returns the cost of a value with everything inside it.
+/// Returns the cost of a value with everything inside it, in units of the budget.
 fn weight(value: &dyn Val) -> u64 {
     let inside = if let Some(list) = value.downcast_ref::<CelList<'_>>() {
         list.inner().iter().map(|element| weight(&**element)).sum()

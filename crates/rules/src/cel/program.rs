@@ -289,7 +289,7 @@ impl Used {
         Used { names, unknown: None, asks_for_more: false }
     }
 
-    /// Visits an expression; `bound` are the variables that surrounding macros define.
+    /// Records the free names that an expression uses; `bound` are the variables that surrounding macros define.
     fn look<'e>(&mut self, expression: &'e IdedExpr, bound: &mut Vec<&'e str>) {
         match &expression.expr {
             Expr::Unspecified | Expr::Literal(_) => {}

@@ -54,7 +54,7 @@ pub(super) struct Given<'g> {
     /// The objects whose owner reference names this object, if they are known.
     pub(super) children: Option<Value<'g>>,
     pub(super) parameters: &'g BTreeMap<String, String>,
-    /// Records the time at which time alone changes the result of the script.
+    /// Receives the time from which the result may differ without a change of the object; `None` to record nothing.
     pub(super) costs: Option<&'g Costs>,
 }
 
@@ -114,7 +114,7 @@ impl Code {
     }
 }
 
-/// Splits a message into the line it begins with and the rest.
+/// Splits a message into the line number it begins with, `None` without one, and the rest.
 fn positioned(message: &str) -> (Option<u32>, &str) {
     let position = message.strip_prefix(CHUNK_NAME).and_then(|rest| {
         let rest = rest.strip_prefix(':')?;
@@ -312,7 +312,7 @@ fn fault(code: &Code, error: &mlua::Error, budget: Budget) -> LuaError {
     code.fault(line, problem)
 }
 
-/// Extracts the line of the script and the message from an error of the VM.
+/// Extracts the line of the script, `None` if it is unknown, and the message from an error of the VM.
 fn told(error: &mlua::Error) -> (Option<u32>, String) {
     use mlua::Error::{CallbackError, MemoryError, RuntimeError};
 

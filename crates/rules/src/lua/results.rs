@@ -33,7 +33,7 @@ pub enum HealthWord {
 words! { HealthWord { Healthy, Progressing, Degraded, Suspended, Missing, Unknown } }
 
 impl HealthWord {
-    /// Parses a word; the case of letters matters.
+    /// Parses a word; the case of letters matters. Returns `None` if it is not one of Argo CD's.
     pub fn read(text: &str) -> Option<HealthWord> {
         HealthWord::ALL.into_iter().find(|word| word.as_str() == text)
     }

@@ -65,7 +65,7 @@ impl Message {
         Ok(Message::Template(read(text, has_condition)?))
     }
 
-    /// Sets the defaults that tests use for absent fields as the defaults of the template too.
+    /// Gives each placeholder for a field the default that a test uses if the same field is absent.
     pub(super) fn assume(&mut self, defaults: &[(&Path, &str)]) {
         let Message::Template(pieces) = self else { return };
         for piece in pieces {
@@ -159,7 +159,8 @@ fn of_condition(row: Row<'_>) -> String {
     texts.map(Cow::into_owned).find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-/// Writes the value of a field; joins several values, and the items of lists, with commas.
+/// Appends the value of a field to `out`; joins several values, and the items of lists, with commas. Stops after
+/// [`MAX_INSERTED_BYTES`].
 fn write(path: &Path, object: Value<'_>, found: &Found<'_>, out: &mut String) {
     let from = if path.start() == Start::Element { found.element } else { Some(object) };
     let Some(from) = from else { return };

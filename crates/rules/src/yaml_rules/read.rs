@@ -64,7 +64,7 @@ struct Reader<'f> {
     errors: Vec<RuleFileError>,
 }
 
-/// A map of the file.
+/// A YAML map in a file of rules.
 type Keys = Map<String, Tree>;
 
 impl Reader<'_> {
@@ -210,7 +210,8 @@ impl Reader<'_> {
         Some(Branch { status, suspended, tests: tests.into(), message, reason: field })
     }
 
-    /// Reads the tests of a map, all of which must hold.
+    /// Reads the tests of a map, all of which must hold; `own` are the map's other known keys. Returns `None` and
+    /// records the error if one is invalid.
     fn tests(&mut self, tree: &Keys, own: &[&'static str], depth: usize) -> Option<Vec<Test>> {
         if depth > MAX_TEST_DEPTH {
             self.tell(Problem::TooDeep);
@@ -263,7 +264,7 @@ impl Reader<'_> {
         Some(tests)
     }
 
-    /// Reads a list of maps of tests.
+    /// Reads a list of maps of tests, the value of `key`. Returns `None` and records the error if one is invalid.
     fn several(&mut self, key: &'static str, list: &Tree, depth: usize) -> Option<Vec<Vec<Test>>> {
         let Some(list) = list.as_array().filter(|list| !list.is_empty()) else {
             self.wrong_type(key, "a list of tests");
