@@ -339,7 +339,7 @@ pub(super) fn write_value(value: Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// The paths to keep, for each kind of object.
+/// The paths to keep of an object, for each kind, and for objects that are plainly well.
 #[derive(Debug)]
 pub(super) struct Extractor {
     full: HashMap<(&'static str, &'static str), Wanted>,
@@ -587,7 +587,7 @@ fn has_address(ingress: &Object<'_>) -> bool {
     addresses.into_iter().flatten().any(|it| is_said(it.get("ip")) || is_said(it.get("hostname")))
 }
 
-/// Returns the UIDs of the Pods behind an EndpointSlice; `None` if an endpoint lacks the UID.
+/// Returns the UIDs of the Pods behind an EndpointSlice; `None` if a target is not a Pod or its UID is not a UUID.
 fn targets(slice: &Object<'_>) -> Option<Vec<Uid>> {
     let mut targets = Vec::new();
     for endpoint in slice.at(&["endpoints"]).and_then(Value::items).into_iter().flatten() {

@@ -28,11 +28,14 @@ use super::subscribe::Aspects;
 use super::table::Seed;
 use super::{Index, KindId};
 
-/// Delays after an object's creation, an event, a crash or a transition at which the rules may change the assessment.
+/// Ages of an object at which the rules may change its assessment, though the object does not change.
 const AFTER_CREATION: [SignedDuration; 2] = [SignedDuration::from_secs(15), FIRST_STATUS];
+/// Times after an event about an object at which the rules may change the object's assessment.
 const AFTER_EVENT: [SignedDuration; 3] =
     [SignedDuration::from_mins(10), SignedDuration::from_mins(15), SignedDuration::from_mins(20)];
+/// Times after the end of a container at which the rules may change the assessment of its Pod.
 const AFTER_CRASH: [SignedDuration; 1] = [SignedDuration::from_mins(10)];
+/// Times after a transition of a condition at which the rules may change the assessment of the object.
 const AFTER_TRANSITION: [SignedDuration; 2] = [SignedDuration::from_mins(2), SignedDuration::from_mins(20)];
 
 /// Time, in milliseconds, after which an object that was not judged because of its cost is judged again without a
@@ -45,7 +48,7 @@ const FIRST_STATUS_FOR: i64 = 15_000;
 /// Maximum number of objects built for evidence before they are dropped to free memory.
 const EVIDENCE_AT_ONCE: u32 = 10_000;
 
-/// The objects to reassess, and the listeners.
+/// The objects to reassess, and the objects that listen to keys: whose assessment depends on the objects behind a key.
 #[derive(Debug, Default)]
 pub(super) struct Reassessment {
     /// Slots of the objects that changed.
@@ -195,7 +198,7 @@ impl Contents {
         self.object(slot).is_some_and(|object| object.scope().state == ScopeState::Stale)
     }
 
-    /// Returns all keys under which a change of an object is announced.
+    /// Returns all keys under which a change of an object is announced, so that its listeners are reassessed.
     fn announcements(&self, record: &Record) -> Vec<u128> {
         let (group, kind, namespace, _) = self.name_of(record);
         let mut keys = vec![
@@ -273,8 +276,8 @@ impl Contents {
         keys
     }
 
-    /// Returns the next time after `now`, in milliseconds, at which an object's assessment may change with time
-    /// alone.
+    /// Returns the next time after `now`, in milliseconds, at which an object's assessment may change with time alone;
+    /// `None` if it may not.
     fn deadline(&self, object: &Object<'_>, evidence: &IndexEvidence<'_>, now: i64) -> Option<i64> {
         let time = |value: Option<Value<'_>>| value?.as_str()?.parse::<Timestamp>().ok();
         let created = time(object.at(&["metadata", "creationTimestamp"]));
@@ -438,8 +441,8 @@ impl Index {
         }
     }
 
-    /// Returns the slots of the objects whose assessment may have changed, and how many at the start changed
-    /// themselves.
+    /// Returns the slots of the objects whose assessment may have changed, first those that changed themselves, and the
+    /// number of these.
     fn affected(&mut self) -> (Vec<u32>, usize) {
         let Reassessment { changed, suspected, announced, listeners, .. } = &mut self.reassessment;
         let contents = &self.contents;

@@ -368,12 +368,12 @@ pub(super) struct Health {
     pub(super) cause: Option<taffrail_object::ObjectKey>,
 }
 
-/// Converts a point in time to milliseconds.
+/// Converts a point in time to milliseconds since 1970.
 pub(super) fn millis(time: Timestamp) -> i64 {
     time.as_millisecond()
 }
 
-/// Converts milliseconds to a point in time.
+/// Converts milliseconds since 1970 to a point in time; `None` if it is out of range.
 pub(super) fn at_millis(millis: i64) -> Option<Timestamp> {
     Timestamp::from_millisecond(millis).ok()
 }

@@ -64,7 +64,7 @@ impl KindScopes {
         self.of_namespace.get(namespace).or(self.whole.as_ref())
     }
 
-    /// Returns the scope that answers for all namespaces.
+    /// Returns the scope of all namespaces; `None` if only single namespaces have one.
     pub(super) fn everywhere(&self) -> Option<&Scope> {
         self.whole.as_ref()
     }

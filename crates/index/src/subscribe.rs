@@ -148,7 +148,7 @@ impl Shared {
 pub struct Subscription(Arc<Shared>);
 
 impl Subscription {
-    /// Returns the next notice if one is queued.
+    /// Returns the next notice; `None` if none is queued.
     pub fn try_next(&mut self) -> Option<Notice> {
         self.0.with(|queue| {
             if let Some(sequence) = queue.reread.take() {
