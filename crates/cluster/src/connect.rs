@@ -198,7 +198,7 @@ impl Cluster {
         self.charge.take(what, bytes)
     }
 
-    /// Returns a handle that charges the same share for text that is kept longer than one read.
+    /// Returns a handle that charges the cluster's memory share for text that is kept longer than one read.
     pub fn hold(&self) -> Held {
         Held::new(&self.charge)
     }

@@ -25,8 +25,9 @@ const MAX_VERSIONS: usize = 1_000;
 /// Maximum number of broken groups that are listed.
 const MAX_BROKEN: usize = 1_000;
 
-/// Maximum length of names in Kubernetes, and maximum number of short names or verbs of a kind.
+/// Maximum length of names in Kubernetes, in bytes; resources with longer names are left out.
 const MAX_NAME: usize = 253;
+/// Maximum number of short names, and of verbs, of a resource; resources with more are left out.
 const MAX_WORDS: usize = 32;
 
 /// A resource that the server serves, in all its versions.
@@ -143,14 +144,14 @@ impl Discovery {
         &self.broken
     }
 
-    /// Returns the resource of a kind.
+    /// Returns the resource of a kind; `None` if the server does not serve it or it could not be read.
     pub fn kind(&self, group: &str, kind: &str) -> Option<&ServedResource> {
         self.resources.iter().find(|resource| resource.group == group && resource.kind == kind)
     }
 
     /// Resolves a name that a user typed: plural, singular, short name or kind, alone or followed by a group, or by
     /// version and group: `deploy`, `deployments.apps`, `deployments.v1.apps`, `Deployment`. A prefix of the group
-    /// suffices. If several groups match, the server's order decides, as in kubectl.
+    /// suffices. If several groups match, the server's order decides, as in kubectl; `None` if none does.
     pub fn resolve(&self, typed: &str) -> Option<ApiResource> {
         let (name, rest) = match typed.split_once('.') {
             Some((name, rest)) => (name, Some(rest)),

@@ -57,7 +57,7 @@ impl Plugins {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a plugin, unless the process is ending.
+    /// Starts a plugin and returns it with its process group; fails with `Interrupted` after [`Plugins::end`].
     fn spawn(&self, command: &mut Command) -> io::Result<(Child, Group)> {
         // The lock makes `end` wait until this group is known.
         let mut running = self.running();

@@ -38,8 +38,8 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    /// Returns the span of a request, and traces its purpose. Headers and bodies are never traced: they hold credentials
-    /// and Secrets.
+    /// Returns the tracing span of a request, and traces its purpose. Headers and bodies are never traced: they hold
+    /// credentials and Secrets.
     pub(crate) fn span(&self, cluster: &Cluster, method: &Method, attempt: u32) -> Span {
         let (cluster, path) = (cluster.context(), TracedPath(&self.path));
         let span = debug_span!("request", cluster, %method, ?path, attempt);
@@ -254,7 +254,7 @@ pub(crate) fn too_large(what: &str, largest: usize) -> ReadError {
     }
 }
 
-/// Parses `Retry-After` in seconds, limited to [`MAX_RETRY_AFTER`].
+/// Parses `Retry-After` in seconds, limited to [`MAX_RETRY_AFTER`]; `None` if it is missing or not a number.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {

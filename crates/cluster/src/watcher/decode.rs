@@ -140,7 +140,7 @@ impl Batch {
         }
     }
 
-    /// Wakes the watch if it cannot continue.
+    /// Notifies the task of the scope if the watch cannot continue, so that the task ends it.
     fn end_if_over(&self) {
         if self.followed.progress().is_over() {
             self.followed.ended.notify_one();
@@ -319,9 +319,9 @@ pub(super) struct PageEnd {
     unreadable: Option<String>,
 }
 
-/// Maximum size of a batch of list items, in bytes and in items: decoding one must not keep the reader from other
-/// clusters for long.
+/// Maximum size of a batch of list items, in bytes: decoding one must not keep the reader from other clusters for long.
 const MAX_BATCH_BYTES: usize = 512 << 10;
+/// Maximum size of a batch of list items, in items.
 const MAX_BATCH_ITEMS: usize = 2000;
 
 /// Splits a page into batches of items, each of which is parsed here and nowhere else.

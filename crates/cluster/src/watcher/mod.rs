@@ -291,7 +291,8 @@ impl Progress {
     }
 }
 
-/// The newest resource version of an epoch; versions from earlier epochs do not count.
+/// The newest resource version received in an epoch. An epoch ends when the server's state goes back in time; versions
+/// from earlier epochs do not count.
 #[derive(Debug, Default)]
 struct Newest {
     epoch: u64,
@@ -307,7 +308,8 @@ fn is_own(resource: &ApiResource) -> bool {
 }
 
 impl Followed {
-    /// Records a resource version received in this epoch.
+    /// Records a resource version received in the epoch `epoch`; ignores it if a newer epoch has begun, or if the scope
+    /// may be in another store.
     fn note(&self, epoch: u64, version: &str) {
         if let (Some(newest), Ok(version)) = (&self.newest, version.parse()) {
             let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -390,7 +392,8 @@ impl Watcher {
         self.follow_with(scope, Progress { resource_version, complete: true, ..Progress::default() })
     }
 
-    /// Returns the resource version as of which all of a scope has been read; `None` while it is being listed.
+    /// Returns the resource version as of which all of a scope has been read; `None` while it is being listed, or if it
+    /// is not followed.
     pub fn position(&self, id: ScopeId) -> Option<String> {
         let progress = self.tasks.get(&id)?.0.progress();
         (progress.complete && !progress.resource_version.is_empty())
@@ -493,7 +496,7 @@ impl WatchEvents {
         }
     }
 
-    /// Returns the next event if one is queued.
+    /// Returns the next event; `None` if none is queued, or its [`Watcher`] is gone.
     pub fn try_next(&mut self) -> Option<WatchEvent> {
         loop {
             match self.messages.try_recv().ok()? {
