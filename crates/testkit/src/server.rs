@@ -118,7 +118,7 @@ pub fn core_discovery(request: &Request, kinds: &[(&str, &str)]) -> Option<Reply
     Some(Reply::json(200, body.to_string()))
 }
 
-/// A request.
+/// A request that the server received.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The method.
@@ -135,7 +135,7 @@ pub struct Request {
     pub accept: String,
     /// The header `user-agent`, empty if it is missing.
     pub agent: String,
-    /// The header `authorization`.
+    /// The header `authorization`; `None` if it is missing.
     pub authorization: Option<String>,
     /// The version of HTTP.
     pub version: Version,
@@ -350,7 +350,7 @@ async fn read(request: http::Request<Incoming>) -> Request {
     read
 }
 
-/// An answer that has not ended.
+/// An answer in parts that has not ended; its drop removes the target from [`Traffic::open`].
 struct Open {
     board: Arc<Board>,
     target: String,

@@ -101,7 +101,7 @@ impl<'a> Launcher<'a> {
         shared.state.save()
     }
 
-    /// Returns the state and the processes.
+    /// Returns the state and the processes, the guard's last.
     pub(super) fn finish(self) -> Result<(RunState, Vec<Child>, Option<Child>)> {
         let shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok((shared.state, shared.children, shared.guard.map(Guard::into_child)))
@@ -288,7 +288,7 @@ pub(super) fn start(
     process::spawn(&mut command, log)
 }
 
-/// Polls until the condition holds, for at most [`MAX_START_TIME`].
+/// Polls until the condition holds; fails if it does not within [`MAX_START_TIME`].
 pub(super) fn until(mut is_so: impl FnMut() -> bool) -> Result<(), ()> {
     let started = Instant::now();
     while !is_so() {

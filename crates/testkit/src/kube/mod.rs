@@ -187,7 +187,8 @@ impl ControlPlane {
         &self.state.members
     }
 
-    /// Returns the URL of a cluster's API server, `https://127.0.0.1:PORT`.
+    /// Returns the URL `https://127.0.0.1:PORT` of the API server of the cluster with this index, from 0; `None` if
+    /// there is none.
     pub fn server(&self, index: usize) -> Option<&str> {
         self.state.members.get(index).map(|member| member.server.as_str())
     }
@@ -278,7 +279,8 @@ fn failed_logs(name: &str) -> Result<PathBuf> {
     Ok(state::folder(name)?.with_extension("failed-logs"))
 }
 
-/// Moves the logs out of a folder that will be removed: they are needed to understand a failed start.
+/// Moves the logs out of a folder that will be removed, as they are needed to understand a failed start; returns their
+/// new path, `None` if there are none.
 fn keep_logs(name: &str) -> Option<PathBuf> {
     let logs = state::folder(name).ok()?.join("logs");
     let kept = failed_logs(name).ok()?;

@@ -164,7 +164,7 @@ pub(super) fn tail(text: &str, lines: usize) -> String {
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
-/// Returns the end of a log file, or the reason it cannot be read.
+/// Returns the last lines of a log file, or the reason it cannot be read.
 pub(super) fn log_tail(log: &Path) -> String {
     match fs::read(log) {
         Ok(text) => tail(&String::from_utf8_lossy(&text), 6),

@@ -72,7 +72,7 @@ impl Programs {
         Ok(Self { folder })
     }
 
-    /// Returns the programs if they are in the cache.
+    /// Returns the programs if they are in the cache, else `None`.
     pub fn cached() -> Result<Option<Self>> {
         let folder = cache()?.join("kube").join(Versions::read()?.key());
         Ok(folder.is_dir().then_some(Self { folder }))

@@ -45,7 +45,7 @@ const HARD: [&str; 6] = [
     "CreateContainerError",
 ];
 
-/// Returns the state of an app in a world.
+/// Returns the state that Kubernetes itself gives an app, by the objects in `world`.
 pub(super) fn state(kind: Kind, name: &str, world: &World) -> State {
     match (kind, world.get(kind, name)) {
         (_, None) => State::Absent,
@@ -119,7 +119,7 @@ fn deployment<'w>(
     }
 }
 
-/// Returns the reason a Pod that its owner counts on will not become ready by itself.
+/// Returns the reason a Pod that its owner counts on will not become ready by itself; `None` if it may.
 fn hard(pod: &Value) -> Option<String> {
     if pod["metadata"]["deletionTimestamp"].is_string() || pod["status"]["phase"] == "Failed" {
         return None;
@@ -147,7 +147,8 @@ fn job(job: &Value) -> State {
     }
 }
 
-/// Compares the shown health with the states that the app had during the look; one match is enough.
+/// Compares the health that Taffrail showed (`None`: no such app) with the states that the app had during the look; one
+/// match is enough.
 pub(super) fn judge(shown: Option<&str>, states: &[State]) -> Opinion {
     let had = |is_so: fn(&State) -> bool| states.iter().any(is_so);
     let (right, wrong) = match shown {
