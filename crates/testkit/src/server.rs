@@ -25,11 +25,11 @@ const MAX_WAIT: Duration = Duration::from_secs(45);
 
 /// The server's reaction to a request.
 pub enum Reply {
-    /// A whole answer: status, headers, body.
+    /// A whole answer: HTTP status, headers, body.
     Whole(u16, Vec<(&'static str, String)>, Vec<u8>),
     /// A successful answer in JSON, in parts; an error breaks it off.
     Parts(BoxStream<'static, io::Result<Bytes>>),
-    /// No answer.
+    /// No answer; the connection stays open.
     Silence,
 }
 
