@@ -172,8 +172,8 @@ impl Discovery {
         })
     }
 
-    /// Returns the first resource with this name in a group that `group` accepts. Plural and singular names win over
-    /// short ones, and both over kinds.
+    /// Returns the first resource with this name for which `group` returns true; `None` if there is none. Plural and
+    /// singular names win over short ones, and both over kinds.
     fn named(&self, name: &str, group: impl Fn(&ServedResource) -> bool) -> Option<&ServedResource> {
         let name = name.to_lowercase();
         let first = |test: &dyn Fn(&ServedResource) -> bool| {

@@ -540,7 +540,7 @@ pub fn add_causes(text: &mut String, mut cause: Option<&dyn std::error::Error>) 
     }
 }
 
-/// Cleans foreign text for one line of a message: no control characters, no runs of white space, at most `max`
+/// Cleans text from outside for one line of a message: no control characters, no runs of white space, at most `max`
 /// characters, and `[…]` for every word that looks like a token.
 pub fn one_line(text: &str, max: usize) -> String {
     const TOKEN: usize = 40;

@@ -80,7 +80,8 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Takes `bytes` from the budget; if that is too much, returns the cluster's maximum in bytes.
+    /// Takes `bytes` from the budget; if that is too much, takes nothing and returns the cluster's maximum in bytes as
+    /// the error.
     fn take(&self, bytes: u64) -> Result<(), u64> {
         let mut used = self.pool.used();
         let clusters = used.clusters.len().max(1) as u64;

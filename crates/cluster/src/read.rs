@@ -361,7 +361,8 @@ const LARGE_PAGE: usize = 256 << 10;
 pub(crate) const WHOLE: &str = "the server sent whole objects where only their metadata was asked for";
 
 impl Listing {
-    /// Parses a page like [`Listing::take`]; a page of [`LARGE_PAGE`] bytes or more as blocking work beside other tasks.
+    /// Parses a page and adds its items as [`Listing::take`] does; a page of [`LARGE_PAGE`] bytes or more as blocking
+    /// work, while other tasks go on.
     fn take_aside(
         &mut self,
         parser: &mut Parser,
@@ -399,7 +400,8 @@ impl Listing {
         Ok(page.next)
     }
 
-    /// Adds the items of a page, which are of `kind` unless the page states another one.
+    /// Adds the items of a page, which are of `kind` unless the page states another kind before them; returns the
+    /// page's other fields.
     #[expect(clippy::too_many_arguments, reason = "two passes over one page")]
     fn take_items(
         &mut self,

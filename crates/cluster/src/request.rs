@@ -26,7 +26,7 @@ pub(crate) const MAX_RESPONSE: usize = 256 << 20;
 /// Maximum time that Taffrail waits when a server sends `Retry-After`.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// A request to the server.
+/// A request to the server, without its method and body.
 #[derive(Debug)]
 pub(crate) struct Ask {
     /// The operation as a verb phrase, for error messages: `list pods in namespace shop`.
@@ -59,7 +59,7 @@ impl fmt::Debug for TracedPath<'_> {
     }
 }
 
-/// A complete response.
+/// A complete response, whatever its status.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -100,7 +100,7 @@ struct StatusDetails {
     name: Option<String>,
 }
 
-/// A failed request.
+/// The failure of a read request.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: ReadError,
@@ -108,7 +108,7 @@ pub(crate) struct Failure {
     pub(crate) no_such_object: bool,
 }
 
-/// A request without a usable response.
+/// The failure of a request that got no usable response.
 #[derive(Debug)]
 pub(crate) struct Lost {
     pub(crate) error: ReadError,
@@ -167,7 +167,8 @@ impl Cluster {
         self.exchange(ask, Request::get(&ask.path), Body::empty(), 1).await.map_err(|lost| lost.error)
     }
 
-    /// Charges the cluster for `more` bytes of a response that has `have` bytes so far; `what` names the operation.
+    /// Charges the cluster for `more` bytes of a response that has `have` bytes so far, or returns the error for a
+    /// response that is too large; `what` names the operation.
     fn take_in(&self, what: &str, have: usize, more: usize) -> Result<(), ReadError> {
         if have + more > MAX_RESPONSE {
             return Err(too_large(what, MAX_RESPONSE));

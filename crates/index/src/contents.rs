@@ -146,8 +146,8 @@ impl Contents {
         self.by_uid.all(self.seed.value(&uid)).filter(is_it)
     }
 
-    /// Returns the slot of the object with a UID. If several objects have it, returns the first by group, kind and
-    /// name.
+    /// Returns the slot of the object with a UID; `None` if there is none. If several objects have it, returns the
+    /// first by group, kind and name.
     pub(super) fn slot_of_uid(&self, uid: Uid) -> Option<u32> {
         if uid.is_none() {
             return None;
@@ -193,7 +193,7 @@ impl Contents {
     }
 }
 
-/// Queries for readers.
+/// Queries about counts, kinds and scopes.
 impl Contents {
     /// Returns the number of the snapshot, which grows with each published change.
     pub fn sequence(&self) -> u64 {

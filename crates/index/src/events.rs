@@ -248,7 +248,7 @@ impl Events {
         self.texts.get(at).map_or("", |text| text)
     }
 
-    /// Returns the number of events.
+    /// Returns the number of stored events.
     pub(super) fn len(&self) -> usize {
         (0..self.told.len()).filter(|at| self.get(*at).is_some()).count()
     }

@@ -13,7 +13,7 @@ use taffrail_status::{MAX_MESSAGE, Verdict, cut};
 
 use super::record::Uid;
 
-/// Paths kept for every object that is not plainly well.
+/// Paths kept of every object whose status evidence may change.
 const OF_ANY: &[&str] = &[
     "spec.suspend",
     "spec.paused",
@@ -163,7 +163,7 @@ const DAEMON_SET: &[&str] = &[
     "status.numberReady",
 ];
 
-/// Paths kept for objects that are plainly well, by group and kind.
+/// Paths kept of objects whose status no evidence changes, by group and kind.
 const OF_WELL: &[(&str, &str, &[&str])] = &[
     ("", "Pod", &["spec.nodeName", "status.phase"]),
     ("apps", "ReplicaSet", REPLICA_SET),
@@ -187,7 +187,7 @@ const ALWAYS_ASKED: &[(&str, &str)] = &[
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
 ];
 
-/// Annotations that evidence reads.
+/// Annotations that evidence reads, which are kept in the extract.
 const ANNOTATIONS: &[&str] = &[
     "deployment.kubernetes.io/revision",
     "rollout.argoproj.io/revision",
@@ -348,7 +348,7 @@ pub(super) struct Extractor {
     well_pod_of_job: Wanted,
 }
 
-/// The extract of an object.
+/// The fields of an object that evidence reads, encoded.
 #[derive(Debug, Default)]
 pub(super) struct Extract {
     /// The encoded extract; see [`Parts`].
@@ -357,7 +357,7 @@ pub(super) struct Extract {
     pub(super) is_plain: bool,
 }
 
-/// Facts about an object that are known before its extract is made.
+/// Facts about an object that decide which of its fields the extract keeps.
 pub(super) struct Known<'k> {
     pub(super) verdict: &'k Verdict,
     pub(super) is_deleting: bool,
@@ -408,7 +408,7 @@ impl Extractor {
         }
     }
 
-    /// Returns the extract of `object`.
+    /// Selects and encodes the fields of `object` that evidence reads.
     pub(super) fn extract(&self, object: &Object<'_>, known: &Known<'_>) -> Extract {
         let key = (object.group(), object.kind());
         let is_plain = is_plain(object, known);

@@ -228,7 +228,7 @@ pub struct Index {
     subscribers: subscribe::Subscribers,
 }
 
-/// The reference counts of shared values.
+/// The pools of shared values, as the writer of the index needs them: reference counts and lookup tables.
 #[derive(Debug)]
 struct Pools {
     texts: Pool,
@@ -425,7 +425,7 @@ impl Index {
         Ok(self.put(kind, NewRecord { body: kept, ..new_record }, now))
     }
 
-    /// Converts an object to a record. Returns `None` for an event, which is kept with the object that it is about.
+    /// Converts an object to a record. An event is stored with the object that it is about, and `None` returned.
     fn read<'a>(
         &mut self,
         kind: KindId,

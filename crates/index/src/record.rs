@@ -76,7 +76,8 @@ impl Uid {
     }
 }
 
-/// Parses a UUID as the API server writes it: in lower case, with hyphens.
+/// Parses a UUID as the API server writes it, in lower case, with hyphens; `None` for other texts and the UUID of
+/// zeros.
 fn uuid(text: &[u8]) -> Option<u128> {
     let text: &[u8; 36] = text.try_into().ok()?;
     if [8, 13, 18, 23].iter().any(|at| text[*at] != b'-') {
@@ -142,7 +143,7 @@ impl Default for Neighbours {
 /// else and copying a chunk on write copies plain bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Links {
-    /// The number of objects that had the slot before.
+    /// The number of objects that had this slot before.
     pub(super) generation: u32,
     /// The owner group of the object's first owner, which contains the object as a child.
     pub(super) parent: u32,
@@ -201,7 +202,7 @@ impl Links {
     }
 }
 
-/// The bucket of the objects of one kind in one namespace.
+/// The head of the list of the objects of one kind in one namespace, and their number by status.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KindBucket {
     pub(super) kind: u32,
@@ -303,7 +304,7 @@ pub(super) struct Record {
 pub(super) enum Body {
     /// The text of the object, without the members that are in the record.
     Text(Box<[u8]>),
-    /// The object as it was read.
+    /// The object as it was read, parsed.
     Document(OwnedDocument),
 }
 

@@ -51,7 +51,7 @@ impl Scope {
     }
 }
 
-/// The scopes of a kind.
+/// The scopes of a kind: one for all namespaces, and those of single namespaces.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KindScopes {
     /// The scope of all namespaces that have no scope of their own.

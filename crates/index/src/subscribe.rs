@@ -132,7 +132,7 @@ struct Queue {
 
 #[derive(Debug)]
 struct Shared {
-    /// Maximum number of queued changes.
+    /// Maximum number of queued changes of objects, over all batches; beyond it, the subscriber must read a snapshot.
     bound: usize,
     queue: Mutex<Queue>,
 }
@@ -179,7 +179,7 @@ impl Stream for Subscription {
     }
 }
 
-/// All subscriptions.
+/// The queues of all subscribers that still exist.
 #[derive(Debug, Default)]
 pub(super) struct Subscribers(Vec<Weak<Shared>>);
 

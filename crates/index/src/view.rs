@@ -169,7 +169,7 @@ impl<'s> ObjectRef<'s> {
         self.contents.healths.get(self.record.health)?.cause.as_ref()
     }
 
-    /// Returns the time since when the object has its status in this index.
+    /// Returns the time since when the object has its status in this index; `None` if it is out of range.
     pub fn since(&self) -> Option<Timestamp> {
         at_millis(self.record.since)
     }
@@ -212,7 +212,7 @@ impl Contents {
     }
 }
 
-/// Queries for readers.
+/// Queries for objects.
 impl Contents {
     /// Returns the object with a handle; `None` if it no longer exists.
     pub fn get(&self, handle: Handle) -> Option<ObjectRef<'_>> {

@@ -3,14 +3,15 @@
 use jiff::SignedDuration;
 
 /// Parses a duration as Go's `time.ParseDuration` does: an optional sign, then numbers with a unit (`h`, `m`, `s`,
-/// `ms`, `us`, `ns`) in any order, each with an optional fraction; or `0`.
+/// `ms`, `us`, `ns`) in any order, each with an optional fraction; or `0`. Returns `None` for any other text, and if
+/// the sum is out of range.
 ///
 /// A fraction needs a digit before and behind its point, and has nine digits at most.
 pub fn parse(text: &str) -> Option<SignedDuration> {
     parse_units(text, false)
 }
 
-/// Parses a span of time as [`parse`] does, with `d` for days of 24 hours.
+/// Parses a duration as [`parse`] does, with `d` for days of 24 hours; `None` if the text is not one.
 pub fn parse_with_days(text: &str) -> Option<SignedDuration> {
     parse_units(text, true)
 }

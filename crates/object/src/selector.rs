@@ -419,7 +419,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads the values between parentheses, separated by commas; an empty place beside a comma is an empty value.
+    /// Reads the values between parentheses, separated by commas; nothing beside a comma, or between the parentheses,
+    /// is an empty value. Returns the API server's error text for other signs.
     fn set(&mut self) -> Result<Vec<&'t str>, String> {
         match self.next() {
             Token::Sign("(") => {}

@@ -81,14 +81,14 @@ enum RuleBody {
     Scripts(Box<dyn Script>),
 }
 
-/// The progress of parsing the expressions of an object.
+/// The progress of checking the expressions of one object, all of which must be valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// The number of expressions, from the first on, that are valid; the rest is not parsed yet.
     Read(usize),
-    /// All are valid.
+    /// All expressions are valid.
     Valid,
-    /// One is invalid: Flux then refuses all of them, and reports it.
+    /// At least one expression is invalid: Flux then refuses all of them, and reports it.
     Invalid,
 }
 
@@ -293,7 +293,7 @@ fn health_checks(teacher: &Object<'_>) -> Option<RuleBody> {
     Some(RuleBody::Checks { checks, state: Mutex::new(State::Read(0)) })
 }
 
-/// Reads the scripts of an `argocd-cm`. The caller decides which ConfigMap that is.
+/// Reads the scripts of an `argocd-cm`; `None` if it has none. The caller decides which ConfigMap is one.
 #[cfg(feature = "lua")]
 fn customizations(teacher: &Object<'_>) -> Option<RuleBody> {
     let scripts = Customizations::of_config_map_object(Origin::Cluster, teacher.root())?;
@@ -313,7 +313,7 @@ pub(crate) struct TaughtRules<'r> {
     home: String,
     namespace: String,
     target: String,
-    /// The object's name for messages.
+    /// The kind, namespace and name of the object that defines them, for messages.
     called: String,
 }
 

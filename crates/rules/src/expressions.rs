@@ -47,7 +47,7 @@ struct Written {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Author<'a> {
     pub(crate) look: &'a Look,
-    /// The name of the cluster.
+    /// The name of the cluster that contains the namespace.
     pub(crate) home: &'a str,
     pub(crate) namespace: &'a str,
 }

@@ -79,7 +79,7 @@ impl RuleSet {
     }
 
     /// Judges as [`Rules::judge`]; `taught` are the rules that objects in the cluster, such as a Kustomization, define
-    /// for other objects.
+    /// for `object` among others.
     fn judge_taught(
         &self,
         object: &Object<'_>,
@@ -246,7 +246,7 @@ impl ClusterRules for RuleSet {
 struct Taught<'r> {
     rules: &'r RuleSet,
     scripts: Vec<TaughtRules<'r>>,
-    /// The taught rules that may only make a verdict worse, never better.
+    /// The rules of [`Voice::OnlyWorse`], which may only make a verdict worse, never better.
     warnings: Vec<TaughtRules<'r>>,
 }
 

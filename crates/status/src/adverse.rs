@@ -75,7 +75,8 @@ fn of_word(object: &Object<'_>, key: &str, word: &str, status: Status) -> Verdic
     }
 }
 
-/// Returns the first of `status.phase` and `status.state` with an adverse value: the field's name and the value.
+/// Returns the first of `status.phase` and `status.state` with an adverse value, as the field's name and the value;
+/// `None` if neither has one.
 fn word<'a>(object: &Object<'a>) -> Option<(&'static str, Cow<'a, str>)> {
     ["phase", "state"].into_iter().find_map(|key| {
         let word = object.at(&["status", key])?.as_str()?;

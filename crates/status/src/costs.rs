@@ -64,7 +64,7 @@ pub(crate) struct Account {
     /// The namespace that lists the objects without their agreement, and pays; `None` if the objects' own namespace
     /// pays.
     claimant: Option<String>,
-    /// The namespace of the objects.
+    /// The namespace of the assessed objects; empty for cluster-scoped ones.
     namespace: String,
 }
 
@@ -159,7 +159,8 @@ impl Costs {
         }
     }
 
-    /// Returns the earliest time recorded by [`changes_at`](Costs::changes_at) since the last call, and clears it.
+    /// Returns the earliest time recorded by [`changes_at`](Costs::changes_at) since the last call, and clears it;
+    /// `None` if none was recorded.
     pub fn take_next(&self) -> Option<Timestamp> {
         self.next.take()
     }
@@ -320,7 +321,7 @@ impl<'c> Bill<'c> {
         self.account.claimant.as_deref()
     }
 
-    /// Returns true if a limit is exceeded.
+    /// Returns true if a limit on steps or time is exceeded.
     pub(crate) fn is_over(&self) -> bool {
         self.over.borrow().is_some()
     }

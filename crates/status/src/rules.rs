@@ -99,7 +99,8 @@ pub struct ObjectContext<'s> {
     /// True if the object's kind has a status subresource, so that a controller should write a status; `None` if
     /// unknown.
     pub has_status_subresource: Option<bool>,
-    /// A function that returns the known objects that name this object as owner; `None` if they cannot be looked up.
+    /// A function that returns the objects that were read and that name this object as owner; `None` if they cannot be
+    /// looked up.
     pub children: Option<&'s dyn Fn() -> Vec<serde_json::Value>>,
     /// The cost so far of judging the objects of the same cluster; `None` for no limit.
     pub costs: Option<&'s Costs>,

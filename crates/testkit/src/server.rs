@@ -34,13 +34,13 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Returns an answer in JSON.
+    /// Returns a whole answer in JSON, with this HTTP status.
     pub fn json(status: u16, body: impl Into<String>) -> Reply {
         let headers = vec![("content-type", "application/json".to_owned())];
         Reply::Whole(status, headers, body.into().into_bytes())
     }
 
-    /// Returns an error in the API server's form.
+    /// Returns an error as the API server sends it: a `Status` object with this code, reason and message.
     pub fn status(code: u16, reason: &str, message: &str) -> Reply {
         let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
             "message": message, "reason": reason, "code": code});
@@ -74,7 +74,7 @@ impl Reply {
         Reply::Parts(part(first).chain(then).boxed())
     }
 
-    /// Adds a header to a whole answer.
+    /// Adds a header to a whole answer; other replies stay as they are.
     #[must_use]
     pub fn header(self, name: &'static str, value: &str) -> Reply {
         match self {
@@ -92,7 +92,7 @@ fn part(text: impl Into<Bytes>) -> BoxStream<'static, io::Result<Bytes>> {
     futures::stream::once(async { Ok(text) }).boxed()
 }
 
-/// Formats a line of a watch.
+/// Formats a line of a watch: the event `word`, such as `ADDED`, with the object.
 pub fn watch_event(word: &str, object: &Value) -> String {
     format!("{}\n", json!({"type": word, "object": object}))
 }
@@ -142,7 +142,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns path and query.
+    /// Returns path and query, as in the request line.
     pub fn target(&self) -> String {
         if self.query.is_empty() { self.path.clone() } else { format!("{}?{}", self.path, self.query) }
     }

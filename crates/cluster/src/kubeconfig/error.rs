@@ -91,7 +91,7 @@ impl KubeconfigError {
         Reason::BadKubeconfig
     }
 
-    /// Returns a hint at what to do about it.
+    /// Returns a hint for the user; `None` if there is none.
     pub fn hint(&self) -> Option<String> {
         match self {
             KubeconfigError::NotConfigured(_) => {

@@ -32,7 +32,7 @@ pub struct Batch {
     pub(super) epoch: u64,
 }
 
-/// The wire format of a batch.
+/// The content of a batch: how its text, or its parsed items, are read.
 #[derive(Debug, Clone)]
 pub(super) enum WireFormat {
     /// Items of a page of a list.
@@ -296,12 +296,12 @@ impl Batch {
     }
 }
 
-/// Items of a page.
+/// Parsed items of a page of a list.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Items {
     /// Index of the first item in its page.
     first: usize,
-    /// The items.
+    /// The items, each with its index.
     documents: Vec<OwnedDocument>,
     /// The size of their texts, in bytes.
     bytes: usize,
@@ -313,7 +313,7 @@ pub(super) struct Items {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PageEnd {
     resource_version: String,
-    /// The token of the next page.
+    /// The token of the next page; `None` on the last one.
     continued: Option<String>,
     /// The reason why the page cannot be read.
     unreadable: Option<String>,

@@ -270,7 +270,7 @@ struct Followed {
 struct Progress {
     /// The resource version from which the watch can continue.
     resource_version: String,
-    /// True if the list is complete.
+    /// True if the reader has received all existing objects.
     complete: bool,
     /// The token for the rest of a list.
     continued: Option<String>,
@@ -432,7 +432,7 @@ impl Watcher {
         self.shared.connection().cluster
     }
 
-    /// Returns the requests so far, by purpose.
+    /// Returns the number of requests, and the bytes of their responses, so far, by purpose.
     pub fn costs(&self) -> Costs {
         self.shared.costs.read()
     }

@@ -40,7 +40,7 @@ const NEAR_ROUND_TRIP: Duration = Duration::from_millis(15);
 /// Maximum size of a batch of watch events, in bytes, when more bytes are available at once.
 const MAX_CHUNK: usize = 512 << 10;
 
-/// Bytes of a response that are held without charging the cluster.
+/// Bytes of a response that are kept without charging the cluster's memory share.
 const MAX_UNCHARGED: usize = 16 << 10;
 
 /// Maximum size of a response about one object, in bytes.
@@ -93,7 +93,8 @@ impl From<ReadError> for Ended {
     }
 }
 
-/// Returns true if lists are read as streams.
+/// Returns true if lists are read as streams, by the settings and the distance of the server; false if the server has
+/// refused them.
 pub(super) fn streams(shared: &Shared) -> bool {
     !shared.no_streams.load(Ordering::Relaxed)
         && match shared.settings.lists {
@@ -294,7 +295,7 @@ impl<'a> Task<'a> {
         self.send(WatchEvent::Batch(Batch { followed, text, form, epoch })).await
     }
 
-    /// Waits until the reader has read everything sent.
+    /// Waits until the receiver of events has read everything sent.
     async fn read(&self) -> Result<(), ReaderGone> {
         let (answer, read) = oneshot::channel();
         self.shared.outbox.send(Message::Barrier(answer)).await.map_err(|_| ReaderGone)?;
@@ -404,7 +405,7 @@ impl<'a> Task<'a> {
         self.is_foreign = behind || self.followed.newest.is_none();
     }
 
-    /// Reads a list page by page.
+    /// Reads a list page by page; returns the reason why it ended.
     async fn list(&mut self) -> Result<Ended, ReaderGone> {
         // The semaphore is never closed.
         let Ok(_place) = self.shared.lists.acquire().await else { return Err(ReaderGone) };
@@ -723,7 +724,8 @@ fn newest(shared: &Shared) -> String {
     if newest.version > 0 { newest.version.to_string() } else { String::new() }
 }
 
-/// Reads a complete response of at most `largest` bytes, and charges `held` for it.
+/// Reads a complete response of at most `largest` bytes, and charges `held` for it; an error for a longer, broken or
+/// silent one.
 async fn read_whole(
     shared: &Shared,
     what: &str,

@@ -47,7 +47,7 @@ pub(super) struct Stream {
     _place: OwnedSemaphorePermit,
 }
 
-/// Sends a request and returns the response as soon as it begins, if its status is a success.
+/// Sends a request and returns the response as soon as it begins, if its status is a success; else the failure.
 pub(super) async fn open(
     shared: &Shared,
     ask: &Ask,

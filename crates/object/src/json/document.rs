@@ -31,7 +31,8 @@ impl Parser {
         Parser::default()
     }
 
-    /// Validates `text`, which must be exactly one JSON value with optional white space around it.
+    /// Validates `text`, which must be exactly one JSON value with optional white space around it, and returns it with
+    /// its index; an error says the first position that is not JSON.
     pub fn parse<'a>(&'a mut self, text: &'a [u8]) -> Result<Document<'a>, Error> {
         let (document, rest) = self.parse_first(text)?;
         if let Some(&found) = rest.first() {
@@ -40,8 +41,8 @@ impl Parser {
         Ok(document)
     }
 
-    /// Validates the first value of `text`. Returns it, and the text after it without leading white space. Call it
-    /// repeatedly for a text of several values.
+    /// Validates the first value of `text`. Returns it with its index, and the text after it without leading white
+    /// space. Call it repeatedly for a text of several values.
     pub fn parse_first<'p, 't: 'p>(&'p mut self, text: &'t [u8]) -> Result<(Document<'p>, &'t [u8]), Error> {
         let (root, rest) = self.index(text)?;
         Ok((Document { text: root, members: &self.members }, rest))
@@ -166,7 +167,7 @@ impl Parser {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
-    /// `metadata` or `spec`.
+    /// The object `metadata` or `spec`.
     Section,
     Status,
     /// An item of `status.conditions`.
@@ -219,7 +220,8 @@ impl<'a> Document<'a> {
 }
 
 impl OwnedDocument {
-    /// Validates `text`, and returns it with its index.
+    /// Validates `text`, exactly one JSON value, and returns it with its index; an error says the first position that
+    /// is not JSON.
     pub fn parse(text: impl Into<Box<[u8]>>) -> Result<OwnedDocument, Error> {
         let text = text.into();
         let mut parser = Parser::new();

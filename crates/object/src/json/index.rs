@@ -6,7 +6,7 @@ use super::string::{means, unescape};
 /// The positions of a member's key and value in the text, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
-    /// The tag of the unescaped key.
+    /// The first bytes of the unescaped key, for quick comparison.
     tag: Tag,
     /// The start and end of the key without its quotes; both 0 for the root and for items of arrays.
     key: (u32, u32),

@@ -373,8 +373,8 @@ impl Writer<'_> {
         let _ = write!(self.out, "{number}");
     }
 
-    /// Writes a time from seconds and nanoseconds, or null if both are absent. A time with a fraction of a second is
-    /// written as a `MicroTime`.
+    /// Writes a time from seconds and nanoseconds, or null if both are absent; returns `None` if the message is damaged
+    /// or the time out of range. A time with a fraction of a second is written as a `MicroTime`.
     fn time(&mut self, bytes: &[u8]) -> Option<()> {
         let [_, seconds, nanoseconds, _] = numbers(bytes)?;
         if seconds.is_none() && nanoseconds.is_none() {

@@ -10,7 +10,8 @@ use super::YamlError;
 /// The maximum number of lines that are indented further so that a text becomes readable.
 const MAX_MOVED_LINES: usize = 256;
 
-/// Reads the first document. A line of a quoted string that is indented too little is indented further.
+/// Reads the first document of `text` as a value of type `T`. A line of a quoted string that is indented too little is
+/// indented further.
 pub(super) fn read<T: DeserializeOwned>(text: &str, options: &Options) -> Result<T, YamlError> {
     let mut text = Cow::Borrowed(first_document(text));
     let mut moved = 0;

@@ -33,7 +33,7 @@ pub(super) struct OfKind {
 pub(super) struct Actions {
     pub(super) discovery: Option<Read>,
     pub(super) named: BTreeMap<String, Read>,
-    /// True if the built-in actions are added.
+    /// True if the actions of the built-in scripts are added to these.
     pub(super) merges: bool,
 }
 
@@ -119,7 +119,7 @@ impl Scripts {
     }
 }
 
-/// The role of a file in a folder.
+/// The role of a script's file, by its name and folder.
 pub(super) enum File<'t> {
     Health,
     Discovery,

@@ -47,7 +47,7 @@ pub(super) struct Code {
     pub(super) asks_children: bool,
 }
 
-/// The input of a script.
+/// The input of a script: the object, its children and the action's parameters.
 #[derive(Clone, Copy)]
 pub(super) struct Given<'g> {
     pub(super) object: Value<'g>,
@@ -69,7 +69,7 @@ impl fmt::Debug for Code {
 pub(super) enum Returned {
     Nothing,
     Table(Tree),
-    /// Another type of value, named in Lua's word.
+    /// Another type of value; holds Lua's name of the type.
     Other(&'static str),
 }
 
@@ -124,7 +124,7 @@ fn positioned(message: &str) -> (Option<u32>, &str) {
     position.map_or((None, message), |(line, rest)| (Some(line), rest))
 }
 
-/// Runs scripts, in VMs that it keeps for reuse.
+/// A pool of Luau VMs that runs scripts; idle VMs are reused.
 #[derive(Default)]
 pub(super) struct Machine {
     pub(super) budget: Budget,
@@ -164,7 +164,7 @@ impl Machine {
     }
 }
 
-/// A Luau VM.
+/// A Luau VM, with the scripts that it has loaded.
 struct State {
     lua: Lua,
     watch: Arc<Watch>,
@@ -173,7 +173,7 @@ struct State {
     place: Arc<AtomicU32>,
     /// The function that creates the globals of one run.
     names: Function,
-    /// The empty globals that no run sees.
+    /// An empty table that is the VM's globals between runs, so that no run sees the globals of another.
     none: Table,
     loaded: FxHashMap<usize, Function>,
 }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use serde_json::{Map, Number, Value as Tree};
 use taffrail_object::json::{Kind, Value};
 
-/// The maximum nesting of values.
+/// The maximum nesting of a converted value.
 const MAX_DEPTH: usize = 100;
 
 /// The cost of a value besides its text, in bytes: about its size in either form.
@@ -14,7 +14,7 @@ const VALUE_OVERHEAD_BYTES: usize = 64;
 /// The reasons a value cannot be converted.
 #[derive(Debug)]
 pub(super) enum Unfit {
-    /// The value is too large.
+    /// The value takes more bytes than the caller allows.
     Size,
     /// The value has a shape that cannot be converted; the text is for people.
     Shape(&'static str),

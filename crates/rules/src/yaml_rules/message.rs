@@ -15,18 +15,18 @@ pub(super) type Row<'a> = [Option<Value<'a>>; 5];
 
 pub(super) const ROW: [&str; 5] = ["type", "status", "reason", "message", "observedGeneration"];
 
-/// The matches of the tests that hold, for use in messages.
+/// The conditions and elements that made tests hold, for use in messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Found<'a> {
-    /// The first condition that a test found.
+    /// The first condition by which a test holds.
     pub(super) condition: Option<Row<'a>>,
-    /// The first element of a list that a test found.
+    /// The first element of a list by which a test holds.
     pub(super) element: Option<Value<'a>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Message {
-    /// The message of the condition that a test found, or its reason.
+    /// The message of the condition by which a test holds, or its reason.
     Condition,
     /// A field and its value, unless a test found a condition, whose message then comes first.
     Field(Path),

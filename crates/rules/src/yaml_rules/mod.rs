@@ -75,7 +75,7 @@ pub(crate) enum Ruling {
     Branch(usize, Verdict),
     /// The controller has not seen the object's newest generation, or has not written a status yet.
     Early(Verdict),
-    /// No branch holds; the next rules decide.
+    /// No branch holds; the rules of the next origin decide.
     Undecided,
 }
 

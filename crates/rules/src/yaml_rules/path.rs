@@ -28,7 +28,7 @@ pub(super) enum Start {
     Here,
     /// `$`: the object.
     Object,
-    /// `@`: the element that a test found.
+    /// `@`: the element of a list by which a test holds.
     Element,
 }
 

@@ -501,7 +501,7 @@ fn asks_condition(test: &Test) -> bool {
     }
 }
 
-/// Returns the field of a test and its default for an absent field, if it has one.
+/// Returns the field of a test and its default for an absent field; `None` if the test has no default.
 fn assumes(test: &Test) -> Option<(&Path, &str)> {
     match test {
         Test::Field(FieldTest { path, default, .. }) => Some((path, default.as_deref()?)),

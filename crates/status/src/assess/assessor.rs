@@ -286,7 +286,7 @@ pub(super) struct Assessor<'e> {
     left: Cell<usize>,
     /// True if lookups were left out because of [`MAX_FOLLOWED`].
     is_cut_off: Cell<bool>,
-    /// The cost of the assessment.
+    /// The account that pays for this assessment, with its limits.
     pub(super) bill: Bill<'e>,
 }
 

@@ -128,7 +128,7 @@ type Written = (Timestamp, Option<String>);
 enum Part {
     /// The data of a ConfigMap or Secret.
     Contents,
-    /// The spec.
+    /// The object's `spec`.
     Spec,
 }
 
@@ -146,7 +146,7 @@ struct ObjectChanges {
     owner: Option<ObjectKey>,
     created: Option<Timestamp>,
     is_pod: bool,
-    /// The changes, newest first, without duplicates.
+    /// The changes of this object, newest first, without duplicates.
     changes: Vec<Change>,
 }
 
@@ -343,7 +343,8 @@ fn manager(entry: Value<'_>) -> Option<String> {
     manager.map(Cow::into_owned)
 }
 
-/// Returns the changes that may have caused the failure at `turn`, nearest first, without duplicates.
+/// Returns the changes that may have caused the failure at `turn`, which happened at most [`MAX_DISTANCE`] before it,
+/// nearest first, without duplicates.
 pub fn nearest(mut changes: Vec<Change>, turn: Timestamp) -> Vec<Change> {
     changes.retain(|change| is_before(change.when, turn));
     sort(&mut changes);
@@ -356,7 +357,7 @@ fn sort(changes: &mut Vec<Change>) {
     changes.dedup();
 }
 
-/// Returns the key of an object's controller, which is assumed to be in the object's namespace.
+/// Returns the key of an object's controller, which is assumed to be in the object's namespace; `None` if it has none.
 fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     let owner = controller(object)?;
     let text = |key| owner.get(key).and_then(Value::as_str);
@@ -415,7 +416,8 @@ fn rollout(deployment: &Object<'_>, evidence: Evidence<'_>, found: &mut Vec<Chan
 }
 
 /// Returns the time at which a Deployment went back to an old ReplicaSet (`current`), and the field manager if known:
-/// from the write of the Deployment's template, else from the controller's update of the ReplicaSet's revision.
+/// from the write of the Deployment's template, else from the controller's update of the ReplicaSet's revision. `None`
+/// if both are older than the ReplicaSet `previous`, or unknown.
 fn taken_up(
     deployment: &Object<'_>,
     previous: &Object<'_>,
@@ -431,7 +433,8 @@ fn taken_up(
     numbered.filter(is_later)
 }
 
-/// Returns the time and field manager of the newest write at or below `path`, except writes of the status.
+/// Returns the time and field manager of the newest write at or below `path`, except writes of the status; `None` if
+/// managed fields tell none.
 fn written_at(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<String>)> {
     let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items)?;
     let entries = managers.filter_map(|entry| {
@@ -506,7 +509,8 @@ fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
     }
 }
 
-/// Returns the time and field manager of the newest write of one of `parts` (such as `f:spec`), except of the status.
+/// Returns the time and field manager of the newest write of one of `parts` (such as `f:spec`), except of the status;
+/// `None` if managed fields tell none.
 pub(super) fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp, Option<String>)> {
     let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items)?;
     let entries = managers.filter_map(|entry| {

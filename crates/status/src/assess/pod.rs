@@ -30,7 +30,7 @@ const BACK_OFF_RESET: SignedDuration = SignedDuration::from_mins(10);
 /// Maximum age of the last crash in a loop: the longest back-off is five minutes, and runs are short.
 const CRASHED_RECENTLY: SignedDuration = SignedDuration::from_mins(10);
 
-/// Time that kstatus allows for scheduling.
+/// Age of a Pod below which kstatus does not call it unschedulable.
 const SCHEDULING: SignedDuration = SignedDuration::from_secs(15);
 
 /// Tolerance between the times of an out-of-memory kill and of the loss of readiness it causes: different clocks
@@ -113,7 +113,7 @@ fn text(value: Value<'_>, key: &str) -> String {
     value.get(key).and_then(Value::as_str).unwrap_or_default().into_owned()
 }
 
-/// The end of a container's run.
+/// The end of a container's run: exit code, reason, message and times.
 struct Termination {
     container: String,
     code: i64,
@@ -161,7 +161,8 @@ struct Complaint {
     text: String,
 }
 
-/// Returns the first container with a hard cause; adds the others as details.
+/// Returns the hard cause of the first container that has one, `None` if none has; adds those of others, and failed
+/// runs, as facts.
 fn container(
     case: &Assessor<'_>,
     pod: &Object<'_>,
@@ -215,7 +216,8 @@ fn waiting(status: Value<'_>) -> Option<Complaint> {
     Some(Complaint { cause, reason, text: words })
 }
 
-/// Detects a crash loop between two crashes: the container runs, or has just ended, and will crash again.
+/// Detects a crash loop between two crashes: the container runs, or has just ended, and will crash again. Returns
+/// `None` if there is none.
 ///
 /// A run of ten minutes resets the kubelet's back-off. The restart count covers the Pod's whole life, so it alone
 /// proves nothing.
@@ -249,7 +251,8 @@ fn crash_loop(
     Some(Complaint { cause: HardCause::Crash, reason: "CrashLoop".to_owned(), text })
 }
 
-/// Detects at least two out-of-memory kills in a row, the latest at or after `since`, when the Pod ceased to be well.
+/// Detects at least two out-of-memory kills in a row, the latest at or after `since`, when the Pod ceased to be well;
+/// `None` if there were none.
 fn out_of_memory(
     status: Value<'_>,
     ends: &[Option<Termination>; 2],
@@ -313,6 +316,7 @@ fn unschedulable(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation
 }
 
 /// Returns the expected relief for a Pod that fits no node yet, as reason and message: a new node, or a preemption.
+/// `None` if none is expected.
 fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option<(&'static str, String)> {
     let events = case.events(pod, since);
     let is_recent = |event: &&Event<'_>| case.is_recent(event, NODE_COMING);

@@ -32,15 +32,15 @@ pub(super) fn is_unobserved(verdict: &Verdict) -> bool {
     verdict.conditions.first().is_some_and(|condition| condition.reason == "LatestGenerationNotObserved")
 }
 
-/// Returns the time at which the current spec was written: its newest write, or for the first generation the
-/// creation.
+/// Returns the time at which the current spec was written: its newest write, or for the first generation the creation;
+/// `None` if the object tells neither.
 fn specified(object: &Object<'_>) -> Option<Timestamp> {
     let is_first = object.at(&["metadata", "generation"]).and_then(Value::as_i64) == Some(1);
     let created = || time(object.at(&["metadata", "creationTimestamp"])).filter(|_| is_first);
     spec_written(object).or_else(created)
 }
 
-/// Returns the time of the newest write of the spec, from the managed fields.
+/// Returns the time of the newest write of the spec, from the managed fields; `None` if these tell none.
 pub fn spec_written(object: &Object<'_>) -> Option<Timestamp> {
     changes::written(object, &["f:spec"]).map(|(when, _)| when)
 }
@@ -64,7 +64,7 @@ fn is_workload(object: &Object<'_>) -> bool {
 }
 
 /// Returns the time at which the deletion was requested: `deletionTimestamp`, the end of the grace period, less that
-/// period.
+/// period; `None` if the object is not being deleted.
 fn deleted(object: &Object<'_>) -> Option<Timestamp> {
     let end = time(object.at(&["metadata", "deletionTimestamp"]))?;
     let grace = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(0);

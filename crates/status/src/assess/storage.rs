@@ -148,7 +148,7 @@ pub(super) fn user_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option
 }
 
 /// Returns the finding of the oldest snapshot that is being taken of a claim, and the snapshot's error as `: message`
-/// or an empty text.
+/// or an empty text; `None` if none is being taken.
 pub(super) fn snapshot_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option<(Evaluation, String)> {
     let snapshots = case.of_kind("snapshot.storage.k8s.io", "VolumeSnapshot", Some(&claim.namespace()));
     let is_taken = |snapshot: &&Object<'_>| {

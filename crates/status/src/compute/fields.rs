@@ -61,7 +61,7 @@ impl<'a> Metadata<'a> {
         }
     }
 
-    /// Returns `metadata.generation`.
+    /// Returns `metadata.generation`; `None` if it is absent.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl<'a> ObjectStatus<'a> {
         Ok(ObjectStatus { observed_generation, conditions })
     }
 
-    /// Returns `status.observedGeneration`.
+    /// Returns `status.observedGeneration`; `None` if it is absent.
     ///
     /// # Errors
     ///

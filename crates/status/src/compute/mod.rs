@@ -100,7 +100,8 @@ fn always_ready(rule: &'static str) -> Verdict {
     Verdict::current("Resource is always ready", rule)
 }
 
-/// Computes the status of `object` as kstatus does.
+/// Computes the status of `object` as kstatus does; an error if the object does not have the structure of its kind.
+/// `costs` receives the time at which the verdict changes by itself.
 pub(crate) fn compute(
     object: &Object<'_>,
     now: Timestamp,

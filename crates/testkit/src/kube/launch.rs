@@ -248,7 +248,7 @@ impl<'a> Launcher<'a> {
         bail!("{program} of {}: {MAX_PORT_ATTEMPTS} times somebody else took its port first", shown(context))
     }
 
-    /// Starts a program and records its process.
+    /// Starts a program, adds it to the guard and the state file, and returns its process id.
     fn spawn(&self, context: &str, program: &str, arguments: &[String]) -> Result<u32> {
         let log = self.log(context, program);
         let child = start(self.programs, &self.folder, program, arguments, &log)?;

@@ -77,7 +77,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Checks the options before anything is built.
+    /// Checks the name, the number of clusters and the kubeconfig, before anything is built.
     fn check(&self) -> Result<()> {
         state::folder(&self.name)?;
         if self.clusters == 0 {
@@ -153,7 +153,7 @@ impl ControlPlane {
         Ok((Self { state, programs, owned: None }, false))
     }
 
-    /// Returns the control plane that runs under this name, if there is one.
+    /// Returns the control plane that runs under this name; `None` if there is none.
     pub fn find(name: &str) -> Result<Option<Self>> {
         let Some(state) = state::load(name)? else { return Ok(None) };
         if !state.is_running() {
@@ -248,12 +248,14 @@ pub fn list() -> Result<Vec<RunState>> {
     state::all()
 }
 
-/// Returns the folder with the parts of a control plane, in the checkout that this was built from.
+/// Returns the folder with the sources of control planes (stages of Pods, examples, Go modules), in the checkout that
+/// this was built from.
 pub fn source_folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/kube"))
 }
 
-/// Starts everything, or leaves nothing behind.
+/// Starts all processes of a control plane and waits until it is ready; after an error it stops them, and keeps only
+/// the logs.
 fn launch(
     programs: &Programs,
     options: &Options,

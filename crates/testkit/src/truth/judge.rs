@@ -23,7 +23,7 @@ pub(super) enum State {
     Absent,
 }
 
-/// The result of comparing a look with Kubernetes' own verdicts of the same time.
+/// The result of comparing Taffrail's answer on an app with Kubernetes' own verdicts of the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Opinion {
     Right,

@@ -193,7 +193,7 @@ pub fn judge_again(looks: &[(Value, Value)]) -> Result<Report> {
 /// The apps' objects as the API server returns them.
 struct Record {
     objects: Vec<(Kind, Value)>,
-    /// The resource versions of the lists.
+    /// The resource versions of the two lists, of Deployments and of Jobs.
     versions: Vec<u64>,
 }
 
@@ -301,7 +301,7 @@ impl Report {
     }
 }
 
-/// Formats the table of all apps, and the wrong looks.
+/// Formats the table of all apps, and the wrong answers.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 /// The requests to one cluster.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Requests {
-    /// Number of sequential round trips.
+    /// Number of round trips one after the other.
     pub(super) rounds: usize,
     /// The size of all responses, in KB.
     pub(super) size: usize,
