@@ -12,7 +12,7 @@ use crate::connect::Cluster;
 use crate::error::{ReadError, one_line};
 use crate::request::{Answer, Ask, Failure, JSON};
 
-/// The aggregated forms in order of preference, and the plain form as a fallback.
+/// The `Accept` header of the discovery requests: the aggregated forms in order of preference, then the plain form.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
      application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
@@ -232,7 +232,7 @@ fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// A response in aggregated or plain form, with its items unparsed.
+/// A discovery response in aggregated form (`items`) or plain form (`groups`, `versions`), with its items unparsed.
 #[derive(Deserialize)]
 struct Lists<'a> {
     #[serde(default)]
@@ -319,7 +319,7 @@ struct PlainResource {
     short_names: Option<Vec<String>>,
 }
 
-/// A version that needs a request of its own.
+/// A version of a group whose resources must be requested separately.
 struct Pending {
     group: String,
     version: String,

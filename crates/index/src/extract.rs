@@ -339,7 +339,7 @@ pub(super) fn write_value(value: Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// The paths to keep of an object, for each kind, and for objects that are plainly well.
+/// The paths to keep of an object: for each kind, in full and for objects whose status no evidence changes.
 #[derive(Debug)]
 pub(super) struct Extractor {
     full: HashMap<(&'static str, &'static str), Wanted>,

@@ -211,7 +211,8 @@ impl Contents {
         keys
     }
 
-    /// Returns the keys to which an object that is not plainly well listens.
+    /// Returns the keys to which an object listens whose status evidence may change: those of its events, and of the
+    /// objects by which an assessment may judge it.
     fn hears(&self, object: &Object<'_>) -> Vec<u128> {
         let seed = self.seed;
         let (namespace, name) = (object.namespace(), object.name());
@@ -361,7 +362,7 @@ impl Index {
         }
     }
 
-    /// Marks the objects of a scope that are not plainly well for reassessment.
+    /// Marks for reassessment the objects of a scope whose status evidence may change.
     pub(super) fn suspect(&mut self, kind: KindId, namespace: Option<&str>) {
         let objects = self.contents.of_kind(kind, namespace).map(|object| object.slot);
         self.reassessment.suspected.extend(objects.filter(|slot| !self.contents.is_plain(*slot)));

@@ -217,13 +217,14 @@ impl Operator {
         Some((expression.get("key")?.as_str()?, operator))
     }
 
-    /// Returns true if the operator allows values (`some` is true), or allows none (`some` is false).
+    /// Returns true if a requirement with this operator may have values (`some` is true) or no values (`some` is
+    /// false).
     fn takes(self, some: bool) -> bool {
         some != matches!(self, Operator::Exists | Operator::DoesNotExist)
     }
 
-    /// Evaluates the operator on a label: `exists` if the object has it, `is_among` if its value is among the
-    /// requirement's. `GreaterThan` and `LessThan` return false: [`Requirement::matches`] compares the numbers.
+    /// Evaluates the operator on a label: `exists` if the object has it, `is_among` if its value is among the values of
+    /// the requirement. `GreaterThan` and `LessThan` return false: [`Requirement::matches`] compares the numbers.
     fn holds(self, exists: bool, is_among: bool) -> bool {
         match self {
             Operator::Equals | Operator::In => is_among,

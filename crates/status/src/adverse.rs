@@ -34,7 +34,7 @@ const RESTS: [&str; 7] =
     ["Disabled", "NotRequired", "NotApplicable", "Paused", "NotNeeded", "NotEnabled", "Suspended"];
 
 /// Returns `verdict`, or a worse one if kstatus called `object` Current only by its `Ready` condition or by default,
-/// and the object has an adverse condition or word.
+/// and the object has an adverse condition, phase or state.
 pub(crate) fn judge(object: &Object<'_>, verdict: Verdict) -> Verdict {
     if verdict.status != Status::Current || !matches!(&*verdict.rule, "fallback" | "generic/ready") {
         return verdict;

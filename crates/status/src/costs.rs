@@ -165,7 +165,7 @@ impl Costs {
         self.next.take()
     }
 
-    /// Returns, by account, the steps of assessments beyond the `FREE_PER_OBJECT` that are free for an object, and resets them.
+    /// Returns, by account, the steps that assessments took beyond `FREE_PER_OBJECT` each, and resets them.
     pub fn take_excess(&self) -> ExcessSteps {
         ExcessSteps(self.excess.take())
     }

@@ -9,7 +9,7 @@ use taffrail_testkit::binary::workspace;
 
 use super::{fuzz, tidy};
 
-/// Run all checks and tests; build missing programs, or name them.
+/// Run all checks and tests. Missing programs are built with Go; without Go, tests that need them are skipped.
 #[derive(Args)]
 pub(crate) struct Test {}
 

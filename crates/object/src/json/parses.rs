@@ -16,7 +16,7 @@ pub(super) fn note(text: &[u8]) {
     }
 }
 
-/// Turns recording on; earlier records stay.
+/// Begins to record which objects are parsed, for [`count`]; earlier records stay.
 pub fn record() {
     PARSED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
 }

@@ -192,7 +192,8 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// Returns the bytes of the first field with the number `wanted`; the outer `None` is for a damaged message.
+/// Returns the bytes of the first field with the number `wanted`: the inner `None` if there is none, the outer for a
+/// damaged message.
 fn first(message: &[u8], wanted: u64) -> Option<Option<&[u8]>> {
     for field in Fields(message) {
         if let (number, Payload::Bytes(bytes)) = field?

@@ -276,7 +276,8 @@ impl State {
         Ok(function)
     }
 
-    /// Collects the garbage of a run; returns true if the VM can be reused.
+    /// Collects garbage if the VM uses [`MAX_LEFTOVER_BYTES`] or more; returns true if it uses less then, so that it
+    /// can be reused.
     fn clean(&self) -> bool {
         let used = |lua: &Lua| lua.used_memory();
         used(&self.lua) < MAX_LEFTOVER_BYTES

@@ -310,7 +310,7 @@ pub fn owners<'a>(metadata: Option<Value<'a>>) -> (Option<Cow<'a, str>>, Vec<Cow
     (controller, others)
 }
 
-/// The parts of an object that an owner reference names.
+/// The fields of an object that decide if an owner reference points to it: group, kind, namespace, name and UID.
 pub(super) struct Owner<'o> {
     group: &'o str,
     kind: &'o str,

@@ -19,7 +19,7 @@ use crate::verdict::{ComputeError, Verdict};
 /// The variant of kstatus to follow where the two differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fork {
-    /// `github.com/fluxcd/cli-utils`
+    /// `github.com/fluxcd/cli-utils`: a suspended Job is judged like any other.
     #[default]
     Flux,
     /// `sigs.k8s.io/cli-utils`: a suspended Job is Current.

@@ -17,9 +17,9 @@ use super::programs::Programs;
 use super::state::{self, Member, ProcessRecord, RunState};
 use super::{Options, certificates, ports};
 
-/// The maximum time for any one part, on a slow and busy machine.
+/// The maximum time that one part of a control plane may take to start, on a slow and busy machine.
 const MAX_START_TIME: Duration = Duration::from_secs(90);
-/// The interval of polling for events that cannot be awaited: that another process listens.
+/// The interval at which a condition is polled that cannot be awaited, such as that another process listens.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The maximum number of attempts with other ports if another process took them first.
 const MAX_PORT_ATTEMPTS: usize = 5;

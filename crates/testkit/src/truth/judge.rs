@@ -35,7 +35,7 @@ pub(super) enum Opinion {
     WrongAmber,
 }
 
-/// Waiting reasons that waiting does not resolve.
+/// The reasons of waiting containers that do not go away by waiting.
 const HARD: [&str; 6] = [
     "CrashLoopBackOff",
     "ImagePullBackOff",
@@ -147,8 +147,8 @@ fn job(job: &Value) -> State {
     }
 }
 
-/// Compares the health that Taffrail showed (`None`: no such app) with the states that the app had during the look; one
-/// match is enough.
+/// Compares the health that Taffrail showed (`None`: no such app) with the states that the app had while `taffrail`
+/// ran; one match is enough.
 pub(super) fn judge(shown: Option<&str>, states: &[State]) -> Opinion {
     let had = |is_so: fn(&State) -> bool| states.iter().any(is_so);
     let (right, wrong) = match shown {

@@ -30,7 +30,7 @@ impl Kind {
     }
 }
 
-/// A noisy app of one object with the same name.
+/// An app whose state keeps changing: one object, which has the same name.
 pub(super) struct Scene {
     pub(super) name: &'static str,
     pub(super) kind: Kind,

@@ -40,7 +40,7 @@ const BAR: f64 = 100.0;
 /// The time limit for any step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The time without a change after which a Deployment's last write counts as its last one.
+/// The time without a change after which the newest write of a Deployment counts as its last.
 const QUIET: Duration = Duration::from_secs(3);
 
 /// A line of a process' output, with the time of its arrival.

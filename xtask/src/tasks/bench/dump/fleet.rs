@@ -11,7 +11,7 @@ const TIME: &str = "2026-03-01T10:00:00Z";
 const COMMIT: &str = "3f1c9a7be1d84a0c5e7d2b96f80a41c2d7e5b613";
 /// The number of Pods of each Deployment.
 const REPLICAS: usize = 8;
-/// The interval of Deployments of which one has a Pod in a crash loop.
+/// One of this many Deployments has a Pod in a crash loop.
 const BROKEN: usize = 37;
 
 /// The delivery tool of an app.
