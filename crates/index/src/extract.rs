@@ -1,8 +1,8 @@
 //! The extract of an object: the fields that evidence reads, kept instead of the body.
 //!
-//! For an object that is plainly well, evidence about other objects reads hardly any field: a Pod's phase and node, a
-//! ReplicaSet's counts. Many objects share such an extract. For all other objects, the extract has the fields that
-//! [`assess`](taffrail_status::assess) reads and no others: no environment, no command line, no data.
+//! Of an object whose status no evidence changes, evidence about other objects reads hardly any field: a Pod's phase
+//! and node, a ReplicaSet's counts. Many objects share such an extract. For all other objects, the extract has the
+//! fields that [`assess`](taffrail_status::assess) reads and no others: no environment, no command line, no data.
 
 use std::collections::HashMap;
 

@@ -1,9 +1,9 @@
 //! Reassessment: finds and assesses the objects whose status may have changed.
 //!
-//! An object that is not plainly well *listens* to keys: of the objects it names, existing or not, of the users of a
-//! claim, of events about it, of the scopes of the kinds it names. A change is announced under all keys to which
-//! other objects may listen, and to the owners of the changed object. So exactly the objects whose assessment may
-//! have changed are assessed again. An assessment that changes with time alone has a deadline.
+//! An object whose status evidence may change *listens* to keys: of the objects it names, existing or not, of the users
+//! of a claim, of events about it, of the scopes of the kinds it names. A change is announced under all keys to which
+//! other objects may listen, and to the owners of the changed object. So exactly the objects whose assessment may have
+//! changed are assessed again. An assessment that changes with time alone has a deadline.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

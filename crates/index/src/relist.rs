@@ -1,4 +1,4 @@
-//! Lists of scopes: their start, the objects that are confirmed, and their end.
+//! Applies lists of scopes: their start, the objects that they confirm, and their end.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! All rules in their order.
+//! The set of all rules, in the order in which they are consulted.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::Object;

@@ -1,4 +1,4 @@
-//! Events, and the objects that they are about.
+//! Reads events, and the references to the objects that they are about.
 
 use std::borrow::Cow;
 

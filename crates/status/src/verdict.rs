@@ -1,4 +1,4 @@
-//! Statuses and verdicts.
+//! The six statuses, and verdicts: a status with its message, condition and rule.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Lines and frames that are too long to be read.
+//! Skips lines and frames that are too long to be read.
 
 use bytes::Bytes;
 

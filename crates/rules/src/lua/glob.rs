@@ -1,4 +1,4 @@
-//! Glob patterns for groups and kinds.
+//! Glob patterns, which name groups and kinds in Argo CD's customizations.
 
 /// The maximum number of alternatives that the braces of a pattern expand to.
 const MAX_ALTERNATIVES: usize = 64;

@@ -1,4 +1,4 @@
-//! The results of scripts.
+//! The results of scripts: the health of an object, its actions, and the changes of an action.
 
 use serde_json::Value as Tree;
 use taffrail_object::words;

@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers.
+//! Assesses HorizontalPodAutoscalers.
 
 use jiff::SignedDuration;
 use taffrail_object::Object;

@@ -1,4 +1,4 @@
-//! Jobs and CronJobs.
+//! Assesses Jobs and CronJobs.
 
 use jiff::Timestamp;
 use taffrail_object::Object;

@@ -1,4 +1,4 @@
-//! Custom resources, and every kind without rules of its own.
+//! Assesses custom resources, and objects of every kind without rules of its own.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Pods: containers, scheduling, volumes, nodes.
+//! Assesses Pods: containers, scheduling, volumes, nodes.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;

@@ -1,4 +1,4 @@
-//! PersistentVolumeClaims, volumes, attachments and storage classes.
+//! Assesses PersistentVolumeClaims, volumes, attachments and storage classes.
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;

@@ -1,4 +1,4 @@
-//! Deployments, ReplicaSets, StatefulSets, DaemonSets.
+//! Assesses Deployments, ReplicaSets, StatefulSets and DaemonSets.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;

@@ -1,4 +1,4 @@
-//! Access to fields, with the type checks that kstatus makes, and no others.
+//! Reads fields of objects with the type checks that kstatus makes, and no others.
 
 use taffrail_object::Object;
 use taffrail_object::json::{Kind, Value};

@@ -1,4 +1,4 @@
-//! The noisy apps, and the disturbances during a run.
+//! The apps whose state keeps changing, and the steps that change them during a run.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! A network link with latency, inside this process.
+//! A TCP proxy that delays all bytes, as the link to a distant cluster does.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};

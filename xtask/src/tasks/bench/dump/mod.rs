@@ -1,14 +1,14 @@
-//! A big dump: how long until it is answered, beside the pipe that people use without Taffrail.
+//! Measures the time to answer about a big dump, beside the pipe that people use without Taffrail.
 //!
 //! # How the figures are taken
 //!
 //! - Whole processes, one after the other; the median of several runs counts. `taffrail` is the release binary.
-//! - The peer is `kubectl` reading the same file and printing it again as JSON, without asking a server, piped
-//!   into a `jq` program that does the least one would want: it names the Deployments that lack an available
-//!   replica. It is compared with the ones that Taffrail names before time counts. `jq` alone is measured too:
-//!   it is what is left when the dump is already there.
-//! - *After loading* is what `-v` says: the time from the last byte of the dump read to the last byte of the
-//!   answer written.
+//! - The peer is `kubectl` reading the same file and printing it again as JSON, without asking a server, piped into a
+//!   `jq` program that does the least one would want: it names the Deployments that lack an available replica. It is
+//!   compared with the ones that Taffrail names before time counts. `jq` alone is measured too: it is what is left when
+//!   the dump is already there.
+//! - *After loading* is what `-v` says: the time from the last byte of the dump read to the last byte of the answer
+//!   written.
 
 mod fleet;
 
