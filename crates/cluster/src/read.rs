@@ -45,9 +45,9 @@ pub struct ListRequest<'a> {
     /// values are only read one at a time and by name; the copy that `kubectl apply` leaves in an annotation is
     /// removed.
     pub projection: Projection,
-    /// A label selector in the API's syntax.
+    /// A label selector in the API's syntax; `None` selects all objects.
     pub label_selector: Option<&'a str>,
-    /// A field selector in the API's syntax.
+    /// A field selector in the API's syntax; `None` selects all objects.
     pub field_selector: Option<&'a str>,
     /// Maximum number of objects per page; 0 asks for all in one response.
     pub page: u32,
@@ -130,7 +130,7 @@ pub struct Listing {
     pub objects: Vec<OwnedDocument>,
     /// Items that are not Kubernetes objects; the others are unaffected.
     pub malformed: Vec<MalformedItem>,
-    /// The resource version of the last page: the state from which changes can be watched.
+    /// The resource version of the last page, from which changes can be watched; `None` if the page does not state one.
     pub resource_version: Option<String>,
     /// True if the list had to be restarted because its pages expired.
     pub restarted: bool,

@@ -217,7 +217,7 @@ pub struct Index {
     /// For each slot, the number of lists begun before its object was last applied or confirmed.
     epochs: Vec<u32>,
     epoch: u32,
-    /// For each scope that is being listed, the number of its list.
+    /// For each scope (a kind, and its namespace or `None` for all) that is being listed, the number of its list.
     reading: FxHashMap<(KindId, Option<Box<str>>), u32>,
     pending: Pending,
     reassessment: Reassessment,

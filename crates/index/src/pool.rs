@@ -11,7 +11,7 @@ use super::table::Seed;
 /// The slot number that stands for "none".
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The values of a pool by slot, in the form that snapshots share.
+/// The values of a pool by slot, in the form that snapshots share; `None` for a vacant slot.
 #[derive(Debug)]
 pub(super) struct Kept<T: ?Sized>(Chunked<Option<Arc<T>>>);
 

@@ -235,7 +235,7 @@ pub(super) struct OwnerGroup {
     pub(super) id: Uid,
     /// The first child whose first owner is this owner.
     pub(super) head: u32,
-    /// The children whose first owner is another one.
+    /// The slots of the children whose first owner is another one; `None` if there are none.
     pub(super) others: Option<Arc<Vec<u32>>>,
     /// The slot of the owner; [`NONE`] if it does not exist.
     pub(super) owner: u32,
@@ -342,7 +342,7 @@ pub struct Transition {
 /// Maximum number of former statuses kept per object.
 pub const REMEMBERED: usize = 4;
 
-/// The former statuses, newest first, each with its start in milliseconds since 1970.
+/// The former statuses, newest first, each with its start in milliseconds since 1970; unused places are `None`.
 pub(super) type Past = [Option<(Status, i64)>; REMEMBERED];
 
 /// A verdict as a value of a pool, which many objects may share.

@@ -54,7 +54,7 @@ impl Scope {
 /// The scopes of a kind: one for all namespaces, and those of single namespaces.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KindScopes {
-    /// The scope of all namespaces that have no scope of their own.
+    /// The scope of all namespaces that have no scope of their own; `None` if only single namespaces have scopes.
     pub(super) whole: Option<Scope>,
     pub(super) of_namespace: BTreeMap<Arc<str>, Scope>,
 }

@@ -97,7 +97,7 @@ pub struct Costs {
     scripts: Look,
     /// The number of times that each of the user's scripts was stopped, by script number.
     strikes: RefCell<BTreeMap<usize, Arc<Strikes>>>,
-    /// The earliest time at which a result changes without a change of an object.
+    /// The earliest time at which a result changes without a change of an object; `None` if none was recorded.
     next: Cell<Option<Timestamp>>,
     /// Steps above `FREE_PER_OBJECT` that objects took, by account.
     excess: RefCell<BTreeMap<Account, u64>>,

@@ -315,7 +315,7 @@ pub(super) struct PageEnd {
     resource_version: String,
     /// The token of the next page; `None` on the last one.
     continued: Option<String>,
-    /// The reason why the page cannot be read.
+    /// The reason why the page cannot be read; `None` if it can.
     unreadable: Option<String>,
 }
 

@@ -49,9 +49,9 @@ pub struct Scope {
     pub namespace: Option<String>,
     /// The part of each object that is followed. Secrets are always followed as [`Projection::Metadata`].
     pub projection: Projection,
-    /// A label selector in the API's syntax.
+    /// A label selector in the API's syntax; `None` selects all objects.
     pub labels: Option<String>,
-    /// A field selector in the API's syntax.
+    /// A field selector in the API's syntax; `None` selects all objects.
     pub fields: Option<String>,
 }
 
@@ -272,13 +272,13 @@ struct Progress {
     resource_version: String,
     /// True if the reader has received all existing objects.
     complete: bool,
-    /// The token for the rest of a list.
+    /// The token of the next page of the list; `None` on the last page, and for a watch.
     continued: Option<String>,
-    /// The reason why the scope has to be listed again.
+    /// The reason why the scope has to be listed again; `None` if it has not.
     expired: Option<String>,
-    /// The code and message with which the server ended a watch.
+    /// The code and message with which the server ended the watch; `None` if it did not.
     refused: Option<(u16, String)>,
-    /// The reason why the received text cannot be read.
+    /// The reason why the received text cannot be read; `None` if it can.
     unreadable: Option<String>,
     /// Number of items of a paged list that were not objects.
     malformed: usize,

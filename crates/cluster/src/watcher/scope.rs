@@ -119,7 +119,7 @@ struct Task<'a> {
     shared: &'a Shared,
     followed: &'a Arc<Followed>,
     what: String,
-    /// The state reported last, and the value of `opened` at that time.
+    /// The state reported last, and the value of `opened` at that time; `None` before the first report.
     state: Option<(ScopeState, u64)>,
     woken: watch::Receiver<u64>,
     /// Number of wake-ups of the process before the last request.

@@ -278,7 +278,7 @@ fn short(text: &str) -> String {
 #[derive(Debug)]
 struct Used {
     names: Names,
-    /// The first name that the expression uses and that is not defined.
+    /// The first name that the expression uses and that is not defined; `None` if all are.
     unknown: Option<String>,
     /// True if the expression reads more of the object than its metadata.
     asks_for_more: bool,

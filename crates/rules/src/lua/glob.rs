@@ -7,7 +7,7 @@ const MAX_ALTERNATIVES: usize = 64;
 #[derive(Debug, Clone)]
 pub(super) struct Glob {
     alternatives: Vec<Vec<Piece>>,
-    /// A character that no wildcard matches.
+    /// The character that no wildcard matches; `None` if wildcards match every character.
     border: Option<char>,
 }
 

@@ -10,7 +10,7 @@ use super::path::{self, Path, PathError, Start};
 /// The maximum length of one inserted value, in bytes; the rest is left out.
 const MAX_INSERTED_BYTES: usize = 4096;
 
-/// The five fields of a condition that rules read, in the order of [`ROW`].
+/// The five fields of a condition that rules read, in the order of [`ROW`]; `None` for an absent one.
 pub(super) type Row<'a> = [Option<Value<'a>>; 5];
 
 pub(super) const ROW: [&str; 5] = ["type", "status", "reason", "message", "observedGeneration"];
@@ -18,9 +18,9 @@ pub(super) const ROW: [&str; 5] = ["type", "status", "reason", "message", "obser
 /// The conditions and elements that made tests hold, for use in messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Found<'a> {
-    /// The first condition by which a test holds.
+    /// The first condition by which a test holds; `None` if no test that holds reads a condition.
     pub(super) condition: Option<Row<'a>>,
-    /// The first element of a list by which a test holds.
+    /// The first element of a list by which a test holds; `None` if no test that holds reads elements.
     pub(super) element: Option<Value<'a>>,
 }
 

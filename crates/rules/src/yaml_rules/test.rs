@@ -328,7 +328,7 @@ fn are_equal(one: Value<'_>, other: Value<'_>) -> bool {
     }
 }
 
-/// A value that can be ordered.
+/// A value in a comparison; numbers are ordered among each other, and so are times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Operand {
     Number(f64),

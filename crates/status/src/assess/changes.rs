@@ -120,7 +120,7 @@ pub struct History<'e> {
     written: RefCell<HashMap<(ObjectKey, Part), Option<Written>>>,
 }
 
-/// The time of a write, and its field manager.
+/// The time of a write, and its field manager; `None` if managed fields do not name one.
 type Written = (Timestamp, Option<String>);
 
 /// A part of an object whose writes count as changes.

@@ -55,7 +55,7 @@ pub struct Options {
     pub flux_crds: bool,
     /// The path of the kubeconfig; by default it is in the folder of this control plane.
     pub kubeconfig: Option<PathBuf>,
-    /// The initial data of the store: a folder that [`ControlPlane::save_store`] wrote.
+    /// The initial data of the store, a folder that [`ControlPlane::save_store`] wrote; `None` for an empty store.
     pub store: Option<PathBuf>,
     /// True if each API server logs all requests, to [`AUDIT_LOG`] in the folder of its [`Member`].
     pub audited: bool,

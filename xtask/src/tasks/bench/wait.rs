@@ -82,13 +82,14 @@ const BARE: usize = usize::MAX;
 /// The times of one Deployment's rollout, at the bare watch and at `taffrail wait`.
 #[derive(Debug, Default)]
 struct Rollout {
-    /// The time at which its last change arrived at the bare watch.
+    /// The time at which its last change arrived at the bare watch; `None` before the first.
     written: Option<Instant>,
-    /// The time at which its first version that kubectl would call complete arrived at the bare watch.
+    /// The time at which its first version that kubectl would call complete arrived at the bare watch; `None` before
+    /// that.
     complete: Option<Instant>,
     /// True if `taffrail wait` reported it before it was complete.
     was_waited_for: bool,
-    /// The time at which `taffrail wait` reported it as complete.
+    /// The time at which `taffrail wait` reported it as complete; `None` before that.
     reported: Option<Instant>,
 }
 
