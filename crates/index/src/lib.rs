@@ -7,22 +7,24 @@
 //!
 //! # Structure
 //!
-//! * **Records in chunks behind `Arc`, copied on write.** A snapshot copies a few pointers, so neither owner nor readers
-//!   wait. Chunks that the owner writes to while a snapshot is held are copied once, 16 objects at a time. A persistent
-//!   map would cost a tree node for each object, and with a lock readers could delay the owner.
-//! * **Slots instead of pointers.** Objects are numbers of four bytes; hash tables contain nothing else and compare with
-//!   the records themselves. Lists of siblings, of a kind in a namespace, of a status run through the objects, in a
-//!   separate part of the record: a walk over a tree reads 40 bytes for each object.
-//! * **Pools.** Labels, annotations, owners, verdicts and extracts that many objects share are kept once, with reference
-//!   counts, and dropped with their last use: memory follows the present contents, not all former ones.
-//! * **Extracts instead of bodies.** Of each object only the fields that evidence reads are kept, and of an object that
-//!   is plainly well hardly any; so [`assess`](taffrail_status::assess) gives the same answers as over all bodies.
-//! * **No Secret value enters**: of Secrets only metadata is read, and of no object the annotation in which kubectl keeps
-//!   a copy of it.
+//! * **Records in chunks behind `Arc`, copied on write.** A snapshot copies a few pointers, so neither owner nor
+//!   readers wait. Chunks that the owner writes to while a snapshot is held are copied once, 16 objects at a time. A
+//!   persistent map would cost a tree node for each object, and with a lock readers could delay the owner.
+//! * **Slots instead of pointers.** Objects are numbers of four bytes; hash tables contain nothing else and compare
+//!   with the records themselves. Lists of siblings, of a kind in a namespace, of a status run through the objects, in
+//!   a separate part of the record: a walk over a tree reads 40 bytes for each object.
+//! * **Pools.** Labels, annotations, owners, verdicts and extracts that many objects share are kept once, with
+//!   reference counts, and dropped with their last use: memory follows the present contents, not all former ones.
+//! * **Extracts instead of bodies.** Of each object only the fields that evidence reads are kept, and hardly any of an
+//!   object whose status no evidence changes; so [`assess`](taffrail_status::assess) gives the same answers as over all
+//!   bodies.
+//! * **No Secret value enters**: of Secrets only metadata is read, and of no object the annotation in which kubectl
+//!   keeps a copy of it.
 //!
-//! The stores are `chunked`, `table`, `pool` and `postings`. `new_record` and `extract` select what is kept of an object.
-//! `contents`, `kind_buckets`, `tree` and `view` answer queries. `reassess` finds the objects whose status a change may have
-//! changed, and `evidence` answers `assess` from the extracts. `persist` and `wire` save an index and load it again.
+//! The stores are `chunked`, `table`, `pool` and `postings`. `new_record` and `extract` select what is kept of an
+//! object. `contents`, `kind_buckets`, `tree` and `view` answer queries. `reassess` finds the objects whose status a
+//! change may have changed, and `evidence` answers `assess` from the extracts. `persist` and `wire` save an index and
+//! load it again.
 
 mod chunked;
 mod clock;

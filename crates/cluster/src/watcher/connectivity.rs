@@ -155,7 +155,8 @@ async fn probe(shared: &Shared) -> Result<Option<String>, ReadError> {
 #[derive(Debug)]
 pub(super) struct Renewals {
     backoff: Backoff,
-    /// The time until which credentials are not renewed, and the reason.
+    /// The time until which credentials are not renewed again, and the error until then; `None` if they were not
+    /// renewed, or the server has accepted the renewed ones.
     refused: Option<(Instant, String)>,
 }
 
@@ -170,7 +171,8 @@ impl Renewals {
 }
 
 /// Renews the credentials and reconnects, unless that was done since connection `generation` was made. Concurrent
-/// callers share the result. Credentials that the server keeps refusing are renewed with growing backoff.
+/// callers share the result; the error is the reason why the connection was not replaced. Credentials that the server
+/// keeps refusing are renewed with growing backoff.
 pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String> {
     let Some(context) = &shared.context else { return Err("its credentials cannot be renewed".to_owned()) };
     let mut renewals = shared.renewals.lock().await;

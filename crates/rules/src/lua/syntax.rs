@@ -167,7 +167,7 @@ impl<'t> Iterator for Tokens<'t> {
     }
 }
 
-/// The kinds of blocks.
+/// The kinds of blocks in a script, by the words that enclose them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Body {
     Function,

@@ -120,7 +120,7 @@ pub(super) enum Other {
     Field(Path, Option<Scalar>),
 }
 
-/// The value under test: the object, or an element of one of its lists.
+/// The value under test (the object, or an element of one of its lists), with the object around it.
 pub(super) struct Scope<'s, 'a> {
     object: Value<'a>,
     here: Value<'a>,
