@@ -99,8 +99,8 @@ impl EventsOwner {
     }
 
     /// Stores an event that tells something about a wait or a failure and is not too old, in place of its former
-    /// version; removes the former version of any other event. Returns the object that it is about, or `None` if
-    /// nothing changed.
+    /// version; removes the former version of any other event. Returns the object that the event is about; `None` if
+    /// `object` is not an event, or was not stored before and is not now.
     pub(super) fn apply(
         &mut self,
         events: &mut Events,

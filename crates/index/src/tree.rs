@@ -117,8 +117,8 @@ impl Contents {
         }
     }
 
-    /// Makes an object the owner of the existing owner groups in `ids`, and of those in `made`, which are created if
-    /// missing.
+    /// Makes an object the owner of those owner groups in `ids` and `made` that have no existing owner; those in `made`
+    /// are created if missing.
     pub(super) fn found(&mut self, vacant: &mut Vacant, owner: u32, ids: &[Uid], made: &[Uid]) {
         for id in ids.iter().filter(|id| !id.is_none()) {
             if let Some(at) = self.owner_group(*id)

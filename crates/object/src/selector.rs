@@ -106,7 +106,7 @@ impl LabelSelector {
 
     /// Reads a map of labels that must all match, such as `spec.selector` of a Service or `nodeSelector` of a Pod.
     ///
-    /// An absent, null or empty map selects everything.
+    /// An absent, null or empty map selects everything; a value that is not a map of strings selects nothing.
     pub fn of_labels(labels: Option<Value<'_>>) -> LabelSelector {
         equalities(labels).map_or_else(LabelSelector::nothing, LabelSelector::all_of)
     }

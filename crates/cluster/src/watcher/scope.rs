@@ -764,7 +764,8 @@ fn accepted(scope: &Scope, protobuf: bool) -> &'static str {
     }
 }
 
-/// Returns true if the server has no streamed lists: it rejects the request as invalid.
+/// Returns true if the server has no streamed lists: it rejects the request as invalid, or sends whole objects where
+/// only metadata was requested.
 fn refuses_streams(refusal: &Refusal) -> bool {
     match &refusal.error {
         ReadError::Refused { code, .. } => matches!(code, 400 | 422),

@@ -422,7 +422,8 @@ impl Reader<'_> {
         Some(Words { plain: plain.into(), made: made.into() })
     }
 
-    /// Reads a pattern or a list of patterns; `Some(None)` if the key is absent, `None` if it is invalid.
+    /// Reads a pattern or a list of patterns; `Some(None)` if the key is absent, `None`, with the error recorded, if it
+    /// is invalid.
     fn patterns(&mut self, tree: &Keys, key: &'static str) -> Option<Option<Box<[Pattern]>>> {
         let Some(value) = tree.get(key) else { return Some(None) };
         let mut patterns = Vec::new();
@@ -436,7 +437,7 @@ impl Reader<'_> {
         Some(Some(patterns.into()))
     }
 
-    /// Reads a scalar as text; `Some(None)` if the key is absent, `None` if it is invalid.
+    /// Reads a scalar as text; `Some(None)` if the key is absent, `None`, with the error recorded, if it is invalid.
     fn scalar(&mut self, tree: &Keys, key: &'static str) -> Option<Option<Scalar>> {
         let Some(value) = tree.get(key) else { return Some(None) };
         let text = path::text(value.into());

@@ -145,7 +145,7 @@ pub(super) fn load(name: &str) -> Result<Option<RunState>> {
     })
 }
 
-/// Kills the processes of this name that are still ours, and removes their folder; returns their number.
+/// Kills the processes of this name that are still ours, and removes their kubeconfig and folder; returns their number.
 pub(super) fn discard(name: &str) -> Result<usize> {
     let folder = folder(name)?;
     let mut ended = 0;

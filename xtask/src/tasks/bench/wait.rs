@@ -84,8 +84,8 @@ const BARE: usize = usize::MAX;
 struct Rollout {
     /// The time at which its last change arrived at the bare watch; `None` before the first.
     written: Option<Instant>,
-    /// The time at which its first version that kubectl would call complete arrived at the bare watch; `None` before
-    /// that.
+    /// The time at which a version that kubectl would call complete arrived at the bare watch, and only such versions
+    /// after it; `None` if the newest one is not complete.
     complete: Option<Instant>,
     /// True if `taffrail wait` reported it before it was complete.
     was_waited_for: bool,
