@@ -60,7 +60,7 @@ pub(super) fn examine(case: &Assessor<'_>, autoscaler: &Object<'_>, finding: &mu
 }
 
 /// Returns the conditions of an autoscaler in `autoscaling/v1`, which has no field for them: the API server puts them
-/// into an annotation as JSON. `None` if there is no such annotation.
+/// into an annotation as JSON. `None` if there is no such annotation, or it is not JSON.
 fn annotated_conditions(autoscaler: &Object<'_>) -> Option<OwnedDocument> {
     let annotations = autoscaler.at(&["metadata", "annotations"])?;
     let text = annotations.get("autoscaling.alpha.kubernetes.io/conditions")?.as_str()?;

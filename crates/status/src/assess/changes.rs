@@ -357,7 +357,8 @@ fn sort(changes: &mut Vec<Change>) {
     changes.dedup();
 }
 
-/// Returns the key of an object's controller, which is assumed to be in the object's namespace; `None` if it has none.
+/// Returns the key of an object's controller, which is assumed to be in the object's namespace unless it is a Node;
+/// `None` if it has none.
 fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     let owner = controller(object)?;
     let text = |key| owner.get(key).and_then(Value::as_str);

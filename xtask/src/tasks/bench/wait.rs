@@ -87,9 +87,9 @@ struct Rollout {
     /// The time at which a version that kubectl would call complete arrived at the bare watch, and only such versions
     /// after it; `None` if the newest one is not complete.
     complete: Option<Instant>,
-    /// True if `taffrail wait` reported it before it was complete.
+    /// True if `taffrail wait` has reported it as not complete yet.
     was_waited_for: bool,
-    /// The time at which `taffrail wait` reported it as complete; `None` before that.
+    /// The time at which `taffrail wait` last reported it as complete; `None` if the last report is another.
     reported: Option<Instant>,
 }
 
