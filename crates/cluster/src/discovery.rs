@@ -184,7 +184,8 @@ impl Discovery {
             .or_else(|| first(&|resource| resource.kind.to_lowercase() == name))
     }
 
-    /// Adds the resources of one version of a group. Versions come in the group's order of preference.
+    /// Adds the resources of one version of a group, and counts those beyond the limits as left out. Versions come in
+    /// the group's order of preference.
     fn add(&mut self, group: &str, version: &str, found: Vec<ServedResource>) {
         for resource in found {
             if self.resources.len() >= MAX_KINDS || !resource.is_bounded() {

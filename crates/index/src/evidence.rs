@@ -225,8 +225,8 @@ impl Contents {
         out.push(b'}');
     }
 
-    /// Writes the owner references of an object. Kind and name of an owner come from the owner's record, if it
-    /// exists.
+    /// Writes the owner references of an object, without inferred owners. Kind and name of an owner come from the
+    /// owner's record, if it exists.
     fn write_owners(&self, record: &Record, out: &mut Vec<u8>) {
         let Some(owners) = self.owners.get(record.owners) else { return };
         let mut before: &[u8] = b",\"ownerReferences\":[{\"uid\":";

@@ -375,7 +375,8 @@ impl Index {
     /// Adds or updates an object from the API server; `projection` is the part of it that was read.
     ///
     /// # Errors
-    /// Returns an error if the object has no valid name. Nothing changes then.
+    /// Returns an error if the kind is unknown, the object is of another kind, or its name is missing or too long.
+    /// Nothing changes then.
     pub fn apply(
         &mut self,
         kind: KindId,
@@ -398,11 +399,11 @@ impl Index {
         Ok(self.put(kind, new_record, now))
     }
 
-    /// Adds or updates an object like [`apply`](Index::apply). With [`Retention::Full`] the document is kept
-    /// unchanged.
+    /// Adds or updates an object like [`apply`](Index::apply). With [`Retention::Full`] the document is kept unchanged.
     ///
     /// # Errors
-    /// Returns an error if the object has no valid name. Nothing changes then.
+    /// Returns an error if the document is not an object of this kind, the kind is unknown, or the name is missing or
+    /// too long. Nothing changes then.
     pub fn apply_document(
         &mut self,
         kind: KindId,

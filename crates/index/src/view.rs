@@ -186,9 +186,10 @@ impl<'s> ObjectRef<'s> {
         past.filter_map(|(status, since)| Some(Transition { status: *status, since: at_millis(*since)? }))
     }
 
-    /// Returns the object as JSON; `None` if its body is not kept. With [`Retention::Full`](super::Retention) as it is
-    /// as it was read, else without `managedFields`, `resourceVersion`, `selfLink`, the annotation in which kubectl
-    /// stores a copy of the object, and `lastHeartbeatTime` and `lastProbeTime` of conditions.
+    /// Returns the object as JSON; `None` if its body is not kept. With [`Retention::Full`](super::Retention) it is as
+    /// it was read (of Secrets only metadata), else without `managedFields`, `resourceVersion`, `selfLink`, the
+    /// annotation in which kubectl stores a copy of the object, and `lastHeartbeatTime` and `lastProbeTime` of
+    /// conditions.
     pub fn body(&self) -> Option<&'s [u8]> {
         self.record.body.as_ref().map(|body| body.text())
     }

@@ -450,8 +450,8 @@ impl Watcher {
     }
 
     /// Returns the time since the last sign of life, if it is longer than is possible while the process runs: the
-    /// machine was asleep, for example. No object of the cluster is known to be unchanged until [`Connectivity::Live`].
-    /// The server is probed at once.
+    /// machine was asleep, for example; else `None`. No object of the cluster is known to be unchanged until
+    /// [`Connectivity::Live`]. The server is probed at once.
     pub fn silence(&self) -> Option<Duration> {
         let silent = self.shared.silent();
         let is_long = silent > self.shared.settings.longest_silence();

@@ -630,7 +630,8 @@ fn in_order<'e>(objects: impl Iterator<Item = Object<'e>>) -> Vec<Object<'e>> {
     objects
 }
 
-/// Returns a message for an object that has none: that of a condition, else the reason, else the status.
+/// Returns a message for an object that has none: type, status and reason of the deciding condition, else the reason,
+/// else the status.
 fn without_words(object: &Object<'_>, finding: &Evaluation) -> String {
     let conditions = object.at(&["status", "conditions"]).and_then(Value::items);
     let text = |condition: Value<'_>, key| {

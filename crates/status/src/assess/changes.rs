@@ -502,7 +502,8 @@ fn keys_that_differ(one: Option<Value<'_>>, other: Option<Value<'_>>) -> Vec<Str
     keys.into_iter().filter(differ).cloned().collect()
 }
 
-/// Returns true if two values are equal. Compares their raw text first: one server writes equal values equally.
+/// Returns true if two values are equal: by their text, as one server writes equal values equally, or without texts by
+/// their kind, string or integer.
 fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
     match (one.text(), other.text()) {
         (Some(one), Some(other)) => one == other,
@@ -523,7 +524,8 @@ pub(super) fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp,
     entries.max()
 }
 
-/// Adds to `found` the last write of an object's spec, unless that write created the object.
+/// Adds to `found` the last write of an object's spec, unless that write created the object or is in `found` already;
+/// names its field manager in the earlier changes of the Pod template.
 fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     let Some((when, by)) = written(object, &["f:spec"]) else { return };
     let is_made = created_at(object).is_some_and(|created| when.duration_since(created) <= SLACK);

@@ -110,7 +110,8 @@ impl ControlPlane {
         if with_status.is_empty() { Ok(()) } else { self.apply_status(context, &with_status.join("\n---\n")) }
     }
 
-    /// Waits as `kubectl wait` does, through a watch: `&["--for=condition=Available", "deployment/web", "-n", "shop"]`.
+    /// Waits as `kubectl wait` does, through a watch: `&["--for=condition=Available", "deployment/web", "-n", "shop"]`;
+    /// at most 60 s, unless the arguments have `--timeout`.
     pub fn wait(&self, context: &str, arguments: &[&str]) -> Result<()> {
         let timeout: &[&str] = if arguments.iter().any(|argument| argument.starts_with("--timeout")) {
             &[]

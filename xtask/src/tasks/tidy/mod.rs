@@ -271,8 +271,8 @@ fn packages() -> Result<Vec<Value>> {
     metadata["packages"].as_array().cloned().context("`cargo metadata` names no packages")
 }
 
-/// Adds a fault for each file in git that is too long, has an empty name, or contains a path of the machine it was
-/// written on.
+/// Adds a fault for each file in git that is too long, has a name of [`EMPTY_NAMES`], or contains a path of the machine
+/// it was written on.
 fn files(faults: &mut Vec<String>) -> Result<()> {
     let output = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
