@@ -162,7 +162,8 @@ impl<'e> History<'e> {
     /// The changes are read off the objects themselves: revisions of ReplicaSets, times of field managers, transitions
     /// of conditions.
     pub fn before(&self, chain: &[Arc<CauseStep>], turn: Timestamp, most: usize) -> Vec<Change> {
-        let mut objects: Vec<Rc<ObjectChanges>> = chain.iter().filter_map(|link| self.known(&link.object)).collect();
+        let mut objects: Vec<Rc<ObjectChanges>> =
+            chain.iter().filter_map(|link| self.known(&link.object)).collect();
         // A failure of a Pod includes its Deployment's rollout.
         let mut above = objects.first().and_then(|first| first.owner.clone());
         for _ in 0..MAX_OWNERS {

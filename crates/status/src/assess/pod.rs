@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
-use crate::assess::assessor::{Assessor, Evaluation, MAX_FOLLOWED, HardCause, has_ended};
+use crate::assess::assessor::{Assessor, Evaluation, HardCause, MAX_FOLLOWED, has_ended};
 use crate::assess::edges::references;
 use crate::assess::evidence::{claims, controller};
 use crate::assess::storage;
