@@ -265,9 +265,8 @@ impl<'c> Bill<'c> {
         let claimed = costs.zip(account.claimant.as_ref());
         let claimed = claimed.and_then(|(costs, own)| costs.claimants.borrow().get(own).copied());
         let time = claimed.unwrap_or(time);
-        let own = FREE_PER_NAMESPACE
-            .saturating_add(FREE_PER_OBJECT.saturating_mul(objects))
-            .saturating_sub(steps);
+        let own =
+            FREE_PER_NAMESPACE.saturating_add(FREE_PER_OBJECT.saturating_mul(objects)).saturating_sub(steps);
         let began = patience.map(|patience| (patience.clock)()).unwrap_or_default();
         let all = costs.map(|costs| costs.time.get()).unwrap_or_default();
         let due = patience.map_or(Duration::MAX, |patience| {

@@ -356,7 +356,8 @@ impl<'e> Assessor<'e> {
             super::examine(self, object, &mut finding);
         }
         if self.is_cut_off.get() && self.way.borrow().len() == 1 {
-            finding.fact(format!("{MAX_FOLLOWED} objects that others name were looked at, and no more of them"));
+            finding
+                .fact(format!("{MAX_FOLLOWED} objects that others name were looked at, and no more of them"));
         }
         if !finding.is_current() && finding.text.trim().is_empty() {
             finding.text = without_words(object, &finding);
