@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Lists the groups, with the texts of their rules.
+/// Returns the Rust source of a list of the groups in the folder `library`: pairs of name and text of the rules.
 fn library(library: &Path) -> Result<String, Box<dyn Error>> {
     println!("cargo::rerun-if-changed=library");
     let mut groups = Vec::new();
@@ -37,7 +37,7 @@ fn library(library: &Path) -> Result<String, Box<dyn Error>> {
     Ok(list)
 }
 
-/// Lists the scripts by their paths, without their test cases.
+/// Returns the Rust source of a list of the scripts below `root`: pairs of path and text. It has no test cases.
 fn actions(root: &Path) -> Result<String, Box<dyn Error>> {
     println!("cargo::rerun-if-changed=actions");
     let mut files = Vec::new();

@@ -1,4 +1,4 @@
-//! Blocking work on the async runtime.
+//! Runs blocking work on the async runtime without delaying other tasks.
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 

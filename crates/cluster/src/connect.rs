@@ -198,7 +198,7 @@ impl Cluster {
         self.charge.take(what, bytes)
     }
 
-    /// Returns a handle that charges the same share for text that is kept longer than one read.
+    /// Returns a handle that charges the cluster's memory share for text that is kept longer than one read.
     pub fn hold(&self) -> Held {
         Held::new(&self.charge)
     }
@@ -294,7 +294,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// Opens a connection over `tcp` and adds kube's layers.
+    /// Opens a connection over `tcp` and builds a client with kube's layers on it; returns its pool and the negotiated
+    /// protocol.
     async fn connect<C>(self, tcp: C) -> Result<(ConnectionPool, Protocol), ConnectError>
     where
         C: Service<Uri> + Clone + Send + Sync + 'static,
@@ -349,7 +350,7 @@ impl Attempt<'_> {
     }
 
     /// Creates a client over `connector` with kube's layers for addresses and credentials; with `is_plain` it does not
-    /// decompress.
+    /// decompress responses.
     fn client<C>(
         &self,
         connector: C,

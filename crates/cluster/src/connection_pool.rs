@@ -42,7 +42,7 @@ impl PooledConnection {
 }
 
 pub(crate) struct ConnectionPool {
-    /// The connection for reads that end.
+    /// The connection for requests whose responses end, unlike those of watches.
     pub(crate) first: PooledConnection,
     lasting: Mutex<Vec<PooledConnection>>,
     streams: usize,
@@ -59,8 +59,8 @@ impl ConnectionPool {
         ConnectionPool { first, lasting: Mutex::new(Vec::new()), streams: lasting, open }
     }
 
-    /// Reserves a slot for a lasting stream on the first connection that has one. Returns `None` if `most` connections
-    /// are full.
+    /// Reserves a stream slot for a lasting stream on the first connection that has one. Opens a further connection if
+    /// none has one; returns `None` if `most` connections are full.
     pub(crate) fn lasting(
         &self,
         most: usize,

@@ -1,4 +1,4 @@
-//! Counters of requests by purpose.
+//! Counters of requests and of response bytes, by purpose.
 
 use std::ops::{Add, AddAssign};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! The deadline of a read.
+//! The deadline of a read: one time limit for all of its requests.
 
 use std::time::Duration;
 

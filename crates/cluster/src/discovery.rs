@@ -12,7 +12,7 @@ use crate::connect::Cluster;
 use crate::error::{ReadError, one_line};
 use crate::request::{Answer, Ask, Failure, JSON};
 
-/// The aggregated forms in order of preference, and the plain form as a fallback.
+/// The `Accept` header of the discovery requests: the aggregated forms in order of preference, then the plain form.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
      application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json";
 
@@ -25,8 +25,9 @@ const MAX_VERSIONS: usize = 1_000;
 /// Maximum number of broken groups that are listed.
 const MAX_BROKEN: usize = 1_000;
 
-/// Maximum length of names in Kubernetes, and maximum number of short names or verbs of a kind.
+/// Maximum length of names in Kubernetes, in bytes; resources with longer names are left out.
 const MAX_NAME: usize = 253;
+/// Maximum number of short names, and of verbs, of a resource; resources with more are left out.
 const MAX_WORDS: usize = 32;
 
 /// A resource that the server serves, in all its versions.
@@ -143,14 +144,14 @@ impl Discovery {
         &self.broken
     }
 
-    /// Returns the resource of a kind.
+    /// Returns the resource of a kind; `None` if the server does not serve it or it could not be read.
     pub fn kind(&self, group: &str, kind: &str) -> Option<&ServedResource> {
         self.resources.iter().find(|resource| resource.group == group && resource.kind == kind)
     }
 
     /// Resolves a name that a user typed: plural, singular, short name or kind, alone or followed by a group, or by
     /// version and group: `deploy`, `deployments.apps`, `deployments.v1.apps`, `Deployment`. A prefix of the group
-    /// suffices. If several groups match, the server's order decides, as in kubectl.
+    /// suffices. If several groups match, the server's order decides, as in kubectl; `None` if none does.
     pub fn resolve(&self, typed: &str) -> Option<ApiResource> {
         let (name, rest) = match typed.split_once('.') {
             Some((name, rest)) => (name, Some(rest)),
@@ -171,8 +172,8 @@ impl Discovery {
         })
     }
 
-    /// Returns the first resource with this name in a group that `group` accepts. Plural and singular names win over
-    /// short ones, and both over kinds.
+    /// Returns the first resource with this name for which `group` returns true; `None` if there is none. Plural and
+    /// singular names win over short ones, and both over kinds.
     fn named(&self, name: &str, group: impl Fn(&ServedResource) -> bool) -> Option<&ServedResource> {
         let name = name.to_lowercase();
         let first = |test: &dyn Fn(&ServedResource) -> bool| {
@@ -183,7 +184,8 @@ impl Discovery {
             .or_else(|| first(&|resource| resource.kind.to_lowercase() == name))
     }
 
-    /// Adds the resources of one version of a group. Versions come in the group's order of preference.
+    /// Adds the resources of one version of a group, and counts those beyond the limits as left out. Versions come in
+    /// the group's order of preference.
     fn add(&mut self, group: &str, version: &str, found: Vec<ServedResource>) {
         for resource in found {
             if self.resources.len() >= MAX_KINDS || !resource.is_bounded() {
@@ -231,7 +233,7 @@ fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
-/// A response in aggregated or plain form, with its items unparsed.
+/// A discovery response in aggregated form (`items`) or plain form (`groups`, `versions`), with its items unparsed.
 #[derive(Deserialize)]
 struct Lists<'a> {
     #[serde(default)]
@@ -318,7 +320,7 @@ struct PlainResource {
     short_names: Option<Vec<String>>,
 }
 
-/// A version that needs a request of its own.
+/// A version of a group whose resources must be requested separately.
 struct Pending {
     group: String,
     version: String,

@@ -349,7 +349,7 @@ pub enum ConnectError {
         context: String,
         /// The part that cannot be used.
         what: &'static str,
-        /// The error of the TLS or HTTP library.
+        /// The error of the TLS or HTTP library, if there is one.
         source: Option<BoxError>,
     },
     /// The exec plugin gave no credentials.
@@ -363,7 +363,7 @@ pub enum ConnectError {
         what: String,
         /// The kubeconfig's text about installing the plugin, if the plugin was not found.
         install_hint: Option<String>,
-        /// The error of starting the plugin.
+        /// The error of starting the plugin; `None` if the plugin was started.
         source: Option<io::Error>,
     },
     /// The server could not be reached.
@@ -540,7 +540,7 @@ pub fn add_causes(text: &mut String, mut cause: Option<&dyn std::error::Error>) 
     }
 }
 
-/// Cleans foreign text for one line of a message: no control characters, no runs of white space, at most `max`
+/// Cleans text from outside for one line of a message: no control characters, no runs of white space, at most `max`
 /// characters, and `[…]` for every word that looks like a token.
 pub fn one_line(text: &str, max: usize) -> String {
     const TOKEN: usize = 40;

@@ -57,7 +57,7 @@ impl Plugins {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a plugin, unless the process is ending.
+    /// Starts a plugin and returns it with its process group; fails with `Interrupted` after [`Plugins::end`].
     fn spawn(&self, command: &mut Command) -> io::Result<(Child, Group)> {
         // The lock makes `end` wait until this group is known.
         let mut running = self.running();
@@ -223,7 +223,8 @@ impl Drop for Group {
     }
 }
 
-/// Parses JSON, or YAML as client-go does. The decoders' errors are dropped because they may quote the token.
+/// Parses the output of a plugin as JSON, or as YAML like client-go; `None` if it is neither. The decoders' errors are
+/// dropped because they may quote the token.
 fn parse(output: &[u8]) -> Option<ExecCredential> {
     serde_json::from_slice(output).ok().or_else(|| yaml::read(std::str::from_utf8(output).ok()?).ok())
 }

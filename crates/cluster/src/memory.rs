@@ -80,7 +80,8 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Takes `bytes` from the budget; if that is too much, returns the cluster's maximum in bytes.
+    /// Takes `bytes` from the budget; if that is too much, takes nothing and returns the cluster's maximum in bytes as
+    /// the error.
     fn take(&self, bytes: u64) -> Result<(), u64> {
         let mut used = self.pool.used();
         let clusters = used.clusters.len().max(1) as u64;
@@ -231,7 +232,7 @@ static FILES: LazyLock<usize> = LazyLock::new(|| {
     limits.and_then(|limits| files(&limits)).unwrap_or(UNKNOWN_FILES)
 });
 
-/// Parses the soft limit of open files from `/proc/self/limits`.
+/// Parses the soft limit of open files from `/proc/self/limits`; `None` if it is not there.
 fn files(text: &str) -> Option<usize> {
     let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     match line.split_whitespace().next()? {
@@ -246,13 +247,14 @@ fn part_of_files(files: usize, clusters: usize) -> usize {
     ((files - files / 4) / clusters.max(1)).max(1)
 }
 
-/// Parses the machine's memory in bytes from `/proc/meminfo`.
+/// Parses the machine's memory in bytes from `/proc/meminfo`; `None` if it is not there.
 fn total(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Parses the process' cgroup (version 2) from `/proc/self/cgroup`.
+/// Parses the path of the process' cgroup (version 2) from `/proc/self/cgroup`, without its first slash; `None` if it
+/// has none.
 fn group(text: &str) -> Option<&str> {
     text.lines().find_map(|line| line.strip_prefix("0::")).map(|path| path.trim_start_matches('/'))
 }

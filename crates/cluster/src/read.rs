@@ -23,9 +23,10 @@ pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf,applicati
 pub(crate) const METADATA_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
      application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// Charge in bytes for each value in the index of a text, and for each object in addition to its text.
-const INDEXED: u64 = 16;
-const OBJECT: u64 = 100;
+/// The charge, in bytes, for each value in the index of a text.
+const BYTES_PER_VALUE: u64 = 16;
+/// The charge, in bytes, for each object in addition to its text.
+const BYTES_PER_OBJECT: u64 = 100;
 
 /// Number of items of a list after which the time limit is checked.
 const ITEMS_AT_ONCE: usize = 4096;
@@ -44,9 +45,9 @@ pub struct ListRequest<'a> {
     /// values are only read one at a time and by name; the copy that `kubectl apply` leaves in an annotation is
     /// removed.
     pub projection: Projection,
-    /// A label selector in the API's syntax.
+    /// A label selector in the API's syntax; `None` selects all objects.
     pub label_selector: Option<&'a str>,
-    /// A field selector in the API's syntax.
+    /// A field selector in the API's syntax; `None` selects all objects.
     pub field_selector: Option<&'a str>,
     /// Maximum number of objects per page; 0 asks for all in one response.
     pub page: u32,
@@ -129,7 +130,7 @@ pub struct Listing {
     pub objects: Vec<OwnedDocument>,
     /// Items that are not Kubernetes objects; the others are unaffected.
     pub malformed: Vec<MalformedItem>,
-    /// The resource version of the last page: the state from which changes can be watched.
+    /// The resource version of the last page, from which changes can be watched; `None` if the page does not state one.
     pub resource_version: Option<String>,
     /// True if the list had to be restarted because its pages expired.
     pub restarted: bool,
@@ -217,7 +218,7 @@ impl Cluster {
             let next = next.map_err(|problem| answer.unreadable(&what, problem))?;
             // Each object has its part of that index when it is read.
             let objects = listing.objects.len().saturating_sub(before) as u64;
-            self.charge.take(&what, objects * OBJECT)?;
+            self.charge.take(&what, objects * BYTES_PER_OBJECT)?;
             match next {
                 // The same page again would be the same page for ever.
                 Some(token) if continued.as_ref() == Some(&token) => {
@@ -265,7 +266,8 @@ impl Cluster {
         Ok(ListPage { objects: listing.objects, malformed: listing.malformed, next })
     }
 
-    /// Returns the resource version of the server, from the first page of a list; sends one request without retries.
+    /// Returns the resource version of the server, from the first page of a list, `None` if the page does not state
+    /// one; sends one request without retries.
     ///
     /// # Errors
     /// Returns an error if the page cannot be read.
@@ -353,13 +355,14 @@ impl Cluster {
 }
 
 /// Size of a page in bytes from which it is parsed as blocking work, because that takes long.
-const LARGE: usize = 256 << 10;
+const LARGE_PAGE: usize = 256 << 10;
 
 /// The error for a response with whole objects although only metadata was requested.
 pub(crate) const WHOLE: &str = "the server sent whole objects where only their metadata was asked for";
 
 impl Listing {
-    /// Parses a page like [`Listing::take`]; a page of [`LARGE`] bytes or more as blocking work beside other tasks.
+    /// Parses a page and adds its items as [`Listing::take`] does; a page of [`LARGE_PAGE`] bytes or more as blocking
+    /// work, while other tasks go on.
     fn take_aside(
         &mut self,
         parser: &mut Parser,
@@ -370,7 +373,7 @@ impl Listing {
         in_time: &dyn Fn() -> bool,
     ) -> Result<Option<String>, String> {
         let mut take = || self.take(parser, body, resource, projection, only_asked, in_time);
-        if body.len() < LARGE { take() } else { aside(take) }
+        if body.len() < LARGE_PAGE { take() } else { aside(take) }
     }
 
     /// Adds the items of a page; returns the token of the next page. Stops with an error when `in_time` returns
@@ -397,7 +400,8 @@ impl Listing {
         Ok(page.next)
     }
 
-    /// Adds the items of a page, which are of `kind` unless the page states another one.
+    /// Adds the items of a page, which are of `kind` unless the page states another kind before them; returns the
+    /// page's other fields.
     #[expect(clippy::too_many_arguments, reason = "two passes over one page")]
     fn take_items(
         &mut self,
@@ -493,7 +497,7 @@ impl Listing {
     }
 }
 
-/// The kind that a list states.
+/// The kind and `apiVersion` that a list states for itself.
 #[derive(Debug, Default)]
 struct ListKind {
     version: String,
@@ -501,7 +505,7 @@ struct ListKind {
 }
 
 impl ListKind {
-    /// Returns the kind of the list's items: `Pod` for `PodList`.
+    /// Returns the kind of the list's items, `Pod` for `PodList`; `None` if the stated kind does not end in `List`.
     fn of_items(&self) -> Option<&str> {
         self.kind.strip_suffix("List")
     }
@@ -523,7 +527,7 @@ struct Page {
 pub(crate) fn index_cost(text: &[u8]) -> u64 {
     // Each value but the first of its list or object has a comma before it.
     let values = memchr::memchr3_iter(b',', b'[', b'{', text).count() as u64;
-    (values * INDEXED).saturating_sub(text.len() as u64)
+    (values * BYTES_PER_VALUE).saturating_sub(text.len() as u64)
 }
 
 /// Returns the error for a list with too many items that are not objects.
@@ -590,7 +594,8 @@ pub(crate) struct Owner<'a> {
 }
 
 impl Owner<'_> {
-    /// Copies an object with its `apiVersion` and `kind`, reduced to the part `projection`.
+    /// Copies an object with its `apiVersion` and `kind`, reduced to the part `projection`; returns the reason if it is
+    /// not a named object.
     pub(crate) fn object(&self, value: Value<'_>, projection: Projection) -> Result<OwnedDocument, String> {
         let (Kind::Object, Some(text)) = (value.kind(), value.text()) else {
             return Err("it is not an object".to_owned());

@@ -26,7 +26,7 @@ pub(crate) const MAX_RESPONSE: usize = 256 << 20;
 /// Maximum time that Taffrail waits when a server sends `Retry-After`.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// A request to the server.
+/// A request to the server, without its method and body.
 #[derive(Debug)]
 pub(crate) struct Ask {
     /// The operation as a verb phrase, for error messages: `list pods in namespace shop`.
@@ -38,8 +38,8 @@ pub(crate) struct Ask {
 }
 
 impl Ask {
-    /// Returns the span of a request, and traces its purpose. Headers and bodies are never traced: they hold credentials
-    /// and Secrets.
+    /// Returns the tracing span of a request, and traces its purpose. Headers and bodies are never traced: they hold
+    /// credentials and Secrets.
     pub(crate) fn span(&self, cluster: &Cluster, method: &Method, attempt: u32) -> Span {
         let (cluster, path) = (cluster.context(), TracedPath(&self.path));
         let span = debug_span!("request", cluster, %method, ?path, attempt);
@@ -59,7 +59,7 @@ impl fmt::Debug for TracedPath<'_> {
     }
 }
 
-/// A complete response.
+/// A complete response, whatever its status.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
@@ -100,7 +100,7 @@ struct StatusDetails {
     name: Option<String>,
 }
 
-/// A failed request.
+/// The failure of a read request.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: ReadError,
@@ -108,7 +108,7 @@ pub(crate) struct Failure {
     pub(crate) no_such_object: bool,
 }
 
-/// A request without a usable response.
+/// The failure of a request that got no usable response.
 #[derive(Debug)]
 pub(crate) struct Lost {
     pub(crate) error: ReadError,
@@ -167,7 +167,8 @@ impl Cluster {
         self.exchange(ask, Request::get(&ask.path), Body::empty(), 1).await.map_err(|lost| lost.error)
     }
 
-    /// Charges the cluster for `more` bytes of a response that has `have` bytes so far; `what` names the operation.
+    /// Charges the cluster for `more` bytes of a response that has `have` bytes so far, or returns the error for a
+    /// response that is too large; `what` names the operation.
     fn take_in(&self, what: &str, have: usize, more: usize) -> Result<(), ReadError> {
         if have + more > MAX_RESPONSE {
             return Err(too_large(what, MAX_RESPONSE));
@@ -254,7 +255,7 @@ pub(crate) fn too_large(what: &str, largest: usize) -> ReadError {
     }
 }
 
-/// Parses `Retry-After` in seconds, limited to [`MAX_RETRY_AFTER`].
+/// Parses `Retry-After` in seconds, limited to [`MAX_RETRY_AFTER`]; `None` if it is missing or not a number.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {

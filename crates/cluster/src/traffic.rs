@@ -37,7 +37,7 @@ pub(crate) struct Traffic {
     clock_ahead: Mutex<Option<SignedDuration>>,
 }
 
-/// A request under way.
+/// The start of a request: its time, and its place in the chain of requests.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sent {
     /// Time at which the request was sent, since the connection was opened. Waiting for earlier requests is not
@@ -60,13 +60,13 @@ impl Traffic {
         }
     }
 
-    /// Counts a request that is sent now.
+    /// Starts measuring a request that is sent now; [`Traffic::end`] counts it.
     pub(crate) fn send(&self) -> Sent {
         Sent { at: self.begun.elapsed(), round: self.rounds.load(Ordering::Relaxed) + 1 }
     }
 
-    /// Counts the end of a request: `bytes` of its response, and `is_answered` if one arrived. Returns how long it
-    /// took.
+    /// Counts a request that ended: `bytes` of its response, and `is_answered` if one arrived. Returns the time from
+    /// sending it to now.
     pub(crate) fn end(&self, sent: Sent, bytes: u64, is_answered: bool) -> Duration {
         let now = self.begun.elapsed();
         let took = now.saturating_sub(sent.at);
@@ -101,7 +101,8 @@ impl Traffic {
         }
     }
 
-    /// Returns the shortest time from sending a request to its last byte.
+    /// Returns the shortest time from sending a request to the last byte of its response; the longest possible time if
+    /// none was answered.
     pub(crate) fn shortest(&self) -> Duration {
         Duration::from_micros(self.shortest.load(Ordering::Relaxed))
     }
@@ -112,7 +113,8 @@ impl Traffic {
     }
 }
 
-/// Returns the lead of a response's `Date`, which has whole seconds, over `now`; negative if it is behind.
+/// Returns the lead of a response's `Date`, which has whole seconds, over `now`; negative if it is behind, and `None`
+/// without a valid date.
 fn clock_ahead(headers: &HeaderMap, now: Timestamp) -> Option<SignedDuration> {
     let date = jiff::fmt::rfc2822::parse(headers.get(DATE)?.to_str().ok()?).ok()?;
     Some(date.timestamp().duration_since(now))

@@ -16,7 +16,7 @@ use crate::request::{Ask, JSON, refused, retry_after};
 /// The field manager of all writes, as in `metadata.managedFields`.
 pub const FIELD_MANAGER: &str = "taffrail";
 
-/// The start of the purpose of create requests.
+/// The first word of the operation of create requests, by which hints tell them from patches.
 const CREATE: &str = "create ";
 
 /// The form of a patch.
@@ -264,7 +264,7 @@ struct Write<'a> {
     dry_run: bool,
 }
 
-/// Extracts the object from the response to a write.
+/// Extracts the object from the response to a write, or returns the reason why there is none.
 fn written(ask: &Ask, body: &[u8], resource: &ApiResource) -> Result<OwnedDocument, String> {
     let mut parser = Parser::new();
     let document = parser.parse(body).map_err(|error| format!("the answer is malformed: {error}"))?;

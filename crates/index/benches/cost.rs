@@ -1,9 +1,10 @@
-//! What the index of a cluster of 100,000 objects costs: bytes an object, time to take one, to walk a tree, to publish.
+//! Measures the cost of the index of a cluster of 100,000 objects: bytes an object, time to take one, to walk a tree,
+//! to publish.
 //!
-//! `cargo bench -p taffrail-index --bench cost -- [NAMESPACES [ROUNDS]]`; 200 namespaces of 500 objects
-//! and one round of updates are the default.
-//! The objects are shaped as those of a real cluster: of each namespace 5 apps with 8 Deployments, 10 ReplicaSets and 40 Pods
-//! (95 % ready, 2 % crashing, 3 % pending), 5 Services with their EndpointSlices, 15 ConfigMaps, 10 Secrets and others.
+//! `cargo bench -p taffrail-index --bench cost -- [NAMESPACES [ROUNDS]]`; 200 namespaces of 500 objects and one round
+//! of updates are the default. The objects are shaped as those of a real cluster: of each namespace 5 apps with 8
+//! Deployments, 10 ReplicaSets and 40 Pods (95 % ready, 2 % crashing, 3 % pending), 5 Services with their
+//! EndpointSlices, 15 ConfigMaps, 10 Secrets and others.
 
 #![allow(clippy::print_stdout, reason = "that is what it is for")]
 #![allow(clippy::disallowed_methods, reason = "a measurement reads clocks and files")]
@@ -23,7 +24,7 @@ use taffrail_status::Status;
 
 use objects::{api_version, generate};
 
-/// Time that this thread was on a processor: others may be at work beside it.
+/// Returns the CPU time of this thread so far: other processes may run beside it.
 fn busy() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
@@ -174,7 +175,7 @@ fn walk(snapshot: &taffrail_index::Snapshot) {
     println!("lookup by name     {:.2} µs ({found})", micros(busy() - begun, keys.len()));
 }
 
-/// Status updates of Pods, with a snapshot after each few, while a reader holds the last one.
+/// Measures status updates of Pods, with a snapshot after each few, while a reader holds the last one.
 fn update(index: &mut Index, now: Timestamp) {
     let mut parser = Parser::new();
     let mut texts = Vec::new();

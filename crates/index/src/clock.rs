@@ -19,8 +19,8 @@ impl Index {
         self.reassessment.newest.saturating_sub(now) > SLEWED
     }
 
-    /// Records the time `now`, in milliseconds. If the clock was set back, moves every `since` in the future to
-    /// `now`, and returns the slots of objects that were judged at a time now in the future.
+    /// Records the time `now`, in milliseconds. If the clock was set back, moves every `since` in the future to `now`,
+    /// and returns the slots of all objects whose status evidence may change, to judge them again.
     pub(super) fn notice_time(&mut self, now: i64) -> Vec<u32> {
         if !self.was_set_back(now) {
             self.reassessment.newest = self.reassessment.newest.max(now);

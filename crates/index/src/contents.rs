@@ -146,8 +146,8 @@ impl Contents {
         self.by_uid.all(self.seed.value(&uid)).filter(is_it)
     }
 
-    /// Returns the slot of the object with a UID. If several objects have it, returns the first by group, kind and
-    /// name.
+    /// Returns the slot of the object with a UID; `None` if there is none. If several objects have it, returns the
+    /// first by group, kind and name.
     pub(super) fn slot_of_uid(&self, uid: Uid) -> Option<u32> {
         if uid.is_none() {
             return None;
@@ -193,7 +193,7 @@ impl Contents {
     }
 }
 
-/// Queries for readers.
+/// Queries about counts, kinds and scopes.
 impl Contents {
     /// Returns the number of the snapshot, which grows with each published change.
     pub fn sequence(&self) -> u64 {
@@ -220,7 +220,7 @@ impl Contents {
         self.kinds.iter().enumerate().map(|(at, kind)| (KindId(at as u32), &**kind))
     }
 
-    /// Returns the resource of a kind.
+    /// Returns the resource of a kind; `None` if the index does not have it.
     pub fn resource(&self, kind: KindId) -> Option<&ApiResource> {
         self.kinds.get(kind.0 as usize).map(|kind| &**kind)
     }
@@ -231,7 +231,8 @@ impl Contents {
         self.kinds.iter().position(is_it).map(|at| KindId(at as u32))
     }
 
-    /// Returns true if a kind has a status subresource in `version`; `None` if the server did not tell it.
+    /// Returns true if a kind has a status subresource in `version`; `None` if the server did not tell it, or the index
+    /// has the kind in another version.
     pub(super) fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
         let kind = self.find_kind(group, kind)?;
         let is_served = self.resource(kind)?.version == version;
@@ -254,7 +255,8 @@ impl Contents {
         })
     }
 
-    /// Returns true if all objects of a kind were read: in one namespace, or in all with `None`.
+    /// Returns true if all objects of a kind were read, in one namespace or in all with `None`; or if the server does
+    /// not serve the kind.
     pub(super) fn is_read(&self, group: &str, kind: &str, namespace: Option<&str>) -> bool {
         let Some(kind) = self.find_kind(group, kind) else {
             // A kind that the server does not serve has no objects.

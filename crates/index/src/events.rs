@@ -35,9 +35,9 @@ const TELLING: &[&str] = &[
     "SuccessfulCreate",
 ];
 
-/// An event with the fields that the index keeps.
+/// An event as the index stores it: texts are slots of a pool.
 #[derive(Debug, Clone)]
-pub(super) struct Told {
+pub(super) struct StoredEvent {
     /// Hash of the event's own namespace and name.
     key: u128,
     /// Hash of the kind and name of the object that the event is about.
@@ -55,7 +55,7 @@ pub(super) struct Told {
 /// The events of a cluster, in the form that snapshots share.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Events {
-    told: Chunked<Option<Told>>,
+    told: Chunked<Option<StoredEvent>>,
     by_key: Table,
     by_object: Postings,
     texts: Kept<str>,
@@ -67,7 +67,8 @@ pub(super) struct EventsOwner {
     texts: Pool,
     vacant: Vacant,
     vacant_objects: Vacant,
-    /// The slots of the events, ordered by the time of their last occurrence, in milliseconds.
+    /// The slots of the events, ordered by the time of their last occurrence, in milliseconds; [`i64::MIN`] without a
+    /// time.
     order: BTreeSet<(i64, u32)>,
 }
 
@@ -97,7 +98,9 @@ impl EventsOwner {
         }
     }
 
-    /// Keeps an event if it is relevant; returns the object that it is about, or `None` if nothing changed.
+    /// Stores an event that tells something about a wait or a failure and is not too old, in place of its former
+    /// version; removes the former version of any other event. Returns the object that the event is about; `None` if
+    /// `object` is not an event, or was not stored before and is not now.
     pub(super) fn apply(
         &mut self,
         events: &mut Events,
@@ -121,8 +124,8 @@ impl EventsOwner {
         Some(about_of(&regarding))
     }
 
-    /// Removes the event `namespace`/`name`; returns the hash of the object that it was about, `None` if it was not
-    /// kept.
+    /// Removes the event `namespace`/`name`; returns the hash of the object that it was about, `None` if the event was
+    /// not kept.
     pub(super) fn remove(
         &mut self,
         events: &mut Events,
@@ -144,7 +147,7 @@ impl EventsOwner {
     ) {
         let about = about(seed, &regarding.kind, &regarding.name);
         let mut text = |text: &str| self.texts.take(&mut events.texts, text, || Arc::from(text)).0;
-        let told = Told {
+        let told = StoredEvent {
             key,
             about,
             namespace: text(&regarding.namespace),
@@ -176,7 +179,7 @@ impl EventsOwner {
         }
     }
 
-    fn put(&mut self, events: &mut Events, told: Told) {
+    fn put(&mut self, events: &mut Events, told: StoredEvent) {
         let (key, about) = (told.key, told.about);
         let last = told.last.map_or(i64::MIN, millis);
         let at = self.vacant.take(&mut events.told);
@@ -205,8 +208,8 @@ impl EventsOwner {
         Some(told.about)
     }
 
-    /// Removes events that are older than [`EVENTS_KEPT_FOR`]; returns the hashes of the objects that they were
-    /// about.
+    /// Removes events that last occurred more than [`EVENTS_KEPT_FOR`] ago; returns the hashes of the objects that they
+    /// were about.
     pub(super) fn expire(&mut self, events: &mut Events, now: Timestamp) -> Vec<u128> {
         let oldest = millis(now.saturating_sub(EVENTS_KEPT_FOR).unwrap_or(Timestamp::MIN));
         let mut about = Vec::new();
@@ -217,7 +220,7 @@ impl EventsOwner {
         about
     }
 
-    /// Returns the time, in milliseconds, at which the next event becomes too old; `None` without events.
+    /// Returns the time, in milliseconds, at which the next event becomes too old; `None` if no event has a time.
     pub(super) fn next_expiry(&self) -> Option<i64> {
         let (last, _) = self.order.range((i64::MIN + 1, 0)..).next()?;
         Some(last.saturating_add(EVENTS_KEPT_FOR.as_millis() as i64).saturating_add(1))
@@ -233,7 +236,7 @@ fn about_of(regarding: &Regarding<'_>) -> About {
 }
 
 impl Events {
-    fn get(&self, at: u32) -> Option<&Told> {
+    fn get(&self, at: u32) -> Option<&StoredEvent> {
         self.told.get(at)?.as_ref()
     }
 
@@ -245,12 +248,13 @@ impl Events {
         self.texts.get(at).map_or("", |text| text)
     }
 
-    /// Returns the number of events.
+    /// Returns the number of stored events.
     pub(super) fn len(&self) -> usize {
         (0..self.told.len()).filter(|at| self.get(*at).is_some()).count()
     }
 
-    /// Returns the events about an object; `uid` may be [`Uid::NONE`] if unknown.
+    /// Returns the events about an object, without those about an earlier object of the same name; `uid` is
+    /// [`Uid::NONE`] if it is unknown.
     pub(super) fn about<'s>(
         &'s self,
         seed: Seed,
@@ -262,7 +266,7 @@ impl Events {
         let is_node = kind == "Node";
         let members = self.by_object.members(about(seed, kind, name)).iter().filter_map(|at| self.get(*at));
         // The kubelet writes the name of a Node where its UID belongs.
-        let is_it = |told: &&Told| {
+        let is_it = |told: &&StoredEvent| {
             let own = self.text(told.namespace);
             (own == namespace || namespace.is_empty() && Regarding::is_of_cluster(own))
                 && (told.uid.is_none() || uid.is_none() || told.uid == uid || is_node)
@@ -270,7 +274,7 @@ impl Events {
         members.filter(is_it).map(|told| self.read(told)).collect()
     }
 
-    fn read<'s>(&'s self, told: &Told) -> Event<'s> {
+    fn read<'s>(&'s self, told: &StoredEvent) -> Event<'s> {
         Event {
             warning: told.warning,
             reason: self.text(told.reason).into(),
@@ -309,7 +313,7 @@ impl EventsOwner {
             let (uid, warning) = (Uid::of_bits(uid), input.byte()? != 0);
             self.put(
                 events,
-                Told { key, about, namespace, uid, reason, message, count, first, last, warning },
+                StoredEvent { key, about, namespace, uid, reason, message, count, first, last, warning },
             );
         }
         Ok(())

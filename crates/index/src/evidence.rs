@@ -90,7 +90,8 @@ impl<'s> IndexEvidence<'s> {
         Some(Observed { key, object, projection: Projection::Full })
     }
 
-    /// Returns the number of the document of the object at a slot; builds the document at the first call.
+    /// Returns the number of the document of the object at a slot; builds the document at the first call. `None` if the
+    /// slot is vacant or the object cannot be parsed.
     fn made(&self, slot: u32) -> Option<u32> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         *made.entry(slot).or_insert_with(|| {
@@ -123,7 +124,8 @@ impl<'s> IndexEvidence<'s> {
 }
 
 impl Contents {
-    /// Returns the object at a slot as JSON: its body if kept, else the fields in its record and extract.
+    /// Returns the object at a slot as JSON: its body if kept, else the fields in its record and extract. `None` if the
+    /// slot is vacant.
     fn text_of(&self, slot: u32) -> Option<Vec<u8>> {
         let record = self.record(slot)?;
         if let Some(body) = &record.body {
@@ -223,8 +225,8 @@ impl Contents {
         out.push(b'}');
     }
 
-    /// Writes the owner references of an object. Kind and name of an owner come from the owner's record, if it
-    /// exists.
+    /// Writes the owner references of an object, without inferred owners. Kind and name of an owner come from the
+    /// owner's record, if it exists.
     fn write_owners(&self, record: &Record, out: &mut Vec<u8>) {
         let Some(owners) = self.owners.get(record.owners) else { return };
         let mut before: &[u8] = b",\"ownerReferences\":[{\"uid\":";

@@ -1,8 +1,8 @@
 //! The extract of an object: the fields that evidence reads, kept instead of the body.
 //!
-//! For an object that is plainly well, evidence about other objects reads hardly any field: a Pod's phase and node, a
-//! ReplicaSet's counts. Many objects share such an extract. For all other objects, the extract has the fields that
-//! [`assess`](taffrail_status::assess) reads and no others: no environment, no command line, no data.
+//! Of an object whose status no evidence changes, evidence about other objects reads hardly any field: a Pod's phase
+//! and node, a ReplicaSet's counts. Many objects share such an extract. For all other objects, the extract has the
+//! fields that [`assess`](taffrail_status::assess) reads and no others: no environment, no command line, no data.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use taffrail_status::{MAX_MESSAGE, Verdict, cut};
 
 use super::record::Uid;
 
-/// Paths kept for every object that is not plainly well.
+/// Paths kept of every object whose status evidence may change.
 const OF_ANY: &[&str] = &[
     "spec.suspend",
     "spec.paused",
@@ -163,7 +163,7 @@ const DAEMON_SET: &[&str] = &[
     "status.numberReady",
 ];
 
-/// Paths kept for objects that are plainly well, by group and kind.
+/// Paths kept of objects whose status no evidence changes, by group and kind.
 const OF_WELL: &[(&str, &str, &[&str])] = &[
     ("", "Pod", &["spec.nodeName", "status.phase"]),
     ("apps", "ReplicaSet", REPLICA_SET),
@@ -187,7 +187,7 @@ const ALWAYS_ASKED: &[(&str, &str)] = &[
     ("apiextensions.k8s.io", "CustomResourceDefinition"),
 ];
 
-/// Annotations that evidence reads.
+/// Annotations that evidence reads, which are kept in the extract.
 const ANNOTATIONS: &[&str] = &[
     "deployment.kubernetes.io/revision",
     "rollout.argoproj.io/revision",
@@ -339,7 +339,7 @@ pub(super) fn write_value(value: Value<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// The paths to keep, for each kind of object.
+/// The paths to keep of an object: for each kind, in full and for objects whose status no evidence changes.
 #[derive(Debug)]
 pub(super) struct Extractor {
     full: HashMap<(&'static str, &'static str), Wanted>,
@@ -348,7 +348,7 @@ pub(super) struct Extractor {
     well_pod_of_job: Wanted,
 }
 
-/// The extract of an object.
+/// The fields of an object that evidence reads, encoded.
 #[derive(Debug, Default)]
 pub(super) struct Extract {
     /// The encoded extract; see [`Parts`].
@@ -357,7 +357,7 @@ pub(super) struct Extract {
     pub(super) is_plain: bool,
 }
 
-/// Facts about an object that are known before its extract is made.
+/// Facts about an object that decide which of its fields the extract keeps.
 pub(super) struct Known<'k> {
     pub(super) verdict: &'k Verdict,
     pub(super) is_deleting: bool,
@@ -408,7 +408,7 @@ impl Extractor {
         }
     }
 
-    /// Returns the extract of `object`.
+    /// Selects and encodes the fields of `object` that evidence reads.
     pub(super) fn extract(&self, object: &Object<'_>, known: &Known<'_>) -> Extract {
         let key = (object.group(), object.kind());
         let is_plain = is_plain(object, known);
@@ -587,7 +587,7 @@ fn has_address(ingress: &Object<'_>) -> bool {
     addresses.into_iter().flatten().any(|it| is_said(it.get("ip")) || is_said(it.get("hostname")))
 }
 
-/// Returns the UIDs of the Pods behind an EndpointSlice; `None` if an endpoint lacks the UID.
+/// Returns the UIDs of the Pods behind an EndpointSlice; `None` if a target is not a Pod or its UID is not a UUID.
 fn targets(slice: &Object<'_>) -> Option<Vec<Uid>> {
     let mut targets = Vec::new();
     for endpoint in slice.at(&["endpoints"]).and_then(Value::items).into_iter().flatten() {

@@ -7,22 +7,24 @@
 //!
 //! # Structure
 //!
-//! * **Records in chunks behind `Arc`, copied on write.** A snapshot copies a few pointers, so neither owner nor readers
-//!   wait. Chunks that the owner writes to while a snapshot is held are copied once, 16 objects at a time. A persistent
-//!   map would cost a tree node for each object, and with a lock readers could delay the owner.
-//! * **Slots instead of pointers.** Objects are numbers of four bytes; hash tables contain nothing else and compare with
-//!   the records themselves. Lists of siblings, of a kind in a namespace, of a status run through the objects, in a
-//!   separate part of the record: a walk over a tree reads 40 bytes for each object.
-//! * **Pools.** Labels, annotations, owners, verdicts and extracts that many objects share are kept once, with reference
-//!   counts, and dropped with their last use: memory follows the present contents, not all former ones.
-//! * **Extracts instead of bodies.** Of each object only the fields that evidence reads are kept, and of an object that
-//!   is plainly well hardly any; so [`assess`](taffrail_status::assess) gives the same answers as over all bodies.
-//! * **No Secret value enters**: of Secrets only metadata is read, and of no object the annotation in which kubectl keeps
-//!   a copy of it.
+//! * **Records in chunks behind `Arc`, copied on write.** A snapshot copies a few pointers, so neither owner nor
+//!   readers wait. Chunks that the owner writes to while a snapshot is held are copied once, 16 objects at a time. A
+//!   persistent map would cost a tree node for each object, and with a lock readers could delay the owner.
+//! * **Slots instead of pointers.** Objects are numbers of four bytes; hash tables contain nothing else and compare
+//!   with the records themselves. Lists of siblings, of a kind in a namespace, of a status run through the objects, in
+//!   a separate part of the record: a walk over a tree reads 40 bytes for each object.
+//! * **Pools.** Labels, annotations, owners, verdicts and extracts that many objects share are kept once, with
+//!   reference counts, and dropped with their last use: memory follows the present contents, not all former ones.
+//! * **Extracts instead of bodies.** Of each object only the fields that evidence reads are kept, and hardly any of an
+//!   object whose status no evidence changes; so [`assess`](taffrail_status::assess) gives the same answers as over all
+//!   bodies.
+//! * **No Secret value enters**: of Secrets only metadata is read, and of no object the annotation in which kubectl
+//!   keeps a copy of it.
 //!
-//! The stores are `chunked`, `table`, `pool` and `postings`. `new_record` and `extract` select what is kept of an object.
-//! `contents`, `kind_buckets`, `tree` and `view` answer queries. `reassess` finds the objects whose status a change may have
-//! changed, and `evidence` answers `assess` from the extracts. `persist` and `wire` save an index and load it again.
+//! The stores are `chunked`, `table`, `pool` and `postings`. `new_record` and `extract` select what is kept of an
+//! object. `contents`, `kind_buckets`, `tree` and `view` answer queries. `reassess` finds the objects whose status a
+//! change may have changed, and `evidence` answers `assess` from the extracts. `persist` and `wire` save an index and
+//! load it again.
 
 mod chunked;
 mod clock;
@@ -217,7 +219,7 @@ pub struct Index {
     /// For each slot, the number of lists begun before its object was last applied or confirmed.
     epochs: Vec<u32>,
     epoch: u32,
-    /// For each scope that is being listed, the number of its list.
+    /// For each scope (a kind, and its namespace or `None` for all) that is being listed, the number of its list.
     reading: FxHashMap<(KindId, Option<Box<str>>), u32>,
     pending: Pending,
     reassessment: Reassessment,
@@ -228,7 +230,7 @@ pub struct Index {
     subscribers: subscribe::Subscribers,
 }
 
-/// The reference counts of shared values.
+/// The pools of shared values, as the writer of the index needs them: reference counts and lookup tables.
 #[derive(Debug)]
 struct Pools {
     texts: Pool,
@@ -373,7 +375,8 @@ impl Index {
     /// Adds or updates an object from the API server; `projection` is the part of it that was read.
     ///
     /// # Errors
-    /// Returns an error if the object has no valid name. Nothing changes then.
+    /// Returns an error if the kind is unknown, the object is of another kind, or its name is missing or too long.
+    /// Nothing changes then.
     pub fn apply(
         &mut self,
         kind: KindId,
@@ -396,11 +399,11 @@ impl Index {
         Ok(self.put(kind, new_record, now))
     }
 
-    /// Adds or updates an object like [`apply`](Index::apply). With [`Retention::Full`] the document is kept
-    /// unchanged.
+    /// Adds or updates an object like [`apply`](Index::apply). With [`Retention::Full`] the document is kept unchanged.
     ///
     /// # Errors
-    /// Returns an error if the object has no valid name. Nothing changes then.
+    /// Returns an error if the document is not an object of this kind, the kind is unknown, or the name is missing or
+    /// too long. Nothing changes then.
     pub fn apply_document(
         &mut self,
         kind: KindId,
@@ -425,7 +428,7 @@ impl Index {
         Ok(self.put(kind, NewRecord { body: kept, ..new_record }, now))
     }
 
-    /// Converts an object to a record. Returns `None` for an event, which is kept with the object that it is about.
+    /// Converts an object to a record. An event is stored with the object that it is about, and `None` returned.
     fn read<'a>(
         &mut self,
         kind: KindId,

@@ -98,7 +98,8 @@ pub(super) struct Reading<'r> {
     pub(super) is_kept: bool,
 }
 
-/// Converts an object into a record; `verdict` is that of the rules on it.
+/// Converts an object into a record, or returns the reason why its name is refused; `verdict` is that of the rules on
+/// it.
 pub(super) fn read<'a>(
     object: &Object<'a>,
     projection: Projection,
@@ -220,7 +221,8 @@ fn pairs<'a>(
     pairs
 }
 
-/// Returns the owners of an object, its controller first; and true if the controller is a Job.
+/// Returns the owners of an object, its controller first, including one that is only inferred from names and labels;
+/// and true if the controller is a Job.
 fn owners(object: &Object<'_>, labels: &[(Cow<'_, str>, Cow<'_, str>)], seed: Seed) -> (Vec<Owner>, bool) {
     let mut owners = Vec::new();
     let mut is_of_job = false;
@@ -406,7 +408,8 @@ fn add_value(value: Value<'_>, add: &mut impl FnMut(&[u8])) {
     }
 }
 
-/// Returns the metadata of a Secret in full, without the annotation in which kubectl stores a copy of the object.
+/// Returns a Secret as JSON with `apiVersion`, `kind` and `metadata` only, without its managed fields and without the
+/// annotation in which kubectl stores a copy of the object.
 pub(super) fn metadata_of_secret(object: &Object<'_>) -> Box<[u8]> {
     let mut out = Vec::new();
     write_object(object.root(), &mut out, &mut |key, value, out| match key {
@@ -427,7 +430,7 @@ pub(super) fn metadata_of_secret(object: &Object<'_>) -> Box<[u8]> {
     out.into_boxed_slice()
 }
 
-/// Writes annotations without [`LAST_APPLIED`]; returns false if none remain.
+/// Writes annotations without [`LAST_APPLIED`], as an empty object if none remain; always returns true.
 fn write_annotations(annotations: Value<'_>, out: &mut Vec<u8>) -> bool {
     write_object(annotations, out, &mut |key, value, out| {
         let is_kept = key != LAST_APPLIED;
@@ -485,7 +488,7 @@ fn body(object: &Object<'_>, managed_fields: bool) -> Box<[u8]> {
 }
 
 /// Writes an object through `write`, which is called for each member and returns true if it wrote it; writes other
-/// values unchanged.
+/// values unchanged. Always returns true.
 fn write_object(
     value: Value<'_>,
     out: &mut Vec<u8>,

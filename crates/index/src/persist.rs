@@ -1,7 +1,8 @@
 //! Saves an index to bytes, and loads it.
 //!
 //! The format is private: other versions and damaged files are refused. A file has the state at the time of saving;
-//! after loading, every scope is [`Stale`](ScopeState::Stale) until it is confirmed.
+//! after loading, every scope that was read is [`Stale`](ScopeState::Stale) until it is confirmed, and the others keep
+//! their state.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ impl From<Damaged> for ReopenError {
     }
 }
 
-/// Serializes a snapshot, to be [reopened](Index::reopen) later; `now` is the current time.
+/// Serializes a snapshot, to be [reopened](Index::reopen) later; `now` is stored as the time of saving.
 pub fn save(snapshot: &Snapshot, now: Timestamp) -> Vec<u8> {
     let contents: &Contents = snapshot;
     let mut out = Writer::default();
@@ -181,7 +182,7 @@ fn write_record(out: &mut Writer, contents: &Contents, slot: u32, record: &Recor
     out.list(made.collect::<Vec<_>>().into_iter(), |out, id| out.bits(id.bits()));
 }
 
-/// The values of a file's pools, by slot.
+/// The values of a file's pools, by slot; `None` for a vacant slot.
 struct Pools<'b> {
     texts: Vec<Option<&'b str>>,
     sets: Vec<Option<Vec<(u32, u32)>>>,
@@ -244,8 +245,8 @@ impl<'b> Pools<'b> {
     }
 }
 
-/// The parts of a saved record that are not computed from the object.
-struct Shown {
+/// The status of a saved object and its history, which cannot be computed from the other saved fields.
+struct SavedStatus {
     status: Status,
     since: i64,
     unwell_since: i64,
@@ -257,7 +258,7 @@ fn read_record<'b>(
     input: &mut Reader<'b>,
     pools: &Pools<'b>,
     retention: Retention,
-) -> Result<(KindId, NewRecord<'b>, Shown), Damaged> {
+) -> Result<(KindId, NewRecord<'b>, SavedStatus), Damaged> {
     let kind = KindId(input.slot()?);
     let (namespace, name) = (input.text()?, input.text()?);
     let uid = Uid::of_bits(input.bits()?);
@@ -313,14 +314,16 @@ fn read_record<'b>(
         NONE => None,
         slot => Some(pools.healths.get(slot as usize).cloned().flatten().ok_or(Damaged)?),
     };
-    Ok((kind, new_record, Shown { status, since, unwell_since, health, past }))
+    Ok((kind, new_record, SavedStatus { status, since, unwell_since, health, past }))
 }
 
 impl Index {
-    /// Loads a [saved](save) index. The objects are as they were, and stale until their scope is confirmed.
+    /// Loads a [saved](save) index. The objects have the statuses that were saved, and their scopes are stale until
+    /// confirmed; `now` is the current time.
     ///
     /// # Errors
-    /// Returns an error if the bytes cannot be loaded; the caller then starts with an empty index.
+    /// Returns an error if the bytes are not a saved index, or are damaged, of another format or of other settings; the
+    /// caller then starts with an empty index.
     pub fn reopen(saved: &[u8], settings: IndexSettings, now: Timestamp) -> Result<Index, ReopenError> {
         let rest = saved.strip_prefix(MAGIC).ok_or(ReopenError::Foreign)?;
         let (version, rest) = rest.split_first_chunk().ok_or(ReopenError::Damaged)?;
@@ -394,11 +397,11 @@ impl Index {
         &mut self,
         kind: KindId,
         new_record: NewRecord<'_>,
-        shown: Shown,
+        shown: SavedStatus,
         now: Timestamp,
     ) -> Result<(), Damaged> {
         let slot = self.put(kind, new_record, now).handle().ok_or(Damaged)?.slot;
-        let Shown { status, since, unwell_since, health, past } = shown;
+        let SavedStatus { status, since, unwell_since, health, past } = shown;
         let health = health.map_or(NONE, |health| {
             self.pools.healths.take(&mut self.contents.healths, &health, || Arc::new(health.clone())).0
         });

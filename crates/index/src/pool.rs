@@ -11,7 +11,7 @@ use super::table::Seed;
 /// The slot number that stands for "none".
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The values of a pool by slot, in the form that snapshots share.
+/// The values of a pool by slot, in the form that snapshots share; `None` for a vacant slot.
 #[derive(Debug)]
 pub(super) struct Kept<T: ?Sized>(Chunked<Option<Arc<T>>>);
 
@@ -93,7 +93,7 @@ impl Pool {
         (at, true)
     }
 
-    /// Removes one use of the value at slot `at`; returns the value if that was its last use.
+    /// Removes one use of the value at slot `at`; returns the value if that was its last use, else `None`.
     pub(super) fn drop_use<T: ?Sized + Hash>(&mut self, kept: &mut Kept<T>, at: u32) -> Option<Arc<T>> {
         let uses = self.uses.get_mut(at as usize)?;
         *uses = uses.checked_sub(1)?;

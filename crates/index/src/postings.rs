@@ -10,7 +10,7 @@ use super::table::Table;
 #[derive(Debug, Clone)]
 pub(super) struct Posting {
     key: u128,
-    /// The text of the key, for types of keys that are listed.
+    /// The text of the key, for types of keys that queries list; `None` for other types.
     pub(super) name: Option<Arc<str>>,
     /// The slots of the objects, unsorted.
     pub(super) members: Arc<Vec<u32>>,

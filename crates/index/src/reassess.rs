@@ -1,9 +1,9 @@
 //! Reassessment: finds and assesses the objects whose status may have changed.
 //!
-//! An object that is not plainly well *listens* to keys: of the objects it names, existing or not, of the users of a
-//! claim, of events about it, of the scopes of the kinds it names. A change is announced under all keys to which
-//! other objects may listen, and to the owners of the changed object. So exactly the objects whose assessment may
-//! have changed are assessed again. An assessment that changes with time alone has a deadline.
+//! An object whose status evidence may change *listens* to keys: of the objects it names, existing or not, of the users
+//! of a claim, of events about it, of the scopes of the kinds it names. A change is announced under all keys to which
+//! other objects may listen, and to the owners of the changed object. So exactly the objects whose assessment may have
+//! changed are assessed again. An assessment that changes with time alone has a deadline.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -28,11 +28,14 @@ use super::subscribe::Aspects;
 use super::table::Seed;
 use super::{Index, KindId};
 
-/// Delays after an object's creation, an event, a crash or a transition at which the rules may change the assessment.
+/// Ages of an object at which the rules may change its assessment, though the object does not change.
 const AFTER_CREATION: [SignedDuration; 2] = [SignedDuration::from_secs(15), FIRST_STATUS];
+/// Times after an event about an object at which the rules may change the object's assessment.
 const AFTER_EVENT: [SignedDuration; 3] =
     [SignedDuration::from_mins(10), SignedDuration::from_mins(15), SignedDuration::from_mins(20)];
+/// Times after the end of a container at which the rules may change the assessment of its Pod.
 const AFTER_CRASH: [SignedDuration; 1] = [SignedDuration::from_mins(10)];
+/// Times after a transition of a condition at which the rules may change the assessment of the object.
 const AFTER_TRANSITION: [SignedDuration; 2] = [SignedDuration::from_mins(2), SignedDuration::from_mins(20)];
 
 /// Time, in milliseconds, after which an object that was not judged because of its cost is judged again without a
@@ -45,7 +48,7 @@ const FIRST_STATUS_FOR: i64 = 15_000;
 /// Maximum number of objects built for evidence before they are dropped to free memory.
 const EVIDENCE_AT_ONCE: u32 = 10_000;
 
-/// The objects to reassess, and the listeners.
+/// The objects to reassess, and the objects that listen to keys: whose assessment depends on the objects behind a key.
 #[derive(Debug, Default)]
 pub(super) struct Reassessment {
     /// Slots of the objects that changed.
@@ -195,7 +198,7 @@ impl Contents {
         self.object(slot).is_some_and(|object| object.scope().state == ScopeState::Stale)
     }
 
-    /// Returns all keys under which a change of an object is announced.
+    /// Returns all keys under which a change of an object is announced, so that its listeners are reassessed.
     fn announcements(&self, record: &Record) -> Vec<u128> {
         let (group, kind, namespace, _) = self.name_of(record);
         let mut keys = vec![
@@ -208,7 +211,8 @@ impl Contents {
         keys
     }
 
-    /// Returns the keys to which an object that is not plainly well listens.
+    /// Returns the keys to which an object listens whose status evidence may change: those of its events, and of the
+    /// objects by which an assessment may judge it.
     fn hears(&self, object: &Object<'_>) -> Vec<u128> {
         let seed = self.seed;
         let (namespace, name) = (object.namespace(), object.name());
@@ -273,8 +277,8 @@ impl Contents {
         keys
     }
 
-    /// Returns the next time after `now`, in milliseconds, at which an object's assessment may change with time
-    /// alone.
+    /// Returns the next time after `now`, in milliseconds, at which an object's assessment may change with time alone;
+    /// `None` if it may not.
     fn deadline(&self, object: &Object<'_>, evidence: &IndexEvidence<'_>, now: i64) -> Option<i64> {
         let time = |value: Option<Value<'_>>| value?.as_str()?.parse::<Timestamp>().ok();
         let created = time(object.at(&["metadata", "creationTimestamp"]));
@@ -358,7 +362,7 @@ impl Index {
         }
     }
 
-    /// Marks the objects of a scope that are not plainly well for reassessment.
+    /// Marks for reassessment the objects of a scope whose status evidence may change.
     pub(super) fn suspect(&mut self, kind: KindId, namespace: Option<&str>) {
         let objects = self.contents.of_kind(kind, namespace).map(|object| object.slot);
         self.reassessment.suspected.extend(objects.filter(|slot| !self.contents.is_plain(*slot)));
@@ -438,8 +442,8 @@ impl Index {
         }
     }
 
-    /// Returns the slots of the objects whose assessment may have changed, and how many at the start changed
-    /// themselves.
+    /// Returns the slots of the objects whose assessment may have changed, first those that changed themselves, and the
+    /// number of these.
     fn affected(&mut self) -> (Vec<u32>, usize) {
         let Reassessment { changed, suspected, announced, listeners, .. } = &mut self.reassessment;
         let contents = &self.contents;

@@ -76,7 +76,8 @@ impl Uid {
     }
 }
 
-/// Parses a UUID as the API server writes it: in lower case, with hyphens.
+/// Parses a UUID as the API server writes it, in lower case, with hyphens; `None` for other texts and the UUID of
+/// zeros.
 fn uuid(text: &[u8]) -> Option<u128> {
     let text: &[u8; 36] = text.try_into().ok()?;
     if [8, 13, 18, 23].iter().any(|at| text[*at] != b'-') {
@@ -142,7 +143,7 @@ impl Default for Neighbours {
 /// else and copying a chunk on write copies plain bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Links {
-    /// The number of objects that had the slot before.
+    /// The number of objects that had this slot before.
     pub(super) generation: u32,
     /// The owner group of the object's first owner, which contains the object as a child.
     pub(super) parent: u32,
@@ -201,7 +202,7 @@ impl Links {
     }
 }
 
-/// The bucket of the objects of one kind in one namespace.
+/// The head of the list of the objects of one kind in one namespace, and their number by status.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KindBucket {
     pub(super) kind: u32,
@@ -234,7 +235,7 @@ pub(super) struct OwnerGroup {
     pub(super) id: Uid,
     /// The first child whose first owner is this owner.
     pub(super) head: u32,
-    /// The children whose first owner is another one.
+    /// The slots of the children whose first owner is another one; `None` if there are none.
     pub(super) others: Option<Arc<Vec<u32>>>,
     /// The slot of the owner; [`NONE`] if it does not exist.
     pub(super) owner: u32,
@@ -303,7 +304,7 @@ pub(super) struct Record {
 pub(super) enum Body {
     /// The text of the object, without the members that are in the record.
     Text(Box<[u8]>),
-    /// The object as it was read.
+    /// The object as it was read, parsed.
     Document(OwnedDocument),
 }
 
@@ -341,7 +342,7 @@ pub struct Transition {
 /// Maximum number of former statuses kept per object.
 pub const REMEMBERED: usize = 4;
 
-/// The former statuses, newest first, each with its start in milliseconds since 1970.
+/// The former statuses, newest first, each with its start in milliseconds since 1970; unused places are `None`.
 pub(super) type Past = [Option<(Status, i64)>; REMEMBERED];
 
 /// A verdict as a value of a pool, which many objects may share.
@@ -368,12 +369,12 @@ pub(super) struct Health {
     pub(super) cause: Option<taffrail_object::ObjectKey>,
 }
 
-/// Converts a point in time to milliseconds.
+/// Converts a point in time to milliseconds since 1970.
 pub(super) fn millis(time: Timestamp) -> i64 {
     time.as_millisecond()
 }
 
-/// Converts milliseconds to a point in time.
+/// Converts milliseconds since 1970 to a point in time; `None` if it is out of range.
 pub(super) fn at_millis(millis: i64) -> Option<Timestamp> {
     Timestamp::from_millisecond(millis).ok()
 }

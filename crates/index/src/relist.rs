@@ -1,4 +1,4 @@
-//! Lists of scopes: their start, the objects that are confirmed, and their end.
+//! Applies lists of scopes: their start, the objects that they confirm, and their end.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Contents {
     }
 }
 
-/// Operations of the owner.
+/// Lists of scopes, as the owner of the index reports them.
 impl Index {
     /// Sets the state of a scope: a kind in one namespace or, with `None`, in all namespaces without a scope of their
     /// own.
@@ -94,7 +94,8 @@ impl Index {
 
     /// Ends a list of a scope: removes the objects that it did not contain, and returns their number.
     ///
-    /// The scope then is complete and live. Without an earlier [`begin`](Index::begin) nothing happens.
+    /// The scope then is complete and live. Without an earlier [`begin`](Index::begin) nothing happens, and it returns
+    /// 0.
     pub fn end(&mut self, kind: KindId, namespace: Option<&str>, now: Timestamp) -> usize {
         let Some(begun) = self.reading.remove(&(kind, namespace.map(Box::from))) else { return 0 };
         let contents = &self.contents;

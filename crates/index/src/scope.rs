@@ -51,10 +51,10 @@ impl Scope {
     }
 }
 
-/// The scopes of a kind.
+/// The scopes of a kind: one for all namespaces, and those of single namespaces.
 #[derive(Debug, Clone, Default)]
 pub(super) struct KindScopes {
-    /// The scope of all namespaces that have no scope of their own.
+    /// The scope of all namespaces that have no scope of their own; `None` if only single namespaces have scopes.
     pub(super) whole: Option<Scope>,
     pub(super) of_namespace: BTreeMap<Arc<str>, Scope>,
 }
@@ -64,7 +64,7 @@ impl KindScopes {
         self.of_namespace.get(namespace).or(self.whole.as_ref())
     }
 
-    /// Returns the scope that answers for all namespaces.
+    /// Returns the scope of all namespaces; `None` if only single namespaces have one.
     pub(super) fn everywhere(&self) -> Option<&Scope> {
         self.whole.as_ref()
     }

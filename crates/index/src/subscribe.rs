@@ -132,7 +132,7 @@ struct Queue {
 
 #[derive(Debug)]
 struct Shared {
-    /// Maximum number of queued changes.
+    /// Maximum number of queued changes of objects, over all batches; beyond it, the subscriber must read a snapshot.
     bound: usize,
     queue: Mutex<Queue>,
 }
@@ -148,7 +148,7 @@ impl Shared {
 pub struct Subscription(Arc<Shared>);
 
 impl Subscription {
-    /// Returns the next notice if one is queued.
+    /// Returns the next notice; `None` if none is queued.
     pub fn try_next(&mut self) -> Option<Notice> {
         self.0.with(|queue| {
             if let Some(sequence) = queue.reread.take() {
@@ -179,7 +179,7 @@ impl Stream for Subscription {
     }
 }
 
-/// All subscriptions.
+/// The queues of all subscribers that still exist.
 #[derive(Debug, Default)]
 pub(super) struct Subscribers(Vec<Weak<Shared>>);
 

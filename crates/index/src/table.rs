@@ -25,7 +25,7 @@ fn shard(hash: u64) -> usize {
 }
 
 impl Table {
-    /// Returns the first slot with this hash for which `is_it` returns true.
+    /// Returns the first slot with this hash for which `is_it` returns true; `None` if there is none.
     pub(super) fn find(&self, hash: u64, is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mut is_it = is_it;
         self.shards.get(shard(hash))?.find(hash, |&at| is_it(at)).copied()

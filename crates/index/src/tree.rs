@@ -37,7 +37,7 @@ impl Contents {
         at
     }
 
-    /// Returns the slot of the object with this UID, or of the one whose name has this key.
+    /// Returns the slot of the object with this UID, or of the one whose name has this key; `None` if neither exists.
     fn owner_of_group(&self, id: Uid) -> Option<u32> {
         self.slot_of_uid(id).or_else(|| self.slot_of_key(id))
     }
@@ -117,8 +117,8 @@ impl Contents {
         }
     }
 
-    /// Makes an object the owner of the existing owner groups in `ids`, and of those in `made`, which are created if
-    /// missing.
+    /// Makes an object the owner of those owner groups in `ids` and `made` that have no existing owner; those in `made`
+    /// are created if missing.
     pub(super) fn found(&mut self, vacant: &mut Vacant, owner: u32, ids: &[Uid], made: &[Uid]) {
         for id in ids.iter().filter(|id| !id.is_none()) {
             if let Some(at) = self.owner_group(*id)
@@ -231,9 +231,8 @@ pub struct Node {
     pub depth: u32,
 }
 
-/// A walk over objects and everything that they own, each object once; owners come before their children.
-///
-/// The cost is proportional to the result, independent of other objects in the cluster.
+/// A walk over objects and everything that they own, each object once; an owner that leads to an object comes before
+/// it.
 #[derive(Debug)]
 pub struct Tree<'s> {
     contents: &'s Contents,

@@ -32,7 +32,7 @@ impl<'s> ObjectRef<'s> {
         KindId(self.contents.buckets.get(self.record.bucket).map_or(u32::MAX, |bucket| bucket.kind))
     }
 
-    /// Returns the resource of the object's kind.
+    /// Returns the resource of the object's kind; `None` if the index does not have the kind.
     pub fn resource(&self) -> Option<&'s ApiResource> {
         self.contents.resource(self.kind())
     }
@@ -70,12 +70,12 @@ impl<'s> ObjectRef<'s> {
         }
     }
 
-    /// Returns the object's creation time.
+    /// Returns the object's creation time, in whole seconds; `None` if it is absent or cannot be parsed.
     pub fn created(&self) -> Option<Timestamp> {
         Timestamp::from_second(self.record.created).ok().filter(|_| self.record.created != i64::MIN)
     }
 
-    /// Returns `metadata.generation`.
+    /// Returns `metadata.generation`; `None` if it is absent.
     pub fn generation(&self) -> Option<i64> {
         (self.record.generation != i64::MIN).then_some(self.record.generation)
     }
@@ -101,7 +101,7 @@ impl<'s> ObjectRef<'s> {
         self.pairs(self.record.labels)
     }
 
-    /// Returns the value of the label `key`.
+    /// Returns the value of the label `key`; `None` if the object does not have it.
     pub fn label(&self, key: &str) -> Option<&'s str> {
         self.labels().find(|(own, _)| *own == key).map(|(_, value)| value)
     }
@@ -111,7 +111,7 @@ impl<'s> ObjectRef<'s> {
         self.pairs(self.record.annotations)
     }
 
-    /// Returns the value of the annotation `key`, if it is kept.
+    /// Returns the value of the annotation `key`; `None` if the object does not have it or the index does not keep it.
     pub fn annotation(&self, key: &str) -> Option<&'s str> {
         self.annotations().find(|(own, _)| *own == key).map(|(_, value)| value)
     }
@@ -129,14 +129,15 @@ impl<'s> ObjectRef<'s> {
         owners.into_iter().flat_map(|owners| owners.iter()).map(|owner| (owner.uid, owner.relation))
     }
 
-    /// Lists the object's marks.
+    /// Lists the object's marks: the words by which the user of the index finds it.
     pub fn marks(&self) -> impl Iterator<Item = &'s str> + use<'s> {
         let contents = self.contents;
         let keys = contents.keys.get(self.record.keys).into_iter().flat_map(|keys| keys.iter());
         keys.filter_map(|key| contents.postings.get(*key)?.name.as_deref())
     }
 
-    /// Returns the verdict of the rules on the object alone, without evidence.
+    /// Returns the verdict of the rules on the object alone, without evidence, as stored when the object was last
+    /// judged.
     pub fn verdict(&self) -> Option<&'s Verdict> {
         self.contents.verdict(self.record.verdict)
     }
@@ -162,17 +163,19 @@ impl<'s> ObjectRef<'s> {
         }
     }
 
-    /// Returns the deepest object that is not well; `None` if it is this object, or this object is well.
+    /// Returns the deepest object in the cause chain that is not well; `None` if it is this object, or this object is
+    /// well.
     pub fn cause(&self) -> Option<&'s ObjectKey> {
         self.contents.healths.get(self.record.health)?.cause.as_ref()
     }
 
-    /// Returns the time since when the object has its status in this index.
+    /// Returns the time since when the object has its status in this index; `None` if it is out of range.
     pub fn since(&self) -> Option<Timestamp> {
         at_millis(self.record.since)
     }
 
-    /// Returns the time since when the object is not well, by its own report and evidence.
+    /// Returns the time since when the object is not well, by its own report and evidence; `None` if it is well or the
+    /// time is unknown.
     pub fn unwell_since(&self) -> Option<Timestamp> {
         if self.record.unwell_since == i64::MIN { None } else { at_millis(self.record.unwell_since) }
     }
@@ -183,9 +186,10 @@ impl<'s> ObjectRef<'s> {
         past.filter_map(|(status, since)| Some(Transition { status: *status, since: at_millis(*since)? }))
     }
 
-    /// Returns the object as JSON if its body is kept: with [`Retention::Full`](super::Retention) as it was read,
-    /// else without `managedFields`, `resourceVersion`, `selfLink`, the annotation in which kubectl stores a copy of
-    /// the object, and `lastHeartbeatTime` and `lastProbeTime` of conditions.
+    /// Returns the object as JSON; `None` if its body is not kept. With [`Retention::Full`](super::Retention) it is as
+    /// it was read (of Secrets only metadata), else without `managedFields`, `resourceVersion`, `selfLink`, the
+    /// annotation in which kubectl stores a copy of the object, and `lastHeartbeatTime` and `lastProbeTime` of
+    /// conditions.
     pub fn body(&self) -> Option<&'s [u8]> {
         self.record.body.as_ref().map(|body| body.text())
     }
@@ -209,7 +213,7 @@ impl Contents {
     }
 }
 
-/// Queries for readers.
+/// Queries for objects.
 impl Contents {
     /// Returns the object with a handle; `None` if it no longer exists.
     pub fn get(&self, handle: Handle) -> Option<ObjectRef<'_>> {
@@ -217,12 +221,14 @@ impl Contents {
         if links.generation == handle.generation { self.object(handle.slot) } else { None }
     }
 
-    /// Returns the object with this name; `namespace` is empty for cluster-scoped objects.
+    /// Returns the object with this name; `namespace` is empty for cluster-scoped objects. `None` if the index does not
+    /// have it.
     pub fn find(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<ObjectRef<'_>> {
         self.object(self.slot_of(group, kind, namespace, name)?)
     }
 
-    /// Returns the object with a UID. If several objects have it, returns the one whose group and kind come first.
+    /// Returns the object with a UID; `None` if there is none. If several objects have it, returns the one whose group
+    /// and kind come first.
     pub fn find_uid(&self, uid: Uid) -> Option<ObjectRef<'_>> {
         self.object(self.slot_of_uid(uid)?)
     }
@@ -284,8 +290,8 @@ impl Contents {
         self.objects(slots)
     }
 
-    /// Returns the topmost owner of an object, following the first owner of each; the object itself if it has no
-    /// owner.
+    /// Returns the topmost owner of an object, following the first owner of each, at most 64; the object itself if it
+    /// has no owner, and `None` if it no longer exists.
     pub fn top(&self, handle: Handle) -> Option<ObjectRef<'_>> {
         let mut top = self.get(handle)?;
         // Owners may form a circle.
@@ -301,7 +307,7 @@ impl Contents {
 
 /// Conversion of a node of a walk to its object.
 impl Node {
-    /// Returns the object of the node.
+    /// Returns the object of the node; `None` if it no longer exists.
     pub fn object(self, contents: &Contents) -> Option<ObjectRef<'_>> {
         contents.get(self.handle)
     }

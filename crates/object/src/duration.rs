@@ -3,20 +3,22 @@
 use jiff::SignedDuration;
 
 /// Parses a duration as Go's `time.ParseDuration` does: an optional sign, then numbers with a unit (`h`, `m`, `s`,
-/// `ms`, `us`, `ns`) in any order, each with an optional fraction; or `0`.
+/// `ms`, `us`, `ns`) in any order, each with an optional fraction; or `0`. Returns `None` for any other text, and if
+/// the sum is out of range.
 ///
 /// A fraction needs a digit before and behind its point, and has nine digits at most.
 pub fn parse(text: &str) -> Option<SignedDuration> {
     parse_units(text, false)
 }
 
-/// Parses a span of time as [`parse`] does, with `d` for days of 24 hours.
+/// Parses a duration as [`parse`] does, with `d` for days of 24 hours; `None` if the text is not one.
 pub fn parse_with_days(text: &str) -> Option<SignedDuration> {
     parse_units(text, true)
 }
 
-/// Parses each number with jiff, which by itself requires the units in order, knows more of them (`weeks`, `P1D`,
-/// `1:30:00`) and accepts white space and commas between them.
+/// Parses a duration; `d` counts as 24 hours if `has_days` is true and is refused otherwise. Each number is parsed with
+/// jiff, which by itself requires the units in order, knows more of them (`weeks`, `P1D`, `1:30:00`) and accepts white
+/// space and commas between them.
 fn parse_units(text: &str, has_days: bool) -> Option<SignedDuration> {
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     if unsigned == "0" {

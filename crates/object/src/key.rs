@@ -74,9 +74,8 @@ impl ObjectKey {
         ObjectKeyRef { group: &self.group, kind: &self.kind, namespace: &self.namespace, name: &self.name }
     }
 
-    /// Parses the key of an object in one of several clusters: `CLUSTER/group/Kind/namespace/name`.
-    ///
-    /// The name of a cluster may contain slashes, the other parts may not.
+    /// Parses `CLUSTER/group/Kind/namespace/name` into the name of a cluster and the key of an object in it; `None` if
+    /// a part is missing, or cluster, kind or name is empty.
     pub fn in_cluster(text: &str) -> Option<(&str, ObjectKey)> {
         let (at, _) = text.rmatch_indices('/').nth(3)?;
         let (cluster, key) = (&text[..at], &text[at + 1..]);
@@ -255,7 +254,7 @@ pub enum Projection {
 }
 
 impl Projection {
-    /// Returns true if this part of an object contains all of the part `wanted`.
+    /// Returns true if this part of an object contains all of the part `wanted`: the full object contains every part.
     pub fn covers(self, wanted: Projection) -> bool {
         self == Projection::Full || wanted == Projection::Metadata
     }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 /// Taken from the aggregated discovery of kube-apiserver 1.36, in its order.
 const TABLE: &str = include_str!("kinds.tsv");
 
-/// The verbs of most resources.
+/// The verbs of most resources; the table abbreviates them as `all`.
 pub const ALL_VERBS: [&str; 8] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
@@ -104,7 +104,7 @@ pub fn listable() -> impl Iterator<Item = (&'static str, &'static str)> {
     served.map(|kind| (kind.group, kind.kind)).chain(GATED.map(|(group, kind, _)| (group, kind)))
 }
 
-/// Returns true if objects of a built-in kind live in namespaces, and `None` for a kind that is not built in.
+/// Returns true if objects of a built-in kind live in namespaces; `None` if no built-in kind is in `group`.
 ///
 /// An unknown kind of a built-in group counts as namespaced: most are.
 pub fn is_namespaced(group: &str, kind: &str) -> Option<bool> {
@@ -154,8 +154,8 @@ fn is_name(name: &str, kind: &str) -> bool {
         || built_in().iter().any(|of| of.short_names.iter().any(|short| is_short(short, of.kind)))
 }
 
-/// Returns true if `text`, what follows the name of a kind, is a prefix of `group`, with or without a version before
-/// it.
+/// Returns true if `text`, the part of a word such as `deployments.v1.apps` after the first dot, is a prefix of
+/// `group`, with or without a version before it.
 fn is_group(text: &str, group: &str) -> bool {
     let begins = |start: &str| {
         group.split_at_checked(start.len()).is_some_and(|(own, rest)| {

@@ -112,7 +112,7 @@ impl<'a> Object<'a> {
         Some(items.map(move |root| kind.object(root)))
     }
 
-    /// Returns the whole object.
+    /// Returns the whole object as a JSON value.
     #[inline]
     pub fn root(&self) -> Value<'a> {
         self.root
@@ -130,7 +130,7 @@ impl<'a> Object<'a> {
         self.slash.map_or("", |slash| &self.api_version[..slash])
     }
 
-    /// Returns the version within the group.
+    /// Returns the version within the group; empty if the object has no `apiVersion`.
     #[inline]
     pub fn version(&self) -> &str {
         match self.slash {
@@ -145,7 +145,7 @@ impl<'a> Object<'a> {
         &self.kind
     }
 
-    /// Returns `metadata`.
+    /// Returns `metadata`; `None` if the object lacks it.
     #[inline]
     pub fn metadata(&self) -> Option<Value<'a>> {
         self.metadata
@@ -163,20 +163,20 @@ impl<'a> Object<'a> {
         self.metadata.and_then(|metadata| metadata.get("namespace")?.as_str()).unwrap_or_default()
     }
 
-    /// Returns the values of `metadata.namespace` and `metadata.name`, found in one pass.
+    /// Returns the values of `metadata.namespace` and `metadata.name`, found in one pass; `None` for an absent one.
     #[inline]
     pub fn full_name(&self) -> [Option<Value<'a>>; 2] {
         self.metadata.map_or([None; 2], |metadata| metadata.pick(["namespace", "name"]))
     }
 
-    /// Returns the value at a path of keys.
+    /// Returns the value at a path of keys; `None` if a part of it does not exist or the path is empty.
     #[inline]
     pub fn at(&self, path: &[&str]) -> Option<Value<'a>> {
         let (first, rest) = path.split_first()?;
         self.section(first)?.at(rest)
     }
 
-    /// Returns the member `key` at the top level of the object, such as `spec`.
+    /// Returns the member `key` at the top level of the object, such as `spec`; `None` if the object lacks it.
     #[inline(always)]
     pub fn section(&self, key: &str) -> Option<Value<'a>> {
         match key {
@@ -238,7 +238,7 @@ impl<'a> Object<'a> {
         ItemKind::new(&self.api_version, &self.kind).document(self.root)
     }
 
-    /// Returns the first condition of type `name` in `status.conditions`.
+    /// Returns the first condition of type `name` in `status.conditions`; `None` if there is none.
     #[inline]
     pub fn condition(&self, name: &str) -> Option<Value<'a>> {
         let is_it = |condition: &Value<'a>| condition.get("type").is_some_and(|kind| kind.is_str(name));
@@ -246,7 +246,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The kind given to the items of a list that do not state their own.
+/// The kind and `apiVersion` given to the items of a list that do not state their own.
 ///
 /// Servers omit `apiVersion` and `kind` in the items of typed lists, and give them only the kind
 /// `PartialObjectMetadata` if they send metadata alone. An item with one of the two fields has its own kind, as in
@@ -290,14 +290,15 @@ impl<'a> ItemKind<'a> {
         &self.api_version
     }
 
-    /// Returns true if this kind applies to an item: if the item's `api_version` and `kind` are both empty.
+    /// Returns true if an item with this `api_version` and `kind` gets its kind from the list: if both are empty and
+    /// the list's items have one kind.
     #[inline]
     pub fn is_of(&self, api_version: &str, kind: &str) -> bool {
         !self.kind.is_empty() && api_version.is_empty() && kind.is_empty()
     }
 
-    /// Returns the JSON text `item` with this `apiVersion` and kind appended to its members; of duplicate keys the
-    /// last one counts. A text that is not a JSON object is returned unchanged.
+    /// Returns the JSON text `item` with this `apiVersion` and kind appended to its members; of duplicate keys the last
+    /// one counts. A text that is not a JSON object is returned without surrounding white space.
     pub fn said_by(&self, item: &[u8]) -> Vec<u8> {
         let text = item.trim_ascii();
         let Some(members) = text.strip_suffix(b"}") else { return text.to_vec() };
@@ -332,10 +333,10 @@ impl<'a> ItemKind<'a> {
         copy.finish()
     }
 
-    /// Interprets an item as an object, of this kind if it states none.
+    /// Interprets an item as an object; gives it this kind if it states none, or only `PartialObjectMetadata`.
     ///
     /// # Errors
-    /// If it is not an object, or has no kind.
+    /// If it is not a JSON object, or has no kind or an invalid `apiVersion` of its own.
     #[inline]
     pub fn object(&self, item: Value<'a>) -> Result<Object<'a>, ObjectError> {
         if item.kind() != Kind::Object {

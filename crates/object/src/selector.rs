@@ -106,7 +106,7 @@ impl LabelSelector {
 
     /// Reads a map of labels that must all match, such as `spec.selector` of a Service or `nodeSelector` of a Pod.
     ///
-    /// An absent, null or empty map selects everything.
+    /// An absent, null or empty map selects everything; a value that is not a map of strings selects nothing.
     pub fn of_labels(labels: Option<Value<'_>>) -> LabelSelector {
         equalities(labels).map_or_else(LabelSelector::nothing, LabelSelector::all_of)
     }
@@ -217,13 +217,14 @@ impl Operator {
         Some((expression.get("key")?.as_str()?, operator))
     }
 
-    /// Returns true if the operator allows values (`some` is true), or allows none (`some` is false).
+    /// Returns true if a requirement with this operator may have values (`some` is true) or no values (`some` is
+    /// false).
     fn takes(self, some: bool) -> bool {
         some != matches!(self, Operator::Exists | Operator::DoesNotExist)
     }
 
-    /// Evaluates the operator on a label: `exists` if the object has it, `is_among` if its value is among the
-    /// requirement's. Operators that compare numbers are evaluated elsewhere.
+    /// Evaluates the operator on a label: `exists` if the object has it, `is_among` if its value is among the values of
+    /// the requirement. `GreaterThan` and `LessThan` return false: [`Requirement::matches`] compares the numbers.
     fn holds(self, exists: bool, is_among: bool) -> bool {
         match self {
             Operator::Equals | Operator::In => is_among,
@@ -419,7 +420,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Reads the values between parentheses, separated by commas; an empty place beside a comma is an empty value.
+    /// Reads the values between parentheses, separated by commas; nothing beside a comma, or between the parentheses,
+    /// is an empty value. Returns the API server's error text for other signs.
     fn set(&mut self) -> Result<Vec<&'t str>, String> {
         match self.next() {
             Token::Sign("(") => {}

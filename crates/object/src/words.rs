@@ -1,4 +1,4 @@
-//! Enums whose variants have names in outputs.
+//! A macro for enums whose variants have names in outputs.
 
 /// Gives an enum `ALL`, its variants in the order of the list; `as_str`, the word of each variant; and `Display`. The
 /// default word is the name of the variant.

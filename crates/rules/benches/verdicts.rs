@@ -103,7 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Reads the scripts below a folder.
+/// Reads Argo CD's scripts below a folder.
 fn scripts(root: &Path) -> Result<Customizations, Box<dyn Error>> {
     let mut files = Vec::new();
     let mut folders = vec![root.to_owned()];

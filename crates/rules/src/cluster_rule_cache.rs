@@ -1,4 +1,5 @@
-//! A cache of the health rules that objects of a cluster state: `healthCheckExprs`, `readyExpr` and `argocd-cm`.
+//! A cache of the health rules that objects in a cluster define for other objects: `healthCheckExprs`, `readyExpr` and
+//! `argocd-cm`.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,17 +29,17 @@ const MAX_OBJECT_RULES_BYTES: usize = 2 << 20;
 /// The maximum number of dependencies for which the `readyExpr`s of one object are evaluated.
 const MAX_EVALUATED_DEPENDENCIES: usize = 20;
 
-/// The parser and cache of the health rules that objects of a cluster state.
+/// The parser and cache of the health rules that objects in a cluster define for other objects.
 #[derive(Debug)]
 pub(crate) struct ClusterRuleCache {
     expressions: Expressions,
-    read: Mutex<Read>,
+    read: Mutex<CachedRules>,
 }
 
-/// The cached rules. They are found by their whole text and the place they stand in, so one cluster's rules are
-/// never used for another.
+/// The cached rules. Their keys contain the cluster, the namespace and the whole text, so one cluster's rules are never
+/// used for another.
 #[derive(Debug, Default)]
-struct Read {
+struct CachedRules {
     /// The rules by source; `None` if they cannot be parsed.
     rules: HashMap<Arc<Source>, Option<Arc<ParsedRules>>>,
     /// The sources in the order in which they were parsed, oldest first.
@@ -47,7 +48,7 @@ struct Read {
     size: usize,
 }
 
-/// The place and the text of rules that an object states.
+/// The text of the rules that one object defines, and the home cluster and namespace of that object.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Source {
     home: String,
@@ -56,7 +57,7 @@ struct Source {
     text: Vec<u8>,
 }
 
-/// The forms in which objects state health rules.
+/// The fields in which objects define health rules: `healthCheckExprs` of Flux, and the `data` of an `argocd-cm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Form {
     HealthChecks,
@@ -64,7 +65,7 @@ enum Form {
     Customizations,
 }
 
-/// The rules that one object states.
+/// The parsed rules that one object defines for others.
 #[derive(Debug)]
 struct ParsedRules {
     body: RuleBody,
@@ -80,18 +81,18 @@ enum RuleBody {
     Scripts(Box<dyn Script>),
 }
 
-/// The progress of parsing the expressions of an object.
+/// The progress of checking the expressions of one object, all of which must be valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The first so many are valid; the rest is not parsed yet.
+    /// The number of expressions, from the first on, that are valid; the rest is not parsed yet.
     Read(usize),
-    /// All are valid.
+    /// All expressions are valid.
     Valid,
-    /// One is invalid: Flux then refuses all of them, and reports it.
+    /// At least one expression is invalid: Flux then refuses all of them, and reports it.
     Invalid,
 }
 
-impl Read {
+impl CachedRules {
     fn keep(&mut self, source: Source, parsed: Option<Arc<ParsedRules>>) {
         let source = Arc::new(source);
         self.size += source.text.len();
@@ -110,8 +111,8 @@ impl ClusterRuleCache {
         ClusterRuleCache { expressions: Expressions::new(reader), read: Mutex::default() }
     }
 
-    /// Returns the rules that an object states about others; `None` if it states none, or none that can be parsed:
-    /// its own tool then refuses them and reports it.
+    /// Returns the rules that `teacher` defines for other objects; `None` if it defines none, or none that can be
+    /// parsed: Flux or Argo CD then refuses them and reports it. `look` limits and records the time.
     pub(crate) fn taught_rules<'r>(
         &'r self,
         teacher: &Teacher<'_>,
@@ -250,7 +251,7 @@ impl ClusterRuleCache {
     }
 }
 
-/// Returns the namespace and the name of an object.
+/// Returns the namespace and the name of an object, in this order.
 fn place(object: &Object<'_>) -> (String, String) {
     (object.namespace().into_owned(), object.name().into_owned())
 }
@@ -292,27 +293,27 @@ fn health_checks(teacher: &Object<'_>) -> Option<RuleBody> {
     Some(RuleBody::Checks { checks, state: Mutex::new(State::Read(0)) })
 }
 
-/// Reads the scripts of an `argocd-cm`. The caller decides which ConfigMap that is.
+/// Reads the scripts of an `argocd-cm`; `None` if it has none. The caller decides which ConfigMap is one.
 #[cfg(feature = "lua")]
 fn customizations(teacher: &Object<'_>) -> Option<RuleBody> {
     let scripts = Customizations::of_config_map_object(Origin::Cluster, teacher.root())?;
     Some(RuleBody::Scripts(Box::new(scripts)))
 }
 
-/// The rules that one object states, as they apply in one look.
+/// The rules that one object defines for others, with the accounts that pay for them in one pass over a cluster.
 #[derive(Debug)]
 pub(crate) struct TaughtRules<'r> {
     parsed: Arc<ParsedRules>,
     expressions: &'r Expressions,
     look: &'r Look,
-    /// The namespace of the object that states them.
+    /// The namespace of the object that defines them.
     author: String,
     voice: Voice,
     payer: Payer,
     home: String,
     namespace: String,
     target: String,
-    /// The object's name for messages.
+    /// The kind, namespace and name of the object that defines them, for messages.
     called: String,
 }
 
@@ -329,7 +330,7 @@ impl TaughtRules<'_> {
     /// Returns true if all expressions are valid. Parses the rest of them first.
     ///
     /// # Errors
-    /// The reason they may not be parsed in this look.
+    /// The reason they may not be parsed in this pass over the cluster.
     fn are_valid(&self, checks: &Checks<String>, state: &Mutex<State>) -> Result<bool, String> {
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         if let State::Read(before) = *state {
@@ -352,8 +353,8 @@ impl TaughtRules<'_> {
         Ok(*state == State::Valid)
     }
 
-    /// Judges as [`Script::judge_at_cost`], unless the rules were stopped too often for objects of this kind
-    /// `inside` a namespace.
+    /// Judges as [`Script::judge_at_cost`]. If the rules were stopped too often for objects of this kind `inside` a
+    /// namespace, returns the verdict of the first stopped run instead.
     fn judge_at(
         &self,
         object: &Object<'_>,

@@ -18,7 +18,7 @@ const MAX_CACHED_BYTES: usize = 256 << 10;
 /// The parser and cache of expressions; the cache lives as long as the rules.
 pub(crate) struct Expressions {
     reader: ReadExpression,
-    known: Mutex<Known>,
+    known: Mutex<ParsedExpressions>,
 }
 
 impl fmt::Debug for Expressions {
@@ -27,9 +27,9 @@ impl fmt::Debug for Expressions {
     }
 }
 
-/// The cached results. They are found by their whole text, and do not depend on the author.
+/// The cached results. Their keys are the whole text and the names it may use; they do not depend on the author.
 #[derive(Debug, Default)]
-struct Known {
+struct ParsedExpressions {
     read: HashMap<Arc<Written>, Result<Arc<dyn Predicate>, InvalidExpression>>,
     /// The texts in the order in which they were parsed, oldest first.
     order: VecDeque<Arc<Written>>,
@@ -43,11 +43,11 @@ struct Written {
     names: Names,
 }
 
-/// The namespace that wrote an expression, and the look in which it is parsed.
+/// The namespace that wrote an expression, and the record of its parsing time in the current pass over the cluster.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Author<'a> {
     pub(crate) look: &'a Look,
-    /// The name of the cluster.
+    /// The name of the cluster that contains the namespace.
     pub(crate) home: &'a str,
     pub(crate) namespace: &'a str,
 }
@@ -57,11 +57,11 @@ pub(crate) struct Author<'a> {
 pub(crate) enum Unread {
     /// The text is not a valid expression and never will be.
     Invalid(InvalidExpression),
-    /// The text was not parsed this time; the text says why, for people.
+    /// The text could not be parsed this time, and may be parsed later; holds the reason, for people.
     NotNow(String),
 }
 
-impl Known {
+impl ParsedExpressions {
     fn keep(&mut self, written: Written, outcome: Result<Arc<dyn Predicate>, InvalidExpression>) {
         let written = Arc::new(written);
         if self.read.insert(Arc::clone(&written), outcome).is_some() {
@@ -86,7 +86,8 @@ impl Expressions {
     /// Returns the parsed expression from the cache, or parses it and charges `author` for the time.
     ///
     /// # Errors
-    /// If the expression is invalid, or the author's namespace has used up its parsing time in this look.
+    /// If the expression is invalid, the parser fails, or the author's namespace has used up its parsing time in this
+    /// pass over the cluster.
     pub(crate) fn read(
         &self,
         text: &str,
@@ -119,7 +120,7 @@ impl Expressions {
         outcome.map_err(Unread::Invalid)
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn known(&self) -> std::sync::MutexGuard<'_, ParsedExpressions> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

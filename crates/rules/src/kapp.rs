@@ -25,7 +25,7 @@ pub struct WaitRules {
 
 #[derive(Debug)]
 struct WaitRule {
-    /// The matchers, of which one must select the object.
+    /// The matchers; the rule applies to an object that any of them selects.
     chosen_by: Vec<Matcher>,
     observes_generation: bool,
     conditions: Vec<ConditionMatcher>,

@@ -17,7 +17,7 @@ pub struct Layer {
     /// The rules for group families such as `*.example.com`: each suffix with its dot and the rules, the
     /// longest suffix first.
     endings: Vec<(Box<str>, Group)>,
-    /// False where no text says the word: then no rules need be found to know it.
+    /// False if no file of the layer contains the word `children`, so that no rules of it read them.
     may_read_children: bool,
 }
 
@@ -176,8 +176,8 @@ impl Layer {
         self.origin
     }
 
-    /// Returns the first rules that match: those for `group` before those for its suffixes, the longest
-    /// first; and in each, those for `kind` before those for a pattern or `*`.
+    /// Returns the first rules that match: those for `group` before those for its suffixes, the longest first; and in
+    /// each, those for `kind` before those for a pattern or `*`. `None` if no rules match.
     pub fn find(&self, group: &str, kind: &str) -> Option<Found<'_>> {
         let own = self.groups.get(group).into_iter();
         let alike = self.endings.iter().filter(|(ending, _)| group.ends_with(&**ending));
@@ -187,7 +187,7 @@ impl Layer {
         })
     }
 
-    /// Returns true if the rules for a kind may look at the children of its objects.
+    /// Returns true if the rules for a kind may read the children of its objects.
     pub(crate) fn reads_children(&self, group: &str, kind: &str) -> bool {
         self.may_read_children && self.find(group, kind).is_some_and(|found| found.rules.asks_children())
     }

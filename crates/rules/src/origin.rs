@@ -1,4 +1,4 @@
-//! The origins of rules.
+//! The origins of rules: the user, the cluster, and Taffrail itself.
 
 use taffrail_object::words;
 

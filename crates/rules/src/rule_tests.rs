@@ -125,7 +125,7 @@ impl RuleTestReport {
         self
     }
 
-    /// Iterates over the names of the files with failures or errors.
+    /// Iterates over the file names in failed cases and errors, for a caller that changes them.
     pub fn files_mut(&mut self) -> impl Iterator<Item = &mut String> {
         let of_failed = self.failed.iter_mut().map(|failed| &mut failed.file);
         of_failed.chain(self.errors.iter_mut().map(|error| &mut error.file))
@@ -152,7 +152,7 @@ impl RuleTestReport {
     }
 }
 
-/// Lists the branches that no verdict came from. Kinds that share their rules count once.
+/// Lists, as faults, the branches whose rule names are not in `reached`. Kinds that share their rules count once.
 fn unreached(rules: &RuleSet, reached: &FxHashSet<String>) -> Vec<Fault> {
     let mut shared: FxHashMap<_, Vec<_>> = FxHashMap::default();
     let all = rules.all();

@@ -9,7 +9,8 @@ use taffrail_status::{ObjectContext, Verdict};
 
 use crate::origin::Origin;
 
-/// Rules in a foreign language. They are consulted before rules in YAML of the same origin.
+/// Rules for objects in a language other than Taffrail's YAML. They are consulted before rules in YAML of the same
+/// origin.
 pub trait Script: std::fmt::Debug + Send + Sync {
     /// Returns the origin of the rules.
     fn origin(&self) -> Origin;
@@ -49,7 +50,7 @@ pub struct Judged {
     pub was_stopped: bool,
 }
 
-/// The maximum length of a message from outside, in bytes.
+/// The maximum length of a message of a script or expression, in bytes.
 const MAX_MESSAGE_BYTES: usize = 4 << 10;
 
 /// Truncates a message from outside that is too long to be kept for many objects.
@@ -85,8 +86,8 @@ pub struct ScriptKind {
     pub language: &'static str,
 }
 
-/// Returns the CPU time of this thread, if the system reports it. Scripts are charged by it. It can only decide that a
-/// script is stopped or not run again; it does not influence verdicts otherwise.
+/// Returns the CPU time of this thread, `None` if the system does not report it. Scripts are charged by it. It can only
+/// decide that a script is stopped or not run again; it does not influence verdicts otherwise.
 #[cfg(unix)]
 pub fn computed() -> Option<Duration> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);

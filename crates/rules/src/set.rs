@@ -1,4 +1,4 @@
-//! All rules in their order.
+//! The set of all rules, in the order in which they are consulted.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::Object;
@@ -51,8 +51,8 @@ impl RuleSet {
         self
     }
 
-    /// Accepts the rules that objects of a cluster state ([`ClusterRules::with_cluster_rules`]); `reader` parses their
-    /// expressions.
+    /// Enables the rules that objects in a cluster define for others ([`ClusterRules::with_cluster_rules`]); `reader`
+    /// parses their expressions.
     pub fn teachable(mut self, reader: impl Fn(&str, Names) -> Reading + Send + Sync + 'static) -> RuleSet {
         self.cluster_rules = Some(ClusterRuleCache::new(Box::new(reader)));
         self
@@ -78,8 +78,8 @@ impl RuleSet {
         self.layers.iter().flat_map(Layer::all).collect()
     }
 
-    /// Judges as [`Rules::judge`]; `taught` are the rules that objects of the cluster state for this object
-    /// alone.
+    /// Judges as [`Rules::judge`]; `taught` are the rules that objects in the cluster, such as a Kustomization, define
+    /// for `object` among others.
     fn judge_taught(
         &self,
         object: &Object<'_>,
@@ -159,8 +159,8 @@ impl RuleSet {
     }
 }
 
-/// Runs the script with the index `number` and charges its CPU time to the namespace of `object`; `None` if
-/// it does not decide.
+/// Runs the script with the index `number` and charges its CPU time to the namespace of `object`, or to the claimant;
+/// `None` if it does not decide.
 fn at_cost(
     costs: &Costs,
     number: usize,
@@ -242,11 +242,11 @@ impl ClusterRules for RuleSet {
     }
 }
 
-/// A [`RuleSet`] with the rules that objects of a cluster state for some of its objects.
+/// A [`RuleSet`] with the rules that objects in a cluster define for some of the others.
 struct Taught<'r> {
     rules: &'r RuleSet,
     scripts: Vec<TaughtRules<'r>>,
-    /// The taught rules that may only make a verdict worse, never better.
+    /// The rules of [`Voice::OnlyWorse`], which may only make a verdict worse, never better.
     warnings: Vec<TaughtRules<'r>>,
 }
 

@@ -34,7 +34,7 @@ const RESTS: [&str; 7] =
     ["Disabled", "NotRequired", "NotApplicable", "Paused", "NotNeeded", "NotEnabled", "Suspended"];
 
 /// Returns `verdict`, or a worse one if kstatus called `object` Current only by its `Ready` condition or by default,
-/// and the object has an adverse condition or word.
+/// and the object has an adverse condition, phase or state.
 pub(crate) fn judge(object: &Object<'_>, verdict: Verdict) -> Verdict {
     if verdict.status != Status::Current || !matches!(&*verdict.rule, "fallback" | "generic/ready") {
         return verdict;
@@ -75,7 +75,8 @@ fn of_word(object: &Object<'_>, key: &str, word: &str, status: Status) -> Verdic
     }
 }
 
-/// Returns the first of `status.phase` and `status.state` with an adverse value: the field's name and the value.
+/// Returns the first of `status.phase` and `status.state` with an adverse value, as the field's name and the value;
+/// `None` if neither has one.
 fn word<'a>(object: &Object<'a>) -> Option<(&'static str, Cow<'a, str>)> {
     ["phase", "state"].into_iter().find_map(|key| {
         let word = object.at(&["status", key])?.as_str()?;

@@ -12,19 +12,19 @@ use taffrail_object::Object;
 use crate::teaching::{Look, Payer, Strikes, Teaching};
 use crate::verdict::{Status, Verdict};
 
-/// Steps that the objects of one namespace may take together in any case. One object looked up is one step.
-const OF_NAMESPACE: u64 = 100_000;
+/// Steps that the assessments of one namespace's objects may always take together. Looking up one object is one step.
+const FREE_PER_NAMESPACE: u64 = 100_000;
 
-/// Steps that each object adds to the limit of its namespace, and that it may take itself in any case: many times
+/// Steps that each object adds to the limit of its namespace, and that its own assessment may always take: many times
 /// those of an honest object, so that many honest objects stay below the limit.
-const EACH: u64 = 100;
+const FREE_PER_OBJECT: u64 = 100;
 
 /// Divisor of the time limit: each namespace may take this part of it as long as time is left. Beyond that, a
 /// namespace may not take more time than it leaves to others.
-const SHARE: u32 = 20;
+const NAMESPACE_SHARE: u32 = 20;
 
 /// Number of steps after which the clock is read again.
-const LOOK: u64 = 16;
+const STEPS_PER_CLOCK_READ: u64 = 16;
 
 /// The time limit for judging the objects of one cluster in one pass, measured by the caller's clock.
 #[derive(Clone)]
@@ -64,7 +64,7 @@ pub(crate) struct Account {
     /// The namespace that lists the objects without their agreement, and pays; `None` if the objects' own namespace
     /// pays.
     claimant: Option<String>,
-    /// The namespace of the objects.
+    /// The namespace of the assessed objects; empty for cluster-scoped ones.
     namespace: String,
 }
 
@@ -97,13 +97,13 @@ pub struct Costs {
     scripts: Look,
     /// The number of times that each of the user's scripts was stopped, by script number.
     strikes: RefCell<BTreeMap<usize, Arc<Strikes>>>,
-    /// The earliest time at which a result changes without a change of an object.
+    /// The earliest time at which a result changes without a change of an object; `None` if none was recorded.
     next: Cell<Option<Timestamp>>,
-    /// Steps above `EACH` that objects took, by account.
+    /// Steps above `FREE_PER_OBJECT` that objects took, by account.
     excess: RefCell<BTreeMap<Account, u64>>,
 }
 
-/// The steps that objects took above `EACH`, the number that each may take in any case, by account.
+/// The steps that objects took above `FREE_PER_OBJECT`, the number that each may take in any case, by account.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ExcessSteps(BTreeMap<Account, u64>);
 
@@ -133,7 +133,7 @@ impl ExcessSteps {
 
     /// Returns true if no account can reach its limit, in whichever order the objects are judged.
     pub fn is_within_bounds(&self) -> bool {
-        self.0.values().all(|steps| *steps <= OF_NAMESPACE - EACH)
+        self.0.values().all(|steps| *steps <= FREE_PER_NAMESPACE - FREE_PER_OBJECT)
     }
 }
 
@@ -159,12 +159,13 @@ impl Costs {
         }
     }
 
-    /// Returns the earliest time recorded by [`changes_at`](Costs::changes_at) since the last call, and clears it.
+    /// Returns the earliest time recorded by [`changes_at`](Costs::changes_at) since the last call, and clears it;
+    /// `None` if none was recorded.
     pub fn take_next(&self) -> Option<Timestamp> {
         self.next.take()
     }
 
-    /// Returns, by account, the steps of assessments beyond the `EACH` that are free for an object, and resets them.
+    /// Returns, by account, the steps that assessments took beyond `FREE_PER_OBJECT` each, and resets them.
     pub fn take_excess(&self) -> ExcessSteps {
         ExcessSteps(self.excess.take())
     }
@@ -264,13 +265,14 @@ impl<'c> Bill<'c> {
         let claimed = costs.zip(account.claimant.as_ref());
         let claimed = claimed.and_then(|(costs, own)| costs.claimants.borrow().get(own).copied());
         let time = claimed.unwrap_or(time);
-        let own = OF_NAMESPACE.saturating_add(EACH.saturating_mul(objects)).saturating_sub(steps);
+        let own =
+            FREE_PER_NAMESPACE.saturating_add(FREE_PER_OBJECT.saturating_mul(objects)).saturating_sub(steps);
         let began = patience.map(|patience| (patience.clock)()).unwrap_or_default();
         let all = costs.map(|costs| costs.time.get()).unwrap_or_default();
         let due = patience.map_or(Duration::MAX, |patience| {
             // The moment at which it has taken as much as is left.
             let equal = patience.limit.saturating_sub(all).saturating_sub(time) / 2;
-            equal.max((patience.limit / SHARE).saturating_sub(time))
+            equal.max((patience.limit / NAMESPACE_SHARE).saturating_sub(time))
         });
         let bill = Bill {
             costs,
@@ -279,7 +281,7 @@ impl<'c> Bill<'c> {
             began,
             before: [all, time],
             due,
-            may_take: costs.map_or(u64::MAX, |_| own.max(EACH)),
+            may_take: costs.map_or(u64::MAX, |_| own.max(FREE_PER_OBJECT)),
             steps: Cell::new(0),
             over: RefCell::default(),
         };
@@ -297,21 +299,23 @@ impl<'c> Bill<'c> {
         self.steps.set(taken);
         if taken > self.may_take {
             let message = format!(
-                "not judged: what stands behind {} takes more than {OF_NAMESPACE} steps and {EACH} for each object",
+                "not judged: what stands behind {} takes more than {FREE_PER_NAMESPACE} steps and {FREE_PER_OBJECT} for each object",
                 self.whose()
             );
             self.over.replace(Some(message));
             return false;
         }
         match self.patience {
-            Some(patience) if taken / LOOK > before / LOOK => self.look_at_clock((patience.clock)()),
+            Some(patience) if taken / STEPS_PER_CLOCK_READ > before / STEPS_PER_CLOCK_READ => {
+                self.look_at_clock((patience.clock)())
+            }
             _ => true,
         }
     }
 
     /// Charges the steps of one long operation and reads the clock. Returns false if a limit is exceeded.
     pub(crate) fn charge_long(&self) -> bool {
-        self.charge(usize::try_from(LOOK).unwrap_or(usize::MAX))
+        self.charge(usize::try_from(STEPS_PER_CLOCK_READ).unwrap_or(usize::MAX))
     }
 
     /// Returns the namespace that pays because it lists the object without its agreement; `None` if the object's own
@@ -320,7 +324,7 @@ impl<'c> Bill<'c> {
         self.account.claimant.as_deref()
     }
 
-    /// Returns true if a limit is exceeded.
+    /// Returns true if a limit on steps or time is exceeded.
     pub(crate) fn is_over(&self) -> bool {
         self.over.borrow().is_some()
     }
@@ -348,7 +352,7 @@ impl<'c> Bill<'c> {
         let message = if all >= patience.limit {
             format!("not judged within {}", patience.bound)
         } else if self.costs.is_some()
-            && of_namespace >= patience.limit / SHARE
+            && of_namespace >= patience.limit / NAMESPACE_SHARE
             && of_namespace >= patience.limit - all
         {
             format!("not judged: {} take too much of {}", self.whose(), patience.bound)
@@ -378,7 +382,7 @@ impl Drop for Bill<'_> {
             let all = claimants.entry(claimant.clone()).or_default();
             *all = all.saturating_add(time);
         }
-        let excess = self.steps.get().saturating_sub(EACH);
+        let excess = self.steps.get().saturating_sub(FREE_PER_OBJECT);
         if excess > 0 {
             let mut all = costs.excess.borrow_mut();
             let own = all.entry(account.clone()).or_default();

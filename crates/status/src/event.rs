@@ -1,4 +1,4 @@
-//! Events, and the objects that they are about.
+//! Reads events, and the references to the objects that they are about.
 
 use std::borrow::Cow;
 
@@ -19,9 +19,9 @@ pub struct Event<'a> {
     pub message: Cow<'a, str>,
     /// Number of occurrences, at least 1.
     pub count: i64,
-    /// The time of the first occurrence.
+    /// The time of the first occurrence; `None` if the event has no time.
     pub first: Option<Timestamp>,
-    /// The time of the last occurrence.
+    /// The time of the last occurrence; `None` if the event has no time.
     pub last: Option<Timestamp>,
 }
 

@@ -20,8 +20,8 @@ pub struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Orders by severity: worse status first; then not well for longer (unknown time last); then group, kind,
-    /// namespace, name.
+    /// Orders by severity, with the object that decides a roll-up as the least: worse status first; then not well for
+    /// longer (unknown time last); then group, kind, namespace, name.
     pub fn speaks_before(&self, other: &Subject<'_>) -> Ordering {
         let since = |subject: &Subject<'_>| subject.since.unwrap_or(Timestamp::MAX);
         self.status
@@ -62,8 +62,8 @@ pub fn worst<'s, S: AsSubject>(subjects: impl IntoIterator<Item = &'s S>) -> Opt
     subjects.into_iter().min_by(|one, other| one.subject().speaks_before(&other.subject()))
 }
 
-/// Returns the object that decides the status of an app: the worst of `declared` objects, unless an object of
-/// `beside` (a list that cannot be read, then the declaring object) is worse than all before it.
+/// Returns the object that decides the status of an app: the worst of `declared` objects, unless an object of `beside`
+/// (a list that cannot be read, then the declaring object) is worse than all before it; `None` if there are no objects.
 pub fn worst_of_app<'s, S: AsSubject>(
     declared: impl IntoIterator<Item = &'s S>,
     beside: impl IntoIterator<Item = &'s S>,

@@ -43,8 +43,8 @@ pub const FIRST_STATUS_RULE: &str = "generic/first-status";
 /// The rules that objects in a cluster define for other objects: Flux Kustomizations for the objects they deliver,
 /// Argo CD settings for the objects that this Argo CD delivers.
 pub trait ClusterRules: Send + Sync {
-    /// Returns rules that extend these by those that `teachers` define for some objects; `None` if the teachers
-    /// define no readable rule. `look` limits and records the time spent.
+    /// Returns rules that extend these by those that `teachers`, objects such as Kustomizations, define for some
+    /// objects; `None` if the teachers define no readable rule. `look` limits and records the time spent.
     fn with_cluster_rules<'r>(
         &'r self,
         teachers: &[Teacher<'_>],
@@ -99,7 +99,8 @@ pub struct ObjectContext<'s> {
     /// True if the object's kind has a status subresource, so that a controller should write a status; `None` if
     /// unknown.
     pub has_status_subresource: Option<bool>,
-    /// A function that returns the known objects that name this object as owner; `None` if they cannot be looked up.
+    /// A function that returns the objects that were read and that name this object as owner; `None` if they cannot be
+    /// looked up.
     pub children: Option<&'s dyn Fn() -> Vec<serde_json::Value>>,
     /// The cost so far of judging the objects of the same cluster; `None` for no limit.
     pub costs: Option<&'s Costs>,

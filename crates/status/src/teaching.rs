@@ -9,14 +9,14 @@ use taffrail_object::Object;
 
 use crate::verdict::Verdict;
 
-/// Base budget for the objects of one kind in one namespace.
+/// The time that rules may always take per pass for the objects of one kind in one namespace; [`PER_OBJECT`] is added.
 const KIND_BUDGET: Duration = Duration::from_millis(500);
 
-/// Base budget for everything that one namespace defines.
+/// The time that all rules defined in one namespace may always take per pass; [`PER_OBJECT`] is added.
 const TEACHER_BUDGET: Duration = Duration::from_secs(2);
 
-/// Time that each judged object adds to a budget: many times what an honest script takes, so that many honest objects
-/// stay within it.
+/// The time that each judged object adds to a time limit: many times the run of an honest script, so that many honest
+/// objects stay within it.
 const PER_OBJECT: Duration = Duration::from_micros(500);
 
 /// An object that defines health rules for other objects.
@@ -183,10 +183,12 @@ impl Look {
 /// Number of times that a script may be stopped before it is no longer run.
 const MAX_STRIKES: u8 = 2;
 
-/// Maximum number of pairs of kind and place for which stopped scripts are counted; beyond it, counting starts again.
+/// Maximum number of pairs of a kind and a namespace (`inside`) for which stopped scripts are counted; beyond it,
+/// counting starts again.
 const MAX_STRUCK: usize = 10_000;
 
-/// The number of times that one script was stopped, by the objects' `group/Kind` and place, such as a namespace.
+/// The number of times that one script was stopped, by the objects' `group/Kind` and a text that the caller chooses,
+/// mostly the objects' namespace.
 #[derive(Debug, Default)]
 pub struct Strikes(Mutex<HashMap<(String, String), Strike>>);
 
@@ -197,8 +199,8 @@ struct Strike {
 }
 
 impl Strikes {
-    /// Returns the stored verdict for `object` if the script was stopped too often in the place `inside`; `None` if
-    /// it may run.
+    /// Returns the stored verdict for `object` if the script was stopped too often for objects of its kind with the
+    /// text `inside`, such as the namespace; `None` if it may run.
     pub fn verdict(&self, object: &Object<'_>, inside: &str) -> Option<Verdict> {
         let strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Strike { verdict, .. } = strikes
@@ -209,7 +211,8 @@ impl Strikes {
         Some(Verdict { message: message.into(), ..verdict })
     }
 
-    /// Counts that the script was stopped for `object` in the place `inside`, and keeps the first such verdict.
+    /// Counts that the script was stopped for `object` with the text `inside`, such as the namespace, and stores the
+    /// first such verdict.
     pub fn add(&self, object: &Object<'_>, inside: &str, verdict: &Verdict) {
         let mut strikes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if strikes.len() >= MAX_STRUCK {
@@ -225,7 +228,8 @@ impl Strikes {
     }
 }
 
-/// The parties to a teacher's verdict; they select the accounts of a [`Look`].
+/// The namespace whose rules judge an object, and the object's cluster; they select the accounts of a [`Look`] that
+/// pay.
 #[derive(Debug, Clone, Copy)]
 pub struct Teaching<'t> {
     /// The name of the home cluster, which contains the rules.

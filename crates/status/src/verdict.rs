@@ -1,4 +1,4 @@
-//! Statuses and verdicts.
+//! The six statuses, and verdicts: a status with its message, condition and rule.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -143,10 +143,10 @@ fn name_of(kind: Kind) -> &'static str {
     }
 }
 
-/// The result of a rule for an object.
+/// The result of judging an object: its status, a message, the standard conditions, and the rule that decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// The status.
+    /// The status of the object.
     pub status: Status,
     /// Message for people, on one line.
     pub message: Cow<'static, str>,

@@ -57,7 +57,7 @@ pub fn workspace() -> &'static Path {
     testkit.ancestors().nth(2).unwrap_or(testkit)
 }
 
-/// Finds the path of a binary in Cargo's messages.
+/// Finds the path of the binary `name` in Cargo's messages; `None` if Cargo built no such binary.
 fn executable(messages: &[u8], name: &str) -> Option<PathBuf> {
     messages
         .split(|byte| *byte == b'\n')

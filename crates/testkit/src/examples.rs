@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::kube::{ControlPlane, source_folder};
 
-/// An example.
+/// An app in one state of its life, such as a suspended or a crashing one.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
     /// The name, which is also that of its namespace.
@@ -68,7 +68,7 @@ pub const ALL: &[Example] = &[
 ];
 
 impl Example {
-    /// Returns the example with this name.
+    /// Returns the example with this name; an error that lists all names if there is none.
     pub fn named(name: &str) -> Result<Self> {
         match ALL.iter().find(|example| example.name == name) {
             Some(example) => Ok(*example),
@@ -88,7 +88,8 @@ impl Example {
         apply_file(plane, context, self.name)
     }
 
-    /// Waits until the controllers have brought the example to its final state.
+    /// Waits until the controllers have brought the example to its final state; fails if that takes more than a minute
+    /// for any condition.
     pub fn settle(self, plane: &ControlPlane, context: &str) -> Result<()> {
         self.waits.iter().try_for_each(|condition| {
             plane.wait(context, condition).with_context(|| format!("example {} on {context}", self.name))

@@ -12,8 +12,8 @@ pub fn with_spec_and_status() -> Value {
     json!({"type": "object", "properties": {"spec": anything(), "status": anything(), "operation": anything()}})
 }
 
-/// Returns the definition of a namespaced kind with one version, this schema and no status subresource. Its plural is
-/// the kind in lower case with an `s`, or with `ies` in place of a final `y`.
+/// Returns the CustomResourceDefinition of a namespaced kind with one version, this schema and no status subresource.
+/// Its plural is the kind in lower case with an `s`, or with `ies` in place of a final `y`.
 pub fn definition(group: &str, version: &str, kind: &str, schema: Value) -> Value {
     let singular = kind.to_lowercase();
     let plural = match singular.strip_suffix('y') {
@@ -31,33 +31,33 @@ pub fn definition(group: &str, version: &str, kind: &str, schema: Value) -> Valu
     })
 }
 
-/// Adds a status subresource to the kind of a definition.
+/// Adds a status subresource to the kind of a CustomResourceDefinition.
 pub fn with_status_subresource(mut definition: Value) -> Value {
     definition["spec"]["versions"][0]["subresources"] = json!({"status": {}});
     definition
 }
 
-/// Returns the definition of Flux' Kustomizations.
+/// Returns the CustomResourceDefinition of Flux' Kustomizations.
 pub fn kustomizations() -> Value {
     definition("kustomize.toolkit.fluxcd.io", "v1", "Kustomization", with_spec_and_status())
 }
 
-/// Returns the definition of Argo CD's Applications.
+/// Returns the CustomResourceDefinition of Argo CD's Applications.
 pub fn applications() -> Value {
     definition("argoproj.io", "v1alpha1", "Application", with_spec_and_status())
 }
 
-/// Returns the definition of `Widget` in `example.com/v1`, which may hold anything.
+/// Returns the CustomResourceDefinition of `Widget` in `example.com/v1`, which may hold anything.
 pub fn widgets() -> Value {
     definition("example.com", "v1", "Widget", anything())
 }
 
-/// Returns a namespace.
+/// Returns the manifest of a namespace.
 pub fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// Returns a Deployment that has rolled out except for its Pods: `available` of its two replicas are available.
+/// Returns a Deployment of two replicas that has rolled out, of which `available` are ready and available.
 pub fn deployment(namespace: &str, name: &str, available: i64) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",

@@ -25,22 +25,22 @@ const MAX_WAIT: Duration = Duration::from_secs(45);
 
 /// The server's reaction to a request.
 pub enum Reply {
-    /// A whole answer: status, headers, body.
+    /// A whole answer: HTTP status, headers, body.
     Whole(u16, Vec<(&'static str, String)>, Vec<u8>),
     /// A successful answer in JSON, in parts; an error breaks it off.
     Parts(BoxStream<'static, io::Result<Bytes>>),
-    /// No answer.
+    /// No answer; the connection stays open.
     Silence,
 }
 
 impl Reply {
-    /// Returns an answer in JSON.
+    /// Returns a whole answer in JSON, with this HTTP status.
     pub fn json(status: u16, body: impl Into<String>) -> Reply {
         let headers = vec![("content-type", "application/json".to_owned())];
         Reply::Whole(status, headers, body.into().into_bytes())
     }
 
-    /// Returns an error in the API server's form.
+    /// Returns an error as the API server sends it: a `Status` object with this code, reason and message.
     pub fn status(code: u16, reason: &str, message: &str) -> Reply {
         let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure",
             "message": message, "reason": reason, "code": code});
@@ -74,7 +74,7 @@ impl Reply {
         Reply::Parts(part(first).chain(then).boxed())
     }
 
-    /// Adds a header to a whole answer.
+    /// Adds a header to a whole answer; other replies stay as they are.
     #[must_use]
     pub fn header(self, name: &'static str, value: &str) -> Reply {
         match self {
@@ -92,7 +92,7 @@ fn part(text: impl Into<Bytes>) -> BoxStream<'static, io::Result<Bytes>> {
     futures::stream::once(async { Ok(text) }).boxed()
 }
 
-/// Formats a line of a watch.
+/// Formats a line of a watch: the event `word`, such as `ADDED`, with the object.
 pub fn watch_event(word: &str, object: &Value) -> String {
     format!("{}\n", json!({"type": word, "object": object}))
 }
@@ -118,7 +118,7 @@ pub fn core_discovery(request: &Request, kinds: &[(&str, &str)]) -> Option<Reply
     Some(Reply::json(200, body.to_string()))
 }
 
-/// A request.
+/// A request that the server received.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The method.
@@ -135,14 +135,14 @@ pub struct Request {
     pub accept: String,
     /// The header `user-agent`, empty if it is missing.
     pub agent: String,
-    /// The header `authorization`.
+    /// The header `authorization`; `None` if it is missing.
     pub authorization: Option<String>,
     /// The version of HTTP.
     pub version: Version,
 }
 
 impl Request {
-    /// Returns path and query.
+    /// Returns path and query, as in the request line.
     pub fn target(&self) -> String {
         if self.query.is_empty() { self.path.clone() } else { format!("{}?{}", self.path, self.query) }
     }
@@ -350,7 +350,7 @@ async fn read(request: http::Request<Incoming>) -> Request {
     read
 }
 
-/// An answer that has not ended.
+/// An answer in parts that has not ended; its drop removes the target from [`Traffic::open`].
 struct Open {
     board: Arc<Board>,
     target: String,

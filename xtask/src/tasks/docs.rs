@@ -1,4 +1,4 @@
-//! `cargo xtask docs`: the parts of `docs/` that are written from the definitions.
+//! `cargo xtask docs`: writes the parts of `docs/` that follow from the definitions of commands, errors and schemas.
 
 use std::process::Command;
 

@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: damaged objects, judged by Taffrail and by Go's kstatus.
+//! `cargo xtask fuzz`: compares the verdicts of Taffrail and of Go's kstatus on damaged objects.
 //!
-//! What the two accept and what they answer must be the same. Lines are made from the committed seeds by
-//! a few mutations each, so that many of them are damaged in just one place.
+//! Both must accept the same objects and return the same verdicts. Lines are made from the committed seeds by a few
+//! mutations each, so that many of them are damaged in just one place.
 
 use std::fs;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -23,12 +23,12 @@ pub(crate) struct Fuzz {
     /// Seed of the random numbers; the same seed makes the same lines.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Use the unoptimised binary, which is there after a test run.
+    /// Use the unoptimised binary, which exists after a test run.
     #[arg(long)]
     dev: bool,
 }
 
-/// A sample of it, as a part of all tests.
+/// Compares a sample of 50,000 lines, as a part of `cargo xtask test`; prints that it is skipped if Go is missing.
 pub(crate) fn sample() -> Result<()> {
     const LINES: usize = 50_000;
 
@@ -41,7 +41,7 @@ pub(crate) fn sample() -> Result<()> {
     Fuzz { lines: LINES, seed: 1, dev: true }.run()
 }
 
-/// Lines that are made, judged and compared at once.
+/// The number of lines that are made, judged and compared at once.
 const BATCH: usize = 50_000;
 
 const SEEDS: [&str; 2] = ["crates/status/tests/golden/kstatus/objects.jsonl", "fuzz/corpus/json.jsonl"];
@@ -99,7 +99,7 @@ fn seeds(workspace: &Path) -> Result<Vec<Vec<u8>>> {
     Ok(seeds)
 }
 
-/// A program's answers to the lines of a file.
+/// Returns the standard output of a program that judges the lines of the file `input`.
 fn run(program: &Path, arguments: &[&str], input: &Path) -> Result<Vec<u8>> {
     let output = Command::new(program)
         .args(arguments)
@@ -155,7 +155,7 @@ fn compare(lines: impl BufRead, ours: Vec<u8>, theirs: Vec<u8>, tally: &mut Tall
     Ok(())
 }
 
-/// Pieces that are rare in random bytes and matter to a JSON reader.
+/// Pieces that random mutations insert: they are rare in random bytes and matter to a JSON reader.
 const PIECES: [&[u8]; 40] = [
     b"\"",
     b"\\",
@@ -199,7 +199,7 @@ const PIECES: [&[u8]; 40] = [
     b"\"status\":{},",
 ];
 
-/// A seed with one to three mutations; never with a line end inside.
+/// Returns a random seed with one to three mutations; it never contains a line end.
 fn mutant(seeds: &[Vec<u8>], random: &mut fastrand::Rng) -> Vec<u8> {
     let mut line = seeds[random.usize(..seeds.len())].clone();
     for _ in 0..[1, 1, 1, 2, 3][random.usize(..5)] {

@@ -64,13 +64,13 @@ pub(crate) struct Record {
     /// Context of the cluster.
     #[arg(long, default_value = "kube-1")]
     context: String,
-    /// For how many seconds.
+    /// Duration of the record, in seconds.
     #[arg(long, default_value_t = 60)]
     seconds: u32,
-    /// Keep Helm's releases; by default their Secrets are blanked like all others.
+    /// Keep the contents of Helm's releases; by default their Secrets are blanked like all others.
     #[arg(long)]
     keep_helm: bool,
-    /// File for the timeline.
+    /// File to which the timeline is written.
     #[arg(long, value_name = "FILE", default_value = "timeline.yaml")]
     output: PathBuf,
 }
@@ -111,7 +111,7 @@ pub(crate) struct Up {
     /// Number of simulated nodes of a cluster.
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
     nodes: u16,
-    /// File for the kubeconfig; it is removed with the control plane.
+    /// File to which the kubeconfig is written; it is removed with the control plane.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Leave out the kinds of Flux.

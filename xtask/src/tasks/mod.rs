@@ -1,4 +1,4 @@
-//! One file a task.
+//! The tasks, each in a file of its own.
 
 pub(crate) mod bench;
 pub(crate) mod docs;

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that must hold.
+//! `cargo xtask test`: runs all checks and tests.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -9,7 +9,7 @@ use taffrail_testkit::binary::workspace;
 
 use super::{fuzz, tidy};
 
-/// Run all checks and tests; builds missing programs, or names them.
+/// Run all checks and tests. Missing programs are built with Go; without Go, tests that need them are skipped.
 #[derive(Args)]
 pub(crate) struct Test {}
 

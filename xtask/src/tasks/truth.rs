@@ -1,4 +1,4 @@
-//! `cargo xtask truth`: compares what Taffrail shows with the truth at every moment.
+//! `cargo xtask truth`: compares the output of `taffrail get apps` with Kubernetes' own state at every moment.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,16 +9,17 @@ use taffrail_testkit::binary::{self, Profile};
 use taffrail_testkit::kube::{self, ControlPlane};
 use taffrail_testkit::truth;
 
-/// Look at noisy apps once a second, and compare every look with Kubernetes' own state at that time.
+/// Run `taffrail get apps` on changing apps once a second, and compare each answer with Kubernetes' own state at that
+/// time.
 #[derive(Args)]
 pub(crate) struct Truth {
-    /// For how long.
+    /// Duration of the run, in seconds.
     #[arg(long, default_value_t = 180, value_parser = clap::value_parser!(u64).range(5..))]
     seconds: u64,
-    /// Use the unoptimised binary, which is there after a test run.
+    /// Use the unoptimised binary, which exists after a test run.
     #[arg(long)]
     dev: bool,
-    /// Look with this binary, such as an older one, in place of the one that is built from this checkout.
+    /// Run this binary, such as an older one, in place of the one that is built from this checkout.
     #[arg(long, value_name = "FILE", conflicts_with = "dev")]
     binary: Option<PathBuf>,
 }

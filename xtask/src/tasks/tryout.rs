@@ -1,4 +1,4 @@
-//! `cargo xtask try`: the first command for a newcomer.
+//! `cargo xtask try`: starts a control plane with example apps, and shows them with Taffrail.
 
 use std::process::{Command, Stdio};
 

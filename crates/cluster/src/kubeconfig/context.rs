@@ -127,7 +127,7 @@ pub(super) fn is_open(config: &Config) -> bool {
     url.scheme_str() == Some("http") && !(is_loopback(url) && config.proxy_url.is_none())
 }
 
-/// Parses a proxy's URL; without a scheme it is an HTTP proxy.
+/// Parses a proxy's URL, which without a scheme is an HTTP proxy; `None` if it is not one of a known scheme.
 fn proxy_uri(text: &str) -> Option<Uri> {
     let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let uri = text.parse::<Uri>().ok()?;

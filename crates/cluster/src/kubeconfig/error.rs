@@ -9,7 +9,7 @@ use crate::error::{BoxError, Reason};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KubeconfigError {
-    /// There is no kubeconfig.
+    /// There is no kubeconfig; holds the path of the usual file, `None` if the home folder is unknown.
     #[error("there is no kubeconfig{}", looked_for(.0))]
     NotConfigured(Option<PathBuf>),
     /// None of the named files exists.
@@ -91,7 +91,7 @@ impl KubeconfigError {
         Reason::BadKubeconfig
     }
 
-    /// Returns a hint at what to do about it.
+    /// Returns a hint for the user; `None` if there is none.
     pub fn hint(&self) -> Option<String> {
         match self {
             KubeconfigError::NotConfigured(_) => {

@@ -13,7 +13,7 @@ use taffrail_object::yaml;
 use super::error::KubeconfigError;
 use crate::error::one_line;
 
-/// An entry of one of the three lists, its body still unparsed.
+/// An entry of the lists `contexts`, `clusters` or `users`, its body still unparsed.
 #[derive(Clone)]
 pub(super) struct Named {
     pub(super) name: String,
@@ -85,7 +85,8 @@ impl FileText {
     }
 }
 
-/// Returns the entries of a file's list `what`. An entry without a name is left out and reported in `problems`.
+/// Returns the entries of a file's list of each `what` (`context`, `cluster` or `user`), each name once. An entry
+/// without a name is left out and reported in `problems`.
 pub(super) fn named(
     file: &Arc<Path>,
     list: Vec<Spanned<Value>>,

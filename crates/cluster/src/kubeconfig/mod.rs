@@ -37,7 +37,8 @@ pub struct Kubeconfig {
     clusters: BTreeMap<String, Named>,
     users: BTreeMap<String, Named>,
     current: Option<String>,
-    /// An unreadable file that precedes the one with the current context, and might have set it.
+    /// An unreadable file that precedes the one with the current context, and might have set it; `None` if there is
+    /// none.
     current_shadowed: Option<PathBuf>,
     files: Vec<PathBuf>,
     problems: Vec<KubeconfigError>,

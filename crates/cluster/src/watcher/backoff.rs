@@ -1,4 +1,4 @@
-//! Exponential backoff.
+//! Exponential backoff: pauses that grow with each consecutive failure.
 
 use std::time::Duration;
 

@@ -46,9 +46,10 @@ pub enum Connectivity {
 }
 
 /// The interval at which the watcher checks if the machine was asleep, because timers stop in sleep.
-const LOOK: Duration = Duration::from_secs(2);
+const SLEEP_CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Probes the server when no watch shows that it is alive, and reports changes of connectivity.
+/// Probes the server when no watch shows that it is alive, and reports changes of connectivity, until the receiver of
+/// events is gone.
 pub(super) async fn keep(shared: Arc<Shared>) {
     let settings = &shared.settings;
     let mut backoff = Backoff::new(settings.longest_pause);
@@ -74,7 +75,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
         let left = settings.probe_after.saturating_sub(silent);
         if !lost && !stale && !left.is_zero() {
             tokio::select! {
-                () = tokio::time::sleep(left.min(LOOK)) => continue,
+                () = tokio::time::sleep(left.min(SLEEP_CHECK_INTERVAL)) => continue,
                 () = shared.doubted.notified() => {}
             }
         }
@@ -131,8 +132,8 @@ pub(super) async fn keep(shared: Arc<Shared>) {
     }
 }
 
-/// Lists one namespace. No proxy can answer that in place of the server, the response contains the server's resource
-/// version, and it is cheap. A user who may not list namespaces gets an answer too.
+/// Lists one namespace and returns the server's resource version; `None` if the server refuses, which also proves that
+/// it is alive. No proxy can answer that in place of the server, and it is cheap.
 async fn probe(shared: &Shared) -> Result<Option<String>, ReadError> {
     let namespaces = ApiResource::namespaces();
     let request = ListRequest { projection: Projection::Metadata, page: 1, ..ListRequest::all(&namespaces) };
@@ -154,7 +155,8 @@ async fn probe(shared: &Shared) -> Result<Option<String>, ReadError> {
 #[derive(Debug)]
 pub(super) struct Renewals {
     backoff: Backoff,
-    /// The time until which credentials are not renewed, and the reason.
+    /// The time until which credentials are not renewed again, and the error until then; `None` if they were not
+    /// renewed, or the server has accepted the renewed ones.
     refused: Option<(Instant, String)>,
 }
 
@@ -169,7 +171,8 @@ impl Renewals {
 }
 
 /// Renews the credentials and reconnects, unless that was done since connection `generation` was made. Concurrent
-/// callers share the result. Credentials that the server keeps refusing are renewed with growing backoff.
+/// callers share the result; the error is the reason why the connection was not replaced. Credentials that the server
+/// keeps refusing are renewed with growing backoff.
 pub(super) async fn renew(shared: &Shared, generation: u64) -> Result<(), String> {
     let Some(context) = &shared.context else { return Err("its credentials cannot be renewed".to_owned()) };
     let mut renewals = shared.renewals.lock().await;

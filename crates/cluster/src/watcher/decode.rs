@@ -32,7 +32,7 @@ pub struct Batch {
     pub(super) epoch: u64,
 }
 
-/// The wire format of a batch.
+/// The content of a batch: how its text, or its parsed items, are read.
 #[derive(Debug, Clone)]
 pub(super) enum WireFormat {
     /// Items of a page of a list.
@@ -140,7 +140,7 @@ impl Batch {
         }
     }
 
-    /// Wakes the watch if it cannot continue.
+    /// Notifies the task of the scope if the watch cannot continue, so that the task ends it.
     fn end_if_over(&self) {
         if self.followed.progress().is_over() {
             self.followed.ended.notify_one();
@@ -296,12 +296,12 @@ impl Batch {
     }
 }
 
-/// Items of a page.
+/// Parsed items of a page of a list.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Items {
     /// Index of the first item in its page.
     first: usize,
-    /// The items.
+    /// The items, each with its index.
     documents: Vec<OwnedDocument>,
     /// The size of their texts, in bytes.
     bytes: usize,
@@ -313,15 +313,15 @@ pub(super) struct Items {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct PageEnd {
     resource_version: String,
-    /// The token of the next page.
+    /// The token of the next page; `None` on the last one.
     continued: Option<String>,
-    /// The reason why the page cannot be read.
+    /// The reason why the page cannot be read; `None` if it can.
     unreadable: Option<String>,
 }
 
-/// Maximum size of a batch of list items, in bytes and in items: decoding one must not keep the reader from other
-/// clusters for long.
+/// Maximum size of a batch of list items, in bytes: decoding one must not keep the reader from other clusters for long.
 const MAX_BATCH_BYTES: usize = 512 << 10;
+/// Maximum size of a batch of list items, in items.
 const MAX_BATCH_ITEMS: usize = 2000;
 
 /// Splits a page into batches of items, each of which is parsed here and nowhere else.

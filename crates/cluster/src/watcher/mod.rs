@@ -49,9 +49,9 @@ pub struct Scope {
     pub namespace: Option<String>,
     /// The part of each object that is followed. Secrets are always followed as [`Projection::Metadata`].
     pub projection: Projection,
-    /// A label selector in the API's syntax.
+    /// A label selector in the API's syntax; `None` selects all objects.
     pub labels: Option<String>,
-    /// A field selector in the API's syntax.
+    /// A field selector in the API's syntax; `None` selects all objects.
     pub fields: Option<String>,
 }
 
@@ -270,15 +270,15 @@ struct Followed {
 struct Progress {
     /// The resource version from which the watch can continue.
     resource_version: String,
-    /// True if the list is complete.
+    /// True if the reader has received all existing objects.
     complete: bool,
-    /// The token for the rest of a list.
+    /// The token of the next page of the list; `None` on the last page, and for a watch.
     continued: Option<String>,
-    /// The reason why the scope has to be listed again.
+    /// The reason why the scope has to be listed again; `None` if it has not.
     expired: Option<String>,
-    /// The code and message with which the server ended a watch.
+    /// The code and message with which the server ended the watch; `None` if it did not.
     refused: Option<(u16, String)>,
-    /// The reason why the received text cannot be read.
+    /// The reason why the received text cannot be read; `None` if it can.
     unreadable: Option<String>,
     /// Number of items of a paged list that were not objects.
     malformed: usize,
@@ -291,7 +291,8 @@ impl Progress {
     }
 }
 
-/// The newest resource version of an epoch; versions from earlier epochs do not count.
+/// The newest resource version received in an epoch. An epoch ends when the server's state goes back in time; versions
+/// from earlier epochs do not count.
 #[derive(Debug, Default)]
 struct Newest {
     epoch: u64,
@@ -307,7 +308,8 @@ fn is_own(resource: &ApiResource) -> bool {
 }
 
 impl Followed {
-    /// Records a resource version received in this epoch.
+    /// Records a resource version received in the epoch `epoch`; ignores it if a newer epoch has begun, or if the scope
+    /// may be in another store.
     fn note(&self, epoch: u64, version: &str) {
         if let (Some(newest), Ok(version)) = (&self.newest, version.parse()) {
             let mut newest = newest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -390,7 +392,8 @@ impl Watcher {
         self.follow_with(scope, Progress { resource_version, complete: true, ..Progress::default() })
     }
 
-    /// Returns the resource version as of which all of a scope has been read; `None` while it is being listed.
+    /// Returns the resource version as of which all of a scope has been read; `None` while it is being listed, or if it
+    /// is not followed.
     pub fn position(&self, id: ScopeId) -> Option<String> {
         let progress = self.tasks.get(&id)?.0.progress();
         (progress.complete && !progress.resource_version.is_empty())
@@ -429,7 +432,7 @@ impl Watcher {
         self.shared.connection().cluster
     }
 
-    /// Returns the requests so far, by purpose.
+    /// Returns the number of requests, and the bytes of their responses, so far, by purpose.
     pub fn costs(&self) -> Costs {
         self.shared.costs.read()
     }
@@ -447,8 +450,8 @@ impl Watcher {
     }
 
     /// Returns the time since the last sign of life, if it is longer than is possible while the process runs: the
-    /// machine was asleep, for example. No object of the cluster is known to be unchanged until [`Connectivity::Live`].
-    /// The server is probed at once.
+    /// machine was asleep, for example; else `None`. No object of the cluster is known to be unchanged until
+    /// [`Connectivity::Live`]. The server is probed at once.
     pub fn silence(&self) -> Option<Duration> {
         let silent = self.shared.silent();
         let is_long = silent > self.shared.settings.longest_silence();
@@ -493,7 +496,7 @@ impl WatchEvents {
         }
     }
 
-    /// Returns the next event if one is queued.
+    /// Returns the next event; `None` if none is queued, or its [`Watcher`] is gone.
     pub fn try_next(&mut self) -> Option<WatchEvent> {
         loop {
             match self.messages.try_recv().ok()? {

@@ -27,10 +27,11 @@ use crate::read::{
 };
 use crate::request::{Ask, JSON, MAX_RESPONSE as MAX_PAGE_BYTES, too_large};
 
-/// Number of objects per page. It grows by a factor after each list that was too slow for its pages' token, up to a
-/// maximum.
+/// Number of objects per page of the first list.
 const FIRST_PAGE: u32 = 500;
+/// Factor by which the pages grow after each list that was too slow for its pages' token.
 const PAGE_GROWTH: u32 = 8;
+/// Maximum number of objects per page, however slow earlier lists were.
 const MAX_PAGE: u32 = 32_000;
 
 /// Round-trip time below which lists are streamed: further pages then cost less than compressing one.
@@ -39,7 +40,7 @@ const NEAR_ROUND_TRIP: Duration = Duration::from_millis(15);
 /// Maximum size of a batch of watch events, in bytes, when more bytes are available at once.
 const MAX_CHUNK: usize = 512 << 10;
 
-/// Bytes of a response that are held without charging the cluster.
+/// Bytes of a response that are kept without charging the cluster's memory share.
 const MAX_UNCHARGED: usize = 16 << 10;
 
 /// Maximum size of a response about one object, in bytes.
@@ -51,14 +52,15 @@ const END_TOLERANCE: Duration = Duration::from_secs(10);
 /// A watch that ends sooner than this counts as failed, whatever it brought.
 const MIN_WATCH: Duration = Duration::from_secs(1);
 
-/// Number of consecutive watches that may end at once before that is reported as a failure. A server that shuts down
-/// ends one; a watch that brings changes each time works, though badly.
+/// Number of consecutive watches that may end at once, without a change, before that is reported as a failure: a server
+/// that shuts down ends one.
 const MAX_EARLY_ENDS: u32 = 1;
+/// The same number for watches that brought changes: such a watch works, though badly.
 const MAX_EARLY_ENDS_WITH_CHANGES: u32 = 4;
 
 /// Time after which a new watch is regarded as caught up: a server sends the events since a version at once, but does
 /// not mark their end.
-const BEHIND: Duration = Duration::from_millis(500);
+const CATCH_UP_TIME: Duration = Duration::from_millis(500);
 
 /// The error when the receiver of events was dropped.
 pub(super) struct ReaderGone;
@@ -91,7 +93,8 @@ impl From<ReadError> for Ended {
     }
 }
 
-/// Returns true if lists are read as streams.
+/// Returns true if lists are read as streams, by the settings and the distance of the server; false if the server has
+/// refused them.
 pub(super) fn streams(shared: &Shared) -> bool {
     !shared.no_streams.load(Ordering::Relaxed)
         && match shared.settings.lists {
@@ -116,14 +119,14 @@ struct Task<'a> {
     shared: &'a Shared,
     followed: &'a Arc<Followed>,
     what: String,
-    /// The state reported last, and the value of `opened` at that time.
+    /// The state reported last, and the value of `opened` at that time; `None` before the first report.
     state: Option<(ScopeState, u64)>,
     woken: watch::Receiver<u64>,
     /// Number of wake-ups of the process before the last request.
     opened: u64,
     /// The doubt left by the last watch.
     doubt: Doubt,
-    /// The epoch in which this round began.
+    /// The epoch in which the current list or watch began.
     epoch: u64,
     /// True if a complete list was at an earlier version than another scope before it: the two are in different stores.
     is_foreign: bool,
@@ -251,7 +254,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<Followed>) -> Result<
     }
 }
 
-/// Returns the operation for error messages.
+/// Returns the operation for error messages, such as `watch pods in namespace shop`.
 fn what(scope: &Scope) -> String {
     let mut what = format!("watch {}", scope.resource.full_name());
     if let Some(namespace) = &scope.namespace {
@@ -292,7 +295,7 @@ impl<'a> Task<'a> {
         self.send(WatchEvent::Batch(Batch { followed, text, form, epoch })).await
     }
 
-    /// Waits until the reader has read everything sent.
+    /// Waits until the receiver of events has read everything sent.
     async fn read(&self) -> Result<(), ReaderGone> {
         let (answer, read) = oneshot::channel();
         self.shared.outbox.send(Message::Barrier(answer)).await.map_err(|_| ReaderGone)?;
@@ -317,7 +320,8 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// Starts over after the progress became void, with backoff if that happens again.
+    /// Starts over after the resource version expired: drops the progress and reports [`ScopeState::CatchingUp`].
+    /// Counts this in `before`, and waits with backoff from the second time on.
     async fn expire(&mut self, before: &mut u32) -> Result<(), ReaderGone> {
         // Events under way belong to the void state.
         self.read().await?;
@@ -330,7 +334,7 @@ impl<'a> Task<'a> {
         Ok(())
     }
 
-    /// Lists if nothing is known yet, then watches.
+    /// Lists the scope if it is not completely known yet, else watches it; returns the reason why that ended.
     async fn round(&mut self, listed_before: &mut bool) -> Result<Ended, ReaderGone> {
         let complete = self.followed.progress().complete;
         if complete {
@@ -401,7 +405,7 @@ impl<'a> Task<'a> {
         self.is_foreign = behind || self.followed.newest.is_none();
     }
 
-    /// Reads a list page by page.
+    /// Reads a list page by page; returns the reason why it ended.
     async fn list(&mut self) -> Result<Ended, ReaderGone> {
         // The semaphore is never closed.
         let Ok(_place) = self.shared.lists.acquire().await else { return Err(ReaderGone) };
@@ -470,7 +474,7 @@ impl<'a> Task<'a> {
         Ok(Ended::Closed)
     }
 
-    /// Delivers a page in batches; returns why the list ends if the page cannot be read.
+    /// Delivers a page in batches; returns the reason to end the list if the page cannot be read, else `None`.
     async fn page(&self, page: Vec<u8>) -> Result<Option<Ended>, ReaderGone> {
         let projection = self.followed.scope.projection;
         // Splitting a large page must not block other tasks.
@@ -492,7 +496,8 @@ impl<'a> Task<'a> {
         Ok(None)
     }
 
-    /// Watches until the watch ends; with `initial` it begins with a streamed list.
+    /// Watches until the watch ends, and returns the reason; with `initial` it begins with a streamed list. `newest` is
+    /// the newest resource version before.
     async fn watch(&mut self, initial: bool, newest: &str) -> Result<Ended, ReaderGone> {
         // Long enough that most watches end by other causes, and randomised.
         let planned = 300 + fastrand::u32(0..300);
@@ -527,7 +532,7 @@ impl<'a> Task<'a> {
             self.tell(ScopeState::Live).await?;
         }
         let begun = Instant::now();
-        let behind = (!initial && !is_live).then_some(BEHIND);
+        let behind = (!initial && !is_live).then_some(CATCH_UP_TIME);
         let ended = self.lines(&mut stream, place, newest, behind).await?;
         drop(stream);
         self.read().await?;
@@ -554,7 +559,9 @@ impl<'a> Task<'a> {
         Ok(ended)
     }
 
-    /// Delivers the lines of a watch. `place` is the permit of its initial list, released when the list is complete.
+    /// Delivers the lines of a watch, and returns the reason why it ended. `place` is the permit of its initial list,
+    /// released when the list is complete; `newest` is the newest resource version before; `behind` is the time after
+    /// which a watch without initial list counts as caught up.
     async fn lines(
         &mut self,
         stream: &mut Stream,
@@ -673,7 +680,7 @@ struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Sends the request; returns `None` if the watch may continue.
+    /// Sends the request; returns `None` if the watch may continue, else the reason to end it.
     async fn ask(self) -> Option<Ended> {
         let Question { shared, scope, what, newest, version, is_foreign } = self;
         let ask = Ask { what, path: path(scope, &[("limit", "1")]), accept: METADATA_LIST };
@@ -717,7 +724,8 @@ fn newest(shared: &Shared) -> String {
     if newest.version > 0 { newest.version.to_string() } else { String::new() }
 }
 
-/// Reads a complete response of at most `largest` bytes, and charges `held` for it.
+/// Reads a complete response of at most `largest` bytes, and charges `held` for it; an error for a longer, broken or
+/// silent one.
 async fn read_whole(
     shared: &Shared,
     what: &str,
@@ -756,7 +764,8 @@ fn accepted(scope: &Scope, protobuf: bool) -> &'static str {
     }
 }
 
-/// Returns true if the server has no streamed lists: it rejects the request as invalid.
+/// Returns true if the server has no streamed lists: it rejects the request as invalid, or sends whole objects where
+/// only metadata was requested.
 fn refuses_streams(refusal: &Refusal) -> bool {
     match &refusal.error {
         ReadError::Refused { code, .. } => matches!(code, 400 | 422),

@@ -1,8 +1,8 @@
-//! Lines and frames that are too long to be read.
+//! Skips lines and frames that are too long to be read.
 
 use bytes::Bytes;
 
-/// The rest of a line or frame that is too long and is skipped.
+/// The bytes still to be skipped of a line or frame that is too long to be read.
 pub(super) enum Skipping {
     Nothing,
     /// Up to the end of the line.
@@ -11,7 +11,7 @@ pub(super) enum Skipping {
 }
 
 impl Skipping {
-    /// Returns the part of `bytes` that is not skipped.
+    /// Returns the part of `bytes`, the next of the response, that is not skipped, and counts the rest as skipped.
     pub(super) fn rest(&mut self, bytes: Bytes) -> Bytes {
         let skipped = match self {
             Skipping::Nothing => return bytes,

@@ -17,8 +17,9 @@ use crate::costs::Purpose;
 use crate::error::{Fault, Phase, ReadError};
 use crate::request::{AGENT, Answer, Ask, refused, retry_after};
 
-/// Limits for reading the body of an error response: bytes, and time.
+/// Maximum number of bytes read of the body of an error response.
 const MAX_REFUSAL: usize = 64 << 10;
+/// Time limit for reading the body of an error response.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A failure, and the time that the server asks to wait.
@@ -46,7 +47,7 @@ pub(super) struct Stream {
     _place: OwnedSemaphorePermit,
 }
 
-/// Sends a request and returns the response as soon as it begins, if its status is a success.
+/// Sends a request and returns the response as soon as it begins, if its status is a success; else the failure.
 pub(super) async fn open(
     shared: &Shared,
     ask: &Ask,
@@ -167,7 +168,7 @@ impl Stream {
         }
     }
 
-    /// Returns the next bytes if they have already arrived.
+    /// Returns the next bytes if they have already arrived; else, or at the end of the response, `None`.
     pub(super) fn ready(&mut self, shared: &Shared) -> Option<Result<Bytes, ReadError>> {
         self.next(shared).now_or_never().flatten()
     }
@@ -189,7 +190,7 @@ impl Stream {
         Ok(bytes)
     }
 
-    /// Reads an error response, or the start of it.
+    /// Reads an error response, or the start of it, and converts it to a failure.
     async fn refusal(
         &mut self,
         shared: &Shared,

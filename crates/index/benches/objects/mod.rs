@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-/// Writes objects one after the other into one buffer.
+/// Writes objects as JSON, one after the other into one buffer, each with a UID of its own.
 struct Generator {
     text: String,
     number: u64,
@@ -17,7 +17,8 @@ impl Generator {
         uid(self.number)
     }
 
-    /// Begins an object; the caller ends it from `spec` on.
+    /// Begins the text of an object and returns its UID; the caller appends the members from `spec` on and the last
+    /// brace.
     fn begin(
         &mut self,
         kind: &str,
@@ -96,7 +97,7 @@ fn pod_status(number: u64, ready: bool, pending: bool) -> String {
     )
 }
 
-/// Calls `each` with the kind and the text of every object.
+/// Calls `each` with the kind and the JSON text of every object of that many namespaces.
 pub(crate) fn generate(namespaces: usize, each: &mut dyn FnMut(&str, &str)) {
     let mut make = Generator { text: String::with_capacity(1 << 16), number: 0 };
     for home in 0..namespaces {
@@ -107,7 +108,7 @@ pub(crate) fn generate(namespaces: usize, each: &mut dyn FnMut(&str, &str)) {
     }
 }
 
-/// Makes an object that nobody owns; kind, name and UID.
+/// Makes an object without owner from the members `rest`, and calls `each` with it; returns its kind, name and UID.
 fn plain(
     make: &mut Generator,
     namespace: &str,

@@ -5,13 +5,13 @@ use super::scan::{self, Error, ErrorKind, Scan};
 use super::string::unescape;
 use super::value::Value;
 
-/// Validates JSON texts; reuses the memory of the index for the next text.
+/// A validator of JSON texts; reuses the memory of its index for the next text.
 #[derive(Debug, Default)]
 pub struct Parser {
     members: Vec<Member>,
 }
 
-/// A validated text; see [`Document::root`].
+/// A validated JSON text with the index of its members; [`Document::root`] reads it.
 #[derive(Debug, Clone, Copy)]
 pub struct Document<'a> {
     text: &'a [u8],
@@ -31,7 +31,8 @@ impl Parser {
         Parser::default()
     }
 
-    /// Validates `text`, which must be exactly one JSON value with optional white space around it.
+    /// Validates `text`, which must be exactly one JSON value with optional white space around it, and returns it with
+    /// its index; an error says the first position that is not JSON.
     pub fn parse<'a>(&'a mut self, text: &'a [u8]) -> Result<Document<'a>, Error> {
         let (document, rest) = self.parse_first(text)?;
         if let Some(&found) = rest.first() {
@@ -40,7 +41,7 @@ impl Parser {
         Ok(document)
     }
 
-    /// Validates the first value of `text`. Returns it, and the rest of the text after it without leading white
+    /// Validates the first value of `text`. Returns it with its index, and the text after it without leading white
     /// space. Call it repeatedly for a text of several values.
     pub fn parse_first<'p, 't: 'p>(&'p mut self, text: &'t [u8]) -> Result<(Document<'p>, &'t [u8]), Error> {
         let (root, rest) = self.index(text)?;
@@ -139,7 +140,7 @@ impl Parser {
         }
     }
 
-    /// Adds `member`, whose value ends at `end`, to the index.
+    /// Adds `member`, whose value ends at byte `end`, to the index; returns `end`.
     #[inline(always)]
     fn leaf(&mut self, mut member: Member, end: usize) -> usize {
         member.value.1 = end as u32;
@@ -147,8 +148,8 @@ impl Parser {
         end
     }
 
-    /// Adds `member`, an object or array, to the index, then the members that `scan` adds until it returns the end of
-    /// the value.
+    /// Adds `member`, an object or array, to the index, then runs `scan`, which adds the members inside and returns the
+    /// end of the value; returns that end.
     #[inline(always)]
     fn container(&mut self, member: Member, scan: impl FnOnce(&mut Parser) -> Scan) -> Scan {
         let at = self.members.len();
@@ -166,7 +167,7 @@ impl Parser {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Level {
     Root,
-    /// `metadata` or `spec`.
+    /// The object `metadata` or `spec`.
     Section,
     Status,
     /// An item of `status.conditions`.
@@ -219,7 +220,8 @@ impl<'a> Document<'a> {
 }
 
 impl OwnedDocument {
-    /// Validates `text`, and returns it with its index.
+    /// Validates `text`, exactly one JSON value, and returns it with its index; an error says the first position that
+    /// is not JSON.
     pub fn parse(text: impl Into<Box<[u8]>>) -> Result<OwnedDocument, Error> {
         let text = text.into();
         let mut parser = Parser::new();
@@ -231,8 +233,8 @@ impl OwnedDocument {
         Ok(OwnedDocument { text, members: parser.members.into_boxed_slice() })
     }
 
-    /// Returns a document of the object `text` with the index `members`, in which only the extent of the whole object
-    /// is still missing.
+    /// Builds a document from the object `text` and the index `members`; sets the extent of the whole object in the
+    /// first entry. Returns an error for a text of 4 GiB or more.
     pub(super) fn built(text: Vec<u8>, mut members: Vec<Member>) -> Result<OwnedDocument, Error> {
         let (Ok(end), Ok(skip)) = (u32::try_from(text.len()), u32::try_from(members.len())) else {
             return Err(Error { offset: 0, kind: ErrorKind::TooLong });

@@ -54,7 +54,7 @@ impl Parser {
                 visit(Part::Items);
                 self.items(text, start, visit)?
             } else if holds("object") {
-                self.travelling(text, start, visit)?
+                self.visit_value(text, start, visit)?
             } else {
                 let end = scan::value(text, start, 1)?;
                 visit(Part::Member(raw, Value::text_of(&text[start..end])));
@@ -75,7 +75,7 @@ impl Parser {
             return Ok(pos + 1);
         }
         loop {
-            let end = self.travelling(text, pos, visit)?;
+            let end = self.visit_value(text, pos, visit)?;
             pos = scan::whitespace(text, end);
             match text.get(pos) {
                 Some(b',') => pos = scan::whitespace(text, pos + 1),
@@ -84,9 +84,9 @@ impl Parser {
         }
     }
 
-    /// Calls `visit` for the value at byte `pos`, an object of Kubernetes or another value; returns the position
-    /// after it.
-    fn travelling(&mut self, text: &[u8], pos: usize, visit: &mut impl FnMut(Part<'_>)) -> Scan {
+    /// Validates the value at byte `pos` and calls `visit` with it, as an indexed object or as [`Part::Other`]; returns
+    /// the position after it.
+    fn visit_value(&mut self, text: &[u8], pos: usize, visit: &mut impl FnMut(Part<'_>)) -> Scan {
         if text.get(pos) != Some(&b'{') {
             let end = scan::value(text, pos, 2)?;
             visit(Part::Other(Value::text_of(&text[pos..end])));

@@ -6,7 +6,7 @@ use super::string::{means, unescape};
 /// The positions of a member's key and value in the text, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
-    /// The tag of the unescaped key.
+    /// The first bytes of the unescaped key, for quick comparison.
     tag: Tag,
     /// The start and end of the key without its quotes; both 0 for the root and for items of arrays.
     key: (u32, u32),
@@ -47,13 +47,13 @@ impl Tag {
 }
 
 impl Member {
-    /// Creates a member whose value starts at a position.
+    /// Creates the index entry of a leaf whose value starts at byte `start` of the text; its end is still missing.
     #[inline(always)]
     pub(super) fn new(tag: Tag, escaped: bool, key: (u32, u32), start: usize) -> Member {
         Member { tag, key, value: (start as u32, 0), skip: 1, escaped, shape: Shape::Leaf }
     }
 
-    /// Creates the member of an object at the start of its text.
+    /// Creates the index entry of an object that starts at byte 0, as the root does.
     #[inline(always)]
     pub(super) fn object() -> Member {
         Member { shape: Shape::Object, ..Member::new(Tag(0), false, (0, 0), 0) }
@@ -68,7 +68,7 @@ impl Member {
         Member::new(tag, escaped, (key.0 as u32, key.1 as u32), text.len())
     }
 
-    /// Sets the end of the value.
+    /// Sets the position after the value's last byte.
     pub(super) fn end(&mut self, end: usize) {
         self.value.1 = end as u32;
     }
@@ -155,7 +155,7 @@ impl<'a> Index<'a> {
         Parts { text: self.text, members: self.members.get(1..).unwrap_or_default() }
     }
 
-    /// Returns the value of the last member with this key.
+    /// Returns the value of the last member with this key; `None` if there is none or this is an array.
     #[inline]
     pub(super) fn get(&self, key: &str) -> Option<Repr<'a>> {
         self.tagged(Tag::of(key), key)

@@ -16,12 +16,12 @@ pub(super) fn note(text: &[u8]) {
     }
 }
 
-/// Turns recording on; earlier records stay.
+/// Begins to record which objects are parsed, for [`count`]; earlier records stay.
 pub fn record() {
     PARSED.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default();
 }
 
-/// Returns the number of recorded objects whose text contains `part`, without those parsed by threads named `except`.
+/// Returns the number of recorded parses of a text that contains `part`, without those by threads named `except`.
 pub fn count(part: &str, except: &str) -> usize {
     let parsed = PARSED.lock().unwrap_or_else(PoisonError::into_inner);
     let others = parsed.iter().flatten().filter(|(thread, _)| thread != except);

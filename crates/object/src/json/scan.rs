@@ -238,7 +238,7 @@ pub(super) fn colon(text: &[u8], pos: usize) -> Scan {
     Ok(whitespace(text, pos + 1))
 }
 
-/// A raw key.
+/// An object's key as it stands in the text, with its escapes.
 pub(super) struct RawKey {
     /// The position after its closing quote.
     pub(super) end: usize,
@@ -292,7 +292,7 @@ pub(super) fn first_word(bytes: &[u8]) -> u64 {
     word
 }
 
-/// Requires `byte` at `pos`; returns the position after it.
+/// Returns the position after `byte` at `pos`; an error that says `expected` if another byte is there.
 pub(super) fn expect(text: &[u8], pos: usize, byte: u8, expected: &'static str) -> Scan {
     if text.get(pos) == Some(&byte) { Ok(pos + 1) } else { unexpected(text, pos, expected) }
 }
@@ -395,7 +395,8 @@ fn rest_of_string(text: &[u8], mut pos: usize) -> Scan {
     }
 }
 
-/// Marks the bytes that a backslash escapes, the one behind the sixteen too. `carried` is one if the first byte is escaped.
+/// Returns a bit mask of the bytes that a backslash escapes, with bit 16 for the byte behind the block. `backslashes`
+/// marks the backslashes of sixteen bytes; `carried` is one if the first byte is escaped.
 #[inline(always)]
 fn escaped(backslashes: u32, carried: u32) -> u32 {
     // In a run of backslashes every other one escapes: the borrow of the subtraction passes along the run, and leaves the bits
@@ -406,7 +407,7 @@ fn escaped(backslashes: u32, carried: u32) -> u32 {
     escapes ^ (backslashes | carried)
 }
 
-/// Marks the letters that stand for one character behind a backslash, and the slash.
+/// Returns a bit mask of the bytes that are valid behind a backslash on their own: `n`, `b`, `f`, `r`, `t` and `/`.
 #[inline(always)]
 fn short_escapes(bytes: u8x16) -> u32 {
     let [first, rest @ ..] = *b"nbfrt/";
@@ -414,7 +415,7 @@ fn short_escapes(bytes: u8x16) -> u32 {
     rest.into_iter().fold(is(first), |marks, letter| marks | is(letter)).to_bitmask()
 }
 
-/// Returns the position after the closing quote at `pos`.
+/// Returns the position after the closing quote at `pos`; an error for a control character or the end of the text.
 #[inline(always)]
 fn end_of_string(text: &[u8], pos: usize) -> Scan {
     match text.get(pos) {

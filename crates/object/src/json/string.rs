@@ -73,7 +73,7 @@ fn unescape_one<'a>(rest: &'a [u8], out: &mut String) -> &'a [u8] {
     rest.get(length..).unwrap_or_default()
 }
 
-/// Parses the four hex digits of a `\\u` escape at the start of `rest`.
+/// Parses the four hex digits of a `\\u` escape at the start of `rest`; `None` if no such escape is there.
 fn code_unit(rest: &[u8]) -> Option<u32> {
     let digits = rest.strip_prefix(b"\\u")?.get(..4)?;
     u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

@@ -135,7 +135,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns, for each key, the value of the last member with it; all are found in one pass.
+    /// Returns, for each key, the value of the last member with it, `None` if there is none or this is not an object;
+    /// all are found in one pass.
     #[inline]
     pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'a>>; N] {
         match self.0 {
@@ -154,7 +155,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the value at a path of keys; `None` if a part of the path does not exist.
+    /// Returns the value at a path of keys; `None` if a part of the path does not exist. An empty path is this value.
     #[inline]
     pub fn at(self, path: &[&str]) -> Option<Value<'a>> {
         path.iter().try_fold(self, |value, key| value.get(key))
@@ -188,7 +189,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the number if it is an integer that fits `i64`.
+    /// Returns the number if it is an integer that fits `i64`; `None` otherwise.
     #[inline]
     pub fn as_i64(self) -> Option<i64> {
         match self.0 {
@@ -387,7 +388,7 @@ impl<'a> Members<'a> {
         found
     }
 
-    /// Returns the next member of a text with its raw key; `None` for a tree.
+    /// Returns the next member of a text with its raw key; `None` after the last one, and for a tree.
     fn next_raw(&mut self) -> Option<(&'a [u8], Value<'a>)> {
         match &mut self.0 {
             MembersRepr::Text { text, pos } => {

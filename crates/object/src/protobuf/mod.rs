@@ -192,7 +192,8 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// Returns the bytes of the first field with the number `wanted`; the outer `None` is for a damaged message.
+/// Returns the bytes of the first field with the number `wanted`: the inner `None` if there is none, the outer for a
+/// damaged message.
 fn first(message: &[u8], wanted: u64) -> Option<Option<&[u8]>> {
     for field in Fields(message) {
         if let (number, Payload::Bytes(bytes)) = field?
@@ -373,8 +374,8 @@ impl Writer<'_> {
         let _ = write!(self.out, "{number}");
     }
 
-    /// Writes a time from seconds and nanoseconds, or null if both are absent. A time with a fraction of a second is
-    /// written as a `MicroTime`.
+    /// Writes a time from seconds and nanoseconds, or null if both are absent; returns `None` if the message is damaged
+    /// or the time out of range. A time with a fraction of a second is written as a `MicroTime`.
     fn time(&mut self, bytes: &[u8]) -> Option<()> {
         let [_, seconds, nanoseconds, _] = numbers(bytes)?;
         if seconds.is_none() && nanoseconds.is_none() {

@@ -78,7 +78,7 @@ pub enum Kind {
 const NO_FIELD: u8 = u8::MAX;
 
 impl Message {
-    /// Returns the field with a number, and its index.
+    /// Returns the field with a number, and its index in `fields`; `None` if the message has no such field.
     pub(super) fn field(&self, number: u64) -> Option<(usize, &Field)> {
         let place = usize::from(*self.places.get(usize::try_from(number).ok()?)?);
         Some((place, self.fields.get(place)?))
@@ -95,7 +95,7 @@ impl Field {
     }
 }
 
-/// Returns the message with this name.
+/// Returns the description of the message with this name, such as `apps.v1.Deployment`; `None` if the table lacks it.
 pub fn message(name: &str) -> Option<&'static Message> {
     static ALL: OnceLock<HashMap<&'static str, Message>> = OnceLock::new();
     let all =
@@ -103,7 +103,7 @@ pub fn message(name: &str) -> Option<&'static Message> {
     all.get(name)
 }
 
-/// Returns the message of a kind.
+/// Returns the description of a kind's message; `None` if the table lacks it.
 pub fn of_kind(group: &str, version: &str, kind: &str) -> Option<&'static Message> {
     match kind {
         // Clients send the options of a deletion in the group of the deleted object.

@@ -22,7 +22,7 @@ pub(super) fn plain(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text before its line breaks were replaced; finds the original of a scalar.
+/// A YAML text before [`plain`] replaced its line breaks; recovers the original text of a scalar.
 pub(super) struct Original<'t> {
     text: &'t str,
     /// The position up to which the text was read, in characters; the next field is the same position in bytes.
@@ -40,7 +40,8 @@ impl<'t> Original<'t> {
         1 + self.text.chars().take(character).filter(|&it| it == '\n').count() as u64
     }
 
-    /// Returns the text between two character positions. Positions must not decrease from call to call.
+    /// Returns the text between two positions, in characters; `None` if they decrease. `start` must not decrease from
+    /// call to call.
     fn between(&mut self, start: usize, end: usize) -> Option<&'t str> {
         let rest = self.text.get(self.bytes..)?;
         self.bytes += length(rest, start.checked_sub(self.characters)?);

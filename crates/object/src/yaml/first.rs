@@ -10,7 +10,8 @@ use super::YamlError;
 /// The maximum number of lines that are indented further so that a text becomes readable.
 const MAX_MOVED_LINES: usize = 256;
 
-/// Reads the first document. A line of a quoted string that is indented too little is indented further.
+/// Reads the first document of `text` as a value of type `T`. A line of a quoted string that is indented too little is
+/// indented further.
 pub(super) fn read<T: DeserializeOwned>(text: &str, options: &Options) -> Result<T, YamlError> {
     let mut text = Cow::Borrowed(first_document(text));
     let mut moved = 0;
@@ -28,8 +29,8 @@ pub(super) fn read<T: DeserializeOwned>(text: &str, options: &Options) -> Result
     }
 }
 
-/// Returns `text` with the line `line` indented further. Inside a quoted string, leading spaces of a line have no
-/// meaning.
+/// Returns `text` with the line number `line`, from 0, indented 64 columns further. Inside a quoted string, leading
+/// spaces of a line have no meaning.
 fn moved_in(text: &str, line: usize) -> String {
     let mut out = String::with_capacity(text.len() + 64);
     for (at, text) in text.split_inclusive('\n').enumerate() {

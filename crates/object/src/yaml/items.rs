@@ -67,7 +67,8 @@ struct Piece<'t> {
     text: &'t str,
 }
 
-/// Splits a list into the text around the items (the first part), and the pieces that are its items.
+/// Splits a list into the text around the items, which becomes a list without items, and the text of each item; `None`
+/// if there are no items.
 fn split(text: &str) -> Option<(String, Vec<Piece<'_>>)> {
     let mut head = String::new();
     let mut pieces: Vec<(u64, usize, usize)> = Vec::new();
@@ -118,7 +119,8 @@ fn split(text: &str) -> Option<(String, Vec<Piece<'_>>)> {
     (!pieces.is_empty()).then_some((head, pieces))
 }
 
-/// Returns the item's kind, namespace and name, read from its lines without parsing them.
+/// Returns words for an item in a message, such as `item Pod shop/web`, read from its lines without parsing them; `an
+/// item` if its kind is not found.
 fn named(text: &str) -> String {
     let Some(indent) = text.find('-').map(|at| at + 2) else { return "an item".to_owned() };
     let value = |row: &str, key: &str| {

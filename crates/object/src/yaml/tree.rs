@@ -19,8 +19,8 @@ pub struct Document {
     pub repeated: Option<String>,
 }
 
-/// Reads a document. `replayed` is the size that aliases have added in earlier documents; that of this document is
-/// added.
+/// Reads a document. `replayed` is the [`weight`] of the values that aliases repeated in earlier documents; that of
+/// this document is added.
 pub(super) fn read(text: &str, replayed: &mut usize) -> Result<Document, YamlError> {
     let plain = breaks::plain(text);
     let is_changed = matches!(plain, Cow::Owned(_));
@@ -57,10 +57,10 @@ pub(super) fn read(text: &str, replayed: &mut usize) -> Result<Document, YamlErr
     Ok(Document { tree: builder.root.unwrap_or_default(), repeated: builder.repeated })
 }
 
-/// The maximum size that aliases may add for each byte of text, also over several documents together.
+/// The maximum [`weight`] that anchors and aliases may add for each byte of text.
 const MAX_REPLAYED_PER_BYTE: usize = 16;
 
-/// The maximum size that aliases may add to the shortest text.
+/// The [`weight`] that anchors and aliases may always add, however short the text is.
 const MIN_REPLAY_LIMIT: usize = 1_000;
 
 #[derive(Default)]
@@ -72,9 +72,9 @@ struct Builder {
     /// The number of open sequences and mappings that are omitted because they nest too deeply.
     too_deep: usize,
     anchors: HashMap<usize, Value>,
-    /// The size that aliases have added.
+    /// The [`weight`] that anchors and aliases have added.
     replayed: usize,
-    /// The maximum size that aliases may add.
+    /// The maximum of `replayed`; a document that exceeds it is refused.
     most: usize,
 }
 
@@ -172,7 +172,8 @@ impl Builder {
         self.put(value, has_alias)
     }
 
-    /// Keeps the value with an anchor, for its aliases; returns an error if the anchored values grow too large.
+    /// Stores a copy of a value under its anchor, for its aliases; returns an error if the anchored values grow too
+    /// large.
     fn name(&mut self, anchor: usize, value: &Value) -> Result<(), &'static str> {
         if anchor > 0 {
             charge(&mut self.replayed, self.most, value)?;
@@ -189,8 +190,8 @@ impl Builder {
         }
     }
 
-    /// Adds a value to the innermost open sequence or mapping; `is_alias` is true for an alias, or a sequence of
-    /// aliases.
+    /// Adds a value to the innermost open sequence or mapping, or makes it the root; `is_alias` is true for an alias,
+    /// or a sequence of aliases. Returns an error if a mapping has no key for the value.
     fn put(&mut self, value: Value, is_alias: bool) -> Result<(), &'static str> {
         let is_outermost = self.open.len() == 1;
         let Some(open) = self.open.last_mut() else {
@@ -232,7 +233,8 @@ fn charge(replayed: &mut usize, most: usize, value: &Value) -> Result<(), &'stat
     if *replayed > most { Err("aliases make too much of it") } else { Ok(()) }
 }
 
-/// Estimates the size of a value in memory, for the limit on aliases.
+/// Estimates the size of a value in memory, for the limit on aliases: one for each value and key, and one for each 32
+/// bytes of text.
 fn weight(value: &Value) -> usize {
     let of_text = |text: &str| 1 + text.len() / 32;
     match value {

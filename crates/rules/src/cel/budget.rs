@@ -27,7 +27,7 @@ const BYTES_PER_UNIT: usize = 64;
 /// The largest compiled size of a pattern, in bytes; larger ones are refused.
 const MAX_PATTERN_BYTES: usize = 64 << 10;
 
-/// The cost of compiling a pattern.
+/// The cost of compiling a regular expression, in units of the budget.
 const PATTERN_COST: u64 = 1_000;
 
 /// The factor by which the search for a pattern in a text costs more than the text.
@@ -139,8 +139,9 @@ fn go_on() -> Result<(), ExecutionError> {
     }
 }
 
-/// Matches a text against a pattern as CEL's own `matches`, with bounds for the pattern. A pattern that is used for
-/// every element of a list is compiled once.
+/// Matches the text in `arguments[0]` against the pattern in `arguments[1]` as CEL's own `matches`, with bounds for the
+/// pattern; an error if the pattern is invalid or the budget is spent. A pattern that is used for every element of a
+/// list is compiled once.
 fn matches<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
     go_on()?;
     let texts: Vec<&CelString<'_>> =
@@ -172,19 +173,19 @@ fn bytes(length: usize) -> u64 {
     u64::try_from(length / BYTES_PER_UNIT).unwrap_or(u64::MAX)
 }
 
-/// Returns the cost of a text; 0 for other types.
+/// Returns the cost of a text, in units of the budget; 0 for other types.
 fn text(value: &dyn Val) -> u64 {
     value.downcast_ref::<CelString<'_>>().map_or(0, |text| bytes(text.inner().len()))
 }
 
-/// Returns the number of steps that a macro makes over a value.
+/// Returns the number of steps that a macro makes over a value: its elements; 0 if it is not a list or map.
 fn elements(value: &dyn Val) -> u64 {
     let list = value.downcast_ref::<CelList<'_>>().map(|list| list.inner().len());
     let map = || value.downcast_ref::<CelMap<'_>>().map(|map| map.inner().len());
     list.or_else(map).and_then(|length| length.try_into().ok()).unwrap_or_default()
 }
 
-/// Returns the cost of a value with everything inside it.
+/// Returns the cost of a value with everything inside it, in units of the budget.
 fn weight(value: &dyn Val) -> u64 {
     let inside = if let Some(list) = value.downcast_ref::<CelList<'_>>() {
         list.inner().iter().map(|element| weight(&**element)).sum()
@@ -212,7 +213,7 @@ fn call(function: &str, argument: IdedExpr) -> IdedExpr {
     IdedExpr { id, expr }
 }
 
-/// Replaces an expression in its place by the result of `change`.
+/// Replaces the expression in the variable `place` by the result of `change` on it.
 fn replace(place: &mut IdedExpr, change: impl FnOnce(IdedExpr) -> IdedExpr) {
     *place = change(std::mem::take(place));
 }

@@ -118,7 +118,7 @@ impl HealthChecks {
     }
 }
 
-/// Returns the `healthCheckExprs` of a Kustomization or HelmRelease, unless they are empty.
+/// Returns the `healthCheckExprs` of a Kustomization or HelmRelease; `None` if it has none or an empty list.
 fn listed(object: &Tree) -> Option<&Vec<Tree>> {
     let list = object.get("spec")?.get(FIELD)?.as_array()?;
     Some(list).filter(|list| !list.is_empty())

@@ -278,7 +278,7 @@ fn short(text: &str) -> String {
 #[derive(Debug)]
 struct Used {
     names: Names,
-    /// The first name that is not defined.
+    /// The first name that the expression uses and that is not defined; `None` if all are.
     unknown: Option<String>,
     /// True if the expression reads more of the object than its metadata.
     asks_for_more: bool,
@@ -289,7 +289,7 @@ impl Used {
         Used { names, unknown: None, asks_for_more: false }
     }
 
-    /// Visits an expression; `bound` are the variables that surrounding macros define.
+    /// Records the free names that an expression uses; `bound` are the variables that surrounding macros define.
     fn look<'e>(&mut self, expression: &'e IdedExpr, bound: &mut Vec<&'e str>) {
         match &expression.expr {
             Expr::Unspecified | Expr::Literal(_) => {}

@@ -45,7 +45,7 @@ fn action(name: &str, tree: &Tree) -> Result<Action, String> {
     Ok(action)
 }
 
-/// Returns a text; null is an empty one.
+/// Returns a text, an empty one for null; `None` for other values.
 fn text(value: &Tree) -> Option<String> {
     match value {
         Tree::String(text) => Some(text.clone()),
@@ -86,7 +86,8 @@ fn parameters(tree: &Tree) -> Result<Vec<Parameter>, &'static str> {
     list.iter().map(parameter).collect()
 }
 
-/// Converts the result of an action script: a list of objects to create or patch, or the whole changed object.
+/// Converts the result of an action script: a list of objects to create or patch, or the whole changed object. `object`
+/// is the object before the action.
 ///
 /// # Errors
 /// If it does not contain objects: the reason, for people.

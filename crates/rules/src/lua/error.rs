@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use taffrail_object::yaml::YamlError;
 
-/// An error of a script, or in the place of one.
+/// An error of a script, or of a key that should have one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LuaError {
     /// The script: its path in the folder, or its key in `argocd-cm`.

@@ -1,4 +1,4 @@
-//! Glob patterns for groups and kinds.
+//! Glob patterns, which name groups and kinds in Argo CD's customizations.
 
 /// The maximum number of alternatives that the braces of a pattern expand to.
 const MAX_ALTERNATIVES: usize = 64;
@@ -7,7 +7,7 @@ const MAX_ALTERNATIVES: usize = 64;
 #[derive(Debug, Clone)]
 pub(super) struct Glob {
     alternatives: Vec<Vec<Piece>>,
-    /// A character that no wildcard matches.
+    /// The character that no wildcard matches; `None` if wildcards match every character.
     border: Option<char>,
 }
 

@@ -9,7 +9,7 @@ use super::error::{LuaError, LuaProblem};
 use super::glob::Glob;
 use super::machine::Code;
 
-/// A script, or the reason it cannot be parsed.
+/// A compiled script, or the reason it cannot be parsed.
 pub(super) type Read = Result<Code, LuaError>;
 
 /// Scripts by group and kind.
@@ -33,7 +33,7 @@ pub(super) struct OfKind {
 pub(super) struct Actions {
     pub(super) discovery: Option<Read>,
     pub(super) named: BTreeMap<String, Read>,
-    /// True if the built-in actions are added.
+    /// True if the actions of the built-in scripts are added to these.
     pub(super) merges: bool,
 }
 
@@ -98,12 +98,13 @@ impl Scripts {
         Scripts { kinds, patterns }
     }
 
-    /// Returns the scripts under exactly this name.
+    /// Returns the scripts under exactly this name, `group/Kind` or `Kind`; `None` if there are none.
     pub(super) fn named(&self, name: &str) -> Option<&OfKind> {
         self.kinds.get(name)
     }
 
-    /// Returns the health script for a kind and the name it is filed under: its own script before those with wildcards.
+    /// Returns the health script for a kind (`group/Kind` or `Kind`) and the name it is filed under: its own script
+    /// before those with wildcards; `None` if there is none.
     pub(super) fn health(&self, kind: &str) -> Option<(&str, &Read)> {
         let under = |name: &str| {
             let (name, of_kind) = self.kinds.get_key_value(name)?;
@@ -118,14 +119,14 @@ impl Scripts {
     }
 }
 
-/// The role of a file in a folder.
+/// The role of a script's file, by its name and folder.
 pub(super) enum File<'t> {
     Health,
     Discovery,
     Action(&'t str),
 }
 
-/// Splits a path into the kind, with `_` for `*`, and the role of the file.
+/// Splits a path into the kind, with `_` for `*`, and the role of the file; `None` if it is not a script's path.
 pub(super) fn place(path: &str) -> Option<(&str, File<'_>)> {
     let (folder, file) = path.rsplit_once('/')?;
     let of_actions = |path: &'_ str| path.strip_suffix("/actions").map(str::len);
@@ -151,7 +152,7 @@ fn too_long(name: &str) -> LuaError {
     LuaError { script: format!("{CUSTOMIZATIONS}: {begin}…"), line: None, problem }
 }
 
-/// Converts `group_Kind` or `Kind` to `group/Kind` or `Kind`; `all` to `*/*`.
+/// Converts `group_Kind` or `Kind` to `group/Kind` or `Kind`, and `all` to `*/*`; `None` for another form.
 fn kind_of(name: &str) -> Option<String> {
     let mut parts = name.split('_');
     match (parts.next(), parts.next(), parts.next()) {
@@ -170,7 +171,8 @@ struct Old {
     actions: Option<String>,
 }
 
-/// Reads the older key, which holds all customizations in one YAML.
+/// Reads the older key of `argocd-cm`, which holds all customizations in one YAML; adds the scripts to `kinds` and the
+/// faults to `errors`.
 fn old(text: &str, kinds: &mut BTreeMap<String, OfKind>, errors: &mut Vec<LuaError>) {
     let fault = |script: String, why| LuaError { script, line: None, problem: LuaProblem::Yaml(why) };
     let all = match yaml::read_first::<BTreeMap<String, serde_json::Value>>(text) {

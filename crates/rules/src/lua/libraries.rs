@@ -18,7 +18,7 @@ const MAX_LOADED_BYTES: usize = 64 << 10;
 /// The maximum length of a date format, in bytes.
 const MAX_DATE_FORMAT_BYTES: usize = 4 << 10;
 
-/// The time of a run, in seconds.
+/// The clock of scripts: it stands still at a time in seconds since the epoch, and records if a run reads it.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
     seconds: AtomicI64,
@@ -36,14 +36,14 @@ impl Clock {
         self.seconds.load(Ordering::Relaxed)
     }
 
-    /// Returns the time at which a script that read the clock may read another one; nothing for one that did not.
+    /// Returns the next second if the run read the clock, as its result may then differ; else `None`.
     pub(super) fn next(&self) -> Option<Timestamp> {
         let next = self.seconds.load(Ordering::Relaxed).saturating_add(1);
         Timestamp::from_second(next).ok().filter(|_| self.was_read.load(Ordering::Relaxed))
     }
 }
 
-/// Returns the functions that the prelude builds upon; `clock` is the time in seconds.
+/// Returns a Lua table with the functions that the prelude builds upon; its time is that of `clock`.
 pub(super) fn native(lua: &Lua, clock: &Arc<Clock>) -> mlua::Result<Table> {
     let native = lua.create_table()?;
     native.set("os", os(lua, clock)?)?;
@@ -104,8 +104,8 @@ fn parts(lua: &Lua, at: DateTime) -> mlua::Result<Table> {
     Ok(parts)
 }
 
-/// Returns the time in seconds since the epoch for these parts in UTC. Months, days and smaller parts may exceed their
-/// ranges.
+/// Returns the time in seconds since the epoch for a year, month, day, hour, minute and second in UTC. Months and
+/// smaller parts may exceed their ranges. Returns `None` if the time is out of range.
 fn seconds([year, month, day, hour, minute, second]: [i64; 6]) -> Option<i64> {
     let month = month.checked_sub(1)?;
     let year = i16::try_from(year.checked_add(month.div_euclid(12))?).ok()?;
@@ -182,7 +182,8 @@ fn date(at: DateTime, form: &str) -> String {
     out
 }
 
-/// Formats a number as Go does: whole numbers without a point, others with an exponent from a million on.
+/// Formats a number as Go does: whole numbers without a point, others with an exponent from a million on and below a
+/// ten-thousandth.
 fn written(value: f64) -> String {
     const MAX_WHOLE: f64 = 9_223_372_036_854_775_808.0;
     if value.is_nan() {
@@ -204,7 +205,8 @@ fn written(value: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// Finds a text in a text, in time that is linear in both.
+/// Finds `wanted` in `text` from position `first` (from 1, negative from the end), in linear time; returns the
+/// positions of its first and last byte, or nil.
 fn find(_: &Lua, (text, wanted, first): (LuaString, LuaString, Option<f64>)) -> mlua::Result<MultiValue> {
     let (text, wanted) = (text.as_bytes(), wanted.as_bytes());
     let length = text.len() as f64;

@@ -47,14 +47,14 @@ pub(super) struct Code {
     pub(super) asks_children: bool,
 }
 
-/// The input of a script.
+/// The input of a script: the object, its children and the action's parameters.
 #[derive(Clone, Copy)]
 pub(super) struct Given<'g> {
     pub(super) object: Value<'g>,
     /// The objects whose owner reference names this object, if they are known.
     pub(super) children: Option<Value<'g>>,
     pub(super) parameters: &'g BTreeMap<String, String>,
-    /// Records the time at which time alone changes the result of the script.
+    /// Receives the time from which the result may differ without a change of the object; `None` to record nothing.
     pub(super) costs: Option<&'g Costs>,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Debug for Code {
 pub(super) enum Returned {
     Nothing,
     Table(Tree),
-    /// Another type of value, named in Lua's word.
+    /// Another type of value; holds Lua's name of the type.
     Other(&'static str),
 }
 
@@ -114,7 +114,7 @@ impl Code {
     }
 }
 
-/// Splits a message into the line it begins with and the rest.
+/// Splits a message into the line number it begins with, `None` without one, and the rest.
 fn positioned(message: &str) -> (Option<u32>, &str) {
     let position = message.strip_prefix(CHUNK_NAME).and_then(|rest| {
         let rest = rest.strip_prefix(':')?;
@@ -124,7 +124,7 @@ fn positioned(message: &str) -> (Option<u32>, &str) {
     position.map_or((None, message), |(line, rest)| (Some(line), rest))
 }
 
-/// Runs scripts, in VMs that it keeps for reuse.
+/// A pool of Luau VMs that runs scripts; idle VMs are reused.
 #[derive(Default)]
 pub(super) struct Machine {
     pub(super) budget: Budget,
@@ -164,7 +164,7 @@ impl Machine {
     }
 }
 
-/// A Luau VM.
+/// A Luau VM, with the scripts that it has loaded.
 struct State {
     lua: Lua,
     watch: Arc<Watch>,
@@ -173,7 +173,7 @@ struct State {
     place: Arc<AtomicU32>,
     /// The function that creates the globals of one run.
     names: Function,
-    /// The empty globals that no run sees.
+    /// An empty table that is the VM's globals between runs, so that no run sees the globals of another.
     none: Table,
     loaded: FxHashMap<usize, Function>,
 }
@@ -276,7 +276,8 @@ impl State {
         Ok(function)
     }
 
-    /// Collects the garbage of a run; returns true if the VM can be reused.
+    /// Collects garbage if the VM uses [`MAX_LEFTOVER_BYTES`] or more; returns true if it uses less then, so that it
+    /// can be reused.
     fn clean(&self) -> bool {
         let used = |lua: &Lua| lua.used_memory();
         used(&self.lua) < MAX_LEFTOVER_BYTES
@@ -312,7 +313,7 @@ fn fault(code: &Code, error: &mlua::Error, budget: Budget) -> LuaError {
     code.fault(line, problem)
 }
 
-/// Extracts the line of the script and the message from an error of the VM.
+/// Extracts the line of the script, `None` if it is unknown, and the message from an error of the VM.
 fn told(error: &mlua::Error) -> (Option<u32>, String) {
     use mlua::Error::{CallbackError, MemoryError, RuntimeError};
 

@@ -191,7 +191,7 @@ impl Customizations {
         actions::changes(tree, &before).map_err(|words| returned(code, words))
     }
 
-    /// Returns the health script for an object, and the name it is filed under.
+    /// Returns the health script for an object, and the name it is filed under; `None` if its kind has none.
     fn find(&self, object: &Object<'_>) -> Option<(&str, &Read)> {
         self.named(&name_of(object.group(), object.kind()))
     }

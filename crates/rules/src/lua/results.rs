@@ -1,4 +1,4 @@
-//! The results of scripts.
+//! The results of scripts: the health of an object, its actions, and the changes of an action.
 
 use serde_json::Value as Tree;
 use taffrail_object::words;
@@ -33,7 +33,7 @@ pub enum HealthWord {
 words! { HealthWord { Healthy, Progressing, Degraded, Suspended, Missing, Unknown } }
 
 impl HealthWord {
-    /// Parses a word; the case of letters matters.
+    /// Parses a word; the case of letters matters. Returns `None` if it is not one of Argo CD's.
     pub fn read(text: &str) -> Option<HealthWord> {
         HealthWord::ALL.into_iter().find(|word| word.as_str() == text)
     }

@@ -13,7 +13,7 @@ use crate::origin::Origin;
 use crate::rule_tests::{FailedCase, Fault, RuleTestReport};
 use crate::yaml_rules::{Problem, RuleFileError};
 
-/// The time at which scripts are tested.
+/// The time at which the scripts of all test cases run.
 const NOW: Timestamp = Timestamp::constant(1_767_225_600, 0);
 
 /// Tests scripts with the cases in `health_test.yaml` and `actions/action_test.yaml` beside them. `files` are all files
@@ -73,7 +73,7 @@ fn folded(tree: Tree) -> Tree {
     }
 }
 
-/// A file of cases under test.
+/// A YAML file of test cases for the scripts of one kind, and the report to which their results are added.
 struct CaseFile<'t> {
     scripts: &'t Customizations,
     files: &'t BTreeMap<&'t str, &'t str>,
@@ -135,7 +135,7 @@ impl CaseFile<'_> {
         }
     }
 
-    /// Tests a discovery: each action that it returns must be in the case.
+    /// Tests a discovery: each action that the script returns must be in the case. Returns the difference as the error.
     fn one_discovery(&self, case: &Tree, input: &str) -> Result<(), String> {
         let wanted = case.get("result").and_then(Tree::as_array).map(Vec::as_slice).unwrap_or_default();
         let tree = self.object(input)?;
@@ -179,7 +179,7 @@ impl CaseFile<'_> {
         self.read(path)
     }
 
-    /// Reads a YAML file at a path relative to the cases.
+    /// Reads a YAML file at a path relative to the file of cases; an error if there is none or it is not YAML.
     fn read(&self, path: &str) -> Result<Tree, String> {
         let place = joined(self.folder, path);
         let text = self.files.get(&*place).ok_or_else(|| format!("there is no file {place}"))?;
@@ -265,8 +265,8 @@ fn is_as_wanted(change: &Change, source: &Tree, wanted: &[&Tree]) -> Result<(), 
     }
 }
 
-/// Describes the first place where an object lacks something expected; `None` if there is none. Additional fields are
-/// allowed.
+/// Describes the first field in which `found` lacks an expected value, by its path; `None` if there is none. Additional
+/// fields of `found` are allowed.
 fn differs(wanted: &Tree, found: &Tree, path: &mut Vec<String>) -> Option<String> {
     let is_nothing = |tree: &Tree| match tree {
         Tree::Null => true,

@@ -11,7 +11,7 @@ const MAX_JUMPS_AND_LABELS: usize = 400;
 /// The maximum number of nested blocks, as in Lua itself.
 const MAX_NESTED_BLOCKS: usize = 200;
 
-/// A jump that cannot be translated.
+/// The reasons a `goto` cannot be translated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Jump {
     /// A jump to another place than the end of a loop's body: its line, from 1, and its label.
@@ -167,7 +167,7 @@ impl<'t> Iterator for Tokens<'t> {
     }
 }
 
-/// The kinds of blocks.
+/// The kinds of blocks in a script, by the words that enclose them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Body {
     Function,
@@ -181,9 +181,9 @@ enum Body {
 struct Label<'t> {
     name: &'t str,
     range: Range<usize>,
-    /// The index of the token behind it.
+    /// The index of the token behind the label.
     behind: usize,
-    /// The numbers of the blocks around it, the outermost first.
+    /// The numbers of the blocks around the label, the outermost first.
     inside: Vec<usize>,
 }
 

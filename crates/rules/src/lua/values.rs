@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use serde_json::{Map, Number, Value as Tree};
 use taffrail_object::json::{Kind, Value};
 
-/// The maximum nesting of values.
+/// The maximum nesting of a converted value.
 const MAX_DEPTH: usize = 100;
 
 /// The cost of a value besides its text, in bytes: about its size in either form.
@@ -14,7 +14,7 @@ const VALUE_OVERHEAD_BYTES: usize = 64;
 /// The reasons a value cannot be converted.
 #[derive(Debug)]
 pub(super) enum Unfit {
-    /// The value is too large.
+    /// The value takes more bytes than the caller allows.
     Size,
     /// The value has a shape that cannot be converted; the text is for people.
     Shape(&'static str),
@@ -37,8 +37,8 @@ impl Room {
     }
 }
 
-/// Converts JSON to a Lua value: `null` becomes nil, so tables and lists do not contain it. Adds the tables that are
-/// empty objects to `empty`.
+/// Converts JSON to a Lua value: `null` becomes nil, so tables and lists do not contain it. Fails if the value takes
+/// more than `size` bytes. Adds the tables that are empty objects to `empty`.
 pub(super) fn to_lua(
     lua: &Lua,
     value: Value<'_>,
@@ -96,7 +96,7 @@ impl Reader<'_> {
 }
 
 /// Converts a Lua value to JSON. An empty table becomes an empty list, unless it is one of `empty` inside the value. A
-/// table may occur once in the value.
+/// table may occur once in the value, and the value may take `size` bytes.
 pub(super) fn to_json(value: &LuaValue, size: usize, empty: &[Table]) -> Result<Tree, Unfit> {
     let empty = empty.iter().map(|table| table.to_pointer() as usize).collect();
     Writer { room: Room(size), seen: FxHashSet::default(), empty }.leave(value, 0)
@@ -162,7 +162,7 @@ impl Writer {
     }
 }
 
-/// Writes a whole number without a point.
+/// Converts a number to JSON, a whole one without a point; returns an error for an infinite number and for NaN.
 fn number(value: f64) -> Result<Tree, Unfit> {
     const MAX_WHOLE: f64 = 9_223_372_036_854_775_808.0;
     if value.fract() == 0.0 && (-MAX_WHOLE..MAX_WHOLE).contains(&value) {

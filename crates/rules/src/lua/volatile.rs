@@ -56,7 +56,7 @@ pub(super) fn remove(object: &mut Tree) {
     }
 }
 
-/// Returns the map at a path of an object.
+/// Returns the map at a path of an object; `None` if a part of the path is missing or no map is there.
 pub(super) fn at<'t>(object: &'t mut Tree, path: &[&str]) -> Option<&'t mut Map<String, Tree>> {
     path.iter().try_fold(object, |tree, key| tree.get_mut(*key))?.as_object_mut()
 }

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use crate::script::computed;
 
-/// Tells when a script has exceeded its CPU time.
+/// A stopwatch that tells if a running script has exceeded its CPU time.
 ///
-/// A verdict can depend on it only in that a script was stopped, so this is not a clock that this crate must not read.
+/// It reads a clock although this crate must read none: that can only stop a script, and does not change verdicts
+/// otherwise.
 #[derive(Debug)]
 pub(super) struct Watch {
     made: Instant,

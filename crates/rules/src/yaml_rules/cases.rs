@@ -30,7 +30,7 @@ pub struct Case {
     pub children: Vec<Tree>,
     /// The expected status.
     pub status: Status,
-    /// A text that the message must contain.
+    /// A text that the message must contain; `None` allows any message.
     pub message: Option<String>,
     /// True if the verdict must say that the object is suspended.
     pub suspended: bool,

@@ -14,7 +14,7 @@ pub struct RuleFileError {
     pub file: String,
     /// The kind, if the error is in the rules of one.
     pub kind: Option<String>,
-    /// The number of the rule in its kind, or of the case in its file, from 1.
+    /// The number of the rule in its kind, or of the case in its file, from 1; `None` if the error is in neither.
     pub rule: Option<usize>,
     /// The error.
     pub problem: Problem,

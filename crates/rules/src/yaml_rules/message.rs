@@ -10,23 +10,23 @@ use super::path::{self, Path, PathError, Start};
 /// The maximum length of one inserted value, in bytes; the rest is left out.
 const MAX_INSERTED_BYTES: usize = 4096;
 
-/// The five fields of a condition that rules read, in the order of [`ROW`].
+/// The five fields of a condition that rules read, in the order of [`ROW`]; `None` for an absent one.
 pub(super) type Row<'a> = [Option<Value<'a>>; 5];
 
 pub(super) const ROW: [&str; 5] = ["type", "status", "reason", "message", "observedGeneration"];
 
-/// The matches of the tests that hold, for use in messages.
+/// The conditions and elements that made tests hold, for use in messages.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Found<'a> {
-    /// The first condition that a test found.
+    /// The first condition by which a test holds; `None` if no test that holds reads a condition.
     pub(super) condition: Option<Row<'a>>,
-    /// The first element of a list that a test found.
+    /// The first element of a list by which a test holds; `None` if no test that holds reads elements.
     pub(super) element: Option<Value<'a>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Message {
-    /// The message of the condition that a test found, or its reason.
+    /// The message of the condition by which a test holds, or its reason.
     Condition,
     /// A field and its value, unless a test found a condition, whose message then comes first.
     Field(Path),
@@ -65,7 +65,7 @@ impl Message {
         Ok(Message::Template(read(text, has_condition)?))
     }
 
-    /// Sets the defaults that tests use for absent fields as the defaults of the template too.
+    /// Gives each placeholder for a field the default that a test uses if the same field is absent.
     pub(super) fn assume(&mut self, defaults: &[(&Path, &str)]) {
         let Message::Template(pieces) = self else { return };
         for piece in pieces {
@@ -159,7 +159,8 @@ fn of_condition(row: Row<'_>) -> String {
     texts.map(Cow::into_owned).find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-/// Writes the value of a field; joins several values, and the items of lists, with commas.
+/// Appends the value of a field to `out`; joins several values, and the items of lists, with commas. Stops after
+/// [`MAX_INSERTED_BYTES`].
 fn write(path: &Path, object: Value<'_>, found: &Found<'_>, out: &mut String) {
     let from = if path.start() == Start::Element { found.element } else { Some(object) };
     let Some(from) = from else { return };

@@ -75,12 +75,13 @@ pub(crate) enum Ruling {
     Branch(usize, Verdict),
     /// The controller has not seen the object's newest generation, or has not written a status yet.
     Early(Verdict),
-    /// No branch holds; the next rules decide.
+    /// No branch holds; the rules of the next origin decide.
     Undecided,
 }
 
 impl GroupRules {
-    /// Returns the rules for a kind, and the name under which they are filed: the kind, a pattern, or `*`.
+    /// Returns the rules for a kind, and the name under which they are filed: the kind, a pattern, or `*`. `None` if
+    /// there are none.
     pub(crate) fn kind(&self, kind: &str) -> Option<(&str, &Arc<KindRules>)> {
         let alike = || self.patterns.iter().find(|(pattern, _)| pattern.matches(kind));
         let found = self
@@ -91,7 +92,7 @@ impl GroupRules {
         Some((found.0, found.1))
     }
 
-    /// Adds rules for a kind; returns the ones it had before.
+    /// Adds rules for a kind; returns the rules that it had before, if any.
     pub(crate) fn add(&mut self, kind: &str, rules: Arc<KindRules>) -> Option<Arc<KindRules>> {
         let before = self.kinds.insert(kind.into(), rules);
         if before.is_none() && kind != "*" && kind.contains('*') {
@@ -113,7 +114,7 @@ impl KindRules {
         self.branches.iter().map(|branch| (branch.status, branch.suspended))
     }
 
-    /// Tests each branch by itself; returns true for each whose tests hold.
+    /// Returns, for each branch, true if its tests hold, regardless of the branches before it.
     pub fn holding(&self, object: &Object<'_>) -> Vec<bool> {
         let scope = self.scope(object);
         let holds =
@@ -135,7 +136,8 @@ impl KindRules {
         self.asks_children
     }
 
-    /// Returns the number of the first branch that no object can reach, from 1.
+    /// Returns the number, from 1, of the branch behind the first one without tests, which no object can reach; `None`
+    /// if all can be reached.
     pub(crate) fn unreachable(&self) -> Option<usize> {
         let last = self.branches.iter().position(|branch| branch.tests.is_empty())?;
         (last + 1 < self.branches.len()).then_some(last + 2)
@@ -176,7 +178,8 @@ impl Branch {
         Verdict { suspended: self.suspended, ..verdict(self.status, message, reason, String::new()) }
     }
 
-    /// Returns the reason if it is a single word: that of the found condition, or the value of a field.
+    /// Returns the reason for a verdict: that of the found condition, or the value of a field; `None` if it is not a
+    /// single word.
     fn reason(&self, object: Value<'_>, found: &Found<'_>) -> Option<String> {
         let of_condition = found.condition.and_then(|[_, _, reason, ..]| reason);
         let value = of_condition.or_else(|| self.reason.as_ref()?.first(object))?;
@@ -188,7 +191,7 @@ impl Branch {
 }
 
 /// Returns the verdict for an object without a status that is younger than `patience`, as its controller may still
-/// write one.
+/// write one; `None` for other objects. Records in `costs` the time at which it becomes that old.
 pub(crate) fn first_status(
     object: &Object<'_>,
     now: Timestamp,

@@ -28,7 +28,7 @@ pub(super) enum Start {
     Here,
     /// `$`: the object.
     Object,
-    /// `@`: the element that a test found.
+    /// `@`: the element of a list by which a test holds.
     Element,
 }
 
@@ -125,7 +125,7 @@ impl Path {
         self.start
     }
 
-    /// Returns the first value at the path that is not null.
+    /// Returns the first value at the path that is not null; `None` if there is none.
     #[inline]
     pub(super) fn first<'a>(&self, from: Value<'a>) -> Option<Value<'a>> {
         if self.is_many {
@@ -144,7 +144,7 @@ impl Path {
         found.filter(|value| !value.is_null())
     }
 
-    /// Calls `visit` for each value at the path that is not null, until it breaks.
+    /// Calls `visit` for each value at the path that is not null, until it breaks; returns its last answer.
     pub(super) fn visit<'a>(
         &self,
         from: Value<'a>,

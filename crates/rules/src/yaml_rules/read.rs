@@ -64,7 +64,7 @@ struct Reader<'f> {
     errors: Vec<RuleFileError>,
 }
 
-/// A map of the file.
+/// A YAML map in a file of rules.
 type Keys = Map<String, Tree>;
 
 impl Reader<'_> {
@@ -210,7 +210,8 @@ impl Reader<'_> {
         Some(Branch { status, suspended, tests: tests.into(), message, reason: field })
     }
 
-    /// Reads the tests of a map, all of which must hold.
+    /// Reads the tests of a map, all of which must hold; `own` are the map's other known keys. Returns `None` and
+    /// records the error if one is invalid.
     fn tests(&mut self, tree: &Keys, own: &[&'static str], depth: usize) -> Option<Vec<Test>> {
         if depth > MAX_TEST_DEPTH {
             self.tell(Problem::TooDeep);
@@ -263,7 +264,7 @@ impl Reader<'_> {
         Some(tests)
     }
 
-    /// Reads a list of maps of tests.
+    /// Reads a list of maps of tests, the value of `key`. Returns `None` and records the error if one is invalid.
     fn several(&mut self, key: &'static str, list: &Tree, depth: usize) -> Option<Vec<Vec<Test>>> {
         let Some(list) = list.as_array().filter(|list| !list.is_empty()) else {
             self.wrong_type(key, "a list of tests");
@@ -421,7 +422,8 @@ impl Reader<'_> {
         Some(Words { plain: plain.into(), made: made.into() })
     }
 
-    /// Reads a pattern or a list of patterns; `Some(None)` if the key is absent, `None` if it is invalid.
+    /// Reads a pattern or a list of patterns; `Some(None)` if the key is absent, `None`, with the error recorded, if it
+    /// is invalid.
     fn patterns(&mut self, tree: &Keys, key: &'static str) -> Option<Option<Box<[Pattern]>>> {
         let Some(value) = tree.get(key) else { return Some(None) };
         let mut patterns = Vec::new();
@@ -435,7 +437,7 @@ impl Reader<'_> {
         Some(Some(patterns.into()))
     }
 
-    /// Reads a scalar as text; `Some(None)` if the key is absent, `None` if it is invalid.
+    /// Reads a scalar as text; `Some(None)` if the key is absent, `None`, with the error recorded, if it is invalid.
     fn scalar(&mut self, tree: &Keys, key: &'static str) -> Option<Option<Scalar>> {
         let Some(value) = tree.get(key) else { return Some(None) };
         let text = path::text(value.into());
@@ -500,7 +502,7 @@ fn asks_condition(test: &Test) -> bool {
     }
 }
 
-/// Returns the field of a test and its default for an absent field, if it has one.
+/// Returns the field of a test and its default for an absent field; `None` if the test has no default.
 fn assumes(test: &Test) -> Option<(&Path, &str)> {
     match test {
         Test::Field(FieldTest { path, default, .. }) => Some((path, default.as_deref()?)),

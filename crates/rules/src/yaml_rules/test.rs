@@ -56,7 +56,7 @@ pub(super) enum Check {
     Bound(Bound),
 }
 
-/// Words to compare with, some of them built from other fields.
+/// The values to compare a field with: fixed texts, and templates filled from other fields.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Words {
     pub(super) plain: Box<[Box<str>]>,
@@ -120,7 +120,7 @@ pub(super) enum Other {
     Field(Path, Option<Scalar>),
 }
 
-/// The value under test: the object, or an element of one of its lists.
+/// The value under test (the object, or an element of one of its lists), with the object around it.
 pub(super) struct Scope<'s, 'a> {
     object: Value<'a>,
     here: Value<'a>,
@@ -311,7 +311,7 @@ impl FieldTest {
     }
 }
 
-/// Compares the status of a condition with a word; some controllers write a boolean.
+/// Returns true if the status of a condition is `word`; some controllers write a boolean instead of a text.
 fn is_status(status: Value<'_>, word: &str) -> bool {
     match status.as_bool() {
         Some(truth) => word == if truth { "True" } else { "False" },
@@ -319,7 +319,7 @@ fn is_status(status: Value<'_>, word: &str) -> bool {
     }
 }
 
-/// Compares scalars as text, other values as a whole.
+/// Returns true if two values are equal; compares scalars as text, other values as a whole.
 fn are_equal(one: Value<'_>, other: Value<'_>) -> bool {
     match (path::text(one), path::text(other)) {
         (Some(one), Some(other)) => one == other,
@@ -328,7 +328,7 @@ fn are_equal(one: Value<'_>, other: Value<'_>) -> bool {
     }
 }
 
-/// A value that can be ordered.
+/// A value in a comparison; numbers are ordered among each other, and so are times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Operand {
     Number(f64),
@@ -353,7 +353,7 @@ impl Operand {
     }
 }
 
-/// Parses a number; refuses words such as `inf` and `nan`.
+/// Parses a finite number; `None` for other texts and words such as `inf` and `nan`.
 pub(super) fn number(text: &str) -> Option<f64> {
     let is_number = text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '.'));
     text.parse().ok().filter(|number: &f64| is_number && number.is_finite())

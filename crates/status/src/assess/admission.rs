@@ -1,4 +1,4 @@
-//! Bindings of admission policies, and certificate signing requests.
+//! Assesses bindings of admission policies, and certificate signing requests.
 
 use taffrail_object::Object;
 use taffrail_object::json::Value;

@@ -22,16 +22,16 @@ use crate::teaching::Look;
 use crate::verdict::{Condition, ConditionType, Status, Verdict, cut};
 
 /// Maximum number of objects in a row that evidence leads through; the longest real chain has about ten.
-const DEPTH: usize = 24;
+const MAX_CHAIN: usize = 24;
 
 /// Maximum number of objects that one assessment looks up because others name, share or use them. Objects that an
 /// object controls do not count: they form a tree. The largest real composition names some hundreds; objects that all
 /// name one another would otherwise each cost the square of their number.
-pub(super) const FOLLOWED: usize = 1_000;
+pub(super) const MAX_FOLLOWED: usize = 1_000;
 
 /// Maximum number of unproven dependents examined per owner: objects that name it as controller but do not speak for
 /// it.
-const STRANGERS: usize = 100;
+const MAX_STRANGERS: usize = 100;
 
 /// The kind of a cause that does not go away by waiting; it turns an object in progress into a failed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub(super) struct Evaluation {
 }
 
 /// Maximum number of facts kept about one object, because an author may write any number of events about it.
-const FACTS: usize = 50;
+const MAX_FACTS: usize = 50;
 
 /// Facts about an object besides its own message, without duplicates.
 #[derive(Debug, Clone, Default)]
@@ -94,7 +94,7 @@ pub(super) struct Facts {
 
 impl Facts {
     fn add(&mut self, fact: String) {
-        if self.told.len() == FACTS {
+        if self.told.len() == MAX_FACTS {
             self.left_out += 1;
             return;
         }
@@ -174,8 +174,8 @@ impl Evaluation {
         self.facts.add(fact.into());
     }
 
-    /// Adds the fact that the object `called` does not exist; appends it to the message too, unless that contains
-    /// `name`.
+    /// Adds the fact that an object does not exist; `called` is its kind and path. Appends it to the message too,
+    /// unless that contains `name`.
     pub(super) fn lacks(&mut self, called: &str, name: &str) {
         let fact = format!("{called} does not exist");
         if !self.text.contains(name) {
@@ -224,8 +224,8 @@ impl Evaluation {
         self.below = speaker.into_links();
     }
 
-    /// Ends the chain at `holder`, which blocks this object though it may be well itself; `how` is then the holder's
-    /// message.
+    /// Replaces the chain below this object by that of `holder`, which blocks it though it may be well itself; `how` is
+    /// then the holder's message.
     pub(super) fn held_by(&mut self, holder: Evaluation, how: &str) {
         let mut holder = holder;
         if holder.is_current() {
@@ -282,17 +282,17 @@ pub(super) struct Assessor<'e> {
     found: RefCell<HashMap<ObjectKey, Evaluation>>,
     /// The path of objects from the first one to the one being examined; detects circles of owners.
     way: RefCell<Vec<ObjectKey>>,
-    /// Number of objects that may still be looked up; see [`FOLLOWED`].
+    /// Number of objects that may still be looked up; see [`MAX_FOLLOWED`].
     left: Cell<usize>,
-    /// True if lookups were left out because of [`FOLLOWED`].
+    /// True if lookups were left out because of [`MAX_FOLLOWED`].
     is_cut_off: Cell<bool>,
-    /// The cost of the assessment.
+    /// The account that pays for this assessment, with its limits.
     pub(super) bill: Bill<'e>,
 }
 
 impl<'e> Assessor<'e> {
     pub(super) fn new(evidence: Evidence<'e>, rules: &'e ActiveRules<'e>, now: Timestamp) -> Assessor<'e> {
-        let (found, way, left) = (RefCell::default(), RefCell::default(), Cell::new(FOLLOWED));
+        let (found, way, left) = (RefCell::default(), RefCell::default(), Cell::new(MAX_FOLLOWED));
         let (is_cut_off, bill) = (Cell::new(false), Bill::new(None, None, Account::new(None, "")));
         Assessor { evidence, rules, now, found, way, left, is_cut_off, bill }
     }
@@ -341,13 +341,13 @@ impl<'e> Assessor<'e> {
     }
 
     /// Examines an object and the objects behind it. Returns `None` if the object is on the path already (a circle),
-    /// the path is [`DEPTH`] long, or the cost limit is exceeded.
+    /// the path is [`MAX_CHAIN`] long, or the cost limit is exceeded.
     pub(super) fn examine(&self, object: &Object<'_>) -> Option<Evaluation> {
         let name = ObjectKey::of(object);
         if let Some(finding) = self.found.borrow().get(&name) {
             return Some(finding.clone());
         }
-        if self.way.borrow().len() >= DEPTH || self.way.borrow().contains(&name) || !self.bill.charge(1) {
+        if self.way.borrow().len() >= MAX_CHAIN || self.way.borrow().contains(&name) || !self.bill.charge(1) {
             return None;
         }
         self.way.borrow_mut().push(name);
@@ -356,7 +356,8 @@ impl<'e> Assessor<'e> {
             super::examine(self, object, &mut finding);
         }
         if self.is_cut_off.get() && self.way.borrow().len() == 1 {
-            finding.fact(format!("{FOLLOWED} objects that others name were looked at, and no more of them"));
+            finding
+                .fact(format!("{MAX_FOLLOWED} objects that others name were looked at, and no more of them"));
         }
         if !finding.is_current() && finding.text.trim().is_empty() {
             finding.text = without_words(object, &finding);
@@ -400,7 +401,7 @@ impl<'e> Assessor<'e> {
     }
 
     /// Returns the first message that explains an object without one: of a condition that is not True, else of a
-    /// Warning event.
+    /// Warning event since `since`; `None` if there is neither.
     fn words(&self, object: &Object<'_>, since: Option<Timestamp>) -> Option<String> {
         let conditions = object.at(&["status", "conditions"]).and_then(Value::items);
         let mut said = conditions.into_iter().flatten().filter_map(|condition| {
@@ -411,8 +412,8 @@ impl<'e> Assessor<'e> {
         said.next().or_else(|| Some(self.warnings(object, since).into_iter().next()?.message.into_owned()))
     }
 
-    /// Returns the newest message of a Warning event since `since`, else of a False condition that changed since
-    /// then.
+    /// Returns the message of the newest Warning event since `since`, else of a False condition that changed since
+    /// then; `None` if there is neither.
     pub(super) fn complaint_since(&self, object: &Object<'_>, since: Option<Timestamp>) -> Option<String> {
         if let Some(event) = self.warnings(object, since).into_iter().next() {
             return Some(event.message.into_owned());
@@ -426,8 +427,8 @@ impl<'e> Assessor<'e> {
         })
     }
 
-    /// Returns the objects whose controller is `owner` and that it [hears](Owner::hears), sorted by name; only
-    /// those of the group and kind `wanted`, if given.
+    /// Returns the objects whose controller is `owner` and whose state may decide its status ([`Owner::hears`]), sorted
+    /// by name; only those of the group and kind `wanted`, if given.
     pub(super) fn owned(&self, owner: &Object<'_>, wanted: Option<(&str, &str)>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
         if uid.is_empty() {
@@ -442,8 +443,9 @@ impl<'e> Assessor<'e> {
         in_order(self.charged(self.evidence.owned(&uid, Some(&owner.namespace()))).into_iter().filter(is_it))
     }
 
-    /// Returns the objects that name this one as their controller and that it does not [hear](Owner::hears), sorted by
-    /// name, up to the limit: their failures are a fact about an object that is itself not well, and nothing else.
+    /// Returns the objects in namespaces that name the cluster-scoped `owner` as their controller, but may not decide
+    /// its status ([`Owner::hears`]), sorted by name, up to the limit. If `owner` is not well itself, their failures
+    /// are a fact about it, and nothing else.
     pub(super) fn unproven(&self, owner: &Object<'_>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
         if uid.is_empty() || !owner.namespace().is_empty() {
@@ -452,13 +454,13 @@ impl<'e> Assessor<'e> {
         let named = Owner::of(owner);
         let is_it = |object: &Object<'_>| named.can_own(object) && !named.hears(object);
         let naming = self.evidence.owned(&uid, None).filter(|object| !object.namespace().is_empty());
-        self.allowed(in_order(self.charged(naming.take(STRANGERS)).into_iter().filter(is_it)))
+        self.allowed(in_order(self.charged(naming.take(MAX_STRANGERS)).into_iter().filter(is_it)))
     }
 
-    /// Returns the objects of a kind, sorted by name. Without a namespace it lists all namespaces, up to the number
-    /// of objects that may still be looked up.
+    /// Returns the objects of a kind, sorted by name. Without a namespace it lists all namespaces, but at most
+    /// [`MAX_FOLLOWED`] objects.
     pub(super) fn of_kind(&self, group: &str, kind: &str, namespace: Option<&str>) -> Vec<Object<'e>> {
-        let most = if namespace.is_some() { usize::MAX } else { FOLLOWED };
+        let most = if namespace.is_some() { usize::MAX } else { MAX_FOLLOWED };
         in_order(self.charged(self.evidence.of_kind(group, kind, namespace).take(most)).into_iter())
     }
 
@@ -487,7 +489,8 @@ impl<'e> Assessor<'e> {
         self.allowed(in_order(self.charged(self.evidence.users(namespace, claim)).into_iter()))
     }
 
-    /// Returns true if a Pod that has not finished uses the claim `namespace`/`claim`.
+    /// Returns true if a Pod that has not finished uses the claim `namespace`/`claim`, or if the cost limit is reached
+    /// before all of its Pods were checked.
     pub(super) fn has_user(&self, namespace: &str, claim: &str) -> bool {
         // Each of them is looked at until one has not ended.
         self.evidence.users(namespace, claim).any(|user| !self.bill.charge(1) || !has_ended(&user))
@@ -502,7 +505,8 @@ impl<'e> Assessor<'e> {
         self.evidence.get(ObjectKeyRef { namespace: "", ..name.as_ref() })
     }
 
-    /// Returns the objects that exist among those with these keys.
+    /// Returns the objects that exist among those with these keys, until the cost limit is reached. A key with a
+    /// namespace also finds a cluster-scoped object of that name.
     pub(super) fn named<'n>(&self, names: impl IntoIterator<Item = &'n ObjectKey>) -> Vec<Object<'e>> {
         let there = names
             .into_iter()
@@ -528,7 +532,8 @@ impl<'e> Assessor<'e> {
         self.named(names).iter().filter_map(|object| self.examine(object)).collect()
     }
 
-    /// Returns true if no object of that key exists for certain: the scope was read, and the object is absent.
+    /// Returns true if no object of that key exists for certain: the scope was read, and the object is absent. Returns
+    /// false if the cost limit is reached.
     pub(super) fn is_missing(&self, name: &ObjectKey) -> bool {
         if !self.bill.charge(1) {
             return false;
@@ -551,7 +556,8 @@ impl<'e> Assessor<'e> {
         }
     }
 
-    /// Returns the objects with `owner` in any owner reference, as controller or not, sorted by name.
+    /// Returns the objects with `owner` in any owner reference, as controller or not, sorted by name, up to the number
+    /// of objects that may still be looked up.
     pub(super) fn dependents(&self, owner: &Object<'_>) -> Vec<Object<'e>> {
         let uid = owner.text(&["metadata", "uid"]);
         if uid.is_empty() || self.left.get() == 0 {
@@ -562,21 +568,21 @@ impl<'e> Assessor<'e> {
         let is_it = |object: &Object<'_>| is_other(object) && named.can_own(object);
         let namespace = owner.namespace();
         let listing = match &*namespace {
-            "" => self.charged(self.evidence.dependents(&uid, None).take(FOLLOWED)),
+            "" => self.charged(self.evidence.dependents(&uid, None).take(MAX_FOLLOWED)),
             _ => self.charged(self.evidence.dependents(&uid, Some(&namespace))),
         };
         self.allowed(in_order(listing.into_iter().filter(is_it)))
     }
 
-    /// Returns the Warning events about an object since `since`, the time at which it ceased to be well, newest
-    /// first.
+    /// Returns the Warning events about an object since `since`, the time at which it ceased to be well, newest first;
+    /// events without a time are included.
     pub(super) fn warnings(&self, about: &Object<'_>, since: Option<Timestamp>) -> Vec<Event<'e>> {
         let mut events = self.events(about, since);
         events.retain(|event| event.warning);
         events
     }
 
-    /// Returns all events about an object since `since`, newest first.
+    /// Returns all events about an object since `since`, newest first; events without a time are included.
     pub(super) fn events(&self, about: &Object<'_>, since: Option<Timestamp>) -> Vec<Event<'e>> {
         let mut events = self.charged(self.evidence.events(about).into_iter());
         events.retain(|event| event.last.is_none() || event.last >= since);
@@ -625,7 +631,8 @@ fn in_order<'e>(objects: impl Iterator<Item = Object<'e>>) -> Vec<Object<'e>> {
     objects
 }
 
-/// Returns a message for an object that has none: that of a condition, else the reason, else the status.
+/// Returns a message for an object that has none: type, status and reason of the deciding condition, else the reason,
+/// else the status.
 fn without_words(object: &Object<'_>, finding: &Evaluation) -> String {
     let conditions = object.at(&["status", "conditions"]).and_then(Value::items);
     let text = |condition: Value<'_>, key| {

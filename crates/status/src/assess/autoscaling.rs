@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers.
+//! Assesses HorizontalPodAutoscalers.
 
 use jiff::SignedDuration;
 use taffrail_object::Object;
@@ -59,8 +59,8 @@ pub(super) fn examine(case: &Assessor<'_>, autoscaler: &Object<'_>, finding: &mu
     finding.hard = None;
 }
 
-/// Returns the conditions of `autoscaling/v1`, which has no field for them; the API server puts them into an annotation
-/// as JSON.
+/// Returns the conditions of an autoscaler in `autoscaling/v1`, which has no field for them: the API server puts them
+/// into an annotation as JSON. `None` if there is no such annotation, or it is not JSON.
 fn annotated_conditions(autoscaler: &Object<'_>) -> Option<OwnedDocument> {
     let annotations = autoscaler.at(&["metadata", "annotations"])?;
     let text = annotations.get("autoscaling.alpha.kubernetes.io/conditions")?.as_str()?;

@@ -1,4 +1,4 @@
-//! Jobs and CronJobs.
+//! Assesses Jobs and CronJobs.
 
 use jiff::Timestamp;
 use taffrail_object::Object;
@@ -12,7 +12,7 @@ use crate::verdict::Status;
 
 const POD: (&str, &str) = ("", "Pod");
 
-/// The end of a Job.
+/// The result of a finished Job.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Complete,
@@ -212,7 +212,8 @@ fn forgets_success(cron_job: &Object<'_>) -> bool {
         || number(&["spec", "jobTemplate", "spec", "ttlSecondsAfterFinished"]).is_some_and(|ttl| ttl < 60)
 }
 
-/// Returns the time for which a CronJob scheduled the Job: from the Job's annotation, else its creation time.
+/// Returns the time for which a CronJob scheduled the Job: from the Job's annotation, else its creation time; `None` if
+/// it has neither.
 fn scheduled(job: &Object<'_>) -> Option<Timestamp> {
     let at = job.at(&["metadata", "annotations", "batch.kubernetes.io/cronjob-scheduled-timestamp"]);
     time(at).or_else(|| time(job.at(&["metadata", "creationTimestamp"])))

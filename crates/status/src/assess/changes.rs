@@ -115,12 +115,12 @@ fn is_after(when: Timestamp, turn: Timestamp) -> bool {
 pub struct History<'e> {
     evidence: Evidence<'e>,
     /// The examined objects; `None` for one that does not exist.
-    known: RefCell<HashMap<ObjectKey, Option<Rc<Known>>>>,
+    known: RefCell<HashMap<ObjectKey, Option<Rc<ObjectChanges>>>>,
     /// The last write of each part of an object; `None` if the object does not exist or tells no write.
     written: RefCell<HashMap<(ObjectKey, Part), Option<Written>>>,
 }
 
-/// The time of a write, and its field manager.
+/// The time of a write, and its field manager; `None` if managed fields do not name one.
 type Written = (Timestamp, Option<String>);
 
 /// A part of an object whose writes count as changes.
@@ -128,7 +128,7 @@ type Written = (Timestamp, Option<String>);
 enum Part {
     /// The data of a ConfigMap or Secret.
     Contents,
-    /// The spec.
+    /// The object's `spec`.
     Spec,
 }
 
@@ -142,11 +142,11 @@ impl Part {
 }
 
 /// The changes of one object, independent of any failure.
-struct Known {
+struct ObjectChanges {
     owner: Option<ObjectKey>,
     created: Option<Timestamp>,
     is_pod: bool,
-    /// The changes, newest first, without duplicates.
+    /// The changes of this object, newest first, without duplicates.
     changes: Vec<Change>,
 }
 
@@ -162,7 +162,8 @@ impl<'e> History<'e> {
     /// The changes are read off the objects themselves: revisions of ReplicaSets, times of field managers, transitions
     /// of conditions.
     pub fn before(&self, chain: &[Arc<CauseStep>], turn: Timestamp, most: usize) -> Vec<Change> {
-        let mut objects: Vec<Rc<Known>> = chain.iter().filter_map(|link| self.known(&link.object)).collect();
+        let mut objects: Vec<Rc<ObjectChanges>> =
+            chain.iter().filter_map(|link| self.known(&link.object)).collect();
         // A failure of a Pod includes its Deployment's rollout.
         let mut above = objects.first().and_then(|first| first.owner.clone());
         for _ in 0..MAX_OWNERS {
@@ -186,7 +187,7 @@ impl<'e> History<'e> {
         nearest(found, turn)
     }
 
-    fn known(&self, name: &ObjectKey) -> Option<Rc<Known>> {
+    fn known(&self, name: &ObjectKey) -> Option<Rc<ObjectChanges>> {
         if let Some(known) = self.known.borrow().get(name) {
             return known.clone();
         }
@@ -196,7 +197,7 @@ impl<'e> History<'e> {
         known
     }
 
-    fn read(&self, object: &Object<'_>) -> Known {
+    fn read(&self, object: &Object<'_>) -> ObjectChanges {
         let mut changes = Vec::new();
         let is_pod = (object.group(), object.kind()) == ("", "Pod");
         match (object.group(), object.kind()) {
@@ -213,7 +214,7 @@ impl<'e> History<'e> {
             _ => {}
         }
         sort(&mut changes);
-        Known { owner: owner(object), created: created_at(object), is_pod, changes }
+        ObjectChanges { owner: owner(object), created: created_at(object), is_pod, changes }
     }
 
     /// Adds to `found` a change for each ConfigMap and Secret that a Pod uses, at the time of its last write.
@@ -343,7 +344,8 @@ fn manager(entry: Value<'_>) -> Option<String> {
     manager.map(Cow::into_owned)
 }
 
-/// Returns the changes that may have caused the failure at `turn`, nearest first, without duplicates.
+/// Returns the changes that may have caused the failure at `turn`, which happened at most [`MAX_DISTANCE`] before it,
+/// nearest first, without duplicates.
 pub fn nearest(mut changes: Vec<Change>, turn: Timestamp) -> Vec<Change> {
     changes.retain(|change| is_before(change.when, turn));
     sort(&mut changes);
@@ -356,7 +358,8 @@ fn sort(changes: &mut Vec<Change>) {
     changes.dedup();
 }
 
-/// Returns the key of an object's controller, which is assumed to be in the object's namespace.
+/// Returns the key of an object's controller, which is assumed to be in the object's namespace unless it is a Node;
+/// `None` if it has none.
 fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     let owner = controller(object)?;
     let text = |key| owner.get(key).and_then(Value::as_str);
@@ -415,7 +418,8 @@ fn rollout(deployment: &Object<'_>, evidence: Evidence<'_>, found: &mut Vec<Chan
 }
 
 /// Returns the time at which a Deployment went back to an old ReplicaSet (`current`), and the field manager if known:
-/// from the write of the Deployment's template, else from the controller's update of the ReplicaSet's revision.
+/// from the write of the Deployment's template, else from the controller's update of the ReplicaSet's revision. `None`
+/// if both are older than the ReplicaSet `previous`, or unknown.
 fn taken_up(
     deployment: &Object<'_>,
     previous: &Object<'_>,
@@ -431,7 +435,8 @@ fn taken_up(
     numbered.filter(is_later)
 }
 
-/// Returns the time and field manager of the newest write at or below `path`, except writes of the status.
+/// Returns the time and field manager of the newest write at or below `path`, except writes of the status; `None` if
+/// managed fields tell none.
 fn written_at(object: &Object<'_>, path: &[&str]) -> Option<(Timestamp, Option<String>)> {
     let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items)?;
     let entries = managers.filter_map(|entry| {
@@ -498,7 +503,8 @@ fn keys_that_differ(one: Option<Value<'_>>, other: Option<Value<'_>>) -> Vec<Str
     keys.into_iter().filter(differ).cloned().collect()
 }
 
-/// Returns true if two values are equal. Compares their raw text first: one server writes equal values equally.
+/// Returns true if two values are equal: by their text, as one server writes equal values equally, or without texts by
+/// their kind, string or integer.
 fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
     match (one.text(), other.text()) {
         (Some(one), Some(other)) => one == other,
@@ -506,7 +512,8 @@ fn is_same(one: Value<'_>, other: Value<'_>) -> bool {
     }
 }
 
-/// Returns the time and field manager of the newest write of one of `parts` (such as `f:spec`), except of the status.
+/// Returns the time and field manager of the newest write of one of `parts` (such as `f:spec`), except of the status;
+/// `None` if managed fields tell none.
 pub(super) fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp, Option<String>)> {
     let managers = object.at(&["metadata", "managedFields"]).and_then(Value::items)?;
     let entries = managers.filter_map(|entry| {
@@ -518,7 +525,8 @@ pub(super) fn written(object: &Object<'_>, parts: &[&str]) -> Option<(Timestamp,
     entries.max()
 }
 
-/// Adds to `found` the last write of an object's spec, unless that write created the object.
+/// Adds to `found` the last write of an object's spec, unless that write created the object or is in `found` already;
+/// names its field manager in the earlier changes of the Pod template.
 fn spec(object: &Object<'_>, found: &mut Vec<Change>) {
     let Some((when, by)) = written(object, &["f:spec"]) else { return };
     let is_made = created_at(object).is_some_and(|created| when.duration_since(created) <= SLACK);

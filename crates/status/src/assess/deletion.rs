@@ -1,4 +1,4 @@
-//! Deletions that do not complete: the objects that block them.
+//! Assesses objects that are being deleted: finds the objects that block the deletion.
 
 use jiff::Timestamp;
 use taffrail_object::Object;

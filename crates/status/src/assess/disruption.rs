@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets, and the workloads whose Pods they protect.
+//! Assesses PodDisruptionBudgets, and the Deployments whose Pods they protect.
 
 use taffrail_object::Object;
 use taffrail_object::json::Value;

@@ -20,7 +20,7 @@ pub enum By {
     },
     /// Like [`By::Field`], but the target is cluster-scoped.
     ClusterField {
-        /// Path of the values.
+        /// Path of the values; `[]` stands for each item of a list.
         at: &'static str,
         /// The key, in each value, of the target's name.
         name: &'static str,
@@ -28,12 +28,12 @@ pub enum By {
     /// The values at `at` are references with `name` and, where they differ from the object's or the edge's,
     /// `namespace`, `kind` and `apiVersion`, `group` or `apiGroup`.
     Reference {
-        /// Path of the references.
+        /// Path of the references; `[]` stands for each item of a list.
         at: &'static str,
     },
     /// The values at `at` are strings `namespace/name`.
     Path {
-        /// Path of the strings.
+        /// Path of the strings; `[]` stands for each item of a list.
         at: &'static str,
     },
     /// The target has this label with the name of the object as its value.
@@ -45,7 +45,7 @@ pub enum By {
     Selector,
 }
 
-/// A kind of edge between objects.
+/// A way in which evidence leads from objects of one kind to objects of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
     /// Group and kind of the objects at which the edge starts; both empty for any kind.
@@ -151,10 +151,10 @@ pub const EDGES: &[Edge] = &[
     edge(HELM_CHART, FLUX_SOURCE, By::Reference { at: "spec.sourceRef" }),
 ];
 
-/// An object named by another one.
+/// An object that another one names in its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// The object.
+    /// The key of the named object.
     pub to: ObjectKey,
     /// True if the object that names it works without it.
     pub optional: bool,
@@ -251,7 +251,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Returns the values at a path of keys; `[]` after a key stands for each item.
+    /// Returns the values at a path of keys that are not null; `[]` after a key stands for each item.
     fn along(&mut self, path: &'static str) -> Vec<Value<'a>> {
         let mut values = self.read(path);
         values.retain(|value| !value.is_null());

@@ -25,8 +25,8 @@ pub fn evidence_projection(group: &str, kind: &str) -> Projection {
     if EXISTENCE.contains(&(group, kind)) { Projection::Metadata } else { Projection::Full }
 }
 
-/// Returns true if the part that was read suffices as evidence: a body that was not read must not pass for empty
-/// fields.
+/// Returns true if the part of the object that was read suffices as evidence: all of it, the metadata of an object that
+/// is being deleted, or metadata if the kind needs no more. A body that was not read must not pass for empty fields.
 #[inline]
 pub fn is_evidence(observed: &Observed<'_>) -> bool {
     observed.projection == Projection::Full
@@ -286,7 +286,7 @@ pub fn claims(pod: &Object<'_>) -> Vec<ObjectKey> {
     claims
 }
 
-/// Returns the owner reference of an object's controller.
+/// Returns the owner reference of an object's controller; `None` if it has none, or one without UID.
 pub(super) fn controller<'a>(object: &Object<'a>) -> Option<Value<'a>> {
     let mut owners = object.at(&["metadata", "ownerReferences"])?.items()?;
     owners
@@ -294,7 +294,8 @@ pub(super) fn controller<'a>(object: &Object<'a>) -> Option<Value<'a>> {
         .filter(|owner| !uid_of(*owner).is_empty())
 }
 
-/// Returns the UIDs of an object's owners, by its metadata: of its controller, and the others.
+/// Returns the UIDs in the `ownerReferences` of an object's metadata: that of the controller (`None` without one), and
+/// all others.
 pub fn owners<'a>(metadata: Option<Value<'a>>) -> (Option<Cow<'a, str>>, Vec<Cow<'a, str>>) {
     let references = metadata.and_then(|it| it.get("ownerReferences")?.rows(["uid", "controller"]));
     let Some(references) = references else { return (None, Vec::new()) };
@@ -309,7 +310,7 @@ pub fn owners<'a>(metadata: Option<Value<'a>>) -> (Option<Cow<'a, str>>, Vec<Cow
     (controller, others)
 }
 
-/// The parts of an object that an owner reference names.
+/// The fields of an object that decide if an owner reference points to it: group, kind, namespace, name and UID.
 pub(super) struct Owner<'o> {
     group: &'o str,
     kind: &'o str,

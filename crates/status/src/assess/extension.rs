@@ -1,4 +1,4 @@
-//! Custom resources, and every kind without rules of its own.
+//! Assesses custom resources, and objects of every kind without rules of its own.
 
 use std::collections::HashSet;
 
@@ -29,7 +29,8 @@ pub(super) fn examine(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Ev
     follow(case, object, finding);
 }
 
-/// Follows the objects that an object owns and names, if it is not well.
+/// Follows the objects that an object owns and names, and adds the named ones that do not exist as facts. Does nothing
+/// if the controller has not observed the newest generation: dependents are then of an older one.
 pub(super) fn follow(case: &Assessor<'_>, object: &Object<'_>, finding: &mut Evaluation) {
     if finding.is_stale() {
         return;

@@ -1,4 +1,4 @@
-//! Flux' own objects, and the objects that they wait for.
+//! Assesses Flux' own objects by the objects that they wait for.
 
 use taffrail_object::Object;
 use taffrail_object::json::Value;

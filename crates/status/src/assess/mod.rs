@@ -104,8 +104,8 @@ pub struct Assessment {
     pub object: ObjectKey,
     /// The object's verdict, with the object's own message.
     pub verdict: Verdict,
-    /// The time since when the object is not well: the transition of the deciding condition, else the time of the
-    /// evidence, else the object's creation.
+    /// The time since when the object is not well: as it reports itself, else that of the first object behind it that
+    /// is not well, else the start of its rollout, else its creation; `None` if it is Current or the time is unknown.
     pub since: Option<Timestamp>,
     /// The ways in which the object is switched off on purpose.
     pub flags: Flags,

@@ -1,4 +1,4 @@
-//! Services, Ingresses, and aggregated APIs.
+//! Assesses Services, Ingresses, and aggregated APIs.
 
 use jiff::SignedDuration;
 use taffrail_object::json::Value;

@@ -1,4 +1,4 @@
-//! Nodes.
+//! Assesses Nodes.
 
 use taffrail_object::Object;
 use taffrail_object::json::Value;

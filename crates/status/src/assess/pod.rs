@@ -1,10 +1,10 @@
-//! Pods: containers, scheduling, volumes, nodes.
+//! Assesses Pods: containers, scheduling, volumes, nodes.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey};
 
-use crate::assess::assessor::{Assessor, Evaluation, FOLLOWED, HardCause, has_ended};
+use crate::assess::assessor::{Assessor, Evaluation, HardCause, MAX_FOLLOWED, has_ended};
 use crate::assess::edges::references;
 use crate::assess::evidence::{claims, controller};
 use crate::assess::storage;
@@ -30,7 +30,7 @@ const BACK_OFF_RESET: SignedDuration = SignedDuration::from_mins(10);
 /// Maximum age of the last crash in a loop: the longest back-off is five minutes, and runs are short.
 const CRASHED_RECENTLY: SignedDuration = SignedDuration::from_mins(10);
 
-/// Time that kstatus allows for scheduling.
+/// Age of a Pod below which kstatus does not call it unschedulable.
 const SCHEDULING: SignedDuration = SignedDuration::from_secs(15);
 
 /// Tolerance between the times of an out-of-memory kill and of the loss of readiness it causes: different clocks
@@ -113,7 +113,7 @@ fn text(value: Value<'_>, key: &str) -> String {
     value.get(key).and_then(Value::as_str).unwrap_or_default().into_owned()
 }
 
-/// The end of a container's run.
+/// The end of a container's run: exit code, reason, message and times.
 struct Termination {
     container: String,
     code: i64,
@@ -161,7 +161,8 @@ struct Complaint {
     text: String,
 }
 
-/// Returns the first container with a hard cause; adds the others as details.
+/// Returns the hard cause of the first container that has one, `None` if none has; adds those of others, and failed
+/// runs, as facts.
 fn container(
     case: &Assessor<'_>,
     pod: &Object<'_>,
@@ -215,7 +216,8 @@ fn waiting(status: Value<'_>) -> Option<Complaint> {
     Some(Complaint { cause, reason, text: words })
 }
 
-/// Detects a crash loop between two crashes: the container runs, or has just ended, and will crash again.
+/// Detects a crash loop between two crashes: the container runs, or has just ended, and will crash again. Returns
+/// `None` if there is none.
 ///
 /// A run of ten minutes resets the kubelet's back-off. The restart count covers the Pod's whole life, so it alone
 /// proves nothing.
@@ -249,7 +251,8 @@ fn crash_loop(
     Some(Complaint { cause: HardCause::Crash, reason: "CrashLoop".to_owned(), text })
 }
 
-/// Detects at least two out-of-memory kills in a row, the latest at or after `since`, when the Pod ceased to be well.
+/// Detects at least two out-of-memory kills in a row, the latest at or after `since`, when the Pod ceased to be well;
+/// `None` if there were none.
 fn out_of_memory(
     status: Value<'_>,
     ends: &[Option<Termination>; 2],
@@ -313,6 +316,7 @@ fn unschedulable(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation
 }
 
 /// Returns the expected relief for a Pod that fits no node yet, as reason and message: a new node, or a preemption.
+/// `None` if none is expected.
 fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Option<(&'static str, String)> {
     let events = case.events(pod, since);
     let is_recent = |event: &&Event<'_>| case.is_recent(event, NODE_COMING);
@@ -339,7 +343,7 @@ fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Op
             && other.text(&["spec", "nodeName"]) == node
             && is_preempted(other)
     };
-    let ending = case.evidence.terminating_on(&node).take(FOLLOWED);
+    let ending = case.evidence.terminating_on(&node).take(MAX_FOLLOWED);
     let leaving = ending.filter(is_leaving).map(|other| ObjectKey::of(&other)).min()?;
     let text = format!("Pod {}/{} makes room on node {node}", leaving.namespace, leaving.name);
     Some(("Preempting", text))
@@ -348,7 +352,8 @@ fn coming(case: &Assessor<'_>, pod: &Object<'_>, since: Option<Timestamp>) -> Op
 /// Maximum grace period of a preempted Pod for which the preempting Pod counts as waiting.
 const MAX_GRACE: SignedDuration = SignedDuration::from_mins(10);
 
-/// Returns the end of a terminating Pod's grace period, limited to [`MAX_GRACE`].
+/// Returns the end of a terminating Pod's grace period, as if the period were at most [`MAX_GRACE`]; `None` if the Pod
+/// is not being deleted.
 fn grace_ends(pod: &Object<'_>) -> Option<Timestamp> {
     let end = time(pod.at(&["metadata", "deletionTimestamp"]))?;
     let grace = pod.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(0);
@@ -356,8 +361,7 @@ fn grace_ends(pod: &Object<'_>) -> Option<Timestamp> {
     end.checked_sub(longer.max(SignedDuration::ZERO)).ok()
 }
 
-/// Returns true if the scheduler preempts the terminating Pod, so that other terminating Pods on the node do not
-/// count.
+/// Returns true if the scheduler deletes this Pod to make room for another one, by its condition `DisruptionTarget`.
 fn is_preempted(pod: &Object<'_>) -> bool {
     pod.condition("DisruptionTarget").is_some_and(|condition| {
         condition.get("status").is_some_and(|status| status.is_str("True"))
@@ -421,15 +425,14 @@ fn waiting_for_volumes(
     finding.follow(obstacles(case, &claims));
 }
 
-/// Returns the findings of the claims that cannot be bound, without those that only wait for this Pod to be
-/// scheduled.
+/// Returns the findings of the claims of a Pod, without those that only wait for this Pod to be scheduled.
 fn obstacles(case: &Assessor<'_>, claims: &[ObjectKey]) -> impl Iterator<Item = Evaluation> + use<> {
     let claims = case.examine_named(&case.allowed(claims.to_vec())).into_iter();
     claims.filter(|claim| claim.reason != storage::WAITS_FOR_CONSUMER)
 }
 
-/// Returns the finding of a Pod on another node that uses one of the claims of `pod` and so keeps the volume attached
-/// there.
+/// Returns the finding of the worst Pod on another node that uses one of the claims of `pod` and so keeps the volume
+/// attached there; `None` if there is none.
 fn holder(case: &Assessor<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) -> Option<Evaluation> {
     let node = pod.text(&["spec", "nodeName"]);
     let users = claims_of_pod.iter().flat_map(|claim| case.users(&claim.namespace, &claim.name));
@@ -441,7 +444,7 @@ fn holder(case: &Assessor<'_>, pod: &Object<'_>, claims_of_pod: &[ObjectKey]) ->
     findings.min_by_key(|other| (other.status(), other.since.unwrap_or(Timestamp::MAX), other.name.clone()))
 }
 
-/// Returns the finding of the Pod's node, if the node is not well.
+/// Returns the finding of the Pod's node; `None` if the node is well or was not read, or the Pod has none.
 pub(super) fn node(case: &Assessor<'_>, pod: &Object<'_>) -> Option<Evaluation> {
     let name = pod.text(&["spec", "nodeName"]);
     if name.is_empty() {
@@ -451,7 +454,8 @@ pub(super) fn node(case: &Assessor<'_>, pod: &Object<'_>) -> Option<Evaluation> 
     case.examine(&node).filter(|node| !node.is_current())
 }
 
-/// Sets the best message for a Pod without a hard cause: a warning of a probe or the kubelet, else a condition.
+/// Sets the best message for a Pod without a hard cause: a warning of a probe or the kubelet, else its condition Ready.
+/// Adds all warnings as facts.
 fn speak(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation, since: Option<Timestamp>) {
     let warnings = case.warnings(pod, since);
     let probe = warnings.iter().find(|event| event.reason == "Unhealthy");
@@ -465,7 +469,8 @@ fn speak(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation, since:
     }
 }
 
-/// Adds to the message the objects that the Pod refers to and that do not exist.
+/// Adds, as facts, the objects that the Pod requires and that do not exist; also to the message, if they may explain
+/// the problem.
 fn name_missing(case: &Assessor<'_>, pod: &Object<'_>, finding: &mut Evaluation) {
     for reference in references(pod).into_iter().filter(|reference| !reference.optional) {
         let ObjectKey { kind, name, .. } = &reference.to;

@@ -1,4 +1,4 @@
-//! Refused creations of Pods and claims: by a quota or by admission.
+//! Finds refused creations of Pods and claims: by a quota or by admission.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::Object;

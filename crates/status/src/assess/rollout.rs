@@ -1,4 +1,4 @@
-//! Rollouts of Argo.
+//! Assesses Rollouts of Argo.
 
 use taffrail_object::Object;
 use taffrail_object::json::Value;

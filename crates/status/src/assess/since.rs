@@ -9,7 +9,9 @@ use crate::assess::changes;
 use crate::event::time;
 use crate::verdict::{Status, Verdict};
 
-/// Returns the last transition of the condition that decided `verdict`, if `object` is not well by it.
+/// Returns the time since when `object` is not well by `verdict`: the request of a deletion, the write of a spec that
+/// was not observed yet, else the last transition of the deciding condition. `None` if the object is Current or does
+/// not tell.
 pub(super) fn of(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
     match verdict.status {
         Status::Current => None,
@@ -30,15 +32,15 @@ pub(super) fn is_unobserved(verdict: &Verdict) -> bool {
     verdict.conditions.first().is_some_and(|condition| condition.reason == "LatestGenerationNotObserved")
 }
 
-/// Returns the time at which the current spec was written: its newest write, or for the first generation the
-/// creation.
+/// Returns the time at which the current spec was written: its newest write, or for the first generation the creation;
+/// `None` if the object tells neither.
 fn specified(object: &Object<'_>) -> Option<Timestamp> {
     let is_first = object.at(&["metadata", "generation"]).and_then(Value::as_i64) == Some(1);
     let created = || time(object.at(&["metadata", "creationTimestamp"])).filter(|_| is_first);
     spec_written(object).or_else(created)
 }
 
-/// Returns the time of the newest write of the spec, from the managed fields.
+/// Returns the time of the newest write of the spec, from the managed fields; `None` if these tell none.
 pub fn spec_written(object: &Object<'_>) -> Option<Timestamp> {
     changes::written(object, &["f:spec"]).map(|(when, _)| when)
 }
@@ -48,7 +50,8 @@ pub fn reads_spec_written(object: &Object<'_>, verdict: &Verdict) -> bool {
     is_unobserved(verdict) || is_workload(object)
 }
 
-/// Returns the start of a workload's current rollout: before it the workload counts as well, however old it is.
+/// Returns the start of a workload's current rollout, before which it counts as well, however old it is; `None` for
+/// other kinds.
 pub(super) fn rolled_out(object: &Object<'_>) -> Option<Timestamp> {
     is_workload(object).then(|| specified(object)).flatten()
 }
@@ -61,14 +64,15 @@ fn is_workload(object: &Object<'_>) -> bool {
 }
 
 /// Returns the time at which the deletion was requested: `deletionTimestamp`, the end of the grace period, less that
-/// period.
+/// period; `None` if the object is not being deleted.
 fn deleted(object: &Object<'_>) -> Option<Timestamp> {
     let end = time(object.at(&["metadata", "deletionTimestamp"]))?;
     let grace = object.at(&["metadata", "deletionGracePeriodSeconds"]).and_then(Value::as_i64).unwrap_or(0);
     Some(end.checked_sub(SignedDuration::from_secs(grace.max(0))).unwrap_or(end))
 }
 
-/// Returns the last transition of the condition of type `name`, if `is_bad` returns true for its status.
+/// Returns the last transition of the condition of type `name`; `None` without it, or if `is_bad` returns false for its
+/// status.
 pub(super) fn transition(
     object: &Object<'_>,
     name: &str,
@@ -79,7 +83,8 @@ pub(super) fn transition(
     if is_bad(&status) { time(condition.get("lastTransitionTime")) } else { None }
 }
 
-/// Returns the last transition of the condition by which kstatus' generic rules decided, before the rule of the kind.
+/// Returns the last transition of the condition by which kstatus' generic rules decided before the rule of the kind;
+/// `None` if they did not decide.
 fn decisive(object: &Object<'_>, verdict: &Verdict) -> Option<Timestamp> {
     let name = match verdict.status {
         Status::Failed => "Stalled",

@@ -1,4 +1,4 @@
-//! PersistentVolumeClaims, volumes, attachments and storage classes.
+//! Assesses PersistentVolumeClaims, volumes, attachments and storage classes.
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
@@ -101,7 +101,7 @@ fn class(case: &Assessor<'_>, claim: &Object<'_>) -> Class {
     }
 }
 
-/// Returns the default StorageClass: the newest, if several are marked as default.
+/// Returns the default StorageClass: the newest, if several are marked as default; `None` if none is.
 fn default_class<'e>(case: &Assessor<'e>) -> Option<Object<'e>> {
     let classes = case.of_kind("storage.k8s.io", "StorageClass", None).into_iter();
     let is_default = |class: &Object<'_>| {
@@ -137,7 +137,8 @@ fn waits_for_consumer(case: &Assessor<'_>, claim: &Object<'_>, finding: &mut Eva
     }
 }
 
-/// Returns the finding of a Pod whose use of the claim keeps the claim from being deleted.
+/// Returns the finding of the worst Pod whose use of the claim keeps the claim from being deleted; `None` if there is
+/// none.
 pub(super) fn user_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option<Evaluation> {
     let users = case.users(&claim.namespace(), &claim.name()).into_iter();
     // The protection of claims considers only Pods with a node.
@@ -146,7 +147,8 @@ pub(super) fn user_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option
     examined.min_by_key(|user| (user.status(), user.since.unwrap_or(Timestamp::MAX), user.name.clone()))
 }
 
-/// Returns the finding of the snapshot that is being taken of a claim, and the snapshot's error.
+/// Returns the finding of the oldest snapshot that is being taken of a claim, and the snapshot's error as `: message`
+/// or an empty text; `None` if none is being taken.
 pub(super) fn snapshot_in_the_way(case: &Assessor<'_>, claim: &Object<'_>) -> Option<(Evaluation, String)> {
     let snapshots = case.of_kind("snapshot.storage.k8s.io", "VolumeSnapshot", Some(&claim.namespace()));
     let is_taken = |snapshot: &&Object<'_>| {

@@ -1,4 +1,4 @@
-//! Deployments, ReplicaSets, StatefulSets, DaemonSets.
+//! Assesses Deployments, ReplicaSets, StatefulSets and DaemonSets.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -30,7 +30,8 @@ fn revision(object: &Object<'_>) -> Option<i64> {
     REVISIONS.iter().find_map(|key| annotations.get(key)?.as_str()?.parse().ok())
 }
 
-/// Returns the current ReplicaSet of an owner: the one with the owner's revision, else the newest.
+/// Returns the current ReplicaSet of an owner: the one with the owner's revision, else the newest; `None` if `sets` is
+/// empty.
 pub(super) fn current<'o, 'e>(owner: &Object<'_>, sets: &'o [Object<'e>]) -> Option<&'o Object<'e>> {
     let own = revision(owner);
     sets.iter().max_by_key(|set| {
@@ -195,7 +196,8 @@ fn refused(case: &Assessor<'_>, set: &Object<'_>, finding: &mut Evaluation, lack
     }
 }
 
-/// Returns `maxUnavailable` of `set` as a number of Pods; a percentage is of the `wanted` Pods, rounded up.
+/// Returns `maxUnavailable` of `set` as a number of Pods, 1 if it is absent; a percentage is of the `wanted` Pods,
+/// rounded up.
 fn may_be_unavailable(set: &Object<'_>, wanted: i64) -> i64 {
     let Some(value) = set.at(&["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"]) else {
         return 1;
@@ -237,8 +239,8 @@ pub(super) enum Terminating {
 /// Maximum age of a failed Pod that explains a missing Pod: controllers retry after at most 1,000 s.
 const FAILED_RECENTLY: SignedDuration = SignedDuration::from_mins(20);
 
-/// Returns the findings of the Pods of a workload. Failed Pods count only if no active one explains the problem, and
-/// then only the newest, because controllers replace failed Pods.
+/// Returns the findings of the Pods of a workload that are not well. Failed Pods count only if no active one explains
+/// the problem, and then only the newest, because controllers replace failed Pods.
 pub(super) fn pods(
     case: &Assessor<'_>,
     owner: &Object<'_>,

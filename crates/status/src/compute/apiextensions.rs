@@ -1,4 +1,4 @@
-//! CustomResourceDefinition.
+//! kstatus' rule for CustomResourceDefinitions.
 
 use super::Subject;
 use crate::verdict::{ComputeError, Verdict};

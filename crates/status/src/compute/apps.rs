@@ -1,4 +1,4 @@
-//! Workloads: Deployment, ReplicaSet, StatefulSet, DaemonSet.
+//! kstatus' rules for workloads: Deployment, ReplicaSet, StatefulSet, DaemonSet.
 
 use taffrail_object::json::Value;
 

@@ -1,4 +1,4 @@
-//! The batch group: Job.
+//! kstatus' rule for Jobs.
 
 use taffrail_object::json::Value;
 

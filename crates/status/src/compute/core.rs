@@ -1,4 +1,4 @@
-//! The core group: Pod, PersistentVolumeClaim, Service.
+//! kstatus' rules for the core group: Pod, PersistentVolumeClaim, Service.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::{Kind, Value};

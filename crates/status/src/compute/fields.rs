@@ -1,4 +1,4 @@
-//! Access to fields, with the type checks that kstatus makes, and no others.
+//! Reads fields of objects with the type checks that kstatus makes, and no others.
 
 use taffrail_object::Object;
 use taffrail_object::json::{Kind, Value};
@@ -61,7 +61,7 @@ impl<'a> Metadata<'a> {
         }
     }
 
-    /// Returns `metadata.generation`.
+    /// Returns `metadata.generation`; `None` if it is absent.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl<'a> ObjectStatus<'a> {
         Ok(ObjectStatus { observed_generation, conditions })
     }
 
-    /// Returns `status.observedGeneration`.
+    /// Returns `status.observedGeneration`; `None` if it is absent.
     ///
     /// # Errors
     ///

@@ -19,7 +19,7 @@ use crate::verdict::{ComputeError, Verdict};
 /// The variant of kstatus to follow where the two differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fork {
-    /// `github.com/fluxcd/cli-utils`
+    /// `github.com/fluxcd/cli-utils`: a suspended Job is judged like any other.
     #[default]
     Flux,
     /// `sigs.k8s.io/cli-utils`: a suspended Job is Current.
@@ -48,7 +48,7 @@ impl Subject<'_, '_> {
     }
 }
 
-/// A rule for one kind.
+/// A function that computes the verdict on an object of one kind.
 type KindRule = fn(&Subject<'_, '_>) -> Result<Verdict, ComputeError>;
 
 /// The kinds for which kstatus has rules, by group and kind.
@@ -100,7 +100,8 @@ fn always_ready(rule: &'static str) -> Verdict {
     Verdict::current("Resource is always ready", rule)
 }
 
-/// Computes the status of `object` as kstatus does.
+/// Computes the status of `object` as kstatus does; an error if the object does not have the structure of its kind.
+/// `costs` receives the time at which the verdict changes by itself.
 pub(crate) fn compute(
     object: &Object<'_>,
     now: Timestamp,

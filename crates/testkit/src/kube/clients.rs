@@ -69,12 +69,14 @@ impl ControlPlane {
         command
     }
 
-    /// Runs kubectl and returns its output.
+    /// Runs kubectl on a cluster as the administrator and returns its standard output; an error with its standard error
+    /// if it fails.
     pub fn kubectl(&self, context: &str, arguments: &[&str]) -> Result<String> {
         run(self.kubectl_command(context).args(arguments), "")
     }
 
-    /// Runs helm and returns its output.
+    /// Runs helm on a cluster as the administrator and returns its standard output; an error with its standard error if
+    /// it fails.
     pub fn helm(&self, context: &str, arguments: &[&str]) -> Result<String> {
         let mut command = client(&self.programs, "helm", &self.state.folder, self.kubeconfig());
         run(command.args(["--kube-context", context]).args(arguments), "")
@@ -108,7 +110,8 @@ impl ControlPlane {
         if with_status.is_empty() { Ok(()) } else { self.apply_status(context, &with_status.join("\n---\n")) }
     }
 
-    /// Waits as `kubectl wait` does, through a watch: `&["--for=condition=Available", "deployment/web", "-n", "shop"]`.
+    /// Waits as `kubectl wait` does, through a watch: `&["--for=condition=Available", "deployment/web", "-n", "shop"]`;
+    /// at most 60 s, unless the arguments have `--timeout`.
     pub fn wait(&self, context: &str, arguments: &[&str]) -> Result<()> {
         let timeout: &[&str] = if arguments.iter().any(|argument| argument.starts_with("--timeout")) {
             &[]
@@ -131,7 +134,8 @@ impl ControlPlane {
         )
     }
 
-    /// Restarts a node that was stopped.
+    /// Undoes [`stop_node`](ControlPlane::stop_node): the node's lease is renewed and the status of its Pods written
+    /// again.
     pub fn start_node(&self, context: &str, node: &str) -> Result<()> {
         self.patch_lease(context, node, r#"{"spec": {"holderIdentity": null}}"#)?;
         let key = STOPPED.split_once('=').map_or(STOPPED, |(key, _)| key);

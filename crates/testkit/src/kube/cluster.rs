@@ -1,4 +1,4 @@
-//! The arguments of each program, and the files that they read.
+//! The arguments of each program of a cluster, and the files that the programs read.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -17,9 +17,9 @@ use super::programs::Programs;
 use super::state::{self, Member, ProcessRecord, RunState};
 use super::{Options, certificates, ports};
 
-/// The maximum time for any one part, on a slow and busy machine.
+/// The maximum time that one part of a control plane may take to start, on a slow and busy machine.
 const MAX_START_TIME: Duration = Duration::from_secs(90);
-/// The interval of polling for events that cannot be awaited: that another process listens.
+/// The interval at which a condition is polled that cannot be awaited, such as that another process listens.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The maximum number of attempts with other ports if another process took them first.
 const MAX_PORT_ATTEMPTS: usize = 5;
@@ -101,7 +101,7 @@ impl<'a> Launcher<'a> {
         shared.state.save()
     }
 
-    /// Returns the state and the processes.
+    /// Returns the state and the processes, the guard's last.
     pub(super) fn finish(self) -> Result<(RunState, Vec<Child>, Option<Child>)> {
         let shared = self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok((shared.state, shared.children, shared.guard.map(Guard::into_child)))
@@ -248,7 +248,7 @@ impl<'a> Launcher<'a> {
         bail!("{program} of {}: {MAX_PORT_ATTEMPTS} times somebody else took its port first", shown(context))
     }
 
-    /// Starts a program and records its process.
+    /// Starts a program, adds it to the guard and the state file, and returns its process id.
     fn spawn(&self, context: &str, program: &str, arguments: &[String]) -> Result<u32> {
         let log = self.log(context, program);
         let child = start(self.programs, &self.folder, program, arguments, &log)?;
@@ -288,7 +288,7 @@ pub(super) fn start(
     process::spawn(&mut command, log)
 }
 
-/// Polls until the condition holds, for at most [`MAX_START_TIME`].
+/// Polls until the condition holds; fails if it does not within [`MAX_START_TIME`].
 pub(super) fn until(mut is_so: impl FnMut() -> bool) -> Result<(), ()> {
     let started = Instant::now();
     while !is_so() {

@@ -55,7 +55,7 @@ pub struct Options {
     pub flux_crds: bool,
     /// The path of the kubeconfig; by default it is in the folder of this control plane.
     pub kubeconfig: Option<PathBuf>,
-    /// The initial data of the store: a folder that [`ControlPlane::save_store`] wrote.
+    /// The initial data of the store, a folder that [`ControlPlane::save_store`] wrote; `None` for an empty store.
     pub store: Option<PathBuf>,
     /// True if each API server logs all requests, to [`AUDIT_LOG`] in the folder of its [`Member`].
     pub audited: bool,
@@ -77,7 +77,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Checks the options before anything is built.
+    /// Checks the name, the number of clusters and the kubeconfig, before anything is built.
     fn check(&self) -> Result<()> {
         state::folder(&self.name)?;
         if self.clusters == 0 {
@@ -153,7 +153,7 @@ impl ControlPlane {
         Ok((Self { state, programs, owned: None }, false))
     }
 
-    /// Returns the control plane that runs under this name, if there is one.
+    /// Returns the control plane that runs under this name; `None` if there is none.
     pub fn find(name: &str) -> Result<Option<Self>> {
         let Some(state) = state::load(name)? else { return Ok(None) };
         if !state.is_running() {
@@ -187,7 +187,8 @@ impl ControlPlane {
         &self.state.members
     }
 
-    /// Returns the URL of a cluster's API server, `https://127.0.0.1:PORT`.
+    /// Returns the URL `https://127.0.0.1:PORT` of the API server of the cluster with this index, from 0; `None` if
+    /// there is none.
     pub fn server(&self, index: usize) -> Option<&str> {
         self.state.members.get(index).map(|member| member.server.as_str())
     }
@@ -247,12 +248,14 @@ pub fn list() -> Result<Vec<RunState>> {
     state::all()
 }
 
-/// Returns the folder with the parts of a control plane, in the checkout that this was built from.
+/// Returns the folder with the sources of control planes (stages of Pods, examples, Go modules), in the checkout that
+/// this was built from.
 pub fn source_folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/kube"))
 }
 
-/// Starts everything, or leaves nothing behind.
+/// Starts all processes of a control plane and waits until it is ready; after an error it stops them, and keeps only
+/// the logs.
 fn launch(
     programs: &Programs,
     options: &Options,
@@ -278,7 +281,8 @@ fn failed_logs(name: &str) -> Result<PathBuf> {
     Ok(state::folder(name)?.with_extension("failed-logs"))
 }
 
-/// Moves the logs out of a folder that will be removed: they are needed to understand a failed start.
+/// Moves the logs out of a folder that will be removed, as they are needed to understand a failed start; returns their
+/// new path, `None` if there are none.
 fn keep_logs(name: &str) -> Option<PathBuf> {
     let logs = state::folder(name).ok()?.join("logs");
     let kept = failed_logs(name).ok()?;

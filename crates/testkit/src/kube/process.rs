@@ -127,7 +127,7 @@ done
 rm -rf -- "$1" "$1.lock"
 "#;
 
-    /// Starts a guard for a folder.
+    /// Starts a guard for the control plane in a folder.
     pub(super) fn watch(folder: &Path) -> Result<Self> {
         let child = Command::new("sh")
             .args(["-c", Self::SCRIPT, "taffrail-guard"])
@@ -141,7 +141,7 @@ rm -rf -- "$1" "$1.lock"
         Ok(Self { child })
     }
 
-    /// Adds a process to the guard.
+    /// Adds a process that the guard kills when this process is gone.
     pub(super) fn add(&mut self, pid: u32) -> Result<()> {
         watch_over(&mut self.child, pid)
     }
@@ -164,7 +164,7 @@ pub(super) fn tail(text: &str, lines: usize) -> String {
     all[all.len().saturating_sub(lines)..].join("\n")
 }
 
-/// Returns the end of a log file, or the reason it cannot be read.
+/// Returns the last lines of a log file, or the reason it cannot be read.
 pub(super) fn log_tail(log: &Path) -> String {
     match fs::read(log) {
         Ok(text) => tail(&String::from_utf8_lossy(&text), 6),

@@ -12,13 +12,13 @@ const KUBERNETES: &str = include_str!("../../kube/kubernetes/go.mod");
 const ETCD: &str = include_str!("../../kube/etcd/go.mod");
 const TOOLS: &str = include_str!("../../kube/tools/go.mod");
 
-/// The folder with the programs.
+/// The built programs of control planes, in a folder of the cache.
 #[derive(Clone, Debug)]
 pub struct Programs {
     folder: PathBuf,
 }
 
-/// The versions that the modules beside this crate require.
+/// The versions of the programs that the `go.mod` files in `kube/` require.
 struct Versions {
     kubernetes: &'static str,
     etcd: &'static str,
@@ -72,7 +72,7 @@ impl Programs {
         Ok(Self { folder })
     }
 
-    /// Returns the programs if they are in the cache.
+    /// Returns the programs if they are in the cache, else `None`.
     pub fn cached() -> Result<Option<Self>> {
         let folder = cache()?.join("kube").join(Versions::read()?.key());
         Ok(folder.is_dir().then_some(Self { folder }))

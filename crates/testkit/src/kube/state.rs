@@ -39,7 +39,7 @@ pub struct RunState {
     pub processes: Vec<ProcessRecord>,
 }
 
-/// A cluster.
+/// One cluster of a control plane.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Member {
     /// The context of this cluster in the kubeconfig.
@@ -50,7 +50,7 @@ pub struct Member {
     pub folder: PathBuf,
 }
 
-/// A process.
+/// A process of a control plane, as it was started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProcessRecord {
     /// The context of its cluster; empty for processes that all clusters share.
@@ -79,7 +79,7 @@ impl RunState {
         process::is_ours(process.pid, &process.program, &self.folder)
     }
 
-    /// Returns true if it matches these options.
+    /// Returns true if it has the numbers of clusters and nodes, Flux's kinds and the kubeconfig of these options.
     pub(super) fn has_shape(&self, options: &Options) -> bool {
         self.members.len() == options.clusters
             && self.bare == options.bare
@@ -145,7 +145,7 @@ pub(super) fn load(name: &str) -> Result<Option<RunState>> {
     })
 }
 
-/// Kills the processes of this name that are still ours, and removes their folder; returns their number.
+/// Kills the processes of this name that are still ours, and removes their kubeconfig and folder; returns their number.
 pub(super) fn discard(name: &str) -> Result<usize> {
     let folder = folder(name)?;
     let mut ended = 0;
@@ -165,7 +165,7 @@ pub(super) fn discard(name: &str) -> Result<usize> {
     }
 }
 
-/// Returns true if a kubeconfig was written here.
+/// Returns true if a kubeconfig was written by this module; false for one of the user.
 pub(super) fn is_marked(kubeconfig: &std::path::Path) -> bool {
     fs::read_to_string(kubeconfig).is_ok_and(|text| text.starts_with(KUBECONFIG_MARK))
 }

@@ -23,7 +23,7 @@ pub(super) enum State {
     Absent,
 }
 
-/// The result of comparing a look with Kubernetes' own verdicts of the same time.
+/// The result of comparing Taffrail's answer on an app with Kubernetes' own verdicts of the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Opinion {
     Right,
@@ -35,7 +35,7 @@ pub(super) enum Opinion {
     WrongAmber,
 }
 
-/// Waiting reasons that waiting does not resolve.
+/// The reasons of waiting containers that do not go away by waiting.
 const HARD: [&str; 6] = [
     "CrashLoopBackOff",
     "ImagePullBackOff",
@@ -45,7 +45,7 @@ const HARD: [&str; 6] = [
     "CreateContainerError",
 ];
 
-/// Returns the state of an app in a world.
+/// Returns the state that Kubernetes itself gives an app, by the objects in `world`.
 pub(super) fn state(kind: Kind, name: &str, world: &World) -> State {
     match (kind, world.get(kind, name)) {
         (_, None) => State::Absent,
@@ -119,7 +119,7 @@ fn deployment<'w>(
     }
 }
 
-/// Returns the reason a Pod that its owner counts on will not become ready by itself.
+/// Returns the reason a Pod that its owner counts on will not become ready by itself; `None` if it may.
 fn hard(pod: &Value) -> Option<String> {
     if pod["metadata"]["deletionTimestamp"].is_string() || pod["status"]["phase"] == "Failed" {
         return None;
@@ -147,7 +147,8 @@ fn job(job: &Value) -> State {
     }
 }
 
-/// Compares the shown health with the states that the app had during the look; one match is enough.
+/// Compares the health that Taffrail showed (`None`: no such app) with the states that the app had while `taffrail`
+/// ran; one match is enough.
 pub(super) fn judge(shown: Option<&str>, states: &[State]) -> Opinion {
     let had = |is_so: fn(&State) -> bool| states.iter().any(is_so);
     let (right, wrong) = match shown {

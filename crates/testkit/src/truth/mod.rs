@@ -1,4 +1,5 @@
-//! Looks at noisy apps once a second, and compares every look with Kubernetes' own state at that time.
+//! Runs `taffrail get apps` once a second on apps that change all the time, and compares every answer, a *look*, with
+//! Kubernetes' own state at that time.
 //!
 //! kubectl reads the same objects before and after a look, and watches record the states of these, their ReplicaSets
 //! and their Pods at each moment in between. A look is right if it matches one of these moments. So a state that
@@ -25,7 +26,7 @@ use self::scenes::{ALL, Kind, NAMESPACE};
 use self::watch::{Watch, World, version};
 use crate::kube::ControlPlane;
 
-/// The interval of looks.
+/// The interval from the start of one run of `taffrail get apps` to the next.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The options of a run.
@@ -36,22 +37,22 @@ pub struct Options<'a> {
     pub context: &'a str,
     /// The duration of the run, in seconds.
     pub seconds: u64,
-    /// The file that records every look, in JSON lines.
+    /// The file to which every answer of Taffrail and its judgement is written, in JSON lines.
     pub log: &'a Path,
 }
 
-/// An observer: it runs Taffrail.
+/// A way to run `taffrail`, as a process or inside of this one.
 pub trait Eye {
-    /// Runs `taffrail` with these arguments and returns its answer.
+    /// Runs `taffrail` with these arguments and returns its output, which is JSON.
     fn look(&mut self, arguments: &[&str]) -> Result<Value>;
 
-    /// Receives Kubernetes' own states of the apps during the last look, for [`judge_again`].
+    /// Receives Kubernetes' own states of the apps during the last call of [`Eye::look`], for [`judge_again`].
     fn learn(&mut self, states: Value) {
         drop(states);
     }
 }
 
-/// A binary that is run for each look.
+/// A binary of Taffrail that is run as a process for each look.
 pub struct Binary<'a> {
     /// The path of the binary.
     pub path: &'a Path,
@@ -73,15 +74,15 @@ impl Eye for Binary<'_> {
     }
 }
 
-/// The result of a run.
+/// The answers of Taffrail in a run, counted by app and by their correctness.
 #[derive(Debug, Default)]
 pub struct Report {
     rows: Vec<Row>,
-    /// The number of looks.
+    /// The number of times that `taffrail get apps` was run.
     pub looks: usize,
-    /// The duration of each look.
+    /// The duration of each run of `taffrail get apps`.
     pub times: Vec<Duration>,
-    /// A message for every wrong look at an app.
+    /// A message for every app and look with a wrong answer.
     pub wrong: Vec<String>,
 }
 
@@ -98,7 +99,8 @@ struct Row {
     amber: usize,
 }
 
-/// Creates the apps, disturbs them and looks at them.
+/// Creates the apps, changes them for the duration of the run, and compares the answers of `eye` with Kubernetes'
+/// states.
 pub fn look(options: &Options<'_>, eye: &mut dyn Eye) -> Result<Report> {
     let Options { plane, context, seconds, .. } = *options;
     scenes::start(plane, context, seconds)?;
@@ -114,7 +116,7 @@ pub fn look(options: &Options<'_>, eye: &mut dyn Eye) -> Result<Report> {
     })
 }
 
-/// Disturbs the apps about fifteen times in a run, at least every six seconds.
+/// Disturbs the apps fifteen times in a run, but at intervals of two to six seconds, until `is_over` is true.
 fn disturb(plane: &ControlPlane, context: &str, seconds: u64, is_over: &AtomicBool) -> Result<()> {
     let turns = Duration::from_millis(seconds.saturating_mul(1000) / 15)
         .clamp(Duration::from_secs(2), Duration::from_secs(6));
@@ -170,15 +172,15 @@ fn observe(options: &Options<'_>, eye: &mut dyn Eye, watch: &mut Watch) -> Resul
     Ok(report)
 }
 
-/// Returns the arguments of every look.
+/// Returns the arguments with which `taffrail` is run for each look.
 pub fn arguments(context: &str) -> [&str; 8] {
     ["get", "apps", "-n", NAMESPACE, "-o", "json", "--context", context]
 }
 
-/// Kubernetes' own states of each app.
+/// The states that Kubernetes itself gave each app during one look, by the app's name.
 type States = BTreeMap<String, Vec<State>>;
 
-/// Judges recorded looks: each with the states that [`Eye::learn`] received.
+/// Compares recorded answers of Taffrail again, each with the states that [`Eye::learn`] received.
 pub fn judge_again(looks: &[(Value, Value)]) -> Result<Report> {
     let mut report = Report::new();
     for (shown, states) in looks {
@@ -191,7 +193,7 @@ pub fn judge_again(looks: &[(Value, Value)]) -> Result<Report> {
 /// The apps' objects as the API server returns them.
 struct Record {
     objects: Vec<(Kind, Value)>,
-    /// The resource versions of the lists.
+    /// The resource versions of the two lists, of Deployments and of Jobs.
     versions: Vec<u64>,
 }
 
@@ -216,7 +218,7 @@ impl Record {
         Ok(record)
     }
 
-    /// Returns true if a world has reached the versions of this record.
+    /// Returns true if `world` has every object of this record, in the same or a later version.
     fn is_in(&self, world: &World) -> bool {
         self.objects.iter().all(|(kind, object)| {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -225,7 +227,8 @@ impl Record {
     }
 }
 
-/// Lists the worlds at each moment from one record to the other.
+/// Returns the objects at each moment from one record to the other, as the watch saw them; waits for the watch, and
+/// fails after 30 s.
 fn worlds(before: &Record, after: &Record, watch: &mut Watch) -> Result<Vec<World>> {
     let started = Instant::now();
     let first = before.versions.iter().min().copied().unwrap_or_default();
@@ -264,7 +267,7 @@ impl Report {
         Report { rows: rows.collect(), ..Report::default() }
     }
 
-    /// Judges a look; returns the log entry of each app.
+    /// Compares one answer of Taffrail, `shown`, with the states of the apps; returns the log entry of each app.
     fn add(&mut self, at: jiff::Timestamp, shown: &Value, states: &States) -> serde_json::Map<String, Value> {
         self.looks += 1;
         let mut apps = serde_json::Map::new();
@@ -298,7 +301,7 @@ impl Report {
     }
 }
 
-/// Formats the table of all apps, and the wrong looks.
+/// Formats the table of all apps, and the wrong answers.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(

@@ -1,4 +1,4 @@
-//! The noisy apps, and the disturbances during a run.
+//! The apps whose state keeps changing, and the steps that change them during a run.
 
 use anyhow::Result;
 
@@ -30,7 +30,7 @@ impl Kind {
     }
 }
 
-/// An app of one object with the same name.
+/// An app whose state keeps changing: one object, which has the same name.
 pub(super) struct Scene {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
@@ -122,7 +122,7 @@ pub(super) fn start(plane: &ControlPlane, context: &str, seconds: u64) -> Result
     plane.apply(context, &objects.concat())
 }
 
-/// Carries out the disturbances of one turn.
+/// Changes the apps with kubectl, as the step `turn` (from 0) of a run: new images, faults, scaling, a pause.
 pub(super) fn disturb(plane: &ControlPlane, context: &str, turn: usize) -> Result<()> {
     let kubectl =
         |arguments: &[&str]| plane.kubectl(context, &[arguments, &["-n", NAMESPACE]].concat()).map(drop);

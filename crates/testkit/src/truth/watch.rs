@@ -13,7 +13,7 @@ use crate::kube::ControlPlane;
 
 type Key = (Kind, String);
 
-/// The objects at one resource version.
+/// The objects of all watched kinds at one resource version.
 #[derive(Clone, Default)]
 pub(super) struct World(BTreeMap<Key, Arc<Value>>);
 
@@ -88,7 +88,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Returns the world at the version `first`, and after each change up to `last`.
+    /// Returns the objects at the resource version `first`, and after each change up to `last`.
     pub(super) fn between(&mut self, first: u64, last: u64) -> Vec<World> {
         self.waiting.extend(self.changes.lock().unwrap_or_else(PoisonError::into_inner).drain(..));
         // Each watch is in order; together they are not.
@@ -115,8 +115,8 @@ impl Drop for Watch {
     }
 }
 
-/// Returns the resource version. Those of one cluster's objects and lists can be compared; Kubernetes guarantees it
-/// since 1.35.
+/// Returns the resource version, `None` without one. Those of one cluster's objects and lists can be compared;
+/// Kubernetes guarantees it since 1.35.
 pub(super) fn version(object: &Value) -> Option<u64> {
     object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }

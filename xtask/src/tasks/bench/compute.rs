@@ -1,4 +1,4 @@
-//! The status core beside Go's kstatus.
+//! Measures the status core beside Go's kstatus.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,10 +13,10 @@ use taffrail_testkit::peers;
 use super::measure::{Cost, Run, median};
 use super::objects;
 
-/// The status core beside Go's kstatus: CPU time of whole processes, and memory.
+/// Measure the status core beside Go's kstatus: CPU time of whole processes, and memory.
 #[derive(Args)]
 pub(crate) struct Compute {
-    /// How many pairs of runs; the median counts.
+    /// Number of pairs of runs; the median counts.
     #[arg(long, default_value_t = 7)]
     runs: usize,
 }
@@ -80,7 +80,8 @@ impl Compute {
     }
 }
 
-/// Compares the answers byte for byte; only Taffrail names the rule.
+/// Compares the output of both programs byte for byte, without the rule, which only Taffrail prints; an error if a line
+/// differs.
 fn same_answers(taffrail: &Path, arguments: &[&str], peer: &Path, file: &str) -> Result<()> {
     let lines = |program: &Path, arguments: &[&str]| -> Result<_> {
         let mut child = Command::new(program)

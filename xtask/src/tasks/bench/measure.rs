@@ -1,4 +1,4 @@
-//! The cost of a process, as the kernel accounts for it.
+//! Measures the cost of a process, as the kernel accounts for it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,16 +23,17 @@ pub(super) struct Cost {
     pub(super) peak: i64,
 }
 
-/// A command whose output goes nowhere.
+/// A command to measure; its output is dropped.
 pub(super) struct Run<'a> {
     pub(super) program: &'a Path,
     pub(super) arguments: &'a [&'a str],
-    /// The file for its stdin, and the number of repetitions.
+    /// The file for its standard input, and the number of times that it is repeated; `None` for no input.
     pub(super) input: Option<(&'a Path, usize)>,
 }
 
 impl Run<'_> {
-    /// Runs it once in a process of its own: the kernel accounts for all children of a process together.
+    /// Runs the command once, as the child of a new process: the kernel accounts for all children of a process
+    /// together.
     pub(super) fn measure(&self) -> Result<Cost> {
         let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
         command.arg("measure");
@@ -48,10 +49,10 @@ impl Run<'_> {
 /// Run a command and print its cost (used by the benchmarks).
 #[derive(Args)]
 pub(crate) struct Measure {
-    /// A file to write to its stdin.
+    /// File to write to its standard input.
     #[arg(long)]
     stdin: Option<PathBuf>,
-    /// Number of repetitions of stdin.
+    /// Number of times that the file is written.
     #[arg(long, default_value_t = 1)]
     times: usize,
     #[arg(last = true, required = true)]
@@ -89,7 +90,7 @@ impl Measure {
     }
 }
 
-/// User and system time of all children so far that have ended and were waited for.
+/// Returns user and system time of all children that have ended and were waited for.
 pub(super) fn cpu_of_children() -> Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
@@ -100,7 +101,7 @@ fn seconds(time: TimeVal) -> Duration {
     Duration::from_secs(u64::try_from(time.tv_sec()).unwrap_or_default()) + Duration::from_micros(micros)
 }
 
-/// Returns the median of the figures.
+/// Returns the median of the figures; 0 if there are none.
 pub(super) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
     let mut figures: Vec<f64> = figures.into_iter().collect();
     figures.sort_by(f64::total_cmp);

@@ -25,11 +25,11 @@ pub(crate) use measure::Measure;
 /// Benchmarks: beside the Go peers, and on real control planes.
 #[derive(Subcommand)]
 pub(crate) enum Bench {
-    /// The status core beside Go's kstatus: CPU time of whole processes, and memory.
+    /// Measure the status core beside Go's kstatus: CPU time of whole processes, and memory.
     Compute(compute::Compute),
     /// Measure the time of `taffrail get apps` on real control planes: near, far, and with clusters that hang.
     Apps(apps::Apps),
-    /// A dump of 20,000 objects, beside `kubectl -o json | jq`.
+    /// Measure the time to read a dump of 20,000 objects, beside `kubectl -o json | jq`.
     Dump(dump::Dump),
     Sim(sim::Sim),
     Cluster(cluster::Cluster),

@@ -1,4 +1,4 @@
-//! Objects to judge: many, always the same, shaped as the API server sends them.
+//! Writes files of objects to judge: many, always the same, shaped as the API server sends them.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -8,13 +8,14 @@ use anyhow::Result;
 use serde_json::{Map, Value, json};
 use taffrail_testkit::binary;
 
-/// Writes small objects of every kind that kstatus has a rule for: the golden ones that can be judged,
-/// over and over.
+/// Writes `count` small objects of every kind that kstatus has a rule for, by repeating the golden ones that can be
+/// judged.
 pub(super) fn write_small(path: &Path, count: usize) -> Result<()> {
     write_golden(path, count, |object| Ok(object.to_owned()))
 }
 
-/// Writes the same objects as they are in use: with many labels, deep specs, and conditions with long messages.
+/// Writes `count` of the same objects as large as in use: with many labels, deep specs, and conditions with long
+/// messages.
 pub(super) fn write_wordy(path: &Path, count: usize) -> Result<()> {
     write_golden(path, count, |object| {
         let mut object: Value = serde_json::from_str(object)?;
@@ -55,7 +56,7 @@ fn write_golden(path: &Path, count: usize, shape: impl Fn(&str) -> Result<String
     Ok(file.flush()?)
 }
 
-/// Writes Pods of 5 to 6 KB with managedFields; one in ten is in a crash loop.
+/// Writes `count` Pods of 5 to 6 KB with managedFields; one in ten is in a crash loop.
 pub(super) fn write_pods(path: &Path, count: usize) -> Result<()> {
     let mut random = fastrand::Rng::with_seed(1);
     let mut file = BufWriter::new(File::create(path)?);
@@ -176,7 +177,7 @@ fn container_status(name: &str, ready: bool, time: &str, digest: &mut impl FnMut
     })
 }
 
-/// An object with an empty object for each field, as managedFields writes them.
+/// Returns an object with an empty object for each field, as managedFields has it.
 fn fields(names: &[&str]) -> Map<String, Value> {
     names.iter().map(|name| (format!("f:{name}"), json!({}))).chain([(".".to_owned(), json!({}))]).collect()
 }

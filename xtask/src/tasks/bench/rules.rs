@@ -1,4 +1,4 @@
-//! Verdicts by Argo CD's scripts and by the library of rules, beside Argo CD's own way of running the scripts.
+//! Measures verdicts by Argo CD's scripts and by the library of rules, beside Argo CD's own way of running the scripts.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,37 +12,38 @@ use taffrail_testkit::{binary, peers};
 
 use super::measure::median;
 
-/// Verdicts by Argo CD's scripts and by the library of rules, beside Argo CD: a second, memory, and how many cases agree.
+/// Measure verdicts by Argo CD's scripts and by the library of rules, beside Argo CD: rate, memory, and agreement of
+/// cases.
 #[derive(Args)]
 pub(crate) struct Rules {
     /// A folder in the layout of Argo CD's resource_customizations [default: that of the pinned version, which Go downloads]
     #[arg(long, value_name = "DIR")]
     customizations: Option<PathBuf>,
-    /// Number of verdicts on each object in a run.
+    /// Number of times that each object is judged in a run.
     #[arg(long, default_value_t = 100, value_name = "N")]
     rounds: u32,
     /// Number of runs of each side; the median counts.
     #[arg(long, default_value_t = 3, value_name = "N")]
     runs: usize,
-    /// Name each case in which the library differs from what Argo CD's case expects.
+    /// Name each case in which the library differs from the expectation of Argo CD's case.
     #[arg(long)]
     differences: bool,
 }
 
-/// The Go module whose cases count, and whose code the peer uses to run scripts.
+/// The Go module with the cases, and with the code by which the peer runs scripts.
 const ARGO_CD: &str = "github.com/argoproj/argo-cd/v3";
 const VERSION: &str = "v3.6.1";
 
-/// Minimum ratios to the peer's rate, for scripts and for the library.
+/// The minimum ratios of Taffrail's rate to the peer's, for scripts and for the library.
 const BARS: [f64; 2] = [5.0, 50.0];
 
-/// Minimum percentage of cases in which the library agrees with the scripts.
+/// The minimum percentage of cases in which the library must agree with the scripts.
 const AGREEING: f64 = 85.0;
 
-/// Number of differing cases that are printed by default.
+/// The number of differing cases that are printed by default.
 const TOLD: usize = 5;
 
-/// The answer of a side.
+/// The output of one side: its verdicts, and their cost.
 #[derive(Debug, Deserialize)]
 struct Answer {
     verdicts: Vec<Verdict>,
@@ -63,7 +64,7 @@ struct Verdict {
     error: Option<String>,
 }
 
-/// A case, as the peer has read it.
+/// A test case of Argo CD, as the peer writes it.
 #[derive(Debug, Deserialize)]
 struct Case {
     input: String,
@@ -113,8 +114,8 @@ impl Rules {
         Ok(())
     }
 
-    /// Counts the cases with the expected result: by the scripts literally, by the library in Taffrail's words. Returns
-    /// true if they are enough.
+    /// Counts and prints the cases with the expected result: by the scripts word for word, by the library by status.
+    /// Returns true if both reach their minimum.
     fn agreement(&self, cases: &[Case], by_lua: &Answer, by_library: &Answer) -> Result<bool> {
         ensure!(
             [by_lua, by_library].iter().all(|answer| answer.verdicts.len() == cases.len()),
@@ -159,7 +160,7 @@ impl Rules {
     }
 }
 
-/// Argo CD's own scripts, as Go keeps the module that they are part of.
+/// Returns the folder of Argo CD's own scripts in Go's module cache; downloads the module if it is not there.
 fn customizations() -> Result<PathBuf> {
     let module = format!("{ARGO_CD}@{VERSION}");
     let go = |arguments: &[&str]| {
@@ -185,7 +186,7 @@ fn customizations() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Runs a side on one thread.
+/// Runs one side on one thread and parses its output.
 fn answer(program: &Path, arguments: &[&str]) -> Result<Answer> {
     let output = Command::new(program)
         .args(arguments)
@@ -204,7 +205,7 @@ fn read(inputs: &Path) -> Result<Vec<Case>> {
     text.lines().map(|line| serde_json::from_str(line).context("the peer wrote no case")).collect()
 }
 
-/// Both ways of running the scripts must say the same before time counts.
+/// Checks that Argo CD and Taffrail return the same results for the same scripts; an error if one differs.
 fn same(theirs: &Answer, ours: &Answer) -> Result<()> {
     ensure!(theirs.verdicts.len() == ours.verdicts.len(), "a side left objects out");
     for (their, our) in theirs.verdicts.iter().zip(&ours.verdicts) {
@@ -217,7 +218,7 @@ fn same(theirs: &Answer, ours: &Answer) -> Result<()> {
     Ok(())
 }
 
-/// Translates a word of Argo CD to a status, with true for a suspended object.
+/// Translates a health of Argo CD to a status, and true for a suspended object; `None` for an unknown word.
 fn ours(word: &str) -> Option<(&str, bool)> {
     Some(match word {
         "Healthy" => ("Current", false),
@@ -230,8 +231,8 @@ fn ours(word: &str) -> Option<(&str, bool)> {
     })
 }
 
-/// Returns the part of a verdict that is compared. In Argo CD, Suspended is a status of its own; here it is beside the
-/// status.
+/// Returns the part of a verdict that is compared: the status, and true for a suspended object, which in Argo CD is a
+/// status of its own.
 fn word(verdict: &Verdict) -> (&str, bool) {
     match verdict.suspended {
         true => ("Current", true),
@@ -247,7 +248,7 @@ fn described(case: &Case, verdict: &Verdict) -> String {
     format!("{input}: {expected} '{why}', here {status}{suspended} '{message}'{error}")
 }
 
-/// Prints the cost of the sides. Returns true if Taffrail meets the bars.
+/// Prints the cost of each side. Returns true if Taffrail reaches the minimum ratios.
 fn table(runs: &[Vec<Answer>; 3], objects: usize, rounds: &str) -> bool {
     println!("{objects} objects judged {rounds} times on one thread; the median of {} runs", runs[0].len());
     println!("{:36} {:>12} {:>9} {:>10} {:>8}", "", "verdicts/s", "each", "peak", "ratio");

@@ -1,4 +1,4 @@
-//! The cost of a simulated fleet: memory for each cluster and object, time to start, CPU time at rest.
+//! Measures a simulated fleet: memory for each cluster and object, time to start, CPU time at rest.
 
 use std::process::{Command, Stdio};
 
@@ -7,16 +7,17 @@ use clap::Args;
 use serde_json::Value;
 use taffrail_testkit::binary;
 
-/// A fleet of simulated clusters in one process: memory per cluster and object, time to start, CPU time at rest.
+/// Measure a fleet of simulated clusters in one process: memory per cluster and object, time to start, CPU time at
+/// rest.
 #[derive(Args)]
 pub(crate) struct Sim {
     /// Number of clusters.
     #[arg(long, default_value_t = 200, value_name = "N")]
     clusters: usize,
-    /// Number of objects in each of them.
+    /// Number of objects in each cluster.
     #[arg(long, default_value_t = 2000, value_name = "N")]
     objects: usize,
-    /// For how many seconds nothing happens then.
+    /// Number of seconds without any change, for the CPU time at rest.
     #[arg(long, default_value_t = 10, value_name = "SECONDS")]
     idle: usize,
 }

@@ -1,5 +1,5 @@
-//! A cluster followed through failures: the bench `soak` of `taffrail-observe`, and the failures of the server that it
-//! requests.
+//! Runs the bench `soak` of `taffrail-observe`, which follows a cluster through failures, and causes the failures that
+//! it requests.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -11,16 +11,16 @@ use clap::Args;
 use taffrail_testkit::binary;
 use taffrail_testkit::kube::{ControlPlane, Options, Programs};
 
-/// A cluster followed through trouble and 200 writes a second, compared with `kubectl get --raw` again and again.
+/// Follow a cluster through failures and 200 writes a second, and compare it with `kubectl get --raw` again and again.
 #[derive(Args)]
 pub(crate) struct Soak {
-    /// For how many minutes.
+    /// Duration of the run, in minutes.
     #[arg(long, default_value_t = 30.0, value_name = "N")]
     minutes: f64,
     /// Seed of the writes and failures.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u32,
-    /// On a simulated cluster in place of a real control plane.
+    /// Use a simulated cluster in place of a real control plane.
     #[arg(long)]
     sim: bool,
 }
@@ -76,7 +76,7 @@ impl Soak {
     }
 }
 
-/// Performs a failure of the control plane that the soak requests.
+/// Causes the failure `what` of the control plane, such as `restart etcd`; `saved` is the folder of the saved store.
 fn perform(plane: &mut ControlPlane, what: &str, saved: &Path) -> Result<()> {
     match what.split_once(' ').unwrap_or((what, "")) {
         ("restart", program) => plane.restart(CONTEXT, program),

@@ -1,8 +1,9 @@
-//! How long after the last write of a status `taffrail wait` says that a rollout is complete, and what it asks for that.
+//! Measures the time from the last write of a status until `taffrail wait` reports the rollout as complete, and its
+//! requests.
 //!
-//! Managed fields know the time of a write to the second only. So a bare watch stands beside `taffrail wait` on the same API
-//! server, and what counts is how much later than an event came there the line about it came here. Requests are counted by
-//! the server's audit log, whatever the client believes to have asked.
+//! Managed fields know the time of a write to the second only. So a bare watch runs beside `taffrail wait` on the same
+//! API server, and the figure is the time from an event's arrival there to the arrival of Taffrail's line about it.
+//! Requests are counted by the server's audit log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,13 +20,13 @@ use serde_json::{Value, json};
 use taffrail_testkit::binary::{self, Profile};
 use taffrail_testkit::kube::{ControlPlane, Options};
 
-/// Rollouts on a real control plane, and how soon `taffrail wait` says that they are complete.
+/// Measure rollouts on a real control plane, and the delay with which `taffrail wait` reports them as complete.
 #[derive(Args)]
 pub(crate) struct Wait {
     /// Number of concurrent rollouts.
     #[arg(long, default_value_t = 50, value_name = "N")]
     rollouts: u16,
-    /// A `taffrail` to measure in place of the one of this checkout.
+    /// Binary of Taffrail to measure in place of the one of this checkout.
     #[arg(long, value_name = "FILE")]
     binary: Option<std::path::PathBuf>,
 }
@@ -33,23 +34,23 @@ pub(crate) struct Wait {
 const CLUSTER: &str = "kube-1";
 const NAMESPACE: &str = "bench";
 
-/// The latest that a rollout may be reported, in milliseconds after its last write.
+/// The maximum time from the last write of a rollout to its report, in milliseconds.
 const BAR: f64 = 100.0;
 
-/// The longest that any of it takes on a busy machine.
+/// The time limit for any step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// For how long nothing must have happened to a Deployment for its last write to have been the last.
+/// The time without a change after which the newest write of a Deployment counts as its last.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// A line from a pipe, with its time.
+/// A line of a process' output, with the time of its arrival.
 struct Line {
     at: Instant,
     from: usize,
     text: String,
 }
 
-/// A process of which each line counts from the moment that it is read.
+/// A process whose output lines are sent to a channel as they arrive; it is killed on drop.
 struct Listening(Child);
 
 impl Listening {
@@ -78,16 +79,17 @@ impl Drop for Listening {
 /// The index of the bare watch among the sources of lines.
 const BARE: usize = usize::MAX;
 
-/// A Deployment, as the sources reported it.
+/// The times of one Deployment's rollout, at the bare watch and at `taffrail wait`.
 #[derive(Debug, Default)]
 struct Rollout {
-    /// The time of its last change at the bare watch.
+    /// The time at which its last change arrived at the bare watch; `None` before the first.
     written: Option<Instant>,
-    /// The time of its first version there that kubectl would call complete.
+    /// The time at which a version that kubectl would call complete arrived at the bare watch, and only such versions
+    /// after it; `None` if the newest one is not complete.
     complete: Option<Instant>,
-    /// True if it was reported before it was complete.
+    /// True if `taffrail wait` has reported it as not complete yet.
     was_waited_for: bool,
-    /// The time at which it was reported complete.
+    /// The time at which `taffrail wait` last reported it as complete; `None` if the last report is another.
     reported: Option<Instant>,
 }
 
@@ -127,7 +129,8 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Rolls a new image out, and has each group of Deployments waited for by a process of its own; whether all is as was promised.
+    /// Rolls out a new image, waits for each group of Deployments with a `taffrail wait` of its own, and prints the
+    /// figures. Returns true if all are within their bounds.
     fn round(&self, title: &str, version: usize, groups: &[Vec<String>]) -> Result<bool> {
         let (sender, lines) = channel();
         let path = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments?watch=true");
@@ -173,7 +176,7 @@ impl Bench<'_> {
         Ok(longest <= BAR && others == 0 && waited == rollouts.len())
     }
 
-    /// Reads the server's log of answered requests.
+    /// Reads the API server's audit log: one JSON object for each request.
     fn audit(&self) -> Result<Vec<Value>> {
         let folder = &self.plane.members().first().context("no cluster")?.folder;
         let path = folder.join(taffrail_testkit::kube::AUDIT_LOG);
@@ -182,8 +185,8 @@ impl Bench<'_> {
         Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
     }
 
-    /// Prints the requests of `taffrail` since a line of the log. Returns the number of those that are neither a watch
-    /// nor the start of one.
+    /// Prints the requests of `taffrail` from line `since` of the audit log on. Returns the number of those that are
+    /// neither a watch nor the list before one.
     fn requests(&self, since: usize) -> Result<usize> {
         let events = self.audit()?;
         let (counts, others) = sort(events.get(since..).unwrap_or_default());
@@ -196,7 +199,7 @@ impl Bench<'_> {
     }
 }
 
-/// Counts the requests of `taffrail` by kind, and those besides watches, the list that each may begin with, and
+/// Counts the requests of `taffrail` by kind; and those besides watches, the list that each may begin with, and
 /// discovery.
 fn sort(events: &[Value]) -> (BTreeMap<String, usize>, usize) {
     const FIRST: [&str; 3] = ["/api", "/apis", "/version"];
@@ -235,8 +238,8 @@ fn sort(events: &[Value]) -> (BTreeMap<String, usize>, usize) {
     (counts, others + lists)
 }
 
-/// Reads lines until each process has reported its end and no more changes come. Returns the number of those that saw
-/// all complete.
+/// Reads lines until each process has reported its end and no more changes come. Returns the number of processes that
+/// saw all of their rollouts complete.
 fn collect(
     lines: &Receiver<Line>,
     rollouts: &mut BTreeMap<String, Rollout>,
@@ -281,7 +284,8 @@ fn collect(
     }
 }
 
-/// Parses an event of the bare watch: the Deployment, and true if `kubectl rollout status` would call it complete.
+/// Parses an event of the bare watch: the name of the Deployment, and true if `kubectl rollout status` would call it
+/// complete.
 fn deployment(text: &str) -> Result<(String, bool)> {
     let event: Value = serde_json::from_str(text).with_context(|| format!("no event: {text}"))?;
     let object = &event["object"];
@@ -293,7 +297,7 @@ fn deployment(text: &str) -> Result<(String, bool)> {
     Ok((name, observed && all))
 }
 
-/// Deployments whose Pods start at different moments of twelve seconds.
+/// Returns the manifests of Deployments whose Pods start at different moments of some seconds.
 fn manifests(names: &[String]) -> String {
     let documents = names.iter().map(|name| {
         json!({"apiVersion": "apps/v1", "kind": "Deployment",
@@ -314,7 +318,7 @@ fn milliseconds(from: Instant, to: Instant) -> f64 {
     }
 }
 
-/// Prints the middle, the 99th of a hundred and the longest; gives the last.
+/// Prints the median, the 99th percentile and the maximum of times in milliseconds; returns the maximum.
 fn show(what: &str, mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let at = |part: usize| {
@@ -331,7 +335,7 @@ fn show(what: &str, mut figures: Vec<f64>) -> f64 {
     at(100)
 }
 
-/// Returns the recent load of the machine.
+/// Returns the load average of the machine over the last minute, or `unknown`.
 fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().unwrap_or("unknown").to_owned()

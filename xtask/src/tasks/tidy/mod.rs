@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: checks of the architecture that no compiler makes.
+//! `cargo xtask tidy`: checks of the architecture that the compiler does not make.
 
 mod shape;
 
@@ -14,17 +14,17 @@ use taffrail_testkit::binary::workspace;
 
 use shape::Measures;
 
-/// Check the borders of the crates, the purity of the pure ones, and the shape of the tree.
+/// Check the dependencies between crates, the purity of the pure ones, and the size and names of files.
 #[derive(Args)]
 pub(crate) struct Tidy {}
 
-/// A crate of this workspace: the others that it may use, and packages that must not be among its dependencies at any
-/// depth.
+/// The allowed dependencies of a crate of this workspace: `uses` are the other crates that it may use, `never` are
+/// packages that it must not depend on at any depth.
 struct Border {
     name: &'static str,
     uses: &'static [&'static str],
     never: &'static [&'static str],
-    /// Does no I/O and reads no clock, so it compiles where there is neither.
+    /// True if the crate does no I/O and reads no clock, so that it compiles for a target with neither.
     pure: bool,
 }
 
@@ -105,16 +105,16 @@ const BORDERS: [Border; 11] = [
     },
 ];
 
-/// The crate that only tests, benches and developer tasks are built with.
+/// The crate that only tests, benches and developer tasks may use.
 const TESTKIT: &str = "taffrail-testkit";
 
-/// The packages that may have [`TESTKIT`] among their normal dependencies: neither is delivered.
+/// The packages that may have [`TESTKIT`] among their normal dependencies, because they are not delivered.
 const BUILT_WITH_TESTKIT: [&str; 2] = ["taffrail-e2e", "xtask"];
 
-/// A file that is longer should be two.
+/// The maximum number of lines of a source file.
 const LONGEST: usize = 800;
 
-/// Names that say nothing about what is inside.
+/// Names of files and folders that are refused because they do not tell the content.
 const EMPTY_NAMES: [&str; 8] = ["utils", "util", "common", "types", "helpers", "helper", "misc", "shared"];
 
 impl Tidy {
@@ -135,13 +135,13 @@ impl Tidy {
     }
 }
 
-/// Pairs of files that use each other: no more than there are. The aim is 5.
+/// The maximum number of pairs of files that use each other. The aim is 5.
 const MOST_CIRCLES: usize = 0;
 
-/// Doc comments that open with a question or a relative word: no more than there are. The aim is one in twenty.
+/// The maximum number of doc comments that open with a question or a relative word. The aim is one in twenty.
 const MOST_QUESTIONS: usize = 26;
 
-/// Public types that share their name with another: no more than these.
+/// The public types that may share their name with another public type; any further one is a fault.
 const DOUBLES: [&str; 20] = [
     "Answer",
     "Batch",
@@ -165,7 +165,7 @@ const DOUBLES: [&str; 20] = [
     "Target",
 ];
 
-/// Measures the code, prints the figures, and lets none of them become worse.
+/// Measures the code and prints the figures; adds a fault for each that exceeds its maximum.
 fn shape(faults: &mut Vec<String>) -> Result<()> {
     let (crates, doubles) = shape::measure()?;
     let sum = |of: fn(&Measures) -> usize| crates.values().map(of).sum::<usize>();
@@ -200,7 +200,7 @@ fn shape(faults: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Checks the arrows between crates, and the packages that they must not reach.
+/// Adds a fault for each dependency between crates that [`BORDERS`] does not allow, and for each forbidden package.
 fn borders(faults: &mut Vec<String>) -> Result<()> {
     for border in &BORDERS {
         for name in dependencies(border.name, Some(1))? {
@@ -231,7 +231,7 @@ fn borders(faults: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// The names of the packages that have [`TESTKIT`] among their dependencies outside of tests, and may not.
+/// Returns the names of the packages that have [`TESTKIT`] among their dependencies outside of tests, and may not.
 fn built_with_testkit(packages: &[Value]) -> impl Iterator<Item = &str> {
     let takes = |package: &&Value| {
         let dependencies = package["dependencies"].as_array().into_iter().flatten();
@@ -241,7 +241,8 @@ fn built_with_testkit(packages: &[Value]) -> impl Iterator<Item = &str> {
     names.filter(|name| !BUILT_WITH_TESTKIT.contains(name))
 }
 
-/// Returns the names of all packages that a crate is built with when all its features are on, itself included.
+/// Returns the names of all packages that a crate is built with when all its features are on, itself included; only
+/// down to `depth` levels of dependencies, if given.
 fn dependencies(name: &str, depth: Option<u32>) -> Result<BTreeSet<String>> {
     let arguments = [
         "tree",
@@ -263,14 +264,15 @@ fn dependencies(name: &str, depth: Option<u32>) -> Result<BTreeSet<String>> {
     Ok(String::from_utf8_lossy(&output).lines().filter_map(first_word).collect())
 }
 
-/// The packages of the workspace, as `cargo metadata` describes them.
+/// Returns the packages of the workspace, as `cargo metadata` describes them.
 fn packages() -> Result<Vec<Value>> {
     let output = cargo(&["metadata", "--format-version", "1", "--locked", "--no-deps"])?;
     let metadata: Value = serde_json::from_slice(&output).context("`cargo metadata` printed no JSON")?;
     metadata["packages"].as_array().cloned().context("`cargo metadata` names no packages")
 }
 
-/// Files that git tracks or would: their length, their names, and paths of the machine they were written on.
+/// Adds a fault for each file in git that is too long, has a name of [`EMPTY_NAMES`], or contains a path of the machine
+/// it was written on.
 fn files(faults: &mut Vec<String>) -> Result<()> {
     let output = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -303,7 +305,7 @@ fn files(faults: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// Macros and methods that print text as it is, in the command line.
+/// Macros and methods that print text without escaping it for the terminal.
 const PRINTING: [&str; 9] = [
     "print!(",
     "println!(",
@@ -316,7 +318,7 @@ const PRINTING: [&str; 9] = [
     "io::stderr().write",
 ];
 
-/// Files in which printing is allowed: types that format themselves, pages for files, quotes.
+/// Files of the command line in which [`PRINTING`] is allowed: types that format themselves, pages for files, quotes.
 const NOT_FOR_TERMINALS: [&str; 5] = [
     "crates/taffrail/src/docs.rs",
     "crates/taffrail/src/completion/mod.rs",
@@ -325,7 +327,8 @@ const NOT_FOR_TERMINALS: [&str; 5] = [
     "crates/taffrail/src/commands/demo/world/template.rs",
 ];
 
-/// Text is printed by the macros of `output`, which ask where it comes from.
+/// Adds a fault for each line of the command line that prints by itself: text must go through the macros of
+/// `output::text`, which escape what comes from outside.
 fn printing(faults: &mut Vec<String>) -> Result<()> {
     let folder = workspace().join("crates/taffrail/src");
     let mut folders = vec![folder.clone()];
@@ -349,7 +352,7 @@ fn printing(faults: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// The lines of a file that print by themselves, up to its tests.
+/// Returns the lines of a file, by number from 1, that use [`PRINTING`], up to the file's tests.
 fn raw(text: &str) -> impl Iterator<Item = (usize, &'static str)> + '_ {
     let code = text.lines().enumerate().take_while(|(_, line)| *line != "mod tests {");
     code.filter_map(|(at, line)| {
@@ -365,7 +368,8 @@ fn raw(text: &str) -> impl Iterator<Item = (usize, &'static str)> + '_ {
     })
 }
 
-/// Pure crates compile for a target that has neither files nor clocks.
+/// Adds a fault for each pure crate that does not compile for a target without files and clocks. Prints that it is
+/// skipped if the target is not installed.
 fn pure_crates(faults: &mut Vec<String>) -> Result<()> {
     const TARGET: &str = "wasm32-unknown-unknown";
 
@@ -396,7 +400,7 @@ fn pure_crates(faults: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-/// The crates with features compile without them, and nothing is left over.
+/// Adds a fault for each crate with features that has errors or warnings without them.
 fn without_features(faults: &mut Vec<String>) {
     for name in ["taffrail-rules", "taffrail"] {
         let arguments = ["clippy", "--quiet", "--locked", "--no-default-features", "--package", name];
@@ -406,7 +410,7 @@ fn without_features(faults: &mut Vec<String>) {
     }
 }
 
-/// Returns the output of a cargo command.
+/// Returns the standard output of a cargo command; an error if it fails.
 fn cargo(arguments: &[&str]) -> Result<Vec<u8>> {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(program)

@@ -1,5 +1,5 @@
-//! The shape of the code, in numbers: files that use each other, public names that mean two things, lines of code, and how
-//! documentation opens.
+//! Measures the code: files that use each other, public names that mean two things, lines of code, and the openings of
+//! doc comments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,16 +11,16 @@ use taffrail_testkit::binary::workspace;
 /// Crates of tests and tasks, whose shape is not measured.
 const NOT_MEASURED: [&str; 1] = ["testkit"];
 
-/// Words with which no sentence of documentation should open: the reader learns nothing of the item before the verb.
+/// Words that no doc comment should open with: the reader learns nothing of the item before the verb.
 const QUESTIONS: [&str; 16] = [
     "What", "Whether", "Who", "Whom", "Whose", "How", "Where", "When", "Why", "Which", "Of", "That", "As",
     "So", "In", "By",
 ];
 
-/// Those of [`QUESTIONS`] that open a question or a relative clause only before such a word: "Of which", "In how many".
+/// The words of [`QUESTIONS`] that open a question only before another of them, as in "Of which" and "In how many".
 const ONLY_BEFORE_A_QUESTION: [&str; 5] = ["Of", "As", "So", "In", "By"];
 
-/// A public type that is defined more than once under a name.
+/// A name that several public types share.
 pub(super) struct Double {
     pub(super) name: String,
     /// The files that define it.
@@ -34,22 +34,23 @@ pub(super) struct Measures {
     pub(super) lines: usize,
     /// Pairs of files that use each other, neither inside the other's module.
     pub(super) circles: Vec<(String, String)>,
-    /// Doc comments, and those that open with a question or a relative word.
+    /// Number of doc comments.
     pub(super) docs: usize,
+    /// Number of doc comments that open with a question or a relative word.
     pub(super) questions: usize,
 }
 
 /// A source file of a crate.
 struct Source {
-    /// Relative to the workspace.
+    /// The path, relative to the workspace.
     name: String,
-    /// The path of its module, without `crate`.
+    /// The path of its module within the crate, without `crate`.
     module: Vec<String>,
-    /// Its text up to its tests.
+    /// The text up to its tests.
     text: String,
 }
 
-/// Measures each crate in `crates/`.
+/// Measures each crate in `crates/`; returns the measures by crate, and the names that public types share.
 pub(super) fn measure() -> Result<(BTreeMap<String, Measures>, Vec<Double>)> {
     let mut all = BTreeMap::new();
     let mut types: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -80,7 +81,7 @@ pub(super) fn measure() -> Result<(BTreeMap<String, Measures>, Vec<Double>)> {
     Ok((all, doubles.collect()))
 }
 
-/// Reads the sources below `folder`.
+/// Reads the sources below `folder`, sorted by path.
 fn sources(folder: &Path) -> Result<Vec<Source>> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -114,7 +115,7 @@ fn source(folder: &Path, path: &Path) -> Result<Source> {
     })
 }
 
-/// Names of the types, traits and aliases that are `pub` in a text.
+/// Returns the names of the types, traits and aliases that are `pub` in a text.
 fn public_types(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| {
         let rest = line.strip_prefix("pub ")?;
@@ -123,12 +124,12 @@ fn public_types(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Counts lines that are code.
+/// Counts the lines that are neither blank nor comments.
 fn lines(text: &str) -> usize {
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
 
-/// Counts doc comments of items, and those of them that open with a question or a relative word.
+/// Counts the doc comments of items, and those of them that open with a question or a relative word.
 fn openings(text: &str) -> (usize, usize) {
     let (mut docs, mut questions) = (0, 0);
     let mut inside = false;
@@ -153,7 +154,7 @@ fn openings(text: &str) -> (usize, usize) {
     (docs, questions)
 }
 
-/// Finds pairs of files that use each other. A module and one inside it belong together, and are no such pair.
+/// Returns the pairs of files that use each other. A module and one inside it are not such a pair.
 fn circles(sources: &[Source]) -> Vec<(String, String)> {
     let modules: BTreeMap<&[String], usize> =
         sources.iter().enumerate().map(|(at, source)| (source.module.as_slice(), at)).collect();
@@ -181,7 +182,7 @@ fn circles(sources: &[Source]) -> Vec<(String, String)> {
     pairs
 }
 
-/// Lists the paths in a text that begin with `crate`, `super` or `self`, groups of imports taken apart.
+/// Lists the paths in a text that begin with `crate`, `super` or `self`, each import of a group separately.
 fn paths(text: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for root in ["crate::", "super::", "self::"] {
@@ -198,7 +199,8 @@ fn paths(text: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Reads one path, or a group of them, at the beginning of `text`, behind `before`. Returns what follows it.
+/// Reads the path, or group of paths, at the beginning of `text`; adds each to `found`, with `before` in front. Returns
+/// the text behind it.
 fn follow<'t>(mut text: &'t str, before: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> &'t str {
     let depth = before.len();
     loop {
@@ -234,7 +236,7 @@ fn follow<'t>(mut text: &'t str, before: &mut Vec<String>, found: &mut Vec<Vec<S
     }
 }
 
-/// Makes a path absolute within its crate: without `crate`, `super` and `self`.
+/// Makes a path absolute within its crate, without `crate`, `super` and `self`; `None` if it leads out of the crate.
 fn absolute(path: &[String], module: &[String]) -> Option<Vec<String>> {
     let (first, mut rest) = path.split_first()?;
     let mut full = match first.as_str() {

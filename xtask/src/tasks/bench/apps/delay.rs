@@ -1,4 +1,4 @@
-//! A link with latency, inside this process.
+//! A TCP proxy that delays all bytes, as the link to a distant cluster does.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
-/// A proxy on loopback that passes bytes on a fixed time after they came, in each direction.
+/// A proxy on loopback that passes bytes on a fixed time after their arrival, in each direction.
 ///
-/// It is a line and not a throttle: bytes that come one after the other are under way at the same time, as on
-/// a long wire, so only round trips cost. Opening a TCP connection is not delayed: the kernel answers for the
-/// listener. It lives as long as this process.
+/// It is a line and not a throttle: bytes that come one after the other are under way at the same time, as on a long
+/// wire, so only round trips cost. Opening a TCP connection is not delayed: the kernel answers for the listener. It
+/// runs until this process ends.
 pub(super) struct DelayLine {
     address: SocketAddr,
 }
 
 impl DelayLine {
-    /// Opens a line to `target`.
+    /// Opens a proxy to `target`, with this delay in each direction.
     pub(super) fn open(target: SocketAddr, delay: Duration) -> Result<DelayLine> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port for the proxy")?;
         let address = listener.local_addr().context("the proxy has no address")?;
@@ -31,7 +31,7 @@ impl DelayLine {
         Ok(DelayLine { address })
     }
 
-    /// Returns the address on which it listens.
+    /// Returns the address on which the proxy listens.
     pub(super) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -47,7 +47,7 @@ fn connect(near: TcpStream, target: SocketAddr, delay: Duration) -> io::Result<(
     Ok(())
 }
 
-/// Passes bytes on in one direction until its end.
+/// Passes bytes on in one direction, each after `delay`, on two threads; returns at once.
 fn pass(from: TcpStream, to: TcpStream, delay: Duration) {
     let (sender, receiver) = channel();
     thread::spawn(move || read(from, &sender, delay));

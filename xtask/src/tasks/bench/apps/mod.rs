@@ -1,20 +1,19 @@
-//! How long `taffrail get apps` takes on real control planes.
+//! Measures the wall time of `taffrail get apps` on real control planes.
 //!
 //! # How the figures are taken
 //!
-//! - Whole processes of the release binary: wall time from starting one to its end, its output read by a
-//!   pipe. CPU time is what the kernel accounts to the process. Each figure is the median and the greatest of
-//!   several runs one after the other.
-//! - One real control plane with a Flux-shaped app whose Deployment has rolled out 200 replicas: first
-//!   straight over loopback, then through a [`DelayLine`] of 50 ms each way. The time to connect, the
-//!   requests and the sequential round trips are what the binary itself says with `-v`, in the same runs.
-//! - The delayed way leaves out one thing that a long wire has: opening the TCP connection costs no round
-//!   trip here. What is left is one for TLS 1.3 and one for each round of requests, so 100 ms each; the rest
-//!   is work.
-//! - Many clusters at once: API servers that answer, of which all but one run without controllers, and
-//!   addresses that accept connections and never answer.
-//! - Client, API servers, etcd and controllers share the machine, so a busy machine shows in every figure.
-//!   That is why a figure beyond its bar is printed as such and fails nothing; a wrong answer fails.
+//! - Whole processes of the release binary: wall time from starting one to its end, its output read by a pipe. CPU time
+//!   is what the kernel accounts to the process. Each figure is the median and the greatest of several runs one after
+//!   the other.
+//! - One real control plane with a Flux-shaped app whose Deployment has rolled out 200 replicas: first straight over
+//!   loopback, then through a [`DelayLine`] of 50 ms each way. The time to connect, the requests and the sequential
+//!   round trips are what the binary itself says with `-v`, in the same runs.
+//! - The delayed way leaves out one thing that a long wire has: opening the TCP connection costs no round trip here.
+//!   What is left is one for TLS 1.3 and one for each round of requests, so 100 ms each; the rest is work.
+//! - Many clusters at once: API servers that answer, of which all but one run without controllers, and addresses that
+//!   accept connections and never answer.
+//! - Client, API servers, etcd and controllers share the machine, so a busy machine shows in every figure. That is why
+//!   a figure beyond its bar is printed as such and fails nothing; a wrong answer fails.
 
 mod delay;
 mod requests;
@@ -44,10 +43,10 @@ pub(crate) struct Apps {
     /// Number of runs for each figure.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..))]
     runs: u16,
-    /// Number of clusters that answer while some hang; 0 leaves that part out.
+    /// Number of clusters that respond while others hang; 0 omits that part.
     #[arg(long, default_value_t = 17, value_parser = clap::value_parser!(u16).range(0..=64))]
     clusters: u16,
-    /// Leave the part with one cluster out.
+    /// Omit the part with one cluster.
     #[arg(long)]
     only_many: bool,
     /// Measure this binary, such as an older one, in place of the one that is built from this checkout.
@@ -60,15 +59,15 @@ pub(crate) struct Apps {
 }
 
 const CLUSTER: &str = "kube-1";
-/// The delay of bytes in each direction.
+/// The delay of bytes in each direction of the delay line.
 const DELAY: Duration = Duration::from_millis(50);
 const LOOPBACK_BAR: f64 = 150.0;
 const DELAYED_BAR: f64 = 500.0;
 const ROUNDS_BAR: f64 = 4.0;
-/// Number of clusters that hang.
+/// The number of clusters that accept connections and never respond.
 const SILENT: usize = 3;
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Time by which a run with hanging clusters may exceed its timeout, in milliseconds.
+/// The time by which a run with hanging clusters may exceed its timeout, in milliseconds.
 const GRACE: f64 = 500.0;
 
 /// An app of 200 replicas as Flux leaves it. Its Pods have the labels of most charts, so a list for label groups
@@ -101,7 +100,7 @@ ${KUSTOMIZATION}
       - {id: bench_web_apps_Deployment, v: v1}
 ";
 
-/// An app that needs no controllers.
+/// An app without workloads, which needs no controllers.
 const SMALL: &str = "\
 apiVersion: v1
 kind: Namespace
@@ -169,7 +168,7 @@ impl Apps {
         }
     }
 
-    /// One cluster, near and far.
+    /// Measures one cluster, over loopback and through the delay line.
     fn one(&self, taffrail: &Path, folder: &Path) -> Result<()> {
         let plane = self.plane("one", Options::default())?;
         apply_source(&plane, CLUSTER)?;
@@ -189,7 +188,7 @@ impl Apps {
         far.measure(taffrail, self.runs)
     }
 
-    /// Many clusters, some of which hang.
+    /// Measures many clusters, some of which hang.
     fn many(&self, taffrail: &Path, folder: &Path) -> Result<()> {
         let clusters = usize::from(self.clusters);
         let options = Options { clusters, bare: clusters - 1, ..Options::default() };
@@ -236,7 +235,7 @@ impl Apps {
     }
 }
 
-/// One way to the one cluster.
+/// A route to the one cluster: direct, or through the delay line.
 struct Side {
     name: &'static str,
     bar: f64,
@@ -273,14 +272,15 @@ impl Side {
     }
 }
 
-/// One run of the binary.
+/// One run of the binary, with its output and its cost.
 struct Run {
     command: String,
     code: Option<i32>,
     stdout: String,
     stderr: String,
-    /// Wall time in milliseconds, as is `cpu`.
+    /// Wall time in milliseconds.
     wall: f64,
+    /// CPU time in milliseconds.
     cpu: f64,
 }
 
@@ -312,7 +312,7 @@ impl Run {
         })
     }
 
-    /// Items and errors of an answer in JSON.
+    /// Returns the items and the errors of an output in JSON.
     fn lists(&self) -> Result<(Vec<Value>, Vec<Value>)> {
         let list: Value = serde_json::from_str(&self.stdout).context("the answer is not JSON")?;
         let of = |field: &str| list[field].as_array().cloned().with_context(|| format!("no {field}"));
@@ -328,7 +328,7 @@ fn check_one(run: &Run) -> Result<()> {
     Ok(())
 }
 
-/// Returns true if an item is the applied app, read to its last object.
+/// Returns true if an item is the applied app, well, synced and with all of its objects.
 fn is_well(item: &Value) -> bool {
     item["delivery"] == "flux-kustomization"
         && item["namespace"] == "bench"
@@ -354,7 +354,7 @@ fn check_many(run: &Run, contexts: &[&str], silent: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// A kubeconfig with these contexts.
+/// Returns a kubeconfig with these contexts, each for the server at the address of the same index.
 fn silent_kubeconfig(names: &[String], addresses: &[SocketAddr]) -> String {
     let lines = |address| format!("server: https://{address}\ninsecure-skip-tls-verify: true");
     let clusters: Vec<String> = addresses.iter().map(lines).collect();
@@ -366,7 +366,8 @@ fn silent_kubeconfig(names: &[String], addresses: &[SocketAddr]) -> String {
     kubeconfig(&contexts)
 }
 
-/// A line of the table.
+/// Prints a line of the table: median and maximum of `figures`, and `bar`, the maximum for the median, with `MISSED` if
+/// it is exceeded.
 fn line(name: &str, unit: &str, figures: impl Iterator<Item = f64>, bar: Option<f64>) {
     let figures: Vec<f64> = figures.collect();
     let shown = |figure: f64| format!("{figure:.0} {unit}").trim_end().to_owned();

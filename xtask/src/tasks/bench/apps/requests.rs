@@ -1,4 +1,4 @@
-//! Parser for the output of `-vv` about the requests of a run.
+//! Parses the output of `-vv` about the requests of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,18 +7,19 @@ use anyhow::{Context, Result};
 /// The requests to one cluster.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Requests {
-    /// Number of sequential round trips.
+    /// Number of round trips one after the other.
     pub(super) rounds: usize,
-    /// The bytes of all answers, in KB.
+    /// The size of all responses, in KB.
     pub(super) size: usize,
-    /// Time of connecting, in milliseconds.
+    /// The time to connect, in milliseconds.
     pub(super) connecting: u64,
-    /// Path and query of each.
+    /// The path and query of each request.
     pub(super) paths: Vec<String>,
 }
 
 impl Requests {
-    /// Parses the output of a run with `-vv` for the cluster of this context.
+    /// Parses the output of a run with `-vv` for the cluster of this context; an error if the output has no line about
+    /// it.
     pub(super) fn parse(stderr: &str, context: &str) -> Result<Requests> {
         let head = format!("{context}: ");
         let sum = stderr
@@ -61,7 +62,8 @@ fn selector(path: &str) -> Option<&str> {
     path.split_once('?')?.1.split('&').find_map(|part| part.strip_prefix("labelSelector="))
 }
 
-/// The kind that a request lists, whatever its version and the namespace: `deployments.apps`.
+/// Returns the kind that a request lists, such as `deployments.apps`, whatever its version and namespace; `None` for
+/// other requests and further pages.
 fn listed(path: &str) -> Option<String> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     if query.split('&').any(|part| part.starts_with("continue=")) {

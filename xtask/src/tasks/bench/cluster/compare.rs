@@ -1,4 +1,4 @@
-//! Comparison of answers, and of figures with their bars.
+//! Compares results of programs, and figures with their maximum.
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Outcome;
 use super::subject::Subject;
 
-/// Compares the answers of both sides: objects by kind, trees and managed objects.
+/// Checks that two programs have the same objects by kind, trees and managed objects; `name` is the other program's.
 pub(super) fn answers(ours: &Value, theirs: &Value, name: &str) -> Result<()> {
     // Of events only warnings are kept, and by nobody else.
     let kinds = |side: &Value| -> Vec<(String, u64)> {
@@ -35,7 +35,7 @@ pub(super) fn answers(ours: &Value, theirs: &Value, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Compares the numbers of Deployments by status.
+/// Checks that two programs have the same numbers of Deployments by status.
 pub(super) fn statuses(ours: &Value, theirs: &Value) -> Result<()> {
     let (own, other) = (&ours["statuses"], &theirs["statuses"]);
     ensure!(own == other, "statuses of Deployments differ\n ours: {own}\n kstatus: {other}");
@@ -46,13 +46,13 @@ pub(super) fn verdict(is_met: bool) -> &'static str {
     if is_met { "met" } else { "MISSED" }
 }
 
-/// One promise: ours is at most `bar` of theirs.
+/// Prints a figure of Taffrail and of a peer, their ratio, and its maximum `bar` as met or missed.
 fn bar(what: &str, ours: f64, theirs: f64, bar: f64) {
     let ratio = ours / theirs;
     println!("{what:62} {ours:>10.2} {theirs:>10.2} {ratio:>8.3} {bar:>8.3}  {}", verdict(ratio <= bar));
 }
 
-/// Compares all figures that have a bar with it.
+/// Prints all ratios that have a maximum; `floor` is the program that only lists.
 pub(super) fn bars(
     ours: &Outcome,
     sides: &[Outcome],

@@ -1,4 +1,4 @@
-//! Status updates, and their delay behind a bare watch client.
+//! Writes status updates, and measures their delay behind a bare watch client.
 
 use std::fmt;
 use std::process::{Command, Stdio};
@@ -10,15 +10,15 @@ use anyhow::{Result, ensure};
 use super::Bench;
 use super::subject::Subject;
 
-/// The results of status updates.
+/// The results of following status updates.
 pub(super) struct Events {
     written: usize,
     seen: usize,
-    /// Number of watches that the server closed because it could not serve them in time.
+    /// The number of watches that the server closed because it could not serve them in time.
     closed: f64,
-    /// Later than the bare watch, in milliseconds: the middle, the 99th of a hundred, the longest.
+    /// The delay behind the bare watch, in milliseconds: median, 99th percentile, maximum.
     pub(super) later: [f64; 3],
-    /// CPU time of an event, in microseconds.
+    /// The CPU time for each event, in microseconds.
     pub(super) cpu: f64,
 }
 

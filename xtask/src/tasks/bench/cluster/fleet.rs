@@ -1,4 +1,4 @@
-//! Many simulated clusters followed by one process.
+//! Measures one process that follows many simulated clusters.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -12,10 +12,10 @@ use taffrail_testkit::binary;
 use super::compare::verdict;
 use super::subject::{Subject, sockets};
 
-/// Number of objects of each cluster.
+/// The number of objects of each cluster.
 const OBJECTS: usize = 2000;
 
-/// Duration of the rest, in seconds.
+/// The time without changes, in seconds, over which the CPU time at rest is measured.
 const REST: u64 = 60;
 
 pub(super) fn run(ours: &Path, folder: &Path, clusters: usize) -> Result<()> {

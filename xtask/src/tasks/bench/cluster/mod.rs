@@ -1,8 +1,9 @@
-//! A cluster of 100,000 objects followed live: beside Argo CD's engine, client-go's informers and kstatus' watcher.
+//! Measures following a cluster of 100,000 objects live: beside Argo CD's engine, client-go's informers and kstatus'
+//! watcher.
 //!
-//! One real kube-apiserver with the same objects for all, one after the other, each in a process of its own. What they cost is
-//! read from the kernel; what they answer is compared before it counts. CPU time, memory and counts say much; wall time on a
-//! machine that others use says little, which is why the load stands beside it.
+//! One real kube-apiserver has the same objects for all programs, which run one after the other, each in a process of
+//! its own. Their cost is read from the kernel, and their results are compared before it counts. CPU time, memory and
+//! counts say much; wall time on a machine that others use says little, so the load is printed beside it.
 
 mod compare;
 mod events;
@@ -22,24 +23,26 @@ use subject::{Subject, Usage};
 use taffrail_testkit::kube::{ControlPlane, Options, Programs};
 use taffrail_testkit::{binary, peers};
 
-/// A cluster of 100,000 objects followed live: beside Argo CD's engine, client-go's informers and kstatus' watcher.
+/// Measure following a cluster of 100,000 objects live: beside Argo CD's engine, client-go's informers and kstatus'
+/// watcher.
 #[derive(Args)]
 pub(crate) struct Cluster {
-    /// With this many objects instead of 100,000.
+    /// Number of objects in place of 100,000.
     #[arg(long, value_name = "N")]
     quick: Option<usize>,
-    /// Only these: list, ours, rows, metadata, typed, gitopsengine, kstatus, dense, fleet. Ours is always measured.
+    /// Parts to run: list, ours, rows, metadata, typed, gitopsengine, kstatus, dense, fleet; all by default. Taffrail
+    /// is always measured.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     only: Vec<String>,
-    /// How long 200 status updates a second are written.
+    /// Number of seconds for which 200 status updates a second are written.
     #[arg(long, default_value_t = 60, value_name = "SECONDS")]
     events: usize,
-    /// How many simulated clusters are followed by one process.
+    /// Number of simulated clusters that one process follows.
     #[arg(long, default_value_t = 100, value_name = "N")]
     clusters: usize,
 }
 
-/// What says how a Deployment is: itself, what it owns, and what stands in the way of that.
+/// The kinds that tell the status of a Deployment: itself, its dependents, and the objects that may block these.
 const WORKLOADS: [&str; 8] = [
     "apps/Deployment",
     "apps/ReplicaSet",
@@ -51,19 +54,19 @@ const WORKLOADS: [&str; 8] = [
     "policy/PodDisruptionBudget",
 ];
 
-/// How many status updates a second are written.
+/// The number of status updates written each second.
 const RATE: usize = 200;
 
-/// Objects of an app, and of a namespace of five.
+/// The number of objects of a namespace, which has five apps.
 const NAMESPACE: usize = 500;
 
-/// The programs.
+/// The paths of the built programs: Taffrail's bench, and the peer.
 struct Built {
     ours: PathBuf,
     cluster: PathBuf,
 }
 
-/// What came of one side.
+/// The measurements of one program.
 struct Outcome {
     name: &'static str,
     synced: Value,
@@ -71,7 +74,7 @@ struct Outcome {
     first: Usage,
     idle: Usage,
     collected: Usage,
-    /// CPU seconds of a second in which nothing happens.
+    /// CPU seconds for each second without changes.
     resting: f64,
     answers: Value,
     queries: Value,
@@ -126,7 +129,8 @@ impl Cluster {
     }
 }
 
-/// A control plane with the objects: written once for each state of what writes them, and then kept in the cache.
+/// Starts a control plane that contains the objects. They are written once for each version of the writer, and kept in
+/// the cache.
 fn loaded(built: &Built, namespaces: usize) -> Result<ControlPlane> {
     let options = Options {
         name: "bench-cluster".to_owned(),
@@ -174,13 +178,13 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// What the API server has used so far, in CPU seconds.
+    /// Returns the CPU time of the API server so far, in seconds.
     fn server(&self) -> Result<f64> {
         let server = self.plane.processes().iter().find(|it| it.program == "kube-apiserver");
         Ok(Usage::of(server.context("no kube-apiserver runs")?.pid)?.cpu)
     }
 
-    /// A client that reads all and keeps nothing.
+    /// Measures and prints a client that reads all objects and keeps none.
     fn list(&self) -> Result<Subject> {
         let server = self.server()?;
         let list = Subject::start(&self.built.cluster, &["-kubeconfig", &self.kubeconfig, "list"])?;
@@ -201,12 +205,12 @@ impl Bench<'_> {
         self.measure("Taffrail", self.follow(arguments)?, true)
     }
 
-    /// Ours, as soon as it knows all.
+    /// Starts Taffrail with these arguments, and returns when it has read all objects.
     fn follow(&self, arguments: &[&str]) -> Result<Subject> {
         Subject::start(&self.built.ours, &[&[&*self.kubeconfig], arguments].concat())
     }
 
-    /// The rows of its apps, on top of the index alone.
+    /// Measures and prints the rows of the apps, beside the index alone.
     fn rows(&self) -> Result<()> {
         let mut subject = self.follow(&[])?;
         sleep(Duration::from_secs(10));
@@ -242,7 +246,7 @@ impl Bench<'_> {
         self.measure("gitops-engine", subject, true)
     }
 
-    /// What follows the first sync, the same for every side.
+    /// Measures a program from its first sync on, in the same way for each.
     fn measure(&self, name: &'static str, mut subject: Subject, with_events: bool) -> Result<Outcome> {
         let load = load();
         sleep(Duration::from_secs(10));
@@ -260,7 +264,7 @@ impl Bench<'_> {
         Ok(Outcome { name, synced, wall, first, idle, collected, resting, answers, queries, events, load })
     }
 
-    /// Status updates while a bare watch looks on.
+    /// Writes status updates, and measures their delay behind a bare watch.
     fn write(&self, kind: &str, subject: &mut Subject) -> Result<events::Events> {
         // Of 40 Pods of an app 38 are well: each is updated once.
         let most = self.namespaces * 5 * 36 / RATE;
@@ -268,7 +272,7 @@ impl Bench<'_> {
         events::write(self, kind, RATE, seconds, subject)
     }
 
-    /// How many watches the API server has closed so far because they were too slow, or it was.
+    /// Returns the number of watches that the API server has closed so far because the client or itself was too slow.
     fn closed_watches(&self) -> Result<f64> {
         let context = *self.plane.contexts().first().context("a control plane without clusters")?;
         let metrics = self.plane.kubectl(context, &["get", "--raw", "/metrics"])?;
@@ -276,7 +280,8 @@ impl Bench<'_> {
         Ok(closed.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
     }
 
-    /// kstatus' watcher, and ours where it follows no more than what that looks at.
+    /// Measures kstatus' watcher, and Taffrail following only the kinds that the watcher reads; checks that the
+    /// statuses are equal.
     fn kstatus(&self, everything: &Outcome) -> Result<[Subject; 2]> {
         let mut watcher = Subject::start(&self.built.cluster, &["-kubeconfig", &self.kubeconfig, "kstatus"])?;
         let answers = watcher.answers(&self.folder)?;
@@ -334,7 +339,8 @@ impl Bench<'_> {
         }
     }
 
-    /// Ours in other shapes: no bodies, readers while it loads, a tenth of the cluster.
+    /// Measures and prints Taffrail in other modes: without bodies, with readers while it loads, with a tenth of the
+    /// cluster.
     fn variants(&self) -> Result<()> {
         let idle = |arguments: &[&str]| -> Result<(Subject, Usage, f64)> {
             let subject = self.follow(&[&["--keep", "none"], arguments].concat())?;
@@ -371,7 +377,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// One namespace of 20,000 objects besides.
+    /// Measures and prints trees in an additional namespace of 20,000 objects.
     fn dense(&self, with_peer: bool) -> Result<()> {
         let status = Command::new(&self.built.cluster)
             .args(["-kubeconfig", &self.kubeconfig, "-dense", "200", "load"])
@@ -391,7 +397,7 @@ impl Bench<'_> {
     }
 }
 
-/// How busy the machine was of late.
+/// Returns the load average of the machine over the last minute, or `unknown`.
 fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().unwrap_or("unknown").to_owned()

@@ -1,4 +1,4 @@
-//! A process that follows a cluster and takes commands line by line, and its cost as the kernel accounts for it.
+//! Runs a process that follows a cluster and takes commands line by line, and reads its cost from the kernel.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,21 +10,21 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-/// The resources that a process has and used so far.
+/// The memory and the CPU time of a process so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usage {
     /// User and system time, in seconds.
     pub(super) cpu: f64,
     /// Resident memory, in MiB.
     pub(super) resident: f64,
-    /// The part of it that is of no file: without the program itself.
+    /// Resident memory that does not belong to a file, such as the program itself, in MiB.
     pub(super) anonymous: f64,
-    /// The most that was ever resident, in MiB.
+    /// Maximum of resident memory so far, in MiB.
     pub(super) peak: f64,
 }
 
 impl Usage {
-    /// Reads the usage of a running process.
+    /// Reads the usage of a running process from `/proc`.
     pub(super) fn of(pid: u32) -> Result<Usage> {
         let read = |file: &str| {
             let path = format!("/proc/{pid}/{file}");
@@ -52,28 +52,28 @@ impl Usage {
     }
 }
 
-/// Returns the number of sockets of a process.
+/// Returns the number of open sockets of a process; 0 if it cannot be read.
 pub(super) fn sockets(pid: u32) -> usize {
     let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let targets = files.filter_map(|file| fs::read_link(file.path()).ok());
     targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
 }
 
-/// A process that follows a cluster. It ends with the value.
+/// A running process that follows a cluster and takes commands on its standard input; it is killed on drop.
 pub(super) struct Subject {
     child: Child,
     words: ChildStdin,
     answers: BufReader<ChildStdout>,
-    /// Its report when everything was read.
+    /// The JSON that it printed when it had read everything.
     pub(super) synced: Value,
-    /// Time from its start until then, in seconds.
+    /// The time from its start until it had read everything, in seconds.
     pub(super) wall: f64,
-    /// Its usage until then.
+    /// Its usage when it had read everything.
     pub(super) first: Usage,
 }
 
 impl Subject {
-    /// Starts it and waits until it has read everything.
+    /// Starts the program and waits until it has read everything.
     pub(super) fn start(program: &Path, arguments: &[&str]) -> Result<Subject> {
         let begun = Instant::now();
         let mut child = Command::new(program)
@@ -112,14 +112,14 @@ impl Subject {
         self.child.id()
     }
 
-    /// Returns its answers for comparison.
+    /// Returns its objects, trees and managed objects as JSON, for comparison with another program.
     pub(super) fn answers(&mut self, folder: &Path) -> Result<Value> {
         let file = folder.join("answers.json");
         self.tell(&format!("answers {}", file.display()))?;
         Ok(serde_json::from_slice(&fs::read(&file)?)?)
     }
 
-    /// Returns the times at which it saw the events since the command, in nanoseconds.
+    /// Returns the times at which it saw the events since the command `events`, in nanoseconds since 1970, by event.
     pub(super) fn report(&mut self, folder: &Path) -> Result<HashMap<String, i128>> {
         let file = folder.join("report.txt");
         self.tell(&format!("report {}", file.display()))?;

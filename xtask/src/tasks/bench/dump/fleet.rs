@@ -1,4 +1,4 @@
-//! A cluster to dump: apps of several delivery tools, shaped as `kubectl get -o json` prints them.
+//! Writes a dump of a cluster with apps of several delivery tools, as `kubectl get -o json` prints it.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 const TIME: &str = "2026-03-01T10:00:00Z";
 const COMMIT: &str = "3f1c9a7be1d84a0c5e7d2b96f80a41c2d7e5b613";
-/// Pods of a Deployment.
+/// The number of Pods of each Deployment.
 const REPLICAS: usize = 8;
-/// Every so many Deployments one has a Pod in a crash loop.
+/// One of this many Deployments has a Pod in a crash loop.
 const BROKEN: usize = 37;
 
 /// The delivery tool of an app.
@@ -22,7 +22,7 @@ enum Tool {
     Label,
 }
 
-/// Writes a list of exactly `objects` objects in which there are `apps` apps.
+/// Writes a list of exactly `objects` objects that contains `apps` apps.
 pub(super) fn write(path: &Path, apps: usize, objects: usize) -> Result<()> {
     let mut list = List::create(path)?;
     list.system()?;
@@ -39,7 +39,8 @@ pub(super) fn write(path: &Path, apps: usize, objects: usize) -> Result<()> {
     list.finish()
 }
 
-/// Writes a list with one app that declares `objects` objects, and their dependents.
+/// Writes a list with one app that declares `objects` objects, and their dependents; returns the number of objects in
+/// it.
 pub(super) fn write_one(path: &Path, objects: usize) -> Result<usize> {
     let mut list = List::create(path)?;
     list.system()?;
@@ -69,7 +70,7 @@ impl App {
     }
 }
 
-/// A `kind: List` that is written object by object.
+/// A `kind: List` of objects in a file, written object by object.
 struct List {
     file: BufWriter<File>,
     count: usize,
@@ -144,7 +145,8 @@ impl List {
         Ok(())
     }
 
-    /// An app of so many Deployments, each with a Service, a ConfigMap and a ServiceAccount, and so many more ConfigMaps.
+    /// Adds an app of `deployments` Deployments, each with a Service, a ConfigMap and a ServiceAccount, and of `more`
+    /// other ConfigMaps.
     fn app(&mut self, app: &App, deployments: usize, more: usize) -> Result<()> {
         let mut declared: Vec<[String; 4]> = Vec::new();
         let mut keep = |group: &str, kind: &str, name: &str| {

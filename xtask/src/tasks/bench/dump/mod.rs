@@ -1,14 +1,14 @@
-//! A big dump: how long until it is answered, beside the pipe that people use without Taffrail.
+//! Measures the time to answer about a big dump, beside the pipe that people use without Taffrail.
 //!
 //! # How the figures are taken
 //!
 //! - Whole processes, one after the other; the median of several runs counts. `taffrail` is the release binary.
-//! - The peer is `kubectl` reading the same file and printing it again as JSON, without asking a server, piped
-//!   into a `jq` program that does the least one would want: it names the Deployments that lack an available
-//!   replica. It is compared with the ones that Taffrail names before time counts. `jq` alone is measured too:
-//!   it is what is left when the dump is already there.
-//! - *After loading* is what `-v` says: the time from the last byte of the dump read to the last byte of the
-//!   answer written.
+//! - The peer is `kubectl` reading the same file and printing it again as JSON, without asking a server, piped into a
+//!   `jq` program that does the least one would want: it names the Deployments that lack an available replica. It is
+//!   compared with the ones that Taffrail names before time counts. `jq` alone is measured too: it is what is left when
+//!   the dump is already there.
+//! - *After loading* is what `-v` says: the time from the last byte of the dump read to the last byte of the answer
+//!   written.
 
 mod fleet;
 
@@ -26,7 +26,7 @@ use taffrail_testkit::kube::Programs;
 
 use super::measure::median;
 
-/// A big dump: how long until it is answered, beside `kubectl -o json | jq`.
+/// Measure the time to read a big dump, beside `kubectl -o json | jq`.
 #[derive(Args)]
 pub(crate) struct Dump {
     /// Number of runs for each figure.
@@ -36,9 +36,9 @@ pub(crate) struct Dump {
 
 const OBJECTS: usize = 20_000;
 const APPS: usize = 300;
-/// Number of objects that the big app declares: such that it has 5,000 objects in all, and 5,000 declared ones.
+/// The numbers of objects that the big app declares: such that it has 5,000 objects in all, and 5,000 declared ones.
 const BIG: [usize; 2] = [2_250, 5_000];
-/// Deployments with less available replicas than wanted.
+/// The `jq` program of the peer: it prints the Deployments with less available replicas than wanted.
 const PROGRAM: &str = r#"if .kind == "List" then .items[] else . end | select(.kind == "Deployment" and (.status.availableReplicas // 0) < .spec.replicas) | "\(.metadata.namespace)/\(.metadata.name)""#;
 
 impl Dump {
@@ -99,7 +99,7 @@ impl Dump {
         Ok(())
     }
 
-    /// Milliseconds of wall time of a run.
+    /// Returns the median wall time of the runs of a command, in milliseconds.
     fn wall(&self, command: impl Fn() -> Command) -> Result<f64> {
         let mut figures = Vec::new();
         for _ in 0..self.runs {
@@ -122,7 +122,7 @@ fn shell(line: &str) -> Command {
     command(Path::new("sh"), &["-c", line])
 }
 
-/// Both sides name the same Deployments.
+/// Checks that Taffrail and the peer name the same Deployments as not ready.
 fn same_answers(taffrail: &Path, file: &str, peer: &str) -> Result<()> {
     let output = shell(peer).output()?;
     let first = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned();
@@ -145,7 +145,7 @@ fn same_answers(taffrail: &Path, file: &str, peer: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the time after loading by `-v`, in milliseconds.
+/// Returns the time from the end of reading the dump to the end of the output, in milliseconds, as `-v` prints it.
 fn after_loading(taffrail: &Path, arguments: &[&str]) -> Result<f64> {
     let output = command(taffrail, arguments).output()?;
     let stderr = String::from_utf8_lossy(&output.stderr);
