@@ -5,7 +5,7 @@
 //! programs in `bench/peers` do.
 #![expect(clippy::print_stdout, reason = "it answers on standard output")]
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::error::Error;
 use std::io::BufRead as _;
 use std::path::Path;
@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_apps::{AppLabels, AppRows, Freshness, IndexedCluster};
 use taffrail_cluster::{Cluster, Deadline, Kubeconfig, Purpose};
-use taffrail_index::{Contents, Handle, IndexSettings, Notice, ObjectRef, ScopeState, Snapshot};
+use taffrail_index::{Contents, Handle, IndexSettings, KindId, Notice, ObjectRef, ScopeState, Snapshot};
 use taffrail_observe::{KindSettings, Live, LiveSettings};
 use taffrail_status::{ActiveRules, Status};
 
@@ -143,32 +143,27 @@ async fn follow(arguments: Arguments) -> Result<(), Failure> {
             bytes += costs.of(purpose).bytes;
         }
     }
-    let kinds = first.snapshot().kinds().count();
+    let kinds: BTreeSet<KindId> = first.snapshot().scopes().map(|(kind, _, _)| kind).collect();
     say(&json!({
-        "synced": true, "objects": objects, "kinds": kinds, "requests": requests, "bytes": bytes, "resident_before": before,
+        "synced": true, "objects": objects, "kinds": kinds.len(), "requests": requests, "bytes": bytes, "resident_before": before,
         "clusters": clusters.len(), "reads_us": reads.end(),
     }));
     obey(first).await
 }
 
-/// Whether every kind is known.
+/// Returns true if every kind that is followed is known. `Live` publishes the scopes of all of them together.
 fn is_known(snapshot: &Snapshot) -> bool {
     let mut scopes = snapshot.scopes().peekable();
     scopes.peek().is_some()
         && scopes.all(|(_, _, scope)| !matches!(scope.state, ScopeState::CatchingUp | ScopeState::Unread))
-        && snapshot.scopes().map(|(kind, _, _)| kind).collect::<std::collections::BTreeSet<_>>().len()
-            == snapshot.kinds().count()
 }
 
-/// Returns an error message that lists the kinds that are not known, with the state of their scopes.
+/// Returns an error message that lists the kinds that are not known, or not in every namespace.
 fn unknown_kinds(snapshot: &Snapshot) -> String {
-    let state = |kind| {
-        let scopes = snapshot.scopes().filter(|(of, _, _)| *of == kind);
-        scopes.map(|(_, _, scope)| format!("{:?}", scope.state)).collect::<Vec<_>>()
-    };
-    let states = snapshot.kinds().map(|(kind, resource)| (resource.full_name(), state(kind)));
-    let waiting = |states: &[String]| states.iter().all(|it| it == "CatchingUp" || it == "Unread");
-    let unknown: Vec<_> = states.filter(|(_, states)| waiting(states)).collect();
+    let is_unknown = |state: &ScopeState| matches!(state, ScopeState::CatchingUp | ScopeState::Unread);
+    let unknown = snapshot.scopes().filter(|(_, _, scope)| is_unknown(&scope.state));
+    let unknown: Vec<_> =
+        unknown.filter_map(|(kind, _, _)| Some(snapshot.resource(kind)?.full_name())).collect();
     format!("after {PATIENCE:?} these kinds are not known: {unknown:?}")
 }
 
