@@ -126,7 +126,7 @@ fn unjudged(cluster: usize, costs: &Costs) -> Vec<(usize, ScopeError)> {
         let (objects, were) = if count == 1 { ("object", "was") } else { ("objects", "were") };
         let mut message = format!("{count} {objects} {were} {message}");
         if more > 0 && at + 1 == MOST_UNJUDGED {
-            message.push_str(&format!("; so it is in {more} more namespaces"));
+            message.push_str(&format!("; the same in {more} more namespaces"));
         }
         (cluster, ScopeError { scope: Scope::Namespace(namespace), reason: NOT_JUDGED.to_owned(), message })
     });

@@ -36,25 +36,25 @@ impl NoName {
 pub(crate) fn check(key: &ObjectKey) -> Result<(), NoName> {
     let ObjectKey { group, kind, namespace, name } = key;
     if !group.is_empty() && !is_subdomain(group) {
-        return Err(NoName::new("group", group, "is no DNS-1123 subdomain"));
+        return Err(NoName::new("group", group, "is not a DNS-1123 subdomain"));
     }
     if kind.len() > MAX_LABEL_LENGTH || !kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Err(NoName::new("kind", kind, "is no name of a kind"));
+        return Err(NoName::new("kind", kind, "is not the name of a kind"));
     }
     if !namespace.is_empty() && !is_label(namespace) {
-        return Err(NoName::new("namespace", namespace, "is no DNS-1123 label"));
+        return Err(NoName::new("namespace", namespace, "is not a DNS-1123 label"));
     }
     if has_loose_names(group, kind) {
         let is_segment = name.len() <= MAX_NAME_LENGTH && !name.is_empty() && !matches!(&**name, "." | "..");
         let is_clean = |char: char| !matches!(char, '/' | '%') && !char.is_control() && !char.is_whitespace();
         return match is_segment && name.chars().all(is_clean) {
             true => Ok(()),
-            false => Err(NoName::new("name", name, "can be no part of a path")),
+            false => Err(NoName::new("name", name, "cannot be part of a URL path")),
         };
     }
     match is_subdomain(name) {
         true => Ok(()),
-        false => Err(NoName::new("name", name, "is no DNS-1123 subdomain")),
+        false => Err(NoName::new("name", name, "is not a DNS-1123 subdomain")),
     }
 }
 

@@ -103,7 +103,7 @@ fn unconfirmed(resources: &[Resource]) -> Option<Problem> {
 fn rules_unread(home: &dyn Objects, declaring: &Observed<'_>) -> Option<Problem> {
     let (key, why) = installs::unread_settings(home, &declaring.object)?;
     let message =
-        format!("what Argo CD's scripts in ConfigMap {} say of its health is not known: {why}", key.path());
+        format!("the Argo CD health scripts in ConfigMap {} were not read: {why}", key.path());
     let problem = Problem::new(Axis::Health, RULES_UNREAD, ProblemSeverity::Notice);
     Some(problem.says(message).about(&key))
 }
@@ -209,11 +209,11 @@ fn syncing(
     let (since, says) = match app.delivery {
         Delivery::Helm => {
             let trouble = app.trouble.as_deref().unwrap_or_default();
-            (helm::tried_at(app, fleet), format!("Helm began an operation and has not ended it: {trouble}"))
+            (helm::tried_at(app, fleet), format!("a Helm operation has not finished: {trouble}"))
         }
         Delivery::ArgoApplication => return argo::syncing(home, object?, now),
         Delivery::ConfigSync => {
-            (config_sync::syncing_since(object?), "its reconciler has not come to an end".to_owned())
+            (config_sync::syncing_since(object?), "its Config Sync reconciler has not finished".to_owned())
         }
         Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
             return flux::syncing(home, object?, now);

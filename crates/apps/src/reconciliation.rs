@@ -285,7 +285,7 @@ fn flux_row(objects: &dyn Objects, key: &ObjectKey, revision: Option<Option<Stri
     let Some(ready) = object.condition("Ready") else {
         // A repository of OCI charts is never fetched as a whole, so it has no conditions.
         if key.kind == "HelmRepository" && object.text(&["spec", "type"]) == "oci" {
-            let message = "a registry: each chart is fetched by itself".to_owned();
+            let message = "an OCI registry: Flux fetches each chart on its own".to_owned();
             return ReconciledRow { message, ..row };
         }
         let message = "waiting to be reconciled".to_owned();

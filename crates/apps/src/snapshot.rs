@@ -58,16 +58,16 @@ const DISCOVERY_FAILED: &str = "DiscoveryFailed";
 #[non_exhaustive]
 pub enum InsertError {
     /// It is not a Kubernetes object.
-    #[error("no Kubernetes object")]
+    #[error("an item that is not a Kubernetes object")]
     NotAnObject(#[source] ObjectError),
     /// The document is an object other than the one that the read requested.
-    #[error("an object that was not asked for")]
+    #[error("an object that was not requested")]
     NotAsked,
     /// A part of the object's key is longer than the API server accepts.
     #[error("an object with a name of more than {LONGEST_NAME} bytes")]
     LongName,
     /// The object has no `metadata.name`.
-    #[error("an object without name")]
+    #[error("an object without a name")]
     NoName,
 }
 
@@ -268,7 +268,7 @@ impl Snapshot {
         // If discovery still fails for a group, it is reported again below.
         self.facts.errors.retain(|error| error.reason != DISCOVERY_FAILED);
         for (group, reason) in catalog.broken_groups() {
-            let message = format!("whether {group} is served is not known: {reason}");
+            let message = format!("cannot tell whether {group} is served: {reason}");
             let scope = Scope::Group(group.to_owned());
             self.facts.errors.push(ScopeError { scope, reason: DISCOVERY_FAILED.to_owned(), message });
         }

@@ -300,7 +300,7 @@ fn place(
         return destination::at(fleet, home, &server);
     }
     match field("name") {
-        None => Destination::OutOfReach("a cluster that is not named".to_owned()),
+        None => Destination::OutOfReach("an unnamed cluster".to_owned()),
         Some(name) if name == IN_CLUSTER_NAME => Destination::Cluster(home),
         Some(name) => {
             let (controller, own) = (controller(object), object.namespace());
@@ -572,9 +572,9 @@ pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -
     let says = match runs(object) {
         true => {
             let message = text(object.root(), &["status", "operationState", "message"]).unwrap_or_default();
-            format!("its operation has not ended: {message}")
+            format!("its sync operation is still running: {message}")
         }
-        false => "an operation was asked for, and Argo CD has not begun it".to_owned(),
+        false => "an operation was requested, but Argo CD has not started it".to_owned(),
     };
     late::problem(home, begun(object), late::MAX_SYNC_TIME, now).map(|problem| problem.says(says))
 }
@@ -604,17 +604,17 @@ fn out_of_sync(
         let since = is_tried.then(drifted).flatten();
         (ProblemSeverity::Notice, since, "automatic sync is off".to_owned())
     } else if is_tried && flag("selfHeal") != Some(true) {
-        let says = "automatic sync does not put changes in the cluster right (selfHeal is off)";
+        let says = "automatic sync does not revert changes made in the cluster (selfHeal is off)";
         (ProblemSeverity::Notice, drifted(), says.to_owned())
     } else if is_tried {
         let since = drifted();
         let is_old = since.or_else(|| failed_at(object)).is_some_and(is_long);
         let severity = if is_old { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
-        (severity, since, "it was synced, and differs nevertheless".to_owned())
+        (severity, since, "it was synced, but its objects still differ".to_owned())
     } else {
         let is_old = compared.is_some_and(is_long);
         let severity = if is_old { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
-        (severity, None, "Argo CD has not tried the wanted revision".to_owned())
+        (severity, None, "Argo CD has not tried to sync the desired revision".to_owned())
     };
     let colon = if which.is_empty() { String::new() } else { format!(": {which}") };
     problem::untried(severity, since).says(format!("OutOfSync{colon}; {says}")).about(declaring.key)
@@ -644,8 +644,8 @@ pub(crate) fn unwell(declaring: &Observed<'_>, lists_nothing: bool) -> Option<Pr
     let object = &declaring.object;
     let word = health_word(object).filter(|word| matches!(&**word, "Degraded" | "Missing"))?;
     let (severity, says) = match lists_nothing {
-        true => (ProblemSeverity::Error, "and lists no objects"),
-        false => (ProblemSeverity::Notice, "and by what its objects say they are well"),
+        true => (ProblemSeverity::Error, "and it lists no objects"),
+        false => (ProblemSeverity::Notice, "although its objects report no problem"),
     };
     let since = time(object.at(&["status", "health", "lastTransitionTime"]));
     let problem = Problem::new(Axis::Health, &*word, severity).since(since);

@@ -65,7 +65,7 @@ impl Complaints {
         )| {
             let more = count.saturating_sub(subject.most());
             let message = format!(
-                "{} in namespace {namespace}: {more} more complaints are not listed",
+                "{} in namespace {namespace}: {more} more errors are not listed",
                 subject.as_str()
             );
             let error = ScopeError { scope: Scope::Object(key), reason: "Malformed".to_owned(), message };

@@ -30,49 +30,49 @@ pub(crate) const CONTROLLERS: [Controller; 7] = [
     Controller {
         name: "source-controller",
         of: FLUX,
-        means: "nobody fetches sources: what is pushed is not seen",
+        means: "sources are not fetched, so new commits go unnoticed",
         axis: Some(Axis::Source),
         namespace: "flux-system",
     },
     Controller {
         name: "kustomize-controller",
         of: &[Delivery::FluxKustomization],
-        means: "nobody reconciles Kustomizations: what they say of themselves is old",
+        means: "Kustomizations are not reconciled, so their status is out of date",
         axis: Some(Axis::Sync),
         namespace: "flux-system",
     },
     Controller {
         name: "helm-controller",
         of: &[Delivery::FluxHelmRelease],
-        means: "nobody reconciles HelmReleases: what they say of themselves is old",
+        means: "HelmReleases are not reconciled, so their status is out of date",
         axis: Some(Axis::Sync),
         namespace: "flux-system",
     },
     Controller {
         name: "argocd-application-controller",
         of: &[Delivery::ArgoApplication],
-        means: "nobody compares Applications: what they say of themselves is old",
+        means: "Applications are not compared, so their status is out of date",
         axis: Some(Axis::Sync),
         namespace: "argocd",
     },
     Controller {
         name: "argocd-repo-server",
         of: &[Delivery::ArgoApplication],
-        means: "nobody fetches what Applications want: a new revision is not seen",
+        means: "sources of Applications are not fetched, so new revisions go unnoticed",
         axis: Some(Axis::Source),
         namespace: "argocd",
     },
     Controller {
         name: "reconciler-manager",
         of: &[Delivery::ConfigSync],
-        means: "nobody looks after the reconcilers of RootSyncs and RepoSyncs",
+        means: "the reconcilers of RootSyncs and RepoSyncs are not managed",
         axis: None,
         namespace: "config-management-system",
     },
     Controller {
         name: "resource-group-controller-manager",
         of: &[Delivery::ConfigSync, Delivery::Kpt],
-        means: "nobody keeps the statuses of ResourceGroups",
+        means: "the statuses of ResourceGroups are not updated",
         axis: None,
         namespace: "resource-group-system",
     },
@@ -146,7 +146,7 @@ fn stopped(objects: &dyn Objects, observed: &Observed<'_>) -> Option<Stopped> {
                 .condition("Available")
                 .filter(|it| it.get("status").is_some_and(|it| it.is_str("False")));
             let since = available.and_then(|it| time(it.get("lastTransitionTime")));
-            (since, "has no Pod that is available".to_owned())
+            (since, "has no available Pod".to_owned())
         }
     };
     Some(Stopped { key: observed.key.to_owned(), since, how })

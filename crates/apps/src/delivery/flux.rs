@@ -588,9 +588,9 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn artifact(&self, source: Option<&ObjectKey>, found: &mut Declarations) -> Artifact {
-        let Some(key) = source else { return Artifact::Unknown("no source is named".to_owned()) };
+        let Some(key) = source else { return Artifact::Unknown("it names no source".to_owned()) };
         if !is_source(key) {
-            return Artifact::Unknown(format!("{} {} is no source of Flux", key.group_kind(), key.path()));
+            return Artifact::Unknown(format!("{} {} is not a Flux source", key.group_kind(), key.path()));
         }
         let known = self.sources.read(self.objects, self.home, key);
         if known.is_unobserved {

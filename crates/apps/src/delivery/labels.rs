@@ -24,7 +24,7 @@ pub struct AppLabel(String);
 
 /// A text that cannot be the key of a label.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no label; write NAME or PREFIX/NAME, such as app or app.kubernetes.io/name")]
+#[error("'{0}' is not a label key; write NAME or PREFIX/NAME, such as app or app.kubernetes.io/name")]
 pub struct InvalidAppLabel(pub String);
 
 /// Parses a label key by the rules of the API: a name of at most 63 characters, optionally after a DNS name

@@ -182,7 +182,7 @@ fn parse(
         let line = error.line.map(|line| format!("at its line {line}: ")).unwrap_or_default();
         let told = format!("{line}{}", error.message);
         let end = told.floor_char_boundary(MAX_WORD_LENGTH);
-        format!("is no YAML: {}", &told[..end])
+        format!("is not YAML: {}", &told[..end])
     }))
 }
 

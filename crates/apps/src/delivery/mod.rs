@@ -312,7 +312,7 @@ impl<'d> Malformed<'d> {
     fn finish(self, found: &mut Declarations) {
         let more = self.number.saturating_sub(MOST_MALFORMED);
         if more > 0 {
-            self.report(&format!("{more} more entries of its objects name none"), found);
+            self.report(&format!("{more} more entries of its object list are invalid"), found);
         }
     }
 }
@@ -337,7 +337,7 @@ fn declared_objects<'v>(
             }
             _ => Err("has no kind or name".to_owned()),
         };
-        named.map_err(|why| bad.add(format!("entry {number} of its objects {why}"), found)).ok()
+        named.map_err(|why| bad.add(format!("entry {number} of its object list {why}"), found)).ok()
     }));
     bad.finish(found);
     objects

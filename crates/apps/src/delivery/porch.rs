@@ -167,9 +167,9 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
     }
     for keys in malformed.into_values() {
         let (told, more) = keys.split_at(keys.len().min(MOST_MALFORMED));
-        let one = "the names of its repository and its package are no DNS-1123 subdomains".to_owned();
+        let one = "the names of its repository and its package are not DNS-1123 subdomains".to_owned();
         let says = told.iter().map(|key| (key, one.clone()));
-        let rest = more.first().map(|key| (key, format!("{} such more in its namespace", more.len())));
+        let rest = more.first().map(|key| (key, format!("{} more in its namespace have such names", more.len())));
         for (key, what) in says.chain(rest) {
             let message = format!("{KIND} {}: {what}", key.path());
             let scope = Scope::Object((*key).to_owned());
@@ -234,7 +234,7 @@ impl Package<'_> {
             Declaration { unreadable: Some(unreadable), trouble, ..app }
         };
         let alone = |unreadable: (ObjectKey, String)| {
-            let place = "a cluster that is not known".to_owned();
+            let place = "an unknown cluster".to_owned();
             vec![unknown(Destination::OutOfReach(place), unreadable)]
         };
         let repository = match &self.repository {
@@ -246,7 +246,7 @@ impl Package<'_> {
         if bringing.is_empty() {
             let Repository { url, branch, .. } = &**repository;
             let why = format!(
-                "nothing that was read syncs {directory} of {}, branch {branch}",
+                "no app that was read syncs {directory} of {}, branch {branch}",
                 without_password(url)
             );
             return alone((key.to_owned(), format!("{said}: {why}")));
@@ -379,7 +379,7 @@ impl Package<'_> {
             (SyncState::Failed, _) => by.trouble.clone(),
             (SyncState::Unknown, Some(synced)) if applied.is_none() => {
                 let (synced, newest) = (shorten(synced), newest.name());
-                Some(format!("{synced} is synced, and whether that contains {newest} cannot be told"))
+                Some(format!("{synced} is synced; cannot tell whether it contains {newest}"))
             }
             (SyncState::Unknown, _) => by.trouble.clone(),
             _ => None,

@@ -43,21 +43,21 @@ const MAX_EXTRA_YAML_BYTES: usize = 4 << 20;
 /// The reason why a release cannot be read from its storage.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReleaseError {
-    #[error("it is not there")]
+    #[error("it does not exist")]
     Absent,
     #[error("{0}")]
     Unobserved(String),
-    #[error("its body was not read")]
+    #[error("only its metadata was read")]
     MetadataOnly,
     #[error("it has no key 'release'")]
     NoRelease,
-    #[error("its release is not base64")]
+    #[error("its release data is not base64")]
     NotBase64(#[source] base64::DecodeError),
-    #[error("its release is cut or damaged")]
+    #[error("its release data is truncated or damaged")]
     NotGzip(#[source] std::io::Error),
     #[error("its release unpacks to more than {} MiB", MAX_RELEASE_BYTES >> 20)]
     TooLarge,
-    #[error("the releases of namespace {0} take too much to read: {1}")]
+    #[error("the releases of namespace {0} cost too much to read: {1}")]
     TooMuch(String, String),
     #[error("its release is not JSON: {0}")]
     NotJson(json::Error),
@@ -211,7 +211,8 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
         let read = manifest::read(text, &mut yaml);
         // As much as was stored is free; of the rest all that was begun counts.
         left.yaml = left.yaml.min(yaml);
-        let why = || format!("their manifests are more than {} MiB of odd YAML", MAX_EXTRA_YAML_BYTES >> 20);
+        let why = || format!("their manifests need the slow YAML parser for more than {} MiB", MAX_EXTRA_YAML_BYTES \
+            >> 20);
         read.map_err(|manifest::TooMuch| too_much(why()))
     };
     let read = read_manifest(&manifest)?;
@@ -234,7 +235,7 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
     let more = (read.more_bad > 0)
         .then(|| format!("{} more documents of the manifest declare no object", read.more_bad));
     let cut =
-        read.is_cut.then(|| format!("of the objects of the manifest only the first {MAX_OBJECTS} are read"));
+        read.is_cut.then(|| format!("only the first {MAX_OBJECTS} objects of its manifest are read"));
     let bad = read.bad.iter().map(ToString::to_string).chain(more).chain(cut);
     let chart_name = field(&["chart", "metadata", "name"], "chart name")?;
     Ok(Written {

@@ -97,22 +97,22 @@ impl LeftOut {
         let LeftOut { target, count, .. } = self;
         let message = match self.excess {
             Excess::Kinds => format!(
-                "its apps name objects of {count} kinds in {target}, of which {MAX_KINDS} are read there for it"
+                "its apps name objects of {count} kinds in {target}; only {MAX_KINDS} of them are read there"
             ),
             Excess::Places => format!(
-                "its apps name objects in {target} that take {count} lists, each of a kind in a namespace, of which \
-                 {MAX_NAMESPACED_LISTS} are made there for it; without -n each kind is listed once"
+                "its apps name objects in {target} that take {count} lists, one per kind and namespace; only \
+                 {MAX_NAMESPACED_LISTS} are sent there (without -n each kind is listed once)"
             ),
             Excess::Singles => format!(
-                "its apps name {count} objects in {target} of kinds that cannot be listed, of which {MAX_SINGLE_GETS} \
-                 are read there for it"
+                "its apps name {count} objects in {target} of kinds that cannot be listed; only {MAX_SINGLE_GETS} of \
+                 them are read there"
             ),
             Excess::Namespaces => format!(
-                "its apps have objects in {count} namespaces of {target}, in {MAX_NAMESPACES} of which it is read for \
-                 it what became of them; without -n it is read in all"
+                "its apps have objects in {count} namespaces of {target}; their dependents are read in only \
+                 {MAX_NAMESPACES} of them (without -n in all)"
             ),
             Excess::Objects => format!(
-                "its apps name {count} objects in {target}, of which {MAX_FOLLOWED} are followed there for it"
+                "its apps name {count} objects in {target}; only {MAX_FOLLOWED} of them are watched there"
             ),
         };
         let scope = Scope::Input(format!("objects in {target}"));

@@ -135,7 +135,7 @@ fn words(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             continue;
         };
         let rule = &resource.rule;
-        let message = format!("is Ready by rule {rule}, which does not look at what it says: {says}");
+        let message = format!("is Ready by rule {rule}, which does not read this part of its status: {says}");
         let finding = finding(Severity::High, "SaysOtherwise").object(&resource.key, since);
         findings.push(finding.says(message).of(apps).next(cluster.describe(&resource.key)));
     }
@@ -197,8 +197,8 @@ fn runs(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let run = assess::unproven_run(&observed.object).filter(|_| is_cron_job && is_well(resource));
         let Some(run) = run else { continue };
         let message = format!(
-            "keeps no Job that succeeded, so nothing says whether its run of {run} did; keep one \
-             (spec.successfulJobsHistoryLimit), for a minute at least"
+            "keeps no successful Job, so nothing proves that its run of {run} succeeded; keep one \
+             (spec.successfulJobsHistoryLimit) for at least a minute"
         );
         let finding = finding(Severity::Low, "SuccessUnseen").object(&resource.key, Some(run));
         findings.push(finding.says(message).of(apps).next(cluster.describe(&resource.key)));
@@ -216,14 +216,14 @@ fn tools(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let (severity, reason, message) = match (own, says_well) {
             (Status::Current, false) => {
                 let message =
-                    format!("{tool} calls it {says}, and every object of it that was read is Ready");
+                    format!("{tool} calls it {says}, although all of its objects that were read are Ready");
                 (Severity::High, "ToolSaysUnwell", message)
             }
             (Status::Failed | Status::NotFound, true) => {
                 let worst =
                     app.worst.as_ref().map(|key| format!("{} {}", key.kind, key.path())).unwrap_or_default();
                 let message =
-                    format!("{tool} calls it {says}, but {worst} is {own}: who reads {tool} sees green");
+                    format!("{tool} calls it {says}, but {worst} is {own}: {tool} alone shows green");
                 (Severity::Medium, "ToolSaysWell", message)
             }
             _ => continue,
@@ -279,10 +279,10 @@ fn groups(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let Some((first, says)) = bad.first() else { continue };
         let others = match bad.len() - 1 {
             0 => String::new(),
-            others => format!(", and {} otherwise as well", count(others, "other", "others")),
+            others => format!(", and {} not Ready either", count(others, "other", "others")),
         };
         let message = format!(
-            "the ResourceGroup calls {} {} {says}{others}; here all of it is Ready",
+            "the ResourceGroup calls {} {} {says}{others}; Taffrail finds all of its objects Ready",
             first.kind,
             first.path()
         );
@@ -322,7 +322,7 @@ fn claims(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             number => format!("{number} objects are"),
         };
         let message =
-            format!("{who} claimed by {}: what is Ready is what was written last", names.join(" and by "));
+            format!("{who} claimed by {}: Ready is true only of the version that was applied last", names.join(" and by "));
         let next = objects.first().map(|(key, _)| {
             let resource = crate::command::resource(&key.group, &key.kind);
             cluster.kubectl(
@@ -342,7 +342,7 @@ fn claims(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         };
         let first = messages.first().copied().unwrap_or_default();
         let first = first.strip_prefix(&format!("{} {}: ", key.kind, key.path())).unwrap_or(first);
-        let message = format!("{first}{others}: what it should name is not counted");
+        let message = format!("{first}{others}: the objects that it should name there are not counted");
         finding(Severity::Medium, "Malformed")
             .object(key, None)
             .says(message)

@@ -69,7 +69,8 @@ fn kinds(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             _ => cluster.kubectl(&["get", &resource, "-A", "-o", "yaml"], ""),
         };
         let message = format!(
-            "{}: no rule reads the status of this kind, and it has no Ready condition; Ready means that {} there",
+            "{}: no rule reads the status of this kind, and it has no Ready condition; Ready means only that {} \
+             present",
             count(objects.len(), "object", "objects"),
             they_are(&objects),
         );
@@ -78,7 +79,7 @@ fn kinds(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     });
     let mute = mute.into_iter().map(|(kind, (objects, apps))| {
         let message = format!(
-            "{}: the kind has no status; Ready means only that {} there",
+            "{}: the kind has no status; Ready means only that {} present",
             count(objects.len(), "object", "objects"),
             they_are(&objects),
         );
@@ -107,8 +108,8 @@ fn empty(cluster: &ClusterContext<'_>) -> Option<Finding> {
         return None;
     }
     let message = match places.len() {
-        1 => "declares no objects: Ready says nothing of what should run".to_owned(),
-        number => format!("{number} apps declare no objects: Ready says nothing of what should run"),
+        1 => "declares no objects, so Ready says nothing about any workload".to_owned(),
+        number => format!("{number} apps declare no objects, so Ready says nothing about any workload"),
     };
     let finding = Finding::new(FindingCategory::Fallback, Severity::Medium, "Empty").about("apps");
     let next = cluster.taffrail(&["get", "apps", "-o", "wide"], "");
@@ -124,7 +125,7 @@ fn without_inventory(cluster: &ClusterContext<'_>) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "{} known by labels alone: nobody says what should be there, so what is missing is not missed",
+        "{} known only by their labels: a missing object would go unnoticed",
         match apps.len() {
             1 => "1 app is".to_owned(),
             number => format!("{number} apps are"),

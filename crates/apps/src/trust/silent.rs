@@ -56,9 +56,9 @@ fn expired(cluster: &ClusterContext<'_>, lease: &Observed<'_>) -> Option<Timesta
 const CONTROL_PLANE: [(&str, &str); 2] = [
     (
         "kube-controller-manager",
-        "nobody keeps the statuses of Deployments, ReplicaSets, Nodes and the like up to date: all of them may be old",
+        "the statuses of Deployments, ReplicaSets, Nodes and others are not updated: all of them may be old",
     ),
-    ("kube-scheduler", "a Pod that is lost gets no node: what is Ready now does not come back by itself"),
+    ("kube-scheduler", "lost Pods are not scheduled again: what is Ready now does not recover by itself"),
 ];
 
 fn control_plane(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -203,12 +203,12 @@ fn generations(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     }
     let made = |(kind, (apps, objects, is_green)): (GroupKind, Found)| {
         let who = match objects.len() {
-            1 => "was changed, and its controller has not looked at it since".to_owned(),
+            1 => "was changed, and its controller has not observed the change".to_owned(),
             number => {
-                format!("{number} objects were changed, and their controller has not looked at them since")
+                format!("{number} objects were changed, and their controller has not observed the changes")
             }
         };
-        let message = if is_green { format!("{who}: Ready is said of what was there before") } else { who };
+        let message = if is_green { format!("{who}: Ready describes the state before the change") } else { who };
         let next = objects.first().map(|(key, _)| cluster.describe(key));
         let severity = if is_green { Severity::High } else { Severity::Low };
         let finding =
@@ -246,7 +246,7 @@ fn without_status(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             number => format!("any of these {number} objects"),
         };
         let message = format!(
-            "no controller has ever written a status of {whose}: Ready means that {} there",
+            "no controller has ever written a status of {whose}: Ready means only that {} present",
             they_are(&objects)
         );
         let resource = command::resource(&kind.group, &kind.kind);
@@ -288,7 +288,7 @@ fn unheard(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forg
     (!is_handled && cluster.age(since) > MAX_REACTION_TIME).then(|| Forgotten {
         reason: "RequestUnheard",
         since,
-        message: "somebody asked for a reconciliation, and its controller has not answered".to_owned(),
+        message: "a reconciliation was requested, but its controller has not handled it".to_owned(),
     })
 }
 
@@ -344,8 +344,8 @@ fn argo_apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let old: Vec<_> = old.collect();
     let Some((_, first, _)) = old.first() else { return Vec::new() };
     let message = match old.len() {
-        1 => "Argo CD has not compared it with its source since".to_owned(),
-        number => format!("Argo CD has not compared {number} Applications with their sources since"),
+        1 => "Argo CD has not compared it with its source recently".to_owned(),
+        number => format!("Argo CD has not compared {number} Applications with their sources recently"),
     };
     let next = cluster.kubectl(&["get", "pods"], &first.namespace);
     let apps: Vec<usize> = old.iter().map(|(place, _, _)| *place).collect();

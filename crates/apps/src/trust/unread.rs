@@ -106,7 +106,7 @@ fn scopes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
                 kinds.entry(place).or_default().push((kind, namespace.as_deref(), error));
             }
             Scope::Cluster => {
-                let message = format!("nothing of it is known: {}", error.message);
+                let message = format!("nothing is known of this cluster: {}", error.message);
                 let next = cluster.kubectl(&["get", "--raw", "/readyz"], "");
                 // If apps are selected, only the clusters with these apps matter.
                 let apps = match cluster.is_narrowed() {
@@ -145,7 +145,8 @@ fn scopes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
                 findings.push(finding.of(apps).next(next));
             }
             Scope::Input(_) => {
-                let message = format!("{}: what is missing may have been there", error.message);
+                let message = format!("{}: objects that seem missing may be in the part that was not read", \
+                    error.message);
                 let apps = cluster.apps().map(|(place, _)| place);
                 findings.push(
                     finding(Severity::Medium, "InputUnread").about(&error.scope).says(message).of(apps),
@@ -186,9 +187,9 @@ fn kinds_unread(
     let means = match (hides, only_evidence) {
         (true, _) => "apps may be there that nobody sees here",
         (false, true) if of.iter().all(|(kind, _, _)| kind.kind == "Lease") => {
-            "whether nodes and controllers live is not known"
+            "dead nodes and controllers would go unnoticed"
         }
-        (false, true) => "objects are what they say of themselves, and nothing stands behind it",
+        (false, true) => "objects are judged by their own status alone",
         (false, false) => "how they are is not known",
     };
     let message = format!("{names} {how}: {means}");
@@ -323,8 +324,8 @@ fn without_evidence(cluster: &ClusterContext<'_>) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "{} of ready Pods, and no Pods of their namespaces were read: Ready is what they say of themselves",
-        count(objects.len(), "workload speaks", "workloads speak")
+        "{} ready Pods, but no Pods of their namespaces were read: Ready rests on their own status alone",
+        count(objects.len(), "workload reports", "workloads report")
     );
     let finding = finding(Severity::Medium, "NoPods").about("/Pod");
     Some(Finding { objects, ..finding }.says(message).of(apps))
@@ -343,7 +344,7 @@ fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let since = ready.and_then(|ready| delivery::time(ready.get("lastTransitionTime")));
         let why = ready.and_then(|ready| ready.get("message")?.as_str()).unwrap_or_default();
         let why = crate::text::line(&why);
-        let message = format!("cannot be fetched, so what is wanted may be newer than what is Ready: {why}");
+        let message = format!("cannot be fetched, so its newest revision may not be the one that is Ready: {why}");
         let finding = finding(Severity::Medium, "SourceFailed").object(&key, since).says(message);
         finding.of(apps).next(cluster.describe(&key))
     };

@@ -435,7 +435,7 @@ fn reconcile_does_not_patch_sources_of_other_groups() {
         let cluster = holding("prod", &[own.clone()]);
         assert_eq!(sources(&cluster, &["shop".parse().unwrap()]), []);
         let refused = planned(&[own, other], "shop", with_source).unwrap_err();
-        assert!(refused.message.contains("no source of Flux: nothing is written to it"), "{refused}");
+        assert!(refused.message.contains("not a Flux source: nothing is written to it"), "{refused}");
     }
 }
 

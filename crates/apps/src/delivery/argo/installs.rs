@@ -88,7 +88,7 @@ impl Namespaces {
     pub(crate) fn error(&self) -> Option<ScopeError> {
         let all = self.looked_into.len() + self.left_out;
         let message = format!(
-            "Applications are in {all} namespaces: in {MAX_NAMESPACES} of them the settings of an Argo CD are looked for"
+            "Applications are in {all} namespaces; Taffrail looks for Argo CD settings in only {MAX_NAMESPACES} of them"
         );
         let scope = Scope::Input(format!("ConfigMaps {SETTINGS}"));
         (self.left_out > 0).then(|| ScopeError { scope, reason: "OverLimit".to_owned(), message })

@@ -76,7 +76,7 @@ impl KnownSource {
 
     fn read(objects: &dyn Objects, key: &ObjectKey) -> KnownSource {
         if !is_source(key) {
-            let why = format!("{} {} is no source of Flux", key.group_kind(), key.path());
+            let why = format!("{} {} is not a Flux source", key.group_kind(), key.path());
             return KnownSource::unknown(why, false);
         }
         let found = match objects.get(key.as_ref()) {

@@ -198,7 +198,8 @@ impl Carrier {
         if !narrows {
             let name = app.declaring_name();
             let why =
-                format!("{name} delivers {directory} among others, and does not say which objects are of it");
+                format!("{name} delivers several packages, {directory} among them, and does not record which objects \
+                    belong to it");
             return (nothing(), Some((declaring.clone(), why)));
         }
         let Some(cluster) = app.cluster() else { return (nothing(), None) };
@@ -227,7 +228,7 @@ fn part(
             }
             Err(why) => {
                 doubt.get_or_insert_with(|| {
-                    let why = format!("{} {} {why}; it may be of this package", key.kind, key.path());
+                    let why = format!("{} {} {why}; it may belong to this package", key.kind, key.path());
                     (key.clone(), why)
                 });
             }
