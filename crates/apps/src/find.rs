@@ -31,7 +31,7 @@ pub struct AppQuery {
 
 /// A text that cannot be the name of an app.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' names no app; write NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME")]
+#[error("'{0}' is not the name of an app; write NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME")]
 pub struct InvalidAppQuery(pub String);
 
 impl FromStr for AppQuery {

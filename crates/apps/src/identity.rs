@@ -96,7 +96,8 @@ impl fmt::Display for Delivery {
 /// A word that is not the name of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no delivery; one of flux-kustomization (ks), flux-helmrelease (hr), argo-application (argo), config-sync, \
+    "'{0}' is not a way of delivery; write one of flux-kustomization (ks), flux-helmrelease (hr), argo-application \
+     (argo), config-sync, \
      kpt, porch, helm, label, taffrail"
 )]
 pub struct UnknownDelivery(pub String);

@@ -22,12 +22,13 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
     let is_skipped = object.text(&["metadata", "annotations", SKIP]) == "true";
     match verb {
         Verb::Suspend if is_kept_off(object) => {
-            Ok(Plan::nothing(format!("is suspended already{}", by_whom(object, &ENABLED))))
+            Ok(Plan::nothing(format!("is already suspended{}", by_whom(object, &ENABLED))))
         }
         Verb::Suspend => {
             let Some(automated) = tree(object, &AUTOMATED) else {
                 return Ok(Plan::nothing(
-                    "is synced by nobody: it has no spec.syncPolicy.automated, so Argo CD syncs it only when told to",
+                    "has automatic sync off already: without spec.syncPolicy.automated Argo CD syncs it only on \
+                     request",
                 ));
             };
             let patch = Patch::new(object, vec![(ENABLED.to_vec(), Some(json!(false)))]);
@@ -66,7 +67,7 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
                 return Ok(Plan::nothing(match tree(object, &AUTOMATED) {
                     Some(_) => "is not suspended".to_owned(),
                     None => format!(
-                        "is not suspended, but has no spec.syncPolicy.automated: Argo CD syncs it when told to \
+                        "is not suspended, but has no spec.syncPolicy.automated: Argo CD syncs it only on request \
                          ({} --sync)",
                         command("reconcile", &app.app)
                     ),
@@ -77,7 +78,7 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
             step(if is_based { patch.based_on(object) } else { patch }, None, Until::Argo { syncs: false })
         }
         Verb::Reconcile(_) if is_skipped => Err(Refusal::new(
-            format!("{} is suspended: Argo CD leaves what has the annotation {SKIP} alone", app.app),
+            format!("{} is suspended: Argo CD ignores an Application with the annotation {SKIP}", app.app),
             command("resume", &app.app),
         )),
         Verb::Reconcile(how) => {
@@ -90,7 +91,7 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
             }
             if let Some(running) = running(object) {
                 return Err(Refusal::new(
-                    format!("{} has an operation already: {running}", app.app),
+                    format!("{} already has a sync operation: {running}", app.app),
                     "wait until it has ended, or end it with `argocd app terminate-op`",
                 ));
             }
@@ -152,7 +153,7 @@ pub(super) fn progress(object: &Object<'_>, name: &str, syncs: bool) -> Progress
     }
     // Argo CD removes the request together with its last report on it.
     if let Some(running) = running(object) {
-        return Progress::Waiting(format!("the sync of {name}: {running}"));
+        return Progress::Waiting(format!("the sync of {name} has not finished: {running}"));
     }
     let said = |field| object.text(&["status", "operationState", field]);
     match &*said("phase") {

@@ -27,7 +27,7 @@ pub(super) fn plan(
     let suspend = || vec!["spec", "suspend"];
     match verb {
         Verb::Suspend if is_suspended => {
-            Ok(Plan::nothing(format!("is suspended already{}", by_whom(object, &suspend()))))
+            Ok(Plan::nothing(format!("is already suspended{}", by_whom(object, &suspend()))))
         }
         Verb::Suspend => {
             let patch = Patch::new(object, vec![(suspend(), Some(json!(true)))]);
@@ -39,7 +39,7 @@ pub(super) fn plan(
             Ok(Plan::of(vec![step(observed, Patch::new(object, fields), until(requested))]))
         }
         Verb::Reconcile(_) if is_suspended => Err(Refusal::new(
-            format!("{} is suspended{}: Flux leaves it alone", app.app, by_whom(object, &suspend())),
+            format!("{} is suspended{}: Flux does not reconcile it", app.app, by_whom(object, &suspend())),
             command("resume", &app.app),
         )),
         Verb::Reconcile(how) => {
@@ -89,17 +89,18 @@ fn source(
     let name = format!("{} {}", key.kind, key.path());
     let fault = |why: String| {
         let hint =
-            format!("leave --with-source out, or look at it: taffrail explain {}", quoted(&app.app.name));
+            format!("omit --with-source, or find the problem of the source: taffrail explain {}", \
+                quoted(&app.app.name));
         Refusal::new(format!("the source of {}, {name}, {why}", app.app), hint)
     };
     if !delivery::flux::is_source(key) {
         let group = if key.group.is_empty() { "the core group" } else { &*key.group };
-        return Err(fault(format!("is of {group} and no source of Flux: nothing is written to it")));
+        return Err(fault(format!("is of {group} and not a Flux source: nothing is written to it")));
     }
     let observed = match home.get(key.as_ref()) {
         Presence::Present(observed) if observed.projection == Projection::Full => observed,
         Presence::Present(_) => return Err(fault("cannot be read".to_owned())),
-        Presence::Absent => return Err(fault("is not there".to_owned())),
+        Presence::Absent => return Err(fault("does not exist".to_owned())),
         Presence::Unobserved(why) => return Err(fault(format!("cannot be read: {why}"))),
     };
     let object = &observed.object;

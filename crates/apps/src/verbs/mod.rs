@@ -146,7 +146,7 @@ impl Step {
             Until::Written => Progress::Done,
             Until::Flux(requested) => flux::progress(&observed.object, &name, requested),
             Until::Argo { .. } if !is_as_new(&observed.object, version) => {
-                Progress::Waiting(format!("nothing has been heard of {name} since"))
+                Progress::Waiting(format!("no newer version of {name} was read since the change"))
             }
             Until::Argo { syncs } => argo::progress(&observed.object, &name, *syncs),
         }
@@ -207,17 +207,17 @@ pub fn plan(
     if let Verb::Reconcile(how) = verb
         && let Some(option) = how.beyond(known)
     {
-        let hint = format!("of {} there is {}", app.app.delivery, known.join(", "));
-        return Err(Refusal::new(format!("{option} means nothing to {}", app.app), hint));
+        let hint = format!("apps of {} accept {}", app.app.delivery, known.join(", "));
+        return Err(Refusal::new(format!("{option} does not apply to {}", app.app), hint));
     }
     let unread = |why: &str| {
         let message = format!("{} {} cannot be read: {why}", declaring.kind, declaring.path());
-        Refusal::new(message, "without knowing it nothing is changed")
+        Refusal::new(message, "nothing was changed, because its present state is not known")
     };
     let observed = match home.get(declaring.as_ref()) {
         Presence::Present(observed) if observed.projection == Projection::Full => observed,
-        Presence::Present(_) => return Err(unread("only its metadata is known")),
-        Presence::Absent => return Err(unread("it is not there any more")),
+        Presence::Present(_) => return Err(unread("only its metadata was read")),
+        Presence::Absent => return Err(unread("it no longer exists")),
         Presence::Unobserved(why) => return Err(unread(&why)),
     };
     let requested = now.to_string();
@@ -246,8 +246,8 @@ fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList)
     let name = format!("{} {}", object.kind(), app.declaring.as_ref()?.path());
     if let Some(set) = identity::application_set(object) {
         return Some(format!(
-            "ApplicationSet {}/{set} makes {name} and will set {path} back, unless its \
-             spec.ignoreApplicationDifferences leaves it alone",
+            "ApplicationSet {}/{set} makes {name} and will revert {path}, unless its \
+             spec.ignoreApplicationDifferences excludes it",
             object.namespace()
         ));
     }
@@ -265,11 +265,11 @@ fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList)
     let applied = writers(object, field).into_iter().find(|writer| writer.applies);
     Some(match applied {
         Some(writer) => format!(
-            "{} declares {name} and its source says what {path} is ({} applies it): it will be set back",
+            "{} declares {name} and its source sets {path} ({} applies it): the change will be reverted",
             parent.app, writer.manager
         ),
         None => format!(
-            "{} declares {name}: where its source says what {path} is, it will be set back",
+            "{} declares {name}: if its source sets {path}, the change will be reverted",
             parent.app
         ),
     })

@@ -33,7 +33,8 @@ const NOT_FOUND: &str = "NotFound";
 pub const EXPRESSION_FAULT: &str = "ExpressionFault";
 
 /// The message for a field that is missing because it was not read.
-const LEFT_OUT: &str = "values of Secrets, and what was not let read, are not looked at";
+const LEFT_OUT: &str = "the field was not read: Taffrail reads no values of Secrets, nor data that its user may not \
+    read";
 
 /// The state of a target, with reason and message.
 struct Opinion {
@@ -149,7 +150,8 @@ impl Bench<'_> {
                     // A mistyped kind must not be reported as deleted.
                     (None, Until::Deleted) => {
                         let why = format!(
-                            "the server has no kind called {word}; group/Kind/namespace/name counts as deleted then"
+                            "the server has no kind called {word}; write group/Kind/namespace/name to count that as \
+                             deleted"
                         );
                         let opinion = Opinion::hopeless(why).because(NOT_FOUND);
                         self.said(subject, Some(Status::NotFound), opinion)
@@ -175,7 +177,7 @@ impl Bench<'_> {
         let is_read = self.snapshot.was_selected(kind, namespace, &target, Projection::Metadata)
             || self.snapshot.listed(kind, namespace, Projection::Metadata) == Listed::Done;
         if served && !is_read {
-            return vec![self.said(subject(), None, Opinion::unobserved("it was not read yet"))];
+            return vec![self.said(subject(), None, Opinion::unobserved("Taffrail has not read it yet"))];
         }
         let scope = Scope::Kind { kind: kind.clone(), namespace: namespace.map(str::to_owned) };
         if let Some(error) = self.snapshot.errors().iter().find(|error| error.scope == scope)
@@ -190,19 +192,19 @@ impl Bench<'_> {
         if *self.until == Until::Deleted {
             let all: BTreeSet<&ObjectKey> = known.iter().chain(&there).collect();
             if all.is_empty() {
-                return vec![self.said(subject(), None, Opinion::met("there is none"))];
+                return vec![self.said(subject(), None, Opinion::met("no object matches"))];
             }
             let (left, gone): (Vec<&ObjectKey>, Vec<&ObjectKey>) =
                 all.into_iter().partition(|key| there.contains(key));
             let gone = gone.into_iter().map(|key| {
                 let status = Some(Status::NotFound);
-                self.said(Subject::Object(key.clone()), status, Opinion::met("it is gone").because(NOT_FOUND))
+                self.said(Subject::Object(key.clone()), status, Opinion::met("it was deleted").because(NOT_FOUND))
             });
             return self.objects(left).into_iter().chain(gone).collect();
         }
         if there.is_empty() {
             let why = match served {
-                true => "there is none yet".to_owned(),
+                true => "no object matches yet".to_owned(),
                 false => format!("the server has no kind {} yet", kind.kind),
             };
             return vec![self.said(
@@ -235,7 +237,7 @@ impl Bench<'_> {
             Presence::Present(observed) => observed,
             Presence::Absent => {
                 let opinion = match self.until {
-                    Until::Deleted => Opinion::met("it is not there"),
+                    Until::Deleted => Opinion::met("it does not exist"),
                     _ => {
                         let kinds = self.snapshot.kinds();
                         let served = kinds.is_none_or(|kinds| kinds.may_serve(&resource.key.group_kind()));
@@ -283,12 +285,12 @@ impl Bench<'_> {
         // The message is that of the cause, so the reason must be too.
         let reason = resource.chain.last().map(|link| &*link.reason).unwrap_or_default();
         match self.until {
-            Until::Exists => Opinion::met("it is there"),
+            Until::Exists => Opinion::met("it exists"),
             Until::Deleted if resource.status == Status::Terminating => {
                 with_cause(Opinion::waiting("")).because(reason)
             }
             Until::Deleted => {
-                Opinion { with_cause: false, ..Opinion::waiting("it is there, and nobody deletes it") }
+                Opinion { with_cause: false, ..Opinion::waiting("it exists, and its deletion has not been requested") }
             }
             Until::Current => match resource.status {
                 Status::Current => Opinion::met(""),
@@ -300,7 +302,7 @@ impl Bench<'_> {
                 (Status::Failed, _) => Opinion::met(resource.message.clone()).because(reason),
                 (_, Some(Ended { well: true, how })) => Opinion::hopeless(how),
                 (_, Some(Ended { well: false, how })) => Opinion::met(how),
-                (Status::Current, None) => Opinion::waiting("it is well"),
+                (Status::Current, None) => Opinion::waiting("it is ready"),
                 _ => with_cause(Opinion::waiting("it has not failed so far")).because(reason),
             },
             Until::Condition { name, value } => {
@@ -351,8 +353,8 @@ impl Bench<'_> {
             Until::Current => of_health(app).or_else(dark_home).unwrap_or_else(|| of_sync(app)),
             Until::Failed if app.health == Status::Failed => Opinion::met(app.message.clone()),
             _ if let Some(dark) = dark_home() => dark,
-            Until::Exists => Opinion::met("it is there"),
-            Until::Deleted => Opinion { with_cause: false, ..Opinion::waiting("it is there") },
+            Until::Exists => Opinion::met("it exists"),
+            Until::Deleted => Opinion { with_cause: false, ..Opinion::waiting("it exists") },
             Until::Revision(wanted) => match &app.sync.applied {
                 Some(applied) if wanted.is(applied) => {
                     of_health(app).unwrap_or_else(|| Opinion::met(format!("{} is applied", shorten(applied))))
@@ -364,7 +366,7 @@ impl Bench<'_> {
                     };
                     let attempted = app.sync.attempted.as_ref().is_some_and(|attempted| wanted.is(attempted));
                     match app.sync.state {
-                        SyncState::Suspended => Opinion::hopeless(format!("{told}, and it is suspended")),
+                        SyncState::Suspended => Opinion::hopeless(format!("{told}, and the app is suspended")),
                         SyncState::Failed if attempted => {
                             Opinion::hopeless(format!("applying {wanted} failed: {}", app.delivery_message))
                         }
@@ -383,7 +385,7 @@ impl Bench<'_> {
                 Some(key) => {
                     let own = home.objects([key]).into_iter().next();
                     let Some(own) = own else {
-                        return self.said(subject, None, Opinion::unobserved("it was not read yet"));
+                        return self.said(subject, None, Opinion::unobserved("Taffrail has not read it yet"));
                     };
                     return Judgement { subject, cluster: self.snapshot.name().to_owned(), uid: None, ..own };
                 }
@@ -495,7 +497,7 @@ pub(super) fn apps(
         Ok(apps) => found = apps,
         Err(FindError::NotFound { nearest, .. }) => {
             let hint =
-                if nearest.is_empty() { String::new() } else { format!("; there is {}", nearest.join(", ")) };
+                if nearest.is_empty() { String::new() } else { format!("; similar: {}", nearest.join(", ")) };
             trouble = Some(Opinion::waiting(format!("there is no such app yet{hint}")).because(NOT_FOUND));
         }
         Err(error @ FindError::Ambiguous { .. }) => {
@@ -514,7 +516,7 @@ pub(super) fn apps(
             if let Some(why) = silence(bench.snapshot) {
                 judgements.push(bench.said(subject(), None, Opinion::unobserved(why)));
             } else if !is_settled {
-                judgements.push(bench.said(subject(), None, Opinion::unobserved("it was not read yet")));
+                judgements.push(bench.said(subject(), None, Opinion::unobserved("Taffrail has not read it yet")));
             } else if *until == Until::Deleted
                 && found.is_empty()
                 && !matches!(&trouble, Some(it) if it.verdict == WaitState::Hopeless)
@@ -524,7 +526,7 @@ pub(super) fn apps(
                     bench.snapshot.errors().iter().find(|error| matches!(error.scope, Scope::Kind { .. }));
                 let opinion = match hidden {
                     Some(error) => Opinion::unobserved(&*error.message).because(&error.reason),
-                    None => Opinion::met("it is not there").because(NOT_FOUND),
+                    None => Opinion::met("it does not exist").because(NOT_FOUND),
                 };
                 judgements.push(bench.said(subject(), Some(Status::NotFound), opinion));
             } else if let Some(trouble) = trouble.as_ref().filter(|it| it.reason == NOT_FOUND)
@@ -582,10 +584,10 @@ fn of_field(path: &WantedField, tree: &serde_json::Value, projection: Projection
     match path.look(tree) {
         Field::Met => Opinion::met(match path.wanted() {
             Some(wanted) => format!("{name} is {wanted}"),
-            None => format!("{name} is there"),
+            None => format!("{name} exists"),
         }),
         Field::Missing if projection != Projection::Full => Opinion::unobserved(LEFT_OUT),
-        Field::Missing => Opinion::waiting(format!("{name} is not there yet")),
+        Field::Missing => Opinion::waiting(format!("{name} does not exist yet")),
         Field::Other(found) => Opinion::waiting(format!("{name} is {found}{wanted}")),
         Field::Unusable(why) => Opinion::waiting(format!("{name} cannot be compared: {why}")),
     }

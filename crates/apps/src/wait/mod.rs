@@ -305,7 +305,7 @@ impl Wait {
                     Some(old) => judgement = old.judgement.clone(),
                     None => {
                         judgement.verdict = WaitState::Unobserved;
-                        judgement.message = "what stands behind it is being read".into();
+                        judgement.message = "its dependents are still being read".into();
                         judgement.status = None;
                         judgement.chain.clear();
                     }
@@ -318,7 +318,7 @@ impl Wait {
                 has_gone |= is_other || judgement.verdict == WaitState::Met;
                 if has_gone && judgement.verdict == WaitState::Waiting {
                     judgement.verdict = WaitState::Met;
-                    judgement.message = "it was deleted, and there is another of its name".into();
+                    judgement.message = "it was deleted, and another object of its name exists".into();
                     judgement.chain.clear();
                 }
             }

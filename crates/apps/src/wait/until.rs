@@ -38,7 +38,7 @@ pub enum Until {
 pub enum InvalidUntil {
     /// The first word is not the name of a condition.
     #[error(
-        "'{0}' is nothing to wait for; write current, deleted, exists, failed, condition=NAME[=VALUE], \
+        "'{0}' is not something to wait for; write current, deleted, exists, failed, condition=NAME[=VALUE], \
          jsonpath='{{.status.field}}'[=VALUE], cel='EXPRESSION' or revision=REVISION"
     )]
     Unknown(String),
