@@ -59,8 +59,8 @@ impl Told {
         }
         if let Some((first, cause)) = left_out.zip(kept.last_mut()) {
             let told = match more {
-                0 => format!("more of it is told of {first}"),
-                more => format!("more of it, and of {more} objects on the way to it, is told of {first}"),
+                0 => format!("its full text is shown at {first}"),
+                more => format!("its full text, and {more} objects on the way to it, are shown at {first}"),
             };
             Arc::make_mut(cause).facts.push(told);
         }

@@ -236,8 +236,7 @@ fn row(member: &FleetMember<'_>, apps: &[&App], errors: usize) -> ClusterRow {
     }
     if let Some(twin) = &member.twin_of {
         let why = format!(
-            "gives the identity of {twin} and is not proved to be it: one of them may be a copy of the other, or \
-             restored from it"
+            "reports the identity of {twin} without proof: one of them may be a copy of the other, or restored from it"
         );
         message = if message.is_empty() { why } else { format!("{why}; {message}") };
     }

@@ -418,9 +418,9 @@ impl<'a> Forest<'a> {
     }
 }
 
-const TOLD_ABOVE: &str = "what is below is shown above";
+const TOLD_ABOVE: &str = "its dependents are shown above";
 
-const TOO_DEEP: &str = "what is below is left out: too many levels";
+const TOO_DEEP: &str = "its dependents are left out: too many levels";
 
 /// The part of a tree below the declared objects of one app.
 struct Below<'b, 'a> {

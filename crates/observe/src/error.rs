@@ -45,13 +45,13 @@ pub enum ErrorLevel {
 #[non_exhaustive]
 pub enum ObserveError {
     /// The kubeconfigs name no context to read.
-    #[error("no cluster to ask")]
+    #[error("no cluster is selected")]
     NoCluster(#[source] KubeconfigError),
     /// One of several kubeconfigs cannot be used.
     #[error("cannot use a kubeconfig")]
     Kubeconfig(#[source] KubeconfigError),
     /// No context matches a pattern that the user gave.
-    #[error("no context is called like '{pattern}'")]
+    #[error("no context matches '{pattern}'")]
     NoContext {
         /// The pattern.
         pattern: String,

@@ -204,7 +204,7 @@ async fn followed_list_fails_on_too_many_non_objects() {
     let server = Server::start(|_| page_of("{},", 1 << 20));
     let state = broken(&server, &Memory::of(1 << 30), ListStrategy::Pages).await;
     let ScopeState::Broken { message, .. } = state else { panic!("{state:?}") };
-    assert!(message.contains("more than 1000 items are no objects"), "{message}");
+    assert!(message.contains("more than 1000 items are not objects"), "{message}");
 }
 
 /// A discovery of more than anybody asked for.
@@ -250,7 +250,7 @@ async fn discovery_reads_at_most_5_000_kinds_and_reports_the_rest() {
     let discovery = cluster.discover().await.unwrap();
     assert_eq!(discovery.resources().len(), 5_000);
     let [broken] = discovery.broken() else { panic!("{:?}", discovery.broken()) };
-    assert_eq!(broken.reason, "of the cluster's kinds 5000 are read, and 95000 more are not");
+    assert_eq!(broken.reason, "the cluster has too many kinds: 5000 are read, and 95000 more are left out");
     // What else there is belongs to a group that is not known.
     assert!(broken.concerns("example") && broken.concerns("other.example"));
 }

@@ -76,7 +76,8 @@ impl Singles {
     pub(super) fn tell(&mut self, snapshot: &mut Snapshot) {
         let scope = Scope::Input("objects that are named one by one".to_owned());
         let message = format!(
-            "Taffrail follows {} of {} objects: at most {MOST}, and up to {MOST} more in namespaces with fewer than {FEW_OF_NAMESPACE} followed objects",
+            "Taffrail watches only {} of {} objects that it would read one by one: at most {MOST}, and up to {MOST} \
+             more in namespaces with fewer than {FEW_OF_NAMESPACE} of them",
             self.all,
             self.all + self.left_out
         );

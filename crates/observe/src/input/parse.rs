@@ -23,7 +23,7 @@ pub enum InputFault {
 
 /// The explanation of a field that lists do not have.
 const TORN: &str =
-    "stands where no list has it; it may be a part of one of the items, and what follows may be missing";
+    "is not a field of a list; it may be part of an item that was cut, so items after it may be missing";
 
 impl fmt::Display for InputFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,8 +34,8 @@ impl fmt::Display for InputFault {
             InputFault::Yaml(message) => write!(f, "not YAML: {message}"),
             InputFault::Torn(member) => write!(f, "the list may be torn: {member:?} {TORN}"),
             InputFault::CutList => f.write_str(
-                "the list is cut: its kind is missing, which kubectl prints below the items; the last one is left out, \
-                 as it may be half of one",
+                "the list is cut: its kind is missing, which kubectl prints below the items; the last item is left \
+                 out, as it may be incomplete",
             ),
             InputFault::Binary(offset) => write!(f, "not text: byte {offset} is not UTF-8"),
         }

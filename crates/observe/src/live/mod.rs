@@ -64,10 +64,10 @@ const INCOMPLETE: Duration = Duration::from_secs(60);
 const RETRY: Duration = Duration::from_secs(5);
 
 /// The reason for a scope whose watch may have broken unseen while its server was silent.
-const REOPENING: &str = "its watch is opened again after the server was silent";
+const REOPENING: &str = "its watch is being reopened, because the server was silent";
 
 /// The reason for a cluster that may have changed while this process did not run.
-const ASLEEP: &str = "this process or its machine was asleep, and the server is asked again";
+const ASLEEP: &str = "this process or its machine was asleep, so the cluster is being read again";
 
 /// Time limit of discovery.
 const DISCOVERY: Duration = Duration::from_secs(30);

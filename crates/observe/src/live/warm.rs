@@ -16,13 +16,13 @@ use taffrail_object::{ApiResource, Projection};
 #[non_exhaustive]
 pub enum ColdStart {
     /// The bytes are not a saved state, or are damaged.
-    #[error("what was saved cannot be read")]
+    #[error("the saved index is damaged or not an index")]
     Unreadable,
     /// The index in it is not to be used.
     #[error("the saved index {0}")]
     Index(#[from] ReopenError),
     /// The identity of the cluster and its present version cannot be read.
-    #[error("whether what was saved is of this cluster is not known")]
+    #[error("cannot tell whether the saved index belongs to this cluster")]
     Unidentified(#[source] ReadError),
     /// It is of another cluster.
     #[error("the saved state belongs to another cluster ({saved}, not {found})")]
@@ -34,7 +34,8 @@ pub enum ColdStart {
     },
     /// The server's state is older than the saved one, as after a restore from a backup.
     #[error(
-        "the server's version {found} is older than the saved {saved}: it may have been restored from a backup"
+        "the server's resource version {found} is older than the saved {saved}: the server may have been restored \
+         from a backup"
     )]
     WentBack {
         /// The version that was saved.

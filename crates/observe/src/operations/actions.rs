@@ -227,7 +227,7 @@ impl ActionRequest {
             if let (true, Some(of)) = (is_of_cluster && delivered_by.is_empty(), not_for_it.first()) {
                 let what =
                     format!("'{name}' is a script of the cluster ({of}) for what its Argo CD delivers");
-                let error = OperationError::usage(format!("{what}; {place} is not of that"));
+                let error = OperationError::usage(format!("{what}, and {place} is not delivered by it"));
                 return Err(error.hint(
                     "an Application there must list the object, and the object carry its mark \
                      (the annotation argocd.argoproj.io/tracking-id, or the label by which it tracks)",
@@ -319,7 +319,7 @@ impl ActionRequest {
                 Operation::Patch => {
                     let what = format!("'{name}' would change {} {}", key.kind, key.path());
                     return Err(OperationError::unreadable(what)
-                        .hint("an action may change only its own object, and make others"));
+                        .hint("an action may change only its own object, and create others"));
                 }
                 Operation::Create => {
                     let is_namespaced = has_namespace(located.live.as_ref(), &key);
@@ -341,14 +341,14 @@ impl ActionRequest {
     /// Checks that a script of the cluster may create this object. Such a script runs with the rights of the user, but
     /// anyone who may write to one namespace may have written it.
     fn allow(&self, key: &ObjectKey, object: &Value, is_inside: bool) -> Result<(), OperationError> {
-        let what = format!("'{}' would make {} {}", self.action, key.kind, called(key, object));
+        let what = format!("'{}' would create {} {}", self.action, key.kind, called(key, object));
         if !is_inside {
             return Err(OperationError::unreadable(what)
-                .hint("a script of the cluster may make objects only in the namespace of its object"));
+                .hint("a script of the cluster may create objects only in the namespace of its own object"));
         }
         if is_risky(key, object) && !is_allowed(key, &self.allow_create) {
             let error = OperationError::unreadable(format!("{what}, which may run code or grant rights"));
-            return Err(error.hint(format!("--allow-create {} lets a script of the cluster do so", key.kind)));
+            return Err(error.hint(format!("--allow-create {} permits it", key.kind)));
         }
         Ok(())
     }

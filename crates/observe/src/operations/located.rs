@@ -135,7 +135,7 @@ pub async fn locate(connector: &ClusterConnector, request: &LocateRequest) -> Re
         }
     }
     if let (Err(error), false) = (&argos, objects.is_empty()) {
-        notes.push(format!("whether its Argo CD has actions is not known: {}", chain(error)));
+        notes.push(format!("cannot tell whether its Argo CD defines actions: {}", chain(error)));
     }
     let live = LiveObject { cluster: cluster.clone(), discovery: discovery.clone(), resource };
     let mut located = Vec::new();
@@ -344,8 +344,8 @@ fn scripts_for(snapshot: &Snapshot, object: &Object<'_>, trust: &Trust) -> (Loca
             number => format!(" and {number} more"),
         };
         format!(
-            "actions of the ConfigMap {SETTINGS} in {}{more} are not offered: whether an Argo CD runs there is not \
-             known; the setting argocd: [{}] says so",
+            "actions of the ConfigMap {SETTINGS} in {}{more} are not offered: cannot tell whether an Argo CD runs \
+             there; the setting argocd: [{}] confirms it",
             named.join(", "),
             named.join(", ")
         )

@@ -338,7 +338,7 @@ impl OperationError {
     /// Describes a write of which the server did not store some fields.
     fn dropped(name: &str, fields: &[String]) -> OperationError {
         let what = format!("{name}: the server did not keep {}", fields.join(", "));
-        OperationError::unreadable(what).hint("a webhook may have set it back")
+        OperationError::unreadable(what).hint("a webhook may have reverted it")
     }
 
     /// Describes a change by another client that makes the planned write another one.

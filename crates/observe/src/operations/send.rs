@@ -109,7 +109,7 @@ mod of_actions {
         };
         let made = in_time(&live.cluster).create(&request).await;
         let made = made.map_err(|error| {
-            OperationError::of_write(format!("cannot make {} {called}", key.kind), &error)
+            OperationError::of_write(format!("cannot create {} {called}", key.kind), &error)
         })?;
         Ok(Object::new(made.root()).ok().map(|object| object.name().into_owned()))
     }

@@ -69,7 +69,7 @@ pub fn plan_verb(
                 cluster: app.app.home.clone(),
                 writes: steps.iter().map(write_of).collect(),
                 warnings,
-                unchanged: nothing.unwrap_or_else(|| "is as it should be".to_owned()),
+                unchanged: nothing.unwrap_or_else(|| "needs no change".to_owned()),
                 target: target(steps),
             }),
             Err(Refusal { message, hint }) => {
@@ -366,7 +366,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
                 task.current().map_or(Progress::Done, |(step, _)| step.progress(home, version))
             }
             State::Settling(since) => match app {
-                None => Progress::Waiting(format!("{} is not among the apps", task.app)),
+                None => Progress::Waiting(format!("app {} was not found", task.app)),
                 Some(app) => match verbs::settled(app) {
                     Progress::Done if is_about_to_sync(app) && since.elapsed() < SYNC_GRACE => {
                         Progress::Waiting(format!("{} is OutOfSync", task.app))

@@ -284,7 +284,7 @@ impl Dump<'_> {
             if sent < page.objects.len() as u64 {
                 scope.state = State::Failed;
                 scope.reason = "Malformed".to_owned();
-                scope.message = format!("{}: items that are no objects were left out", resource.full_name());
+                scope.message = format!("{}: items that are not objects were left out", resource.full_name());
             }
             scope.objects += sent;
             token = page.next;

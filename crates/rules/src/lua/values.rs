@@ -170,5 +170,5 @@ fn number(value: f64) -> Result<Tree, Unfit> {
     }
     Number::from_f64(value)
         .map(Tree::Number)
-        .ok_or(Unfit::Shape("cannot encode a number that is none to JSON"))
+        .ok_or(Unfit::Shape("cannot encode NaN or infinity to JSON"))
 }

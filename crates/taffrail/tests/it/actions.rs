@@ -399,7 +399,7 @@ definitions:
     let answer = ask();
     assert_eq!(names(&answer), without);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert!(answer.stderr.contains("the setting argocd: [tenant] says so"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("the setting argocd: [tenant] confirms it"), "{}", answer.stderr);
     let answer = served.ask(&["action", "paint", "deploy/web", "--yes"]);
     assert_eq!(answer.code, 2, "{}", answer.stdout);
 
@@ -464,8 +464,8 @@ fn cluster_actions_apply_only_to_objects_of_their_argo_cd() {
         let before = cluster.resource_version();
         let answer = served.ask(&["action", "cluster/paint", "deploy/web", "--yes"]);
         assert_eq!(answer.code, 2, "{why}: {}{}", answer.stdout, answer.stderr);
-        let says = "'cluster/paint' is a script of the cluster (ConfigMap gitops/argocd-cm) for what its Argo CD delivers; \
-                    Deployment shop/web in one is not of that";
+        let says = "'cluster/paint' is a script of the cluster (ConfigMap gitops/argocd-cm) for what its Argo CD \
+            delivers, and Deployment shop/web in one is not delivered by it";
         assert!(answer.stderr.contains(says), "{why}: {}", answer.stderr);
         assert!(answer.stderr.contains("argocd.argoproj.io/tracking-id"), "{why}: {}", answer.stderr);
         assert_eq!(cluster.resource_version(), before, "{why}");

@@ -425,7 +425,7 @@ fn items_of_another_kind_than_was_asked_for_are_not_written() {
     let path = folder.path().join("one.jsonl");
     let answer = taffrail(&["dump", "-o", path.to_str().unwrap(), "--kubeconfig", &config], "");
     assert_eq!(answer.code, 3, "{}", answer.stderr);
-    assert!(answer.stderr.contains("not asked for"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("requested"), "{}", answer.stderr);
     let text = std::fs::read_to_string(&path).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let written: Vec<(&Value, &Value)> =

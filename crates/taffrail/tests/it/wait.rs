@@ -181,7 +181,7 @@ fn non_boolean_expression_is_an_error() {
             "data": {"key": "c2VjcmV0"}}))
         .unwrap();
     for (expression, said) in [
-        ("object.metadata.name", "it is a string, neither true nor false"),
+        ("object.metadata.name", "its result is a string, not true or false"),
         ("object.metadata.name.unheard() == ''", "there is no function 'unheard'"),
         ("status.readyReplicas == 2", "write object.status"),
         ("object.status.readyReplicas ==", "is not an expression in CEL"),

@@ -48,13 +48,13 @@ impl PrivateFile {
             // Readers must see either the old or the new content, so it is written beside and renamed.
             let beside = self.path.with_extension(format!("{}.part", getpid().as_raw_nonzero()));
             let mut file = create_new(&beside)?;
-            let marked = format!("{MARK}{}; it goes when that ends.\n{text}", getpid().as_raw_nonzero());
+            let marked = format!("{MARK}{}; removed when that process ends.\n{text}", getpid().as_raw_nonzero());
             file.write_all(marked.as_bytes())?;
             fs::rename(&beside, &self.path)
         };
         write().map_err(|error| {
             let complaint = CommandError::unreadable(format!("{} cannot be written", self.path.display()));
-            complaint.with_source(&error).hint("--kubeconfig FILE names another place")
+            complaint.with_source(&error).hint("choose another file with --kubeconfig FILE")
         })
     }
 }
@@ -96,7 +96,7 @@ fn folder() -> Result<PathBuf, CommandError> {
         }
     }
     let complaint = CommandError::unreadable(format!("cannot create a folder in {}", base.display()));
-    let complaint = complaint.hint("--kubeconfig FILE names another place");
+    let complaint = complaint.hint("choose another file with --kubeconfig FILE");
     Err(match &last {
         Some(error) => complaint.with_source(error),
         None => complaint,
@@ -123,14 +123,14 @@ fn may_be_written(path: &Path) -> Result<(), CommandError> {
         }
     };
     match owner {
-        None => Err(CommandError::usage(format!("{shown} is there already, and not from a demo")).hint(
-            "--kubeconfig takes a file that is not there yet; without it the demo finds a place itself",
+        None => Err(CommandError::usage(format!("{shown} already exists, and no demo wrote it")).hint(
+            "give --kubeconfig a file that does not exist yet, or omit it: the demo then uses a new temporary file",
         )),
         // EPERM means another user's process: it runs, too.
         Some(process) if test_kill_process(process) != Err(rustix::io::Errno::SRCH) => {
             let what =
                 format!("{shown} belongs to a demo that still runs, process {}", process.as_raw_nonzero());
-            Err(CommandError::usage(what).hint("--kubeconfig names another file, or nothing at all"))
+            Err(CommandError::usage(what).hint("choose another file with --kubeconfig, or omit it"))
         }
         Some(_) => Ok(()),
     }

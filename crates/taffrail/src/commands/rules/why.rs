@@ -119,16 +119,18 @@ fn elsewhere(object: &Object<'_>) -> Option<&'static str> {
     let is_marked = |kind: &str, key: &str| !object.text(&["metadata", kind, key]).is_empty();
     if is_marked("annotations", "argocd.argoproj.io/tracking-id") {
         return Some(
-            "\n  An Argo CD delivers it. Views of apps ask the scripts in its argocd-cm too: in full where a ClusterRoleBinding\n  \
+            "\n  Argo CD delivers this object. Views of apps also use the scripts in its argocd-cm: without limits \
+             where a ClusterRoleBinding\n  \
              gives its application controller a ClusterRole that may write everything (create, update, patch or * on all\n  \
              apiGroups and resources), both can be read, and its ServiceAccount is not default; or where\n  \
-             the setting argocd: [NAMESPACE] names its namespace. Those of another cluster count in full where\n  \
+             the setting argocd: [NAMESPACE] names its namespace. Those of another cluster count without limits where\n  \
              the setting trusted-homes: [CLUSTER] names that.\n",
         );
     }
     let of_flux = ["kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name"];
     of_flux.into_iter().any(|key| is_marked("labels", key)).then_some(
-        "\n  Flux delivers it. Views of apps ask the healthCheckExprs of what delivers it too: those of another cluster in full\n  \
+        "\n  Flux delivers this object. Views of apps also use the healthCheckExprs of the app that delivers it: \
+         those of another cluster without limits\n  \
          where the setting trusted-homes: [CLUSTER] names it.\n",
     )
 }

@@ -64,7 +64,7 @@ impl ReadQuery {
         let is_of_kind = |wanted: &Wanted| matches!(wanted, Wanted::Kind(_));
         if arguments.selector.is_some() && !wanted.iter().all(is_of_kind) {
             return Err(CommandError::usage(
-                "-l chooses among all objects of a kind, so names make no sense beside it",
+                "-l selects all objects of a kind that have labels, so no names may be given with it",
             ));
         }
         Ok(ReadQuery {
@@ -115,7 +115,7 @@ impl ReadQuery {
             match name {
                 None => Meant::All(resource.clone(), place.map(str::to_owned)),
                 Some(name) if self.all_namespaces && resource.namespaced => Meant::Nothing(format!(
-                    "{kind} {name}: an object of a name is in one namespace: say which with -n"
+                    "{kind} {name}: a name needs a namespace: add -n NAMESPACE, without -A"
                 )),
                 Some(name) => {
                     let place = place.unwrap_or_default();
@@ -354,7 +354,7 @@ async fn of_cluster(
 /// Prints the statuses of the selected objects in dumps, whose kinds are those of the objects in them.
 fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &ReadQuery) -> Result<Exit, CommandError> {
     if asked.selector.is_some() {
-        return Err(CommandError::usage("-l asks a server, and dumps have none"));
+        return Err(CommandError::usage("-l needs a server, so it does not work with dumps"));
     }
     let of = |snapshot: &Snapshot| {
         let meant = in_dump(snapshot, asked);

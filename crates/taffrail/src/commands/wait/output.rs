@@ -374,7 +374,7 @@ fn last_words(
         let cluster = if several { format!("{} ", judgement.cluster) } else { String::new() };
         let (word, _) = word(wait.until(), row);
         let message = match why(row) {
-            empty if empty.is_empty() => "nothing is known".to_owned(),
+            empty if empty.is_empty() => "nothing is known of it yet".to_owned(),
             why => why,
         };
         let told = format!("{cluster}{} is {word}: {message}", name(&judgement.subject, placed));

@@ -199,10 +199,10 @@ impl ReadQuery {
             word: word.to_owned(),
             name: name.map(str::to_owned),
             why: match discovery {
-                None => Some("which kinds the server has is not known yet".to_owned()),
+                None => Some("Taffrail has not read yet which kinds the server has".to_owned()),
                 Some(discovery) => discovery.broken().first().map(|group| {
                     format!(
-                        "the server has no kind called {word} that is known; {}: {}",
+                        "the server has no known kind called {word}, but not all kinds could be read; {}: {}",
                         group.name, group.reason
                     )
                 }),
