@@ -71,7 +71,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         of: Of::All,
         is_list: true,
     },
-    one("pdb", "pdb", Of::All, "Meaning of a PodDisruptionBudget for the Deployment whose Pods it protects"),
+    one(
+        "pdb",
+        "pdb",
+        Of::All,
+        "Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects",
+    ),
     one("color", "color", Of::All, "Colours: auto, always or never"),
     Setting {
         key: "pager",

@@ -48,12 +48,12 @@ const JUDGE: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  taffrail demo                                  until Ctrl-C, which leaves nothing behind
-  taffrail demo --kubeconfig demo.yaml           where other commands find it
+  taffrail demo                                  run until Ctrl-C, which removes all of its files
+  taffrail demo --kubeconfig demo.yaml           write the kubeconfig to a known place
   taffrail demo --skip 2m                        start two minutes into the round of faults
-  taffrail demo | tee log                        a line for each change, for those who have no terminal
+  taffrail demo | tee log                        print a line for each change instead of a screen
 
-In another terminal, with the kubeconfig that it names, Taffrail and kubectl see what it sees:
+In another terminal, Taffrail and kubectl reach the same clusters with the kubeconfig that the demo names:
   export KUBECONFIG=…
   taffrail get apps --all-contexts
   taffrail explain shop --context eu-2
@@ -67,11 +67,12 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
-    /// Write the kubeconfig to this file [default: one in a private folder, below $XDG_RUNTIME_DIR or the temporary one]
+    /// Write the kubeconfig of the simulated clusters to this new file, which is removed when the demo ends [default: a
+    /// file in a private folder below $XDG_RUNTIME_DIR or the temporary folder]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// Begin so far into the round of troubles, which takes five minutes: 90s, 2m
+    /// Skip this much of the first round of faults, which takes five minutes: 90s, 2m
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     skip: Option<Duration>,
 

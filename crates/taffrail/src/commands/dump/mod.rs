@@ -19,14 +19,14 @@ use crate::commands::wait::ClusterArguments;
 use crate::reasons;
 use crate::source;
 
-/// Write the objects of clusters to files for --from.
+/// Write the objects of clusters to dump files, which --from reads instead of clusters.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   taffrail dump -o prod.jsonl                    the cluster of the current context
   taffrail dump --all-contexts -o dumps/         all clusters, one file each
   taffrail dump -n shop -o shop.jsonl            one namespace, and cluster-scoped objects
-  taffrail get apps --from dumps/                read the dumps with any view
+  taffrail get apps --from dumps/                show the apps in the dumps
 
 A dump contains every object that you may list in full: specs with the values of environment variables, ConfigMaps
 with their data, events. Of Secrets it contains names, labels and the annotations that name their owner, but no values,

@@ -75,7 +75,7 @@ pub(crate) struct WaitArguments {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) stable_for: Option<Duration>,
 
-    /// End when all targets have met the condition or failed
+    /// Give up as soon as the rest of the targets has failed; false: wait for them to recover
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
         require_equals = true, default_missing_value = "true")]
     pub(crate) fail_fast: bool,
@@ -87,7 +87,7 @@ pub(crate) struct WaitArguments {
     #[command(flatten)]
     pub(crate) grouping: GroupingArguments,
 
-    /// Meaning of a PodDisruptionBudget for the Deployment whose Pods it protects
+    /// Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
 
@@ -124,7 +124,8 @@ pub(crate) struct ClusterArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Print the requests to stderr at the end; twice: each request; three times: the purpose of each request
+    /// Print totals of the requests to stderr at the end; -vv: also each request; -vvv: also the purpose of each
+    /// request
     #[arg(short, long, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
