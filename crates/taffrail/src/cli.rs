@@ -56,7 +56,7 @@ pub(crate) struct SourceArguments {
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// The user's trust in rules that clusters define, from the settings.
+    /// The Argo CDs and clusters whose own rules the user trusts, from the settings `argocd` and `trusted-homes`.
     #[arg(skip)]
     pub(crate) trust: Trust,
 }
@@ -106,7 +106,7 @@ pub(crate) enum Pdb {
 }
 
 impl ViewArguments {
-    /// Returns the rules with their options.
+    /// Returns the rules of `--rules` with the options `--pdb` and `--timeout` and the trust settings.
     pub(crate) fn rules(&self) -> RulesWithOptions {
         self.rules.with_options(self.pdb.into(), self.source.timeout, &self.source.trust)
     }
@@ -267,7 +267,7 @@ impl GroupingArguments {
     }
 }
 
-/// The filters of a list.
+/// Options that select the rows of a list; a row must meet all of them.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArguments {
@@ -546,7 +546,7 @@ pub(crate) enum Category {
 }
 
 impl Category {
-    /// Returns true if this is the category of a finding.
+    /// Returns true if this value of `--category` names the category `category` of a finding.
     pub(crate) fn is(self, category: FindingCategory) -> bool {
         let own = match self {
             Category::Disagreeing => FindingCategory::Disagreeing,
@@ -586,7 +586,8 @@ pub(crate) enum What {
 }
 
 impl What {
-    /// Returns the plural of a list's name, which may be given in the singular.
+    /// Returns the plural for the first argument of `get`, which may be singular: `apps` for `app`. Returns an
+    /// unknown word unchanged.
     pub(crate) fn full_name(word: &str) -> &str {
         match What::from_str(word, false) {
             Ok(What::Apps) => "apps",

@@ -7,7 +7,7 @@ use crate::command_error::CommandError;
 use crate::output::{answer, printable};
 use crate::phrase;
 
-/// Maximum number of names in a question.
+/// Maximum number of names that a question lists.
 const MAX_NAMED: usize = 10;
 
 /// Asks before writing to several things that the user did not name one by one. `what` is the verb, `names` the things,

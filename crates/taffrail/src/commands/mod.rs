@@ -131,7 +131,8 @@ impl Command {
         Some((&mut source.context, &mut source.trust))
     }
 
-    /// Returns true if the command runs until it is interrupted or a condition is met.
+    /// Returns true if the command runs until it is interrupted or a condition is met, and so redraws or adds to
+    /// its output.
     pub(crate) fn watches(&self) -> bool {
         match self {
             Command::Explain(ExplainArguments { view, .. })

@@ -115,12 +115,13 @@ pub(crate) enum ActionsOutput {
     Name,
 }
 
-/// The folder of the user's own actions, if `--rules` names one.
+/// The folder of the user's own action scripts; `None` for `--rules taffrail`, which uses only Taffrail's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Whose(pub(crate) Option<PathBuf>);
 
 impl Whose {
-    /// Parses `--rules`. It accepts `kstatus` too, because other commands share the setting.
+    /// Parses `--rules` for actions. The value `kstatus` means `taffrail`, because other commands share the
+    /// setting.
     fn read(text: &str) -> Result<Whose, String> {
         match text {
             "taffrail" | "kstatus" => Ok(Whose(None)),

@@ -9,7 +9,7 @@ use rustix::process::{Pid, getpid, test_kill_process};
 
 use crate::command_error::CommandError;
 
-/// First line of the demo's files; the process id follows.
+/// Begin of the first line of the demo's kubeconfig; the id of the demo's process follows.
 const MARK: &str = "# Written by taffrail demo, process ";
 
 /// A file that only its owner can read. It is removed on drop.
@@ -103,7 +103,8 @@ fn folder() -> Result<PathBuf, CommandError> {
     })
 }
 
-/// Returns the process that wrote a file of the demo; `None` for any other file.
+/// Returns the id of the demo process that wrote the file at `path`; `None` for a file that no demo wrote. Fails if
+/// the file cannot be read.
 fn owner(path: &Path) -> io::Result<Option<Pid>> {
     let mut head = Vec::new();
     File::open(path)?.take(200).read_to_end(&mut head)?;
@@ -112,7 +113,8 @@ fn owner(path: &Path) -> io::Result<Option<Pid>> {
     Ok(number.and_then(|number| Pid::from_raw(number.parse().ok()?)))
 }
 
-/// Refuses to replace a file that is not the demo's, or that a running demo owns.
+/// Checks that the demo may write a kubeconfig to `path`: the file does not exist, or a demo that has ended wrote
+/// it.
 fn may_be_written(path: &Path) -> Result<(), CommandError> {
     let shown = path.display();
     let owner = match owner(path) {

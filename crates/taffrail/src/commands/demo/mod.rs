@@ -37,7 +37,7 @@ use world::World;
 /// Time limit for a response of a simulated cluster. A healthy one takes milliseconds, unless the machine is busy; an
 /// unreachable one refuses at once.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Delay between the first of several changes and the redraw that shows them all.
+/// Delay from the first change to the redraw, so that several changes at once are drawn together.
 const SWARM: Duration = Duration::from_millis(150);
 /// Minimum time between two redraws.
 const PACE: Duration = Duration::from_millis(500);
@@ -76,11 +76,11 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     skip: Option<Duration>,
 
-    /// Stop the simulated time there: nothing happens, and no controller reacts
+    /// Stop the simulated time at the start (see --skip): nothing happens, and no controller reacts
     #[arg(long, hide = true)]
     hold: bool,
 
-    /// The user's trust in what clusters say, from the settings.
+    /// The Argo CDs and clusters whose own rules the user trusts, from the settings.
     #[arg(skip)]
     pub(crate) trust: Trust,
 }
@@ -127,7 +127,7 @@ impl Signals {
         }
     }
 
-    /// Runs `work` to its end and returns its result; returns `None` if the demo ends first.
+    /// Runs `work` to its end and returns its result; `None` if a signal ends the demo before.
     async fn during<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::pin!(work);
         loop {
@@ -201,7 +201,7 @@ async fn show(arguments: &DemoArguments) -> Result<(), CommandError> {
     }
 }
 
-/// Converts an error of writing to stdout: a closed stdout ends the demo without an error.
+/// Converts an error of writing to stdout: `Ok` if stdout was closed, which ends the demo without an error.
 fn ended(error: io::Error) -> Result<(), CommandError> {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
@@ -228,7 +228,7 @@ async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, Comma
     Ok(FleetWatcher::start(request).await)
 }
 
-/// The form of the view.
+/// The two forms in which the demo is shown.
 enum View {
     Screen(Screen, Overview),
     /// One line per change, for an output that is not a terminal.

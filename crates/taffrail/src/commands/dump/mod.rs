@@ -166,7 +166,8 @@ async fn write(
     (Err(failure), cluster)
 }
 
-/// Prints the failed scopes of a dump, and returns the exit code.
+/// Prints the scopes of a cluster that could not be dumped, and returns the exit code; `unread` counts objects that
+/// were not read whole.
 fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize) -> Exit {
     let failed: Vec<&RecordedScope> =
         scopes.iter().filter(|scope| matches!(scope.state, State::Forbidden | State::Failed)).collect();
@@ -187,7 +188,7 @@ fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize) -> Exit {
     if failed.is_empty() && unread == 0 { Exit::Yes } else { Exit::Incomplete }
 }
 
-/// Returns the target of each cluster's dump.
+/// Returns the place of each cluster's dump: stdout, the file, or one file per cluster in a folder.
 fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, CommandError> {
     let several = names.len() > 1;
     let Some(output) = output.filter(|output| output.as_os_str() != "-") else {

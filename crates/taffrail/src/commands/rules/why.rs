@@ -48,7 +48,7 @@ struct Item<'o> {
     message: &'o str,
     /// The rule that decided.
     rule: &'o str,
-    /// The rules for the kind, in order of evaluation.
+    /// The rules that were evaluated for the kind, in that order.
     asked: Vec<ReadQuery<'o>>,
 }
 
@@ -64,13 +64,13 @@ struct Branch {
     number: usize,
     status: &'static str,
     suspended: bool,
-    /// True if its tests hold.
+    /// True if the tests of this branch hold for the object, so that its status may apply.
     holds: bool,
     decides: bool,
 }
 
-/// Appends the rules that apply to an object with this verdict. `seen` is the verdict of the views, which also use
-/// evidence beside the object.
+/// Appends to `out` the rules for an object, and which of them decided `verdict`. `seen` is the verdict of views of
+/// apps, which also use Events, Pods and the like; `None` if no evidence was read.
 pub(crate) fn tell(
     form: TextOutput,
     set: &RuleSet,
@@ -114,7 +114,8 @@ pub(crate) fn tell(
     out.push(b'\n');
 }
 
-/// Returns a note about rules that only views of apps use for this object, and the setting that trusts them.
+/// Returns a note for an object that Argo CD or Flux delivers: views of apps use rules from the cluster, too, under
+/// the conditions it names. `None` for other objects.
 fn elsewhere(object: &Object<'_>) -> Option<&'static str> {
     let is_marked = |kind: &str, key: &str| !object.text(&["metadata", kind, key]).is_empty();
     if is_marked("annotations", "argocd.argoproj.io/tracking-id") {

@@ -99,7 +99,7 @@ pub(crate) struct WaitArguments {
     pub(crate) clusters: ClusterArguments,
 }
 
-/// Parses `--for`, with CEL expressions.
+/// Parses the value of `--for`; CEL expressions are compiled.
 fn until(text: &str) -> Result<Until, InvalidUntil> {
     let interpreter = Interpreter::default();
     Until::read(text, |text| match interpreter.read(text, Names::Object) {
@@ -129,7 +129,7 @@ pub(crate) struct ClusterArguments {
     #[arg(short, long, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// The user's trust in what clusters say, from the settings.
+    /// The Argo CDs and clusters whose own rules the user trusts, from the settings.
     #[arg(skip)]
     pub(crate) trust: Trust,
 }
@@ -147,7 +147,7 @@ pub(crate) enum WaitOutput {
 }
 
 impl ClusterArguments {
-    /// Returns the arguments that all commands share, with the timeout of one request.
+    /// Returns these arguments in the form that reading clusters takes, with the time limit `timeout`.
     pub(crate) fn source(&self, timeout: Duration) -> SourceArguments {
         SourceArguments {
             context: self.context.clone(),
@@ -163,7 +163,7 @@ impl ClusterArguments {
 }
 
 impl WaitArguments {
-    /// Returns the options for reading the clusters.
+    /// Returns these arguments in the form that views take, with `-w`.
     pub(crate) fn view(&self) -> ViewArguments {
         let source = self.clusters.source(super::PATIENCE);
         ViewArguments { pdb: self.pdb, rules: self.rules.clone(), watch: true, source }
