@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Interval between evaluations when only time has passed.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Interval between evaluations while a CustomResourceDefinition was applied and its kind is not served yet.
+/// Interval between evaluations while discovery is repeated because a needed kind is not served yet.
 const RESTLESS: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &WaitArguments) -> Result<Exit, CommandError> {
