@@ -1,4 +1,4 @@
-//! `get apps`.
+//! Rows of `get apps`.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::{List, ListItem, text};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppRow {
-    /// The key that the copies of the app in other clusters share, as text.
+    /// A text that identifies the app; copies of the app in other clusters have the same key.
     pub key: String,
     /// Name of the cluster that holds the app's objects.
     pub cluster: String,
@@ -34,7 +34,7 @@ pub struct AppRow {
     pub health: Status,
     /// The rolled-up status now: Unknown if the last observation is too old.
     pub effective: Status,
-    /// The worst problem; left out for an app that is well.
+    /// The worst problem of the app on any axis; left out for an app that is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
     /// The time at which the app stopped being well, if known.
