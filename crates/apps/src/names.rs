@@ -11,7 +11,7 @@ const MAX_LABEL_LENGTH: usize = 63;
 /// The maximum number of characters of an invalid name that an error message quotes.
 const MAX_QUOTED_LENGTH: usize = 60;
 
-/// The reason why an object key is invalid for the API server.
+/// The error for a part of an object key that the API server would not accept: the part, its text and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("its {part} '{told}'{} {why}", if *.is_cut { "…" } else { "" })]
 pub(crate) struct NoName {

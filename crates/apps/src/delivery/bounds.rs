@@ -1,5 +1,4 @@
-//! Limits on the objects that an app, and all apps of a namespace, may claim: an author of long lists causes
-//! work for every reader.
+//! Limits on the number of objects that an app, and all apps of a namespace, may claim.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -12,13 +12,13 @@ use crate::objects::Objects;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity};
 use crate::sync::SyncState;
 
-/// A controller of a delivery tool: its name, the apps that it delivers, and the consequence if it stops.
+/// A controller of a delivery tool.
 pub(crate) struct Controller {
     pub(crate) name: &'static str,
     pub(crate) of: &'static [Delivery],
     /// The consequence if the controller does not run, as a phrase for messages.
     pub(crate) means: &'static str,
-    /// The axis on which the problem shows if the controller does not run; `None` if apps then have no problem.
+    /// The axis of the problem of an app whose controller does not run; `None` if that is not a problem of apps.
     axis: Option<Axis>,
     /// The namespace into which the tool's own installer puts the controller.
     pub(crate) namespace: &'static str,
@@ -78,7 +78,7 @@ pub(crate) const CONTROLLERS: [Controller; 7] = [
     },
 ];
 
-/// The workload of a controller without running Pods.
+/// The workload of a controller that does not run.
 #[derive(Debug, Clone)]
 pub(crate) struct Stopped {
     pub(crate) key: ObjectKey,
@@ -90,7 +90,7 @@ pub(crate) struct Stopped {
 /// A key of [`Stops`]: names of a cluster, a controller and a namespace.
 type Place = (String, &'static str, String);
 
-/// A cache of the workloads of controllers: for each Deployment or StatefulSet, `None` if it runs.
+/// A cache of the workloads of controllers that were found; `None` for each that runs.
 #[derive(Debug, Default)]
 pub(crate) struct Stops(Memo<Place, Vec<Option<Stopped>>>);
 

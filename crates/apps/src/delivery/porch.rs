@@ -55,7 +55,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, found: &mut Declarations) {
     found.apps.extend(apps);
 }
 
-/// A published PackageRevision of a package.
+/// A PackageRevision that is published.
 struct Revision<'a> {
     observed: Observed<'a>,
     number: i64,
@@ -107,8 +107,8 @@ struct Repository {
     address: String,
     branch: String,
     directory: String,
-    /// The commit at the head of the branch when Porch last synced the whole repository, and the time of that
-    /// sync.
+    /// The commit at the head of the branch at Porch's last sync of the repository, with the time of that sync;
+    /// `None` if Porch does not state it.
     head: Option<(String, Timestamp)>,
 }
 
@@ -137,7 +137,7 @@ struct Package<'a> {
     namespace: &'a str,
     /// The name of the repository, and the name of the package.
     name: (String, String),
-    /// The repository, or the key of the Repository object and the reason why it cannot be read.
+    /// The repository; or its key and the reason why it cannot be read.
     repository: Result<Rc<Repository>, (ObjectKey, String)>,
     /// The folder of the package in the repository.
     directory: String,
@@ -214,8 +214,8 @@ impl Package<'_> {
         self.revisions.last()
     }
 
-    /// Returns one app for each cluster that the package is delivered into; if none is known, one without a
-    /// cluster.
+    /// Returns an app of the package for each cluster into which it is delivered; if no such cluster is known, one
+    /// app without a cluster.
     fn declarations(
         &self,
         fleet: &Fleet<'_>,
@@ -347,8 +347,8 @@ impl Package<'_> {
         }
     }
 
-    /// Returns the sync state of a package by comparing the synced commit with those of its revisions, and a
-    /// message.
+    /// Returns the sync state of a package, by comparing the commit that the app `by` applied with those of the
+    /// package's revisions; and a message if the state is Failed or Unknown.
     ///
     /// The contents of any other commit are not known, unless it is the head that Porch found on the branch
     /// after it had published there.
@@ -390,21 +390,20 @@ impl Package<'_> {
     }
 }
 
-/// Returns the commit of `revision`, written as Config Sync (`<commit>`) or Flux (`branch@sha1:<commit>`)
-/// does.
+/// Returns the commit in `revision`, which is `<commit>` (Config Sync) or `branch@sha1:<commit>` (Flux).
 fn commit(revision: &str) -> &str {
     revision.rsplit(':').next().unwrap_or(revision)
 }
 
-/// Returns the path of a folder without leading `./` and without outer slashes; empty for the root.
+/// Normalises the path of a folder: without leading `./` and outer slashes; empty for the root.
 fn folder(path: &str) -> &str {
     let path = path.trim_matches('/');
     let path = path.strip_prefix("./").unwrap_or(path);
     if path == "." { "" } else { path.trim_matches('/') }
 }
 
-/// Returns the normalised URL of a repository, `host/path` without scheme, user, default port and `.git`, to
-/// compare URLs of one repository.
+/// Normalises the URL of a repository to `host/path`, without scheme, user, default port and `.git`, to compare
+/// URLs.
 fn address(url: &str) -> String {
     let url = url.trim();
     let (host, path) = match url.split_once("://") {

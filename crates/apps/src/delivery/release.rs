@@ -1,4 +1,4 @@
-//! Parser for releases in Helm's storage: each is parsed once per look, within limits for each namespace.
+//! Parser for Helm releases, with limits for the releases of each namespace.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -29,18 +29,19 @@ const MAX_RELEASE_BYTES: usize = 32 << 20;
 /// The maximum length of a manifest, in bytes; no release that fits into a Secret has a longer one.
 const MAX_MANIFEST_BYTES: usize = 8 << 20;
 
-/// The ratio by which a release may unpack without using up the limit of its namespace: charts unpack to
-/// three to ten times their stored size.
+/// The ratio of unpacked to stored size up to which a release does not use up [`MAX_EXTRA_BYTES`]. Charts have a
+/// ratio of three to ten.
 const FREE_RATIO: usize = 16;
 
-/// The number of bytes beyond that ratio that all releases of one namespace may unpack to.
+/// The number of bytes that all releases of one namespace may unpack to beyond [`FREE_RATIO`] times their stored
+/// size.
 const MAX_EXTRA_BYTES: usize = 64 << 20;
 
-/// The number of bytes of manifests, beyond their stored size, that may be parsed as YAML. Most are so plain
-/// that hardly any need it.
+/// The number of bytes of manifests of one namespace that the YAML library may parse, beyond their stored size.
+/// Most manifests hardly need it.
 const MAX_EXTRA_YAML_BYTES: usize = 4 << 20;
 
-/// The reason why a release cannot be read from its storage.
+/// The reason why a release in Helm's storage cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReleaseError {
     #[error("it does not exist")]
@@ -67,7 +68,7 @@ pub(crate) enum ReleaseError {
     Incomplete(&'static str),
 }
 
-/// The parsed contents of a stored Helm release that apps need.
+/// The parts of a stored Helm release from which an app is made.
 #[derive(Debug)]
 pub(crate) struct Written {
     /// The namespace that the release states as its own.
@@ -84,26 +85,27 @@ pub(crate) struct Written {
     pub(super) malformed: Vec<ScopeError>,
 }
 
-/// A parsed Helm release, with the namespace into which it is installed.
+/// A parsed Helm release, placed in the namespace into which it is installed.
 #[derive(Debug)]
 pub(crate) struct Release {
     /// The namespace of the objects in the manifest that do not name one.
     pub(super) namespace: String,
     pub(super) written: Arc<Written>,
-    /// The objects of the manifest, each once, without hooks.
+    /// The objects of the manifest, each once; hooks are not included.
     pub(super) objects: ObjectKeys,
     /// The objects of the hooks whose documents can be parsed.
     pub(super) hooks: ObjectKeys,
 }
 
-/// The bytes that the releases of one namespace may still unpack to, and have parsed as YAML.
+/// The limits left for the releases of one namespace: bytes to unpack, and bytes to parse as YAML.
 #[derive(Debug)]
 struct Left {
     unpacked: usize,
     yaml: usize,
 }
 
-/// A parsed release, and its [`Release`]s in the namespace of its storage and in the one that it states.
+/// A parsed release; and the [`Release`]s for the two namespaces in which it may be placed: that of its storage and
+/// the one that it states.
 #[derive(Debug)]
 struct Known {
     written: Arc<Written>,
@@ -252,8 +254,7 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
     })
 }
 
-/// Decodes the field `release` of a Secret (`is_secret`) or ConfigMap to JSON: Helm's base64 around gzip, or
-/// around plain JSON in Helm's first versions; in a Secret the API's base64 around that.
+/// Decodes the field `release` of a Secret (`is_secret`) or ConfigMap to the JSON of a release.
 fn decode(data: &str, is_secret: bool) -> Result<Vec<u8>, ReleaseError> {
     let decode = |text: &[u8]| {
         let packed: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
@@ -263,8 +264,8 @@ fn decode(data: &str, is_secret: bool) -> Result<Vec<u8>, ReleaseError> {
     decode(&packed)
 }
 
-/// Unpacks gzip; `left` is the number of bytes allowed beyond [`FREE_RATIO`] times the packed size, and is
-/// reduced.
+/// Unpacks gzip data. `left` is the number of bytes allowed beyond [`FREE_RATIO`] times the packed size, and is
+/// reduced by those used; `too_much` makes the error if it does not suffice.
 fn unpack(
     payload: Vec<u8>,
     left: &mut usize,

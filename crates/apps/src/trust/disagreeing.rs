@@ -1,4 +1,4 @@
-//! Disagreement between tools, objects and reports.
+//! Findings: a tool, an object and other reports disagree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::delivery;
 use crate::identity::Delivery;
 use crate::scope::Scope;
 
-/// The minimum age of a lost Pod for a finding: its workload may not have counted a younger one yet.
+/// The minimum age of a Pod's loss for a finding; its workload may need this long to count it.
 const MIN_LOST_AGE: SignedDuration = SignedDuration::from_mins(1);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -82,7 +82,7 @@ fn is_ready(pod: &Object<'_>) -> bool {
     pod.condition("Ready").is_some_and(|it| it.get("status").is_some_and(|it| it.is_str("True")))
 }
 
-/// Paths of fields, under `status`, in which kinds report their state.
+/// Paths of fields below `status` in which kinds report their state in a word.
 const FIELDS: [&[&str]; 6] =
     [&["phase"], &["state"], &["health"], &["health", "status"], &["status"], &["result"]];
 
@@ -103,7 +103,8 @@ const BAD_WORDS: [&str; 14] = [
     "unhealthy",
 ];
 
-/// Types of conditions that report a failure when `True`; below, those that report one when `False`.
+/// Types of conditions that report a failure when they are `True`; the constant below has those that report one
+/// when `False`.
 const BAD_WHEN_TRUE: [&str; 7] =
     ["Degraded", "Error", "Errored", "Failed", "Failing", "Failure", "ReconcileError"];
 const BAD_WHEN_FALSE: [&str; 9] = [

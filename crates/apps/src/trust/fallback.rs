@@ -1,4 +1,4 @@
-//! Kinds that no rule knows, and apps whose set of objects is not declared.
+//! Findings: no rule reads the status of a kind, or nothing declares an app's objects.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::command;
 use crate::identity::Delivery;
 use crate::reads;
 
-/// The name of the rule that judges objects for which there is no other rule.
+/// The name of the rule that judges objects to which no other rule applies.
 pub(super) const FALLBACK: &str = "fallback";
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -32,8 +32,8 @@ pub(super) fn has_status(object: &Object<'_>) -> bool {
     object.at(&["status"]).is_some_and(says)
 }
 
-/// Returns true if a custom resource has a status subresource, by discovery or its definition; `None` if
-/// neither was read.
+/// Returns true if the kind of a custom resource has a status subresource; `None` if neither discovery nor the
+/// definition was read.
 pub(super) fn status_is_served(cluster: &ClusterContext<'_>, object: &Object<'_>) -> Option<bool> {
     let served = cluster.objects.has_status_subresource(object.group(), object.version(), object.kind());
     served.or_else(|| cluster.is_defined_with_status(object))

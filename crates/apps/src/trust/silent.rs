@@ -1,4 +1,4 @@
-//! Nodes, controllers and delivery tools that stopped reporting.
+//! Findings: a node, controller or delivery tool stopped reporting.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,11 +18,10 @@ use crate::delivery::{self, flux, span};
 use crate::identity::Delivery;
 use crate::sync::{SyncState, shorten};
 
-/// The time for which a Lease may be overdue: it is renewed several times before it expires, so one or two
-/// late renewals mean nothing.
+/// The time for which a Lease may be overdue before it is a finding.
 const LEASE_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
-/// The time that a controller may take to observe a change.
+/// The time that a controller may take to observe a change before it is a finding.
 const MAX_REACTION_TIME: SignedDuration = SignedDuration::from_mins(5);
 
 /// The maximum age of Argo CD's last comparison of an Application; by default it compares every two to three
@@ -44,15 +43,15 @@ fn finding(reason: &'static str) -> Finding {
     Finding::new(FindingCategory::Silent, Severity::High, reason)
 }
 
-/// Returns the time of the last renewal of a Lease that has expired; `None` for a Lease that is renewed in
-/// time.
+/// Returns the time of the last renewal of a Lease that has expired for longer than [`LEASE_TOLERANCE`]; `None` for
+/// any other Lease.
 fn expired(cluster: &ClusterContext<'_>, lease: &Observed<'_>) -> Option<Timestamp> {
     let renewed = moment(&lease.object, &["spec", "renewTime"])?;
     let lasts = number(&lease.object, &["spec", "leaseDurationSeconds"]).unwrap_or(15).clamp(1, 86_400);
     (cluster.age(renewed) > SignedDuration::from_secs(lasts) + LEASE_TOLERANCE).then_some(renewed)
 }
 
-/// The controllers of Kubernetes, with the consequence if one stops.
+/// The Leases of Kubernetes' own controllers, each with the consequence if it is not renewed.
 const CONTROL_PLANE: [(&str, &str); 2] = [
     (
         "kube-controller-manager",
@@ -257,7 +256,7 @@ fn without_status(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     mute.into_iter().map(made).collect()
 }
 
-/// A sign that the controller of a Flux object does not reconcile it.
+/// A sign that the controller of a Flux object does not reconcile it: its reason, since when, and the message.
 struct Forgotten {
     reason: &'static str,
     since: Timestamp,
@@ -280,7 +279,7 @@ fn flux_apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     forgotten.collect()
 }
 
-/// Returns a sign if a requested reconciliation was not handled.
+/// Returns a sign if a requested reconciliation was not handled in time; else `None`.
 fn unheard(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     let asked = observed.object.text(&["metadata", "annotations", "reconcile.fluxcd.io/requestedAt"]);
     let since: Timestamp = asked.parse().ok()?;
@@ -292,7 +291,7 @@ fn unheard(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forg
     })
 }
 
-/// Returns a sign if the last reconciliation is longer ago than the object's interval allows.
+/// Returns a sign if the last reconciliation is longer ago than the object's interval allows; else `None`.
 fn overdue(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     let object = &observed.object;
     let history = object.at(&["status", "history"]).and_then(Value::items)?;
@@ -309,7 +308,8 @@ fn overdue(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forg
     })
 }
 
-/// Returns a sign if the source has a new revision that was not tried.
+/// Returns a sign if the source has had a new revision for some time that the controller has not tried; else
+/// `None`.
 fn untried<'a>(cluster: &ClusterContext<'a>, app: &App, observed: &Observed<'a>) -> Option<Forgotten> {
     let is_ready = observed
         .object

@@ -1,4 +1,4 @@
-//! Clock skew, and times of observation that are not known.
+//! Findings: clocks differ, or the time of an observation is not known.
 
 use jiff::SignedDuration;
 
@@ -7,7 +7,7 @@ use super::{Finding, FindingCategory, Severity, count};
 use crate::freshness::FreshnessState;
 use crate::text;
 
-/// The maximum age up to which an undated dump counts as current.
+/// The maximum age of the newest time in a dump without a date for which the dump counts as current.
 const MAX_UNDATED_AGE: SignedDuration = SignedDuration::from_mins(10);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {

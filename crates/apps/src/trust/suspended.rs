@@ -1,4 +1,4 @@
-//! Suspensions and other switches that users set.
+//! Findings: a user suspended, paused or excluded something.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +84,7 @@ fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     suspended.into_iter().map(made).collect()
 }
 
-/// A switch by which a declared object stays well while it does nothing.
+/// A field that users set to stop an object, which then still counts as Ready.
 struct Switch {
     reason: &'static str,
     kind: &'static str,
@@ -220,7 +220,7 @@ fn argo(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the fields that a rule of `ignoreDifferences` names.
+/// Describes the fields that a rule of `ignoreDifferences` excludes, with the kind and name to which it applies.
 fn ignored_fields(rule: Value<'_>) -> String {
     let text = |key| rule.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();
     let lists = ["jsonPointers", "jqPathExpressions", "managedFieldsManagers"];

@@ -1,4 +1,5 @@
-//! Unconfirmed claims: the objects do not carry the marks of the apps that list them.
+//! Findings: objects do not carry the mark of the app that lists them, or a cluster is not proved to be what it
+//! says.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +43,7 @@ pub(super) fn unverified(why: &str) -> Finding {
     Finding::new(FindingCategory::Unread, Severity::Medium, "NotVerified").says(message)
 }
 
-/// Makes the finding for a cluster that has the identity of another one.
+/// Makes the finding for a cluster that reports the identity of the cluster `twin` without proof.
 pub(super) fn twin(twin: &str) -> Finding {
     Finding::new(FindingCategory::Disagreeing, Severity::Medium, "SameIdentity").says(format!(
         "reports the identity of {twin} without proof: one of them may be a copy of the other, or report a false \

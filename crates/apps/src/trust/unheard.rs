@@ -1,4 +1,4 @@
-//! Health scripts and expressions that are not trusted in full.
+//! Findings: health rules in the cluster are ignored or limited, because their authors are not fully trusted.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Scopes that could not be read.
+//! Findings: scopes that could not be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,10 +72,10 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
     Finding::new(FindingCategory::Unread, severity, reason)
 }
 
-/// Reasons of errors that another finding reports.
+/// Reasons of errors about which another function makes a finding.
 const NOT_UNREAD: [&str; 2] = ["Overlap", "Malformed"];
 
-/// Kinds that serve as evidence: without them an object is judged by its own status alone.
+/// Kinds that are evidence about other objects; without them, objects are judged by their own status alone.
 const EVIDENCE: [(&str, &str); 6] = [
     ("", "Event"),
     ("", "Node"),
@@ -224,10 +224,10 @@ fn can_i(
     cluster.kubectl(&words, namespace)
 }
 
-/// Indices of apps, by the namespaces that hold their objects.
+/// The indexes of apps, by each namespace with objects of them.
 type ByNamespace<'a> = BTreeMap<&'a str, BTreeSet<usize>>;
 
-/// An index of the apps by the kinds of their objects, made once for all kinds that could not be read.
+/// An index of the apps by the kinds and namespaces of their objects.
 #[derive(Default)]
 struct Index<'a> {
     kinds: BTreeMap<(&'a str, &'a str), ByNamespace<'a>>,

@@ -1,5 +1,4 @@
-//! Argo CD: a refresh is an annotation and a sync a field; its controller removes each of them when it is
-//! done.
+//! The verbs for Argo CD: the annotation that requests a refresh, and the field that requests a sync.
 
 use serde_json::json;
 use taffrail_object::Object;
@@ -106,8 +105,7 @@ fn annotation(name: &str) -> Vec<&str> {
     vec!["metadata", "annotations", name]
 }
 
-/// Returns the phase and message of the operation of an Application that runs or is requested; `None` if
-/// there is none.
+/// Returns the phase and message of an Application's operation that runs or was requested; `None` if there is none.
 fn running(object: &Object<'_>) -> Option<String> {
     let phase = object.text(&["status", "operationState", "phase"]);
     if matches!(&*phase, "Running" | "Terminating") {
@@ -116,7 +114,8 @@ fn running(object: &Object<'_>) -> Option<String> {
     tree(object, &["operation"]).map(|_| "requested".to_owned())
 }
 
-/// Returns the fields that start a sync with the Application's own revision and sync options.
+/// Returns the fields to write to start a sync of an Application with its own revision and sync options; it prunes
+/// only if the sync policy does.
 ///
 /// Objects that are no longer declared are pruned only if the sync policy says so.
 fn operation(object: &Object<'_>) -> Vec<(Vec<&'static str>, Option<serde_json::Value>)> {
@@ -143,7 +142,8 @@ fn prunes(object: &Object<'_>) -> bool {
     flag("prune") == Some(true) && flag("enabled") != Some(false)
 }
 
-/// Returns Argo CD's progress with a refresh of an Application, or with a sync if `syncs`.
+/// Returns how far Argo CD is with the requested refresh of the Application called `name`, or with its sync if
+/// `syncs`.
 pub(super) fn progress(object: &Object<'_>, name: &str, syncs: bool) -> Progress {
     if !object.text(&["metadata", "annotations", REFRESH]).is_empty() {
         return Progress::Waiting(format!("Argo CD has not refreshed {name} yet"));

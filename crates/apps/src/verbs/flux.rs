@@ -1,4 +1,4 @@
-//! Flux: a request is an annotation; its controllers copy its value to the status when they have handled it.
+//! The verbs for Flux: annotations that request a reconciliation, which the controllers confirm in the status.
 
 use serde_json::json;
 use taffrail_object::json::Value;
@@ -117,7 +117,7 @@ fn source(
     Ok(Some(step(&observed, patch, until(requested))))
 }
 
-/// Returns Flux's progress with the request `requested` to an object.
+/// Returns how far Flux is with the request `requested` (the annotation's value) to the object called `name`.
 pub(super) fn progress(object: &Object<'_>, name: &str, requested: &str) -> Progress {
     if object.text(&["status", "lastHandledReconcileAt"]) != requested {
         return Progress::Waiting(format!("Flux has not handled the request to {name} yet"));

@@ -1,4 +1,4 @@
-//! Refusals for apps whose tool accepts no requests.
+//! Refusals of verbs for apps whose delivery tool takes no requests.
 
 use super::{Refusal, Verb, command};
 use crate::app::App;
@@ -68,7 +68,7 @@ pub(super) fn refusal(app: &App, verb: Verb) -> Refusal {
     Refusal::new(format!("cannot {word} {}: {why}", app.app), hint)
 }
 
-/// Returns the Deployment that syncs a RootSync or RepoSync, as reconciler-manager names it.
+/// Returns the name of the Deployment that syncs a RootSync or RepoSync, which reconciler-manager chose.
 fn reconciler(app: &App) -> String {
     let (namespace, name) = (&app.app.namespace, &app.app.name);
     let is_root = app.declaring.as_ref().is_some_and(|key| key.kind == "RootSync");

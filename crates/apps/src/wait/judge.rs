@@ -1,4 +1,4 @@
-//! Judgement of a target at one moment: its state with respect to the condition that is waited for.
+//! The state of a target of `wait` at one moment.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ use crate::snapshot::{Listed, Snapshot};
 use crate::sync::{SyncState, shorten};
 use crate::words::Words;
 
-/// The reason in the row of a target that does not exist.
+/// The reason for a target that does not exist.
 const NOT_FOUND: &str = "NotFound";
 
 /// The reason for an expression that cannot be evaluated though the object exists: see [`PredicateAnswer::Fault`].
@@ -36,7 +36,7 @@ pub const EXPRESSION_FAULT: &str = "ExpressionFault";
 const LEFT_OUT: &str = "the field was not read: Taffrail reads no values of Secrets, nor data that its user may not \
     read";
 
-/// The state of a target, with reason and message.
+/// The state of a target: if it meets the condition, with reason and message.
 struct Opinion {
     verdict: WaitState,
     /// The reason in one CamelCase word; may be empty.
@@ -68,7 +68,7 @@ impl Opinion {
     }
 }
 
-/// Returns the reason why the state of a cluster is not known now; `None` if it is live.
+/// Returns the reason why nothing is known now about a cluster; `None` if it is live.
 pub(super) fn silence(snapshot: &Snapshot) -> Option<String> {
     let state = snapshot.freshness().state;
     if state == FreshnessState::Live {
@@ -92,8 +92,8 @@ pub(super) fn selected(snapshot: &Snapshot, selection: &Selection) -> Vec<Object
     all.map(|observed| observed.key.to_owned()).collect()
 }
 
-/// Returns the objects in the inventory that an object holds: a ResourceGroup, the ConfigMap of cli-utils, or
-/// a Flux object.
+/// Returns the objects that an inventory object lists: a ResourceGroup, the ConfigMap of cli-utils, or a Flux
+/// object.
 pub(super) fn members(inventory: &Object<'_>) -> BTreeSet<ObjectKey> {
     let items = |path: &[&str]| inventory.at(path).and_then(Value::items).into_iter().flatten();
     let text = |entry: Value<'_>, key: &str| {
@@ -113,7 +113,7 @@ pub(super) fn members(inventory: &Object<'_>) -> BTreeSet<ObjectKey> {
     all.filter(|key| !key.kind.is_empty() && !key.name.is_empty()).collect()
 }
 
-/// One cluster and the condition that its objects and apps are judged by.
+/// One cluster, with the condition, the rules and the time by which its targets are judged.
 pub(super) struct Bench<'b> {
     pub(super) snapshot: &'b Snapshot,
     pub(super) until: &'b Until,
@@ -411,7 +411,7 @@ fn named(word: &str, name: Option<&str>) -> String {
     name.map_or_else(|| word.to_owned(), |name| format!("{word}/{name}"))
 }
 
-/// Returns the state that the app's health decides; `None` if its objects are well, so that its sync decides.
+/// Returns the state of an app if its health decides it; `None` if its objects are well, so that its sync decides.
 fn of_health(app: &App) -> Option<Opinion> {
     Some(match app.health {
         // Without the rules that may turn it red, a green status proves nothing.
@@ -428,8 +428,8 @@ fn of_health(app: &App) -> Option<Opinion> {
     })
 }
 
-/// Returns the state of an app of which the home or target cluster is not live, as the app may have changed;
-/// `None` if `half` is live.
+/// Returns the state `Unobserved` of an app if its home or target cluster, whose freshness is `half`, is not live;
+/// else `None`.
 fn of_dark(app: &App, half: Freshness) -> Option<Opinion> {
     if half.is_live() {
         return None;
@@ -438,7 +438,7 @@ fn of_dark(app: &App, half: Freshness) -> Option<Opinion> {
     Some(Opinion::unobserved(problem.message.clone()).because(&problem.state))
 }
 
-/// Judges an app whose objects are well by its sync: the wanted revision must be applied.
+/// Returns the state of an app whose objects are well: the desired revision must be applied.
 fn of_sync(app: &App) -> Opinion {
     let wanted =
         app.sync.desired.as_deref().map(shorten).map(|it| format!("{it} is wanted")).unwrap_or_default();
@@ -466,8 +466,7 @@ fn of_sync(app: &App) -> Opinion {
     }
 }
 
-/// Returns the state that a pressing problem of an app decides although its wanted revision is applied, such
-/// as a stopped controller; `None` without one.
+/// Returns the state of a synced app with another problem, such as a stopped controller; `None` if it has none.
 fn of_problem(app: &App) -> Option<Opinion> {
     let problem = app.pressing()?;
     let opinion = match problem.axis {
@@ -568,8 +567,7 @@ pub(super) fn apps(
     judgements
 }
 
-/// Returns the failed list of a kind that may declare an app that the query matches; `None` if no list
-/// failed.
+/// Returns the error of a list that may hide an app that the query matches; `None` if there is none.
 fn hidden<'s>(snapshot: &'s Snapshot, query: &AppQuery) -> Option<&'s ScopeError> {
     snapshot.errors().iter().find(|error| match &error.scope {
         Scope::Kind { kind, .. } => may_declare(kind, query.delivery()),
@@ -577,7 +575,7 @@ fn hidden<'s>(snapshot: &'s Snapshot, query: &AppQuery) -> Option<&'s ScopeError
     })
 }
 
-/// Judges an object, given as a JSON tree, by the value of its field.
+/// Returns the state of an object, given as a JSON tree, when waiting for a field.
 fn of_field(path: &WantedField, tree: &serde_json::Value, projection: Projection) -> Opinion {
     let name = path.path();
     let wanted = path.wanted().map(|wanted| format!(", not {wanted}")).unwrap_or_default();
@@ -593,7 +591,7 @@ fn of_field(path: &WantedField, tree: &serde_json::Value, projection: Projection
     }
 }
 
-/// Judges an object, given as a JSON tree, by an expression.
+/// Returns the state of an object, given as a JSON tree, when waiting for an expression.
 fn of_expression(question: &Question, tree: &serde_json::Value, projection: Projection) -> Opinion {
     // Parts that were not read must not make `!has(object.data.key)` true.
     if projection != Projection::Full && !question.asks_for_metadata_only() {
@@ -611,7 +609,7 @@ fn of_expression(question: &Question, tree: &serde_json::Value, projection: Proj
     }
 }
 
-/// Judges an object by the value of its status condition `name`.
+/// Returns the state of an object when waiting for the condition `name` to have the status `value`.
 fn of_condition(object: &Object<'_>, name: &str, value: &str) -> Opinion {
     let all = object.at(&["status", "conditions"]).and_then(Value::items).into_iter().flatten();
     let text = |condition: Value<'_>, key: &str| {
@@ -640,7 +638,7 @@ fn of_condition(object: &Object<'_>, name: &str, value: &str) -> Opinion {
     Opinion::waiting(format!("its condition {name} is {status}, not {value}{told}")).because(&reason)
 }
 
-/// Returns true if `True` in a condition of this name reports a failure, so that it may well come after one.
+/// Returns true if a condition of this name reports a failure when it is `True`, such as `Stalled`.
 fn tells_of_failure(name: &str) -> bool {
     const BAD: [&str; 6] = ["fail", "stalled", "error", "degraded", "pressure", "disruption"];
 
@@ -648,7 +646,7 @@ fn tells_of_failure(name: &str) -> bool {
     BAD.iter().any(|bad| name.contains(bad))
 }
 
-/// The end of a Job or Pod, after which its status does not change any more.
+/// The end of a Job or Pod; its status does not change any more.
 struct Ended {
     well: bool,
     how: String,
