@@ -211,7 +211,9 @@ fn reconcile_refreshes_or_syncs_an_application() {
 
     let mut busy = objects[0].clone();
     busy["operation"] = json!({"sync": {}});
-    assert!(planned(&[busy.clone()], "api", sync).unwrap_err().message.contains("already has a sync operation"));
+    assert!(
+        planned(&[busy.clone()], "api", sync).unwrap_err().message.contains("already has a sync operation")
+    );
     busy["operation"] = Value::Null;
     busy["status"]["operationState"] = json!({"phase": "Running", "message": "waiting for hooks"});
     assert!(planned(&[busy], "api", sync).unwrap_err().message.contains("Running, waiting for hooks"));

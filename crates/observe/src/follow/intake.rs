@@ -381,8 +381,10 @@ impl FleetWatcher {
         let target = self.fleet.snapshots[at].name().to_owned();
         let homes = self.clusters[at].homes_over(read);
         let scope = Scope::Input(format!("{} in {target}", read.kind));
-        let message = format!("its apps name more objects of this kind there than Taffrail reads one by one, and \
-            listing the kind failed: {message}");
+        let message = format!(
+            "its apps name more objects of this kind there than Taffrail reads one by one, and \
+            listing the kind failed: {message}"
+        );
         for snapshot in self.fleet.snapshots.iter_mut().filter(|it| homes.contains(it.name())) {
             snapshot.retract(&scope);
             let error =

@@ -120,7 +120,8 @@ impl RuleFileError {
             Problem::Both(..) => "put each into a map of its own, in all: [{…}, {…}]".to_owned(),
             Problem::Missing("source") => {
                 "add a source, for the file or the kind: the address where the meaning of its fields is \
-                 documented".to_owned()
+                 documented"
+                    .to_owned()
             }
             Problem::Group(_) => "write a name such as cert-manager.io, or *.upbound.io".to_owned(),
             Problem::Path { .. } => {

@@ -212,7 +212,9 @@ fn unmet_ready_expression_is_quoted() {
     );
     let wrong = asks("dep.metadata.name", &infra).unwrap();
     assert!(
-        wrong.starts_with("readyExpr cannot be evaluated for Kustomization flux/infra, its result is a string"),
+        wrong.starts_with(
+            "readyExpr cannot be evaluated for Kustomization flux/infra, its result is a string"
+        ),
         "{wrong}"
     );
     let wrong = asks("object.a", &infra).unwrap();

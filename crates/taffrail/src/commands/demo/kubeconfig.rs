@@ -48,7 +48,8 @@ impl PrivateFile {
             // Readers must see either the old or the new content, so it is written beside and renamed.
             let beside = self.path.with_extension(format!("{}.part", getpid().as_raw_nonzero()));
             let mut file = create_new(&beside)?;
-            let marked = format!("{MARK}{}; removed when that process ends.\n{text}", getpid().as_raw_nonzero());
+            let marked =
+                format!("{MARK}{}; removed when that process ends.\n{text}", getpid().as_raw_nonzero());
             file.write_all(marked.as_bytes())?;
             fs::rename(&beside, &self.path)
         };

@@ -11,8 +11,10 @@ pub(super) struct Alone;
 
 impl ClusterState for Alone {
     fn get(&self, _: ObjectKeyRef<'_>) -> Presence<'_> {
-        Presence::Unobserved(Cow::Borrowed("other objects are not read, because each object of a manifest is judged \
-            alone"))
+        Presence::Unobserved(Cow::Borrowed(
+            "other objects are not read, because each object of a manifest is judged \
+            alone",
+        ))
     }
 
     fn owned(&self, _: &str, _: Option<&str>) -> Listing<'_> {

@@ -176,8 +176,10 @@ impl Question {
 fn fault(wait: &Wait) -> Option<CommandError> {
     let mut judgements = wait.rows().map(|row| &row.judgement);
     let faulty = judgements.find(|it| it.reason == EXPRESSION_FAULT)?;
-    let what =
-        format!("cannot evaluate the expression for {} in {}: {}", faulty.subject, faulty.cluster, faulty.message);
+    let what = format!(
+        "cannot evaluate the expression for {} in {}: {}",
+        faulty.subject, faulty.cluster, faulty.message
+    );
     let hint = "write a short expression that is true or false of the object, such as object.status.phase == 'Running'";
     Some(CommandError::usage(what).hint(hint))
 }
