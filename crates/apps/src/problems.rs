@@ -104,8 +104,7 @@ fn unconfirmed(resources: &[Resource]) -> Option<Problem> {
 /// goes unnoticed.
 fn rules_unread(home: &dyn Objects, declaring: &Observed<'_>) -> Option<Problem> {
     let (key, why) = installs::unread_settings(home, &declaring.object)?;
-    let message =
-        format!("the Argo CD health scripts in ConfigMap {} were not read: {why}", key.path());
+    let message = format!("the Argo CD health scripts in ConfigMap {} were not read: {why}", key.path());
     let problem = Problem::new(Axis::Health, RULES_UNREAD, ProblemSeverity::Notice);
     Some(problem.says(message).about(&key))
 }

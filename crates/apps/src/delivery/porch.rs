@@ -169,7 +169,8 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
         let (told, more) = keys.split_at(keys.len().min(MOST_MALFORMED));
         let one = "the names of its repository and its package are not DNS-1123 subdomains".to_owned();
         let says = told.iter().map(|key| (key, one.clone()));
-        let rest = more.first().map(|key| (key, format!("{} more in its namespace have such names", more.len())));
+        let rest =
+            more.first().map(|key| (key, format!("{} more in its namespace have such names", more.len())));
         for (key, what) in says.chain(rest) {
             let message = format!("{KIND} {}: {what}", key.path());
             let scope = Scope::Object((*key).to_owned());

@@ -213,8 +213,12 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
         let read = manifest::read(text, &mut yaml);
         // As much as was stored is free; of the rest all that was begun counts.
         left.yaml = left.yaml.min(yaml);
-        let why = || format!("their manifests need the slow YAML parser for more than {} MiB", MAX_EXTRA_YAML_BYTES \
-            >> 20);
+        let why = || {
+            format!(
+                "their manifests need the slow YAML parser for more than {} MiB",
+                MAX_EXTRA_YAML_BYTES >> 20
+            )
+        };
         read.map_err(|manifest::TooMuch| too_much(why()))
     };
     let read = read_manifest(&manifest)?;
@@ -236,8 +240,7 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
     };
     let more = (read.more_bad > 0)
         .then(|| format!("{} more documents of the manifest declare no object", read.more_bad));
-    let cut =
-        read.is_cut.then(|| format!("only the first {MAX_OBJECTS} objects of its manifest are read"));
+    let cut = read.is_cut.then(|| format!("only the first {MAX_OBJECTS} objects of its manifest are read"));
     let bad = read.bad.iter().map(ToString::to_string).chain(more).chain(cut);
     let chart_name = field(&["chart", "metadata", "name"], "chart name")?;
     Ok(Written {

@@ -322,8 +322,10 @@ fn claims(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             1 => "is".to_owned(),
             number => format!("{number} objects are"),
         };
-        let message =
-            format!("{who} claimed by {}: Ready is true only of the version that was applied last", names.join(" and by "));
+        let message = format!(
+            "{who} claimed by {}: Ready is true only of the version that was applied last",
+            names.join(" and by ")
+        );
         let next = objects.first().map(|(key, _)| {
             let resource = crate::command::resource(&key.group, &key.kind);
             cluster.kubectl(

@@ -207,7 +207,8 @@ fn generations(cluster: &ClusterContext<'_>) -> Vec<Finding> {
                 format!("{number} objects were changed, and their controller has not observed the changes")
             }
         };
-        let message = if is_green { format!("{who}: Ready describes the state before the change") } else { who };
+        let message =
+            if is_green { format!("{who}: Ready describes the state before the change") } else { who };
         let next = objects.first().map(|(key, _)| cluster.describe(key));
         let severity = if is_green { Severity::High } else { Severity::Low };
         let finding =

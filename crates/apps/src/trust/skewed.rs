@@ -76,7 +76,8 @@ fn future(cluster: &ClusterContext<'_>) -> Option<Finding> {
 fn stale(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let freshness = cluster.objects.freshness();
     let at = freshness.observed_at.filter(|_| freshness.state != FreshnessState::Live)?;
-    let message = format!("was last observed {}: what is shown is as old as that", text::ago(at, cluster.asked_at));
+    let message =
+        format!("was last observed {}: what is shown is as old as that", text::ago(at, cluster.asked_at));
     let apps = cluster.apps().map(|(place, _)| place);
     Some(finding(Severity::Medium, "Stale").says(message).since(Some(at)).of(apps))
 }

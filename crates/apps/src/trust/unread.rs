@@ -145,8 +145,10 @@ fn scopes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
                 findings.push(finding.of(apps).next(next));
             }
             Scope::Input(_) => {
-                let message = format!("{}: objects that seem missing may be in the part that was not read", \
-                    error.message);
+                let message = format!(
+                    "{}: objects that seem missing may be in the part that was not read",
+                    error.message
+                );
                 let apps = cluster.apps().map(|(place, _)| place);
                 findings.push(
                     finding(Severity::Medium, "InputUnread").about(&error.scope).says(message).of(apps),
@@ -344,7 +346,8 @@ fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let since = ready.and_then(|ready| delivery::time(ready.get("lastTransitionTime")));
         let why = ready.and_then(|ready| ready.get("message")?.as_str()).unwrap_or_default();
         let why = crate::text::line(&why);
-        let message = format!("cannot be fetched, so its newest revision may not be the one that is Ready: {why}");
+        let message =
+            format!("cannot be fetched, so its newest revision may not be the one that is Ready: {why}");
         let finding = finding(Severity::Medium, "SourceFailed").object(&key, since).says(message);
         finding.of(apps).next(cluster.describe(&key))
     };

@@ -88,9 +88,10 @@ fn source(
 ) -> Result<Option<Step>, Refusal> {
     let name = format!("{} {}", key.kind, key.path());
     let fault = |why: String| {
-        let hint =
-            format!("omit --with-source, or find the problem of the source: taffrail explain {}", \
-                quoted(&app.app.name));
+        let hint = format!(
+            "omit --with-source, or find the problem of the source: taffrail explain {}",
+            quoted(&app.app.name)
+        );
         Refusal::new(format!("the source of {}, {name}, {why}", app.app), hint)
     };
     if !delivery::flux::is_source(key) {

@@ -267,10 +267,9 @@ fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList)
             "{} declares {name} and its source sets {path} ({} applies it): the change will be reverted",
             parent.app, writer.manager
         ),
-        None => format!(
-            "{} declares {name}: if its source sets {path}, the change will be reverted",
-            parent.app
-        ),
+        None => {
+            format!("{} declares {name}: if its source sets {path}, the change will be reverted", parent.app)
+        }
     })
 }
 

@@ -198,7 +198,11 @@ impl Bench<'_> {
                 all.into_iter().partition(|key| there.contains(key));
             let gone = gone.into_iter().map(|key| {
                 let status = Some(Status::NotFound);
-                self.said(Subject::Object(key.clone()), status, Opinion::met("it was deleted").because(NOT_FOUND))
+                self.said(
+                    Subject::Object(key.clone()),
+                    status,
+                    Opinion::met("it was deleted").because(NOT_FOUND),
+                )
             });
             return self.objects(left).into_iter().chain(gone).collect();
         }
@@ -289,9 +293,10 @@ impl Bench<'_> {
             Until::Deleted if resource.status == Status::Terminating => {
                 with_cause(Opinion::waiting("")).because(reason)
             }
-            Until::Deleted => {
-                Opinion { with_cause: false, ..Opinion::waiting("it exists, and its deletion has not been requested") }
-            }
+            Until::Deleted => Opinion {
+                with_cause: false,
+                ..Opinion::waiting("it exists, and its deletion has not been requested")
+            },
             Until::Current => match resource.status {
                 Status::Current => Opinion::met(""),
                 Status::Failed => with_cause(Opinion::hopeless("")).because(reason),
@@ -366,7 +371,9 @@ impl Bench<'_> {
                     };
                     let attempted = app.sync.attempted.as_ref().is_some_and(|attempted| wanted.is(attempted));
                     match app.sync.state {
-                        SyncState::Suspended => Opinion::hopeless(format!("{told}, and the app is suspended")),
+                        SyncState::Suspended => {
+                            Opinion::hopeless(format!("{told}, and the app is suspended"))
+                        }
                         SyncState::Failed if attempted => {
                             Opinion::hopeless(format!("applying {wanted} failed: {}", app.delivery_message))
                         }
@@ -515,7 +522,11 @@ pub(super) fn apps(
             if let Some(why) = silence(bench.snapshot) {
                 judgements.push(bench.said(subject(), None, Opinion::unobserved(why)));
             } else if !is_settled {
-                judgements.push(bench.said(subject(), None, Opinion::unobserved("Taffrail has not read it yet")));
+                judgements.push(bench.said(
+                    subject(),
+                    None,
+                    Opinion::unobserved("Taffrail has not read it yet"),
+                ));
             } else if *until == Until::Deleted
                 && found.is_empty()
                 && !matches!(&trouble, Some(it) if it.verdict == WaitState::Hopeless)

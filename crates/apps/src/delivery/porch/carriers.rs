@@ -200,9 +200,10 @@ impl Carrier {
         let Some(declaring) = &app.declaring else { return (nothing(), None) };
         if !narrows {
             let name = app.declaring_name();
-            let why =
-                format!("{name} delivers several packages, {directory} among them, and does not record which objects \
-                    belong to it");
+            let why = format!(
+                "{name} delivers several packages, {directory} among them, and does not record which objects \
+                    belong to it"
+            );
             return (nothing(), Some((declaring.clone(), why)));
         }
         let Some(cluster) = app.cluster() else { return (nothing(), None) };
