@@ -17,7 +17,7 @@ use crate::objects::Objects;
 /// The maximum number of changes that an explanation shows.
 const MAX_CHANGES: usize = 3;
 
-/// Returns the last changes before `app` became unhealthy, the latest first, at most [`MAX_CHANGES`]; empty if it
+/// Returns the last changes before `app` became unhealthy, the latest first, at most `MAX_CHANGES`; empty if it
 /// is well or no change is known.
 ///
 /// Where `app` stands for a single object, `via` are the apps that deliver that object.

@@ -310,7 +310,8 @@ impl Snapshot {
 
     /// Inserts an object from the answer to `read`.
     ///
-    /// # Errors Fails like [`Snapshot::insert`], and if the object is not one that the read requested.
+    /// # Errors
+    /// Fails like [`Snapshot::insert`], and if the object is not one that the read requested.
     pub fn insert_asked(&mut self, read: &Read, document: OwnedDocument) -> Result<(), InsertError> {
         match is_answer_to(read, &document) {
             true => self.insert(document, read.projection),

@@ -13,7 +13,7 @@ use taffrail_status::assess::CauseStep;
 /// The length in bytes above which clones of a text share its memory.
 const MAX_OWNED_LENGTH: usize = 128;
 
-/// A text that many rows may show. Cloning a text longer than [`MAX_OWNED_LENGTH`] copies only a pointer.
+/// A text that many rows may show. Cloning a text longer than `MAX_OWNED_LENGTH` copies only a pointer.
 #[derive(Clone)]
 pub struct Words(Kept);
 

@@ -59,7 +59,8 @@ struct Recording {
 /// Reads dumps, and answers the query that `asked` returns for each dump's contents. A scope that could not be read
 /// when a dump was written is an error only if the query needs it.
 ///
-/// # Errors Returns an error if there is no dump. A file that cannot be read becomes a snapshot with an error.
+/// # Errors
+/// Returns an error if there is no dump. A file that cannot be read becomes a snapshot with an error.
 pub fn read_dumps(
     request: DumpRequest<'_>,
     asked: &dyn Fn(&Snapshot) -> ReadQuery,

@@ -60,7 +60,8 @@ impl fmt::Debug for LookRequest {
 /// deliver into it, and those that `more` returns. Returns the snapshots, and the connections to the clusters that
 /// answered.
 ///
-/// # Errors Returns an error if the task of a cluster panics. If a cluster cannot be read, its snapshot contains
+/// # Errors
+/// Returns an error if the task of a cluster panics. If a cluster cannot be read, its snapshot contains
 /// the error.
 pub async fn look(
     request: LookRequest,

@@ -68,7 +68,8 @@ fn kubeconfig(selection: &ClusterSelection) -> Result<Kubeconfig, ObserveError> 
 
 /// Returns the names of all contexts in the kubeconfig.
 ///
-/// # Errors Fails when no kubeconfig can be read.
+/// # Errors
+/// Fails when no kubeconfig can be read.
 pub fn contexts(selection: &ClusterSelection) -> Result<Vec<String>, ObserveError> {
     Ok(kubeconfig(selection)?.names().map(str::to_owned).collect())
 }
@@ -113,7 +114,8 @@ fn is_like(pattern: &str, name: &str) -> bool {
 
 /// Returns the contexts that a selection names.
 ///
-/// # Errors Fails when no kubeconfig can be read, when a pattern matches no context, and when nothing is selected
+/// # Errors
+/// Fails when no kubeconfig can be read, when a pattern matches no context, and when nothing is selected
 /// and there is no current context. A context that cannot be used is a failure of that [`Member`] alone.
 pub fn members(selection: &ClusterSelection) -> Result<FleetMembers, ObserveError> {
     let mut kubeconfig = kubeconfig(selection)?;

@@ -159,7 +159,8 @@ impl Cluster {
     /// Creates or replaces an object with its status, as a controller could. Admission and schemas are skipped, and
     /// missing metadata are filled in; controllers react to it.
     ///
-    /// # Errors If its kind or its namespace is unknown, or it has no name.
+    /// # Errors
+    /// If its kind or its namespace is unknown, or it has no name.
     pub fn apply(&self, object: Value) -> Result<(), SimError> {
         self.apply_by(object, "kubectl", "")
     }
@@ -167,7 +168,8 @@ impl Cluster {
     /// Applies an object like [`apply`](Cluster::apply), under the field manager `manager`. If `of_status` is not
     /// empty, that is the manager of the status.
     ///
-    /// # Errors The errors of [`apply`](Cluster::apply).
+    /// # Errors
+    /// The errors of [`apply`](Cluster::apply).
     pub fn apply_by(&self, object: Value, manager: &str, of_status: &str) -> Result<(), SimError> {
         let by = Writer { name: manager.to_owned(), status: of_status.to_owned(), subresource: "" };
         let refused = |error: ApiError| SimError::Refused {
@@ -207,7 +209,8 @@ impl Cluster {
 
     /// Applies all objects in a YAML text, also those in lists.
     ///
-    /// # Errors If the text is not YAML, or an object is refused; the objects before it stay applied.
+    /// # Errors
+    /// If the text is not YAML, or an object is refused; the objects before it stay applied.
     pub fn apply_yaml(&self, text: &str) -> Result<(), SimError> {
         for object in objects(text)? {
             self.apply(object)?;
@@ -306,7 +309,8 @@ impl Cluster {
     /// Reverts the last `changes` changes including the resourceVersion, as if a backup were restored, and closes
     /// the connections.
     ///
-    /// # Errors If the history has fewer changes; then all of them are reverted.
+    /// # Errors
+    /// If the history has fewer changes; then all of them are reverted.
     pub fn restore(&self, changes: usize) -> Result<(), SimError> {
         let undone = self.inner().store().undo(changes);
         self.inner().cut_connections();
@@ -316,7 +320,8 @@ impl Cluster {
 
 /// Parses the objects in a YAML text, also those in lists.
 ///
-/// # Errors If the text is not YAML.
+/// # Errors
+/// If the text is not YAML.
 pub fn objects(text: &str) -> Result<Vec<Value>, SimError> {
     let mut objects = Vec::new();
     for document in yaml::read_all::<Value>(text).map_err(SimError::Yaml)? {

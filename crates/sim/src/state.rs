@@ -171,7 +171,8 @@ impl Inner {
 
     /// Returns the storage location of an object, by its `apiVersion`, kind and metadata.
     ///
-    /// # Errors If the cluster does not serve its kind.
+    /// # Errors
+    /// If the cluster does not serve its kind.
     pub(crate) fn target_of(&self, object: &Value) -> Result<Target, ApiError> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));

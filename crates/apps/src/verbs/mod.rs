@@ -181,7 +181,8 @@ impl Refusal {
 /// Plans the patches that apply `verb` to `app`, which is an app of `list`; `home` is the cluster of its declaring
 /// object.
 ///
-/// # Errors When the tool does not support the verb, or the state of the object does not allow it.
+/// # Errors
+/// When the tool does not support the verb, or the state of the object does not allow it.
 pub fn plan(
     app: &App,
     verb: Verb,

@@ -29,7 +29,8 @@ impl InputSource {
 
     /// Opens the file or stdin for reading.
     ///
-    /// # Errors Fails when the file cannot be opened.
+    /// # Errors
+    /// Fails when the file cannot be opened.
     pub fn open(&self) -> Result<Box<dyn Read + Send>, ObserveError> {
         match self {
             InputSource::Stdin => Ok(Box::new(io::stdin())),

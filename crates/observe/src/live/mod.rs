@@ -99,7 +99,8 @@ enum Ask {
 impl Live {
     /// Starts to watch `cluster`. With its `context`, expired credentials are renewed.
     ///
-    /// # Errors When the kinds of the server cannot be discovered.
+    /// # Errors
+    /// When the kinds of the server cannot be discovered.
     pub async fn start(
         cluster: Cluster,
         context: Option<Context>,

@@ -213,7 +213,8 @@ type Kept = Vec<(Arc<str>, Arc<Object>)>;
 
 /// Returns the objects as they were at the resourceVersion `version`.
 ///
-/// # Errors The oldest version that is still known, if `version` is older.
+/// # Errors
+/// The oldest version that is still known, if `version` is older.
 fn older(
     store: &Store,
     target: &Target,
