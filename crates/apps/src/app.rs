@@ -173,7 +173,7 @@ impl App {
         self.home_freshness.effective_sync(self.sync.state)
     }
 
-    /// Counts the objects of the app that exist but carry no mark of it.
+    /// Counts the objects of the app that exist but carry no mark of it. Other apps that claim them show them too.
     pub fn unconfirmed(&self) -> usize {
         self.resources.iter().filter(|resource| resource.unconfirmed).count()
     }

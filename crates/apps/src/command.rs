@@ -80,7 +80,7 @@ pub fn resource(group: &str, kind: &str) -> String {
     format!("{}{dot}{group}", kind.to_lowercase())
 }
 
-/// Returns true if a word needs no quotes in any shell.
+/// Returns true if a word needs no quotes in any shell, even inside a line that a shell runs.
 pub fn is_plain(word: &[u8]) -> bool {
     word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/@-".contains(byte))
 }

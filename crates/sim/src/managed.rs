@@ -139,7 +139,8 @@ enum Elements {
     Keyed(&'static [&'static str]),
 }
 
-/// Returns how the elements of the list at `path` are identified; `custom` is true for a custom resource.
+/// Returns how the elements of the list at `path` are identified; `custom` is true for a custom resource, whose
+/// schema is not consulted.
 fn elements(custom: bool, path: &[&str]) -> Elements {
     let [above @ .., field] = path else { return Elements::Atomic };
     match *field {

@@ -177,7 +177,7 @@ enum List {
 }
 
 /// Returns how a strategic merge patch merges the list in `field`; `sample` is one of its items, which decides for
-/// `ports`.
+/// `ports`. The rules are the tags `patchStrategy` and `patchMergeKey` of Kubernetes' types.
 fn list_of(field: &str, sample: Option<&Value>) -> List {
     match field {
         "containers"

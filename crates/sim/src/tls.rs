@@ -1,4 +1,4 @@
-//! The TLS certificates of a fleet.
+//! The TLS certificates of a fleet: an authority, one for all API servers, and an expired one.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Limits on the number of objects that an app, and all apps of a namespace, may claim.
+//! Limits on the number of objects that an app, and all apps of a namespace, may claim, because long lists cause work
+//! for every reader.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,4 +1,5 @@
-//! Apps of Config Sync, declared by a `RootSync` or `RepoSync`.
+//! Apps of Config Sync, declared by a `RootSync` or `RepoSync`. The ResourceGroup of the same name and namespace
+//! lists their objects.
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;

@@ -12,7 +12,7 @@ use crate::objects::Objects;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity};
 use crate::sync::SyncState;
 
-/// A controller of a delivery tool.
+/// A controller of a delivery tool, with the apps that need it and the consequence if it stops.
 pub(crate) struct Controller {
     pub(crate) name: &'static str,
     pub(crate) of: &'static [Delivery],

@@ -1,4 +1,5 @@
-//! Apps of kpt, declared by a `ResourceGroup`, which is the inventory of `kpt live apply`.
+//! Apps of kpt, declared by a `ResourceGroup`, which is the inventory of `kpt live apply`; Config Sync uses it as
+//! well.
 
 use std::collections::HashSet;
 

@@ -98,7 +98,8 @@ impl AppLabels {
     }
 }
 
-/// Labels that mark an object as made by a controller of Kubernetes, even if the controller is gone.
+/// Labels that controllers of Kubernetes put on ReplicaSets and Pods. They stay on orphans, which no tool declares
+/// either.
 const OF_MADE: [&str; 3] = ["pod-template-hash", "controller-revision-hash", "controller-uid"];
 
 /// Returns true for Pods and ReplicaSets, nearly all of which controllers made, so that lists should leave those

@@ -1,4 +1,4 @@
-//! Readers of declarations: a file for each delivery tool.
+//! Readers of declarations: a file for each delivery tool, which reads only that tool's objects.
 
 pub(crate) mod argo;
 mod bounds;

@@ -1,4 +1,4 @@
-//! Parser for Helm releases, with limits for the releases of each namespace.
+//! Parser for Helm releases in storage, each parsed once per computation, with limits for each namespace.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -257,7 +257,8 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
     })
 }
 
-/// Decodes the field `release` of a Secret (`is_secret`) or ConfigMap to the JSON of a release.
+/// Decodes the field `release` of a Secret (`is_secret`) or ConfigMap to the JSON of a release: Helm's base64 around
+/// gzip (or plain JSON, in Helm's first versions); in a Secret another base64 by the API.
 fn decode(data: &str, is_secret: bool) -> Result<Vec<u8>, ReleaseError> {
     let decode = |text: &[u8]| {
         let packed: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();

@@ -91,7 +91,8 @@ pub enum Excess {
 }
 
 impl LeftOut {
-    /// Returns the error that the home cluster shows about the exceeded limit.
+    /// Returns the error about the exceeded limit. The home cluster shows it, because its apps name too much, which
+    /// the target cannot change.
     pub fn error(&self) -> ScopeError {
         let LeftOut { target, count, .. } = self;
         let message = match self.excess {

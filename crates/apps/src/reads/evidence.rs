@@ -411,7 +411,7 @@ fn made_by(catalog: &KindCatalog, kind: &GroupKind) -> Vec<GroupKind> {
 }
 
 /// Returns the kinds of the objects that remain in a terminating namespace, as the message of its condition names
-/// them.
+/// them: `pods. has 2 resource instances`.
 fn remaining<'c>(catalog: &'c KindCatalog, namespace: &Object<'_>) -> Vec<&'c ServedKind> {
     let message = namespace.condition("NamespaceContentRemaining").and_then(|it| it.get("message")?.as_str());
     let message = message.unwrap_or_default();

@@ -717,7 +717,7 @@ fn same_claims(one: &[Declaration], other: &[Declaration]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.claims_as(other))
 }
 
-/// Returns true if a part of an app was not judged because of a cost limit.
+/// Returns true if a part of an app was not judged because of a cost limit, so that the next update may judge it.
 fn is_unjudged(app: &App) -> bool {
     let is_open = |rule: &str| rule == UNJUDGED || rule == "cluster/budget";
     let resources = app.resources.iter().chain(&app.speaker);

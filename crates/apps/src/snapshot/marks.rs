@@ -1,4 +1,5 @@
-//! The results of lists, separate for metadata and whole objects.
+//! The results of lists, separate for metadata and whole objects: a list of metadata does not count as one of whole
+//! objects.
 
 use std::collections::{BTreeMap, HashSet};
 

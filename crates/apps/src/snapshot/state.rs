@@ -53,7 +53,8 @@ impl Snapshot {
         }
     }
 
-    /// Lists the stored objects with these keys, in their order.
+    /// Lists the stored objects with these keys, in their order. Keys that follow each other in the snapshot are
+    /// found without a search.
     fn each<'a>(&'a self, keys: impl IntoIterator<Item = &'a Arc<ObjectKey>> + 'a) -> Listing<'a> {
         let mut after = Range::default();
         let objects = keys.into_iter().filter_map(move |key| {

@@ -18,7 +18,7 @@ use crate::delivery::{self, flux, span};
 use crate::identity::Delivery;
 use crate::sync::{SyncState, shorten};
 
-/// The time for which a Lease may be overdue before it is a finding.
+/// The time for which a Lease may be overdue before it is a finding, so that one or two late renewals do not matter.
 const LEASE_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// The time that a controller may take to observe a change before it is a finding.

@@ -1,4 +1,5 @@
-//! The verbs for Argo CD: the annotation that requests a refresh, and the field that requests a sync.
+//! The verbs for Argo CD: the annotation that requests a refresh, and the field that requests a sync. Argo CD removes
+//! each of them when it is done.
 
 use serde_json::json;
 use taffrail_object::Object;

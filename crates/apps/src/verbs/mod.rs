@@ -162,7 +162,7 @@ fn is_as_new(object: &Object<'_>, version: &str) -> bool {
     }
 }
 
-/// The reason why a verb cannot be applied to an app.
+/// The reason why a verb cannot be applied to an app: its tool does not support it, or its state does not allow it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {

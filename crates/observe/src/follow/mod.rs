@@ -92,7 +92,8 @@ enum Event {
     Polled(usize, ScopeId, Outcome),
 }
 
-/// An event, as the watcher receives it.
+/// An event, as the watcher receives it: a watch event of a cluster (`None` once its watches have ended), or another
+/// event.
 enum Arrival {
     Delivery(usize, Option<WatchEvent>),
     Event(Event),

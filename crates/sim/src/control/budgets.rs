@@ -1,4 +1,5 @@
-//! PodDisruptionBudgets: their status, and the refusal of evictions.
+//! PodDisruptionBudgets: their status, and the refusal of evictions. The rules are those of Kubernetes'
+//! `pkg/controller/disruption`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The controller of Jobs.
+//! The controller of Jobs: the rules of Kubernetes' `pkg/controller/job` that a user who creates, suspends or deletes
+//! one can see. Indexed Jobs count their completions like others; their Pods have indexes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

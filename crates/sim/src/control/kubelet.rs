@@ -123,7 +123,8 @@ fn lacks_image(inner: &Inner, pod: &Value) -> bool {
         && containers(pod).iter().any(|container| missing.contains(&text(&container["image"])))
 }
 
-/// Returns true if the Pod was started less than `milliseconds` ago.
+/// Returns true if the Pod was started less than `milliseconds` ago: any change of a Pod runs its task, even before
+/// the next step is due.
 fn too_early(inner: &Inner, pod: &Value, milliseconds: i128) -> bool {
     let started = pod["status"]["startTime"].as_str().and_then(|text| text.parse::<Timestamp>().ok());
     started.is_some_and(|started| inner.fleet.clock.now().duration_since(started).as_millis() < milliseconds)

@@ -207,7 +207,8 @@ pub(crate) fn soon(inner: &Inner, task: Task, delay: Duration) {
 }
 
 /// Changes an object as a controller does, without admission; ignores a missing object. `change` gets the current
-/// state, so that changes by others stay; it must not lock the store.
+/// state, so that changes by others stay; it must not lock the store, and must set observedGeneration to the one that
+/// the controller read.
 fn change(inner: &Inner, target: &Target, mut change: impl FnMut(&mut Value)) {
     let mut is_ending = false;
     let changed = |mut object: Value| {

@@ -1,4 +1,5 @@
-//! The controllers of Deployments and ReplicaSets.
+//! The controllers of Deployments and ReplicaSets: the rules of Kubernetes' `pkg/controller/deployment` and
+//! `pkg/controller/replicaset` that a user who scales, applies, deletes or rolls back can see.
 
 use std::sync::Arc;
 use std::time::Duration;

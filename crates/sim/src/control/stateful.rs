@@ -1,4 +1,5 @@
-//! The controller of StatefulSets.
+//! The controller of StatefulSets: the rules of Kubernetes' `pkg/controller/statefulset` that a user who scales,
+//! applies, restarts or deletes one can see.
 
 use std::sync::Arc;
 

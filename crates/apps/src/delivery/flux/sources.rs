@@ -1,4 +1,5 @@
-//! The sources of Flux, each parsed once for all apps that name it.
+//! The sources of Flux, each parsed once for all apps that name it. Only short texts are kept, because each app gets
+//! a copy.
 
 use std::sync::Arc;
 
