@@ -48,7 +48,7 @@ pub(crate) enum ReleaseError {
     Absent,
     #[error("{0}")]
     Unobserved(String),
-    #[error("only its metadata was read")]
+    #[error("its body was not read, only its metadata")]
     MetadataOnly,
     #[error("it has no key 'release'")]
     NoRelease,

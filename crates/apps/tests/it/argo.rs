@@ -289,7 +289,7 @@ fn the_destination_decides_the_target_cluster() {
             "deploys to stray, which was not queried (add --context stray)",
         ),
         (json!({"server": "https://gone.example.com"}), "hub", Status::Unknown, "https://gone.example.com"),
-        (json!({}), "hub", Status::Unknown, "not named"),
+        (json!({}), "hub", Status::Unknown, "an unnamed cluster"),
         // It stands in a command that people copy.
         (json!({"name": "c;touch${IFS}/tmp/x"}), "hub", Status::Unknown, "(add --context NAME)"),
         (json!({"name": "--kubeconfig=x"}), "hub", Status::Unknown, "(add --context NAME)"),

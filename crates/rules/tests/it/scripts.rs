@@ -102,7 +102,7 @@ fn invalid_health_checks_are_reported() {
         ),
         (
             json!([{"apiVersion": "a/v1", "current": "1 +"}]),
-            "healthCheckExprs[0]: the expression 'current' cannot be read",
+            "healthCheckExprs[0]: the expression 'current' cannot be parsed",
         ),
         (json!([{"apiVersion": 1, "current": "true"}]), "healthCheckExprs[0]: 'apiVersion' should be a text"),
     ] {
@@ -169,7 +169,7 @@ fn kapp_failure_conditions_come_before_success() {
             json!({"ytt": {"funcContractV1": {}}}),
             "waitRules[0]: it is decided by a function in ytt, which Taffrail does not run",
         ),
-        (json!({"resourceMatchers": [{"oddMatcher": {}}]}), "waitRules[0]: 'oddMatcher' is not known"),
+        (json!({"resourceMatchers": [{"oddMatcher": {}}]}), "waitRules[0]: 'oddMatcher' is not a known key or matcher"),
         (
             json!({"resourceMatchers": [{}]}),
             "waitRules[0]: 'resourceMatchers' should be made of maps with one matcher each",

@@ -355,7 +355,7 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
             "'field' is 'a..b', which is not a path",
             "paths are written like",
         ),
-        ("rules:\n- {status: Failed, each: a, that: {}}", "nothing is tested by that", ""),
+        ("rules:\n- {status: Failed, each: a, that: {}}", "that contains no test", ""),
         (
             "rules:\n- {status: Failed, field: a, is: b, message: 'x {message}'}",
             "'message' cannot be read",

@@ -241,7 +241,7 @@ fn flux_and_kapp_are_understood() {
     let refused = taffrail(&["status", "-f", "-", "--rules", path(&wrong)], LOCK);
     assert_eq!(refused.code, 2);
     assert!(
-        refused.stderr.contains("healthCheckExprs[0]: the expression 'current' cannot be read"),
+        refused.stderr.contains("healthCheckExprs[0]: the expression 'current' cannot be parsed"),
         "{}",
         refused.stderr
     );
