@@ -262,7 +262,10 @@ async fn discovery_requests_a_bounded_number_of_groups() {
     let discovery = cluster.discover().await.unwrap();
     assert!(server.requests().len() <= 1_002, "{}", server.requests().len());
     let reasons: Vec<&str> = discovery.broken().iter().map(|broken| broken.reason.as_str()).collect();
-    assert_eq!(reasons, ["the cluster has too many API versions: 1000 are read, and 19001 more are left out"]);
+    assert_eq!(
+        reasons,
+        ["the cluster has too many API versions: 1000 are read, and 19001 more are left out"]
+    );
 }
 
 #[tokio::test]

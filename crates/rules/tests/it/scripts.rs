@@ -169,7 +169,10 @@ fn kapp_failure_conditions_come_before_success() {
             json!({"ytt": {"funcContractV1": {}}}),
             "waitRules[0]: it is decided by a function in ytt, which Taffrail does not run",
         ),
-        (json!({"resourceMatchers": [{"oddMatcher": {}}]}), "waitRules[0]: 'oddMatcher' is not a known key or matcher"),
+        (
+            json!({"resourceMatchers": [{"oddMatcher": {}}]}),
+            "waitRules[0]: 'oddMatcher' is not a known key or matcher",
+        ),
         (
             json!({"resourceMatchers": [{}]}),
             "waitRules[0]: 'resourceMatchers' should be made of maps with one matcher each",
