@@ -356,7 +356,7 @@ impl Cluster {
 const LARGE: usize = 256 << 10;
 
 /// The error for a response with whole objects although only metadata was requested.
-pub(crate) const WHOLE: &str = "the server sent whole objects where only their metadata was asked for";
+pub(crate) const WHOLE: &str = "the server sent whole objects although only their metadata was requested";
 
 impl Listing {
     /// Parses a page like [`Listing::take`]; a page of [`LARGE`] bytes or more as blocking work beside other tasks.

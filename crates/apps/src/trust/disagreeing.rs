@@ -62,10 +62,10 @@ fn pods(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             continue;
         }
         let message = format!(
-            "says that {} ready; {}",
+            "reports that {} ready; {}",
             count(usize::try_from(claimed).unwrap_or(usize::MAX), "Pod is", "Pods are"),
             match (ready.len(), pods.len()) {
-                (_, 0) => "none of its Pods is there".to_owned(),
+                (_, 0) => "none of its Pods exists".to_owned(),
                 (0, _) => "none of its Pods is".to_owned(),
                 (ready, _) => format!("{ready} of its Pods {}", if ready == 1 { "is" } else { "are" }),
             }

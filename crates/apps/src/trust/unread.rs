@@ -48,7 +48,7 @@ fn repeated(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let repeated = cluster.objects.repeated();
     let first = repeated.first()?;
     let message = format!(
-        "{} in the dump more than once, and differently, such as {} {}: the last of each counts",
+        "{} in the dump more than once with different contents, such as {} {}: the last copy of each counts",
         if repeated.len() == 1 {
             "1 object is".to_owned()
         } else {

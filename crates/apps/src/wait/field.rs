@@ -51,7 +51,7 @@ impl FromStr for WantedField {
             |why: &str| InvalidField { path: text.chars().take(200).collect(), why: why.to_owned() };
         let (path, value) = split(text).ok_or_else(|| invalid("a bracket or quote is not closed"))?;
         if value == Some("") {
-            return Err(invalid("behind '=' there is no value; without '=' the field only has to be there"));
+            return Err(invalid("a value must follow the '='; without '=' the field only has to exist"));
         }
         let path = path.parse().map_err(|why: JsonPathError| invalid(&why.to_string()))?;
         Ok(WantedField { path, value: value.map(str::to_owned) })

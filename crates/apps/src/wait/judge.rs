@@ -367,7 +367,7 @@ impl Bench<'_> {
                 applied => {
                     let told = match applied {
                         Some(applied) => format!("{} is applied, not {wanted}", shorten(applied)),
-                        None => format!("no revision is applied, {wanted} is wanted"),
+                        None => format!("no revision is applied yet, {wanted} is wanted"),
                     };
                     let attempted = app.sync.attempted.as_ref().is_some_and(|attempted| wanted.is(attempted));
                     match app.sync.state {

@@ -350,7 +350,9 @@ impl Dump<'_> {
             namespace: namespace.clone(),
             name: name.clone(),
             reason: "TooMany".to_owned(),
-            message: format!("Secret {namespace}/{name}: there are more than a dump holds"),
+            message: format!(
+                "Secret {namespace}/{name} was not read: there are more Secrets than a dump may contain"
+            ),
         });
         read.into_iter().flatten().chain(left).collect()
     }

@@ -345,7 +345,7 @@ fn not_found(
     others.dedup();
     CommandError::usage(what).hint(match others.as_slice() {
         [] => "choose a namespace with -n NAMESPACE, or write group/Kind/namespace/name".to_owned(),
-        others => format!("there is one in namespace {}", others.join(", ")),
+        others => format!("an object of that name is in namespace {}", others.join(", ")),
     })
 }
 

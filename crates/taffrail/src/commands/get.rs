@@ -533,7 +533,7 @@ fn bounded(mut complaints: Vec<(&str, CommandError)>) -> Vec<CommandError> {
         *exit = (*exit).max(complaint.exit);
     }
     let more = more.into_iter().map(|(cluster, (count, exit))| {
-        let told = CommandError::unreadable(format!("{cluster}: {count} more like these"));
+        let told = CommandError::unreadable(format!("{cluster}: {count} more errors of this kind"));
         let told = told.hint("-o json names all");
         if exit == Exit::Yes { told.harmless() } else { told }
     });

@@ -342,7 +342,7 @@ fn state(app: &App) -> String {
 
 fn message(app: &App) -> String {
     let revisions = |applied: &str, desired: &str| {
-        format!("runs {}, wanted is {}", text::revision(applied), text::revision(desired))
+        format!("runs {}, but {} is declared", text::revision(applied), text::revision(desired))
     };
     let message = match (app.health, app.effective_sync(), &app.sync.applied, &app.sync.desired) {
         (Status::Current, SyncState::OutOfSync | SyncState::Suspended, Some(applied), Some(desired))
@@ -351,7 +351,7 @@ fn message(app: &App) -> String {
             revisions(applied, desired)
         }
         (Status::Current, SyncState::OutOfSync, ..) => {
-            "what runs was changed, and is not what is declared".to_owned()
+            "the running objects were changed, and differ from the declared ones".to_owned()
         }
         (Status::Current, ..) if !app.is_well() => {
             text::line(app.problem().map_or("", |problem| &problem.message))

@@ -147,7 +147,7 @@ async fn write(
             }
             output.write(&text)?;
         }
-        Err(std::io::Error::other("it was not read to its end"))
+        Err(std::io::Error::other("the cluster was not read completely"))
     });
     let (recorded, cluster) = record(live, &RecordRequest { records_lost, ..request }, lines).await;
     let place = match &target {
