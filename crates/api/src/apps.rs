@@ -13,7 +13,7 @@ use taffrail_status::rollup::Counts;
 
 use crate::{List, ListItem, text};
 
-/// One app in one cluster.
+/// One app in one target cluster, as a row of `get apps`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -134,7 +134,7 @@ pub struct SyncRow {
     pub state: SyncState,
     /// The sync state now: `Unknown` if the home cluster is not live.
     pub effective: SyncState,
-    /// The revision that the source holds, and that is wanted.
+    /// The revision that the source holds, and that should be applied; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired: Option<String>,
     /// The revision of the last sync that was tried.

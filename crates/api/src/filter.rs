@@ -104,25 +104,25 @@ impl StatusFilter {
 /// The conditions that a row must meet; the default matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// The wanted present statuses; `None` for any.
+    /// The present statuses of which a row must have one; `None` for any.
     pub status: Option<StatusFilter>,
     /// True to keep only apps with a problem on any axis.
     pub problems: bool,
-    /// The wanted sync states; `None` for any.
+    /// The sync states of which an app must have one; `None` for any.
     pub sync: Option<SyncFilter>,
-    /// The wanted deliveries; empty for any.
+    /// The deliveries of which an app must have one; empty for any.
     pub deliveries: Vec<Delivery>,
     /// True to keep only apps whose delivery is suspended.
     pub suspended: bool,
     /// The selector for labels of the declaring object; `None` for any.
     pub labels: Option<LabelSelector>,
-    /// Names of the wanted target clusters; empty for any.
+    /// Names of the target clusters of which rows are kept; empty for all.
     pub clusters: Vec<String>,
-    /// The wanted kinds of objects, in any case of letters; empty for any.
+    /// Names of the kinds of which objects are kept, in any case of letters; empty for all.
     pub kinds: Vec<String>,
     /// Parts of image names, of which an object must run at least one; empty for any.
     pub images: Vec<String>,
-    /// The wanted namespaces of objects, and of apps those in which they have objects; empty for any.
+    /// The namespaces of which objects are kept, and apps with objects there; empty for all.
     pub namespaces: Vec<String>,
 }
 

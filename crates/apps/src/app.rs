@@ -127,7 +127,7 @@ pub struct App {
     pub health: Status,
     /// The message in one line; for an app that is well, that of its delivery tool.
     pub message: Words,
-    /// The message of the delivery tool, whatever the state of the objects.
+    /// The message of the delivery tool, even if the objects have another problem.
     pub delivery_message: String,
     /// The worst object; `None` if the app is well.
     pub worst: Option<ObjectKey>,

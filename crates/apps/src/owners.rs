@@ -171,7 +171,7 @@ pub(crate) fn controller_of(objects: &dyn Objects, observed: &Observed<'_>) -> O
 
 /// The result of looking up the controller that an object names.
 pub(crate) enum Control {
-    /// The object names no controller, or one that does not exist: anybody can write a reference.
+    /// The object names no controller, or one that does not exist, since any author can write a reference.
     None,
     /// The controller exists, or its kind cannot be read.
     Known,

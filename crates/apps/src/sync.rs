@@ -71,7 +71,7 @@ impl std::fmt::Display for SyncState {
 /// The sync state and revisions of an app, as its delivery tool reports them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sync {
-    /// The state of the wanted revision between source and cluster.
+    /// The sync state: the progress of the desired revision into the cluster.
     pub state: SyncState,
     /// The revision that the source holds.
     pub desired: Option<String>,

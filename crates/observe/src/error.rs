@@ -53,7 +53,7 @@ pub enum ObserveError {
     /// No context matches a name or pattern that the user gave.
     #[error("no context matches '{pattern}'")]
     NoContext {
-        /// The pattern.
+        /// The name or pattern as the user gave it.
         pattern: String,
         /// The names of the first contexts that exist.
         known: Vec<String>,
@@ -63,7 +63,7 @@ pub enum ObserveError {
     Doubtful {
         /// The name of the context.
         context: String,
-        /// A sentence for people.
+        /// The warning, a sentence for people.
         warning: String,
     },
     /// The task that read a cluster panicked or was cancelled.
@@ -72,7 +72,7 @@ pub enum ObserveError {
     /// A file or folder cannot be read.
     #[error("cannot read {}", path.display())]
     File {
-        /// The file or folder.
+        /// The file or folder that cannot be read.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,

@@ -35,7 +35,7 @@ pub const NO_EXTRA: ExtraObjects<'static> = &|_, _| Vec::new();
 
 /// The arguments of [`look`].
 pub struct LookRequest {
-    /// The clusters.
+    /// The clusters to read.
     pub members: FleetMembers,
     /// The time limit of each cluster; [`look`] as a whole takes at most twice as long.
     pub timeout: Duration,

@@ -50,7 +50,7 @@ impl Member {
     }
 }
 
-/// The selected contexts.
+/// The contexts that a [`ClusterSelection`] names.
 #[derive(Debug, Default)]
 pub struct FleetMembers {
     /// The contexts, each once.

@@ -15,7 +15,7 @@ pub enum ObjectArg {
         /// The key of the object.
         key: ObjectKey,
     },
-    /// `KIND/NAME`.
+    /// `KIND/NAME`, whose namespace is given elsewhere.
     Named {
         /// The kind in any form that kubectl takes.
         kind: String,

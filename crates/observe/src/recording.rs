@@ -50,7 +50,7 @@ pub struct Opening {
 /// The name of the cluster, as its context has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Name {
-    /// The name.
+    /// The name of the cluster.
     pub name: String,
 }
 
@@ -101,7 +101,7 @@ pub struct RecordedScope {
     pub group: String,
     /// The API version in which it was read.
     pub version: String,
-    /// The kind.
+    /// The name of the kind.
     pub kind: String,
     /// The plural name of the kind, as in URLs.
     pub plural: String,
@@ -138,7 +138,7 @@ pub enum State {
 pub struct Unread {
     /// The group, empty for the core one.
     pub group: String,
-    /// The kind.
+    /// The name of the object's kind.
     pub kind: String,
     /// The namespace; empty for cluster-scoped kinds.
     pub namespace: String,

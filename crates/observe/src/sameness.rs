@@ -99,7 +99,7 @@ pub(crate) async fn compare(
     compared
 }
 
-/// A comparison under way.
+/// A comparison of clusters in progress: the readings so far, and the results.
 #[derive(Default)]
 struct Comparison {
     /// The pairs for which nothing was proved yet.

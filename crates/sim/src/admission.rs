@@ -140,7 +140,7 @@ pub(crate) fn finalizer_warnings(resource: &Resource, before: &Value, after: &Va
     added.collect()
 }
 
-/// Resets the status of a new object of a built-in kind, whatever its creator wrote.
+/// Resets the status of a new object of a built-in kind, because clients cannot set it at creation.
 pub(crate) fn fresh_status(resource: &Resource, object: &mut Value) {
     // Nodes keep theirs: kubelets create their Node with it.
     let keeps = matches!((&*resource.group, &*resource.plural), ("", "nodes"));

@@ -40,7 +40,7 @@ const MAX_FOLLOWED: usize = 10_000;
 pub enum ReadMode {
     /// Clusters are read once; each kind is listed once, in all namespaces.
     Once,
-    /// Clusters are read once; each kind is listed once per namespace that holds wanted objects.
+    /// Clusters are read once; each kind is listed once in each namespace with needed objects.
     OnceByNamespace,
     /// Clusters are watched; a kind of which apps name many objects is watched in all namespaces.
     Followed,

@@ -94,7 +94,7 @@ impl Patch {
         &self.changes
     }
 
-    /// Returns true if both patches make the same changes, whatever resource version they require.
+    /// Returns true if both patches make the same changes, even if they require different resource versions.
     pub fn is_same(&self, other: &Patch) -> bool {
         self.changes == other.changes
     }

@@ -71,7 +71,7 @@ impl WantedField {
         self.path.text()
     }
 
-    /// Returns the wanted value; `None` if the field only has to exist.
+    /// Returns the value that the field must have; `None` if it only has to exist.
     pub(super) fn wanted(&self) -> Option<&str> {
         self.value.as_deref()
     }

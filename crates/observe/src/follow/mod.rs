@@ -315,7 +315,7 @@ struct Compared {
 /// Objects of one cluster that a caller needs besides those of the query.
 #[derive(Debug, Default)]
 pub struct Wanted {
-    /// Single objects.
+    /// Single objects to watch.
     pub objects: Vec<ObjectKey>,
     /// Objects of a kind, perhaps restricted by namespace and labels.
     pub selections: Vec<Selection>,
@@ -325,7 +325,7 @@ pub struct Wanted {
 
 /// The arguments of [`FleetWatcher::start`].
 pub struct WatchRequest {
-    /// The clusters.
+    /// The clusters to watch.
     pub members: FleetMembers,
     /// The time limit for the first answer of each cluster, and for each single request.
     pub timeout: Duration,

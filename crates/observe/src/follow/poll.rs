@@ -9,7 +9,7 @@ use taffrail_apps::{Answer, Read, Snapshot};
 use taffrail_cluster::{Cluster, Reason, ScopeId};
 use taffrail_object::{Object, ObjectKey};
 
-/// The polling interval.
+/// Interval at which an object that cannot be watched is read again.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The objects of one cluster that are polled.

@@ -148,7 +148,8 @@ impl Live {
         self.shared.newest.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Subscribes to every change from now on; `None` if the cluster is no longer followed. See [`Index::subscribe`].
+    /// Subscribes to every change from now on; `bound` limits the changes waiting for a slow subscriber. `None` if
+    /// the cluster is no longer watched. See [`Index::subscribe`].
     pub async fn subscribe(&self, bound: usize) -> Option<Subscription> {
         let (answer, subscription) = oneshot::channel();
         self.asks.send(Ask::Subscribe(bound, answer)).await.ok()?;

@@ -125,12 +125,12 @@ fn failing(cluster: &str, error: &LuaError) -> OperationError {
     OperationError::unreadable(format!("{cluster}: {}", chain(error)))
 }
 
-/// An action to run.
+/// A request to run an action on objects.
 #[derive(Debug)]
 pub struct ActionRequest {
     /// The scripts, of which one has the action.
     pub scripts: ActionScripts,
-    /// The name of the action.
+    /// The name of the action to run.
     pub action: String,
     /// The names and values of the action's parameters.
     pub parameters: Vec<(String, String)>,
@@ -143,7 +143,7 @@ pub struct ActionRequest {
 /// An object, and the action that is run on it.
 #[derive(Debug)]
 pub struct ActionTarget {
-    /// The object.
+    /// The object on which the action is run.
     pub located: LocatedObject,
     /// The key of the object.
     pub key: ObjectKey,

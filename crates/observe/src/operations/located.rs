@@ -28,7 +28,7 @@ const MAX_NAMESPACES: usize = 50;
 /// A request to find an object that the user names, in one cluster.
 #[derive(Debug, Clone)]
 pub struct LocateRequest {
-    /// The object.
+    /// The object to find.
     pub object: ObjectArg,
     /// The namespace of an object named by kind and name; `None` for that of the context, and for any in a dump.
     pub namespace: Option<String>,
@@ -41,7 +41,7 @@ pub struct LocateRequest {
 /// The objects that [`locate`] found in one cluster.
 #[derive(Debug, Default)]
 pub struct Located {
-    /// The objects.
+    /// The objects that were found, each with its action scripts.
     pub objects: Vec<LocatedObject>,
     /// Warnings about namespaces or Argo CDs that were left out or could not be read.
     pub notes: Vec<String>,

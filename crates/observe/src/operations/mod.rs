@@ -33,14 +33,14 @@ pub use verbs::{AppTarget, VerbSettings, plan_verb};
 /// Maximum number of attempts at a write if other clients change the object at the same time.
 const MAX_TRIES: usize = 5;
 
-/// One write of a plan.
+/// One write of a plan: a patch or a creation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlannedWrite {
     /// A patch of an existing object or of its fields.
     Patch {
-        /// The object.
+        /// The key of the object to patch.
         object: ObjectKey,
-        /// The patch.
+        /// The patch to send.
         patch: Patch,
         /// The patch to send if the server does not know a field of `patch`.
         alternative: Option<Patch>,
@@ -251,7 +251,7 @@ pub enum OperationEvent<'e> {
 /// The caller's answer to an [`OperationEvent`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
-    /// The run goes on.
+    /// Go on with the run.
     Continue,
     /// Skip the item that begins: it is not written.
     Skip,

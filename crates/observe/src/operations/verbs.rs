@@ -29,7 +29,7 @@ const TICK: Duration = Duration::from_millis(500);
 /// An app, and the verb with the steps that are applied to it.
 #[derive(Debug)]
 pub struct AppTarget {
-    /// The app.
+    /// The app to which the verb is applied.
     pub app: AppRef,
     verb: Verb,
     steps: Vec<Step>,

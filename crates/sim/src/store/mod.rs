@@ -55,7 +55,7 @@ struct Shelf {
 #[derive(Debug)]
 pub(crate) struct Store {
     version: u64,
-    /// The version up to which changes are no longer in the log.
+    /// The version up to which changes were dropped from the log.
     forgotten: u64,
     shelves: Vec<Option<Shelf>>,
     log: VecDeque<Event>,

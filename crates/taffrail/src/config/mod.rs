@@ -99,7 +99,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     list("columns.resources", "columns", Of::List("resources"), "Columns of `taffrail get resources`"),
 ];
 
-/// Prefix of fleet names.
+/// The character before the name of a fleet where contexts are expected, as in `@prod`.
 const FLEET: char = '@';
 
 impl Setting {
@@ -171,7 +171,7 @@ pub(crate) struct Value {
     pub(crate) origin: Origin,
 }
 
-/// All settings.
+/// All settings with their values, and the file that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
     /// The file that was read, if any.

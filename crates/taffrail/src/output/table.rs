@@ -37,7 +37,7 @@ const INDENT: usize = 4;
 /// Minimum width of a column when the columns do not fit the screen.
 const MIN_COLUMN_WIDTH: usize = 3;
 
-/// One cell of a row.
+/// One cell of a table: its printable text and its colour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: Printable<'static>,

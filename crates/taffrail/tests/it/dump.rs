@@ -663,7 +663,8 @@ fn missing_kinds_of_a_dump_are_named() {
     let path = served.path("one.jsonl");
     served.ask(&["dump", "-n", "flux-system", "-o", &path]);
     let answer = taffrail(&["get", "apps", "--from", &path], "");
-    let lines: Vec<&str> = answer.stderr.lines().filter(|line| line.contains("does not contain it")).collect();
+    let lines: Vec<&str> =
+        answer.stderr.lines().filter(|line| line.contains("does not contain it")).collect();
     assert!(lines.iter().all(|line| line.contains(": list ") || line.contains(": get ")), "{lines:?}");
 }
 

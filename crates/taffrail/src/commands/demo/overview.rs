@@ -17,7 +17,7 @@ const WIDE: usize = 110;
 /// Time for which a suggested command is shown, in seconds.
 const TURN: i64 = 20;
 
-/// Suggested commands that only read, shown in turn.
+/// Suggested commands that only read; the demo shows one after the other.
 const LOOKS: [&str; 4] = [
     "taffrail trust --all-contexts",
     "taffrail get apps --all-contexts --status '!Ready'",
@@ -32,7 +32,7 @@ const DEEDS: [&str; 5] = [
     "kubectl --context ap-3 annotate node node-1 taffrail.dev/simulate-",
 ];
 
-/// The screen of the demo.
+/// The screen of the demo on a terminal.
 pub(super) struct Overview {
     exports: Vec<String>,
     begun: Timestamp,

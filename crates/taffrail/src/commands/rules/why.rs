@@ -46,7 +46,7 @@ struct Item<'o> {
     status: &'static str,
     suspended: bool,
     message: &'o str,
-    /// The rule that decided.
+    /// The name of the rule that decided the status.
     rule: &'o str,
     /// The rules that were evaluated for the kind, in that order.
     asked: Vec<ReadQuery<'o>>,

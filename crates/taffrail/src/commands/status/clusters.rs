@@ -24,7 +24,7 @@ use crate::source;
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Wanted {
     Object(ObjectArg),
-    /// All objects of a kind.
+    /// All objects of a kind, given by one of its names.
     Kind(String),
 }
 

@@ -22,7 +22,7 @@ use taffrail_observe::input::{self, Chunk, InputShape, Parsed};
 pub(super) enum Form {
     /// JSON lines, ready to be written.
     Lines,
-    /// Rows for the printer.
+    /// Rows of a table, or names, for the printer.
     Rows,
     /// Objects with the standard conditions added.
     Augmented,

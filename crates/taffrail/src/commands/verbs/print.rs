@@ -35,7 +35,7 @@ struct Printed {
     is_awaited: bool,
 }
 
-/// The output of a verb.
+/// Prints the plan, the progress and the results of `reconcile`, `suspend` or `resume`.
 pub(super) struct Printer<'a> {
     verb: Verb,
     arguments: &'a ActingArguments,

@@ -108,7 +108,7 @@ fn until(text: &str) -> Result<Until, InvalidUntil> {
     })
 }
 
-/// The clusters to read.
+/// The arguments that select the clusters to read.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clusters")]
 pub(crate) struct ClusterArguments {

@@ -25,7 +25,7 @@ pub(super) struct ReadQuery {
 #[derive(Debug, PartialEq, Eq)]
 enum TargetArg {
     Object(ObjectArg),
-    /// All objects of a kind.
+    /// All objects of a kind, given by one of its names.
     Kind(String),
     /// An object in a file of `-f`. Without a namespace in the file, that of -n or the context is used.
     Manifest(ObjectKey),

@@ -17,7 +17,7 @@ use super::{Declared, WorldError};
 /// Duration of a round of faults; then they repeat.
 const ROUND: Duration = Duration::from_secs(300);
 
-/// The fault files.
+/// The texts of the files in `faults/`, one for each fault.
 const FAULTS: [&str; 11] = [
     include_str!("faults/bad-image.yaml"),
     include_str!("faults/quota.yaml"),
