@@ -65,7 +65,7 @@ pub struct ActionRow {
     /// The reason for the result, or the message of the delivery tool.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The next step for the user.
+    /// The next step for the user; left out if there is nothing to suggest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// Seconds from the start until the result was known; left out if the command did not wait.
@@ -73,7 +73,7 @@ pub struct ActionRow {
     pub seconds: Option<f64>,
     /// The patches that were or would be written, in order.
     pub patches: Vec<PatchRow>,
-    /// Warnings for the user, such as that another tool may revert the change.
+    /// Warnings for the user, such as that another tool may revert the change; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -97,7 +97,7 @@ impl ActionRow {
     }
 }
 
-/// A patch of one object, and whether the server stored it.
+/// A patch of one object, as sent to the server or planned in a dry run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! `get apps`.
+//! Rows of `get apps`.
 
 use std::borrow::Cow;
 
@@ -13,12 +13,12 @@ use taffrail_status::rollup::Counts;
 
 use crate::{List, ListItem, text};
 
-/// One app in one cluster.
+/// One app in one target cluster, as a row of `get apps`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppRow {
-    /// The key that the copies of the app in other clusters share, as text.
+    /// A text that identifies the app; copies of the app in other clusters have the same key.
     pub key: String,
     /// Name of the cluster that holds the app's objects.
     pub cluster: String,
@@ -34,7 +34,7 @@ pub struct AppRow {
     pub health: Status,
     /// The rolled-up status now: Unknown if the last observation is too old.
     pub effective: Status,
-    /// The worst problem; left out for an app that is well.
+    /// The worst problem of the app on any axis; left out for an app that is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
     /// The time at which the app stopped being well, if known.
@@ -134,7 +134,7 @@ pub struct SyncRow {
     pub state: SyncState,
     /// The sync state now: `Unknown` if the home cluster is not live.
     pub effective: SyncState,
-    /// The revision that the source holds, and that is wanted.
+    /// The revision that the source holds, and that should be applied; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub desired: Option<String>,
     /// The revision of the last sync that was tried.

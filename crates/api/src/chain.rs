@@ -14,7 +14,7 @@ use crate::{Explanation, WaitChange};
 /// Causes are rarely shared by more, and in a thousand rows a reader has seen it by then.
 const MAX_FULL_LINKS: usize = 10;
 
-/// The length to which the message of a cause step is cut in further rows, in bytes.
+/// The maximum length, in bytes, of the message of a cause step in rows that do not show it in full.
 const MAX_SHORT_MESSAGE: usize = 200;
 
 /// The number of rows that showed each cause step so far, by step and namespace of the app.
@@ -24,16 +24,16 @@ const MAX_SHORT_MESSAGE: usize = 200;
 #[derive(Default)]
 struct Told(HashMap<(ByAddress<CauseStep>, Rc<str>), Times>);
 
-/// The number of rows that showed a cause step in full, and the first of them.
+/// The number of rows that contain a cause step, and the first of them.
 struct Times {
     count: usize,
-    /// The name of the first row that showed the step.
+    /// The name of the first row with the step.
     first: Rc<str>,
 }
 
 impl Told {
-    /// Shortens the chain of the row named `whose`, of an app in `namespace`, if enough rows showed its steps
-    /// in full.
+    /// Shortens the cause chain of a row if [`MAX_FULL_LINKS`] rows have already shown its steps in full. `whose`
+    /// names the row, which is about an app in `namespace`.
     ///
     /// The first and the last of these steps stay, with short messages.
     fn tell(&mut self, chain: &mut Vec<Arc<CauseStep>>, namespace: &str, whose: &str) {
@@ -59,8 +59,8 @@ impl Told {
         }
         if let Some((first, cause)) = left_out.zip(kept.last_mut()) {
             let told = match more {
-                0 => format!("more of it is told of {first}"),
-                more => format!("more of it, and of {more} objects on the way to it, is told of {first}"),
+                0 => format!("its full text is shown at {first}"),
+                more => format!("its full text, and {more} objects on the way to it, are shown at {first}"),
             };
             Arc::make_mut(cause).facts.push(told);
         }

@@ -1,4 +1,4 @@
-//! `get clusters`.
+//! Rows of `get clusters`.
 
 use jiff::Timestamp;
 use std::borrow::Cow;
@@ -63,17 +63,17 @@ pub struct ClusterRow {
     /// Further names by which the user gave the cluster.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// The name of another cluster with the same identity, if they are not proved to be one.
+    /// The name of another cluster with the same identity, if nothing proves that the two are one; else left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub twin_of: Option<String>,
-    /// False if the TLS certificate of its server was not verified; left out otherwise.
+    /// False if the TLS certificate of the server was not verified; left out if it was.
     #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub verified: bool,
     /// The UID of the `kube-system` Namespace; with the server address appended if another cluster has the
     /// same UID.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// The version of the API server.
+    /// The version of the API server; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// The worst status of the cluster's apps when they were last observed; `Unknown` if apps may have been
@@ -85,10 +85,10 @@ pub struct ClusterRow {
     pub status: Status,
     /// The message of the worst app, or the failure to read the cluster.
     pub message: String,
-    /// The worst app; left out if all apps are well.
+    /// The app with the worst status; left out if all apps are well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<AppName>,
-    /// The worst problem of the worst app.
+    /// The worst problem of the worst app; left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
     /// Number of apps whose objects are in the cluster.
@@ -97,7 +97,7 @@ pub struct ClusterRow {
     pub problems: usize,
     /// Number of apps by present status.
     pub counts: Counts,
-    /// Number of failures to read the cluster.
+    /// Number of scopes that could not be read, and other errors of the cluster.
     pub errors: usize,
     /// The freshness of the observations that the row sums up.
     pub freshness: Freshness,
@@ -117,16 +117,17 @@ pub struct ReadingView {
     pub protocol: Cow<'static, str>,
     /// The network round trip to the server, in microseconds.
     pub round_trip_micros: u64,
-    /// Number of requests so far.
+    /// Number of requests so far; left out if it was not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-    /// Number of bytes received, after decompression.
+    /// Number of bytes received, after decompression; left out if they were not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// The time since when all wanted scopes have been live without a gap.
+    /// The time since when all needed scopes have been live without a gap; left out unless the cluster is watched
+    /// and live.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_since: Option<Timestamp>,
-    /// Number of scopes that are watched.
+    /// Number of scopes that are watched; left out if the cluster was read once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scopes: Option<usize>,
     /// The watched scopes that are not live.
@@ -141,9 +142,9 @@ pub struct ReadingView {
 pub struct NotLiveRow {
     /// The kind, in one namespace or in all, as text.
     pub scope: String,
-    /// The state in place of live: `CatchingUp`, `Forbidden`, `Broken` or `Absent`.
+    /// The state of the scope: `CatchingUp`, `Forbidden`, `Broken` or `Absent`.
     pub state: ScopeState,
-    /// The reason, for people.
+    /// The reason for the state, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// The time at which the scope stopped being live.
@@ -172,7 +173,7 @@ impl From<&ReadStats> for ReadingView {
     }
 }
 
-/// Makes the row of a cluster from its apps and the number of its failures.
+/// Makes the row of a cluster from its apps; `errors` is the number of its failures.
 fn row(member: &FleetMember<'_>, apps: &[&App], errors: usize) -> ClusterRow {
     let objects = member.objects;
     let counts: Counts = apps.iter().map(|app| app.effective()).collect();
@@ -236,8 +237,7 @@ fn row(member: &FleetMember<'_>, apps: &[&App], errors: usize) -> ClusterRow {
     }
     if let Some(twin) = &member.twin_of {
         let why = format!(
-            "gives the identity of {twin} and is not proved to be it: one of them may be a copy of the other, or \
-             restored from it"
+            "reports the identity of {twin} without proof: one of them may be a copy of the other, or restored from it"
         );
         message = if message.is_empty() { why } else { format!("{why}; {message}") };
     }
@@ -275,7 +275,7 @@ fn yes() -> bool {
     true
 }
 
-/// Returns true if a failure may hide apps of the cluster.
+/// Returns true if because of a failure apps of the cluster may be missing from the list.
 fn hides_apps(error: &ScopeError) -> bool {
     match &error.scope {
         Scope::Cluster | Scope::Input(_) => true,

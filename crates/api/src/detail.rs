@@ -15,7 +15,7 @@ use crate::resources::Inner;
 use crate::tree::{self, Forest, Relation, TreeNode, TreeOptions};
 use crate::{AppRow, List, ListItem};
 
-/// The details of an app, one item for each cluster that holds a copy of it.
+/// The answer of `app`: one item for each cluster that holds a copy of the app.
 pub type AppDetailList = List<AppDetail>;
 
 impl ListItem for AppDetail {
@@ -31,7 +31,8 @@ pub struct AppDetail {
     pub app: AppRow,
     /// The source of the app, as its tool describes it.
     pub application: ApplicationDetails,
-    /// The objects that deliver the app, with their readiness.
+    /// The objects by which a delivery tool delivers the app, such as a Kustomization and its source, with their
+    /// readiness.
     pub reconciliation: ReconciliationDetails,
     /// The objects that the delivery tool reports as not synced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -76,8 +77,8 @@ impl AppDetailList {
 }
 
 impl AppDetail {
-    /// Returns the objects as lines of a table: dependents follow their owner, and equal objects share a
-    /// line.
+    /// Returns the declared objects and their dependents as rows of a table: dependents follow their owner, and
+    /// equal objects share a row.
     pub fn lines(&self) -> Vec<TreeNode> {
         fn flatten(nodes: Vec<TreeNode>, lines: &mut Vec<TreeNode>) {
             for mut node in nodes {
@@ -97,8 +98,8 @@ impl AppDetail {
     }
 }
 
-/// Returns, by cluster and key of the declaring objects of `asked`, the app that declares that object in
-/// turn.
+/// Returns, for each app in `asked`, the app that declares its declaring object, by cluster and key of that object;
+/// `None` if no app does.
 fn parents<'a>(
     asked: &[&'a App],
     list: &'a apps::AppList,

@@ -9,7 +9,7 @@ use crate::{AppName, AppRow, ClusterRow, ResourceRow};
 
 /// A row of an answer, identified by a key that stays the same when its contents change.
 pub trait KeyedRow: Clone {
-    /// The type of the key that identifies a row.
+    /// The type of the key that identifies a row within an answer.
     type Key: Clone + Ord;
 
     /// Returns the key that identifies the row.
@@ -25,7 +25,7 @@ pub trait KeyedRow: Clone {
 pub enum RowChange<T, K> {
     /// A row whose key the old answer did not have.
     Added(T),
-    /// A row whose contents differ; holds the new row.
+    /// A row whose contents changed; holds the new row.
     Changed(T),
     /// The key of a row that the new answer does not have.
     Removed(K),
@@ -54,7 +54,7 @@ pub fn diff<T: KeyedRow>(old: &[T], new: &[T]) -> Vec<RowChange<T, T::Key>> {
     changes
 }
 
-/// Applies changes to rows: unchanged rows keep their positions, added ones are appended.
+/// Changes `rows` as `changes` say: unchanged rows keep their positions, added ones are appended.
 pub fn apply<T: KeyedRow>(rows: &mut Vec<T>, changes: Vec<RowChange<T, T::Key>>) {
     let mut places: BTreeMap<T::Key, usize> =
         rows.iter().enumerate().map(|(at, row)| (row.key(), at)).collect();
@@ -84,7 +84,7 @@ fn observed_like(freshness: Freshness, old: Freshness) -> Freshness {
 }
 
 impl KeyedRow for AppRow {
-    /// Target, home, delivery, namespace and name.
+    /// Target cluster, home cluster, delivery, namespace and name.
     type Key = (String, String, Delivery, String, String);
 
     fn key(&self) -> Self::Key {
@@ -119,7 +119,7 @@ impl KeyedRow for ClusterRow {
 }
 
 impl KeyedRow for ResourceRow {
-    /// The cluster, the object, and the app that declares it.
+    /// The cluster, the object, and the app that declares the object.
     type Key = (String, ObjectKey, AppName);
 
     fn key(&self) -> Self::Key {

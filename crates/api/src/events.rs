@@ -1,4 +1,4 @@
-//! `events`: the warnings about the objects of apps.
+//! Rows of `events`: the warnings about the objects of apps.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use crate::together::{earlier, grouped, grouped_in_one, later, likeness, without
 use crate::tree::{Forest, TreeOptions, Walked};
 use crate::{AppName, InClusters, List, ListItem};
 
-/// The warnings about apps.
+/// The answer of `events`.
 pub type EventList = List<EventRow>;
 
 impl ListItem for EventRow {
@@ -46,10 +46,10 @@ pub struct EventRow {
     /// The time of the last occurrence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_seen: Option<Timestamp>,
-    /// Name of the workload of a Pod: several Pods of one workload share a row.
+    /// Name of the workload whose Pods the row is about, if several of them share it; else left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made_by: Option<String>,
-    /// Number of objects in the row; left out for one.
+    /// Number of objects that the row is about; left out for one.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub objects: usize,
 }
@@ -200,7 +200,8 @@ fn maker(objects: &dyn Objects, pod: &ObjectKey) -> Option<String> {
     makers.take_while(|name| is_made_of(name)).last()
 }
 
-/// The key by which warnings are equal: cluster, object, reason, and the common part of the messages.
+/// The parts in which warnings must be equal to share a row: cluster, object or workload, reason, and the common
+/// part of the messages.
 type Place<'a> = (&'a str, ObjectKey, String, String);
 
 struct Warning {
@@ -224,7 +225,7 @@ impl Warning {
     }
 }
 
-/// The fields of one event in the form of either API group.
+/// The fields of an event, read from either of its API groups.
 struct Given {
     message: String,
     count: i64,

@@ -1,4 +1,4 @@
-//! `explain`: from the symptom to the cause, with commands for a closer look.
+//! Rows of `explain`: the cause of an app's or object's state, and commands that show more.
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ use taffrail_status::assess::{CauseStep, Change};
 
 use crate::{API_VERSION, AppName, ErrorRow, InClusters, List, ListItem, TrustFinding, TrustReport};
 
-/// The reason why an app, or an object, is in its state.
+/// The explanation of why an app or an object is in its state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -59,21 +59,21 @@ pub struct Explanation {
     /// The objects that the delivery tool reports as not synced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsynced: Vec<ObjectSync>,
-    /// The declared objects that users suspended or paused on purpose, in part or whole.
+    /// The declared objects that users suspended or paused, in part or whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flagged: Vec<Flagged>,
     /// The message of the root cause.
     pub message: Words,
     /// The cause chain, from the object to the root cause; empty if all is well.
     pub chain: Vec<Arc<CauseStep>>,
-    /// The last changes, at most three, before the object turned red, the latest first.
+    /// The last changes before the app or object became unhealthy, at most three, the latest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<Change>,
     /// For a named object: the last writers of its desired state, or that of its controllers, at most three,
     /// the latest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_changed: Vec<Change>,
-    /// For a green app that was named: the signs, as in `trust`, that green is wrong.
+    /// For a named app that is green: the findings of `trust` that its green status is wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<TrustFinding>,
     /// Command lines that show more of the cause.
@@ -116,7 +116,7 @@ impl From<&App> for OwningApp {
     }
 }
 
-/// A switch that stops a part of what an object does.
+/// A switch by which a user stops an object, in part or whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -181,13 +181,13 @@ impl Explanation {
         }
     }
 
-    /// Adds the last changes before the app turned red.
+    /// Adds `changed`, the last changes before the app became unhealthy, to the explanation.
     #[must_use]
     pub fn after(self, changed: &[Change]) -> Explanation {
         Explanation { changed: changed.to_vec(), ..self }
     }
 
-    /// Adds findings as doubts that the app's green is right; `report` must be about this app alone.
+    /// Adds the findings of `report`, which must be about this app alone, as reasons to doubt its green status.
     ///
     /// Findings that the app's problems show already are left out. Findings that need Leases or other
     /// clusters are missing, because those were not read.
@@ -206,7 +206,7 @@ impl Explanation {
         Explanation { doubts, ..self }
     }
 
-    /// Adds the last writers of the desired state of the named object.
+    /// Adds `last`, the last writers of the desired state of the object that the user named.
     #[must_use]
     pub fn written(self, last: &[Change]) -> Explanation {
         Explanation { last_changed: last.to_vec(), ..self }
@@ -214,7 +214,7 @@ impl Explanation {
 }
 
 impl Explanation {
-    /// Makes the explanation one of an object that the user named; `belonging` holds the apps and controllers
+    /// Turns the explanation into one of `object`, which the user named; `belonging` has the apps and controllers
     /// of that object.
     #[must_use]
     pub fn with(self, object: &ObjectKey, belonging: &Ownership<'_>) -> Explanation {
@@ -260,7 +260,7 @@ impl Answer {
     }
 }
 
-/// Returns the sync state if it is `Failed` or `Unknown` although the objects of the app are well.
+/// Returns the sync state of an app whose objects are well, if it is `Failed` or `Unknown`; else `None`.
 fn trouble(app: &App) -> Option<SyncState> {
     match app.effective_sync() {
         _ if app.health != Status::Current => None,
@@ -271,7 +271,8 @@ fn trouble(app: &App) -> Option<SyncState> {
     }
 }
 
-/// Returns the command line that shows more about `problem` of an app that is Ready.
+/// Returns the command that shows more about `problem` of a ready app, or `None`; with a `context` the command
+/// names it.
 fn next_of_problem(app: &App, problem: &Problem, context: Option<&str>) -> Option<String> {
     match &problem.object {
         // An object that could not be synced may not exist.
@@ -284,7 +285,7 @@ fn next_of_problem(app: &App, problem: &Problem, context: Option<&str>) -> Optio
     }
 }
 
-/// Returns the command line that shows more about the declaring object, or the Helm release, of an app.
+/// Returns the command that shows the declaring object of an app, or its Helm release; `None` if there is neither.
 fn delivered_by(app: &App, context: Option<&str>) -> Option<String> {
     if let Some(key) = &app.declaring {
         let kind = resource(&key.group, &key.kind);
@@ -300,7 +301,7 @@ fn release(storage: &str) -> Option<&str> {
     Some(storage.strip_prefix("sh.helm.release.v1.")?.rsplit_once(".v")?.0)
 }
 
-/// Returns the command lines that show more about `cause`, a step of the app's cause chain.
+/// Returns the commands that show more about `cause`, the last step of the app's cause chain.
 fn next(app: &App, cause: &CauseStep, context: Option<&str>) -> Vec<String> {
     match (cause.status, &*cause.reason) {
         (Status::Unknown, OUT_OF_REACH) => {

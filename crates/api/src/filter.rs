@@ -13,14 +13,15 @@ use taffrail_status::{Observed, Presence, Status, UnknownStatus};
 
 use crate::{ClusterRow, ResourceRow};
 
-/// A set of wanted statuses: `Ready,InProgress`, or all except some: `!Ready,InProgress`.
+/// The statuses that rows must have: `Ready,InProgress`, or with `!` the ones that they must not have:
+/// `!Ready,InProgress`.
 ///
 /// A row with a problem that is more than a notice does not count as Ready, whatever the status of its
 /// objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatusFilter {
     statuses: BTreeSet<Status>,
-    /// True if rows with status Ready and a problem on another axis match too.
+    /// True if rows with status Ready match although they have a problem on another axis.
     unwell: bool,
 }
 
@@ -37,8 +38,8 @@ impl FromStr for StatusFilter {
     }
 }
 
-/// The words of a comma-separated list, with those after a `!` apart. A list that begins with `!` is negated
-/// as a whole.
+/// The parsed items of a comma-separated list: those to include, and those after a `!` to exclude. If the list
+/// begins with `!`, all items are excluded.
 struct Words<T> {
     wanted: BTreeSet<T>,
     unwanted: BTreeSet<T>,
@@ -59,12 +60,13 @@ impl<T: FromStr + Ord> Words<T> {
     }
 }
 
-/// A set of wanted sync states: `Failed,OutOfSync`, or all except some: `!Synced,Syncing`.
+/// The sync states that apps must have: `Failed,OutOfSync`, or with `!` the ones that they must not have:
+/// `!Synced,Syncing`.
 ///
 /// It matches only apps that a tool delivers: an app known by labels alone has no sync state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyncFilter {
-    /// The states named without a `!`, of which an app must have one; empty for any.
+    /// The states of which an app must have one; empty if only states to exclude were given.
     wanted: BTreeSet<SyncState>,
     unwanted: BTreeSet<SyncState>,
 }
@@ -102,44 +104,44 @@ impl StatusFilter {
 /// The conditions that a row must meet; the default matches everything.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// The wanted present statuses; `None` for any.
+    /// The present statuses of which a row must have one; `None` for any.
     pub status: Option<StatusFilter>,
-    /// True to keep only apps that are not well, on any axis.
+    /// True to keep only apps with a problem on any axis.
     pub problems: bool,
-    /// The wanted sync states; `None` for any.
+    /// The sync states of which an app must have one; `None` for any.
     pub sync: Option<SyncFilter>,
-    /// The wanted deliveries; empty for any.
+    /// The deliveries of which an app must have one; empty for any.
     pub deliveries: Vec<Delivery>,
     /// True to keep only apps whose delivery is suspended.
     pub suspended: bool,
     /// The selector for labels of the declaring object; `None` for any.
     pub labels: Option<LabelSelector>,
-    /// Names of the wanted target clusters; empty for any.
+    /// Names of the target clusters of which rows are kept; empty for all.
     pub clusters: Vec<String>,
-    /// The wanted kinds of objects, in any case of letters; empty for any.
+    /// Names of the kinds of which objects are kept, in any case of letters; empty for all.
     pub kinds: Vec<String>,
     /// Parts of image names, of which an object must run at least one; empty for any.
     pub images: Vec<String>,
-    /// The wanted namespaces of objects, and of apps those in which they have objects; empty for any.
+    /// The namespaces of which objects are kept, and apps with objects there; empty for all.
     pub namespaces: Vec<String>,
 }
 
 impl Filter {
-    /// Removes from `list` the apps that do not match, except by status, and the failures of clusters that do
-    /// not match.
+    /// Removes from `list` the apps that do not match (the status filter is not applied), and the errors of
+    /// clusters that do not match.
     pub fn apps(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
         list.apps.retain(|app| self.admits_app(app, clusters));
         list.errors.retain(|error| self.admits_cluster(&error.cluster));
     }
 
-    /// Removes from `list` the apps whose status is not wanted.
+    /// Removes from `list` the apps that do not match the status filter.
     pub fn by_status(&self, list: &mut AppList) {
         if let Some(status) = &self.status {
             list.apps.retain(|app| status.admits_row(app.effective(), app.pressing().is_some()));
         }
     }
 
-    /// Removes from the apps of `list` the declared objects that do not match.
+    /// Removes from the apps of `list` the declared objects that do not match; the apps stay.
     pub fn resources(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
         // Apps may list the same objects.
         let mut runs: HashMap<(String, ObjectKey), bool> = HashMap::new();
@@ -214,7 +216,8 @@ impl Filter {
     }
 }
 
-/// Returns the value of `label` that all objects of an app share; `None` if they do not share one.
+/// Returns the value of `label` that all objects of an app share; `None` if they do not share one. It is used as a
+/// label of an app that no object declares.
 ///
 /// If no object declares the app, the labels that its objects share count as the app's own.
 fn shared_label(app: &App, clusters: &[&dyn Objects], label: &str) -> Option<String> {
@@ -252,12 +255,12 @@ fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> 
     }
 }
 
-/// Returns the cluster that has this name.
+/// Returns the cluster called `name`; `None` if there is none.
 fn of_name<'a>(clusters: &[&'a dyn Objects], name: &str) -> Option<&'a dyn Objects> {
     clusters.iter().copied().find(|cluster| cluster.name() == name)
 }
 
-/// Lists the names and aliases by which clusters can be selected, so that an unknown name can be reported.
+/// Lists the names and aliases of all clusters, by which they can be selected.
 pub fn cluster_names(clusters: &[&dyn Objects]) -> Vec<String> {
     let members = members(clusters);
     let names = members.into_iter().flat_map(|member| {
@@ -267,12 +270,12 @@ pub fn cluster_names(clusters: &[&dyn Objects]) -> Vec<String> {
     names.collect()
 }
 
-/// The order of a list.
+/// The field by which a list is sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SortField {
     /// By name, then by namespace.
     Name,
-    /// By status, the worst first; then those that have had it for longest.
+    /// By status, the worst first; rows of one status by time, the earliest first.
     Status,
     /// By the name of the cluster.
     Cluster,

@@ -45,14 +45,14 @@ use taffrail_apps::{AppError, AppRef, Delivery};
 /// The `apiVersion` of all lists.
 pub const API_VERSION: &str = "cli.taffrail.dev/v1alpha1";
 
-/// A list of rows of one kind.
+/// The answer of a command that lists rows of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct List<T> {
     /// Always [`API_VERSION`].
     pub api_version: Cow<'static, str>,
-    /// The kind of the list: `AppList`.
+    /// The kind of the answer, such as `AppList`.
     pub kind: Cow<'static, str>,
     /// The rows.
     pub items: Vec<T>,
@@ -61,28 +61,28 @@ pub struct List<T> {
     pub errors: Vec<ErrorRow>,
 }
 
-/// A row that lists are made of.
+/// A type of rows that a [`List`] may contain.
 pub trait ListItem {
-    /// The kind of a list of these rows: `AppList`.
+    /// The kind of a list of these rows, such as `AppList`.
     const LIST: &'static str;
 }
 
 impl<T: ListItem> List<T> {
-    /// Makes a list.
+    /// Makes the list of `items` and of the errors that concern them.
     pub fn of(items: Vec<T>, errors: impl IntoIterator<Item: Into<ErrorRow>>) -> List<T> {
         let errors = errors.into_iter().map(Into::into).collect();
         List { api_version: API_VERSION.into(), kind: T::LIST.into(), items, errors }
     }
 }
 
-/// A failure, on the smallest scope that it concerns.
+/// An error, with the smallest scope that it concerns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorRow {
     /// Name of the cluster.
     pub cluster: String,
-    /// The scope that could not be read, or that is wrong.
+    /// The scope that could not be read, or that is invalid: `cluster`, a kind, or an object.
     pub scope: String,
     /// The reason in one CamelCase word.
     pub reason: String,
@@ -101,12 +101,12 @@ impl From<&AppError> for ErrorRow {
     }
 }
 
-/// The name of an app within a cluster.
+/// The name of an app, without its cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppName {
-    /// The way in which it is delivered.
+    /// The delivery of the app, such as a Flux Kustomization.
     pub delivery: Delivery,
     /// Namespace of its declaring object.
     pub namespace: String,

@@ -1,4 +1,4 @@
-//! `get resources`.
+//! Rows of `get resources`.
 
 use jiff::Timestamp;
 use std::collections::HashMap;
@@ -31,52 +31,53 @@ impl From<&AppList> for ResourceList {
     }
 }
 
-/// A declared object.
+/// A declared object of an app.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceRow {
-    /// The cluster that it is in.
+    /// Name of the cluster that holds the object.
     pub cluster: String,
     /// API group; empty for the core group.
     pub group: String,
     /// Name of the kind: `Deployment`.
     pub kind: String,
-    /// Namespace; empty for cluster-scoped objects.
+    /// Namespace of the object; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Name.
+    /// Name of the object.
     pub name: String,
-    /// The status when it was last observed.
+    /// The status of the object when it was last observed.
     pub health: Status,
-    /// The status now: Unknown if the last observation is too old.
+    /// The status of the object now: Unknown if the last observation is too old.
     pub effective: Status,
-    /// The same as `effective`.
+    /// Always equal to `effective`.
     pub status: Status,
     /// The message, in one line.
     pub message: Words,
-    /// The rule that decided.
+    /// Name of the rule that decided the status.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rule: String,
-    /// The state that the delivery tool reports if it is not synced: `OutOfSync`, `SyncFailed`, …
+    /// The state that the delivery tool reports for an object that is not synced: `OutOfSync`, `SyncFailed`, …;
+    /// left out for a synced one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<ObjectSyncState>,
-    /// The message of the tool's last operation about it.
+    /// The message of the tool's last operation about the object; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sync_message: String,
-    /// True if it is suspended on purpose.
+    /// True if a user suspended the object.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
-    /// True if it exists but carries no mark of the app that claims it.
+    /// True if the object exists but carries no mark of the app that claims it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unconfirmed: bool,
-    /// The time since when it is not well.
+    /// The time since when the object is not well, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// The app that declares it.
     pub app: AppName,
 }
 
-/// The apps by their declaring objects.
+/// The apps by their cluster and declaring object.
 ///
 /// The row of an object that declares an app shows the status of that app, while the roll-up of the outer app
 /// counts the object's own status.
@@ -89,13 +90,13 @@ impl<'l> Inner<'l> {
         Inner(declared.collect())
     }
 
-    /// Returns the app that an object of `app` declares, if it declares one.
+    /// Returns the app that `resource`, an object of `app`, declares; `None` if it does not declare one.
     pub(super) fn get(&self, app: &App, resource: &Resource) -> Option<&'l App> {
         let inner = self.0.get(&(&*app.app.target, &resource.key)).filter(|_| app.in_reach)?;
         (inner.app != app.app).then_some(*inner)
     }
 
-    /// Counts the objects of `app` by status; those that declare an app have the health of that app.
+    /// Counts the objects of `app` by status. An object that declares an app counts with the health of that app.
     pub(super) fn counts(&self, app: &App) -> rollup::Counts {
         let status =
             |resource: &Resource| self.get(app, resource).map_or(resource.status, |inner| inner.health);

@@ -7,7 +7,7 @@ use crate::{
     ListItem, ResourceRow, StatusRow, TrustReport, WaitChange, WaitSummary,
 };
 
-/// Returns the schemas of the answers, by the `kind` of the answer.
+/// Returns the JSON Schema of each answer, with the `kind` of the answer.
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     fn of_list<T: ListItem + JsonSchema>() -> (&'static str, Schema) {
         (T::LIST, schema::<List<T>>(T::LIST))
@@ -30,7 +30,8 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
     ]
 }
 
-/// Returns the schema of what is written, which is stricter than what is read: fields with defaults are there.
+/// Returns the JSON Schema of an answer as it is written: fields that may be missing when it is read are always
+/// there.
 fn schema<T: JsonSchema>(kind: &str) -> Schema {
     let generator = SchemaGenerator::new(SchemaSettings::draft2020_12().for_serialize());
     let mut schema = generator.into_root_schema_for::<T>();

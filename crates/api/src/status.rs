@@ -1,4 +1,4 @@
-//! `status`: the status of single objects.
+//! Rows of `status`: the status of single objects.
 
 use serde::{Deserialize, Serialize};
 use taffrail_status::Status;
@@ -16,23 +16,23 @@ pub struct StatusRow {
     pub version: String,
     /// Name of the kind.
     pub kind: String,
-    /// Namespace; empty for cluster-scoped objects.
+    /// Namespace of the object; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Name.
+    /// Name of the object.
     pub name: String,
-    /// Its status.
+    /// The status of the object.
     pub status: Status,
-    /// The message.
+    /// The message of the status; may be empty.
     pub message: String,
-    /// The conditions that kstatus would add to it.
+    /// The conditions that kstatus would add to the object.
     pub conditions: Vec<StatusCondition>,
-    /// The rule that decided.
+    /// Name of the rule that decided the status.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub rule: String,
-    /// True if it is suspended on purpose.
+    /// True if a user suspended the object.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub suspended: bool,
-    /// The reason why the input could not be judged.
+    /// The reason why the input could not be judged; left out if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -52,6 +52,6 @@ pub struct StatusCondition {
     pub status: String,
     /// The reason in one CamelCase word.
     pub reason: String,
-    /// The message.
+    /// The message of the condition.
     pub message: String,
 }

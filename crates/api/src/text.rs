@@ -12,7 +12,7 @@ use crate::{AppRow, SyncRow};
 pub use taffrail_apps::shorten as revision;
 pub use taffrail_apps::text::{age, ago, line, span};
 
-/// The text of a cell without a value.
+/// The text of a table cell without a value.
 pub const NONE: &str = "-";
 
 /// Returns the time since `at`, like [`ago`]; empty if it is not known.
@@ -20,7 +20,7 @@ pub fn since(at: Option<Timestamp>, now: Timestamp) -> String {
     at.map(|at| ago(at, now)).unwrap_or_default()
 }
 
-/// Returns the health of an app with its worst other problem, like [`AppRow::words`].
+/// Returns the health of an app and its worst other problem as a table cell, like [`AppRow::words`].
 pub fn health(app: &App, now: Timestamp) -> String {
     AppRow::from(app).words(now)
 }
@@ -37,7 +37,7 @@ pub fn status(last: Status, freshness: Freshness, now: Timestamp) -> String {
     }
 }
 
-/// Returns the sync of an app, like [`SyncRow::words`].
+/// Returns the sync state of an app as a table cell, like [`SyncRow::words`].
 pub fn sync(app: &App) -> Cow<'static, str> {
     SyncRow::from(app).words()
 }

@@ -20,19 +20,19 @@ use taffrail_status::assess::CauseStep;
 
 use crate::Explanation;
 
-/// The clusters of an entry.
+/// The clusters that an entry of an answer is about: one, or all those with an equal entry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum InClusters {
     /// One cluster.
     One {
-        /// Its name.
+        /// The name of the cluster.
         cluster: String,
     },
     /// Several clusters with the same entry.
     Several {
-        /// Their names; the details are those of the first.
+        /// The names of the clusters. The details of the entry are those of the first cluster.
         clusters: Vec<String>,
     },
 }
@@ -49,7 +49,7 @@ impl InClusters {
         }
     }
 
-    /// Returns all names.
+    /// Returns the names of all clusters of the entry.
     pub fn names(&self) -> &[String] {
         match self {
             InClusters::One { cluster } => std::slice::from_ref(cluster),
@@ -57,12 +57,12 @@ impl InClusters {
         }
     }
 
-    /// Returns the cluster that details such as commands refer to.
+    /// Returns the cluster from which the details of the entry are, such as its commands.
     pub fn first(&self) -> &str {
         self.names().first().map_or("", String::as_str)
     }
 
-    /// Returns true for several clusters.
+    /// Returns true if the entry is about several clusters.
     pub fn are_several(&self) -> bool {
         matches!(self, InClusters::Several { .. })
     }
@@ -72,7 +72,7 @@ impl InClusters {
         self.names().len()
     }
 
-    /// Returns the names for a line of text: `a, b, c and 12 more`.
+    /// Returns the names of the clusters for a line of text, at most four: `a, b, c and 12 more`.
     ///
     /// ```
     /// use taffrail_api::InClusters;
@@ -91,7 +91,7 @@ impl InClusters {
     }
 }
 
-/// Groups equal entries of different clusters, each group in the place of its first.
+/// Groups equal entries of different clusters; the groups are in the order of their first entries.
 ///
 /// `like` returns the cluster and the key to compare. Two entries of one cluster are never in the same group.
 pub(super) fn grouped<T, K: Clone + Eq + Hash>(
@@ -114,7 +114,7 @@ pub(super) fn grouped<T, K: Clone + Eq + Hash>(
     groups
 }
 
-/// Groups equal entries of the same cluster, each group in the place of its first.
+/// Groups equal entries of one cluster; the groups are in the order of their first entries.
 ///
 /// `like` returns the cluster and the key to compare.
 pub(super) fn grouped_in_one<T, K: Eq + Hash>(
@@ -133,12 +133,12 @@ pub(super) fn grouped_in_one<T, K: Eq + Hash>(
     groups
 }
 
-/// Returns the earlier of two times, or the one that is known.
+/// Returns the earlier of two times; if only one is known, that one.
 pub(super) fn earlier(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
     [one, other].into_iter().flatten().min()
 }
 
-/// Returns the later of two times, or the one that is known.
+/// Returns the later of two times; if only one is known, that one.
 pub(super) fn later(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
     [one, other].into_iter().flatten().max()
 }
@@ -152,8 +152,8 @@ pub(super) fn likeness(message: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The parts of an explanation that must be equal to join it with others, and the other objects that are not
-/// ready.
+/// The parts of an explanation that must be equal to join it with one of another cluster, and the app's other
+/// objects that are not ready.
 ///
 /// Texts and links are given by the numbers that [`Alikes`] assigns: equal ones have the same number.
 #[derive(PartialEq, Eq, Hash)]
@@ -165,8 +165,8 @@ struct Alike {
     others: Vec<(ObjectKey, Status, usize)>,
 }
 
-/// Joins explanations of the same cause of the same app; the result is that of the cluster where it began
-/// first.
+/// Joins explanations of different clusters with the same cause of the same app. The details are those of the
+/// cluster in which the problem began first. Each result comes with the index of these details in `explained`.
 ///
 /// Each comes with its index in `explained`.
 pub fn explained_together(explained: Vec<(&App, Explanation)>) -> Vec<(usize, Explanation)> {
@@ -187,30 +187,32 @@ pub fn explained_together(explained: Vec<(&App, Explanation)>) -> Vec<(usize, Ex
     told.collect()
 }
 
-/// Returns the time at which an app stopped being well.
+/// Returns the earliest time at which a problem in an explanation began; `None` if no time is known.
 fn began(own: &Explanation) -> Option<Timestamp> {
     let of_chain = own.chain.iter().filter_map(|link| link.since);
     let of_problems = own.problems.iter().filter_map(|problem| problem.since);
     of_chain.chain(of_problems).min()
 }
 
-/// A pool that assigns numbers to equal texts and links, so that shared ones are examined once and not
+/// A pool that gives equal texts and cause steps the same number, so that shared ones are examined once and not
 /// copied.
 #[derive(Default)]
 struct Alikes {
     /// A number for each different text.
     texts: HashMap<String, usize>,
-    /// A number for each different link, with its texts by their numbers.
+    /// A number for each different cause step, whose texts are numbers, too.
     links: HashMap<AlikeLink, usize>,
-    /// A number for each different set of generated names.
+    /// A number for each different set of generated object names.
     names: HashMap<Generated, usize>,
-    /// The numbers of known texts, by their allocation and the number of the names that are replaced in them.
+    /// The numbers of texts that were examined before, by their memory address and the number of the generated
+    /// names that are replaced in them.
     known_texts: HashMap<(ByAddress<str>, usize), usize>,
-    /// The numbers of known links, likewise.
+    /// The numbers of cause steps that were examined before, by their memory address and the number of the
+    /// generated names.
     known_links: HashMap<(ByAddress<CauseStep>, usize), usize>,
 }
 
-/// The parts of a link that must be equal to join explanations.
+/// The parts of a cause step that must be equal to join explanations; its texts are numbers of [`Alikes`].
 #[derive(PartialEq, Eq, Hash)]
 struct AlikeLink {
     object: ObjectKey,
@@ -293,16 +295,16 @@ impl Alikes {
     }
 }
 
-/// Returns the number of a value: that of an equal known one, or a new one.
+/// Returns the number of `own` in `known`; a value that is new gets the next number.
 fn number<T: Eq + Hash>(known: &mut HashMap<T, usize>, own: T) -> usize {
     let next = known.len();
     *known.entry(own).or_insert(next)
 }
 
-/// The kinds whose names controllers generate.
+/// The kinds whose object names controllers generate, by group and kind.
 const MADE_UP: [(&str, &str); 3] = [("", "Pod"), ("apps", "ReplicaSet"), ("batch", "Job")];
 
-/// The generated names in a cause chain, each with its pattern: `web-7d9f-x2k` with `web-*`.
+/// The generated object names in a cause chain, each with its pattern, such as `web-7d9f-x2k` with `web-*`.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Generated {
     names: Vec<(ObjectKey, String)>,
@@ -336,7 +338,7 @@ impl Generated {
         }
     }
 
-    /// Returns a text without these names, UIDs and durations.
+    /// Replaces these names by their patterns in `text`, and UIDs, numbers and durations by `#`.
     fn without(&self, text: &str) -> String {
         let named =
             self.names.iter().fold(without_uids(text), |text, (name, stem)| text.replace(&*name.name, stem));
@@ -344,7 +346,7 @@ impl Generated {
     }
 }
 
-/// The lengths of the parts of a UID.
+/// The lengths of the parts of a UID in characters.
 const UID_PARTS: [usize; 5] = [8, 4, 4, 4, 12];
 
 /// Replaces UIDs by `#`, such as those of Pods in messages of the kubelet.

@@ -1,4 +1,4 @@
-//! `tree`: an app, the objects that it declares, and their dependents.
+//! The answer of `tree`: an app, the objects that it declares, and their dependents.
 
 use std::cell::RefCell;
 use std::collections::hash_map::Entry;
@@ -25,17 +25,17 @@ const DEEPEST: usize = 50;
 /// who may list one object may do so in many apps.
 const MOST_REPEATED: usize = 10_000;
 
-/// The number of equal children that are shown before the others share a line.
+/// The number of equal children that have a line of their own; the others share one.
 const SHOWN: usize = 3;
 
-/// Options of a tree.
+/// The options that decide which nodes a tree shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TreeOptions {
-    /// True to show only apps, and the apps that they deliver.
+    /// True to show only the app and the apps that it delivers.
     pub compact: bool,
-    /// True to let equal children share a line.
+    /// True to let equal children share a line (folding).
     pub fold: bool,
-    /// True to show the objects of delivered apps too.
+    /// True to show also the objects of delivered apps.
     pub nest: bool,
 }
 
@@ -57,11 +57,11 @@ impl ListItem for AppTree {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct AppTree {
-    /// The cluster that its objects land in.
+    /// Name of the cluster that holds the objects of the app.
     pub cluster: String,
-    /// The cluster that holds the declaring object.
+    /// Name of the cluster that holds the declaring object.
     pub home: String,
-    /// The app.
+    /// The node of the app, with all others below it.
     pub root: TreeNode,
 }
 
@@ -70,32 +70,32 @@ pub struct AppTree {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Relation {
-    /// It is the app itself.
+    /// The node is the app itself.
     App,
-    /// The app declares it.
+    /// The app above declares the object.
     Declared,
-    /// The object above controls it.
+    /// The object above controls the object.
     Owned,
 }
 
-/// An app, an object, or several equal objects.
+/// A line of the tree: an app, an object, or several equal objects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TreeNode {
-    /// The relation to the parent.
+    /// The relation of the node to its parent.
     pub relation: Relation,
-    /// The app that it declares.
+    /// The app, if the node is one or its object declares one; else left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
-    /// The object; several equal ones and apps without a declaring object have none.
+    /// The object; left out for several equal ones and for apps without a declaring object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
-    /// The status when it was last observed.
+    /// The status of the app or object when it was last observed.
     pub health: Status,
     /// The status now: Unknown if the last observation is too old.
     pub effective: Status,
-    /// The same as `effective`.
+    /// Always equal to `effective`.
     pub status: Status,
     /// The message, in one line.
     #[serde(default, skip_serializing_if = "Words::is_empty")]
@@ -103,22 +103,23 @@ pub struct TreeNode {
     /// The worst problem of the app; left out for an app that is well, and for objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
-    /// The state that the delivery tool reports if the object is not synced: `OutOfSync`, `SyncFailed`, …
+    /// The state that the delivery tool reports for an object that is not synced: `OutOfSync`, `SyncFailed`, …;
+    /// left out for a synced one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sync: Option<ObjectSyncState>,
-    /// The time since when it is not well.
+    /// The time since when the app or object is not well, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The time of its creation.
+    /// The creation time of the object, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<Timestamp>,
-    /// A note: the reason why nothing is below it, or the meaning of a shared line.
+    /// A note for people: why the node has no children, or what a shared line contains; may be left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The kind and number of the equal objects, for a shared line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folded: Option<Collapsed>,
-    /// The children.
+    /// The nodes below this one.
     pub children: Vec<TreeNode>,
 }
 
@@ -148,14 +149,14 @@ impl TreeList {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Collapsed {
-    /// Their kind.
+    /// The kind of the objects.
     pub kind: String,
     /// Number of objects.
     pub count: usize,
 }
 
 impl TreeNode {
-    /// Makes a node of this health without further contents.
+    /// Makes a node with this relation to its parent and this health, without children.
     pub(super) fn new(relation: Relation, health: Status, freshness: Freshness) -> TreeNode {
         let effective = freshness.effective(health);
         TreeNode {
@@ -176,13 +177,14 @@ impl TreeNode {
         }
     }
 
-    /// Returns the problem of a Ready app, unless it is that it is suspended, which its note says.
+    /// Returns the problem that is shown beside the status of a Ready app; `None` if it has none, or only that it
+    /// is suspended, which the note says.
     pub fn besides(&self) -> Option<&Problem> {
         let is_ready = self.status == Status::Current;
         self.problem.as_ref().filter(|problem| is_ready && problem.state != SUSPENDED)
     }
 
-    /// Returns its status in words: `Ready`, `Ready, OutOfSync`.
+    /// Returns the status in words, with a sync problem: `Ready`, `Ready, OutOfSync`.
     pub fn words(&self) -> String {
         let besides = self.besides().map(Problem::words);
         match besides.filter(|words| !words.is_empty()) {
@@ -192,7 +194,8 @@ impl TreeNode {
     }
 }
 
-/// The apps and objects that are in a tree already.
+/// The apps and objects that one tree already contains. Each is expanded once, so that circular ownership ends and
+/// overlapping apps stay small.
 ///
 /// Each has its branches once, so that neither circular owners or apps make an endless tree, nor overlaps a
 /// huge one.
@@ -205,7 +208,7 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// Records an object as part of the tree. Returns false if it is in it already.
+    /// Records an object as part of the tree. Returns false if the tree already contained it.
     fn add(&mut self, cluster: &'a str, key: ObjectKeyRef<'a>, is_dependent: bool) -> bool {
         match self.objects.entry((cluster, key)) {
             Entry::Vacant(place) => {
@@ -217,23 +220,22 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// The apps and objects that are in any tree already, and the number of repetitions.
+/// The apps and objects that any tree of the answer already contains, and the number of repeated ones.
 #[derive(Default)]
 struct Told<'a> {
     apps: HashSet<*const App>,
     objects: HashSet<(&'a str, ObjectKeyRef<'a>)>,
-    /// The objects of the last tree, which are added to the others if another one follows.
+    /// The objects of the last tree; they are recorded only when another tree follows.
     last: HashMap<(&'a str, ObjectKeyRef<'a>), bool>,
     repeated: usize,
 }
 
-/// Owners whose dependents were listed: the cluster, the UID, and the namespace. Several objects may have one
-/// UID.
+/// The owners whose dependents were already listed: cluster, UID and namespace. Several objects may have one UID.
 #[derive(Default)]
 struct Owners<'a>(HashSet<(&'a str, String, String)>);
 
 impl<'a> Owners<'a> {
-    /// Returns the dependents of an object, unless they were returned before.
+    /// Returns the dependents of `owner`; nothing if they were returned before.
     fn dependents(
         &mut self,
         objects: &'a dyn Objects,
@@ -248,14 +250,15 @@ impl<'a> Owners<'a> {
     }
 }
 
-/// The objects of apps that were walked: one that several apps list is walked once.
+/// The objects of apps whose dependents were already collected, so that an object that several apps list is
+/// examined once.
 #[derive(Default)]
 pub(super) struct Walked<'a> {
     objects: HashSet<(&'a str, ObjectKey)>,
     owners: Owners<'a>,
 }
 
-/// The clusters and apps that trees are made of.
+/// The clusters and apps from which trees are built.
 pub(super) struct Forest<'a> {
     clusters: HashMap<&'a str, Ground<'a>>,
     /// The apps by their declaring object and its cluster.
@@ -266,7 +269,7 @@ pub(super) struct Forest<'a> {
     told: RefCell<Told<'a>>,
 }
 
-/// One cluster.
+/// The data of one cluster for its trees.
 struct Ground<'a> {
     objects: &'a dyn Objects,
     costs: Costs,
@@ -294,13 +297,13 @@ impl<'a> Forest<'a> {
         }
     }
 
-    /// Returns the cluster of this name.
+    /// Returns the cluster called `name`; `None` if there is none.
     pub(super) fn cluster(&self, name: &str) -> Option<&'a dyn Objects> {
         self.clusters.get(name).map(|ground| ground.objects)
     }
 
-    /// Returns the objects that an app declares and their dependents, each with its cluster, apart from those
-    /// `walked` before.
+    /// Returns the objects that an app declares, and their dependents, each with its cluster. Leaves out objects in
+    /// `walked`, and those of apps that this app delivers.
     ///
     /// The objects of apps that it delivers are left out.
     pub(super) fn objects(&self, app: &'a App, walked: &mut Walked<'a>) -> Vec<(&'a str, ObjectKey)> {
@@ -326,7 +329,8 @@ impl<'a> Forest<'a> {
         found
     }
 
-    /// Returns false if an object was in another tree and the limit of repetitions is reached.
+    /// Returns true if an object may be shown: it is in no other tree, or the number of repetitions is below
+    /// [`MOST_REPEATED`].
     fn tells(&self, cluster: &'a str, key: ObjectKeyRef<'a>) -> bool {
         let mut told = self.told.borrow_mut();
         if !told.objects.contains(&(cluster, key)) {
@@ -336,7 +340,8 @@ impl<'a> Forest<'a> {
         told.repeated <= MOST_REPEATED
     }
 
-    /// Records an app as part of a tree. Returns false if it was in one and the limit of repetitions is reached.
+    /// Records an app as part of a tree, and returns true if it may be shown: it is in no other tree, or the number
+    /// of repetitions is below [`MOST_REPEATED`].
     fn tells_app(&self, app: &App) -> bool {
         let mut told = self.told.borrow_mut();
         if told.apps.insert(std::ptr::from_ref(app)) {
@@ -346,7 +351,7 @@ impl<'a> Forest<'a> {
         told.repeated <= MOST_REPEATED
     }
 
-    /// Returns the tree of an app without folding.
+    /// Returns the tree of an app, in which each object has a node of its own.
     pub(super) fn tree(&self, app: &'a App) -> TreeNode {
         let last = std::mem::take(&mut self.told.borrow_mut().last);
         let dependents = last.into_iter().filter(|(_, is_dependent)| *is_dependent);
@@ -418,11 +423,11 @@ impl<'a> Forest<'a> {
     }
 }
 
-const TOLD_ABOVE: &str = "what is below is shown above";
+const TOLD_ABOVE: &str = "its dependents are shown above";
 
-const TOO_DEEP: &str = "what is below is left out: too many levels";
+const TOO_DEEP: &str = "its dependents are left out: too many levels";
 
-/// The part of a tree below the declared objects of one app.
+/// The nodes below the declared objects of one app, while they are built.
 struct Below<'b, 'a> {
     forest: &'b Forest<'a>,
     app: &'a App,
@@ -509,7 +514,7 @@ fn created_at(observed: &Observed<'_>) -> Option<Timestamp> {
     observed.object.text(&["metadata", "creationTimestamp"]).parse().ok()
 }
 
-/// Lets equal children share a line, at all levels.
+/// Replaces equal children by a shared line, at all levels of the tree.
 pub(super) fn fold(node: &mut TreeNode) {
     node.children.iter_mut().for_each(fold);
     if node.children.len() < 2 {
@@ -546,17 +551,18 @@ pub(super) fn fold(node: &mut TreeNode) {
         .collect();
 }
 
-/// A group of equal children: their number, and the number met so far.
+/// A group of equal children: their total number, and the number already handled.
 #[derive(Default)]
 struct Group {
     count: usize,
     met: usize,
 }
 
-/// The result of folding for a child.
+/// The decision for a child of a node when equal children are folded.
 enum Fate {
     Kept,
-    /// It is replaced by the line for `count` children; `kept` others have lines of their own.
+    /// The child and all later equal ones are replaced by a line for `count` children; `kept` others have lines of
+    /// their own.
     Collapsed {
         count: usize,
         kept: usize,
@@ -564,7 +570,7 @@ enum Fate {
     Gone,
 }
 
-/// The properties that children on one line have in common.
+/// The properties in which children must be equal to share a line.
 #[derive(PartialEq, Eq, Hash)]
 struct Likeness<'n> {
     relation: Relation,
@@ -578,8 +584,8 @@ struct Likeness<'n> {
     has_children: bool,
 }
 
-/// Returns the properties to compare; `None` for an app, or an object with something unhealthy below it,
-/// which never share a line.
+/// Returns the properties by which a node is compared with its siblings; `None` for nodes that never share a line:
+/// apps, and objects with something unhealthy below.
 fn likeness(node: &TreeNode) -> Option<Likeness<'_>> {
     let object = node.object.as_ref()?;
     if node.app.is_some() || !node.children.iter().all(is_well) {
@@ -603,13 +609,13 @@ fn likeness(node: &TreeNode) -> Option<Likeness<'_>> {
     })
 }
 
-/// Returns true if a node and all nodes below it are healthy and synced.
+/// Returns true if a node and all nodes below it are Ready and synced.
 fn is_well(node: &TreeNode) -> bool {
     let is_ready = node.status == Status::Current && node.sync.is_none();
     node.app.is_none() && is_ready && node.children.iter().all(is_well)
 }
 
-/// Makes the line for `count` children like this one; `kept` others have lines of their own.
+/// Makes the shared line for `count` children equal to `child`; `kept` others have lines of their own.
 fn folded(child: TreeNode, count: usize, kept: usize) -> TreeNode {
     let kind = child.object.as_ref().map(|object| object.kind.as_str()).unwrap_or_default();
     let more = if kept == 0 { "" } else { "more " };

@@ -1,4 +1,4 @@
-//! `trust`: the findings that speak against a green status.
+//! The answer of `trust`: the findings why a green status may be wrong.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use crate::{API_VERSION, AppName, ErrorRow, InClusters};
 /// The maximum number of objects and apps that a finding names; the others are counted.
 const MAX_NAMED: usize = 10;
 
-/// The findings that speak against a green status.
+/// The answer of `trust` about some apps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -25,9 +25,9 @@ pub struct TrustReport {
     pub api_version: Cow<'static, str>,
     /// Always `TrustReport`.
     pub kind: Cow<'static, str>,
-    /// The findings: the worst first, then those with most green apps.
+    /// The findings, the worst first; of equal severity those with most green apps first.
     pub items: Vec<TrustFinding>,
-    /// The extent of the check, cluster by cluster.
+    /// The objects and leases that were checked, for each cluster.
     pub checked: Vec<CheckedCluster>,
     /// Failures to read, invalid declarations, and objects claimed twice.
     pub errors: Vec<ErrorRow>,
@@ -38,41 +38,41 @@ pub struct TrustReport {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TrustFinding {
-    /// The category.
+    /// The kind of doubt.
     pub category: FindingCategory,
-    /// The weight.
+    /// The severity: high if the status is probably wrong, low if it only covers little.
     pub severity: Severity,
     /// The reason in one CamelCase word.
     pub reason: Cow<'static, str>,
-    /// The cluster, or several with the same finding.
+    /// The cluster of the finding, or all clusters with an equal one.
     #[serde(flatten)]
     pub place: InClusters,
-    /// The subject: `cluster`, a kind, or the key of an object.
+    /// The subject of the finding: `cluster`, a kind, or the key of an object.
     pub scope: String,
     /// The message, for people.
     pub message: String,
-    /// The time since when it holds, if known; of several objects the earliest.
+    /// The time since when the finding is true, if known; of several objects the earliest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The objects concerned: the first ten by name.
+    /// The objects that the finding is about: the first ten by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<FindingObject>,
-    /// Number of objects concerned.
+    /// Number of objects that the finding is about.
     pub object_count: usize,
-    /// The apps concerned: the first ten, green ones before the others.
+    /// The apps that the finding concerns: the first ten, green ones before the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub apps: Vec<AppName>,
-    /// Number of apps concerned.
+    /// Number of apps that the finding concerns.
     pub app_count: usize,
-    /// Number of green apps among them.
+    /// Number of green apps that the finding concerns.
     pub green: usize,
-    /// Commands that show more, or repair it.
+    /// Command lines that show more about the finding, or repair its cause.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
-    /// True if it concerns different apps in several clusters.
+    /// True if the finding concerns different apps in several clusters.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub apps_differ: bool,
-    /// True if the commands are only for the first of several clusters.
+    /// True if `next` applies only to the first of several clusters.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub next_of_first: bool,
 }
@@ -106,8 +106,7 @@ impl TrustFinding {
         }
     }
 
-    /// Returns the parts that must be equal to join findings of several clusters. A finding without objects
-    /// is about its apps.
+    /// Returns a copy without the parts that may differ between clusters, to find equal findings.
     fn alike(&self) -> TrustFinding {
         let (apps, app_count) = match self.objects.is_empty() {
             true => (self.apps.clone(), self.app_count),
@@ -159,10 +158,10 @@ impl TrustFinding {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FindingObject {
-    /// Its key.
+    /// The key of the object.
     #[serde(flatten)]
     pub key: ObjectKey,
-    /// The time since when it concerns the object.
+    /// The time since when the finding is true of this object, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
 }
@@ -175,7 +174,8 @@ fn is_green(app: &App) -> bool {
 }
 
 impl TrustReport {
-    /// Makes the report about `asked`, apps of `list`, which are the apps of `clusters`, for the time `now`.
+    /// Makes the report about `asked`, which are apps of `list`, at the time `now`; `list` has the apps of
+    /// `clusters`.
     pub fn new(
         asked: &[&App],
         list: &apps::AppList,
@@ -220,7 +220,7 @@ impl TrustReport {
         }
     }
 
-    /// Joins findings that are the same in several clusters.
+    /// Joins findings that are equal in several clusters into one each.
     #[must_use]
     pub fn together(self) -> TrustReport {
         let groups = grouped(self.items, |finding| (finding.place.first().to_owned(), finding.alike()));
@@ -230,7 +230,7 @@ impl TrustReport {
     }
 }
 
-/// Sorts the worst first, then those with most green apps.
+/// Sorts findings by severity, the worst first; then those with most green apps first.
 fn sort(findings: &mut [TrustFinding]) {
     findings.sort_by_cached_key(|finding| {
         let TrustFinding { severity, category, green, app_count, place, reason, scope, .. } = finding;

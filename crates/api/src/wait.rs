@@ -19,7 +19,7 @@ use taffrail_status::assess::CauseStep;
 use crate::chain::awaited_in_few;
 use crate::{API_VERSION, AppName};
 
-/// A change of one target's state.
+/// The state of one target of `wait` after a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -28,36 +28,36 @@ pub struct WaitChange {
     pub api_version: Cow<'static, str>,
     /// Always `WaitChange`.
     pub kind: Cow<'static, str>,
-    /// The time at which it was seen.
+    /// The time at which the state was determined.
     pub time: Timestamp,
     /// Name of the cluster.
     pub cluster: String,
     /// The target in short: `deployment/web`, `app/shop`.
     pub target: String,
-    /// The object, if the target is one.
+    /// The object, if the target is an object; else left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
-    /// The app, if the target is one.
+    /// The app, if the target is an app; else left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app: Option<AppName>,
     /// The state with respect to the condition: `Met`, `Waiting`, `Hopeless` or `Unobserved`.
     pub verdict: WaitState,
-    /// Its status, if it was observed.
+    /// The status of the target; left out if it was not observed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
     /// The reason in one CamelCase word.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The message, in the words of the cause.
+    /// The message of the root cause.
     #[serde(default, skip_serializing_if = "Words::is_empty")]
     pub message: Words,
-    /// The time since when it is not well, if known.
+    /// The time since when the target is not well, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// The cause chain, from the object to the cause; left out where it is well.
+    /// The cause chain, from the object to the root cause; left out for a target that is well.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<Arc<CauseStep>>,
-    /// Commands that show more.
+    /// Command lines that show more about the target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub next: Vec<String>,
 }
@@ -90,7 +90,7 @@ impl WaitChange {
     }
 }
 
-/// Returns the command that shows more about a target that is not met.
+/// Returns the command that shows more about a target that does not meet the condition; `None` if none helps.
 fn next(row: &Row, context: Option<&str>) -> Option<String> {
     let judgement = &row.judgement;
     if judgement.verdict == WaitState::Met {
@@ -113,7 +113,7 @@ fn next(row: &Row, context: Option<&str>) -> Option<String> {
     }
 }
 
-/// The result of waiting in one word.
+/// The result of the whole command `wait`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum WaitResult {
@@ -127,7 +127,7 @@ pub enum WaitResult {
     Unobservable,
 }
 
-/// The result of waiting.
+/// The result of the whole command `wait`, with the final state of each target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -136,15 +136,15 @@ pub struct WaitSummary {
     pub api_version: Cow<'static, str>,
     /// Always `WaitSummary`.
     pub kind: Cow<'static, str>,
-    /// The time at which it ended.
+    /// The time at which waiting ended.
     pub time: Timestamp,
-    /// The condition.
+    /// The condition, as in `--for`.
     pub until: String,
-    /// `Met`, `Failed`, `Timeout` or `Unobservable`.
+    /// The result of waiting: `Met`, `Failed`, `Timeout` or `Unobservable`.
     pub result: WaitResult,
-    /// The duration in seconds.
+    /// The duration of waiting in seconds.
     pub seconds: f64,
-    /// Number of targets.
+    /// Number of targets in all clusters.
     pub targets: usize,
     /// Number of targets that met the condition.
     pub met: usize,
@@ -153,7 +153,8 @@ pub struct WaitSummary {
 }
 
 impl WaitSummary {
-    /// Makes the result of waiting for `until` that ended after `took`, with `items` as the final states.
+    /// Makes the summary of a run that waited for `until`, ended with `end` after `took`, and left the targets in
+    /// the states `items`.
     pub fn new(
         until: &Until,
         end: End,

@@ -1,4 +1,4 @@
-//! Agreement between a claim and the marks that an object carries.
+//! Confirmation of an app's claims on objects by the marks that the objects carry.
 //!
 //! An author who may write into one namespace can list any object in an inventory there. So a claim counts in
 //! full in the namespace and cluster of its author, who could set marks there as well, and elsewhere only
@@ -44,7 +44,8 @@ const TOOL_ANNOTATIONS: [&str; 6] = [
     "taffrail.dev/set",
 ];
 
-/// Lists the annotations by which apps and tools name the objects that are theirs, and by which hooks are known.
+/// Lists the annotations that must be kept of an object to find its app: those in which tools name the app, and
+/// those that mark hooks.
 pub(crate) fn annotations_of_apps() -> impl Iterator<Item = &'static str> {
     let hooks = ["argocd.argoproj.io/hook", "helm.sh/hook"];
     TOOL_ANNOTATIONS.into_iter().chain(hooks).chain([APP_ANNOTATION])
@@ -56,7 +57,8 @@ enum Tool {
     Kustomization,
     HelmRelease,
     Helm,
-    /// Helm, for a release whose name helm-controller shortened: the mark holds only the start of the name.
+    /// Helm, for a release whose name helm-controller shortened: the mark is compared only with the start of the
+    /// release's name.
     HelmCut,
     Tracking,
     /// A tracking label of Argo CD, by its key.
@@ -102,7 +104,8 @@ impl Mark {
         Mark::new(Tool::HelmCut, namespace, kept)
     }
 
-    /// Returns the marks that Argo CD writes for an Application, with `label` as its tracking label.
+    /// Returns the marks that Argo CD writes for an Application, with `label` as its tracking label. `is_elsewhere`
+    /// is true for an Application outside of Argo CD's own namespace, whose marks contain its namespace.
     ///
     /// For an Application outside of Argo CD's own namespace (`is_elsewhere`) they name its namespace too.
     pub(crate) fn of_application(namespace: &str, name: &str, is_elsewhere: bool, label: &str) -> Vec<Mark> {
@@ -180,7 +183,7 @@ impl Mark {
         Some(Mark::of_release(key.namespace, &release))
     }
 
-    /// Returns true for a mark that helm-controller writes on the objects of a HelmRelease.
+    /// Returns true for a mark that helm-controller (not Helm) writes on the objects of a HelmRelease.
     pub(crate) fn is_of_helm_release(&self) -> bool {
         self.tool == Tool::HelmRelease
     }
@@ -256,22 +259,22 @@ impl fmt::Display for Mark {
     }
 }
 
-/// Returns the text under `key` in `place`, the labels or annotations of an object; `None` if it is empty or
-/// longer than 1,024 bytes.
+/// Returns the text under `key` in `place`, which are the labels or annotations of an object; `None` if it is
+/// missing, empty or longer than 1,024 bytes.
 fn word<'a>(place: Option<Value<'a>>, key: &str) -> Option<Cow<'a, str>> {
     let [word] = words(place, [key]);
     word
 }
 
-/// Returns the text under each of `keys` in `place`, the labels or annotations of an object, in one pass;
-/// `None` for one that is empty or, unlike the name of an app, longer than 1,024 bytes.
+/// Returns the texts under `keys` in `place`, which are the labels or annotations of an object, in one pass; `None`
+/// for each that is missing, empty or longer than 1,024 bytes.
 fn words<'a, const N: usize>(place: Option<Value<'a>>, keys: [&str; N]) -> [Option<Cow<'a, str>>; N] {
     let found = place.map_or([None; N], |place| place.pick(keys));
     found.map(|value| value?.as_str().filter(|text| !text.is_empty() && text.len() <= 1024))
 }
 
-/// Returns the app of the tracking id `<app>:<group>/<Kind>:<namespace>/<name>`; `None` if the id names
-/// another object than `key`.
+/// Returns the app in a tracking id `<app>:<group>/<Kind>:<namespace>/<name>`; `None` if the id names another
+/// object than `key`.
 ///
 /// For a cluster-scoped object any namespace in the id matches: Argo CD writes that of the destination.
 fn tracked<'i>(id: &'i str, key: ObjectKeyRef<'_>) -> Option<&'i str> {
@@ -289,7 +292,7 @@ fn tracked<'i>(id: &'i str, key: ObjectKeyRef<'_>) -> Option<&'i str> {
 /// The minimum size of a large object, in bytes of its JSON text.
 const LARGE_OBJECT_BYTES: usize = 16 << 10;
 
-/// Returns true for a large object, whose marks are parsed once, however many apps list it.
+/// Returns true if the object is so large that its marks are parsed once and cached.
 pub(crate) fn is_large(object: &Object<'_>) -> bool {
     object.root().text().is_some_and(|text| text.len() >= LARGE_OBJECT_BYTES)
 }
@@ -302,8 +305,8 @@ type Carrying = (usize, ObjectKey, Vec<String>);
 pub(crate) struct LargeMarks(RefCell<HashMap<Carrying, Rc<[Mark]>>>);
 
 impl LargeMarks {
-    /// Calls `ask` with the marks of an object and returns its result; the marks of large objects are parsed
-    /// once.
+    /// Calls `ask` with the marks of an object in the cluster with this index, and returns its result. The marks of
+    /// large objects are parsed once.
     fn ask(
         &self,
         (cluster, key): (usize, &ObjectKey),
@@ -323,12 +326,11 @@ impl LargeMarks {
 /// The author of an app's claims on objects, and the marks by which an object confirms such a claim.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Claimant {
-    /// The index of the cluster and the namespace whose objects need no mark; `None` if no object needs one.
+    /// The index of the cluster and the namespace in which claims need no mark; `None` if no claim needs one.
     pub(crate) place: Option<(usize, String)>,
     /// The marks of the app; an object that carries any of them confirms the claim.
     pub(crate) marks: Vec<Mark>,
-    /// Hooks, which come and go with the tool's operations: the app claims them too, but does not declare
-    /// them.
+    /// Hooks of the tool's operations, which the app claims but does not declare: they come and go.
     pub(crate) hooks: ObjectKeys,
 }
 
@@ -338,8 +340,8 @@ impl Claimant {
         Claimant { place: Some((cluster, namespace.to_owned())), marks, hooks: ObjectKeys::default() }
     }
 
-    /// Returns true if a claim on the object `key` of `cluster` needs no mark: it is in the author's own
-    /// namespace.
+    /// Returns true if the object `key` of the cluster with this index is in the author's own namespace, so that a
+    /// claim on it needs no mark.
     pub(crate) fn owns_place_of(&self, cluster: usize, key: ObjectKeyRef<'_>) -> bool {
         let is_inside = |(own, namespace): &(usize, String)| *own == cluster && *namespace == key.namespace;
         self.place.as_ref().is_none_or(|place| !key.namespace.is_empty() && is_inside(place))
@@ -359,7 +361,8 @@ impl Claimant {
         marks.iter().any(|mark| self.marks.contains(mark)) && !of_another
     }
 
-    /// Returns true if an object is present but carries no mark of this claimant, and needs one.
+    /// Returns true if a claim on this object is unconfirmed: the object exists outside of the author's namespace
+    /// and carries no mark of this claimant.
     ///
     /// Objects that are absent or were not observed need no agreement.
     pub(crate) fn lacks_agreement(
@@ -381,7 +384,7 @@ impl Claimant {
         }
     }
 
-    /// Returns true if the claimant's rules may make an object look better than the default rules do.
+    /// Returns true if health rules of the claimant may give this object a better status than the default rules do.
     ///
     /// That needs an object in the claimant's own namespace, or a mark that an author in another namespace
     /// could not have made the claim fit. The author of a HelmRelease chooses the name of the release, so for

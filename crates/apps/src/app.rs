@@ -18,13 +18,13 @@ use crate::sync::{ObjectSync, Source, Sync, SyncState};
 use crate::teachers::Unheard;
 use crate::words::Words;
 
-/// The reason for objects in a cluster that was not queried.
+/// The reason of a status when objects are in a cluster that was not queried.
 pub const OUT_OF_REACH: &str = "OutOfReach";
 
-/// The reason for objects that could not be read.
+/// The reason of a status when objects could not be read.
 pub const UNOBSERVED: &str = "Unobserved";
 
-/// The reason for objects that were read but are malformed.
+/// The reason of a status when objects were read but are malformed.
 pub const UNREADABLE: &str = "Unreadable";
 
 /// A declared object and its status.
@@ -77,7 +77,7 @@ impl Resource {
         }
     }
 
-    /// Makes the entry for an object in a cluster that was not queried: it is Unknown.
+    /// Makes the entry for an object in a cluster that was not queried, with status Unknown.
     ///
     /// `place` describes that cluster; `said` is the health that the delivery tool reports for the app.
     pub(crate) fn out_of_reach(key: &ObjectKey, place: &str, said: Option<&str>) -> Resource {
@@ -98,8 +98,7 @@ impl Resource {
         self
     }
 
-    /// Replaces status and message of the entry for a reason that is the object's own, so that the cause
-    /// chain ends at the object.
+    /// Replaces status and message of the entry, so that its cause chain ends at the object itself.
     pub(crate) fn turned(self, status: Status, message: &str) -> Resource {
         let own = Resource::unjudged(&self.key, status, message.to_owned()).because("");
         Resource { status, message: own.message, chain: own.chain, ..self }
@@ -117,18 +116,18 @@ impl AsSubject for Resource {
 pub struct App {
     /// The clusters, delivery, namespace and name of the app.
     pub app: AppRef,
-    /// The key that the copies of the app in other clusters share.
+    /// The key of the app, which copies of it in other clusters share.
     pub key: AppKey,
     /// True if the target cluster was queried. If not, `app.target` is the home cluster, and its objects of
     /// the same names are other objects.
     pub in_reach: bool,
-    /// The declaring object, in the home cluster; `None` if there is none that has a status.
+    /// The declaring object, in the home cluster; `None` if there is none, or none whose status counts.
     pub declaring: Option<ObjectKey>,
     /// The rolled-up status of its objects and its declaring object when they were last observed.
     pub health: Status,
     /// The message in one line; for an app that is well, that of its delivery tool.
     pub message: Words,
-    /// The message of the delivery tool, whatever the state of the objects.
+    /// The message of the delivery tool, even if the objects have another problem.
     pub delivery_message: String,
     /// The worst object; `None` if the app is well.
     pub worst: Option<ObjectKey>,
@@ -152,14 +151,14 @@ pub struct App {
     pub problems: Vec<Problem>,
     /// The objects that the delivery tool reports as not synced, if it reports single objects.
     pub unsynced: Vec<ObjectSync>,
-    /// The entry whose status and message the app shows: that of a declared object, of the declaring object,
-    /// or of the object that lists the declared ones.
+    /// The entry whose status and message the app shows; `None` if all is well. It is that of a declared object, of
+    /// the declaring object, or of the object that lists the declared ones.
     pub speaker: Option<Resource>,
-    /// The object that contains health rules for the app's objects but is not trusted in full, if there is
-    /// one.
+    /// The object that contains health rules for the app's objects but is not fully trusted; `None` if all such
+    /// objects are.
     pub unheard: Option<Unheard>,
-    /// The object that lists the declared objects but could not be read: the storage of a release, or an
-    /// inventory.
+    /// The object that should list the declared objects but could not be read (a Helm release's storage or an
+    /// inventory); `None` if it was read.
     pub unreadable: Option<ObjectKey>,
 }
 
@@ -174,8 +173,7 @@ impl App {
         self.home_freshness.effective_sync(self.sync.state)
     }
 
-    /// Counts the objects of the app that exist but carry no mark of it; other apps that claim them show them
-    /// too.
+    /// Counts the objects of the app that exist but carry no mark of it. Other apps that claim them show them too.
     pub fn unconfirmed(&self) -> usize {
         self.resources.iter().filter(|resource| resource.unconfirmed).count()
     }
@@ -190,7 +188,7 @@ impl App {
         self.problems.first()
     }
 
-    /// Returns the objects that the delivery tool reports as not synced, by key.
+    /// Returns the objects that the delivery tool reports as not synced, by their key.
     pub fn syncs(&self) -> HashMap<&ObjectKey, &ObjectSync> {
         // If a tool reports several states of an object, the first one counts.
         self.unsynced.iter().rev().map(|own| (&own.key, own)).collect()

@@ -37,8 +37,8 @@ pub fn apps(clusters: &[&dyn Objects], rules: &ActiveRules<'_>, now: Timestamp) 
     apps_by(&AppLabels::default(), clusters, rules, now)
 }
 
-/// Finds and judges the apps like [`apps()`], with `labels` as the labels that name the apps of undeclared
-/// objects.
+/// Finds and judges the apps like [`apps()`]; `labels` are the labels that name the apps of objects that no tool
+/// declares.
 pub fn apps_by(
     labels: &AppLabels,
     clusters: &[&dyn Objects],
@@ -50,7 +50,7 @@ pub fn apps_by(
     list(&fleet, found, rules, now)
 }
 
-/// Makes one app of `objects` in each cluster, whatever declares them, and judges it at the time `now`.
+/// Makes one app of `objects` in each cluster, even if other apps declare them, and judges it at the time `now`.
 pub fn declared(
     clusters: &[&dyn Objects],
     objects: &[ObjectKey],
@@ -63,7 +63,7 @@ pub fn declared(
     list(&fleet, found, rules, now)
 }
 
-/// Makes one app of each of `objects` in one cluster, in their order, and judges it like [`declared`].
+/// Makes an app of each object in `objects`, in this order, and judges it like [`declared`].
 pub fn declared_each(
     cluster: &dyn Objects,
     objects: &[ObjectKey],
@@ -90,13 +90,14 @@ fn list(fleet: &Fleet<'_>, found: Declarations, rules: &ActiveRules<'_>, now: Ti
     AppList { apps: rows.into_iter().map(|(_, row)| row).collect(), errors }
 }
 
-/// Returns the sort key of an app shown in a cluster: index of the cluster, namespace, name, delivery, home.
+/// Returns the sort key of an app: the index of the cluster that shows it, namespace, name, delivery, home cluster.
 pub(crate) fn order(cluster: usize, app: &AppRef) -> (usize, String, String, Delivery, String) {
     let AppRef { namespace, name, delivery, home, .. } = app.clone();
     (cluster, namespace, name, delivery, home)
 }
 
-/// Returns the failures to read, invalid declarations and unjudged objects, each once.
+/// Returns the errors of reading the fleet, the errors `found` in declarations, and one for objects that were not
+/// judged, each once.
 pub(crate) fn errors(
     fleet: &Fleet<'_>,
     found: &[(usize, ScopeError)],
@@ -126,7 +127,7 @@ fn unjudged(cluster: usize, costs: &Costs) -> Vec<(usize, ScopeError)> {
         let (objects, were) = if count == 1 { ("object", "was") } else { ("objects", "were") };
         let mut message = format!("{count} {objects} {were} {message}");
         if more > 0 && at + 1 == MOST_UNJUDGED {
-            message.push_str(&format!("; so it is in {more} more namespaces"));
+            message.push_str(&format!("; the same in {more} more namespaces"));
         }
         (cluster, ScopeError { scope: Scope::Namespace(namespace), reason: NOT_JUDGED.to_owned(), message })
     });
@@ -135,28 +136,28 @@ fn unjudged(cluster: usize, costs: &Costs) -> Vec<(usize, ScopeError)> {
 
 pub(crate) struct Judge<'f, 'a> {
     fleet: &'f Fleet<'a>,
-    /// The cost accounts of each cluster, in the order of the fleet.
+    /// For each cluster of the fleet, the computing cost of its rules so far.
     costs: Vec<Costs>,
     rules: &'f ActiveRules<'f>,
-    /// The limits of this computation for parsing and running the scripts of clusters.
+    /// The limits for parsing and running rules of clusters in this computation.
     look: Look,
     standings: Standings,
     now: Timestamp,
-    /// By cluster: a cache of the entries of objects that are not well, or large, as several apps may declare
+    /// For each cluster, the judged entries of objects that are large or not well, because several apps may declare
     /// them.
     judged: Vec<Memo<ObjectKey, Resource>>,
-    /// A cache of entries that apps of one [`Case`] share, by the case and the object.
+    /// The judged entries that apps with equal [`Case`] share, by case and object.
     remembered: Memo<(Case, ObjectKey), Resource>,
     /// A pool of the messages and cause steps of all entries, so that equal ones are stored once.
     said: RefCell<Said>,
     large: LargeMarks,
 }
 
-/// The conditions under which a verdict holds: the index of the object's cluster, the scripts of an Argo CD,
-/// and the namespace charged for the cost because it lists the object without a mark on it.
+/// The conditions under which an entry may be shared: the index of the object's cluster, the Argo CD scripts that
+/// judge it, and the namespace charged for the cost (of an app that lists the object without a mark on it).
 type Case = (usize, Option<Lesson>, Option<String>);
 
-/// The health scripts of one Argo CD, and the trust that they get.
+/// The health scripts of one Argo CD, with the trust in them, as a part of a [`Case`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Lesson {
     home: usize,
@@ -164,13 +165,13 @@ struct Lesson {
     voice: Voice,
 }
 
-/// An object that an app declares, and the result of looking it up.
+/// An object that an app declares, as it was found in its cluster.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     cluster: usize,
     key: &'a ObjectKey,
     found: &'a Presence<'a>,
-    /// The namespace of the claiming app, if the object carries no mark of that app.
+    /// The namespace of the app that claims the object without a mark on it; `None` if a mark confirms the claim.
     claimant: Option<&'a str>,
 }
 
@@ -184,7 +185,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         Judge { fleet, costs, rules, look, standings, now, judged, remembered, said, large }
     }
 
-    /// Returns true if any object was not judged because of a cost limit.
+    /// Returns true if some object was not judged because of a cost limit.
     pub(crate) fn is_over(&self) -> bool {
         self.costs.iter().any(|costs| !costs.unjudged().is_empty())
     }
@@ -199,7 +200,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         }
     }
 
-    /// Returns the row of the declaration `app`, with the index of the cluster in which the row is shown.
+    /// Judges the app that `app` declares. Returns it with the index of the cluster in which its row is shown.
     pub(crate) fn row(&self, mut app: Declaration) -> (usize, App) {
         // Messages of delivery tools may have any length.
         app.message = cut(app.message).into_owned();
@@ -288,8 +289,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         (cluster, row)
     }
 
-    /// Returns the account charged for `app` in a cluster: the app's namespace, with the name of its home
-    /// before it if that is another cluster.
+    /// Returns the account to which the cost of judging the objects of `app` is charged: the app's namespace,
+    /// preceded by its home cluster if that is another one.
     fn payer(&self, app: &Declaration, cluster: usize) -> String {
         match app.home == cluster {
             true => app.namespace.clone(),
@@ -316,14 +317,15 @@ impl<'f, 'a> Judge<'f, 'a> {
         }
     }
 
-    /// Returns the objects that the delivery tool reports as not synced.
+    /// Returns the objects of an app that its delivery tool reports as not synced.
     fn unsynced(&self, app: &Declaration) -> Vec<ObjectSync> {
         let declaring = app.declaring.as_ref().filter(|_| app.delivery == Delivery::ArgoApplication);
         let observed = declaring.and_then(|key| self.fleet.objects(app.home).get(key.as_ref()).present());
         observed.map(|observed| argo::unsynced(&observed.object)).unwrap_or_default()
     }
 
-    /// Returns an entry of status Unknown for the whole app if its objects cannot be known; `None` otherwise.
+    /// Returns an entry with status Unknown for the whole app if its objects cannot be found out; `None` if they
+    /// are known.
     fn unknown_objects(&self, app: &Declaration) -> Option<Resource> {
         if let Some((key, message)) = &app.unreadable {
             let mut own = Resource::unjudged(key, Status::Unknown, message.clone());
@@ -353,8 +355,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         own
     }
 
-    /// Judges an object by the rules that are the same for all apps, and caches the result if it may be
-    /// shared.
+    /// Judges an object by the rules that all apps share; caches the result if several apps may need it.
     fn judge_once(&self, place: Place<'_>) -> Resource {
         let Place { cluster, key, claimant, .. } = place;
         let objects = self.fleet.objects(cluster);
@@ -375,8 +376,8 @@ impl<'f, 'a> Judge<'f, 'a> {
         judged.find(objects, || key.clone(), || self.judge(place, self.rules), is_kept)
     }
 
-    /// Returns the Argo CD scripts that judge the objects of an app; `None` for a tool whose rules are each
-    /// app's own.
+    /// Returns the Argo CD scripts among `teachers`, the objects with rules for the app; `None` if its delivery
+    /// tool is not Argo CD, whose rules differ from app to app.
     fn lesson(&self, app: &Declaration, teachers: &[Teacher<'_>]) -> Option<Lesson> {
         // The rules of Kustomizations and HelmReleases are their own.
         let is_shared = app.delivery == Delivery::ArgoApplication;
@@ -388,13 +389,13 @@ impl<'f, 'a> Judge<'f, 'a> {
         })
     }
 
-    /// Judges an object by `rules`; with a `lesson`, which several apps share, only once for each [`Case`].
+    /// Judges an object by `rules`; if these are the scripts of a `lesson`, uses the cache of its [`Case`].
     fn judge_taught(&self, place: Place<'_>, rules: &ActiveRules<'_>, lesson: Option<&Lesson>) -> Resource {
         let Some(lesson) = lesson else { return self.judge(place, rules) };
         self.judge_case(place, rules, Some(lesson))
     }
 
-    /// Returns the entry of an object from the cache of its [`Case`], or judges it.
+    /// Returns the cached entry of an object for its [`Case`], or judges it and caches the entry.
     fn judge_case(&self, place: Place<'_>, rules: &ActiveRules<'_>, lesson: Option<&Lesson>) -> Resource {
         let Place { cluster, key, claimant, .. } = place;
         let case = (cluster, lesson.cloned(), claimant.map(str::to_owned));

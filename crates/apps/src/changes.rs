@@ -14,11 +14,11 @@ use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::objects::Objects;
 
-/// The maximum number of changes that are shown.
+/// The maximum number of changes that an explanation shows.
 const MAX_CHANGES: usize = 3;
 
-/// Returns the last changes before `app` stopped being well, the latest first; empty if it is well or no
-/// change is known.
+/// Returns the last changes before `app` became unhealthy, the latest first, at most `MAX_CHANGES`; empty if it
+/// is well or no change is known.
 ///
 /// Where `app` stands for a single object, `via` are the apps that deliver that object.
 pub fn changes(app: &App, via: &[&App], clusters: &[&dyn Objects]) -> Vec<Change> {
@@ -39,7 +39,7 @@ pub fn changes_of_each(apps: &[(&App, &[&App])], clusters: &[&dyn Objects]) -> V
     apps.iter().map(|(app, via)| past.of(app, via)).collect()
 }
 
-/// The recorded changes of the clusters of a fleet.
+/// The recorded changes of all clusters of a fleet, to find those that precede a failure.
 struct Past<'p, 'a> {
     fleet: &'p Fleet<'a>,
     /// The index of each cluster in `histories`, by its name.
@@ -70,8 +70,8 @@ impl Past<'_, '_> {
     }
 }
 
-/// Returns the last writers of each part of an object's desired state, the newest first, whether it is well
-/// or not.
+/// Returns the last writers of each part of an object's spec, the newest first. `object` is an app that stands for
+/// a single object; for other apps the result is empty.
 ///
 /// `object` is an app that stands for a single object; for any other app the result is empty.
 pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
@@ -85,7 +85,8 @@ pub fn last_changes(object: &App, clusters: &[&dyn Objects]) -> Vec<Change> {
     assess::last_changes(&observed.object, Evidence::of(cluster))
 }
 
-/// Returns the time at which the object, or else the first dated step of its cause chain, stopped being well.
+/// Returns the time at which the entry's object became unhealthy; if unknown, that of the first step of its cause
+/// chain with a time.
 fn turn(speaker: &Resource) -> Option<Timestamp> {
     speaker.since.or_else(|| speaker.chain.iter().find_map(|link| link.since))
 }

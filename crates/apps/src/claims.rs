@@ -13,10 +13,10 @@ use crate::declaration::Declaration;
 use crate::fleet::Fleet;
 use crate::scope::{Scope, ScopeError};
 
-/// The maximum number of objects of a cluster that are reported one by one as claimed by several apps.
+/// The maximum number of objects of a cluster for which an overlap (two or more claimants) is reported one by one.
 const MOST_OVERLAPS: usize = 100;
 
-/// The maximum number of apps that are named for one object.
+/// The maximum number of claiming apps that the message about one object names.
 const MOST_CLAIMANTS: usize = 10;
 
 /// A claim: the hash of the cluster and object, the index of the app, and the index of the object in that
@@ -82,15 +82,15 @@ pub(crate) struct Claims<'a> {
     index: &'a ClaimIndex,
 }
 
-/// The result of looking up the app to which an object belongs.
+/// The answer to which app an object belongs.
 pub(crate) enum Claimed {
-    /// An app has the object: it claims the object, or its operations create the object without listing it.
+    /// An app has the object: it claims it, or an operation of the app creates it as a hook.
     ByApp,
     /// No app has the object. Holds the app that the object's marks name, if they name one.
     ByNone(Option<Named>),
 }
 
-/// An app that the marks of an object name but that does not claim the object.
+/// An app that the marks of an object name, although that app does not claim the object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Named {
     pub(crate) app: String,
@@ -103,8 +103,8 @@ impl<'a> Claims<'a> {
         Claims { apps, index }
     }
 
-    /// Returns the apps that claim an object, found in `claims`; `is_hook` is true if these are claims on
-    /// hooks.
+    /// Returns the apps that claim the object `key` of the cluster with this index, by a search in `claims`;
+    /// `is_hook` is true if these are claims on hooks.
     fn claimants(
         self,
         claims: &'a [Claim],
@@ -123,7 +123,8 @@ impl<'a> Claims<'a> {
         })
     }
 
-    /// Looks up the app that has the object, by the claims on it and by its marks.
+    /// Returns the app to which an object of the cluster with this index belongs, by the claims on it and by its
+    /// marks.
     pub(crate) fn on(&self, cluster: usize, observed: &Observed<'_>) -> Claimed {
         let (key, object) = (observed.key, &observed.object);
         let ClaimIndex { declared, hooks, labels, .. } = self.index;
@@ -172,7 +173,7 @@ impl<'a> Claims<'a> {
         Claimed::ByNone(named)
     }
 
-    /// Returns the apps with objects in this cluster that `mark` names; `marks` are all marks that the object
+    /// Returns the apps with objects in this cluster that a mark names; `marks` are all marks that the object
     /// carries.
     fn shown<'s>(
         &'s self,
@@ -188,7 +189,8 @@ impl<'a> Claims<'a> {
         apps.filter(move |app| !of_another || !app.claimant.is_helm_release())
     }
 
-    /// Returns the objects that two or more apps claim, by cluster, each with the indices of these apps.
+    /// Returns the objects that two or more apps claim, by the index of their cluster, each with the indexes of
+    /// these apps.
     fn several(&self) -> BTreeMap<usize, BTreeMap<&'a ObjectKey, Vec<usize>>> {
         let mut found: BTreeMap<usize, BTreeMap<&ObjectKey, Vec<usize>>> = BTreeMap::new();
         for same in self.index.declared.chunk_by(|one, other| one.0 == other.0).filter(|it| it.len() > 1) {
@@ -206,7 +208,7 @@ impl<'a> Claims<'a> {
         found
     }
 
-    /// Returns an error for each object that two or more apps claim; the object is shown in all of them.
+    /// Returns an error for each object that several apps claim, each with the index of its cluster.
     pub(crate) fn overlaps(&self, fleet: &Fleet<'_>) -> Vec<(usize, ScopeError)> {
         let mut overlaps = Vec::new();
         for (cluster, claims) in &self.several() {
@@ -249,8 +251,8 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// Returns true if [`Claims::on`] cannot distinguish two apps with the same mark: there may be many in one
-/// namespace.
+/// Returns true if two apps with the same mark need not be told apart when an object carries it, so that one of
+/// them stands for both in the index.
 fn is_alike(one: &Declaration, other: &Declaration) -> bool {
     one.unreadable.is_some() == other.unreadable.is_some()
         && one.namespace == other.namespace

@@ -17,7 +17,7 @@ use crate::scope::Scope;
 pub struct ClusterFacts {
     /// The name by which the user gave the cluster: a context or a file name.
     pub(crate) name: String,
-    /// The identity of the cluster, if known.
+    /// The identity of the cluster; `None` if it is not known.
     pub(crate) id: Option<ClusterId>,
     /// The reason why the server was not verified, so that any host may have answered; `None` if it was.
     pub(crate) unverified: Option<String>,
@@ -26,11 +26,11 @@ pub struct ClusterFacts {
     pub(crate) compared: HashMap<String, bool>,
     /// The server addresses by which declarations in other clusters name this cluster.
     pub(crate) servers: Vec<String>,
-    /// The version of its API server, if known.
+    /// The version of the API server; `None` if it is not known.
     pub(crate) version: Option<String>,
     /// The freshness of the objects.
     pub(crate) freshness: Freshness,
-    /// The scopes that are less fresh than the rest, each with the time of the last observation.
+    /// Scopes whose objects were observed earlier than the others, each with the time of that observation.
     pub(crate) stale_scopes: Vec<(Scope, Timestamp)>,
     /// True if the objects come from a dump. A dump may omit whole kinds, so an absent object proves nothing.
     pub(crate) is_dump: bool,
@@ -38,18 +38,18 @@ pub struct ClusterFacts {
     pub(crate) is_dated: bool,
     /// The time by which the clock of the API server is ahead of the reader's; negative if it is behind.
     pub(crate) clock_ahead: Option<SignedDuration>,
-    /// Statistics of reading, for a live cluster that answered.
+    /// Statistics of requests and watches; `None` unless the cluster is live and answered.
     pub(crate) reading: Option<ReadStats>,
     /// The kinds that the API server serves, if they were discovered.
     pub(crate) catalog: Option<KindCatalog>,
     /// The objects that a dump holds more than once with different contents; the last copy of each counts.
     pub(crate) repeated: Vec<ObjectKey>,
-    /// The failures to read.
+    /// The errors of reading the cluster.
     pub(crate) errors: Errors,
 }
 
 impl ClusterFacts {
-    /// Makes the facts about a cluster of which nothing but its name is known.
+    /// Makes the facts about a cluster of which only the name is known.
     pub(crate) fn new(name: String, freshness: Freshness, is_dump: bool) -> ClusterFacts {
         ClusterFacts {
             name,
@@ -70,12 +70,12 @@ impl ClusterFacts {
         }
     }
 
-    /// Returns the served kind that discovery found for `group` and `kind`, if any.
+    /// Returns the kind as discovery found it; `None` if it was not found.
     pub(crate) fn served(&self, group: &str, kind: &str) -> Option<&ServedKind> {
         self.catalog.as_ref()?.get(&GroupKind::new(group, kind))
     }
 
-    /// Returns true if `kind` has a status subresource in `version`; `None` if discovery did not tell.
+    /// Returns true if `kind` has a status subresource in `version`; `None` if discovery did not find out.
     pub(crate) fn has_status_subresource(&self, group: &str, version: &str, kind: &str) -> Option<bool> {
         let served = self.served(group, kind)?;
         (served.version == version).then_some(served.has_status_subresource)

@@ -7,7 +7,8 @@ use taffrail_status::is_unseen;
 use crate::find::full_name;
 use crate::identity::AppRef;
 
-/// The options that are used here. Any other word that begins with a dash is a name from outside.
+/// The options that the commands here contain. Any other word that begins with a dash comes from a cluster, and no
+/// command is made with it.
 const OPTIONS: &[&str] = &[
     "-A",
     "-c",
@@ -25,12 +26,14 @@ const OPTIONS: &[&str] = &[
     "--tail=50",
 ];
 
-/// Returns `kubectl …` for a namespace (if not empty) and a context (if it must be named).
+/// Returns a kubectl command line with `-n` (unless `namespace` is empty) and `--context` (if given); `None` if a
+/// word could be taken for an option.
 pub fn kubectl(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
     placed("kubectl", words, namespace, context)
 }
 
-/// Returns `helm …` for a namespace and a context (if it must be named).
+/// Returns a helm command line with `-n` and `--kube-context` (if given); `None` if a word could be taken for an
+/// option.
 pub fn helm(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
     let mut words = words.to_vec();
     // Helm's option for the context has another name.
@@ -38,12 +41,14 @@ pub fn helm(words: &[&str], namespace: &str, context: Option<&str>) -> Option<St
     placed("helm", &words, namespace, None)
 }
 
-/// Returns `taffrail …` for a namespace (if not empty) and a context (if it must be named).
+/// Returns a taffrail command line with `-n` (unless `namespace` is empty) and `--context` (if given); `None` if a
+/// word could be taken for an option.
 pub fn taffrail(words: &[&str], namespace: &str, context: Option<&str>) -> Option<String> {
     placed("taffrail", words, namespace, context)
 }
 
-/// Returns `taffrail explain …` for an app, with its home and target clusters if these must be named.
+/// Returns the command `taffrail explain` for an app; if `must_name`, with the clusters. `None` if a word could be
+/// taken for an option.
 pub fn explain(app: &AppRef, must_name: bool) -> Option<String> {
     let contexts = match app.home == app.target {
         true => app.home.clone(),
@@ -75,13 +80,13 @@ pub fn resource(group: &str, kind: &str) -> String {
     format!("{}{dot}{group}", kind.to_lowercase())
 }
 
-/// Returns true for a word that needs no quotes in any shell, even if it is inserted into a line that a shell
-/// runs.
+/// Returns true if a word needs no quotes in any shell, even inside a line that a shell runs.
 pub fn is_plain(word: &[u8]) -> bool {
     word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_.:/@-".contains(byte))
 }
 
-/// Quotes a word for a POSIX shell, and drops invisible characters.
+/// Quotes a word for a POSIX shell, and removes invisible characters, so that a copied command does what it seems
+/// to do.
 ///
 /// Names come from outside: a copied command must do what it seems to do.
 pub fn quoted(word: &str) -> String {

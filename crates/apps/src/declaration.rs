@@ -1,4 +1,4 @@
-//! Declarations of apps: the contents of a declaring object, before the objects that it names are looked up.
+//! Apps as their declaring objects state them, before the declared objects are looked up.
 
 use taffrail_object::ObjectKey;
 
@@ -33,17 +33,18 @@ pub(crate) struct Declaration {
     pub(crate) never_reconciled: bool,
     /// The declared objects, each once.
     pub(crate) objects: ObjectKeys,
-    /// The object that lists the declared objects but cannot be read, with the reason.
+    /// The object that should list the declared objects but cannot be read, with the reason; `None` if they are
+    /// known.
     pub(crate) unreadable: Option<(ObjectKey, String)>,
     pub(crate) sync: Sync,
     pub(crate) suspended: bool,
-    /// The message that the tool reports when all is well.
+    /// The message that the delivery tool reports when the sync has no problem.
     pub(crate) message: String,
-    /// The message of the tool about a sync that failed or is unknown.
+    /// The delivery tool's message about a sync that failed or whose state is unknown; `None` for other states.
     pub(crate) trouble: Option<String>,
     pub(crate) source: Option<Source>,
-    /// The index of the app that delivers this app's objects in its place: the sync that delivers a Porch
-    /// package.
+    /// The index of the app that delivers this app's objects in place of its own tool, as a sync delivers a Porch
+    /// package; `None` if its own tool does.
     pub(crate) delivered_by: Option<usize>,
     /// The author of the claims on the objects, with the marks that confirm them.
     pub(crate) claimant: Claimant,
@@ -57,7 +58,7 @@ impl Declaration {
         Declaration::by_nobody(home, Delivery::Taffrail, String::new(), "declared".to_owned(), objects)
     }
 
-    /// Makes an app that no object declares, so that no tool reports its state.
+    /// Makes an app that no object declares, with these objects; no delivery tool reports its state.
     pub(crate) fn by_nobody(
         home: usize,
         delivery: Delivery,
@@ -113,12 +114,12 @@ impl Declaration {
             && self.objects == other.objects
     }
 
-    /// Returns the name for sentences: `flux-kustomization flux-system/shop`.
+    /// Returns the name of the app for sentences: `flux-kustomization flux-system/shop`.
     pub(crate) fn title(&self) -> String {
         format!("{} {}/{}", self.delivery, self.namespace, self.name)
     }
 
-    /// Returns the name of the declaring object for sentences: `RootSync config-management-system/root-sync`.
+    /// Returns kind and name of the declaring object for sentences: `RootSync config-management-system/root-sync`.
     pub(crate) fn declaring_name(&self) -> String {
         match &self.declaring {
             Some(key) => format!("{} {}", key.kind, key.path()),

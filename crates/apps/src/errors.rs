@@ -1,4 +1,4 @@
-//! The failures to read a cluster.
+//! The errors of reading one cluster.
 
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -9,7 +9,7 @@ use crate::scope::{Scope, ScopeError};
 #[derive(Debug, Default)]
 pub(crate) struct Errors {
     list: Vec<ScopeError>,
-    /// The scopes of all errors; it may still contain scopes whose errors were removed.
+    /// The scopes of all errors, for a fast check. It may also contain scopes whose errors were removed.
     scopes: HashSet<Scope>,
 }
 
@@ -37,8 +37,8 @@ impl Errors {
         self.list.retain(is_kept);
     }
 
-    /// Removes the errors of a scope, apart from those with the message `kept`. Returns true if there may
-    /// have been some.
+    /// Removes the errors of a scope, except those with the message `kept`. Returns true if there may have been
+    /// errors to remove.
     ///
     /// Without errors of that scope this costs nothing.
     pub(crate) fn retract(&mut self, scope: &Scope, kept: Option<&str>) -> bool {

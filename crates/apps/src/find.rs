@@ -1,4 +1,4 @@
-//! Lookup of the apps that a name given by the user stands for.
+//! Search for the apps that a name given by the user matches.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -22,16 +22,16 @@ pub struct AppQuery {
     cluster: Option<String>,
     delivery: Option<Delivery>,
     namespace: Option<String>,
-    /// The first of two parts if it is a word for a delivery: it may be a namespace instead, as in
-    /// `release/web`.
+    /// The first of two parts if it is a word for a delivery, because it may be a namespace instead, as in
+    /// `release/web`; else `None`.
     or_namespace: Option<String>,
     /// The name of the app; `None` where the text can only be an [`AppKey`].
     name: Option<String>,
 }
 
-/// A text that cannot be the name of an app.
+/// The error for a text that cannot be the name of an app; holds the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' names no app; write NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME")]
+#[error("'{0}' is not the name of an app; write NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME")]
 pub struct InvalidAppQuery(pub String);
 
 impl FromStr for AppQuery {
@@ -99,7 +99,7 @@ impl Delivery {
     }
 }
 
-/// Returns the delivery that a word stands for; `None` if it stands for none.
+/// Returns the delivery that a word names; `None` if it names none.
 fn delivery(word: &str) -> Option<Delivery> {
     let word = word.to_ascii_lowercase();
     word.parse().ok().or(match word.as_str() {
@@ -117,7 +117,7 @@ fn delivery(word: &str) -> Option<Delivery> {
 /// The reason why a name does not select an app.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FindError {
-    /// The name matches several apps.
+    /// The name matches several different apps.
     #[error("'{text}' names {} apps: {}", .candidates.len(), listed(.candidates))]
     Ambiguous {
         /// The name as given.
@@ -153,7 +153,7 @@ impl AppQuery {
         self.cluster.as_deref()
     }
 
-    /// Returns true if the text is a full name, in the form of [`full_name`], with or without the cluster.
+    /// Returns true if the text is a full name `DELIVERY/NAMESPACE/NAME`, with or without a cluster.
     pub fn is_full(&self) -> bool {
         let (Some(delivery), Some(name)) = (self.delivery, &self.name) else { return false };
         let namespace = self.namespace.as_deref().unwrap_or_default();
@@ -161,8 +161,8 @@ impl AppQuery {
         rest.is_some_and(|rest| rest.is_empty() || self.cluster.is_some() && rest.ends_with('/'))
     }
 
-    /// Returns true if `error` is a failed list of a kind that may declare a matching app of `delivery`, or
-    /// of any if `None`.
+    /// Returns true if `error` may hide an app that the query matches: a kind that declares apps of `delivery`
+    /// (`None`: any) could not be listed.
     ///
     /// A query that names a namespace cannot match an app of another tenant, and a kind that the user may not
     /// list is not taken to hide any.
@@ -178,8 +178,7 @@ impl AppQuery {
         self.names(delivery, namespace, name) || self.calls(key, namespace)
     }
 
-    /// Returns true if the text is `key`, which the copies of an app share; `namespace` is that of the copy
-    /// in question.
+    /// Returns true if the text is `key`, the key that copies of an app share, and may match it in this namespace.
     ///
     /// Any author of a declaring object chooses that key, so it never matches a query for another namespace
     /// or for a delivery.
@@ -207,7 +206,7 @@ impl AppQuery {
         self.name.as_deref() == Some(name) && (is_inside || self.is_in_word(namespace))
     }
 
-    /// Returns true if the first part, a word for a delivery, is also the name of this namespace.
+    /// Returns true if the first part, which is a word for a delivery, may instead mean this namespace.
     fn is_in_word(&self, namespace: &str) -> bool {
         self.or_namespace.as_deref() == Some(namespace)
     }
@@ -220,7 +219,8 @@ impl AppQuery {
         self.find_in(list, &[])
     }
 
-    /// Finds the app that the query names, in `clusters` alone where it is there and any are given.
+    /// Finds the app that the query names among those in `clusters`; if it is in none of them or `clusters` is
+    /// empty, in all clusters.
     ///
     /// An app with the same name in another cluster does not make the name ambiguous. An app that is in none
     /// of `clusters` is found where it is.
@@ -243,7 +243,7 @@ impl AppQuery {
         Ok(found)
     }
 
-    /// Returns all apps that match by name or by key.
+    /// Returns all apps that the query matches, by name or by key.
     ///
     /// Neither has precedence, because an author who may write into one namespace can give an app there any
     /// name and any key.
@@ -262,7 +262,7 @@ impl AppQuery {
         }
     }
 
-    /// Returns the full names of the apps whose names have the smallest edit distance to the query.
+    /// Returns the full names of the apps whose names are most similar to the query, for a hint.
     fn nearest(&self, list: &AppList) -> Vec<String> {
         const MAX_SUGGESTIONS: usize = 5;
 
@@ -280,8 +280,8 @@ impl AppQuery {
     }
 }
 
-/// Returns true if apps have the same key and no author of a single namespace can have caused that: any two
-/// of them are in one namespace, or are declared and delivered in different clusters.
+/// Returns true if the apps have the same key and are really copies of one app: no author with access to a single
+/// namespace could have given them that key.
 fn are_joined(apps: &[&App]) -> bool {
     // Apps with one home, or with one target, must be in one namespace.
     let mut namespaces: [HashMap<&str, &str>; 2] = [HashMap::new(), HashMap::new()];
@@ -295,7 +295,7 @@ fn are_joined(apps: &[&App]) -> bool {
         })
 }
 
-/// Joins the first names with commas, followed by the number of the others.
+/// Joins the first names with commas; the number of the others follows.
 fn listed(names: &[String]) -> String {
     const MAX_LISTED_NAMES: usize = 20;
 
@@ -306,7 +306,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// Returns the name that selects this app and no other in a cluster: `delivery/namespace/name`.
+/// Returns the name that selects only this app in a cluster: `delivery/namespace/name`.
 pub fn full_name(app: &AppRef) -> String {
     format!("{}/{}/{}", app.delivery, app.namespace, app.name)
 }

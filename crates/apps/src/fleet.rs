@@ -24,12 +24,13 @@ pub struct FleetMember<'a> {
     pub aliases: Vec<String>,
     /// The server addresses under all names of the cluster, in the form of [`address`].
     servers: Vec<String>,
-    /// The name of another cluster with the same `kube-system` UID: one of them is a copy, or lies.
+    /// The name of another cluster with the same identity, if nothing proves that the two are one; else `None`.
     pub twin_of: Option<String>,
 }
 
 impl FleetMember<'_> {
-    /// Returns the identity of the cluster; if another cluster has the same, the server address is appended.
+    /// Returns the identity of the cluster; if another cluster reports the same one, with the server address
+    /// appended. `None` if it is not known.
     pub fn identity(&self) -> Option<String> {
         let id = self.objects.id()?;
         let address = self.objects.servers().first().map_or(self.objects.name(), String::as_str);
@@ -37,11 +38,11 @@ impl FleetMember<'_> {
     }
 }
 
-/// The clusters that were queried, each once; other code refers to them by their index here.
+/// The clusters that were queried, each once. Other code refers to them by their index in this fleet.
 pub(crate) struct Fleet<'a> {
     pub(crate) members: Vec<FleetMember<'a>>,
     pub(crate) stops: Stops,
-    /// A cache of the Flux sources in all clusters.
+    /// A cache of the parsed Flux sources in all clusters.
     pub(crate) sources: Sources,
     pub(crate) writes: Writes,
     storages: Vec<OnceCell<(Storage<'a>, Option<Arc<QuestionRecord>>)>>,
@@ -79,7 +80,7 @@ impl<'a> Fleet<'a> {
         self.members[cluster].objects
     }
 
-    /// Returns Helm's storage in the cluster with this index, scanned at the first call.
+    /// Returns the Helm releases stored in the cluster with this index; scans them at the first call.
     pub(crate) fn storage(&self, cluster: usize) -> &Storage<'a> {
         let objects = self.objects(cluster);
         let (storage, asked) = self.storages[cluster].get_or_init(|| match objects.question_log() {
@@ -101,12 +102,13 @@ impl<'a> Fleet<'a> {
         std::iter::once(member.objects.name()).chain(member.aliases.iter().map(String::as_str))
     }
 
-    /// Returns true if the user trusts what this cluster declares for other clusters, under any of its names.
+    /// Returns true if the setting `trusted-homes` names this cluster, so that its rules may improve the status of
+    /// objects in other clusters.
     pub(crate) fn trusts(&self, cluster: usize, trust: &Trust) -> bool {
         self.names(cluster).any(|name| trust.names_home(name))
     }
 
-    /// Returns the index of the queried cluster that has the server address `server`.
+    /// Returns the index of the cluster with the server address `server`; `None` if it was not queried.
     pub(crate) fn by_server(&self, server: &str) -> Option<usize> {
         let server = address(server);
         self.members.iter().position(|member| member.servers.contains(&server))
@@ -118,7 +120,7 @@ pub fn members<'a>(clusters: &[&'a dyn Objects]) -> Vec<FleetMember<'a>> {
     Fleet::new(clusters).members
 }
 
-/// Returns true for each cluster that is an alias of an earlier one.
+/// Returns, for each cluster, true if it is the same as an earlier one under another name.
 pub fn aliases(clusters: &[&dyn Objects]) -> Vec<bool> {
     let mut members = Fleet::new(clusters).members.into_iter().peekable();
     let is_alias =
@@ -126,8 +128,8 @@ pub fn aliases(clusters: &[&dyn Objects]) -> Vec<bool> {
     clusters.iter().map(is_alias).collect()
 }
 
-/// Returns true if `objects`, reached at `servers`, is the same cluster as `known`, which has the same
-/// identity.
+/// Returns true if `objects`, reached at the addresses `servers`, is proved to be the cluster `known`; both report
+/// one identity.
 ///
 /// A server can claim any identity, and a cluster restored from a snapshot of another one has that one's. For
 /// live clusters at different addresses only proof counts, because their servers can invent their objects.
@@ -139,8 +141,8 @@ fn is_same(known: &FleetMember<'_>, objects: &dyn Objects, servers: &[String]) -
             .unwrap_or_else(|| other.is_dump() && objects.is_dump() && agree(other, objects))
 }
 
-/// Returns true if the objects of two dumps can be of one cluster: each version that both have names the same
-/// content, there is one, and the known dump has most of the objects of the other.
+/// Returns true if two dumps can be of one cluster: they share object versions, which have equal contents, and
+/// `one` contains most objects of `other`.
 ///
 /// A Namespace is as old as a cluster and never changes, so that a copy has it too. An alias is not shown,
 /// and an object or two of a cluster are easily known: to hide a cluster, one would have to know the UIDs of
@@ -197,8 +199,8 @@ fn is_event(key: ObjectKeyRef<'_>) -> bool {
     key.kind == "Event"
 }
 
-/// Returns true if two copies of an object are equal apart from managed fields; `None` if their API versions
-/// differ.
+/// Returns true if two copies of an object are equal apart from managed fields; `None` if they cannot be compared
+/// because their API versions differ.
 fn same_content(one: &Observed<'_>, other: &Observed<'_>) -> Option<bool> {
     let version = |observed: &Observed<'_>| observed.object.text(&["apiVersion"]).into_owned();
     if one.projection == Projection::Full
@@ -224,18 +226,18 @@ fn same_content(one: &Observed<'_>, other: &Observed<'_>) -> Option<bool> {
     Some(tree(one)? == tree(other)?)
 }
 
-/// The result of comparing two clusters with one identity.
+/// The result of comparing two clusters that report one identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sameness {
-    /// They are one cluster.
+    /// They are proved to be one cluster.
     One,
-    /// They are two clusters.
+    /// They are proved to be two clusters.
     Two,
     /// Neither is proved.
     Unproven,
 }
 
-/// Repeated readings of the Leases of one cluster, by which two connections are proved to reach one cluster.
+/// Repeated readings of the Leases of one cluster, to prove that two addresses reach the same cluster.
 ///
 /// Within one cluster, the version of a Lease never decreases, whichever address serves the reading, and a
 /// Lease present before and after a reading is present in it. A copy of a cluster renews its Leases
@@ -252,8 +254,8 @@ struct Reading {
 }
 
 impl Renewals {
-    /// Adds a reading of Leases with the times of request and answer, which count from one start for all
-    /// compared clusters.
+    /// Adds a reading of all Leases. `asked` and `answered` are the times of request and answer since a start that
+    /// is common to all compared clusters.
     pub fn read(&mut self, asked: Duration, answered: Duration, leases: &[OwnedDocument]) {
         let lease = |document: &OwnedDocument| {
             let root = document.root();
@@ -263,7 +265,7 @@ impl Renewals {
         self.0.push(Reading { asked, answered, leases: leases.iter().filter_map(lease).collect() });
     }
 
-    /// Compares the readings of two clusters.
+    /// Compares the readings of two clusters, and returns if they are one cluster, two, or unproven.
     ///
     /// They are one if a Lease was renewed in each of them while all versions from the other lay between
     /// those before and after.

@@ -14,11 +14,11 @@ use crate::sync::SyncState;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum FreshnessState {
-    /// Observed within the window that counts as "now".
+    /// Observed recently enough to count as current.
     Live,
-    /// Observed some time ago; the producer is late.
+    /// Observed some time ago: the cluster has not been heard since.
     Stale,
-    /// The producer is gone, or never answered.
+    /// Not observable: the cluster stopped answering, or never answered.
     Lost,
 }
 
@@ -80,7 +80,7 @@ impl Freshness {
     pub fn effective_sync(&self, sync: SyncState) -> SyncState {
         if self.is_live() { sync } else { SyncState::Unknown }
     }
-    /// Returns the less fresh of the two; of two that are equally fresh the older one.
+    /// Returns the less fresh of the two observations; if both have the same state, the older one.
     pub(crate) fn worst(self, other: Freshness) -> Freshness {
         match self.state.cmp(&other.state).then_with(|| other.observed_at.cmp(&self.observed_at)) {
             std::cmp::Ordering::Less => other,

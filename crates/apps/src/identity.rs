@@ -1,4 +1,4 @@
-//! Names of clusters, of apps, and of the ways in which apps are delivered.
+//! Names of clusters and apps, and the ways in which apps are delivered.
 
 use std::fmt;
 use std::str::FromStr;
@@ -45,8 +45,8 @@ pub enum Delivery {
 }
 
 impl Delivery {
-    /// Returns true if the sync columns of an app's row are read from objects of `kind`, besides the
-    /// declaring object: Flux sources, Helm's storage, or Config Sync's inventory.
+    /// Returns true if the sync state or source of an app is read from objects of `kind`, other than the declaring
+    /// object: Flux sources, Helm's storage, or Config Sync's inventory.
     pub(crate) fn reads(self, kind: &GroupKind) -> bool {
         let is_helm_storage = kind.group.is_empty() && matches!(&*kind.kind, "Secret" | "ConfigMap");
         match self {
@@ -93,10 +93,11 @@ impl fmt::Display for Delivery {
     }
 }
 
-/// A word that is not the name of a delivery.
+/// The error for a word that is not the name of a delivery; holds the word.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no delivery; one of flux-kustomization (ks), flux-helmrelease (hr), argo-application (argo), config-sync, \
+    "'{0}' is not a way of delivery; write one of flux-kustomization (ks), flux-helmrelease (hr), argo-application \
+     (argo), config-sync, \
      kpt, porch, helm, label, taffrail"
 )]
 pub struct UnknownDelivery(pub String);
@@ -139,7 +140,7 @@ impl fmt::Display for AppRef {
 /// The annotation or label that joins apps of several clusters into one.
 pub const APP_ANNOTATION: &str = "taffrail.dev/app";
 
-/// The row of an app × cluster matrix: copies of one app in several clusters have the same key.
+/// The identity of an app across clusters: copies of one app in several clusters have the same key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AppKey {
     /// A name that the declaring object gives in [`APP_ANNOTATION`].
@@ -153,7 +154,7 @@ pub enum AppKey {
     },
     /// A package of kpt or Porch.
     Package(String),
-    /// The declaring object itself: the app has no copies in other clusters.
+    /// The declaring object itself: the app has no copies in other clusters, only its own name.
     Own {
         /// The way in which the app is delivered.
         delivery: Delivery,
@@ -196,7 +197,7 @@ impl AppKey {
     }
 }
 
-/// Returns the name of the ApplicationSet in the owner references of an Application; `None` if there is none.
+/// Returns the name of the ApplicationSet that made an Application, from its owner references; `None` if none did.
 pub(crate) fn application_set(application: &Object<'_>) -> Option<String> {
     let owners = application.at(&["metadata", "ownerReferences"])?.items()?;
     let text = |owner: &taffrail_object::json::Value<'_>, key| {

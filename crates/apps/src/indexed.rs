@@ -1,4 +1,4 @@
-//! The objects of an index, as the apps read them.
+//! The objects of a compact index, in the form in which apps are computed from them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
@@ -27,7 +27,7 @@ use crate::snapshot::{HAVE_PODS, has_pods};
 #[derive(Debug)]
 pub struct IndexedCluster<'s> {
     facts: ClusterFacts,
-    /// Objects that were read one by one for this computation, in place of those in the index.
+    /// Whole objects that were read one by one for this computation; they replace those of the index.
     bodies: BTreeMap<ObjectKey, OwnedDocument>,
     contents: &'s Contents,
     evidence: IndexEvidence<'s>,
@@ -87,8 +87,7 @@ impl<'s> IndexedCluster<'s> {
         self.facts.repeated = repeated;
     }
 
-    /// Adds an object that was read for this computation alone, such as a Helm release or the address of a
-    /// cluster.
+    /// Adds a whole object that was read for this computation alone, such as a Helm release or a kubeconfig Secret.
     ///
     /// An index keeps no values of Secrets, so the object is dropped together with this cluster.
     ///
@@ -120,7 +119,7 @@ impl<'s> IndexedCluster<'s> {
         }
     }
 
-    /// Sorts objects by key, so that messages name several objects in a stable order.
+    /// Sorts objects by key, so that messages always name them in the same order.
     fn listing<'l>(&'l self, listing: impl Iterator<Item = Observed<'l>>) -> Listing<'l> {
         let mut all: Vec<_> = listing.map(|observed| self.cut(observed)).collect();
         all.sort_by_key(|observed| observed.key);
@@ -232,7 +231,7 @@ impl Objects for IndexedCluster<'_> {
     }
 }
 
-/// Returns the settings of a compact index from whose contents apps are to be found and judged.
+/// Returns the settings for a compact index whose contents suffice to find apps and judge their objects by `rules`.
 pub fn index_settings(rules: Arc<dyn Rules>) -> IndexSettings {
     let annotations = annotations_of_apps().map(str::to_owned).collect();
     IndexSettings {
@@ -244,8 +243,8 @@ pub fn index_settings(rules: Arc<dyn Rules>) -> IndexSettings {
     }
 }
 
-/// Returns true if finding apps needs the whole object even while it is well: it declares apps, is a source
-/// of some, or holds a release or settings. A compact index must keep such an object.
+/// Returns true if a compact index must keep the whole of this object because apps are found by it: it declares
+/// apps, is a source, or contains a release or settings.
 fn reads_body(object: &Object<'_>) -> bool {
     match (object.group(), object.kind()) {
         ("", "ConfigMap") => {
@@ -262,7 +261,8 @@ fn reads_body(object: &Object<'_>) -> bool {
     }
 }
 
-/// Returns the namespaces without Pods in which a controller reports some: the dump left the Pods out.
+/// Returns the namespaces in which controllers report Pods but the cluster state has none: a dump that left out
+/// Pods.
 fn without_pods(objects: &dyn ClusterState) -> HashSet<String> {
     let controllers = HAVE_PODS.into_iter().flat_map(|(kind, _)| objects.of_kind("apps", kind, None));
     let namespaces = controllers

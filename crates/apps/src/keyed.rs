@@ -1,4 +1,4 @@
-//! Indexes from a common property of objects to their keys.
+//! Indexes of object keys by a property that several objects may share.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
@@ -58,7 +58,7 @@ impl<K: Hash + Eq> Keyed<K> {
         self.0.entry(place).or_default().insert(ByNamespace(key.clone()));
     }
 
-    /// Removes a key from those of the property `place`. Returns true if it was there.
+    /// Removes an object key from those with the property `place`. Returns true if it was there.
     pub(crate) fn remove<Q: Hash + Eq + ?Sized>(&mut self, place: &Q, key: &Arc<ObjectKey>) -> bool
     where
         K: Borrow<Q>,
@@ -85,7 +85,7 @@ impl<K: Hash + Eq> Keyed<K> {
         self.0.get(place).into_iter().flatten().map(|key| &key.0)
     }
 
-    /// Returns the keys of the property `place` in a namespace (`None`: in all).
+    /// Returns the object keys with the property `place` in a namespace (`None`: in all).
     ///
     /// Any object can name any owner, so the keys in other namespaces are not even visited.
     pub(crate) fn within<Q: Hash + Eq + ?Sized>(

@@ -1,5 +1,5 @@
-//! Facts about kinds: which need a body to be judged, which the cluster makes itself, which the server
-//! serves.
+//! Facts about kinds: whether an object's body is needed to judge it, whether the cluster makes its objects,
+//! whether it is served.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub fn needs_body(group: &str, kind: &str) -> bool {
     !WITHOUT_STATUS.contains(&(group, kind))
 }
 
-/// Kinds whose objects the cluster itself creates and no tool declares, whatever labels they carry.
+/// Kinds whose objects the cluster makes itself, so that no tool declares them, whatever labels they carry.
 const NOISE: [(&str, &str); 8] = [
     ("", "Endpoints"),
     ("", "Event"),
@@ -100,7 +100,8 @@ pub struct KindCatalog {
 }
 
 impl KindCatalog {
-    /// A key for `broken` that stands for all groups but the core group, for when the groups are unknown.
+    /// The key in `broken` for all groups except the core group, used when the list of groups itself could not be
+    /// read.
     pub const ALL_GROUPS: &str = "any other group";
 
     /// Makes a catalog of `kinds`, and of the groups whose discovery failed, each with the reason.
@@ -114,12 +115,12 @@ impl KindCatalog {
         KindCatalog { kinds: kinds.into_iter().map(keyed).collect(), broken: broken.into_iter().collect() }
     }
 
-    /// Returns the kind if it is served.
+    /// Returns what discovery found about a kind; `None` if the server does not serve it.
     pub fn get(&self, kind: &GroupKind) -> Option<&ServedKind> {
         self.kinds.get(kind)
     }
 
-    /// Returns the reason why discovery of `group` failed, if it did.
+    /// Returns the reason why discovery of `group` failed; `None` if it did not fail.
     pub fn broken(&self, group: &str) -> Option<&str> {
         let any = || self.broken.get(KindCatalog::ALL_GROUPS).filter(|_| !group.is_empty());
         self.broken.get(group).or_else(any).map(String::as_str)

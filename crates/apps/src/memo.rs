@@ -1,5 +1,5 @@
-//! A cache of answers that many apps need, which replays the recorded questions of an answer to each further
-//! user.
+//! A cache of values that many apps need. When an app uses a cached value, the questions asked to compute it count
+//! as asked for this app.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::objects::Objects;
 use crate::questions::QuestionRecord;
 
-/// A cached value, with the record of the questions asked to compute it, if questions are recorded.
+/// A cached value, with the questions asked to compute it; `None` if questions are not recorded.
 type Known<V> = (V, Option<Arc<QuestionRecord>>);
 
 /// A cache of computed values by key, each with the questions asked to compute it, if questions are recorded.
@@ -32,7 +32,7 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
         self.find(objects, || place, find, |_| true)
     }
 
-    /// Returns the value for the key `place` if it is cached; its questions then count as asked.
+    /// Returns the cached value for the key `place`, and counts its questions as asked; `None` if it is not cached.
     pub(crate) fn known(&self, objects: &dyn Objects, place: &K) -> Option<V> {
         let known = self.0.borrow();
         let (found, asked) = known.get(place)?;
@@ -44,7 +44,8 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
         Some(found.clone())
     }
 
-    /// Computes the value for the key `place`, and caches it if `is_kept` returns true for the value.
+    /// Returns the cached value for the key `place`, else computes it with `find`, and caches it if `is_kept` is
+    /// true for it.
     pub(crate) fn find(
         &self,
         objects: &dyn Objects,

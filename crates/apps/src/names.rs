@@ -11,7 +11,7 @@ const MAX_LABEL_LENGTH: usize = 63;
 /// The maximum number of characters of an invalid name that an error message quotes.
 const MAX_QUOTED_LENGTH: usize = 60;
 
-/// The reason why an object key is invalid for the API server.
+/// The error for a part of an object key that the API server would not accept: the part, its text and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("its {part} '{told}'{} {why}", if *.is_cut { "…" } else { "" })]
 pub(crate) struct NoName {
@@ -36,25 +36,25 @@ impl NoName {
 pub(crate) fn check(key: &ObjectKey) -> Result<(), NoName> {
     let ObjectKey { group, kind, namespace, name } = key;
     if !group.is_empty() && !is_subdomain(group) {
-        return Err(NoName::new("group", group, "is no DNS-1123 subdomain"));
+        return Err(NoName::new("group", group, "is not a DNS-1123 subdomain"));
     }
     if kind.len() > MAX_LABEL_LENGTH || !kind.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Err(NoName::new("kind", kind, "is no name of a kind"));
+        return Err(NoName::new("kind", kind, "is not the name of a kind"));
     }
     if !namespace.is_empty() && !is_label(namespace) {
-        return Err(NoName::new("namespace", namespace, "is no DNS-1123 label"));
+        return Err(NoName::new("namespace", namespace, "is not a DNS-1123 label"));
     }
     if has_loose_names(group, kind) {
         let is_segment = name.len() <= MAX_NAME_LENGTH && !name.is_empty() && !matches!(&**name, "." | "..");
         let is_clean = |char: char| !matches!(char, '/' | '%') && !char.is_control() && !char.is_whitespace();
         return match is_segment && name.chars().all(is_clean) {
             true => Ok(()),
-            false => Err(NoName::new("name", name, "can be no part of a path")),
+            false => Err(NoName::new("name", name, "cannot be part of a URL path")),
         };
     }
     match is_subdomain(name) {
         true => Ok(()),
-        false => Err(NoName::new("name", name, "is no DNS-1123 subdomain")),
+        false => Err(NoName::new("name", name, "is not a DNS-1123 subdomain")),
     }
 }
 

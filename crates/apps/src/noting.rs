@@ -1,4 +1,4 @@
-//! A cluster whose questions are recorded while a result is computed.
+//! A wrapper of a cluster that records the questions (reads of its state) asked while a result is computed.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
@@ -11,16 +11,15 @@ use crate::objects::Objects;
 use crate::questions::{Question, QuestionLog};
 use crate::snapshot::labels;
 
-/// Records `question` alone while `find` runs, in place of the many questions that `find` asks of the
-/// cluster.
+/// Runs `find`, and records only `question` in place of the many questions that `find` asks.
 pub(crate) fn ask_at_once<T>(objects: &dyn Objects, question: &Question<'_>, find: impl FnOnce() -> T) -> T {
     let Some((log, cluster)) = objects.question_log() else { return find() };
     log.ask(cluster, question);
     log.quietly(find)
 }
 
-/// Returns the time from `at` to `now`, which the caller compares with `limit`; records the time at which the
-/// comparison changes.
+/// Returns the time from `at` to `now`. Records the moment at which it exceeds `limit`, because the caller's result
+/// changes then.
 pub(crate) fn elapsed(
     objects: &dyn Objects,
     at: Timestamp,
@@ -37,7 +36,7 @@ pub(crate) fn elapsed(
     elapsed
 }
 
-/// A wrapper around a cluster that records each question asked of it in a log.
+/// A cluster that records each question asked of it in a log.
 pub(crate) struct Noting<'a> {
     objects: &'a dyn Objects,
     cluster: usize,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use taffrail_object::ObjectKey;
 
-/// A list of objects. A clone shares the allocation: many small apps may name one long list.
+/// A list of object keys. Clones share the memory, because many small apps may name the same long list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ObjectKeys(Arc<Vec<ObjectKey>>);
 

@@ -21,20 +21,19 @@ pub fn suffices(observed: &Observed<'_>) -> bool {
 
 /// One cluster: its objects, and the facts about it as a whole.
 pub trait Objects: ClusterState + Send + Sync {
-    /// Returns the facts about the cluster as a whole without recording a question; the methods below record
-    /// one.
+    /// Returns the facts about the cluster as a whole. Callers that need their questions recorded use the methods
+    /// below instead.
     #[doc(hidden)]
     fn facts(&self) -> &ClusterFacts;
 
-    /// Iterates over all objects that were read, each in the projection that was read.
+    /// Lists all objects that were read, each in the projection (whole or metadata) in which it was read.
     fn all(&self) -> Listing<'_>;
 
     /// Returns true if objects of a kind live in namespaces, false for cluster-scoped kinds; `None` if
     /// unknown.
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;
 
-    /// Returns the log that records questions, and the index of this cluster in it; `None` if questions are
-    /// not recorded.
+    /// Returns the log of questions, and the index of this cluster in it; `None` if questions are not recorded.
     #[doc(hidden)]
     fn question_log(&self) -> Option<(&QuestionLog, usize)> {
         None
@@ -45,7 +44,7 @@ pub trait Objects: ClusterState + Send + Sync {
         &self.facts().name
     }
 
-    /// Returns the identity of the cluster, if known.
+    /// Returns the identity of the cluster; `None` if it is not known.
     fn id(&self) -> Option<&ClusterId> {
         self.facts().id.as_ref()
     }
@@ -62,22 +61,22 @@ pub trait Objects: ClusterState + Send + Sync {
         self.facts().unverified.as_deref()
     }
 
-    /// Returns the addresses by which other clusters name this one.
+    /// Returns the server addresses by which declarations in other clusters name this cluster.
     fn servers(&self) -> &[String] {
         &self.facts().servers
     }
 
-    /// Returns the version of its API server, if known.
+    /// Returns the version of the API server; `None` if it is not known.
     fn version(&self) -> Option<&str> {
         self.facts().version.as_deref()
     }
 
-    /// Returns the freshness of the objects.
+    /// Returns the freshness of the cluster as a whole.
     fn freshness(&self) -> Freshness {
         asked(self, &Question::Freshness).freshness
     }
 
-    /// Returns the scopes that are less fresh than the rest of a live cluster, each with the time of the last
+    /// Returns the scopes whose objects were observed earlier than the rest, each with the time of that
     /// observation.
     fn stale_scopes(&self) -> &[(Scope, Timestamp)] {
         &asked(self, &Question::Freshness).stale_scopes
@@ -89,13 +88,13 @@ pub trait Objects: ClusterState + Send + Sync {
         self.facts().is_dump
     }
 
-    /// Returns true if the API server serves a kind; `None` if discovery did not tell.
+    /// Returns true if the API server serves a kind; `None` if discovery did not find out.
     fn is_served(&self, group: &str, kind: &str) -> Option<bool> {
         Some(self.facts().catalog.as_ref()?.may_serve(&GroupKind::new(group, kind)))
     }
 
-    /// Returns true if the server can list objects of a kind, and not only get single ones; `None` if
-    /// discovery did not tell.
+    /// Returns true if the server can list objects of a kind, not only get single ones; `None` if discovery did not
+    /// find out.
     fn is_listable(&self, group: &str, kind: &str) -> Option<bool> {
         self.facts().served(group, kind).map(ServedKind::is_listable)
     }
@@ -106,7 +105,7 @@ pub trait Objects: ClusterState + Send + Sync {
         &asked(self, &Question::All).repeated
     }
 
-    /// Returns the failures to read.
+    /// Returns the errors of reading the cluster.
     fn errors(&self) -> &[ScopeError] {
         &asked(self, &Question::Errors).errors
     }
@@ -116,19 +115,19 @@ pub trait Objects: ClusterState + Send + Sync {
         self.facts().is_dated
     }
 
-    /// Returns the time by which the clock of the API server is ahead of the reader's, if both are known;
-    /// negative if it is behind.
+    /// Returns the time by which the clock of the API server is ahead of the reader's, negative if it is behind;
+    /// `None` if it is not known.
     fn clock_ahead(&self) -> Option<SignedDuration> {
         self.facts().clock_ahead
     }
 
-    /// Returns the statistics of requests and watches, for a live cluster that answered.
+    /// Returns the statistics of requests and watches; `None` unless the cluster is live and answered.
     fn reading(&self) -> Option<&ReadStats> {
         self.facts().reading.as_ref()
     }
 }
 
-/// Returns the facts about a cluster, and records the question about them.
+/// Returns the facts about a cluster, and records `question`, which they answer.
 fn asked<'o>(objects: &'o (impl Objects + ?Sized), question: &Question<'_>) -> &'o ClusterFacts {
     if let Some((log, cluster)) = objects.question_log() {
         log.ask(cluster, question);
@@ -136,15 +135,15 @@ fn asked<'o>(objects: &'o (impl Objects + ?Sized), question: &Question<'_>) -> &
     objects.facts()
 }
 
-/// Returns the reason why reading the whole of an object failed, of which only metadata was read; `None` if
-/// it did not fail.
+/// Returns the reason why an object could be read only as metadata; `None` if its whole was not requested or was
+/// read.
 pub(crate) fn why_unread(objects: &dyn Objects, key: ObjectKeyRef<'_>) -> Option<String> {
     let is_it = |error: &&ScopeError| matches!(&error.scope, Scope::Object(object) if object.as_ref() == key);
     objects.errors().iter().find(is_it).map(|error| error.message.clone())
 }
 
-/// Returns the freshness of an app's declaration: that of its declaring object, or of the least fresh kind
-/// that its delivery tool reads beside it in `home`, in all namespaces or in `namespace`.
+/// Returns the freshness of what an app's row shows from its home cluster: that of its declaring object or of the
+/// least fresh kind that its delivery tool uses there.
 pub(crate) fn freshness_of_home(
     home: &dyn Objects,
     delivery: Delivery,

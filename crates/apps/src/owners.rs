@@ -1,4 +1,4 @@
-//! Reverse references to an object: the objects that it controls or owns, and the events about it.
+//! Reverse references to an object: the objects that it controls or owns, and its events.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ pub(crate) struct Pointers {
     events: Keyed<(String, String, String)>,
 }
 
-/// The references that one object holds: its owners, and, for an event, the object that it is about.
+/// The references in one object: to its owners, and, in an event, to the object that it is about.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Pointing<'a> {
-    /// The UID of the owner with `controller: true`, if any.
+    /// The UID of the owner with `controller: true`; `None` if there is none.
     pub(crate) controller: Option<Cow<'a, str>>,
     /// The UIDs of the other owners.
     pub(crate) others: Vec<Cow<'a, str>>,
-    /// For an event: kind, namespace and name of the object that it is about.
+    /// For an event, kind, namespace and name of the object that it is about; else `None`.
     pub(crate) about: Option<(String, String, String)>,
 }
 
@@ -130,7 +130,7 @@ impl Pointers {
     }
 }
 
-/// Returns the objects whose controller is `owner`.
+/// Returns the objects whose controller is `owner`, in the cluster `objects`.
 pub fn dependents<'a>(
     objects: &'a dyn Objects,
     owner: &Observed<'_>,
@@ -169,13 +169,13 @@ pub(crate) fn controller_of(objects: &dyn Objects, observed: &Observed<'_>) -> O
     (!kind.is_empty() && !name.is_empty()).then(|| ObjectKey::new(group, kind, namespace, name))
 }
 
-/// The state of the controller that an object names.
+/// The result of looking up the controller that an object names.
 pub(crate) enum Control {
-    /// The object names no controller, or one that does not exist: anybody can write a reference.
+    /// The object names no controller, or one that does not exist, since any author can write a reference.
     None,
-    /// The controller exists, or it cannot be read.
+    /// The controller exists, or its kind cannot be read.
     Known,
-    /// The controller was not read.
+    /// The controller was not read yet; holds its key.
     Unknown(ObjectKey),
 }
 

@@ -1,4 +1,4 @@
-//! The apps and controllers that one object belongs to.
+//! The apps and controllers to which one object belongs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ pub struct Ownership<'l> {
     /// The apps that list the object, or the nearest of its controllers that any app lists, although it
     /// carries none of their marks.
     pub listed: Vec<&'l App>,
-    /// The app that the object declares, if it is a declaring object.
+    /// The app that the object itself declares; `None` if it is not a declaring object.
     pub declares: Option<&'l App>,
     /// Phrases for the apps that the object's marks name but that do not declare it, each with the remark
     /// that the app does not list it or is not shown.
@@ -32,7 +32,7 @@ pub struct Ownership<'l> {
 /// A cluster, and an object in it.
 type Place<'l> = (&'l str, &'l ObjectKey);
 
-/// Index of the apps of a list by their objects, made in one pass for any number of lookups.
+/// An index of the apps of a list by their objects, made once for many lookups.
 #[derive(Debug)]
 pub struct Ownerships<'l> {
     /// The apps that list an object, in the order of the list, each with true if the object lacks the app's
@@ -40,12 +40,13 @@ pub struct Ownerships<'l> {
     claimants: HashMap<Place<'l>, Vec<(&'l App, bool)>>,
     /// The first app that an object declares.
     declaring: HashMap<Place<'l>, &'l App>,
-    /// The target cluster and delivery of each app, with each name by which a mark may refer to it.
+    /// The names by which marks may refer to the apps of the list, each with the target cluster and delivery.
     names: HashSet<(&'l str, Delivery, String)>,
 }
 
 impl AppList {
-    /// Returns the apps and controllers of one object of `cluster`, which must be one of the list's clusters.
+    /// Returns the apps and controllers to which the object `key` of `cluster` belongs; `cluster` is one of the
+    /// list's clusters.
     pub fn belonging(&self, cluster: &dyn Objects, key: &ObjectKey) -> Ownership<'_> {
         self.belongings().of(cluster, key)
     }
@@ -76,7 +77,8 @@ impl AppList {
 }
 
 impl<'l> Ownerships<'l> {
-    /// Returns the apps and controllers of one object of `cluster`, which must be one of the list's clusters.
+    /// Returns the apps and controllers to which the object `key` of `cluster` belongs; `cluster` is one of the
+    /// list's clusters.
     pub fn of(&self, cluster: &dyn Objects, key: &ObjectKey) -> Ownership<'l> {
         let owners = controllers(cluster, key);
         let claimants = |key| self.claimants.get(&(cluster.name(), key));
@@ -91,7 +93,7 @@ impl<'l> Ownerships<'l> {
         Ownership { apps: of(false), listed: of(true), declares, owners, marked }
     }
 
-    /// Returns the apps that an object's marks name, apart from those that it belongs to.
+    /// Returns phrases for the apps that an object's marks name, without `apps`, to which it belongs.
     fn marked(&self, cluster: &dyn Objects, key: &ObjectKey, apps: &[&App]) -> Vec<String> {
         let Presence::Present(observed) = cluster.get(key.as_ref()) else { return Vec::new() };
         let is_it = |app: &App, mark: &Mark| {

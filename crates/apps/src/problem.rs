@@ -1,4 +1,4 @@
-//! The problems of a row: what is wrong, on which axis, and how bad it is.
+//! The problems of an app: what is wrong, on which axis, and how bad it is.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -7,21 +7,21 @@ use taffrail_status::{MAX_MESSAGE, cut};
 
 use crate::words::Words;
 
-/// The time for which a tool may leave a wanted revision untried before that becomes a problem.
+/// The time for which a tool may leave the desired revision untried before that is a problem.
 pub(crate) const MAX_UNTRIED_TIME: SignedDuration = SignedDuration::from_mins(10);
 
-/// The axis on which a row is not well.
+/// The axis of a problem: health, sync, source or freshness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Axis {
-    /// The home or the target cluster is not live.
+    /// The cluster that declares the app, or the one with its objects, is not live.
     Freshness,
-    /// The objects, or the declaring object.
+    /// The objects of the app or its declaring object are not well.
     Health,
-    /// The path of the wanted revision from the delivery tool into the cluster.
+    /// The delivery tool has not applied the desired revision to the cluster.
     Sync,
-    /// The path of the wanted revision from its repository to the delivery tool.
+    /// The delivery tool cannot fetch the desired revision from its source.
     Source,
 }
 
@@ -30,15 +30,15 @@ pub enum Axis {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ProblemSeverity {
-    /// Something failed, or cannot be known.
+    /// Something failed, or its state cannot be known.
     Error,
-    /// Something is in progress.
+    /// Something is in progress and may end by itself.
     Waiting,
-    /// Something was chosen on purpose, such as a suspension.
+    /// Something that a user chose, such as a suspension.
     Notice,
 }
 
-/// The reason why a row is not well.
+/// A reason why an app is not well.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -47,14 +47,14 @@ pub struct Problem {
     pub axis: Axis,
     /// The state on that axis, in CamelCase: `Failed`, `OutOfSync`, `FetchFailed`, `Lost`.
     pub state: String,
-    /// Its severity.
+    /// The severity of the problem.
     pub severity: ProblemSeverity,
     /// The time at which it began, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// The reason, for people.
     pub message: Words,
-    /// The object in which the problem shows, if any.
+    /// The object that shows the problem; left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
 }
@@ -78,14 +78,13 @@ impl Problem {
         Problem { object: Some(key.into().to_owned()), ..self }
     }
 
-    /// Returns true for problems that are more than notices: they count for `--exit-status`, for `explain`
-    /// without a name, and in counts.
+    /// Returns true if the problem is more than a notice, so that it counts for `--exit-status` and in `explain`.
     pub fn is_pressing(&self) -> bool {
         self.severity != ProblemSeverity::Notice
     }
 
-    /// Returns true if the status of the app does not show the problem already: on every axis but health, and
-    /// for notices and what Argo CD reports about health.
+    /// Returns true if the status of the app does not show the problem: it is on another axis than health, a
+    /// notice, or only reported by Argo CD.
     pub fn is_beside_health(&self) -> bool {
         self.axis != Axis::Health
             || self.severity == ProblemSeverity::Notice
@@ -114,19 +113,19 @@ impl Problem {
     }
 }
 
-/// The states that Argo CD reports for the health of apps whose objects are well, or that list none.
+/// The states of a problem in which Argo CD calls an app unhealthy although its objects are well, or it has none.
 const TOOL_SAYS: [&str; 2] = ["Degraded", "Missing"];
 
-/// The state of a sync or source whose controller has stopped.
+/// The state of a problem with sync or source: the controller is not running.
 pub const CONTROLLER_STOPPED: &str = "ControllerStopped";
 
-/// The state of an app that is judged without its tool's scripts, because they could not be read.
+/// The state of a problem: Argo CD's health scripts could not be read, so the app was judged without them.
 pub(crate) const RULES_UNREAD: &str = "RulesUnread";
 
-/// The state of a suspended app or source.
+/// The state of a problem: the app or its source is suspended.
 pub const SUSPENDED: &str = "Suspended";
 
-/// Splits a CamelCase word into lower-case words.
+/// Splits a CamelCase word into lower-case words, such as `SyncFailed` into `sync failed`.
 fn spaced(state: &str) -> String {
     let mut words = String::with_capacity(state.len() + 4);
     for (at, character) in state.chars().enumerate() {
@@ -138,7 +137,7 @@ fn spaced(state: &str) -> String {
     words
 }
 
-/// Returns the problem of a revision that is wanted but not applied.
+/// Makes the problem that the desired revision is not applied.
 pub(crate) fn untried(severity: ProblemSeverity, since: Option<Timestamp>) -> Problem {
     Problem::new(Axis::Sync, "OutOfSync", severity).since(since)
 }

@@ -15,7 +15,7 @@ use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, RULES_U
 use crate::scope::Scope;
 use crate::sync::{ObjectSync, SyncState, shorten};
 
-/// Returns the problems of an app, the worst first, each pair of axis and state once.
+/// Returns the problems of an app on all axes, the worst first, one for each axis and state.
 ///
 /// `halves` are the freshness of the target and of the home; `worst` is the entry that decides the status, if
 /// the app is not well.
@@ -57,7 +57,8 @@ pub(crate) fn of(
     found
 }
 
-/// Returns the problem for an app whose objects are Current but which Argo CD reports as unhealthy.
+/// Returns the problem that Argo CD calls an app unhealthy although all of its objects are Current; `None` if it
+/// does not.
 fn by_tool(app: &Declaration, home: &dyn Objects) -> Option<Problem> {
     if app.delivery != Delivery::ArgoApplication {
         return None;
@@ -65,7 +66,8 @@ fn by_tool(app: &Declaration, home: &dyn Objects) -> Option<Problem> {
     argo::unwell(&home.get(app.declaring.as_ref()?.as_ref()).present()?, app.objects.is_empty())
 }
 
-/// Returns the problem for a cluster that is not live; `None` if it is live.
+/// Returns the problem that a cluster is not live, with the freshness `half` of the app's part in it; `None` if it
+/// is live.
 fn dark(objects: &dyn Objects, half: Freshness) -> Option<Problem> {
     let Freshness { state, observed_at } = half;
     let word = match state {
@@ -81,7 +83,7 @@ fn dark(objects: &dyn Objects, half: Freshness) -> Option<Problem> {
     Some(problem.says(format!("{part}cluster {} {}{why}", objects.name(), state.predicate())))
 }
 
-/// Returns the notice about objects that do not carry the mark of the app that claims them.
+/// Returns the notice that objects do not carry the mark of this app, which claims them; `None` if all do.
 fn unconfirmed(resources: &[Resource]) -> Option<Problem> {
     let mut claimed = resources.iter().filter(|resource| resource.unconfirmed);
     let first = claimed.next()?;
@@ -102,8 +104,7 @@ fn unconfirmed(resources: &[Resource]) -> Option<Problem> {
 /// goes unnoticed.
 fn rules_unread(home: &dyn Objects, declaring: &Observed<'_>) -> Option<Problem> {
     let (key, why) = installs::unread_settings(home, &declaring.object)?;
-    let message =
-        format!("what Argo CD's scripts in ConfigMap {} say of its health is not known: {why}", key.path());
+    let message = format!("the Argo CD health scripts in ConfigMap {} were not read: {why}", key.path());
     let problem = Problem::new(Axis::Health, RULES_UNREAD, ProblemSeverity::Notice);
     Some(problem.says(message).about(&key))
 }
@@ -118,7 +119,7 @@ fn health(worst: &Resource) -> Problem {
     problem.since(since).says(worst.message.clone()).about(&worst.key)
 }
 
-/// Returns the problems that the delivery tool, its sources and its controllers report.
+/// Returns the problems that the delivery tool, the sources and the controllers of an app report.
 fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now: Timestamp) -> Vec<Problem> {
     let home = fleet.objects(app.home);
     let declaring = app.declaring.as_ref().and_then(|key| home.get(key.as_ref()).present());
@@ -194,7 +195,7 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
     found
 }
 
-/// Returns the problem for an app whose sync takes longer than usual.
+/// Returns the problem that a sync has been in progress for too long; `None` if it is not.
 fn syncing(
     app: &Declaration,
     declaring: Option<&Observed<'_>>,
@@ -209,11 +210,11 @@ fn syncing(
     let (since, says) = match app.delivery {
         Delivery::Helm => {
             let trouble = app.trouble.as_deref().unwrap_or_default();
-            (helm::tried_at(app, fleet), format!("Helm began an operation and has not ended it: {trouble}"))
+            (helm::tried_at(app, fleet), format!("a Helm operation has not finished: {trouble}"))
         }
         Delivery::ArgoApplication => return argo::syncing(home, object?, now),
         Delivery::ConfigSync => {
-            (config_sync::syncing_since(object?), "its reconciler has not come to an end".to_owned())
+            (config_sync::syncing_since(object?), "its Config Sync reconciler has not finished".to_owned())
         }
         Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
             return flux::syncing(home, object?, now);
@@ -228,7 +229,7 @@ fn syncing(
     late::problem(home, since, late::MAX_SYNC_TIME, now).map(|problem| problem.says(says))
 }
 
-/// Returns the time since when a tool has not known the state of a sync.
+/// Returns the time since when the delivery tool has not known the sync state; `None` if it is not recorded.
 fn unknown_since(delivery: Delivery, declaring: &Observed<'_>) -> Option<Timestamp> {
     match delivery {
         Delivery::ArgoApplication => argo::incomparable_since(&declaring.object),

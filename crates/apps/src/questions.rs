@@ -1,4 +1,4 @@
-//! Questions asked of clusters while a result is computed.
+//! Questions: the reads of a cluster's state while a result is computed.
 //!
 //! If the answer to one of them may have changed, that result has to be computed again, and no other.
 
@@ -12,7 +12,7 @@ use taffrail_status::assess::ExcessSteps;
 
 use crate::snapshot::Label;
 
-/// A question about one cluster.
+/// A read of the state of one cluster, whose answer may change a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Question<'q> {
     /// The presence and content of an object.
@@ -57,20 +57,22 @@ pub(crate) enum Question<'q> {
     All,
 }
 
-/// The questions that a computation asked, and the time at which its result changes though no answer does.
+/// The questions that a computation asked, and the time at which its result may change without a change of their
+/// answers.
 #[derive(Debug, Default)]
 pub(crate) struct QuestionRecord {
     /// The numbers of the questions, sorted, each once.
     pub(crate) questions: Vec<u64>,
-    /// The records of the cached values that the computation used.
+    /// The records of cached values that the computation used.
     pub(crate) remembered: Vec<Arc<QuestionRecord>>,
     /// The first time at which the result may change though no answer does; `None` if it never does.
     pub(crate) next: Option<Timestamp>,
-    /// The cost of the computation beyond the limit of each object.
+    /// The computing cost of objects in this computation beyond the limit for each object.
     pub(crate) excess: ExcessSteps,
 }
 
-/// A log of the questions that running computations ask, the innermost computation last.
+/// A log of the questions of the running computations, of which one may be nested in another; the innermost is
+/// last.
 #[derive(Debug, Default)]
 pub struct QuestionLog {
     open: Mutex<Vec<Open>>,
@@ -89,7 +91,8 @@ impl QuestionLog {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number that identifies a question about the cluster with this index.
+    /// Returns the number that identifies a question about the cluster with this index. It is a hash: if two
+    /// collide, both count as asked.
     ///
     /// It is a hash: if two questions collide, both count as asked.
     pub(crate) fn number(&self, cluster: usize, question: &Question<'_>) -> u64 {
@@ -103,7 +106,8 @@ impl QuestionLog {
         }
     }
 
-    /// Records that the result of the running computation may change at the time `at` though no answer does.
+    /// Records that the result of the running computation may change at the time `at` without a change of any
+    /// object.
     pub(crate) fn changes_at(&self, at: Timestamp) {
         if let Some(Open { asked, .. }) = self.open().last_mut()
             && asked.next.is_none_or(|next| at < next)
@@ -130,7 +134,7 @@ impl QuestionLog {
         (found, asked)
     }
 
-    /// Merges the record of a finished computation into that of the running one.
+    /// Adds the record of a finished inner computation to that of the running one.
     pub(crate) fn add(&self, asked: QuestionRecord) {
         if let Some(next) = asked.next {
             self.changes_at(next);
@@ -142,7 +146,7 @@ impl QuestionLog {
         }
     }
 
-    /// Adds the record of a cached value to that of the running computation, by reference.
+    /// Adds the record of a cached value, which is shared, to that of the running computation.
     pub(crate) fn remember(&self, asked: &Arc<QuestionRecord>) {
         if let Some(last) = self.open().last_mut() {
             last.asked.remembered.push(asked.clone());

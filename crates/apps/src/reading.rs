@@ -1,4 +1,4 @@
-//! Statistics of reading a live cluster: its cost, and how well the scopes that are followed are known.
+//! Statistics of reading a live cluster: its cost, and the state of its watches.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::scope::Scope;
 
-/// The way in which a live cluster is read.
+/// The way in which a live cluster is read, and its cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadStats {
     /// True if lists are read as streams, in which each object arrives on its own; false if in pages.
@@ -36,7 +36,7 @@ pub struct ReadingCost {
 /// The state of the watches of one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchStats {
-    /// The time since when all wanted scopes have been live without a gap; `None` while one is not.
+    /// The time since when all needed scopes have been live without a gap; `None` while one is not.
     pub live_since: Option<Timestamp>,
     /// Number of scopes that are followed.
     pub scopes: usize,
@@ -57,7 +57,7 @@ pub struct NotLiveScope {
     pub since: Timestamp,
 }
 
-/// State of a scope that is not live.
+/// The state of a watched scope that is not live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ScopeState {

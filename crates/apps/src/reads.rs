@@ -63,7 +63,7 @@ use crate::objects::{Objects, suffices};
 use crate::snapshot::{Listed, Snapshot};
 use crate::wait::Selection;
 
-/// The part of a cluster that a command needs to read.
+/// The request for a plan of reads: the parts of a cluster that a command needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadQuery {
     /// The namespace in which the apps are declared; `None` for all.
@@ -101,12 +101,12 @@ pub struct ReadQuery {
     pub selections: Vec<Selection>,
     /// The apps whose objects are read; empty for all.
     pub only: Vec<AppQuery>,
-    /// The apps that, if they are not well, get their evidence of earlier changes read; unless it is
-    /// [`Changes::None`], so do [`ReadQuery::objects`].
+    /// The apps for which, while they are not well, also the objects are read that show the changes before; with
+    /// any value but [`Changes::None`] also for [`ReadQuery::objects`].
     pub changes: Changes,
 }
 
-/// The apps for which evidence of changes is read.
+/// A selection of apps for which the changes before a failure are read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Changes {
     /// No apps.
@@ -118,7 +118,7 @@ pub enum Changes {
     All,
 }
 
-/// The apps whose dependents are read.
+/// A selection of apps whose dependents are read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Dependents {
     /// No apps.
@@ -166,7 +166,7 @@ const MAX_SINGLE_GETS: usize = 20;
 /// The maximum share of [`MAX_SINGLE_GETS`] for objects named in one namespace.
 const MAX_SINGLE_GETS_PER_NAMESPACE: usize = 5;
 
-/// A kind in a namespace: group, kind and namespace.
+/// A kind in a namespace: group, kind, namespace.
 type Place<'k> = (&'k str, &'k str, &'k str);
 
 fn place_of(key: &ObjectKey) -> Place<'_> {
@@ -246,7 +246,7 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// Returns the extent to which a kind was listed with at least the projection `wanted`.
+    /// Returns to what extent a kind was listed, counting only lists with at least the projection `wanted`.
     ///
     /// The list of Helm's ConfigMaps does not count: it says nothing about the other ConfigMaps.
     fn listed(&self, kind: &GroupKind, namespace: Option<&str>, wanted: Projection) -> Listed {
@@ -262,7 +262,7 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Returns the apps whose objects are to be read.
+    /// Returns the apps whose objects the query needs.
     ///
     /// With a namespace in the query, these are its apps, those that deliver them, and, if dependents are
     /// wanted, those that they deliver. Other apps were only read to know more about these.
@@ -296,7 +296,7 @@ impl<'p> Plan<'p> {
         wanted.into_iter().filter_map(|place| found.apps.get(place)).collect()
     }
 
-    /// Returns the objects that the apps of [`Plan::apps`] declare and whose cluster was queried.
+    /// Returns the objects that the apps of [`Plan::apps`] declare, if their cluster was queried.
     fn objects_of<'f>(&self, found: &'f Declarations) -> impl Iterator<Item = &'f ObjectKey> {
         let here = self.apps(found).into_iter().filter(|app| app.cluster().is_some());
         here.flat_map(|app| &app.objects)
@@ -409,14 +409,14 @@ impl<'p> Plan<'p> {
         wanted.collect()
     }
 
-    /// Returns the projection in which objects of a kind that the query names are read.
+    /// Returns the projection (whole or metadata) in which objects named by the query are read.
     fn body(&self, served: &ServedKind) -> Projection {
         let is_secret = served.group.is_empty() && served.kind == "Secret";
         if self.asked.whole && !is_secret { Projection::Full } else { body_of(&served.group, &served.kind) }
     }
 
-    /// Returns the kinds in namespaces that exceed the limit of namespaced lists for the apps of the query's
-    /// namespace.
+    /// Returns the kinds in namespaces for which the limit of lists per namespace is exceeded, so that they are
+    /// listed in all namespaces or not at all.
     ///
     /// Apps that name few objects come first.
     fn beyond<'f>(&'f self, found: &'f Declarations) -> BTreeSet<Place<'f>> {
@@ -442,8 +442,8 @@ impl<'p> Plan<'p> {
         beyond
     }
 
-    /// Adds to `reads` the reads of the objects `keys`, all of the kind `served`; kinds in namespaces in
-    /// `beyond` are not listed there.
+    /// Adds to `reads` the reads of the objects `keys`, which are of the kind `served`; a kind in a namespace of
+    /// `beyond` is not listed there.
     fn wanted(
         &self,
         catalog: &KindCatalog,
@@ -529,7 +529,7 @@ impl<'p> Plan<'p> {
             .collect()
     }
 
-    /// Plans the reads that show which namespaces hold a real Argo CD; none if that changes no verdict.
+    /// Plans the reads that prove in which namespaces an Argo CD runs; none if that cannot change a verdict.
     fn argo(&self, catalog: &KindCatalog, rules: &ActiveRules<'_>) -> Vec<Read> {
         let mut reads = Vec::new();
         let namespaces = installs::doubtful(self.snapshot, &rules.options.trust);
@@ -611,7 +611,7 @@ impl<'p> Plan<'p> {
         reads
     }
 
-    /// Returns true if an object that may exist was not read, or not with at least the projection `wanted`.
+    /// Returns true if an object may exist and was not yet read with at least the projection `wanted`.
     fn lacks(&self, key: &ObjectKey, wanted: Projection) -> bool {
         match self.snapshot.get(key.as_ref()) {
             Presence::Present(observed) => !observed.projection.covers(wanted),

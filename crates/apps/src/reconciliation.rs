@@ -1,4 +1,4 @@
-//! The source of an app and the state of its delivery, in the words of its tool.
+//! The source of an app and the state of its delivery, as its tool reports them.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -17,19 +17,19 @@ use crate::sync::{Source, SyncState};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationDetails {
-    /// The branch, tag, version or range that is followed.
+    /// The branch, tag, version or range that the app follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// The URL of the source of the declaring object itself, if another app delivers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_url: Option<String>,
-    /// The type of the source's content: `kustomize`, `helm`, `kpt`, …
+    /// The type of the delivered content: `kustomize`, `helm`, `kpt`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment_type: Option<String>,
-    /// The part of the source that is delivered: a folder, a chart.
+    /// The part of the source that is delivered: a folder or a chart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// `git`, `oci`, `helm`, `bucket`, …
+    /// The type of the source: `git`, `oci`, `helm`, `bucket`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_type: Option<String>,
     /// The URL of the source.
@@ -45,14 +45,14 @@ pub struct ReconciliationDetails {
     /// The time of the last successful sync.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_success: Option<Timestamp>,
-    /// The sources of the app, the farthest from it first.
+    /// The sources of the app; a source of a source comes first.
     pub sources: Vec<ReconciledRow>,
     /// The objects by which the tool delivers the app; empty if there are none.
     pub delivery: Vec<ReconciledRow>,
 }
 
 impl ReconciliationDetails {
-    /// Returns the details; if the home cluster is not live, each reported readiness becomes `Unknown`.
+    /// Returns the details as they are known now: if the home cluster is not live, each `ready` becomes `Unknown`.
     fn known_now(mut self, app: &App) -> ReconciliationDetails {
         if !app.home_freshness.is_live() {
             let rows = self.sources.iter_mut().chain(&mut self.delivery);
@@ -62,41 +62,41 @@ impl ReconciliationDetails {
     }
 }
 
-/// A source or a delivery, with its readiness.
+/// A source of an app, or an object by which a tool delivers it, with its readiness.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReconciledRow {
     /// Kind of the object, or of the source if no object describes it.
     pub kind: String,
-    /// Namespace of the object; empty where there is none.
+    /// Namespace of the object; empty without an object.
     pub namespace: String,
     /// Name of the object, or of the repository.
     pub name: String,
-    /// The object; left out where no object describes it.
+    /// The object; left out if no object describes the source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
-    /// `True`, `False` or `Unknown`; left out if its tool does not report it.
+    /// The readiness: `True`, `False` or `Unknown`; left out if the tool does not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
-    /// The message that it reports, in one line.
+    /// The message that the object reports, in one line; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The revision that the source holds, or that the delivery has applied.
+    /// The revision that the source has, or that the delivery has applied; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// True if it is suspended; left out if it cannot be suspended.
+    /// True if the object is suspended; left out if it cannot be suspended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suspended: Option<bool>,
 }
 
-/// A cache of the Flux sources in one cluster, for several calls of [`FluxSources::of`].
+/// A cache of the parsed Flux sources in one cluster, for several calls of [`FluxSources::of`].
 #[derive(Debug, Default)]
 pub struct FluxSources(flux::sources::Sources);
 
 impl FluxSources {
-    /// Returns the sources of a declaring object in `home`, the farthest first; none if it is not a Flux
-    /// object.
+    /// Returns the sources of a Flux object in the cluster `home`, a source of a source first; none for other
+    /// objects.
     pub fn of<'a>(&self, home: &'a dyn Objects, declaring: &Observed<'a>) -> Vec<ObjectKey> {
         let is_flux = declaring.key.group.ends_with(".toolkit.fluxcd.io");
         if is_flux { flux::sources_by(&self.0, home, declaring) } else { Vec::new() }
@@ -285,7 +285,7 @@ fn flux_row(objects: &dyn Objects, key: &ObjectKey, revision: Option<Option<Stri
     let Some(ready) = object.condition("Ready") else {
         // A repository of OCI charts is never fetched as a whole, so it has no conditions.
         if key.kind == "HelmRepository" && object.text(&["spec", "type"]) == "oci" {
-            let message = "a registry: each chart is fetched by itself".to_owned();
+            let message = "an OCI registry: Flux fetches each chart on its own".to_owned();
             return ReconciledRow { message, ..row };
         }
         let message = "waiting to be reconciled".to_owned();

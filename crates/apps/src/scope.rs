@@ -1,4 +1,4 @@
-//! The parts of a cluster that a failure can concern.
+//! Scopes: the parts of a cluster that an error concerns.
 
 use std::fmt;
 
@@ -72,12 +72,12 @@ pub struct ScopeError {
     pub message: String,
 }
 
-/// The reasons of failures in which a cluster sent no answer.
+/// The reasons of errors in which the server sent no answer.
 const SILENT: [&str; 6] =
     ["ConnectionFailed", "ConnectionLost", "ConnectionRefused", "NameNotResolved", "ProxyFailed", "Timeout"];
 
-/// Returns the sentence about a cluster that could not be read: it begins with "does not answer" if no answer
-/// came.
+/// Returns the message for a cluster that could not be read; if it sent no answer, the message begins with "does
+/// not answer".
 pub fn silence(error: &ScopeError) -> String {
     let silent = if SILENT.contains(&&*error.reason) { "does not answer: " } else { "" };
     format!("{silent}{}", error.message)

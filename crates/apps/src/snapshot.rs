@@ -41,7 +41,7 @@ pub(crate) use indexes::{
 /// The reason for reads to which the server denied access.
 pub(crate) const FORBIDDEN: &str = "Forbidden";
 
-/// The reason for reads that a dump cannot answer, because they were not made when it was written.
+/// The reason of errors for reads that a dump cannot answer, because they were not made when it was written.
 pub const NOT_IN_DUMP: &str = "NotInDump";
 
 /// The maximum number of malformed items of one answer that are reported one by one.
@@ -57,17 +57,17 @@ const DISCOVERY_FAILED: &str = "DiscoveryFailed";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InsertError {
-    /// It is not a Kubernetes object.
-    #[error("no Kubernetes object")]
+    /// The document is not a Kubernetes object.
+    #[error("an item that is not a Kubernetes object")]
     NotAnObject(#[source] ObjectError),
     /// The document is an object other than the one that the read requested.
-    #[error("an object that was not asked for")]
+    #[error("an object that was not requested")]
     NotAsked,
     /// A part of the object's key is longer than the API server accepts.
     #[error("an object with a name of more than {LONGEST_NAME} bytes")]
     LongName,
     /// The object has no `metadata.name`.
-    #[error("an object without name")]
+    #[error("an object without a name")]
     NoName,
 }
 
@@ -76,14 +76,14 @@ pub enum InsertError {
 pub enum Answer {
     /// All objects that the read returned, as documents made by [`Read::document`].
     Objects(Vec<OwnedDocument>),
-    /// Not found: the server does not serve the kind in this version, or does not hold the object.
+    /// The server does not serve the kind in this version, or does not have the object.
     NotFound,
     /// The server denied access.
     Forbidden {
         /// The message of the server.
         message: String,
     },
-    /// Any other failure.
+    /// The read failed for another reason than access.
     Failed {
         /// The reason in one CamelCase word: `Timeout`, `InternalError`, …
         reason: String,
@@ -92,14 +92,14 @@ pub enum Answer {
     },
 }
 
-/// The extent to which the objects of a kind were listed, whether or not the list succeeded.
+/// The extent to which the objects of a kind were listed; a failed list counts as made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listed {
-    /// The kind was not listed, or only in a version that is not served while another is.
+    /// The kind was not listed, or only in a version that the server does not serve although it serves another one.
     No,
-    /// The kind was listed with a selector only.
+    /// Only lists with a selector were made.
     Selected,
-    /// All objects of the kind were listed.
+    /// A list of all objects of the kind was made.
     Done,
 }
 
@@ -133,16 +133,16 @@ impl Stored {
     }
 }
 
-/// The answer for an object that is missing and that no read covers.
+/// The meaning of a missing object in a scope that no read covers.
 #[derive(Debug)]
 enum Rest {
-    /// Absent: a dump holds all objects.
+    /// The object does not exist, because a dump contains all objects.
     Absent,
-    /// The object was not observed, for the reason held here.
+    /// The object is unknown; holds the reason.
     Unobserved(&'static str),
 }
 
-/// The objects of one cluster at one moment.
+/// The objects of one cluster at one moment, and the results of the reads that led to them.
 #[derive(Debug)]
 pub struct Snapshot {
     facts: ClusterFacts,
@@ -151,14 +151,14 @@ pub struct Snapshot {
     size: u64,
     declared_scopes: HashMap<GroupKind, bool>,
     kinds: HashMap<GroupKind, KindMarks>,
-    /// The results of single reads that returned no object: `None` for not found, otherwise the message of
-    /// the failure.
+    /// The results of reads of single objects that returned nothing: the message of the failure, or `None` if the
+    /// object does not exist.
     unread: HashMap<ObjectKey, ByBody<Option<String>>>,
     rest: Rest,
     lost: Option<String>,
     indexes: Indexes,
-    /// The changes since the last call of [`Snapshot::take_changes`]; `None` before the first call, as
-    /// changes are then not recorded.
+    /// The changes since the last call of [`Snapshot::take_changes`]; `None` before the first call, until which
+    /// changes are not recorded.
     changes: Option<ChangeBatch>,
 }
 
@@ -199,7 +199,7 @@ impl Snapshot {
         snapshot
     }
 
-    /// Sets the name by which the user gave the cluster.
+    /// Sets the name by which the user calls the cluster.
     pub fn set_name(&mut self, name: impl Into<String>) {
         self.facts.name = name.into();
         self.note_all();
@@ -217,21 +217,21 @@ impl Snapshot {
         self.note_all();
     }
 
-    /// Records the proof that this cluster is, or is not, the cluster `name`, which has the same identity.
+    /// Records if this cluster was proved to be the same as the cluster `name`, which reports the same identity.
     pub fn set_same_as(&mut self, name: impl Into<String>, is_same: bool) {
         if self.facts.compared.insert(name.into(), is_same) != Some(is_same) {
             self.note_all();
         }
     }
 
-    /// Removes the proof that relates this cluster to the cluster `name`.
+    /// Removes the record of [`Snapshot::set_same_as`] about the cluster `name`.
     pub fn forget_same_as(&mut self, name: &str) {
         if self.facts.compared.remove(name).is_some() {
             self.note_all();
         }
     }
 
-    /// Records that the time of observation is not known: the given time is a guess.
+    /// Records that the time of observation is only a guess, because the dump does not state it.
     pub fn set_undated(&mut self) {
         self.facts.is_dated = false;
     }
@@ -268,7 +268,7 @@ impl Snapshot {
         // If discovery still fails for a group, it is reported again below.
         self.facts.errors.retain(|error| error.reason != DISCOVERY_FAILED);
         for (group, reason) in catalog.broken_groups() {
-            let message = format!("whether {group} is served is not known: {reason}");
+            let message = format!("cannot tell whether {group} is served: {reason}");
             let scope = Scope::Group(group.to_owned());
             self.facts.errors.push(ScopeError { scope, reason: DISCOVERY_FAILED.to_owned(), message });
         }
@@ -308,10 +308,10 @@ impl Snapshot {
         self.report(ScopeError { scope, reason: "Unreadable".to_owned(), message: message.into() });
     }
 
-    /// Inserts an object from the answer to a read.
+    /// Inserts an object from the answer to `read`.
     ///
     /// # Errors
-    /// Fails as [`Snapshot::insert`] does, and if it is another object than was requested: a server may send anything.
+    /// Fails like [`Snapshot::insert`], and if the object is not one that the read requested.
     pub fn insert_asked(&mut self, read: &Read, document: OwnedDocument) -> Result<(), InsertError> {
         match is_answer_to(read, &document) {
             true => self.insert(document, read.projection),
@@ -418,8 +418,7 @@ impl Snapshot {
         self.size
     }
 
-    /// Removes all objects but those that declare apps; from then on the others are unobserved for the reason
-    /// `why`.
+    /// Removes all objects except those that declare apps. The others then count as unknown, for the reason `why`.
     pub fn keep_declarations(&mut self, why: &str) {
         let is_kept = |kind: &GroupKind| declares_apps(kind) && kind.kind != "Secret";
         self.objects.retain(|key, _| is_kept(&key.group_kind()));
@@ -443,7 +442,7 @@ impl Snapshot {
         self.facts.stale_scopes = scopes;
     }
 
-    /// Sets the freshness of the cluster; one that did not answer before counts as having answered.
+    /// Sets the freshness of the cluster. A cluster that had not answered then counts as having answered.
     pub fn set_freshness(&mut self, freshness: Freshness) {
         self.facts.freshness = freshness;
         if self.lost.take().is_some() {
@@ -452,15 +451,15 @@ impl Snapshot {
         }
     }
 
-    /// Removes the errors of a scope whose state is known again.
+    /// Removes the errors of a scope, because its state is known again.
     pub fn retract(&mut self, scope: &Scope) {
         if self.facts.errors.retract(scope, None) {
             self.note_errors();
         }
     }
 
-    /// Removes the errors of a read's scope, unless the same read with the other projection still fails with
-    /// these errors.
+    /// Removes the errors of a read's scope, unless the same read in the other projection (whole or metadata) still
+    /// fails with them.
     pub fn retract_read(&mut self, read: &Read) {
         let scope = read.scope();
         let beside = match &scope {
@@ -475,8 +474,7 @@ impl Snapshot {
         }
     }
 
-    /// Removes the result of the single read of `key`, so that the plan reads the object again if it is
-    /// needed.
+    /// Removes the result of reading the single object `key`, so that it is read again if it is needed.
     pub fn forget(&mut self, key: &ObjectKey) {
         if self.unread.remove(key).is_some() {
             self.note_sought(key);
@@ -588,8 +586,8 @@ impl Snapshot {
         }
     }
 
-    /// Returns true if exactly this `target` of a kind was listed with at least the projection `wanted`,
-    /// whatever the result.
+    /// Returns true if a list with exactly this `target` (selector) was made with at least the projection `wanted`;
+    /// a failed list counts.
     pub(crate) fn was_selected(
         &self,
         kind: &GroupKind,
@@ -600,7 +598,7 @@ impl Snapshot {
         self.kinds.get(kind).is_some_and(|marks| marks.was_selected(namespace, target, wanted))
     }
 
-    /// Returns true if a `target` of a kind other than this one was listed, whatever the result.
+    /// Returns true if a list with another `target` (selector) of the kind was made; a failed list counts.
     pub(crate) fn has_selection_but(&self, kind: &GroupKind, target: &Target) -> bool {
         self.kinds.get(kind).is_some_and(|marks| marks.has_selection_but(target))
     }
@@ -610,15 +608,14 @@ impl Snapshot {
         self.lost.is_some()
     }
 
-    /// Returns true if a single read of the object with at least the projection `wanted` was answered, or showed
-    /// that no more of it can be read.
+    /// Returns true if a read of this single object was answered with at least the projection `wanted`, or failed.
     pub(crate) fn was_read(&self, key: &ObjectKey, wanted: Projection) -> bool {
         let Some(read) = self.unread.get(key) else { return false };
         read.at_least(wanted).next().is_some()
             || read.metadata().is_some_and(|failure| failure.is_some() || !self.objects.contains_key(key))
     }
 
-    /// Iterates over the objects whose keys are not less than `key`, in the order of their keys.
+    /// Lists the stored objects whose keys are `key` or greater, in the order of their keys.
     fn from(&self, key: ObjectKeyRef<'_>) -> Range<'_, Arc<ObjectKey>, Stored> {
         self.objects
             .range::<dyn AsObjectKey, _>((Bound::Included(&key as &dyn AsObjectKey), Bound::Unbounded))

@@ -1,4 +1,4 @@
-//! Progress of the wanted revision into the cluster: an axis of its own beside health and freshness.
+//! The sync state of apps: the progress of the desired revision into the cluster.
 
 use std::borrow::Cow;
 
@@ -6,21 +6,21 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_object::ObjectKey;
 
-/// The state of an app between its source and its cluster.
+/// The state of an app between its source and its cluster, as its delivery tool reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SyncState {
-    /// The wanted revision is applied.
+    /// The desired revision is applied.
     Synced,
-    /// Another revision is wanted, and there is no sign that it is being applied.
+    /// Another revision than the applied one is desired, and nothing shows that it is being applied.
     OutOfSync,
-    /// The wanted revision is being applied.
+    /// The desired revision is being applied.
     Syncing,
-    /// Applying the wanted revision failed.
+    /// Applying the desired revision failed.
     Failed,
-    /// The app is suspended.
+    /// The app is suspended: its tool does not sync it.
     Suspended,
-    /// The wanted revision is not known.
+    /// The desired or applied revision is not known.
     Unknown,
 }
 
@@ -48,7 +48,7 @@ impl SyncState {
     }
 }
 
-/// A word that is not a sync state.
+/// The error for a word that is not a sync state; holds the word.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a sync state; there are: Synced, OutOfSync, Syncing, Failed, Suspended, Unknown")]
 pub struct UnknownSyncState(pub String);
@@ -68,16 +68,16 @@ impl std::fmt::Display for SyncState {
     }
 }
 
-/// The revisions of an app, as its tool writes them.
+/// The sync state and revisions of an app, as its delivery tool reports them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sync {
-    /// The state of the wanted revision between source and cluster.
+    /// The sync state: the progress of the desired revision into the cluster.
     pub state: SyncState,
     /// The revision that the source holds.
     pub desired: Option<String>,
-    /// The revision that was last tried.
+    /// The revision that the tool tried last, successfully or not.
     pub attempted: Option<String>,
-    /// The revision that was last applied successfully.
+    /// The revision that the tool applied successfully last.
     pub applied: Option<String>,
     /// The time of the last successful sync.
     pub last_success: Option<Timestamp>,
@@ -94,12 +94,12 @@ impl Sync {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ObjectSync {
-    /// The object.
+    /// The key of the object.
     #[serde(rename = "object")]
     pub key: ObjectKey,
     /// The state, in the tool's word.
     pub state: ObjectSyncState,
-    /// The message of the tool's last operation about it; may be empty.
+    /// The message of the tool's last operation about the object; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -140,7 +140,7 @@ impl ObjectSyncState {
     }
 }
 
-/// The source of an app's wanted state.
+/// The source of an app: the place from which its tool gets the desired state.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]

@@ -1,4 +1,5 @@
-//! Health rules that objects in the cluster contain, and the trust that each of these objects gets.
+//! Health rules in objects of the cluster, such as Argo CD's scripts and Flux's `healthCheckExprs`, and the trust
+//! in each of these objects.
 
 use std::borrow::Cow;
 
@@ -13,21 +14,20 @@ use crate::identity::Delivery;
 use crate::memo::Memo;
 use crate::objects::Objects;
 
-/// The ConfigMap with the health scripts that apply to an Application, and the confidence that an Argo CD
-/// runs beside it.
+/// The ConfigMap with the Argo CD health scripts for an Application, and the proof that an Argo CD runs beside it.
 pub(crate) struct Settings {
     /// The key of the ConfigMap.
     pub(crate) key: ObjectKey,
     pub(crate) standing: Standing,
 }
 
-/// A cache of facts about namespaces, which many Applications share.
+/// A cache of facts about namespaces with an Argo CD, which many Applications share.
 #[derive(Default)]
 pub(crate) struct Standings {
     known: Memo<(String, String), Standing>,
-    /// True if a namespace has health scripts, by cluster and namespace.
+    /// True if a namespace has health scripts; by cluster and namespace.
     teaching: Memo<(String, String), bool>,
-    /// True if an Argo CD serves a namespace, by cluster, the namespace of the Argo CD, and that namespace.
+    /// True if an Argo CD serves a namespace; by cluster, the Argo CD's namespace, and that namespace.
     served: Memo<(String, String, String), bool>,
 }
 
@@ -71,18 +71,19 @@ impl Standings {
     }
 }
 
-/// An object that contains health rules for the objects of an app but is not trusted in full.
+/// An object with health rules for an app, whose rules are ignored or limited because it is not fully trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unheard {
     /// The object, in the home cluster of the app.
     pub object: ObjectKey,
-    /// The trust that the object is given; `None` if its rules are ignored.
+    /// The limited influence of the object's rules; `None` if they are ignored.
     pub voice: Option<Voice>,
     /// The line for Taffrail's settings that would make the object trusted.
     pub setting: String,
 }
 
-/// Returns the objects that contain health rules for an app: its declaring object and its tool's settings.
+/// Returns the objects whose health rules apply to an app: its declaring object and its tool's settings. The second
+/// value is one that is not fully trusted; `None` if all are.
 ///
 /// The second value is one of these objects that is not trusted in full, if there is one.
 pub(crate) fn teachers<'f>(
@@ -133,7 +134,7 @@ pub(crate) fn teachers<'f>(
     ([teacher(declaring.object, Standing::Known)].into_iter().chain(settings).collect(), unheard)
 }
 
-/// Returns the teachers with less trust, for objects that an app claims without a mark on them.
+/// Returns the same rules with less trust, for objects that an app claims without a mark on them.
 ///
 /// An author can list any object, and must not make it look better by that. Rules of the cluster's own
 /// administrators keep their trust, but the author of the list pays for running them: otherwise a long list

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use taffrail_status::assess::CauseStep;
 
-/// The length in bytes above which a text is shared rather than copied.
+/// The length in bytes above which clones of a text share its memory.
 const MAX_OWNED_LENGTH: usize = 128;
 
-/// A text that many rows may show. Cloning one longer than `MAX_OWNED_LENGTH` copies only a pointer.
+/// A text that many rows may show. Cloning a text longer than `MAX_OWNED_LENGTH` copies only a pointer.
 #[derive(Clone)]
 pub struct Words(Kept);
 
@@ -168,7 +168,7 @@ impl<'de> Deserialize<'de> for Words {
     }
 }
 
-/// A pool of texts and cause steps, in which equal ones are stored once, whichever object they are about.
+/// A pool of messages and cause steps, in which equal ones are stored once.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     words: HashSet<Arc<str>>,
@@ -202,7 +202,8 @@ impl Said {
     }
 }
 
-/// A shared value that is compared and hashed by its address: two allocations with equal contents differ.
+/// A shared value that is compared and hashed by its memory address: two values with equal contents but different
+/// addresses differ.
 #[derive(Debug)]
 pub struct ByAddress<T: ?Sized>(pub Arc<T>);
 

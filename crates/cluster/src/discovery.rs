@@ -213,7 +213,8 @@ impl Discovery {
             [("kinds", self.resources.len()), ("API versions", MAX_VERSIONS), ("broken groups", MAX_BROKEN)];
         for ((what, read), more) in whole.into_iter().zip(self.left_out) {
             if more > 0 {
-                let reason = format!("of the cluster's {what} {read} are read, and {more} more are not");
+                let reason =
+                    format!("the cluster has too many {what}: {read} are read, and {more} more are left out");
                 self.broken.push(BrokenGroup { name: SOME_GROUP.to_owned(), reason });
             }
         }

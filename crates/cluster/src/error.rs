@@ -106,9 +106,7 @@ impl Reason {
             Reason::NotJson => {
                 "does `server` in the kubeconfig point at an API server, or at a login page or load balancer?"
             }
-            Reason::UnexpectedAnswer => {
-                "is this an API server, and does nothing between here and there change its answers?"
-            }
+            Reason::UnexpectedAnswer => "is this an API server? does a proxy in between change its answers?",
             Reason::ServerError => {
                 "see the API server's log; an API service or webhook behind it may be down"
             }
@@ -161,7 +159,7 @@ impl Display for Phase {
             Phase::Headers => "waiting for an answer",
             Phase::Body => "in the middle of the answer",
             Phase::Reading => "reading the answer",
-            Phase::RetryAfter => "waiting as the server had asked",
+            Phase::RetryAfter => "waiting for the time that the server requested",
         })
     }
 }

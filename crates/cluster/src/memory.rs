@@ -200,7 +200,7 @@ impl Drop for Held {
 fn over(what: &str, most: u64) -> ReadError {
     ReadError::OverLimit {
         what: what.to_owned(),
-        limit: format!("what the cluster sends takes more than its share of memory, {} MiB", most >> 20),
+        limit: format!("what the cluster sends exceeds its share of memory, {} MiB", most >> 20),
     }
 }
 

@@ -358,7 +358,7 @@ impl Cluster {
 const LARGE_PAGE: usize = 256 << 10;
 
 /// The error for a response with whole objects although only metadata was requested.
-pub(crate) const WHOLE: &str = "the server sent whole objects where only their metadata was asked for";
+pub(crate) const WHOLE: &str = "the server sent whole objects although only their metadata was requested";
 
 impl Listing {
     /// Parses a page and adds its items as [`Listing::take`] does; a page of [`LARGE_PAGE`] bytes or more as blocking
@@ -425,7 +425,7 @@ impl Listing {
         let take = |listing: &mut Listing, kind: &ListKind, item: Value<'_>| {
             let index = listing.objects.len() + listing.malformed.len();
             if index.is_multiple_of(ITEMS_AT_ONCE) && !in_time() {
-                return Err("there was no time to read all of it".to_owned());
+                return Err("the time limit ended before all of the answer was read".to_owned());
             }
             let of_items = kind.of_items().filter(|kind| is_told && !kind.is_empty());
             let owner = Owner {
@@ -532,11 +532,11 @@ pub(crate) fn index_cost(text: &[u8]) -> u64 {
 
 /// Returns the error for a list with too many items that are not objects.
 pub(crate) fn too_malformed() -> String {
-    format!("more than {} items are no objects", ListRequest::MALFORMED)
+    format!("more than {} items are not objects", ListRequest::MALFORMED)
 }
 
 /// The error for an item of another kind than requested.
-pub(crate) const OTHER_KIND: &str = "it is of another kind, which was not asked for";
+pub(crate) const OTHER_KIND: &str = "it is of another kind than the requested one";
 
 /// Returns false if an item states another kind than that of the resource.
 pub(crate) fn is_of(item: Value<'_>, resource: &ApiResource) -> bool {

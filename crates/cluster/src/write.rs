@@ -274,7 +274,7 @@ fn written(ask: &Ask, body: &[u8], resource: &ApiResource) -> Result<OwnedDocume
     let kind = document.root().get("kind");
     match kind.is_none_or(|kind| kind.is_str(&resource.kind)) {
         true => Ok(object),
-        false => Err(format!("{} was answered with something else than the object", ask.what)),
+        false => Err(format!("the answer to {} is not the object", ask.what)),
     }
 }
 

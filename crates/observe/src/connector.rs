@@ -12,7 +12,7 @@ use crate::members::Member;
 /// A cluster to connect to, and the deadline for all of its answers.
 #[derive(Debug)]
 pub struct ClusterConnector {
-    /// The cluster.
+    /// The context of the cluster.
     pub member: Member,
     /// The time for all requests to the cluster, counted from each [`ClusterConnector::connect`].
     pub timeout: Duration,

@@ -25,20 +25,20 @@ use crate::input::{self, Chunks, InputShape, InputSource};
 use crate::recording::{CLOSING, Closing, GROUP, OPENING, Opening, RecordedScope, State};
 use crate::rules::FleetRules;
 
-/// The prefix of the first line of a dump, before the address of the API server.
+/// Prefix of the first line of a dump that names the address of the API server.
 const SERVER: &str = "# server:";
 
-/// The dumps to read, and how to judge them.
+/// The arguments of [`read_dumps`].
 #[derive(Debug)]
 pub struct DumpRequest<'d> {
     /// Files, or folders of files.
     pub paths: &'d [PathBuf],
-    /// The time for which the dumps are judged; `None` for the time at which the newest was written, if all
-    /// of them state it.
+    /// The time at which the objects are judged; `None` for the time at which the newest dump was written, or the
+    /// present time unless all dumps state it.
     pub now: Option<Timestamp>,
     /// The rules by which the objects are judged.
     pub rules: Arc<dyn FleetRules>,
-    /// The labels that name the apps of undeclared objects.
+    /// The labels whose values name the apps of objects that no tool declares.
     pub labels: AppLabels,
 }
 
@@ -51,15 +51,16 @@ struct File {
 /// The first and the last line of a dump that `taffrail dump` wrote.
 struct Recording {
     opening: Opening,
-    /// The last line; `None` if the dump was cut, or a part of it could not be read.
+    /// The last line; `None` if it is missing because the dump was cut, or if a part of the dump could not be
+    /// parsed.
     closing: Option<Closing>,
 }
 
-/// Reads dumps, and from each what `asked` returns in view of its contents. What could not be read when a dump was
-/// written is reported if it is needed.
+/// Reads dumps, and answers the query that `asked` returns for each dump's contents. A scope that could not be read
+/// when a dump was written is an error only if the query needs it.
 ///
 /// # Errors
-/// Returns an error if there is no dump. A file that cannot be read is a cluster that cannot be read.
+/// Returns an error if there is no dump. A file that cannot be read becomes a snapshot with an error.
 pub fn read_dumps(
     request: DumpRequest<'_>,
     asked: &dyn Fn(&Snapshot) -> ReadQuery,
@@ -229,7 +230,8 @@ fn file(source: &InputSource, fixed: Option<Timestamp>, current: Timestamp) -> F
     File { snapshot, recording: Some(recording) }
 }
 
-/// Returns the snapshot of a recorded cluster with the facts of its first line, and without objects.
+/// Returns an empty snapshot of a dumped cluster, with the server, kinds and time that the dump's first line
+/// states.
 fn recorded(opening: &Opening, observed_at: Timestamp) -> Snapshot {
     let mut snapshot = Snapshot::live(&*opening.metadata.name, observed_at);
     snapshot.add_server(&*opening.server);
@@ -248,9 +250,9 @@ fn end(object: &Object<'_>) -> Option<Closing> {
 }
 
 impl Recording {
-    /// Answers the reads of the plan for `asked`, as the cluster did when the dump was written.
+    /// Answers the reads that the plan makes for `asked`, with the result that each had when the dump was written.
     fn answer(&self, snapshot: &mut Snapshot, asked: &ReadQuery, rules: &ActiveRules<'_>) {
-        /// The maximum number of rounds of the plan; more than any plan needs.
+        /// Maximum number of rounds in which the plan of reads is answered; more than any plan needs.
         const ROUNDS: usize = 20;
 
         // That it was cut, or damaged, or that the cluster did not answer, is reported once.
@@ -272,7 +274,7 @@ impl Recording {
         }
     }
 
-    /// Marks each scope that was read as complete, so that objects missing in it count as absent.
+    /// Marks each scope that was read completely, so that an object missing in it counts as absent, not as unknown.
     fn mark_read(&self, snapshot: &mut Snapshot) {
         for scope in self.scopes() {
             match scope.state {
@@ -315,7 +317,9 @@ impl Recording {
         }
         let scope = closing.scopes.iter().find(|scope| scope.covers(read));
         match scope.map(|scope| (scope.state, scope)) {
-            None => not_held("the dump does not hold it: it was not read when the dump was written"),
+            None => {
+                not_held("the dump does not contain it, because it was not read when the dump was written")
+            }
             Some((State::Read, _)) if matches!(read.target, Target::Object(_)) => Answer::NotFound,
             Some((State::Read, _)) => Answer::Objects(Vec::new()),
             Some((State::NotServed, _)) => Answer::NotFound,
@@ -325,7 +329,7 @@ impl Recording {
     }
 }
 
-/// Returns the name of a read for error messages, as for a live cluster.
+/// Describes a read for error messages, as for a live cluster, such as `list deployments.apps in namespace shop`.
 fn purpose(read: &Read) -> String {
     let dot = if read.group.is_empty() { "" } else { "." };
     let (verb, name) = match &read.target {

@@ -31,9 +31,9 @@ const LAST: [(&str, &[&str], &str); 8] = [
 /// `kind` are left out: kubectl prints the kind below the items.
 #[derive(Debug, Default)]
 pub(crate) struct Ending {
-    /// True if the last object lacks fields that a server prints.
+    /// True if the last object lacks a field that an API server always prints.
     last: bool,
-    /// True if an earlier object lacks such fields as well: then they were removed on purpose.
+    /// True if an earlier object lacks such a field too, so that the fields were removed on purpose.
     before: bool,
     /// True if an object has a UID, so that a server printed the objects.
     is_of_server: bool,
@@ -51,7 +51,7 @@ impl Ending {
         self.last = if has_uid { lacks_last(object) } else { has("creationTimestamp") };
     }
 
-    /// Returns true if the last object is cut off. A cut inside the object's last field cannot be detected.
+    /// Returns true if the dump ends inside its last object. A cut inside that object's last field is not detected.
     pub(crate) fn is_cut(&self) -> bool {
         self.last && !self.before && self.is_of_server
     }

@@ -8,7 +8,7 @@ use taffrail_cluster::{KubeconfigError, ReadError, Reason, chain};
 /// The reason why one cluster cannot be read.
 #[derive(Debug, Clone)]
 pub struct Failure {
-    /// The reason in one CamelCase word.
+    /// The reason in one CamelCase word, such as `Forbidden`.
     pub reason: String,
     /// The message in a sentence, for people.
     pub message: String,
@@ -23,7 +23,7 @@ impl Failure {
         Failure { reason: reason.as_str().to_owned(), message: format!("{}{hint}", chain(error)) }
     }
 
-    /// Makes a failure from a failed read, without a hint.
+    /// Makes a failure from a failed read; its hint is not included.
     pub(crate) fn of_read(error: &ReadError) -> Failure {
         Failure { reason: error.reason().as_str().to_owned(), message: chain(error) }
     }
@@ -45,15 +45,15 @@ pub enum ErrorLevel {
 #[non_exhaustive]
 pub enum ObserveError {
     /// The kubeconfigs name no context to read.
-    #[error("no cluster to ask")]
+    #[error("no cluster is selected")]
     NoCluster(#[source] KubeconfigError),
     /// One of several kubeconfigs cannot be used.
     #[error("cannot use a kubeconfig")]
     Kubeconfig(#[source] KubeconfigError),
-    /// No context matches a pattern that the user gave.
-    #[error("no context is called like '{pattern}'")]
+    /// No context matches a name or pattern that the user gave.
+    #[error("no context matches '{pattern}'")]
     NoContext {
-        /// The pattern.
+        /// The name or pattern as the user gave it.
         pattern: String,
         /// The names of the first contexts that exist.
         known: Vec<String>,
@@ -63,7 +63,7 @@ pub enum ObserveError {
     Doubtful {
         /// The name of the context.
         context: String,
-        /// A sentence for people.
+        /// The warning, a sentence for people.
         warning: String,
     },
     /// The task that read a cluster panicked or was cancelled.
@@ -72,7 +72,7 @@ pub enum ObserveError {
     /// A file or folder cannot be read.
     #[error("cannot read {}", path.display())]
     File {
-        /// The file or folder.
+        /// The file or folder that cannot be read.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
@@ -92,7 +92,7 @@ impl ObserveError {
         }
     }
 
-    /// Returns the next step for the user, if there is one.
+    /// Returns what the user can do about the error; `None` if there is nothing to say.
     pub fn hint(&self) -> Option<String> {
         match self {
             ObserveError::NoCluster(error) | ObserveError::Kubeconfig(error) => error.hint(),

@@ -14,25 +14,24 @@ use crate::rules::FleetRules;
 /// The snapshots of all clusters, and the time and rules by which they are judged.
 #[derive(Debug)]
 pub struct FleetSnapshot {
-    /// The snapshot of each cluster.
+    /// The snapshots, one of each cluster.
     pub snapshots: Vec<Snapshot>,
-    /// The time for which the clusters are judged.
+    /// The time at which the objects are judged.
     pub now: Timestamp,
-    /// The time to which ages are counted. It differs from `now` only where answers of different times are
-    /// compared.
+    /// The time up to which ages are counted. It is `now`, except while answers of two times are compared.
     pub aged: Timestamp,
     /// The rules by which objects are judged.
     pub rules: Arc<dyn FleetRules>,
     /// Failures outside of any cluster, such as in one of several kubeconfigs.
     pub problems: Vec<ObserveError>,
-    /// The labels that name the apps of undeclared objects.
+    /// The labels whose values name the apps of objects that no tool declares.
     pub(crate) labels: AppLabels,
-    /// The rows of apps, kept up to date while the clusters are watched; `None` for a single read.
+    /// The rows of apps, updated while the clusters are watched; `None` if they were read once.
     pub(crate) rows: Option<KeptRows>,
 }
 
 impl FleetSnapshot {
-    /// Returns the apps of the clusters; or, if the user declared `objects`, the app that consists of these.
+    /// Returns the apps of all clusters. If `objects` is not empty, returns one app that consists of these objects.
     pub fn apps(&self, objects: &[ObjectKey]) -> AppList {
         let mut list = if objects.is_empty() {
             let (clusters, rules) = (self.clusters(), self.rules.active());
@@ -52,16 +51,17 @@ impl FleetSnapshot {
         list
     }
 
-    /// Returns the clusters in the form that the views take.
+    /// Returns the snapshots as cluster states, the form that views take.
     pub fn clusters(&self) -> Vec<&dyn Objects> {
         self.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect()
     }
 }
 
-/// The addition to a message about an object that is missing in a dump without objects of its kind.
+/// The text appended to a message that an object is missing, if the dump has no object of its kind.
 pub const LEFT_OUT: &str = " (the kind may be left out of the dump)";
 
-/// Adds to the messages about missing objects that the dump, which has none of their kind, may have omitted the kind.
+/// Extends the messages about missing objects whose kind the dump does not contain at all: the dump may have
+/// omitted the kind.
 fn doubt_absence(app: &mut App, dump: &Snapshot) {
     let App { resources, speaker, message, worst, .. } = app;
     let missing = resources.iter_mut().chain(speaker).filter(|it| it.status == Status::NotFound);

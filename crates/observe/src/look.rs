@@ -26,24 +26,24 @@ use crate::rules::FleetRules;
 use crate::timing::Timing;
 use crate::{reading, sameness};
 
-/// A function that returns further objects to read of a cluster, in view of its snapshot and of the namespace of its
-/// context.
+/// A function that returns further objects to read from a cluster; its arguments are the cluster's snapshot and the
+/// namespace of its context.
 pub type ExtraObjects<'m> = &'m (dyn Fn(&Snapshot, &str) -> Vec<ObjectKey> + Sync);
 
-/// Wants nothing more.
+/// Returns no further objects.
 pub const NO_EXTRA: ExtraObjects<'static> = &|_, _| Vec::new();
 
-/// The clusters to read, and what to read of them.
+/// The arguments of [`look`].
 pub struct LookRequest {
-    /// The clusters.
+    /// The clusters to read.
     pub members: FleetMembers,
-    /// The time for each of them. [`look`] as a whole takes twice as long at most.
+    /// The time limit of each cluster; [`look`] as a whole takes at most twice as long.
     pub timeout: Duration,
-    /// The query by which each cluster is read.
+    /// The query that decides what is read of each cluster.
     pub asked: ReadQuery,
-    /// The time at which the answer is judged.
+    /// The time at which objects are judged.
     pub now: Timestamp,
-    /// The rules by which it is judged.
+    /// The rules that judge objects.
     pub rules: Arc<dyn FleetRules>,
     /// Called with the name of each cluster that has answered, or failed.
     pub answered: Arc<dyn Fn(&str) + Send + Sync>,
@@ -56,11 +56,13 @@ impl fmt::Debug for LookRequest {
     }
 }
 
-/// Reads all clusters at once; then, of each, the objects that apps of the others deliver into it, and those that
-/// `more` returns in view of its snapshot. Returns also the connections to the clusters that answered.
+/// Reads all clusters at the same time. Then reads, in each cluster, the objects that apps of other clusters
+/// deliver into it, and those that `more` returns. Returns the snapshots, and the connections to the clusters that
+/// answered.
 ///
 /// # Errors
-/// Returns an error if the task of a cluster panics. The failure of a cluster is in its snapshot.
+/// Returns an error if the task of a cluster panics. If a cluster cannot be read, its snapshot contains
+/// the error.
 pub async fn look(
     request: LookRequest,
     more: ExtraObjects<'_>,
@@ -75,7 +77,7 @@ pub async fn look(
     Ok((fleet, clusters.into_iter().flatten().collect()))
 }
 
-/// Reads of all members as [`look`] says. How the time is divided says [`crate::timing`].
+/// Reads all `members` as [`look`] does; the time of each is divided as [`crate::timing`] describes.
 async fn of_members(
     members: Vec<Member>,
     timeout: Duration,
@@ -144,15 +146,15 @@ async fn of_members(
     all(looks.into_iter().zip(&namespaces).map(second).collect()).await
 }
 
-/// The result of reading one member by itself, and the time it took.
+/// The result of reading one cluster without regard to the others, and the time it took.
 struct Look {
     snapshot: Snapshot,
     cluster: Option<Cluster>,
     spent: Duration,
 }
 
-/// Collects the results of reading each member by itself, in the order of the members. Clusters with one identity are
-/// compared as soon as both have answered, while others are still being read.
+/// Collects the results of reading each cluster, in the order of the members. As soon as two clusters with one
+/// identity have answered, compares them, while others are still being read.
 async fn alone(
     mut tasks: FuturesUnordered<tokio::task::JoinHandle<(usize, Look)>>,
     timing: Timing,
@@ -195,8 +197,8 @@ async fn alone(
     Ok(looks.into_values().collect())
 }
 
-/// Reads what the plan still needs. A list that used up the time fails for its kind alone: while the cluster answers,
-/// each round has some time of its own.
+/// Reads what the plan of reads still needs, round by round. A list that exceeds the time fails only for its kind:
+/// while the cluster answers, each round gets some time of its own.
 pub(crate) async fn go_on(
     snapshot: &mut Snapshot,
     cluster: &Cluster,
@@ -206,8 +208,9 @@ pub(crate) async fn go_on(
     go_on_by_turns(snapshot, cluster, asked, None, rules).await;
 }
 
-/// Works like [`go_on`], for a cluster in which apps of `others` have objects too: its own reads come first, and then
-/// each of the others has its turn.
+/// Works like [`go_on`] for a cluster in which apps of other clusters have objects, too. `others` is the order
+/// among those clusters and the query without them: the cluster's own reads come first, then one for each other
+/// cluster in turn.
 async fn go_on_by_turns(
     snapshot: &mut Snapshot,
     cluster: &Cluster,
@@ -239,7 +242,7 @@ async fn go_on_by_turns(
     }
 }
 
-/// Returns a snapshot of a cluster that answers; nothing was read of it yet.
+/// Returns an empty snapshot of a connected cluster, with its address.
 pub(crate) fn begun(name: &str, cluster: &Cluster, now: Timestamp) -> Snapshot {
     let mut snapshot = Snapshot::live(name, now);
     snapshot.add_server(cluster.server());
@@ -249,7 +252,7 @@ pub(crate) fn begun(name: &str, cluster: &Cluster, now: Timestamp) -> Snapshot {
     snapshot
 }
 
-/// Reads all that is needed to show the apps of a cluster; a failure where it does not answer at all.
+/// Reads all that is needed to show the apps of a cluster. Fails if the cluster does not answer at all.
 pub(crate) async fn read(
     name: &str,
     cluster: &Cluster,
@@ -295,11 +298,11 @@ pub(crate) async fn read(
     Ok(snapshot)
 }
 
-/// Maximum number of namespaces in which a list is made if the list of all namespaces failed.
+/// Maximum number of namespaces in which a kind is listed after the list of all namespaces was too large.
 const MOST_NAMESPACES: usize = 300;
 
-/// Lists kinds in each namespace if the list of all namespaces was too much: an excess in one namespace must not hide
-/// the objects of others.
+/// Lists kinds in each namespace, after the list of all namespaces was too large, so that a namespace with too many
+/// objects does not hide those of others.
 async fn by_namespace(snapshot: &mut Snapshot, cluster: &Cluster, lists: &[&Read]) {
     let is_whole = |read: &&&Read| {
         read.namespace.is_none() && read.target == Target::List { labels: None, fields: None }
@@ -334,12 +337,12 @@ async fn by_namespace(snapshot: &mut Snapshot, cluster: &Cluster, lists: &[&Read
     lists.iter().for_each(|read| snapshot.retract(&read.scope()));
 }
 
-/// Returns true if an error may be due to the amount of data.
+/// Returns true if the read may have failed because there was too much data.
 fn is_too_much(error: &ReadError) -> bool {
     matches!(error.reason(), Reason::Timeout | Reason::OverLimit)
 }
 
-/// Returns true if an error means that the whole cluster cannot be read, and not only this one scope.
+/// Returns true if the error means that the whole cluster cannot be read, not only one scope.
 fn is_lost(error: &ReadError) -> bool {
     !matches!(
         error.reason(),
@@ -347,7 +350,7 @@ fn is_lost(error: &ReadError) -> bool {
     )
 }
 
-/// Converts discovery to the kinds for the plan of reads.
+/// Converts the discovered kinds to the form that the plan of reads takes.
 pub fn catalog(discovery: &Discovery) -> KindCatalog {
     let kinds = discovery.resources().iter().map(|served| ServedKind {
         group: served.group.clone(),
@@ -382,7 +385,7 @@ async fn connect_and_read(
     }
 }
 
-/// Reads all at once.
+/// Sends all reads at the same time, and returns the results in their order.
 async fn read_all(cluster: &Cluster, reads: &[Read]) -> Vec<Outcome> {
     join_all(reads.iter().map(|read| read_one(cluster, read))).await
 }

@@ -11,7 +11,8 @@ use crate::error::{Failure, ObserveError};
 /// A choice of clusters, by their contexts in the kubeconfigs.
 #[derive(Debug, Clone, Default)]
 pub struct ClusterSelection {
-    /// Names of contexts, or patterns such as `prod-*`, also several with commas between them; none: the current context.
+    /// Names of contexts or patterns such as `prod-*`, each also as a list with commas; empty for the current
+    /// context.
     pub contexts: Vec<String>,
     /// True to select all contexts; [`ClusterSelection::contexts`] is then ignored.
     pub all_contexts: bool,
@@ -29,14 +30,14 @@ pub struct Member {
 }
 
 impl Member {
-    /// Returns the warning that makes all its answers doubtful, if there is one.
+    /// Returns a warning if answers of the cluster are not trustworthy, because its server is not verified.
     fn warning(&self) -> Option<ObserveError> {
         let warning = self.context.as_ref().ok()?.warning()?.to_string();
         Some(ObserveError::Doubtful { context: self.name.clone(), warning })
     }
 
-    /// Returns its snapshot if it does not answer: it contains the address, so that apps that others deliver there are
-    /// assigned to it.
+    /// Returns the snapshot of a cluster that does not answer. It contains the address, so that objects that apps
+    /// of other clusters deliver there are assigned to it.
     pub(crate) fn lost(&self, failure: Failure) -> Snapshot {
         let mut snapshot = Snapshot::lost(&*self.name, failure.reason, failure.message);
         if let Ok(context) = &self.context {
@@ -49,7 +50,7 @@ impl Member {
     }
 }
 
-/// The selected contexts.
+/// The contexts that a [`ClusterSelection`] names.
 #[derive(Debug, Default)]
 pub struct FleetMembers {
     /// The contexts, each once.
@@ -65,7 +66,7 @@ fn kubeconfig(selection: &ClusterSelection) -> Result<Kubeconfig, ObserveError> 
         .map_err(ObserveError::NoCluster)
 }
 
-/// Returns the names of all contexts there are.
+/// Returns the names of all contexts in the kubeconfig.
 ///
 /// # Errors
 /// Fails when no kubeconfig can be read.
@@ -73,7 +74,7 @@ pub fn contexts(selection: &ClusterSelection) -> Result<Vec<String>, ObserveErro
     Ok(kubeconfig(selection)?.names().map(str::to_owned).collect())
 }
 
-/// Splits names at commas, and replaces each pattern such as `prod-*` by the names of all contexts that match it.
+/// Splits `names` at commas, and replaces each pattern such as `prod-*` by the names of all matching contexts.
 fn matching(names: &[String], kubeconfig: &Kubeconfig) -> Result<Vec<String>, ObserveError> {
     let mut found = Vec::new();
     let is_known = |name: &str| kubeconfig.names().any(|known| known == name);
@@ -97,7 +98,7 @@ fn matching(names: &[String], kubeconfig: &Kubeconfig) -> Result<Vec<String>, Ob
     Ok(found)
 }
 
-/// Returns true if a name contains the parts of a pattern between its stars, in their order.
+/// Returns true if `name` contains the parts of `pattern` between its stars, in this order.
 fn is_like(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
@@ -111,11 +112,11 @@ fn is_like(pattern: &str, name: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Returns the contexts of a selection.
+/// Returns the contexts that a selection names.
 ///
 /// # Errors
-/// Fails when no kubeconfig can be read, when a pattern matches no context, and when nothing was chosen and there is no
-/// current context. A context that cannot be used is a failure of that [`Member`] alone.
+/// Fails when no kubeconfig can be read, when a pattern matches no context, and when nothing is selected
+/// and there is no current context. A context that cannot be used is a failure of that [`Member`] alone.
 pub fn members(selection: &ClusterSelection) -> Result<FleetMembers, ObserveError> {
     let mut kubeconfig = kubeconfig(selection)?;
     let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]

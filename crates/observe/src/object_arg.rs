@@ -10,27 +10,27 @@ use taffrail_object::ObjectKey;
 pub enum ObjectArg {
     /// `[CLUSTER/]group/Kind/namespace/name`
     Key {
-        /// The cluster, if the name includes one.
+        /// The name of the cluster; `None` if the text does not include one.
         cluster: Option<String>,
-        /// The object.
+        /// The key of the object.
         key: ObjectKey,
     },
-    /// `KIND/NAME`.
+    /// `KIND/NAME`, whose namespace is given elsewhere.
     Named {
         /// The kind in any form that kubectl takes.
         kind: String,
-        /// The name.
+        /// The name of the object.
         name: String,
     },
 }
 
 impl ObjectArg {
-    /// Names an object by kind and name.
+    /// Makes the argument for an object of this kind and name.
     pub fn named(kind: &str, name: &str) -> ObjectArg {
         ObjectArg::Named { kind: kind.to_owned(), name: name.to_owned() }
     }
 
-    /// Returns the cluster, if the name includes one.
+    /// Returns the cluster that the text names; `None` if it names none.
     pub fn cluster(&self) -> Option<&str> {
         match self {
             ObjectArg::Key { cluster, .. } => cluster.as_deref(),

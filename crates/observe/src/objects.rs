@@ -11,22 +11,23 @@ use crate::connector::ClusterConnector;
 use crate::error::Failure;
 use crate::look::{begun, catalog, go_on};
 
-/// One cluster of which chosen objects were read.
+/// The result of reading chosen objects of one cluster.
 #[derive(Debug)]
 pub struct ObjectLook {
-    /// The objects, and the evidence behind them; for a cluster that does not answer, the reason.
+    /// The objects and the evidence about them; for a cluster that does not answer, the error.
     pub snapshot: Snapshot,
-    /// The kinds of the server, if they were discovered.
+    /// The kinds that the server serves; `None` if discovery failed.
     pub discovery: Option<Discovery>,
-    /// The connection, where there is one.
+    /// The connection; `None` if the server did not answer.
     pub cluster: Option<Cluster>,
 }
 
 impl ClusterConnector {
-    /// Reads the objects that `choose` returns, single ones and selections, and the evidence that `asked` needs for
-    /// them.
+    /// Reads single objects and selections of objects that `choose` returns once the kinds are known, and the
+    /// evidence that `asked` needs about them.
     ///
-    /// A group that could not be discovered is not an error of the snapshot: it matters only if a kind of it was named.
+    /// A group that could not be discovered is not an error of the snapshot, because it matters only if the user
+    /// named a kind of it.
     pub async fn read_objects(
         &self,
         asked: ReadQuery,

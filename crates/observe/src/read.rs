@@ -4,10 +4,11 @@ use taffrail_apps::{Read, Target};
 use taffrail_cluster::{ApiResource, Cluster, ListRequest, ReadError};
 use taffrail_object::json::OwnedDocument;
 
-/// The outcome of a read: objects and the defects of malformed ones, no object of that name, or a failure.
+/// The result of a read: the objects and messages about malformed ones; `None` if the named object does not exist;
+/// or an error.
 pub(crate) type Outcome = Result<Option<(Vec<OwnedDocument>, Vec<String>)>, ReadError>;
 
-/// Returns the resource that a read is addressed to.
+/// Returns the API resource that a read requests.
 pub(crate) fn resource(read: &Read) -> ApiResource {
     ApiResource {
         group: read.group.clone(),
@@ -18,7 +19,7 @@ pub(crate) fn resource(read: &Read) -> ApiResource {
     }
 }
 
-/// Sends one read of the plan.
+/// Sends one read of the plan to the server, and returns its result.
 pub(crate) async fn read_one(cluster: &Cluster, read: &Read) -> Outcome {
     let resource = resource(read);
     let found = match &read.target {

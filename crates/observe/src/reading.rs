@@ -15,7 +15,7 @@ pub(crate) fn once(cluster: &Cluster) -> ReadStats {
     }
 }
 
-/// Returns the statistics of a cluster that is followed.
+/// Returns the statistics of a cluster that is watched.
 pub(crate) fn following(feeds: &Watcher, followed: WatchStats) -> ReadStats {
     let (cluster, streams) = (feeds.cluster(), feeds.streams_lists());
     ReadStats {
@@ -32,7 +32,7 @@ fn cost(cost: Cost) -> ReadingCost {
     ReadingCost { requests, bytes }
 }
 
-/// Returns the version of HTTP, as people write it.
+/// Returns the HTTP version of the connection as shown to people, such as `HTTP/2`.
 pub fn protocol(cluster: &Cluster) -> &'static str {
     match cluster.protocol() {
         Protocol::Http1 => "HTTP/1.1",

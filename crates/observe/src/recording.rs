@@ -8,7 +8,7 @@ use taffrail_object::Projection;
 /// The API version of the first and the last line.
 pub const VERSION: &str = "cli.taffrail.dev/v1alpha1";
 
-/// The group of [`VERSION`]: objects of it are the dump's own lines, and no others are in a dump.
+/// The API group of [`VERSION`]. Dumps contain no objects of this group except their own first and last line.
 pub const GROUP: &str = "cli.taffrail.dev";
 
 /// The kind of the first line.
@@ -34,10 +34,10 @@ pub struct Opening {
     pub version: Option<String>,
     /// The time of the first request, by the clock of the machine that wrote the dump.
     pub observed_at: String,
-    /// Seconds by which the clock of the API server was ahead.
+    /// Seconds by which the clock of the API server was ahead of that machine; absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_ahead_seconds: Option<i64>,
-    /// The only namespace that was read; absent if all were.
+    /// The only namespace that was read; absent if all namespaces were.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// The kinds that the API server serves.
@@ -50,16 +50,16 @@ pub struct Opening {
 /// The name of the cluster, as its context has it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Name {
-    /// The name.
+    /// The name of the cluster.
     pub name: String,
 }
 
-/// A group whose kinds could not be discovered.
+/// An API group whose kinds could not be discovered when the dump was written.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Broken {
     /// The group, empty for the core one.
     pub group: String,
-    /// One word in CamelCase.
+    /// The reason, as one word in CamelCase.
     pub reason: String,
 }
 
@@ -77,10 +77,10 @@ pub struct Closing {
     pub lines: u64,
     /// The scopes that were read, or tried.
     pub scopes: Vec<RecordedScope>,
-    /// Single objects whose bodies were needed and could not be read.
+    /// Single objects that were needed in full and could not be read.
     #[serde(default)]
     pub unread: Vec<Unread>,
-    /// The reason why nothing was read, of a cluster that did not answer.
+    /// The reason why nothing was read; absent unless the cluster did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
 }
@@ -88,65 +88,65 @@ pub struct Closing {
 /// The reason why a cluster did not answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Lost {
-    /// One word in CamelCase.
+    /// The reason, as one word in CamelCase.
     pub reason: String,
-    /// A sentence for people.
+    /// The reason, as a sentence for people.
     pub message: String,
 }
 
-/// A kind, in one namespace or in all, and the result of listing it.
+/// A kind, in one namespace or all, with the result of listing it for the dump.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedScope {
     /// The group, empty for the core one.
     pub group: String,
-    /// The preferred version.
+    /// The API version in which it was read.
     pub version: String,
-    /// The kind.
+    /// The name of the kind.
     pub kind: String,
-    /// The plural name, as it stands in paths.
+    /// The plural name of the kind, as in URLs.
     pub plural: String,
-    /// The namespace; absent for all of them.
+    /// The namespace; absent if all namespaces were listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
-    /// The outcome of listing it.
+    /// The result of listing the kind.
     pub state: State,
-    /// One word in CamelCase, where it could not be read.
+    /// The reason for a failure, as one word in CamelCase; empty after a success.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// A sentence for people.
+    /// The reason for a failure, as a sentence for people; empty after a success.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// The number of objects of it in the dump.
+    /// The number of objects of this scope in the dump.
     pub objects: u64,
 }
 
 /// The result of listing a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
-    /// The dump holds all of its objects.
+    /// The kind was listed, and the dump contains all of its objects.
     Read,
-    /// The API server does not serve it.
+    /// The API server does not serve the kind.
     NotServed,
-    /// The API server refused.
+    /// The API server refused the list: the user may not list the kind.
     Forbidden,
-    /// It could not be read, or not to its end.
+    /// The list failed or was not read to its end.
     Failed,
 }
 
-/// A single object that could not be read.
+/// A single object that was needed in full for the dump and could not be read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Unread {
     /// The group, empty for the core one.
     pub group: String,
-    /// The kind.
+    /// The name of the object's kind.
     pub kind: String,
-    /// The namespace, empty where the kind has none.
+    /// The namespace; empty for cluster-scoped kinds.
     pub namespace: String,
     /// The name of the object.
     pub name: String,
-    /// One word in CamelCase.
+    /// The reason, as one word in CamelCase.
     pub reason: String,
-    /// A sentence for people.
+    /// The reason, as a sentence for people.
     pub message: String,
 }
 
@@ -157,7 +157,7 @@ impl Opening {
         (opening.api_version == VERSION && opening.kind == OPENING).then_some(opening)
     }
 
-    /// Returns the kinds of the server, as discovered.
+    /// Returns the kinds of the server as they were discovered for the dump.
     pub fn catalog(&self) -> KindCatalog {
         let broken = self.broken.iter().map(|broken| (broken.group.clone(), broken.reason.clone()));
         KindCatalog::new(self.kinds.iter().cloned(), broken)
@@ -165,7 +165,7 @@ impl Opening {
 }
 
 impl RecordedScope {
-    /// Returns the list that it stands for.
+    /// Returns the list request that produced the scope.
     pub fn read(&self) -> Read {
         let projection =
             if needs_body(&self.group, &self.kind) { Projection::Full } else { Projection::Metadata };
@@ -180,7 +180,7 @@ impl RecordedScope {
         }
     }
 
-    /// Returns true if `read` requests objects of it.
+    /// Returns true if the scope contains all objects that `read` requests.
     pub fn covers(&self, read: &Read) -> bool {
         self.group == read.group
             && self.kind == read.kind

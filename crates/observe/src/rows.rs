@@ -7,12 +7,13 @@ use jiff::Timestamp;
 use taffrail_apps::{AppLabels, AppList, AppRows, ChangeBatch, Objects, Snapshot};
 use taffrail_status::ActiveRules;
 
-/// The rows, and the changes since they were last requested.
+/// The rows of apps of watched clusters, kept between two outputs so that only rows whose objects changed are
+/// computed again.
 #[derive(Debug)]
 pub(crate) struct KeptRows {
     kept: Mutex<AppRows>,
     pending: Mutex<Vec<ChangeBatch>>,
-    /// True once a view has requested them: until then changes are not recorded.
+    /// True once a view has requested the rows; before that changes are not recorded.
     is_wanted: AtomicBool,
 }
 
@@ -26,7 +27,7 @@ impl KeptRows {
         }
     }
 
-    /// Records the changes of each cluster.
+    /// Takes the changed objects of each snapshot, so that the rows that depend on them are computed again.
     pub(crate) fn note<'s>(&mut self, snapshots: impl Iterator<Item = &'s mut Snapshot>) {
         if !self.is_wanted.load(Ordering::Relaxed) {
             return;
@@ -41,12 +42,13 @@ impl KeptRows {
         }
     }
 
-    /// Returns the first time at which the rows of the last look may differ though nothing changed.
+    /// Returns the first time at which a row may change without a change of an object, because a deadline passes;
+    /// `None` if no row does.
     pub(crate) fn next_moment(&self) -> Option<Timestamp> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).next_moment()
     }
 
-    /// Returns the apps of the clusters, in the order in which their changes were noted.
+    /// Returns the apps of `clusters`, which are in the same order as in [`KeptRows::note`].
     pub(crate) fn apps(&self, clusters: &[&dyn Objects], rules: &ActiveRules<'_>, now: Timestamp) -> AppList {
         let mut rows = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));

@@ -4,8 +4,8 @@ use std::fmt::Debug;
 
 use taffrail_status::ActiveRules;
 
-/// The rules by which a fleet is judged, for as long as it is read.
+/// The rules that judge objects, kept for as long as a fleet is read or watched.
 pub trait FleetRules: Debug + Send + Sync {
-    /// Returns the rules in force.
+    /// Returns the rules and their options.
     fn active(&self) -> ActiveRules<'_>;
 }

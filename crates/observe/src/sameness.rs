@@ -21,30 +21,31 @@ use tokio::time::Instant;
 
 use crate::read::read_one;
 
-/// Time after which Leases that do not move are given up: the controllers of Kubernetes renew theirs every two seconds.
+/// Time without a change of the compared Leases after which a comparison ends without proof: the controllers of
+/// Kubernetes renew theirs every two seconds.
 const PATIENCE: Duration = Duration::from_millis(2500);
 
-/// Time limit of a comparison.
+/// Maximum duration of a comparison of two clusters.
 const MOST_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Pause between two readings of a cluster.
+/// Pause between two reads of a cluster's Leases.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Time limit of a reading: the longer it takes, the more versions it may be of.
+/// Time limit of one read of the Leases. The longer a read takes, the less precisely its time is known.
 const READ_WITHIN: Duration = Duration::from_secs(1);
 
-/// The most Leases of `kube-system` that are compared.
+/// Maximum number of Leases in `kube-system` that are compared.
 const MOST_LEASES: usize = 1000;
 
-/// The places of two clusters, the later one first.
+/// The indexes of two clusters in the fleet, the higher one first.
 pub(crate) type Pair = (usize, usize);
 
-/// Returns true if two clusters have one identity at different addresses.
+/// Returns true if two clusters report one identity (UID of `kube-system`) at different addresses.
 pub(crate) fn are_twins(one: &Snapshot, other: &Snapshot) -> bool {
     one.id().is_some() && one.id() == other.id() && one.servers() != other.servers()
 }
 
-/// Returns the pairs of clusters that have one identity at different addresses.
+/// Returns the pairs of clusters that report one identity at different addresses.
 pub(crate) fn pairs(snapshots: &[&Snapshot]) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (place, snapshot) in snapshots.iter().enumerate() {
@@ -55,16 +56,17 @@ pub(crate) fn pairs(snapshots: &[&Snapshot]) -> Vec<Pair> {
     pairs
 }
 
-/// The result of comparisons.
+/// The results of comparing pairs of clusters.
 #[derive(Debug, Default)]
 pub(crate) struct Compared {
-    /// The result for each pair.
+    /// Each pair, and whether it was proved to be one cluster.
     pub(crate) pairs: Vec<(Pair, Sameness)>,
-    /// The time that the requests to each cluster took.
+    /// The time that the requests to each cluster took, by its index.
     pub(crate) spent: BTreeMap<usize, Duration>,
 }
 
-/// Compares clusters, named by their places, by the Leases that they renew.
+/// Finds out for each pair of clusters if it is one cluster, by reading the Leases of both repeatedly, for at most
+/// `within`. `clusters` has the connections by index.
 pub(crate) async fn compare(
     clusters: BTreeMap<usize, Cluster>,
     pairs: Vec<Pair>,
@@ -97,17 +99,18 @@ pub(crate) async fn compare(
     compared
 }
 
-/// A comparison under way.
+/// A comparison of clusters in progress: the readings so far, and the results.
 #[derive(Default)]
 struct Comparison {
-    /// The pairs of which nothing is sure yet.
+    /// The pairs for which nothing was proved yet.
     open: Vec<Pair>,
     renewals: BTreeMap<usize, Renewals>,
     compared: Compared,
 }
 
 impl Comparison {
-    /// Takes in a reading of a cluster.
+    /// Compares a new reading of one cluster's Leases with the earlier ones of the other clusters; `elapsed` is the
+    /// time since the comparison began.
     fn take(&mut self, reading: Reading, elapsed: Duration) {
         let Reading { place, asked, answered, leases } = reading;
         let Comparison { open, renewals, compared } = self;
@@ -137,13 +140,13 @@ impl Comparison {
         });
     }
 
-    /// Returns true if more readings of a cluster are wanted.
+    /// Returns true if more readings of the cluster with this index are needed.
     fn waits_for(&self, place: usize) -> bool {
         self.open.iter().any(|&(later, earlier)| later == place || earlier == place)
     }
 }
 
-/// A reading of the Leases of a cluster, and when it was made, since the comparison began.
+/// The Leases of one cluster, and the time from the begin of the comparison to the reading.
 struct Reading {
     place: usize,
     asked: Duration,
@@ -153,9 +156,9 @@ struct Reading {
 
 enum Leases {
     Read(Vec<OwnedDocument>),
-    /// They did not come in time.
+    /// The answer did not arrive within [`READ_WITHIN`].
     Late,
-    /// They may not be read, or there are too many.
+    /// The user may not read the Leases, or there are more than [`MOST_LEASES`].
     Unreadable,
 }
 

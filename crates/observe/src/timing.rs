@@ -15,7 +15,7 @@
 
 use std::time::{Duration, Instant};
 
-/// The start of a look, and the time limit of one cluster.
+/// The start of reading a fleet, and the time limit of one cluster.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timing {
     begun: Instant,
@@ -23,18 +23,18 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// Begins a look.
+    /// Starts the clock, with `timeout` as the limit of each cluster.
     pub(crate) fn start(timeout: Duration) -> Timing {
         Timing { begun: Instant::now(), timeout }
     }
 
-    /// Returns how much is left of the time in which each cluster is read by itself.
+    /// Returns the time left for the first part, in which each cluster is read without regard to the others.
     pub(crate) fn alone(&self) -> Duration {
         self.alone_after(self.begun.elapsed())
     }
 
-    /// Returns the time for reading the objects that apps of other clusters deliver into a cluster that has spent
-    /// `spent` of its time: half as long again if a list takes all of that.
+    /// Returns the time limit for reading, in a cluster that has used `spent` of its time, the objects that apps of
+    /// other clusters deliver into it. A list that takes all of it gets half as long again.
     pub(crate) fn elsewhere(&self, spent: Duration) -> Duration {
         self.elsewhere_after(self.begun.elapsed(), spent)
     }

@@ -210,7 +210,8 @@ impl ClusterRuleCache {
             let called = called(dependency);
             if !look.has_room(&teaching, dependency) {
                 unmet.push(format!(
-                    "readyExpr was not asked of {called}: expressions of namespace {namespace} used up their computing time of this look"
+                    "readyExpr was not evaluated for {called}: expressions of namespace {namespace} used up their \
+                     computing time"
                 ));
                 break;
             }
@@ -228,24 +229,24 @@ impl ClusterRuleCache {
                 }
                 Err(Unread::Invalid(why)) => PredicateAnswer::Fault(why.to_string()),
                 Err(Unread::NotNow(why)) => {
-                    unmet.push(format!("readyExpr was not asked of {called}: {why}"));
+                    unmet.push(format!("readyExpr was not evaluated for {called}: {why}"));
                     break;
                 }
             };
             unmet.extend(match answer {
                 PredicateAnswer::True => None,
-                PredicateAnswer::False => Some(format!("readyExpr does not hold of {called}: {text}")),
+                PredicateAnswer::False => Some(format!("readyExpr is not true of {called}: {text}")),
                 PredicateAnswer::Missing(what) => {
-                    Some(format!("readyExpr does not hold of {called} yet, {what}: {text}"))
+                    Some(format!("readyExpr is not true of {called} yet, {what}: {text}"))
                 }
                 PredicateAnswer::Fault(why) => {
-                    Some(format!("readyExpr cannot be asked of {called}, {why}: {text}"))
+                    Some(format!("readyExpr cannot be evaluated for {called}, {why}: {text}"))
                 }
             });
         }
         let more = asked.count();
         if more > 0 {
-            unmet.push(format!("readyExpr was not asked of {more} more"));
+            unmet.push(format!("readyExpr was not evaluated for {more} more dependencies"));
         }
         unmet
     }
@@ -389,7 +390,7 @@ impl TaughtRules<'_> {
     }
 
     fn unasked(&self, why: &str) -> String {
-        format!("not judged: the expressions of {} were not read: {why}", self.called)
+        format!("not judged: the expressions of {} were not parsed: {why}", self.called)
     }
 
     /// Returns the verdict for an object whose rules exceeded their time.
@@ -428,10 +429,10 @@ impl Script for TaughtRules<'_> {
         if !self.look.has_room(&teaching, object) {
             let of = match payer {
                 Payer::Claimant => format!("apps of namespace {namespace}"),
-                Payer::Object | Payer::Teacher => "what is in its namespace".to_owned(),
+                Payer::Object | Payer::Teacher => "the objects of its namespace".to_owned(),
             };
             return Some(self.over(format!(
-                "not judged: the scripts of {} used up their computing time of this look for {of}",
+                "not judged: the scripts of {} used up their computing time for {of}",
                 self.called
             )));
         }

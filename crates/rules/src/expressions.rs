@@ -103,7 +103,7 @@ impl Expressions {
         if !look.may_read(home, namespace) {
             let limit = Look::READING;
             return Err(Unread::NotNow(format!(
-                "to read the expressions of namespace {namespace} took more than {limit:?} in this look"
+                "parsing the expressions of namespace {namespace} took more than {limit:?}"
             )));
         }
         let began = computed();

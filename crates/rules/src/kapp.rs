@@ -76,16 +76,16 @@ pub struct WaitRuleError {
 #[non_exhaustive]
 pub enum WaitRuleProblem {
     /// An unknown key; it is refused because its effect would be missing.
-    #[error("'{0}' is not known")]
+    #[error("'{0}' is not a known key or matcher")]
     UnknownKey(String),
     /// A rule that a program in ytt decides.
-    #[error("it is decided by a function in ytt, which is not run here")]
+    #[error("it is decided by a function in ytt, which Taffrail does not run")]
     Ytt,
     /// A value of the wrong type: the key, and the expected type.
     #[error("'{0}' should be {1}")]
     Shape(&'static str, &'static str),
     /// Matchers nested too deeply.
-    #[error("matchers stand in each other too deeply")]
+    #[error("matchers are nested too deeply")]
     TooDeep,
 }
 

@@ -13,7 +13,7 @@ use crate::store::Store;
 /// The group whose members may do everything.
 const MASTERS: &str = "system:masters";
 
-/// A request, as far as permissions depend on it.
+/// The parts of a request on which permission depends.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wish<'a> {
     pub(crate) verb: &'a str,
@@ -22,12 +22,12 @@ pub(crate) struct Wish<'a> {
     pub(crate) subresource: &'a str,
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
-    /// A path that is not a resource's; then the other fields except the verb are empty.
+    /// The path of a request that is not for a resource; then the other fields except the verb are empty.
     pub(crate) path: &'a str,
 }
 
 impl Inner {
-    /// Returns the user of a request with this `Authorization` header.
+    /// Returns the user of a request with this `Authorization` header, or the error 401 for an unknown token.
     pub(crate) fn authenticate(&self, header: Option<&str>) -> Answered<User> {
         let anonymous = || User::new("system:anonymous", "", &["system:unauthenticated"]);
         let Some(header) = header else {
@@ -42,7 +42,8 @@ impl Inner {
         }
     }
 
-    /// Returns the user that a request counts as: the sender, or the one it impersonates if the sender may.
+    /// Returns the user named in the impersonation headers, if the sender `user` may impersonate that one; without
+    /// such headers `user` itself.
     pub(crate) fn impersonated(&self, headers: &HeaderMap, user: User, wish: &Wish<'_>) -> Answered<User> {
         let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
         let Some(name) = headers.get("impersonate-user").map(text) else { return Ok(user) };
@@ -65,7 +66,7 @@ impl Inner {
         Ok(User { name, token: String::new(), groups })
     }
 
-    /// Returns true if a user may send this request.
+    /// Returns true if the cluster's roles allow a user to send this request.
     pub(crate) fn may(&self, store: &Store, user: &User, wish: &Wish<'_>) -> bool {
         if user.groups.iter().any(|group| group == MASTERS) || !self.does.on(Behaviour::Authorization) {
             return true;
@@ -73,12 +74,12 @@ impl Inner {
         rules(store, user, wish.namespace).iter().any(|rule| grants(rule, wish))
     }
 
-    /// Returns an error if a user may not send this request.
+    /// Checks that a user may send this request; fails with 403 otherwise.
     pub(crate) fn authorize(&self, store: &Store, user: &User, wish: &Wish<'_>) -> Answered<()> {
         if self.may(store, user, wish) { Ok(()) } else { Err(refusal(store, user, wish)) }
     }
 
-    /// Answers a review: of a user's permissions, or of the sender's identity.
+    /// Answers a review request (such as a SelfSubjectAccessReview): returns `body` with the status filled in.
     pub(crate) fn review(&self, store: &Store, user: &User, plural: &str, mut body: Value) -> Value {
         if !body.is_object() {
             body = json!({});
@@ -140,7 +141,7 @@ impl Inner {
     }
 }
 
-/// Builds the error for a request that is not permitted.
+/// Builds the error 403 for a request that the user may not send.
 fn refusal(store: &Store, user: &User, wish: &Wish<'_>) -> ApiError {
     if !wish.path.is_empty() {
         let why = format!("User {:?} cannot {} path {:?}", user.name, wish.verb, wish.path);
@@ -164,7 +165,8 @@ fn refusal(store: &Store, user: &User, wish: &Wish<'_>) -> ApiError {
     }
 }
 
-/// Lists the rules of a user in a namespace; without one, the cluster-wide rules.
+/// Lists the rules of the roles that are bound to a user in a namespace; if `namespace` is empty, those bound in
+/// the whole cluster.
 fn rules(store: &Store, user: &User, namespace: &str) -> Vec<Value> {
     const GROUP: &str = "rbac.authorization.k8s.io";
     let mut rules = vec![

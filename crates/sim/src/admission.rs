@@ -1,4 +1,4 @@
-//! Checks of objects before the server stores them: names, metadata, finalizers, fields that Kubernetes keeps.
+//! Checks and defaults of objects before the server stores them: names, metadata, finalizers.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
     and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for \
     validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 
-/// Lists the errors in an object's name.
+/// Lists the errors in `name`, the name of an object of `resource`; empty if it is valid.
 pub(crate) fn name_faults(resource: &Resource, name: &Value) -> Vec<Cause> {
     let text = name.as_str().unwrap_or_default();
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -62,7 +62,8 @@ pub(crate) fn name_faults(resource: &Resource, name: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Removes nulls from metadata, and returns the first field that does not have the type that the code below relies on.
+/// Removes nulls from an object's metadata; returns the first field with an invalid JSON type, `None` if all are
+/// valid.
 pub(crate) fn misshapen(metadata: &mut Value) -> Option<&'static str> {
     let members = metadata.as_object_mut()?;
     members.retain(|_, value| !value.is_null());
@@ -92,8 +93,8 @@ pub(crate) fn misshapen(metadata: &mut Value) -> Option<&'static str> {
 /// Finalizers that need no domain before them.
 const STANDARD_FINALIZERS: [&str; 3] = ["orphan", "foregroundDeletion", "kubernetes"];
 
-/// Lists the errors in an object's labels and finalizers. Only built-in kinds require a domain in the name of a
-/// finalizer; for a custom resource the server accepts any qualified name and warns ([`finalizer_warnings`]).
+/// Lists the errors in an object's labels and finalizers. Built-in kinds require a domain in the name of a
+/// finalizer; for custom resources there is only a warning ([`finalizer_warnings`]).
 pub(crate) fn metadata_faults(resource: &Resource, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for value in object["metadata"]["labels"].as_object().into_iter().flat_map(|labels| labels.values()) {
@@ -139,7 +140,7 @@ pub(crate) fn finalizer_warnings(resource: &Resource, before: &Value, after: &Va
     added.collect()
 }
 
-/// Resets the status of a new object of a built-in kind, whatever its creator wrote.
+/// Resets the status of a new object of a built-in kind, because clients cannot set it at creation.
 pub(crate) fn fresh_status(resource: &Resource, object: &mut Value) {
     // Nodes keep theirs: kubelets create their Node with it.
     let keeps = matches!((&*resource.group, &*resource.plural), ("", "nodes"));
@@ -152,7 +153,8 @@ pub(crate) fn fresh_status(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Adds the finalizer by which a namespace stays until its objects are gone.
+/// Adds the finalizer `kubernetes` to a Namespace, which stays until its objects are gone; does nothing for other
+/// kinds.
 pub(crate) fn keep_by_kubernetes(resource: &Resource, object: &mut Value) {
     if resource.is("", "namespaces")
         && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
@@ -161,7 +163,7 @@ pub(crate) fn keep_by_kubernetes(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Returns true if neither a finalizer nor a grace period delays the deletion of an object.
+/// Returns true if a deletion may remove the object at once: it has neither a finalizer nor a grace period.
 pub(crate) fn is_free(resource: &Resource, object: &Value) -> bool {
     let none = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
     none(&object["metadata"]["finalizers"])
@@ -169,7 +171,7 @@ pub(crate) fn is_free(resource: &Resource, object: &Value) -> bool {
         && (!resource.is("", "namespaces") || none(&object["spec"]["finalizers"]))
 }
 
-/// Refuses new finalizers on an object that is being deleted.
+/// Refuses a write that adds finalizers to an object that is being deleted.
 pub(crate) fn check_finalizers(target: &Target, before: &Value, after: &Value) -> Answered<()> {
     let of = |object: &Value| object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     let old = of(before);

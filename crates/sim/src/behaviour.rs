@@ -1,11 +1,11 @@
-//! Behaviours of the API server, each of which can be switched off.
+//! Behaviours of kube-apiserver that tests can switch off in the simulated one.
 //!
 //! The conformance suite uses this to prove that every case can fail: a case that passes without the behaviour that it
 //! checks checks nothing.
 
 macro_rules! behaviours {
     ($($name:ident: $what:literal,)*) => {
-        /// A behaviour that can be turned off.
+        /// A behaviour of kube-apiserver that can be switched off in the simulated one.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Behaviour {
             $(#[doc = $what] $name,)*
@@ -165,7 +165,7 @@ behaviours! {
     WatchTooOld: "A watch from a forgotten resourceVersion gets `410 Gone`.",
 }
 
-/// The set of active behaviours; all except those that were switched off.
+/// The set of behaviours that are switched on; all, except those that a test switched off.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Behaviours {
     off: [u64; 4],

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp, TimestampArithmetic};
 
-/// The ways in which the time of a fleet passes.
+/// The ways in which the time of a simulated fleet passes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
     /// Real time.
@@ -18,7 +18,7 @@ pub enum Pace {
     Stepped,
 }
 
-/// The time of a fleet: timestamps of its objects, its timelines and its controllers use it.
+/// The time of a simulated fleet, which its objects, timelines and controllers use.
 ///
 /// The time limits that clients set are in real time: the timeout of a watch, bookmarks, and the latency of a fault.
 #[derive(Debug, Clone)]
@@ -28,9 +28,9 @@ pub struct Clock(Arc<Inner>);
 struct Inner {
     pace: Pace,
     start: Timestamp,
-    /// The real time at which the clock was released; unset while it is held.
+    /// The real time at which the clock began to run; unset while it is held.
     begun: OnceLock<Instant>,
-    /// The time by which it was moved in addition to real time, in microseconds.
+    /// The time by which the clock was moved forward in addition to real time, in microseconds.
     stepped: AtomicI64,
 }
 
@@ -64,12 +64,12 @@ impl Clock {
         later(later(self.0.start, stepped), passed)
     }
 
-    /// Returns the pace.
+    /// Returns the way in which time passes.
     pub fn pace(&self) -> Pace {
         self.0.pace
     }
 
-    /// Moves the clock forward to `time`, never back.
+    /// Moves the clock forward to `time`; does nothing if that is in the past.
     pub(crate) fn step_to(&self, time: Timestamp) {
         if self.0.pace == Pace::Stepped {
             let micros = time.duration_since(self.0.start).as_micros();
@@ -80,7 +80,7 @@ impl Clock {
         self.0.stepped.fetch_add(ahead.max(0), Ordering::AcqRel);
     }
 
-    /// Returns the real time left until `time`; `None` for a stepped or held clock, for which it cannot be known.
+    /// Returns the real time left until the clock shows `time`; `None` if the clock does not run by itself.
     pub(crate) fn until(&self, time: Timestamp) -> Option<Duration> {
         self.0.begun.get()?;
         let ahead = Duration::try_from(time.duration_since(self.now())).unwrap_or_default();
@@ -95,12 +95,12 @@ impl Clock {
     }
 }
 
-/// Adds a duration to a time; saturates at the end of time.
+/// Returns `time` plus `by`; the end of representable time if that is exceeded.
 pub(crate) fn later(time: Timestamp, by: impl Into<TimestampArithmetic>) -> Timestamp {
     time.saturating_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// Formats a time for `metadata.creationTimestamp`: in whole seconds.
+/// Formats a time in whole seconds, as the API writes creation times.
 pub(crate) fn stamp(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

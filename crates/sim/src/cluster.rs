@@ -1,4 +1,4 @@
-//! One cluster: its API server, and the operations of its owner besides those of clients.
+//! One simulated cluster, as the program that owns it sees it.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -22,7 +22,8 @@ use crate::timeline::{self, Timeline};
 use crate::write::{Deletion, Wanted};
 use crate::{control, http};
 
-/// A cluster of a fleet. Dropping its last handle stops the API server: its port and its connections are closed.
+/// A simulated cluster of a fleet. When the last handle is dropped, its API server stops: port and connections are
+/// closed.
 #[derive(Debug, Clone)]
 pub struct Cluster(Arc<Handle>);
 
@@ -41,7 +42,7 @@ impl Drop for Handle {
     }
 }
 
-/// Creates the objects that every cluster begins with.
+/// Creates the objects that a new cluster has, such as its namespaces.
 fn furnish(inner: &Inner) {
     if inner.fleet.options.verbatim {
         return;
@@ -110,23 +111,23 @@ impl Cluster {
         format!("https://{}", self.0.address)
     }
 
-    /// Returns the administrator.
+    /// Returns the user who may do everything in the cluster.
     pub fn admin(&self) -> User {
         self.inner().admin().clone()
     }
 
-    /// Returns the newest resourceVersion.
+    /// Returns the resourceVersion of the newest change.
     pub fn resource_version(&self) -> u64 {
         self.inner().store().version()
     }
 
-    /// Returns the number of objects in the cluster.
+    /// Returns the number of stored objects.
     pub fn object_count(&self) -> usize {
         let store = self.inner().store();
         store.resources().map(|(shelf, _)| store.count(shelf)).sum()
     }
 
-    /// Adds a user who may log in; the cluster's roles decide the permissions.
+    /// Adds a user with a token of its own; the roles in the cluster decide what the user may do.
     pub fn add_user(&self, name: &str, groups: &[&str]) -> User {
         let token = token(&mut self.inner().random());
         let mut all = groups.to_vec();
@@ -138,24 +139,25 @@ impl Cluster {
         user
     }
 
-    /// Returns a kubeconfig for the administrator, whose only context has the cluster's name.
+    /// Returns a kubeconfig for the administrator as YAML; its only context has the cluster's name.
     pub fn kubeconfig(&self) -> String {
         Cluster::kubeconfig_of(std::slice::from_ref(self))
     }
 
-    /// Returns a kubeconfig for a user.
+    /// Returns a kubeconfig for a user as YAML.
     pub fn kubeconfig_for(&self, user: &User) -> String {
         kubeconfig(&[(self, user.clone())])
     }
 
-    /// Returns a kubeconfig with a context for each cluster, for their administrators. The first is the current one.
+    /// Returns a kubeconfig as YAML with a context for the administrator of each cluster; the first is the current
+    /// one.
     pub fn kubeconfig_of(clusters: &[Cluster]) -> String {
         let all: Vec<_> = clusters.iter().map(|cluster| (cluster, cluster.admin())).collect();
         kubeconfig(&all)
     }
 
-    /// Creates or replaces an object with its status. Skips admission and schemas, and fills in missing metadata;
-    /// controllers react to it.
+    /// Creates or replaces an object with its status, as a controller could. Admission and schemas are skipped, and
+    /// missing metadata are filled in; controllers react to it.
     ///
     /// # Errors
     /// If its kind or its namespace is unknown, or it has no name.
@@ -163,8 +165,8 @@ impl Cluster {
         self.apply_by(object, "kubectl", "")
     }
 
-    /// Applies as [`apply`](Cluster::apply), under the name of a field manager. A name in `of_status` is the manager of
-    /// the status.
+    /// Applies an object like [`apply`](Cluster::apply), under the field manager `manager`. If `of_status` is not
+    /// empty, that is the manager of the status.
     ///
     /// # Errors
     /// The errors of [`apply`](Cluster::apply).
@@ -205,10 +207,10 @@ impl Cluster {
         self.inner().fleet.run_due();
     }
 
-    /// Applies all objects of a text, and those inside lists.
+    /// Applies all objects in a YAML text, also those in lists.
     ///
     /// # Errors
-    /// If the text is not YAML, or an object is refused: the objects before it stay.
+    /// If the text is not YAML, or an object is refused; the objects before it stay applied.
     pub fn apply_yaml(&self, text: &str) -> Result<(), SimError> {
         for object in objects(text)? {
             self.apply(object)?;
@@ -227,7 +229,7 @@ impl Cluster {
         done
     }
 
-    /// Returns the current state of an object.
+    /// Returns the current state of an object; `None` if it does not exist.
     pub fn get(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<Value> {
         let metadata = json!({"namespace": namespace, "name": name});
         let object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
@@ -268,7 +270,7 @@ impl Cluster {
         self.inner().changes.subscribe()
     }
 
-    /// Sets a fault. Faults of connections close the open ones too.
+    /// Sets a fault and returns its id. A fault of connections also closes the open ones.
     pub fn fault(&self, fault: Fault) -> FaultId {
         self.inner().fault(fault)
     }
@@ -278,12 +280,12 @@ impl Cluster {
         self.inner().faults.connection().is_none()
     }
 
-    /// Sets a fault that affects every request.
+    /// Sets the fault `trouble` for every request, and returns its id.
     pub fn trouble(&self, trouble: Trouble) -> FaultId {
         self.fault(Fault::new(trouble))
     }
 
-    /// Removes a fault.
+    /// Removes the fault with this id.
     pub fn heal(&self, fault: FaultId) {
         self.inner().heal(fault);
     }
@@ -294,7 +296,7 @@ impl Cluster {
         self.inner().noticed();
     }
 
-    /// Closes all open connections; new ones are accepted.
+    /// Closes all open connections; clients can connect again.
     pub fn cut_connections(&self) {
         self.inner().cut_connections();
     }
@@ -304,7 +306,8 @@ impl Cluster {
         self.inner().store().forget();
     }
 
-    /// Reverts the last `changes` changes and the resourceVersion, like a restored backup, and closes the connections.
+    /// Reverts the last `changes` changes including the resourceVersion, as if a backup were restored, and closes
+    /// the connections.
     ///
     /// # Errors
     /// If the history has fewer changes; then all of them are reverted.
@@ -315,7 +318,7 @@ impl Cluster {
     }
 }
 
-/// Parses the objects of a text, and those inside lists.
+/// Parses the objects in a YAML text, also those in lists.
 ///
 /// # Errors
 /// If the text is not YAML.
@@ -335,7 +338,7 @@ pub fn objects(text: &str) -> Result<Vec<Value>, SimError> {
     Ok(objects)
 }
 
-/// Formats an object as `Deployment shop/web`.
+/// Formats kind, namespace and name of an object: `Deployment shop/web`.
 fn named(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &object["metadata"];

@@ -8,7 +8,7 @@ use crate::error::Cause;
 use crate::kinds::{Column, Resource, Scale, Version};
 use crate::schema::Schema;
 
-/// Builds the resource of a definition; `None` if the definition is incomplete.
+/// Builds the resource that a CustomResourceDefinition defines; `None` if the definition is incomplete.
 pub(crate) fn resource(definition: &Value, does: &Behaviours) -> Option<Resource> {
     let spec = &definition["spec"];
     let names = accepted(definition);
@@ -121,7 +121,7 @@ fn rank(name: &str) -> (u8, i64, i64, String) {
     }
 }
 
-/// Lists the errors in a definition.
+/// Lists the errors in a CustomResourceDefinition; empty if it is valid.
 pub(crate) fn faults(definition: &Value) -> Vec<Cause> {
     let spec = &definition["spec"];
     let mut causes = Vec::new();
@@ -158,7 +158,7 @@ pub(crate) fn faults(definition: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Adds the defaults of a definition.
+/// Adds the default values to a CustomResourceDefinition.
 pub(crate) fn default(definition: &mut Value) {
     let Some(spec) = definition.get_mut("spec").and_then(Value::as_object_mut) else { return };
     spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));

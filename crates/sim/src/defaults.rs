@@ -1,4 +1,4 @@
-//! Defaults of built-in kinds, by `data/defaults.yaml` and where one field follows from another.
+//! Default values of fields of built-in kinds, from `data/defaults.yaml` and computed ones.
 
 use std::sync::OnceLock;
 
@@ -7,7 +7,7 @@ use taffrail_object::yaml;
 
 use crate::kinds::Resource;
 
-/// Adds the defaults that clients of the built-in kinds wait for or show.
+/// Adds the default values to an object of a built-in kind, as far as clients wait for them or show them.
 pub(crate) fn default(resource: &Resource, object: &mut Value) {
     static DEFAULTS: OnceLock<Value> = OnceLock::new();
     let defaults =
@@ -71,7 +71,7 @@ const WITH_SPEC: [&str; 7] = [
     "cronjobs.batch",
 ];
 
-/// Adds the members that a value does not have; the file with the defaults says how names are marked.
+/// Adds the members of `defaults` that `value` does not have, at all levels.
 fn fill(value: &mut Value, defaults: &Value) {
     let (Some(members), Some(defaults)) = (value.as_object_mut(), defaults.as_object()) else { return };
     for (name, default) in defaults {
@@ -93,7 +93,7 @@ fn fill(value: &mut Value, defaults: &Value) {
     }
 }
 
-/// Labels the Pods of a Job so that no other Job adopts them, unless the Job has a selector of its own.
+/// Gives a Job without a selector one of its own, and its Pods the labels for it, so that no other Job adopts them.
 fn job_selector(object: &mut Value) {
     let (name, uid) = (object["metadata"]["name"].clone(), object["metadata"]["uid"].clone());
     let Some(spec) = object.get_mut("spec") else { return };

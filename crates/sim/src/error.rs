@@ -1,4 +1,4 @@
-//! Errors: for clients a `Status` in the words of kube-apiserver, for the owner of the fleet a [`SimError`].
+//! Errors: [`ApiError`] for clients, with kube-apiserver's texts; [`SimError`] for the program that owns the fleet.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use taffrail_object::yaml::YamlError;
 
 use crate::kinds::Resource;
 
-/// The errors of a fleet.
+/// The errors of operations on a fleet by the program that owns it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimError {
-    /// No free port on loopback.
+    /// No port is free on 127.0.0.1.
     #[error("cannot listen on 127.0.0.1")]
     Listen(#[source] std::io::Error),
     /// The fleet's certificates cannot be created.
@@ -44,7 +44,7 @@ pub enum SimError {
     },
 }
 
-/// One of the reasons an object is invalid.
+/// One of the reasons why an object is invalid: the field and the message.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Cause {
     reason: &'static str,
@@ -95,20 +95,20 @@ impl Cause {
     }
 }
 
-/// Formats a value for field errors.
+/// Formats a value as error messages about fields do.
 fn shown(value: &Value) -> String {
     value.to_string()
 }
 
-/// An answer that is a `Status` of kind `Failure`.
+/// An error answer: a `Status` with `status: Failure`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ApiError {
     pub(crate) code: u16,
     pub(crate) reason: &'static str,
     pub(crate) message: String,
-    /// Boxed, so that successful answers do not carry its size.
+    /// Details of the error. They are boxed, so that a result stays small.
     pub(crate) details: Option<Box<Details>>,
-    /// A token to continue a list whose state is gone.
+    /// A token with which a client can continue a list after 410 Gone; empty for other errors.
     pub(crate) r#continue: Option<String>,
 }
 
@@ -127,7 +127,7 @@ pub(crate) struct Details {
     pub(crate) retry_after_seconds: Option<u64>,
 }
 
-/// The result of a request.
+/// The result of handling a request.
 pub(crate) type Answered<T> = Result<T, ApiError>;
 
 impl ApiError {
@@ -318,12 +318,12 @@ impl ApiError {
         ApiError::new(500, "InternalError", message)
     }
 
-    /// Builds an error without a reason, as older code paths of the server return.
+    /// Builds an error with only a code and a message, as some old parts of kube-apiserver return.
     pub(crate) fn plain(code: u16, message: &str) -> ApiError {
         ApiError::new(code, "", message)
     }
 
-    /// Returns the `Status` object.
+    /// Returns the `Status` object for the client.
     pub(crate) fn status(&self) -> Value {
         let mut metadata = json!({});
         if let Some(token) = &self.r#continue {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The kinds of faults. Durations are in real time.
+/// The kinds of faults that can be injected. Durations are in real time.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Trouble {
@@ -32,7 +32,7 @@ pub enum Trouble {
     Blackhole,
 }
 
-/// A [`Trouble`], and the requests that it affects.
+/// An injected fault: a [`Trouble`] and the requests that it affects.
 #[derive(Debug, Clone)]
 pub struct Fault {
     trouble: Trouble,
@@ -42,7 +42,7 @@ pub struct Fault {
     times: Option<u32>,
 }
 
-/// The identifier of a fault that was set.
+/// The identifier of an injected fault, to remove it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FaultId(u64);
 
@@ -52,33 +52,33 @@ impl Fault {
         Fault { trouble, verb: None, resource: None, path: None, times: None }
     }
 
-    /// Restricts the fault to a verb: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`,
-    /// `deletecollection`.
+    /// Restricts the fault to requests with this verb: `get`, `list`, `watch`, `create`, `update`, `patch`,
+    /// `delete`, `deletecollection`.
     pub fn verb(mut self, verb: &str) -> Fault {
         self.verb = Some(verb.to_owned());
         self
     }
 
-    /// Restricts the fault to a resource: `pods`, `deployments.apps`.
+    /// Restricts the fault to requests for this resource: `pods`, `deployments.apps`.
     pub fn resource(mut self, resource: &str) -> Fault {
         self.resource = Some(resource.to_owned());
         self
     }
 
-    /// Restricts the fault to paths with this prefix.
+    /// Restricts the fault to requests whose path begins with `prefix`.
     pub fn path(mut self, prefix: &str) -> Fault {
         self.path = Some(prefix.to_owned());
         self
     }
 
-    /// Restricts the fault to the next `times` requests.
+    /// Restricts the fault to the next `times` requests that it affects.
     pub fn times(mut self, times: u32) -> Fault {
         self.times = Some(times);
         self
     }
 }
 
-/// The faults of a cluster.
+/// The faults that are set in a cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     next: AtomicU64,
@@ -96,7 +96,7 @@ impl Faults {
         self.set().retain(|(known, _)| *known != id);
     }
 
-    /// Removes the newest fault with this trouble; returns true if there was one.
+    /// Removes the fault with this trouble that was set last; returns true if there was one.
     pub(crate) fn remove_newest(&self, trouble: &Trouble) -> bool {
         let mut set = self.set();
         let newest = set.iter().rposition(|(_, fault)| fault.trouble == *trouble);
@@ -111,7 +111,7 @@ impl Faults {
         self.set.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the faults that affect a request, in the order in which they were set.
+    /// Returns the faults that affect a request, oldest first, and counts the request for them.
     pub(crate) fn hit(&self, verb: &str, resource: &str, path: &str) -> Vec<Trouble> {
         let mut set = self.set();
         let mut hits = Vec::new();
@@ -143,7 +143,7 @@ impl Faults {
         hits
     }
 
-    /// Returns the fault that affects new connections.
+    /// Returns the fault that affects new connections; `None` if there is none.
     pub(crate) fn connection(&self) -> Option<Trouble> {
         let set = self.set();
         let of_connections = |trouble: &Trouble| {

@@ -1,4 +1,4 @@
-//! A fleet: clusters with a common clock.
+//! A fleet of simulated clusters with a common clock.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::error::SimError;
 use crate::fleet_state::{FleetState, Options, conduct};
 
-/// Clusters that share a clock, a seed and a certificate authority.
+/// Simulated clusters that share a clock, a seed and a certificate authority.
 ///
 /// Each cluster lives as long as its own handles; planned tasks run as long as the fleet's handle is held.
 #[derive(Debug)]
@@ -64,8 +64,8 @@ impl Fleet {
         Cluster::start(self.shared.clone(), name).await
     }
 
-    /// Moves the clock forward, at any pace. Before it returns, all tasks that become due have run in order, each at
-    /// its own time. So a fleet with a past is ready immediately.
+    /// Moves the clock forward by `by`. All tasks that become due run before this returns, in their order and each
+    /// at its own time, so that a fleet with a past is ready at once.
     pub fn advance(&self, by: Duration) {
         let end = later(self.shared.clock.now(), by);
         self.shared.run_until(end, true);
@@ -74,13 +74,13 @@ impl Fleet {
         self.shared.clock_moved();
     }
 
-    /// Lets held time pass from now on.
+    /// Lets the time of a held fleet pass from now on.
     pub fn release(&self) {
         self.shared.clock.release();
         self.shared.clock_moved();
     }
 
-    /// Returns the certificate of the fleet's authority, in PEM.
+    /// Returns the certificate of the authority that signed those of all API servers, in PEM.
     pub fn authority(&self) -> &str {
         &self.shared.tls.authority
     }
@@ -136,20 +136,20 @@ impl FleetBuilder {
         self
     }
 
-    /// Keeps field managers (`metadata.managedFields`) of every object, as kube-apiserver does for updates. Without
-    /// them, an object is a kilobyte or two smaller.
+    /// Enables the recording of field managers (`metadata.managedFields`) as kube-apiserver does it for updates.
+    /// Without them, an object is one or two kilobytes smaller.
     pub fn managers(mut self, managers: bool) -> FleetBuilder {
         self.0.managers = managers;
         self
     }
 
-    /// Sets the number of changes in a cluster's history: a watch that asks for older ones gets `410 Gone`.
+    /// Sets the number of changes that a cluster keeps; a watch that resumes before them gets `410 Gone`.
     pub fn window(mut self, changes: usize) -> FleetBuilder {
         self.0.window = changes.max(1);
         self
     }
 
-    /// Sets the interval of bookmarks in a quiet watch, in real time.
+    /// Sets the interval of bookmarks in a watch without changes, in real time.
     pub fn bookmark_every(mut self, interval: Duration) -> FleetBuilder {
         self.0.bookmark_every = interval.max(Duration::from_millis(1));
         self
@@ -167,13 +167,13 @@ impl FleetBuilder {
         self
     }
 
-    /// Adds images that no registry has: containers with one of them wait and back off.
+    /// Adds names of images that cannot be pulled: containers with such an image wait and back off.
     pub fn missing_images(mut self, images: impl IntoIterator<Item = impl Into<String>>) -> FleetBuilder {
         self.0.missing_images.extend(images.into_iter().map(Into::into));
         self
     }
 
-    /// Switches a behaviour off, so that tests can prove that they fail without it.
+    /// Switches a behaviour off in all clusters, so that tests can prove that they fail without it.
     #[doc(hidden)]
     pub fn without(mut self, behaviour: Behaviour) -> FleetBuilder {
         self.0.off.turn_off(behaviour);

@@ -1,4 +1,4 @@
-//! The state that the clusters of a fleet share: clock, certificates, options, planned tasks.
+//! The state that all clusters of a fleet share.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -40,7 +40,7 @@ pub(crate) struct FleetState {
     pub(crate) tls: Tls,
     pub(crate) options: Options,
     agenda: Mutex<Agenda>,
-    /// Held while a thread runs the agenda, so that tasks run one after the other.
+    /// Locked while a thread runs due tasks, so that they run one after the other.
     turn: Mutex<()>,
     added: Notify,
     pub(crate) names: Mutex<Vec<String>>,
@@ -48,7 +48,7 @@ pub(crate) struct FleetState {
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// The planned tasks in order of time. The only timer of a fleet waits for the first.
+/// The planned tasks of a fleet, ordered by time.
 #[derive(Default)]
 struct Agenda {
     entries: BinaryHeap<Reverse<Entry>>,
@@ -57,7 +57,8 @@ struct Agenda {
 
 struct Entry {
     due: Timestamp,
-    /// The order of planning; among tasks that are due together, the first planned runs first.
+    /// The number of the task in the order of planning. Of tasks due at the same time, the one with the lowest
+    /// number runs first.
     number: u64,
     task: Task,
 }
@@ -88,7 +89,7 @@ impl std::fmt::Debug for Agenda {
     }
 }
 
-/// Runs the agenda as time passes.
+/// Runs the planned tasks when they are due, until the fleet is gone.
 pub(crate) async fn conduct(fleet: Weak<FleetState>) {
     loop {
         let Some(shared) = fleet.upgrade() else { return };
@@ -124,7 +125,7 @@ impl FleetState {
         self.agenda.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plans a task.
+    /// Plans `task` to run at the time `due`.
     pub(crate) fn plan(&self, due: Timestamp, task: impl FnOnce() + Send + 'static) {
         let mut agenda = self.agenda();
         let number = agenda.count;
@@ -137,12 +138,12 @@ impl FleetState {
         }
     }
 
-    /// Runs the tasks that are due now.
+    /// Runs all tasks that are due now.
     pub(crate) fn run_due(&self) {
         self.run_until(self.clock.now(), false);
     }
 
-    /// Tells the timer that its task may be due sooner than it expects.
+    /// Wakes the timer, because the next task may be due earlier after the clock was moved.
     pub(crate) fn clock_moved(&self) {
         self.added.notify_one();
     }

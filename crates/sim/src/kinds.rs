@@ -14,7 +14,7 @@ const COLUMNS: &str = include_str!("data/columns.tsv");
 /// The verbs of a status or scale subresource.
 pub(crate) const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-/// A resource, in all its versions.
+/// A resource that the API server serves, such as Pods, in all its versions.
 #[derive(Debug)]
 pub(crate) struct Resource {
     /// The API group; empty for the core group.
@@ -29,28 +29,28 @@ pub(crate) struct Resource {
     pub(crate) verbs: Vec<&'static str>,
     /// The served versions, the preferred one first.
     pub(crate) versions: Vec<Version>,
-    /// True if a CustomResourceDefinition defines it.
+    /// True if a CustomResourceDefinition defines the resource.
     pub(crate) custom: bool,
-    /// True if discovery shows it: a custom resource is served only once it is established.
+    /// True if discovery contains the resource; a custom one only once it is established.
     pub(crate) served: bool,
 }
 
-/// The properties that may differ between the versions of a resource.
+/// The properties of a resource that may differ between its versions.
 #[derive(Debug)]
 pub(crate) struct Version {
     pub(crate) name: Arc<str>,
-    /// True if the status is written separately.
+    /// True if the version has a status subresource.
     pub(crate) status: bool,
     pub(crate) scale: Option<Scale>,
     pub(crate) columns: Vec<Column>,
     pub(crate) schema: Option<Schema>,
     /// The fields that field selectors may use, besides name and namespace.
     pub(crate) selectable: Vec<String>,
-    /// The warning for clients that use it.
+    /// The warning for clients that use the version, such as its deprecation; `None` if there is none.
     pub(crate) warning: Option<String>,
 }
 
-/// The paths of the figures of the scale subresource, as keys.
+/// The paths of the fields that the scale subresource reads and writes, each as keys.
 #[derive(Debug)]
 pub(crate) struct Scale {
     pub(crate) spec_replicas: Vec<String>,
@@ -66,7 +66,7 @@ pub(crate) struct Column {
     pub(crate) format: String,
     pub(crate) description: String,
     pub(crate) priority: i64,
-    /// The path to the value of a custom column.
+    /// The path to the value, for a column that a CustomResourceDefinition defines.
     pub(crate) json_path: Option<JsonPath>,
 }
 
@@ -92,12 +92,12 @@ impl Resource {
         &*self.group == group && &*self.plural == plural
     }
 
-    /// Returns true if its objects are stored, unlike a SelfSubjectAccessReview.
+    /// Returns true if objects of the resource are stored; false for requests such as SelfSubjectAccessReview.
     pub(crate) fn is_stored(&self) -> bool {
         self.verbs.contains(&"list")
     }
 
-    /// Returns true if the server counts the changes of the specification in `metadata.generation`.
+    /// Returns true if the server counts changes of the spec in `metadata.generation`.
     pub(crate) fn has_generation(&self) -> bool {
         const WITHOUT: [&str; 31] = [
             "configmaps",
@@ -136,7 +136,7 @@ impl Resource {
     }
 }
 
-/// Returns `apps/v1`, or `v1` for the core group.
+/// Returns group and version as one text: `apps/v1`, or `v1` for the core group.
 pub(crate) fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
@@ -146,7 +146,7 @@ pub(crate) fn split_group_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// Returns the resources of every server. All clusters share them.
+/// Returns the resources that every server has; all clusters share them.
 pub(crate) fn builtin() -> &'static [Arc<Resource>] {
     static BUILTIN: OnceLock<Vec<Arc<Resource>>> = OnceLock::new();
     BUILTIN.get_or_init(|| kinds::built_in().iter().map(resource).map(Arc::new).collect())
@@ -208,7 +208,7 @@ fn column(line: &str, resource: &str) -> Option<Column> {
     })
 }
 
-/// Returns the columns of a kind without columns of its own.
+/// Returns the Table columns of a kind that defines none: name and age.
 pub(crate) fn plain_columns() -> Vec<Column> {
     let column = |name: &str, kind: &str, format: &str| Column {
         name: name.to_owned(),

@@ -12,18 +12,18 @@ use crate::state::Inner;
 use crate::store::Texts;
 use crate::target::{Part, Target};
 
-/// The client that writes.
+/// The client that makes a write, for its field managers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Writer {
     /// The name of the client; empty for the simulator's own controllers.
     pub(crate) name: String,
-    /// The manager of the status, if one write includes it and another client manages it; empty otherwise.
+    /// The manager of the status, if the write includes the status and another client manages it; else empty.
     pub(crate) status: String,
-    /// The subresource of the write, except `status`, which [`Part`] already states.
+    /// The subresource of the write; empty for the object itself and for `status`, which [`Part`] states.
     pub(crate) subresource: &'static str,
 }
 
-/// The fields of metadata that only the server writes.
+/// The fields of metadata that only the server writes, so that they have no manager.
 const OF_SERVER: [&str; 10] = [
     "name",
     "namespace",
@@ -37,11 +37,11 @@ const OF_SERVER: [&str; 10] = [
     "deletionGracePeriodSeconds",
 ];
 
-/// Fields that every object of a built-in kind has, even if empty: no write adds them.
+/// Fields that every object of a built-in kind has, even if empty, so that no write counts as adding them.
 const ALWAYS_THERE: [&str; 8] =
     ["metadata", "spec", "status", "strategy", "updateStrategy", "template", "jobTemplate", "containers"];
 
-/// Maps of built-in kinds that are written as a whole.
+/// Maps of built-in kinds that have one manager as a whole.
 const ATOMIC: [&str; 10] = [
     "selector",
     "nodeSelector",
@@ -58,7 +58,7 @@ const ATOMIC: [&str; 10] = [
 /// A set of fields, as a tree like `fieldsV1`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Fields {
-    /// True if the path up to here is in the set.
+    /// True if the path to this node is itself in the set.
     is_member: bool,
     children: BTreeMap<String, Fields>,
 }
@@ -97,7 +97,7 @@ impl Fields {
         }
     }
 
-    /// Removes the paths of another set; with `below`, also all paths below them.
+    /// Removes the paths of `other` from the set; with `below`, also all paths below them.
     fn subtract(&mut self, other: &Fields, below: bool) {
         if other.is_member {
             self.is_member = false;
@@ -113,7 +113,7 @@ impl Fields {
         });
     }
 
-    /// Removes branches without members.
+    /// Removes branches that contain no path of the set.
     fn prune(&mut self) {
         self.children.retain(|_, child| {
             child.prune();
@@ -122,25 +122,25 @@ impl Fields {
     }
 }
 
-/// The fields that a write set, and those that it removed.
+/// The fields that a write set, and the fields that it removed.
 #[derive(Debug, Default)]
 struct Difference {
     touched: Fields,
     removed: Fields,
 }
 
-/// The identity of the elements of a list.
+/// The way in which the elements of a list are identified.
 enum Elements {
-    /// None: the list is one value.
+    /// Not at all: the list is managed as one value.
     Atomic,
-    /// The element itself.
+    /// By the element itself.
     Set,
-    /// The values of these members, in the order of their names.
+    /// By the values of these members.
     Keyed(&'static [&'static str]),
 }
 
-/// Returns the identity of the elements of a list. Custom resources define it in their schemas, which the simulator
-/// does not consult, except that their metadata is that of all objects.
+/// Returns how the elements of the list at `path` are identified; `custom` is true for a custom resource, whose
+/// schema is not consulted.
 fn elements(custom: bool, path: &[&str]) -> Elements {
     let [above @ .., field] = path else { return Elements::Atomic };
     match *field {
@@ -160,7 +160,7 @@ fn elements(custom: bool, path: &[&str]) -> Elements {
     }
 }
 
-/// Returns the elements of a list by their keys; `None` if an element has no key, or two have the same.
+/// Returns the elements of a list by their identity; `None` if an element has none or two have the same.
 fn keyed<'v>(list: &'v [Value], keys: &Elements) -> Option<BTreeMap<String, &'v Value>> {
     let key = |element: &Value| match keys {
         Elements::Atomic => None,
@@ -175,7 +175,7 @@ fn keyed<'v>(list: &'v [Value], keys: &Elements) -> Option<BTreeMap<String, &'v 
     found.filter(|found| found.len() == list.len())
 }
 
-/// Compares a field before and after a write.
+/// Returns the fields at `path` that differ before and after a write.
 fn compare<'v>(
     custom: bool,
     path: &mut Vec<&'v str>,
@@ -241,7 +241,7 @@ impl Difference {
     }
 }
 
-/// Returns the status of an object, or the rest of it, without fields that have no managers.
+/// Returns the status of an object, or the rest of it, as `part` says, without fields that have no managers.
 fn part_of(object: &Value, part: Part, has_status: bool) -> Value {
     let mut all = object.as_object().cloned().unwrap_or_default();
     if part == Part::Status {
@@ -255,19 +255,19 @@ fn part_of(object: &Value, part: Part, has_status: bool) -> Value {
     Value::Object(all)
 }
 
-/// Returns the controller of the control plane that writes a part of an object.
+/// Returns the name of the control-plane controller that writes this part of an object.
 fn controller(resource: &Resource, part: Part) -> &'static str {
     let is_of_node = resource.is("", "pods") || resource.is("", "nodes");
     if is_of_node && part == Part::Status { "kubelet" } else { "kube-controller-manager" }
 }
 
 impl Writer {
-    /// Creates a client with a name.
+    /// Creates the writer for a client called `name`.
     pub(crate) fn named(name: &str) -> Writer {
         Writer { name: name.to_owned(), ..Writer::default() }
     }
 
-    /// Returns the name of the manager of a part.
+    /// Returns the name of the manager for this part of an object.
     fn of_part<'w>(&'w self, resource: &Resource, part: Part) -> &'w str {
         match part {
             Part::Status if !self.status.is_empty() => &self.status,
@@ -282,13 +282,13 @@ impl Inner {
         self.fleet.options.managers && self.does.on(Behaviour::ManagedFields)
     }
 
-    /// Returns the texts of an object, with its managers if the fleet keeps them.
+    /// Returns the texts to store for an object, with its field managers if the fleet keeps them.
     pub(crate) fn texts(&self, object: &Value) -> Texts {
         let interner = &self.fleet.interner;
         if self.keeps_managers() { Texts::recorded(object, interner) } else { Texts::of(object, interner) }
     }
 
-    /// Records the writer of the differences between an object before and after a write; `before` is null for a new
+    /// Updates the field managers in `after` for a write by `writer`; `before` is the former state, null for a new
     /// object.
     pub(crate) fn manage(
         &self,

@@ -19,7 +19,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// Returns the form for a content type.
+    /// Returns the form of patch for a content type; `None` for an unsupported one.
     pub(crate) fn of(content_type: &str) -> Option<Form> {
         match content_type.split(';').next().unwrap_or_default().trim() {
             "application/merge-patch+json" => Some(Form::Merge),
@@ -31,7 +31,7 @@ impl Form {
     }
 }
 
-/// Parses a patch and applies it.
+/// Parses a patch and returns the patched object.
 pub(crate) fn apply(form: Form, text: &[u8], object: Value, does: &Behaviours) -> Answered<Value> {
     let patch: Value = serde_json::from_slice(text).map_err(|error| {
         let why = if error.is_eof() { "unexpected end of JSON input".to_owned() } else { error.to_string() };
@@ -83,7 +83,7 @@ pub(crate) fn apply(form: Form, text: &[u8], object: Value, does: &Behaviours) -
     }
 }
 
-/// Applies a merge patch by RFC 7386; with `null_removes`, a null removes the member.
+/// Applies a merge patch by RFC 7386 to `target`; with `null_removes`, a null removes the member.
 pub(crate) fn merge(target: &mut Value, patch: Value, null_removes: bool) {
     let Value::Object(patch) = patch else {
         *target = patch;
@@ -104,7 +104,7 @@ pub(crate) fn merge(target: &mut Value, patch: Value, null_removes: bool) {
     }
 }
 
-/// Does one operation of RFC 6902; `None` if it is impossible.
+/// Applies one operation of a JSON patch (RFC 6902) to `object`; `None` if it cannot be applied.
 fn operate(object: &mut Value, operation: &Value) -> Option<()> {
     let path = operation["path"].as_str()?;
     match operation["op"].as_str()? {
@@ -166,7 +166,7 @@ fn remove(object: &mut Value, path: &str) -> Option<Value> {
     }
 }
 
-/// The ways to merge a list of a built-in kind.
+/// The way in which a strategic merge patch merges a list.
 enum List {
     /// Items with an equal value of this member are merged.
     Keyed(&'static str),
@@ -176,8 +176,8 @@ enum List {
     Atomic,
 }
 
-/// Returns how to merge the list in a field, by the `patchStrategy` and `patchMergeKey` tags of Kubernetes' types. The
-/// name of the field is sufficient, except for `ports`, where an item decides.
+/// Returns how a strategic merge patch merges the list in `field`; `sample` is one of its items, which decides for
+/// `ports`. The rules are the tags `patchStrategy` and `patchMergeKey` of Kubernetes' types.
 fn list_of(field: &str, sample: Option<&Value>) -> List {
     match field {
         "containers"
@@ -205,7 +205,7 @@ fn list_of(field: &str, sample: Option<&Value>) -> List {
     }
 }
 
-/// Merges as `strategicpatch.StrategicMergePatch` does.
+/// Applies a strategic merge patch to `target`, as Kubernetes' `strategicpatch.StrategicMergePatch` does.
 fn strategic(target: &mut Map<String, Value>, mut patch: Map<String, Value>) {
     match patch.remove("$patch").as_ref().and_then(Value::as_str) {
         Some("replace") => {
@@ -261,7 +261,8 @@ fn strategic(target: &mut Map<String, Value>, mut patch: Map<String, Value>) {
     }
 }
 
-/// Removes and returns the directives whose names have this prefix, with the rest of their names.
+/// Removes the directives (such as `$setElementOrder/…`) whose names begin with `prefix` from a patch. Returns each
+/// with the rest of its name.
 fn directives(patch: &mut Map<String, Value>, prefix: &str) -> Vec<(String, Vec<Value>)> {
     let keys: Vec<String> = patch.keys().filter(|key| key.starts_with(prefix)).cloned().collect();
     let taken = keys.into_iter().filter_map(|key| match patch.remove(&key) {
@@ -311,7 +312,8 @@ fn merge_list(field: &str, mut old: Vec<Value>, new: Vec<Value>) -> Vec<Value> {
     }
 }
 
-/// Sorts the named items into the client's order; each other item stays behind the one that it followed.
+/// Sorts items into the order in which the client named some of them; the others stay behind the item that they
+/// followed.
 fn sort_like(field: &str, items: &mut [Value], order: &[Value]) {
     let key = match list_of(field, items.first()) {
         List::Keyed(key) => Some(key),

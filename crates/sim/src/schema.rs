@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::error::Cause;
 
-/// The schema of one version of a custom resource.
+/// The OpenAPI schema of one version of a custom resource.
 #[derive(Debug, Clone)]
 pub(crate) struct Schema(Arc<Value>);
 
@@ -19,7 +19,7 @@ impl Schema {
         &self.0
     }
 
-    /// Removes the fields that are not in the schema; returns their paths.
+    /// Removes the fields that the schema does not have from an object; returns their paths.
     pub(crate) fn prune(&self, object: &mut Value) -> Vec<String> {
         let mut dropped = Vec::new();
         if let Value::Object(members) = object {
@@ -28,12 +28,12 @@ impl Schema {
         dropped
     }
 
-    /// Adds the defaults.
+    /// Adds the default values of the schema to an object.
     pub(crate) fn default(&self, object: &mut Value) {
         default(object, &self.0);
     }
 
-    /// Lists the errors in an object.
+    /// Lists the errors in an object by the schema; empty if it is valid.
     pub(crate) fn faults(&self, object: &Value) -> Vec<Cause> {
         let mut causes = Vec::new();
         check(object, &self.0, "", &mut causes);
@@ -45,7 +45,8 @@ fn keeps_unknown(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == true
 }
 
-/// Prunes an object of Kubernetes. Fields that every object has are not in the schema, or only as a stub.
+/// Prunes an embedded Kubernetes object, whose `apiVersion`, `kind` and `metadata` are kept though the schema lacks
+/// them.
 fn prune_resource(members: &mut Map<String, Value>, schema: &Value, path: &str, dropped: &mut Vec<String>) {
     let common = ["apiVersion", "kind", "metadata"];
     let kept: Vec<_> = common.into_iter().filter_map(|key| members.remove_entry(key)).collect();

@@ -9,7 +9,7 @@ use crate::error::{Answered, ApiError};
 use crate::kinds::Resource;
 use crate::store::Object;
 
-/// A selection of objects by labels and fields.
+/// A parsed label and field selector.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selector {
     labels: LabelSelector,
@@ -24,7 +24,7 @@ struct Field {
 }
 
 impl Selector {
-    /// Parses the two query parameters.
+    /// Parses the query parameters `labelSelector` and `fieldSelector`; fails if one is invalid or unsupported.
     pub(crate) fn parse(
         labels: &str,
         fields: &str,
@@ -74,7 +74,7 @@ impl Selector {
         self.labels.is_everything() && self.fields.is_empty()
     }
 
-    /// Returns the only name that can match, if the selector states it.
+    /// Returns the only name that an object can have to match; `None` if any name may match.
     pub(crate) fn name(&self) -> Option<&str> {
         let named = |field: &&Field| field.equal && field.path == "metadata.name";
         self.fields.iter().find(named).map(|field| field.value.as_str())
@@ -106,7 +106,7 @@ impl Selector {
     }
 }
 
-/// Returns the value of a field that field selectors may use.
+/// Returns the text of the field at `path`, to compare it with a field selector.
 fn field_text(root: Lazy<'_>, path: &str) -> String {
     match path {
         "status.successful" => return root.at(&["status", "succeeded"]).map_or("0".to_owned(), text),
@@ -146,12 +146,12 @@ fn parse_fields(text: &str) -> Answered<Vec<Field>> {
     Ok(fields)
 }
 
-/// Returns true if `selector` selects an object by its labels.
+/// Returns true if the labels of an object match `selector`.
 pub(crate) fn is_selected(object: &serde_json::Value, selector: &LabelSelector) -> bool {
     selector.matches_labels(object.pointer("/metadata/labels").map(Into::into))
 }
 
-/// Formats a selector of an object as the scale subresource does: of labels and expressions, or of a map of labels.
+/// Formats a selector in an object as a label selector in text, as the scale subresource does.
 pub(crate) fn text_of(selector: &serde_json::Value) -> String {
     let is_map = selector.get("matchLabels").is_none() && selector.get("matchExpressions").is_none();
     let read = if is_map { LabelSelector::of_labels } else { LabelSelector::of_object };

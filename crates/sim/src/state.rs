@@ -1,4 +1,4 @@
-//! The state of one cluster: its objects, users and faults.
+//! The state of one simulated cluster.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -19,12 +19,12 @@ use crate::store::{Object, Store};
 use crate::target::Target;
 use crate::task::Task;
 
-/// A user who may send requests.
+/// A user of a simulated cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// The name, which roles are bound to.
+    /// The name of the user, to which roles are bound.
     pub name: String,
-    /// The bearer token; an empty one cannot be used to log in.
+    /// The bearer token of the user; empty if the user cannot log in.
     pub token: String,
     /// The groups. Members of `system:masters` may do everything.
     pub groups: Vec<String>,
@@ -38,10 +38,11 @@ impl User {
     }
 }
 
-/// The reaction of the controllers to a change of an object; `true` if the object is gone.
+/// A function that plans the reactions of controllers to a change of an object; the flag is true if the object is
+/// gone.
 pub(crate) type Reaction = fn(&Inner, &Target, &Arc<Object>, bool);
 
-/// The state of a cluster.
+/// The state of a simulated cluster, shared by its tasks.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) name: String,
@@ -49,11 +50,11 @@ pub(crate) struct Inner {
     pub(crate) does: Behaviours,
     pub(crate) users: RwLock<Vec<User>>,
     pub(crate) faults: Faults,
-    /// Changes when all open connections must be closed.
+    /// A counter; when it changes, all open connections are closed.
     pub(crate) cut: watch::Sender<u64>,
-    /// A counter of changes that clients can see; renewals of Leases do not count.
+    /// A counter of the changes that clients can notice, without renewals of Leases.
     pub(crate) changes: watch::Sender<u64>,
-    /// The tasks of the controllers, and when they are due.
+    /// The planned tasks of controllers, with the times at which they are due.
     pub(crate) pending: Mutex<HashMap<Task, Timestamp>>,
     store: Mutex<Store>,
     random: Mutex<Rng>,
@@ -90,7 +91,7 @@ impl Inner {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plans a task; it is dropped if the cluster is gone by then.
+    /// Plans `task` to run at the time `due`, unless the cluster is gone by then.
     pub(crate) fn plan(&self, due: Timestamp, task: impl FnOnce(&Arc<Inner>) + Send + 'static) {
         let cluster = self.me.clone();
         self.fleet.plan(due, move || {
@@ -108,7 +109,7 @@ impl Inner {
         self.random.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns random letters for the end of a generated name.
+    /// Returns `count` random letters for the end of a generated name.
     pub(crate) fn letters(&self, count: usize) -> String {
         let mut random = self.random();
         (0..count).map(|_| char::from(NAME_LETTERS[random.usize(..NAME_LETTERS.len())])).collect()
@@ -132,7 +133,7 @@ impl Inner {
         self.cut.send_modify(|cut| *cut += 1);
     }
 
-    /// Notifies watchers and controllers of a change.
+    /// Notifies watches and controllers that an object changed; `gone` is true if it was removed.
     pub(crate) fn changed(&self, target: &Target, object: &Arc<Object>, gone: bool) {
         if !target.resource.is("coordination.k8s.io", "leases") {
             self.noticed();
@@ -145,7 +146,7 @@ impl Inner {
         self.changes.send_modify(|changes| *changes += 1);
     }
 
-    /// Sets a fault. Faults of connections close the open ones too.
+    /// Sets a fault and returns its id. A fault of connections also closes the open ones.
     pub(crate) fn fault(&self, fault: Fault) -> FaultId {
         let id = self.faults.add(fault);
         if self.faults.connection().is_some() {
@@ -155,20 +156,20 @@ impl Inner {
         id
     }
 
-    /// Removes the newest fault with this trouble.
+    /// Removes the fault with this trouble that was set last.
     pub(crate) fn heal_trouble(&self, trouble: &Trouble) {
         if self.faults.remove_newest(trouble) {
             self.noticed();
         }
     }
 
-    /// Removes a fault.
+    /// Removes the fault with this id.
     pub(crate) fn heal(&self, fault: FaultId) {
         self.faults.remove(fault);
         self.noticed();
     }
 
-    /// Returns the target of an object by its `apiVersion`, kind and metadata.
+    /// Returns the storage location of an object, by its `apiVersion`, kind and metadata.
     ///
     /// # Errors
     /// If the cluster does not serve its kind.
@@ -192,7 +193,7 @@ impl Inner {
         Ok(Target { shelf, resource: resource.clone(), version: version.into(), namespace, name })
     }
 
-    /// Returns the target of an object by its resource.
+    /// Returns the storage location of an object by its resource; `None` if the resource is not served.
     pub(crate) fn target(&self, group: &str, plural: &str, namespace: &str, name: &str) -> Option<Target> {
         let store = self.store();
         let (shelf, resource) = store.find(group, plural)?;
@@ -201,7 +202,7 @@ impl Inner {
         Some(Target { shelf, resource: resource.clone(), version, namespace, name })
     }
 
-    /// Returns an object as a tree.
+    /// Returns a stored object as a JSON tree; `None` if it does not exist.
     pub(crate) fn tree(&self, target: &Target) -> Option<Value> {
         let object = self.store().get(target.shelf, &target.key()).cloned()?;
         Some(object.tree(&target.api_version(), &target.resource.kind))

@@ -1,4 +1,4 @@
-//! The objects and collections that requests are for.
+//! The objects and collections that requests address.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::error::{ApiError, Cause};
 use crate::kinds::{Resource, Version};
 use crate::store::{Object, ShelfId};
 
-/// The object or collection that a request is for.
+/// The object or collection that a request addresses.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) shelf: ShelfId,
@@ -16,11 +16,11 @@ pub(crate) struct Target {
     pub(crate) version: Arc<str>,
     /// The namespace; empty for cluster-scoped objects.
     pub(crate) namespace: String,
-    /// The name; empty for a collection.
+    /// The name of the object; empty for a collection.
     pub(crate) name: String,
 }
 
-/// The part of an object that is written.
+/// The part of an object that a write changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     Main,
@@ -52,7 +52,7 @@ impl Target {
         object.tree(&self.api_version(), &self.resource.kind)
     }
 
-    /// Returns the beginning of an object's text, with its kind and `apiVersion`.
+    /// Returns the beginning of the JSON text of an object, with its kind and `apiVersion`.
     pub(crate) fn item_start(&self) -> String {
         format!("{{\"kind\":{},\"apiVersion\":{},", json!(&*self.resource.kind), json!(self.api_version()))
     }

@@ -1,11 +1,11 @@
-//! The planned work of controllers.
+//! The tasks that controllers plan for themselves.
 
-/// A task of a controller.
+/// A task of a controller, which runs once however often it is planned before it is due.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Task {
     Namespace(String),
     Definition(String),
-    /// Deals with the dependents of the owner with this UID, which is being deleted or is gone.
+    /// Deletes or releases the dependents of the owner with this UID, which is being deleted or is gone.
     Dependents(String),
     /// Checks that the owners of this object exist.
     Owners {
@@ -25,27 +25,27 @@ pub(crate) enum Task {
     Nodes,
     /// Updates the budgets of this namespace.
     Budgets(String),
-    /// Releases claims of this namespace whose Pods are gone.
+    /// Removes the protection of PersistentVolumeClaims in this namespace that no Pod uses any more.
     Claims(String),
     /// Updates the endpoints of the Services in this namespace.
     Services(String),
     Node(String),
     /// Removes the Pods of a deleted node.
     NodeGone(String),
-    /// Evicts a Pod from a lost node if it does not tolerate it any longer.
+    /// Deletes a Pod from a lost node if it does not tolerate that any longer: namespace, name.
     Eviction(String, String),
     /// Updates the used amounts of the quotas in this namespace.
     Quotas(String),
     /// Retries the creation of Pods that a quota of this namespace refused.
     QuotaChanged(String),
-    /// Removes an Event that is old enough.
+    /// Removes an Event whose time to live has passed: namespace, name.
     Event(String, String),
-    /// Renews the Leases.
+    /// Renews the Leases of all live nodes and controllers.
     RenewLeases,
 }
 
 impl Task {
-    /// Returns the task that reconciles an owner of this kind.
+    /// Returns the task that reconciles an object of this kind which owns others; `None` for other kinds.
     pub(crate) fn of(kind: &str, namespace: String, name: String) -> Option<Task> {
         Some(match kind {
             "Deployment" => Task::Deployment(namespace, name),

@@ -1,4 +1,4 @@
-//! Timelines: the events of a cluster, with their times.
+//! Timelines: recorded or written changes of a cluster, with their times, for replay.
 //!
 //! A timeline is YAML: a list of steps, written by a person or recorded from a real control plane.
 //!
@@ -42,7 +42,7 @@ use crate::managed::Writer;
 use crate::patch;
 use crate::state::Inner;
 
-/// The reasons a text is not a timeline.
+/// The reasons why a text is not a timeline.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimelineError {
@@ -74,18 +74,18 @@ pub enum TimelineError {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct TimelineWrite<'t> {
-    /// The time since the timeline began.
+    /// The time of the step since the timeline began.
     pub at: Duration,
-    /// The field manager; empty for the simulator's own controllers.
+    /// The field manager of the write; empty for the simulator's own controllers.
     pub by: &'t str,
-    /// The whole object, or the identity of the patched one.
+    /// The whole object; for a patch, the identity of the patched object.
     pub object: &'t Value,
     /// The merge patch; `None` if the step writes the whole object.
     pub patch: Option<&'t Value>,
 }
 
 impl TimelineWrite<'_> {
-    /// Writes the object or the patch of this step into `object`.
+    /// Changes `object` as this step does: replaces it, or applies the patch.
     pub fn write_into(&self, object: &mut Value) {
         match self.patch {
             Some(with) => patch::merge(object, with.clone(), true),
@@ -94,7 +94,7 @@ impl TimelineWrite<'_> {
     }
 }
 
-/// The events of a cluster, with their times.
+/// The changes of a cluster, with their times, to be replayed.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
     moments: Vec<Moment>,
@@ -121,7 +121,7 @@ enum Action {
     Heal(Trouble),
 }
 
-/// A step in the file.
+/// A step of a timeline, as the YAML file has it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
@@ -130,7 +130,7 @@ struct Step {
     object: Option<Value>,
     patch: Option<Value>,
     with: Option<Value>,
-    /// The field manager; empty for a controller of the control plane.
+    /// The field manager of the write; absent for a controller of the control plane.
     by: Option<String>,
     delete: Option<Value>,
     fault: Option<String>,
@@ -236,7 +236,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// Plans all steps, beginning now.
+    /// Plans all steps of the timeline, beginning now.
     pub(crate) fn plan(&self, inner: &Arc<Inner>) {
         let begin = inner.fleet.clock.now();
         for moment in &self.moments {
@@ -247,7 +247,7 @@ impl Timeline {
     }
 }
 
-/// Returns the fault with this name in timelines.
+/// Returns the fault that timelines call `name`; `None` for an unknown name.
 fn trouble(name: &str) -> Option<Trouble> {
     match name {
         "unreachable" => Some(Trouble::Unreachable),
@@ -257,7 +257,7 @@ fn trouble(name: &str) -> Option<Trouble> {
     }
 }
 
-/// Plays the timeline of this turn, and plans the next turn.
+/// Plays the timeline `next(turn)` now, and plans the following ones, one after each `every`.
 pub(crate) fn play_again(
     inner: &Arc<Inner>,
     every: Duration,
@@ -276,8 +276,8 @@ fn recorded(text: &str) -> Option<Vec<Step>> {
     steps.map(|line| serde_json::from_str(line.strip_prefix("- ")?).ok()).collect()
 }
 
-/// Carries out a step. A refused write, such as in a namespace that is gone, is ignored: a user may have deleted it
-/// meanwhile.
+/// Carries out a step of a timeline that began at `begin`. If the server refuses the write, nothing happens: a user
+/// may have deleted its namespace meanwhile.
 fn act(inner: &Arc<Inner>, action: &Action, begin: Timestamp) {
     let now = inner.fleet.clock.now();
     match action {
@@ -305,7 +305,7 @@ fn act(inner: &Arc<Inner>, action: &Action, begin: Timestamp) {
     }
 }
 
-/// Fills in the `${GENERATION}` of an object.
+/// Replaces `${GENERATION}` in an object by its generation.
 fn complete(object: &mut Value) {
     let generation = object["metadata"]["generation"].clone();
     fill_generation(object, &generation);
@@ -322,7 +322,7 @@ fn fill_generation(value: &mut Value, generation: &Value) {
     }
 }
 
-/// Returns a value with the times filled in.
+/// Returns a value in which the placeholders of times are replaced.
 fn filled(value: &Value, now: Timestamp, begin: Timestamp) -> Value {
     match value {
         Value::String(text) if text.contains("${") => Value::String(fill(text, now, begin)),
@@ -334,7 +334,7 @@ fn filled(value: &Value, now: Timestamp, begin: Timestamp) -> Value {
     }
 }
 
-/// Returns a text with the times filled in; invalid placeholders stay.
+/// Returns a text in which the placeholders of times are replaced; invalid placeholders stay.
 fn fill(text: &str, now: Timestamp, begin: Timestamp) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -357,7 +357,8 @@ fn fill(text: &str, now: Timestamp, begin: Timestamp) -> String {
     out
 }
 
-/// Parses `NOW`, `NOW-90s`, `START+5m`.
+/// Parses a placeholder of a time, `NOW`, `NOW-90s` or `START+5m`, relative to `now` and `begin`; `None` if it is
+/// invalid.
 fn moment(text: &str, now: Timestamp, begin: Timestamp) -> Option<Timestamp> {
     let (base, rest) = match (text.strip_prefix("NOW"), text.strip_prefix("START")) {
         (Some(rest), _) => (now, rest),
@@ -373,7 +374,7 @@ fn moment(text: &str, now: Timestamp, begin: Timestamp) -> Option<Timestamp> {
     }
 }
 
-/// Parses `90s`, `1h30m`, `500ms`, `1.5s`, `1d`.
+/// Parses a duration such as `90s`, `1h30m`, `500ms`, `1.5s` or `1d`; `None` if it is invalid.
 fn duration(text: &str) -> Option<Duration> {
     duration::parse_with_days(text.trim())?.try_into().ok()
 }

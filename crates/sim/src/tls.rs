@@ -1,4 +1,4 @@
-//! The certificates of a fleet: an authority, a certificate that all its API servers use, and an expired one.
+//! The TLS certificates of a fleet: an authority, one for all API servers, and an expired one.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::error::SimError;
 
 /// The TLS configurations of a fleet's API servers.
 pub(crate) struct Tls {
-    /// The authority's certificate, in PEM.
+    /// The certificate of the authority, in PEM.
     pub(crate) authority: String,
     pub(crate) good: TlsAcceptor,
     pub(crate) expired: TlsAcceptor,

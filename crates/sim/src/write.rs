@@ -16,11 +16,11 @@ use crate::state::Inner;
 use crate::store::{Object, Store, Texts};
 use crate::target::{Part, Target};
 
-/// The options of a write.
+/// The options of a write request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     pub(crate) dry_run: bool,
-    /// The handling of fields that the schema does not know.
+    /// The handling of fields that the schema does not have: ignore, warn or refuse.
     pub(crate) unknown_fields: UnknownFields,
     pub(crate) writer: Writer,
 }
@@ -33,14 +33,14 @@ pub(crate) enum UnknownFields {
     Strict,
 }
 
-/// The result of a write.
+/// The result of a write: the stored object and the warnings for the client.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) object: Arc<Object>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// The handling of the dependents of a deleted object.
+/// The handling of the dependents of a deleted object, as `propagationPolicy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Propagation {
     Background,
@@ -58,15 +58,15 @@ pub(crate) struct Deletion {
     pub(crate) dry_run: bool,
 }
 
-/// The result of a deletion.
+/// The result of a deletion: the object, and if it is gone.
 #[derive(Debug)]
 pub(crate) struct Deleted {
     pub(crate) object: Arc<Object>,
-    /// True if the object is gone already, false if it is only marked.
+    /// True if the object was removed; false if it is only marked as being deleted.
     pub(crate) gone: bool,
 }
 
-/// Returns the stored object of a target, also as a tree.
+/// Returns the stored object of a target, as it is and as a JSON tree; fails if it does not exist.
 fn stored(store: &Store, target: &Target) -> Answered<(Arc<Object>, Value)> {
     let current = store.get(target.shelf, &target.key()).cloned();
     let current = current.ok_or_else(|| ApiError::not_found(&target.resource, &target.name))?;
@@ -79,7 +79,8 @@ fn texts_of(value: &Value) -> &str {
 }
 
 impl Inner {
-    /// Checks that a body has the kind and the types that its path requires.
+    /// Checks that the body of a request has the kind and the types that its path requires, and sets them if they
+    /// are missing.
     pub(crate) fn check_kind(&self, target: &Target, body: &mut Value) -> Answered<()> {
         let resource = &target.resource;
         let (kind, api_version) =
@@ -231,8 +232,8 @@ impl Inner {
         Ok(Written { object, warnings })
     }
 
-    /// Sets the object's namespace to that of the request path; fails if `metadata` states another one. Does nothing
-    /// for cluster-scoped kinds.
+    /// Sets the namespace in an object's metadata to that of the request's path; fails if the metadata state
+    /// another one. Does nothing for cluster-scoped kinds.
     fn check_namespace(&self, target: &Target, metadata: &mut Value) -> Answered<()> {
         let written = texts_of(&metadata["namespace"]);
         if !target.resource.namespaced {
@@ -272,8 +273,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Defaults and checks an object whose stored state is `before` (null for a new one); returns the warnings for the
-    /// client.
+    /// Adds defaults to an object and validates it; returns the warnings for the client. `before` is the stored
+    /// state, null for a new object.
     fn complete(
         &self,
         target: &Target,
@@ -333,7 +334,7 @@ impl Inner {
         Ok(warnings)
     }
 
-    /// Updates an object. `change` computes the new state from the stored one.
+    /// Updates a part of an object; `change` computes the new state from the stored one.
     pub(crate) fn update(
         &self,
         target: &Target,
@@ -383,7 +384,8 @@ impl Inner {
         Ok(Written { object, warnings })
     }
 
-    /// Refuses changes of the object's identity, and keeps the fields that only the server writes.
+    /// Fails if a write changes the identity of an object (name, namespace, uid), and restores the fields that only
+    /// the server writes.
     fn keep_identity(&self, target: &Target, before: &Value, after: &mut Value) -> Answered<()> {
         let resource = &target.resource;
         let (old, new) = (&before["metadata"], &mut after["metadata"]);
@@ -436,7 +438,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Keeps the parts that a write of this part must not change.
+    /// Restores the parts of an object that a write of this `part` must not change, such as the status in a write
+    /// of the spec.
     fn keep_part(&self, target: &Target, part: Part, before: &Value, after: &mut Value) {
         let Some(members) = after.as_object_mut() else { return };
         match part {
@@ -472,7 +475,7 @@ impl Inner {
         }
     }
 
-    /// Increases the generation if the specification changed.
+    /// Increases `metadata.generation` if the spec changed.
     fn count_generation(&self, target: &Target, before: &Value, after: &mut Value) {
         let resource = &target.resource;
         if !resource.has_generation() {
@@ -563,7 +566,7 @@ impl Inner {
         Ok(Deleted { object, gone })
     }
 
-    /// Marks an object as being deleted.
+    /// Marks an object as being deleted: sets its deletion time, grace period and finalizers.
     fn mark(&self, resource: &Resource, object: &mut Value, deletion: &Deletion) {
         let metadata = &mut object["metadata"];
         let mut finalizers = metadata["finalizers"].as_array().cloned().unwrap_or_default();
@@ -617,12 +620,12 @@ impl Inner {
         }
     }
 
-    /// Writes an object with its status, without validation: for recordings and controllers.
+    /// Writes an object with its status and without validation, for recordings and controllers.
     pub(crate) fn impose(&self, target: &Target, object: Value, by: &Writer) -> Answered<Arc<Object>> {
         self.impose_completed(target, object, by, |_| ())
     }
 
-    /// Writes an object as [`impose`](Inner::impose) does; `complete` changes it last, when its metadata are complete.
+    /// Writes an object like [`impose`](Inner::impose). `complete` changes it at last, when its metadata are final.
     pub(crate) fn impose_completed(
         &self,
         target: &Target,
@@ -736,7 +739,7 @@ impl Inner {
         Ok(object)
     }
 
-    /// Removes an object immediately, in spite of finalizers.
+    /// Removes an object immediately, even if it has finalizers.
     pub(crate) fn remove(&self, target: &Target) {
         let gone = self.store().remove(target.shelf, &target.key(), None);
         if let Some(gone) = gone {

@@ -26,7 +26,7 @@ pub(crate) struct Interpreter {
     jobs: Arc<Mutex<Option<Sender<Job>>>>,
 }
 
-/// A parsed boolean expression.
+/// A parsed CEL expression whose result is true or false, and the thread that evaluates it.
 pub(crate) struct Expression {
     text: String,
     program: Arc<Program>,
@@ -40,7 +40,7 @@ impl fmt::Debug for Expression {
 }
 
 impl Interpreter {
-    /// Parses an expression that may use these variables.
+    /// Parses an expression that may use only the variables `names`.
     ///
     /// # Errors
     /// Returns an error if the text is not an expression, or is too large.
@@ -68,13 +68,15 @@ impl Interpreter {
         }
     }
 
-    /// Parses an expression that an object of a cluster defines.
+    /// Parses an expression from an object of a cluster; the result also holds the computing time, which is charged
+    /// to the object's author.
     pub(crate) fn read_of_cluster(&self, text: &str, names: Names) -> Reading {
         let (expression, took) = self.read_at_cost(text, names);
         Reading { expression: expression.map(|it| Box::new(it) as Box<dyn Predicate>), took }
     }
 
-    /// Runs `work` on the thread with a deep stack, for at most [`LIMIT`].
+    /// Runs `work` on the interpreter's thread and returns its result; an error if that takes longer than [`LIMIT`]
+    /// or the thread dies.
     fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Lost> {
         let broken = |why: &dyn fmt::Display| Lost::Broken(why.to_string());
         let (result, outcome) = sync_channel(1);

@@ -44,7 +44,7 @@ pub(crate) struct SourceArguments {
     #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["context", "all_contexts", "kubeconfig"])]
     pub(crate) from: Vec<PathBuf>,
 
-    /// Use this as the current time (RFC 3339)
+    /// Judge as if this were the current time (RFC 3339), such as 2026-03-01T12:00:00Z
     #[arg(long, value_name = "TIME")]
     pub(crate) now: Option<jiff::Timestamp>,
 
@@ -52,11 +52,11 @@ pub(crate) struct SourceArguments {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub(crate) timeout: Duration,
 
-    /// Print timings to stderr; twice: each request; three times: the purpose of each request
+    /// Print timings to stderr; -vv: also each request; -vvv: also the purpose of each request
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// The user's trust in rules that clusters define, from the settings.
+    /// The Argo CDs and clusters whose own rules the user trusts, from the settings `argocd` and `trusted-homes`.
     #[arg(skip)]
     pub(crate) trust: Trust,
 }
@@ -81,7 +81,7 @@ impl SourceArguments {
 /// The clusters or dumps to read, and the options for judging objects; the same for every view.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArguments {
-    /// Meaning of a PodDisruptionBudget for the Deployment whose Pods it protects
+    /// Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
 
@@ -99,14 +99,14 @@ pub(crate) struct ViewArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Pdb {
-    /// None: a Deployment is ready when all its replicas are
+    /// No effect: a Deployment is ready when all its replicas are
     Advisory,
     /// A Deployment is ready when as many Pods are available as its budget requires
     Sufficient,
 }
 
 impl ViewArguments {
-    /// Returns the rules with their options.
+    /// Returns the rules of `--rules` with the options `--pdb` and `--timeout` and the trust settings.
     pub(crate) fn rules(&self) -> RulesWithOptions {
         self.rules.with_options(self.pdb.into(), self.source.timeout, &self.source.trust)
     }
@@ -132,12 +132,12 @@ Examples:
   taffrail get resources --kind deploy --image nginx   Deployments that run an image
   taffrail get resources -n flux-system          all objects of the apps declared there
   taffrail get apps --in-namespace shop          apps that have objects there, wherever they are declared
-  taffrail get apps --from dumps/ -o json        from dump files, without a cluster
+  taffrail get apps --from dumps/ -o json        read dump files instead of clusters
 
 Exit codes: 0 answered; 1 with --exit-status when something is not ready; 2 wrong usage; 3 some data could not be
 read (the rest is still shown).")]
 pub(crate) struct GetArguments {
-    /// The list to show
+    /// List to show
     #[arg(value_enum)]
     pub(crate) what: What,
 
@@ -173,11 +173,11 @@ pub(crate) struct GetArguments {
     #[arg(long)]
     pub(crate) exit_status: bool,
 
-    /// Show these columns, in this order
+    /// Show only these columns, in this order; names as in the header row, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) columns: Vec<String>,
 
-    /// Sort by this
+    /// Sort the rows by this field
     #[arg(long, value_name = "FIELD", value_enum)]
     pub(crate) sort: Option<SortBy>,
 
@@ -217,11 +217,11 @@ pub(crate) struct ExplainArguments {
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only these clusters, named as in the CLUSTER column
+    /// Only apps of these clusters, named as in the CLUSTER column
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Do not merge equal entries of several clusters
+    /// Show one entry for each cluster, instead of merging those that are equal
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
@@ -255,8 +255,8 @@ pub(crate) enum ExplainOutput {
 /// Options for grouping objects that no tool declares.
 #[derive(Debug, Args)]
 pub(crate) struct GroupingArguments {
-    /// Label whose value names the app of an object that no tool declares; the first of several that the object has
-    /// counts [default: app.kubernetes.io/instance, app.kubernetes.io/part-of]
+    /// Labels whose value names the app of an object that no tool declares; the first one that the object has is used
+    /// [default: app.kubernetes.io/instance, app.kubernetes.io/part-of]
     #[arg(long, value_name = "KEY", value_delimiter = ',')]
     pub(crate) app_label: Vec<AppLabel>,
 }
@@ -267,12 +267,12 @@ impl GroupingArguments {
     }
 }
 
-/// The filters of a list.
+/// Options that select the rows of a list; a row must meet all of them.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Filters")]
 pub(crate) struct FilterArguments {
-    /// Rows with one of these statuses, or with none of them: Ready,InProgress or '!Ready'. A healthy app with another
-    /// problem does not count as Ready, unless it is a notice (suspended, OutOfSync without automatic sync)
+    /// Only rows with one of these statuses, or after '!' with none: Ready,InProgress or '!Ready'. A healthy app with
+    /// another problem does not count as Ready, unless it is a notice (suspended, OutOfSync without automatic sync)
     #[arg(long, value_name = "LIST")]
     pub(crate) status: Option<StatusFilter>,
 
@@ -280,20 +280,20 @@ pub(crate) struct FilterArguments {
     #[arg(long)]
     pub(crate) problems: bool,
 
-    /// Apps with one of these sync states, or with none of them: Failed,OutOfSync or '!Synced,Syncing'. Apps known only
-    /// by labels have no sync state
+    /// Only apps with one of these sync states, or after '!' with none: Failed,OutOfSync or '!Synced,Syncing'. Apps
+    /// known only by labels have no sync state
     #[arg(long, value_name = "LIST")]
     pub(crate) sync: Option<SyncFilter>,
 
-    /// Apps of these delivery tools: flux-kustomization or ks, helm, …
+    /// Only apps of these delivery tools: flux-kustomization or ks, helm, …
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Delivery::of_word)]
     pub(crate) delivery: Vec<Delivery>,
 
-    /// Apps that are suspended in their tool
+    /// Only apps that are suspended
     #[arg(long)]
     pub(crate) suspended: bool,
 
-    /// Apps whose declaring object has these labels
+    /// Only apps whose declaring object has these labels, such as team=web
     #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 
@@ -301,15 +301,15 @@ pub(crate) struct FilterArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
-    /// Objects in these namespaces, and apps with objects there, wherever they are declared
+    /// Only objects in these namespaces, or apps with objects there, wherever they are declared
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) in_namespace: Vec<String>,
 
-    /// Objects of these kinds
+    /// Only objects of these kinds, such as deploy,Certificate
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) kind: Vec<String>,
 
-    /// Objects that run an image with this in its name
+    /// Only objects that run an image with one of these texts in its name
     #[arg(long, value_name = "TEXT", value_delimiter = ',')]
     pub(crate) image: Vec<String>,
 }
@@ -318,7 +318,7 @@ pub(crate) struct FilterArguments {
 pub(crate) enum SortBy {
     /// Name, then namespace
     Name,
-    /// Worst first
+    /// Worst status first
     Status,
     /// Name of the cluster
     Cluster,
@@ -343,15 +343,15 @@ impl From<SortBy> for SortField {
 /// Options for selecting an app by name.
 #[derive(Debug, Args)]
 pub(crate) struct NameArguments {
-    /// The app is declared in this namespace
+    /// Namespace in which the app is declared
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// The app may be declared in any namespace, which is the default
+    /// Find the app in any namespace, which is the default
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Only these clusters, named as in the CLUSTER column
+    /// Only apps of these clusters, named as in the CLUSTER column
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
@@ -414,7 +414,7 @@ pub(crate) struct TreeArguments {
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Only apps, and the apps that they deliver
+    /// Show only the app and the apps that it delivers, without other objects
     #[arg(long, conflicts_with = "all")]
     pub(crate) compact: bool,
 
@@ -458,7 +458,7 @@ pub(crate) struct EventsArguments {
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Do not merge equal entries of several clusters
+    /// Show one entry for each cluster, instead of merging those that are equal
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
@@ -489,7 +489,7 @@ Examples:
   taffrail trust shop                            about one app
   taffrail trust --category silent,disagreeing   signs that a green status is wrong now
   taffrail trust --all-contexts -o wide          in all clusters, one line per finding
-  taffrail trust --from dumps/ -o json           from dump files, without a cluster
+  taffrail trust --from dumps/ -o json           read dump files instead of clusters
 
 Severity: high for a sign that a green status is wrong; medium if nothing proves it right; low if it covers less than
 it seems to, by choice or by nature. GREEN counts the green apps that would not be green if the finding were true.
@@ -505,7 +505,7 @@ pub(crate) struct TrustArguments {
     #[command(flatten)]
     pub(crate) which: NameArguments,
 
-    /// Do not merge equal entries of several clusters
+    /// Show one entry for each cluster, instead of merging those that are equal
     #[arg(long)]
     pub(crate) per_cluster: bool,
 
@@ -539,14 +539,14 @@ pub(crate) enum Category {
     Unread,
     /// Clocks differ, or the time of reading is not known
     Skewed,
-    /// Switched off on purpose
+    /// An app, source or object is suspended, paused or excluded from its tool
     Suspended,
-    /// No rule knows the kind
+    /// Ready is only the default, because no rule reads the status of the kind
     Fallback,
 }
 
 impl Category {
-    /// Returns true if this is the category of a finding.
+    /// Returns true if this value of `--category` names the category `category` of a finding.
     pub(crate) fn is(self, category: FindingCategory) -> bool {
         let own = match self {
             Category::Disagreeing => FindingCategory::Disagreeing,
@@ -586,7 +586,8 @@ pub(crate) enum What {
 }
 
 impl What {
-    /// Returns the plural of a list's name, which may be given in the singular.
+    /// Returns the plural for the first argument of `get`, which may be singular: `apps` for `app`. Returns an
+    /// unknown word unchanged.
     pub(crate) fn full_name(word: &str) -> &str {
         match What::from_str(word, false) {
             Ok(What::Apps) => "apps",

@@ -66,7 +66,7 @@ impl CommandError {
         CommandError { exit: Exit::Usage, what: what.to_string(), hint: None }
     }
 
-    /// Turns the error into a warning: all data was read.
+    /// Turns the error into a warning that leaves the exit code at 0.
     pub(crate) fn harmless(self) -> CommandError {
         CommandError { exit: Exit::Yes, ..self }
     }
@@ -108,7 +108,7 @@ fn hinted(hint: &str) -> Phrase {
     phrase!("{} hint{:#}: {}\n", style, style, printable(hint))
 }
 
-/// Prints a hint to stderr, for an answer that states the problem itself.
+/// Prints a hint line alone to stderr, if the answer on stdout has already stated the problem.
 pub(crate) fn advise(hint: &str) {
     crate::output::answer::tell(hinted(hint));
 }

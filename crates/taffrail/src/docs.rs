@@ -52,7 +52,7 @@ fn root() -> Command {
     root
 }
 
-/// Returns a command and all commands below it, except `help`.
+/// Returns a command and all commands nested in it, except `help`.
 fn all(command: &Command) -> Vec<&Command> {
     let below = command.get_subcommands().filter(|it| it.get_name() != "help" && !it.is_hide_set());
     std::iter::once(command).chain(below.flat_map(all)).collect()
@@ -139,7 +139,7 @@ fn reference(command: &Command, text: &mut String) {
     }
 }
 
-/// Returns the syntax of an argument.
+/// Returns the syntax of an argument for the documentation, such as `-o, --output <FORMAT>`.
 fn words(argument: &Arg) -> String {
     let names = argument.get_value_names().unwrap_or_default();
     let value = names.iter().map(|name| format!("<{name}>")).collect::<Vec<_>>().join(" ");

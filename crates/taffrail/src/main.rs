@@ -122,7 +122,8 @@ fn run() -> Result<Exit, CommandError> {
     }
 }
 
-/// Parses the command line twice: the second time with the settings as defaults of the flags.
+/// Parses the command line and reads the settings. It parses twice: the second time with the settings as defaults
+/// of the flags.
 fn read() -> Result<(Cli, Config), CommandError> {
     let root = program::command();
     // The first parse tells which settings concern the command.

@@ -2,7 +2,7 @@
 
 use taffrail_cluster::Reason;
 
-/// Reasons that only Taffrail gives, not a server.
+/// Reasons of errors that Taffrail finds itself, not a server: name, meaning and hint.
 const OWN: [(&str, &str, &str); 9] = [
     (
         "DiscoveryFailed",
@@ -43,7 +43,7 @@ const OWN: [(&str, &str, &str); 9] = [
     ),
 ];
 
-/// Returns the hint for a reason.
+/// Returns what the user can do about an error with this reason; `None` for an unknown reason.
 pub(crate) fn hint(reason: &str) -> Option<&'static str> {
     let of_clusters = Reason::ALL.iter().find(|known| known.as_str() == reason).map(|known| known.hint());
     of_clusters.or_else(|| OWN.iter().find(|(word, ..)| *word == reason).map(|(.., hint)| *hint))

@@ -24,19 +24,20 @@ use taffrail_observe::input::{self, Chunk, InputShape};
 /// The selected rules: Taffrail's, kstatus', or those in a folder before Taffrail's.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RuleSource {
-    /// All rules, with Taffrail's library; without a folder, loaded at the first use.
+    /// The rules of the selected folder, then Taffrail's library. Without a folder the library is loaded at the
+    /// first use.
     set: Arc<OnceLock<RuleSet>>,
-    /// True if only the rules of kstatus apply.
+    /// True if kstatus was selected: then its rules replace those in `set`.
     is_kstatus: bool,
 }
 
-/// Returns the rules that come with the program, including support for rules from objects in clusters.
+/// Returns Taffrail's library, which can also read rules that objects in clusters define.
 fn shipped() -> RuleSet {
     let interpreter = Interpreter::default();
     RuleSet::shipped().teachable(move |text, names| interpreter.read_of_cluster(text, names))
 }
 
-/// The selected rules with the user's settings.
+/// The selected rules with the user's options: the effect of PodDisruptionBudgets, the time limit and the trust.
 #[derive(Debug, Clone)]
 pub(crate) struct RulesWithOptions {
     source: RuleSource,
@@ -61,7 +62,8 @@ impl RuleSource {
         }
     }
 
-    /// Returns all rules, with Taffrail's library; for kstatus only its own.
+    /// Returns the rules of the selected folder, then Taffrail's library. If kstatus was selected,
+    /// [`RulesWithOptions::active`] ignores them.
     #[inline]
     pub(crate) fn set(&self) -> &RuleSet {
         self.set.get_or_init(shipped)
@@ -72,8 +74,8 @@ impl RuleSource {
         self.is_kstatus
     }
 
-    /// Adds the effect of a PodDisruptionBudget, the time limit for judging each cluster's objects, and the user's
-    /// trust.
+    /// Combines the rules with the effect `pdb` of PodDisruptionBudgets, the time limit for judging each cluster's
+    /// objects, and the user's trust in rules of clusters, which kstatus ignores.
     pub(crate) fn with_options(&self, pdb: Budgets, timeout: Duration, trust: &Trust) -> RulesWithOptions {
         let patience = Some(patience("--timeout", timeout));
         // kstatus knows of no tool, so no trust in one changes what it says.
@@ -96,13 +98,14 @@ impl RulesWithOptions {
         self
     }
 
-    /// Returns the rules that were chosen, with Taffrail's library; for kstatus only its own. They hold none that a
-    /// cluster teaches.
+    /// Returns the rules of the selected folder, then Taffrail's library, without rules that clusters define. If
+    /// kstatus was selected, [`RulesWithOptions::active`] ignores them.
     pub(crate) fn set(&self) -> &RuleSet {
         self.source.set()
     }
 
-    /// Returns the rules in force.
+    /// Returns the rules to judge with: those of kstatus if it was selected, else [`RulesWithOptions::set`], which
+    /// can also use rules that clusters define.
     #[inline]
     pub(crate) fn active(&self) -> ActiveRules<'_> {
         match self.source.is_kstatus {
@@ -118,7 +121,8 @@ impl FleetRules for RulesWithOptions {
     }
 }
 
-/// Returns the time limit for judging a cluster's objects: equal to `timeout`, which the flag `option` sets.
+/// Returns a time limit of `timeout` for judging one cluster's objects, which starts now; messages name the flag
+/// `option`.
 fn patience(option: &str, timeout: Duration) -> Patience {
     let began = Instant::now();
     Patience::new(timeout, format!("{option} {timeout:?}"), move || began.elapsed())
@@ -140,7 +144,7 @@ pub(crate) enum FolderError {
     Rules(RuleErrors),
 }
 
-/// Formats all errors, one per line, with hints.
+/// Formats all errors of rule files, one per line, each with its hint.
 fn told(errors: &RuleErrors) -> String {
     let told = errors.0.iter().map(|error| {
         let hint = error.hint().map(|hint| format!(" ({hint})")).unwrap_or_default();
@@ -162,7 +166,8 @@ fn of_folder(path: &Path) -> Result<RuleSet, FolderError> {
     Ok(scripts.into_iter().fold(shipped().with(layer), RuleSet::with_script))
 }
 
-/// Reads the health rules in Kustomizations, HelmReleases and kapp's configurations in a folder.
+/// Reads the health rules in a folder that other tools define: `healthCheckExprs` of Flux objects and `waitRules`
+/// of kapp's configurations.
 fn scripts(path: &Path) -> Result<Vec<Box<dyn Script>>, FolderError> {
     const OWN: [&str; 2] = ["rules.yaml", "cases.yaml"];
     const CASES: [&str; 2] = ["health_test.yaml", "action_test.yaml"];
@@ -221,7 +226,7 @@ fn script_in_lua(path: &Path) -> Result<Option<Box<dyn Script>>, FolderError> {
     Ok((!scripts.is_empty()).then(|| Box::new(scripts) as Box<dyn Script>))
 }
 
-/// The reason why scripts do not run.
+/// The reason why Lua scripts cannot run in a build without the feature `lua`.
 #[cfg(not(feature = "lua"))]
 pub(crate) const WITHOUT_LUA: &str = "this taffrail was built without the feature `lua`, which runs scripts";
 
@@ -236,7 +241,7 @@ fn script_in_lua(path: &Path) -> Result<Option<Box<dyn Script>>, FolderError> {
     }
 }
 
-/// The scripts of a folder in the layout of Argo CD's `resource_customizations`.
+/// Reads and parses the scripts of a folder in the layout of Argo CD's `resource_customizations`.
 #[cfg(feature = "lua")]
 pub(crate) fn scripts_in_lua(path: &Path) -> Result<Customizations, FolderError> {
     let files = customizations(path, Wanted::Scripts)?;
@@ -291,7 +296,8 @@ pub(crate) fn customizations(path: &Path, wanted: Wanted) -> Result<Vec<(String,
     scripts.into_iter().map(read).collect()
 }
 
-/// Returns the files of rules and cases in a folder and its subfolders.
+/// Reads `rules.yaml` and `cases.yaml` of a folder and of the folders directly in it; leaves out those with neither
+/// file.
 pub(crate) fn folders(path: &Path) -> Result<Vec<Folder>, FolderError> {
     let unreadable = |error| FolderError::Unreadable { path: path.to_owned(), error };
     let mut inside: Vec<PathBuf> = fs::read_dir(path)

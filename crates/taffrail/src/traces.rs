@@ -10,7 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::output::answer;
 
-/// Returns how often `-v` was given to the command.
+/// Returns the number of `-v` flags of the subcommand in `matches`.
 fn verbosity(matches: &ArgMatches) -> u8 {
     match matches.subcommand() {
         Some((_, inner)) => verbosity(inner),
@@ -18,7 +18,7 @@ fn verbosity(matches: &ArgMatches) -> u8 {
     }
 }
 
-/// Prints traces from now on, if `-v` was given two or three times in `matches`.
+/// Prints traces to stderr from now on, if `-v` was given two or three times in `matches`; else does nothing.
 ///
 /// A view that `redraws` the terminal stays readable: traces appear only if stderr goes elsewhere.
 pub(crate) fn print(matches: &ArgMatches, redraws: bool) {
@@ -37,7 +37,7 @@ pub(crate) fn print(matches: &ArgMatches, redraws: bool) {
     let _ = tracing_subscriber::registry().with(lines.with_writer(|| Lines)).with(own).try_init();
 }
 
-/// Writes each trace as a line of its own.
+/// A subscriber that writes each trace as a line of its own.
 struct Lines;
 
 impl Write for Lines {

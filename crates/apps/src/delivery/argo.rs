@@ -1,4 +1,4 @@
-//! Argo CD: `Application`.
+//! Apps of Argo CD, declared by an `Application`.
 
 pub(crate) mod installs;
 
@@ -25,13 +25,13 @@ use installs::{INSTALLED, Standing, argo_standing};
 
 pub(crate) const GROUP: &str = "argoproj.io";
 
-/// The name that Argo CD gives to the cluster that it runs in, unless a Secret gives it another one.
+/// The name of the cluster in which Argo CD runs, unless a Secret gives it another one.
 const IN_CLUSTER_NAME: &str = "in-cluster";
 
 /// The annotation that makes Argo CD skip an Application.
 pub(crate) const SKIP: &str = "argocd.argoproj.io/skip-reconcile";
 
-/// The annotation that keeps the policy of an Application that was suspended where Argo CD does not know
+/// The annotation in which `taffrail suspend` keeps the policy for automated sync, for versions of Argo CD without
 /// `spec.syncPolicy.automated.enabled`.
 pub(crate) const SUSPENDED: &str = "taffrail.dev/suspended-automated";
 
@@ -44,20 +44,21 @@ fn is_held(object: &Object<'_>) -> bool {
     }
 }
 
-/// Returns true if an Application tells Argo CD to skip it, or not to sync it automatically.
+/// Returns true if an Application is suspended: it tells Argo CD to skip it, or not to sync it automatically.
 pub(crate) fn is_kept_off(object: &Object<'_>) -> bool {
     object.text(&["metadata", "annotations", SKIP]) == "true" || is_held(object)
 }
 
-/// The maximum number of controller namespaces that the Applications of one namespace may name: the limit is
-/// per tenant, so none uses up that of others.
+/// The maximum number of controller namespaces that the Applications of one namespace may name, so that one tenant
+/// cannot use up the limit of all.
 const MAX_CONTROLLERS_PER_NAMESPACE: usize = 2;
 
 /// The maximum number of controller namespaces that are read in a cluster; those named from the most
 /// namespaces come first.
 const MAX_CONTROLLERS: usize = 200;
 
-/// Returns the namespace of the controller that an Application names in its status, if it is another one.
+/// Returns the namespace of the Argo CD controller that an Application's status names, if it is not the
+/// Application's own; else `None`.
 ///
 /// Any author who may write the Application can write that field.
 pub(crate) fn controller(object: &Object<'_>) -> Option<String> {
@@ -72,16 +73,17 @@ pub(crate) fn controller(object: &Object<'_>) -> Option<String> {
 /// Marks name an Application in such a namespace by its bare name, which any author can give to an
 /// Application elsewhere.
 pub(crate) struct Homes {
-    /// The namespaces, each with the label by which its Argo CD tracks objects without a tracking id.
+    /// The namespaces, each with the label by which its Argo CD tracks objects.
     namespaces: BTreeMap<String, String>,
     /// The namespaces that hold Applications.
     all: installs::Namespaces,
-    /// True if the user trusts the authors in this cluster with objects of all clusters.
+    /// True if the user trusts what this cluster declares for objects of all clusters.
     is_trusted: bool,
 }
 
 impl Homes {
-    /// Finds the namespaces of the known Argo CDs, or takes that of the installer if none is known.
+    /// Finds the namespaces with a proved Argo CD in the cluster with index `home`; if there is none, takes the
+    /// namespace of Argo CD's installer.
     ///
     /// Only the cluster's administrators create that one, not its tenants.
     pub(crate) fn of(fleet: &Fleet<'_>, home: usize, trust: &Trust) -> Homes {
@@ -129,8 +131,8 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, homes: &Homes, found: &mut
     found.lacking.extend(maps.into_iter().filter(is_unread).map(|key| (home, key)));
 }
 
-/// Returns the controller namespaces to read; `named` counts, for each namespace, how often its Applications
-/// name each controller namespace.
+/// Returns the controller namespaces to read. `named` has, for each namespace, the controller namespaces that its
+/// Applications name, and how often.
 fn looked_at(named: BTreeMap<String, BTreeMap<String, usize>>) -> Vec<String> {
     let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
     for controllers in named.into_values() {
@@ -192,7 +194,7 @@ fn application(
     }
 }
 
-/// Returns the claimant for the objects that an Application manages.
+/// Returns the claimant (author and marks) for the objects that an Application manages.
 ///
 /// Outside of Argo CD's namespace its marks include the namespace of the Application; the tracking label is
 /// that of the Argo CD beside it.
@@ -216,7 +218,8 @@ fn instance_label(objects: &dyn Objects, namespace: &str) -> String {
     told.unwrap_or_else(|| INSTANCE_LABEL.to_owned())
 }
 
-/// Returns the Applications of the Argo CD in the namespace `argo` that an object's marks name.
+/// Returns the Applications of the Argo CD in the namespace `argo` that an object's marks name: namespace, and name
+/// or `None` if the mark has only its start.
 ///
 /// Each is the namespace and the name, which is `None` if a label holds only the start of it. They must be
 /// read before [`argo_delivers`] can answer.
@@ -234,7 +237,8 @@ pub fn argo_names(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> Vec
     named.filter(can_be).collect()
 }
 
-/// Returns true if the Argo CD in the namespace `argo` delivers an object into its own cluster.
+/// Returns true if the Argo CD in the namespace `argo` delivers this object in its own cluster: an Application that
+/// it serves lists the object, which carries its mark.
 ///
 /// That needs an Application that it serves and that lists the object, and its mark on the object.
 pub fn argo_delivers(objects: &dyn Objects, argo: &str, object: &Object<'_>) -> bool {
@@ -300,7 +304,7 @@ fn place(
         return destination::at(fleet, home, &server);
     }
     match field("name") {
-        None => Destination::OutOfReach("a cluster that is not named".to_owned()),
+        None => Destination::OutOfReach("an unnamed cluster".to_owned()),
         Some(name) if name == IN_CLUSTER_NAME => Destination::Cluster(home),
         Some(name) => {
             let (controller, own) = (controller(object), object.namespace());
@@ -314,7 +318,8 @@ fn place(
     }
 }
 
-/// Returns the revision in `value`, a part of an Application; several are joined by commas.
+/// Returns the revision in `value`, a part of an Application's status; several revisions are joined by commas.
+/// `None` if there is none.
 fn revisions(value: Option<Value<'_>>) -> Option<String> {
     let value = value?;
     let several = value.get("revisions").and_then(Value::items).into_iter().flatten();
@@ -322,7 +327,8 @@ fn revisions(value: Option<Value<'_>>) -> Option<String> {
     if several.is_empty() { text(value, &["revision"]) } else { Some(several.join(",")) }
 }
 
-/// Returns the types of the sources of an Application (`Helm`, `Kustomize`, …), joined by commas.
+/// Returns the types of an Application's sources (`Helm`, `Kustomize`, …), joined by commas; `None` if it states
+/// none.
 pub(crate) fn source_types(object: &Object<'_>) -> Option<String> {
     if let Some(only) = text(object.root(), &["status", "sourceType"]) {
         return Some(only);
@@ -333,12 +339,13 @@ pub(crate) fn source_types(object: &Object<'_>) -> Option<String> {
     (!types.is_empty()).then(|| types.join(","))
 }
 
-/// Returns the message of the condition `ComparisonError` or `InvalidSpecError`, with which Argo CD cannot compare.
+/// Returns the message why Argo CD cannot compare an Application, from its conditions; `None` if it can.
 pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
     condition(object, &["ComparisonError", "InvalidSpecError"])
 }
 
-/// Returns the sync state of an Application, and Argo CD's message if the state is Failed or Unknown.
+/// Returns the sync state of an Application, and Argo CD's message if the state is Failed or Unknown; `is_skipped`
+/// is true if Argo CD ignores it.
 fn sync(object: &Object<'_>, is_skipped: bool) -> (Sync, Option<String>) {
     let compared = object.at(&["status", "sync"]);
     let operation = object.at(&["status", "operationState"]);
@@ -399,30 +406,30 @@ const INCOMPARABLE: [&str; 3] = ["ComparisonError", "InvalidSpecError", "Unknown
 /// failed.
 const GIVEN_UP: [&str; 2] = ["SyncError", "DeletionError"];
 
-/// Returns the first condition of one of these types; Argo CD has a condition only while it is true.
+/// Returns the first condition of an Application with one of these types, which is true as long as it is there.
 fn complaint<'a>(object: &Object<'a>, types: &[&str]) -> Option<Value<'a>> {
     let mut conditions = object.at(&["status", "conditions"]).and_then(Value::items)?;
     conditions.find(|condition| text(*condition, &["type"]).is_some_and(|kind| types.contains(&&*kind)))
 }
 
-/// Returns the message of the first condition of one of these types.
+/// Returns the message of the first condition with one of these types; `None` without one.
 fn condition(object: &Object<'_>, types: &[&str]) -> Option<String> {
     complaint(object, types).map(|condition| text(condition, &["message"]).unwrap_or_default())
 }
 
-/// Returns the time since when Argo CD cannot compare an Application; its last operation does not show it.
+/// Returns the time since when Argo CD cannot compare an Application; `None` if it can.
 pub(crate) fn incomparable_since(object: &Object<'_>) -> Option<Timestamp> {
     time(complaint(object, &INCOMPARABLE)?.get("lastTransitionTime"))
 }
 
-/// Returns the first source that delivers objects, unlike one that only provides values.
+/// Returns the first source of an Application that delivers objects, not only values for a chart.
 fn source(object: &Object<'_>) -> Option<Source> {
     let sources = sources(object);
     let first = sources.iter().position(|source| source.path.is_some()).unwrap_or_default();
     sources.into_iter().nth(first)
 }
 
-/// Returns all sources, in the order in which their revisions are listed.
+/// Returns all sources of an Application, in the order in which their revisions are listed.
 pub(crate) fn sources(object: &Object<'_>) -> Vec<Source> {
     if let Some(hydrator) = object.at(&["spec", "sourceHydrator"]) {
         // Hydrated manifests are written to a branch of the same repository, and applied from there.
@@ -454,8 +461,8 @@ pub(crate) fn sources(object: &Object<'_>) -> Vec<Source> {
     }
 }
 
-/// Returns the end, or else the start, of the operation that failed; if none failed, the time when Argo CD
-/// gave up.
+/// Returns the end, or else the start, of an Application's failed operation; if none failed, the time at which Argo
+/// CD gave up.
 pub(crate) fn failed_at(object: &Object<'_>) -> Option<Timestamp> {
     let given_up = || time(complaint(object, &GIVEN_UP)?.get("lastTransitionTime"));
     let Some(operation) = object.at(&["status", "operationState"]) else { return given_up() };
@@ -470,7 +477,8 @@ pub(super) fn runs(object: &Object<'_>) -> bool {
     phase.is_some_and(|phase| matches!(&*phase, "Running" | "Terminating"))
 }
 
-/// Returns the start of the running operation, or the time when the waiting one was requested.
+/// Returns the start of the running operation of an Application, or the time at which the waiting one was
+/// requested; `None` without one.
 pub(super) fn begun(object: &Object<'_>) -> Option<Timestamp> {
     match runs(object) {
         true => time(object.at(&["status", "operationState", "startedAt"])),
@@ -478,7 +486,7 @@ pub(super) fn begun(object: &Object<'_>) -> Option<Timestamp> {
     }
 }
 
-/// The maximum number of objects of an Application that are reported one by one.
+/// The maximum number of objects of an Application that are reported as not synced.
 const MAX_UNSYNCED: usize = 1000;
 
 /// Returns the objects that Argo CD reports as not synced: those that the last operation failed on, with its
@@ -521,7 +529,7 @@ pub(crate) fn unsynced(object: &Object<'_>) -> Vec<ObjectSync> {
     found
 }
 
-/// Returns the problems of an Application beyond a sync that failed or cannot be known.
+/// Returns the problems of an Application, except a sync that failed or is unknown.
 ///
 /// `target` is the cluster of its objects, if that was queried.
 pub(crate) fn problems(
@@ -572,9 +580,9 @@ pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -
     let says = match runs(object) {
         true => {
             let message = text(object.root(), &["status", "operationState", "message"]).unwrap_or_default();
-            format!("its operation has not ended: {message}")
+            format!("its sync operation is still running: {message}")
         }
-        false => "an operation was asked for, and Argo CD has not begun it".to_owned(),
+        false => "an operation was requested, but Argo CD has not started it".to_owned(),
     };
     late::problem(home, begun(object), late::MAX_SYNC_TIME, now).map(|problem| problem.says(says))
 }
@@ -604,17 +612,17 @@ fn out_of_sync(
         let since = is_tried.then(drifted).flatten();
         (ProblemSeverity::Notice, since, "automatic sync is off".to_owned())
     } else if is_tried && flag("selfHeal") != Some(true) {
-        let says = "automatic sync does not put changes in the cluster right (selfHeal is off)";
+        let says = "automatic sync does not revert changes made in the cluster (selfHeal is off)";
         (ProblemSeverity::Notice, drifted(), says.to_owned())
     } else if is_tried {
         let since = drifted();
         let is_old = since.or_else(|| failed_at(object)).is_some_and(is_long);
         let severity = if is_old { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
-        (severity, since, "it was synced, and differs nevertheless".to_owned())
+        (severity, since, "it was synced, but its objects still differ".to_owned())
     } else {
         let is_old = compared.is_some_and(is_long);
         let severity = if is_old { ProblemSeverity::Error } else { ProblemSeverity::Waiting };
-        (severity, None, "Argo CD has not tried the wanted revision".to_owned())
+        (severity, None, "Argo CD has not tried to sync the desired revision".to_owned())
     };
     let colon = if which.is_empty() { String::new() } else { format!(": {which}") };
     problem::untried(severity, since).says(format!("OutOfSync{colon}; {says}")).about(declaring.key)
@@ -644,8 +652,8 @@ pub(crate) fn unwell(declaring: &Observed<'_>, lists_nothing: bool) -> Option<Pr
     let object = &declaring.object;
     let word = health_word(object).filter(|word| matches!(&**word, "Degraded" | "Missing"))?;
     let (severity, says) = match lists_nothing {
-        true => (ProblemSeverity::Error, "and lists no objects"),
-        false => (ProblemSeverity::Notice, "and by what its objects say they are well"),
+        true => (ProblemSeverity::Error, "and it lists no objects"),
+        false => (ProblemSeverity::Notice, "although its objects report no problem"),
     };
     let since = time(object.at(&["status", "health", "lastTransitionTime"]));
     let problem = Problem::new(Axis::Health, &*word, severity).since(since);

@@ -1,5 +1,5 @@
-//! Limits on the objects that an app, and all apps of a namespace, may claim: an author of long lists causes
-//! work for every reader.
+//! Limits on the number of objects that an app, and all apps of a namespace, may claim, because long lists cause work
+//! for every reader.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -34,7 +34,7 @@ pub(super) fn bound_claims(found: &mut Declarations, first: usize) {
         if app.objects.len() > MAX_OBJECTS {
             let kept = app.objects.iter().take(MAX_OBJECTS).cloned().collect();
             let why =
-                format!("names more than {MAX_OBJECTS} objects: only the first {MAX_OBJECTS} are looked at");
+                format!("names more than {MAX_OBJECTS} objects: only the first {MAX_OBJECTS} are judged");
             cuts.push((place, kept, why));
         }
         namespaces.entry((app.home, &app.namespace)).or_default().push(place);
@@ -53,8 +53,8 @@ pub(super) fn bound_claims(found: &mut Declarations, first: usize) {
             }
             left = 0;
             let why = format!(
-                "names objects that are not looked at: the apps of namespace {namespace} name more than \
-                 {MAX_OBJECTS_PER_NAMESPACE} in all, and it is one of those that name most"
+                "names too many objects, so they are not judged: the apps of namespace {namespace} name more than \
+                 {MAX_OBJECTS_PER_NAMESPACE} in all, and this app is one of those that name most"
             );
             cuts.push((place, ObjectKeys::default(), why));
         }

@@ -64,10 +64,8 @@ impl Complaints {
             (usize, ObjectKey),
         )| {
             let more = count.saturating_sub(subject.most());
-            let message = format!(
-                "{} in namespace {namespace}: {more} more complaints are not listed",
-                subject.as_str()
-            );
+            let message =
+                format!("{} in namespace {namespace}: {more} more errors are not listed", subject.as_str());
             let error = ScopeError { scope: Scope::Object(key), reason: "Malformed".to_owned(), message };
             (more > 0).then_some((cluster, error))
         };

@@ -1,5 +1,5 @@
-//! Config Sync: `RootSync` and `RepoSync`. The ResourceGroup of the same name and namespace lists the objects
-//! that they manage.
+//! Apps of Config Sync, declared by a `RootSync` or `RepoSync`. The ResourceGroup of the same name and namespace
+//! lists their objects.
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
@@ -28,7 +28,8 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) 
     }
 }
 
-/// Returns true if a ResourceGroup is the inventory of a RootSync or RepoSync of the same cluster.
+/// Returns true if a ResourceGroup belongs to a RootSync or RepoSync of the same cluster, so that it is not an app
+/// of kpt.
 pub(super) fn owns(fleet: &Fleet<'_>, home: usize, group: ObjectKeyRef<'_>) -> bool {
     KINDS.iter().any(|kind| {
         let key = ObjectKey::new(GROUP, *kind, group.namespace, group.name);
@@ -110,7 +111,7 @@ pub(crate) fn source_error(object: &Object<'_>) -> Option<String> {
 /// The conditions that mean that a reconciler is stuck.
 const STUCK: [&str; 2] = ["Stalled", "ReconcilerFinalizerFailure"];
 
-/// Returns the sync state, and Config Sync's message for it if it is Failed.
+/// Returns the sync state of a RootSync or RepoSync, and Config Sync's message if the state is Failed.
 fn sync(object: &Object<'_>) -> (Sync, Option<String>) {
     let stage = |name| Stage(object.at(&["status", name]));
     let (source, rendering, syncing) = (stage("source"), stage("rendering"), stage("sync"));

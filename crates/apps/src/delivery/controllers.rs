@@ -12,13 +12,13 @@ use crate::objects::Objects;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity};
 use crate::sync::SyncState;
 
-/// A controller of a delivery tool: its name, the apps that it delivers, and the consequence if it stops.
+/// A controller of a delivery tool, with the apps that need it and the consequence if it stops.
 pub(crate) struct Controller {
     pub(crate) name: &'static str,
     pub(crate) of: &'static [Delivery],
     /// The consequence if the controller does not run, as a phrase for messages.
     pub(crate) means: &'static str,
-    /// The axis on which the problem shows if the controller does not run; `None` if apps then have no problem.
+    /// The axis of the problem of an app whose controller does not run; `None` if that is not a problem of apps.
     axis: Option<Axis>,
     /// The namespace into which the tool's own installer puts the controller.
     pub(crate) namespace: &'static str,
@@ -30,55 +30,55 @@ pub(crate) const CONTROLLERS: [Controller; 7] = [
     Controller {
         name: "source-controller",
         of: FLUX,
-        means: "nobody fetches sources: what is pushed is not seen",
+        means: "sources are not fetched, so new commits go unnoticed",
         axis: Some(Axis::Source),
         namespace: "flux-system",
     },
     Controller {
         name: "kustomize-controller",
         of: &[Delivery::FluxKustomization],
-        means: "nobody reconciles Kustomizations: what they say of themselves is old",
+        means: "Kustomizations are not reconciled, so their status is out of date",
         axis: Some(Axis::Sync),
         namespace: "flux-system",
     },
     Controller {
         name: "helm-controller",
         of: &[Delivery::FluxHelmRelease],
-        means: "nobody reconciles HelmReleases: what they say of themselves is old",
+        means: "HelmReleases are not reconciled, so their status is out of date",
         axis: Some(Axis::Sync),
         namespace: "flux-system",
     },
     Controller {
         name: "argocd-application-controller",
         of: &[Delivery::ArgoApplication],
-        means: "nobody compares Applications: what they say of themselves is old",
+        means: "Applications are not compared, so their status is out of date",
         axis: Some(Axis::Sync),
         namespace: "argocd",
     },
     Controller {
         name: "argocd-repo-server",
         of: &[Delivery::ArgoApplication],
-        means: "nobody fetches what Applications want: a new revision is not seen",
+        means: "sources of Applications are not fetched, so new revisions go unnoticed",
         axis: Some(Axis::Source),
         namespace: "argocd",
     },
     Controller {
         name: "reconciler-manager",
         of: &[Delivery::ConfigSync],
-        means: "nobody looks after the reconcilers of RootSyncs and RepoSyncs",
+        means: "the reconcilers of RootSyncs and RepoSyncs are not managed",
         axis: None,
         namespace: "config-management-system",
     },
     Controller {
         name: "resource-group-controller-manager",
         of: &[Delivery::ConfigSync, Delivery::Kpt],
-        means: "nobody keeps the statuses of ResourceGroups",
+        means: "the statuses of ResourceGroups are not updated",
         axis: None,
         namespace: "resource-group-system",
     },
 ];
 
-/// The workload of a controller without running Pods.
+/// The workload of a controller that does not run.
 #[derive(Debug, Clone)]
 pub(crate) struct Stopped {
     pub(crate) key: ObjectKey,
@@ -90,7 +90,7 @@ pub(crate) struct Stopped {
 /// A key of [`Stops`]: names of a cluster, a controller and a namespace.
 type Place = (String, &'static str, String);
 
-/// A cache of the workloads of controllers: for each Deployment or StatefulSet, `None` if it runs.
+/// A cache of the workloads of controllers that were found; `None` for each that runs.
 #[derive(Debug, Default)]
 pub(crate) struct Stops(Memo<Place, Vec<Option<Stopped>>>);
 
@@ -146,7 +146,7 @@ fn stopped(objects: &dyn Objects, observed: &Observed<'_>) -> Option<Stopped> {
                 .condition("Available")
                 .filter(|it| it.get("status").is_some_and(|it| it.is_str("False")));
             let since = available.and_then(|it| time(it.get("lastTransitionTime")));
-            (since, "has no Pod that is available".to_owned())
+            (since, "has no available Pod".to_owned())
         }
     };
     Some(Stopped { key: observed.key.to_owned(), since, how })

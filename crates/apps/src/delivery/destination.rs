@@ -1,4 +1,4 @@
-//! Resolution of the cluster that a tool delivers to, from an address, a kubeconfig or a cluster Secret.
+//! The cluster to which an app is delivered, found by an address, a kubeconfig or a cluster Secret.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -14,8 +14,8 @@ use super::{Declarations, Destination, text};
 use crate::fleet::Fleet;
 
 impl Destination {
-    /// Makes a destination in a cluster that was not queried. A long description is cut, because each of the
-    /// app's objects repeats it.
+    /// Makes a destination that was not queried; `place` describes it and is cut if it is long, because each object
+    /// of the app repeats it.
     pub(super) fn out_of_reach(place: impl Into<String>) -> Destination {
         Destination::OutOfReach(super::short(place.into()))
     }
@@ -43,11 +43,10 @@ pub(super) fn at(fleet: &Fleet<'_>, home: usize, server: &str) -> Destination {
     }
 }
 
-/// A cache of the destinations in Secrets and ConfigMaps, each parsed once: many small apps may name a large
-/// one.
+/// A cache of the destinations that Secrets and ConfigMaps contain, because many apps may refer to one of them.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    /// By Secret: the cluster of each kubeconfig, by the key that holds it; `None` where the key holds no
+    /// For each Secret, the cluster of each kubeconfig by the key that contains it; `None` if the key contains no
     /// kubeconfig.
     kubeconfigs: HashMap<(usize, ObjectKey), HashMap<String, Option<Destination>>>,
     config_maps: HashMap<(usize, ObjectKey), Option<Destination>>,
@@ -184,8 +183,8 @@ fn argo_clusters(
     clusters
 }
 
-/// Returns the object `key`, which holds an address; `None` if its body was not read, which is then recorded
-/// in `found`.
+/// Returns the object `key` of the cluster `home`, which should contain an address; `None` if it was not read, and
+/// then records in `found` that it must be.
 fn object<'a>(
     fleet: &Fleet<'a>,
     home: usize,
@@ -235,7 +234,7 @@ struct Context {
     cluster: String,
 }
 
-/// Returns the server address of the current context in `config`, a kubeconfig in base64.
+/// Returns the server address of the current context in `config`, a kubeconfig in base64; `None` if it has none.
 fn server(config: &str) -> Option<String> {
     let config = BASE64.decode(config.trim()).ok()?;
     let config: Kubeconfig = yaml::read_with_few_aliases(std::str::from_utf8(&config).ok()?).ok()?;

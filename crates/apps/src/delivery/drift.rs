@@ -1,4 +1,4 @@
-//! Drift: the time since which objects differ from the synced state, by their field managers.
+//! The time at which objects began to differ from the synced state, from their field managers.
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
@@ -9,11 +9,10 @@ use crate::memo::Memo;
 use crate::objects::Objects;
 use crate::sync::ObjectSync;
 
-/// The maximum number of objects for which the time is determined.
+/// The maximum number of objects of an app for which that time is determined.
 const MAX_DATED_OBJECTS: usize = 20;
 
-/// A cache of the newest two writes to each object by writers other than Argo CD, the newest first, by index
-/// of the cluster and key.
+/// A cache of the newest two writes to each object (without those by Argo CD), by index of the cluster and key.
 ///
 /// Many small apps may list one object with many field managers, so these are searched once.
 #[derive(Debug, Default)]
@@ -22,8 +21,8 @@ pub(crate) struct Writes(Memo<(usize, ObjectKey), Newest>);
 type Newest = [Option<Timestamp>; 2];
 
 impl Writes {
-    /// Returns the earliest of the writes that made objects differ from the state that was synced at
-    /// `synced`.
+    /// Returns the time of the first write after `synced` that made these objects differ from the synced state;
+    /// `None` if it is not known for each of them.
     ///
     /// Returns `None` unless such a write is known for each of the objects.
     pub(super) fn since(

@@ -1,4 +1,4 @@
-//! Flux: `Kustomization` and `HelmRelease`, with their sources.
+//! Apps of Flux, declared by a `Kustomization` or `HelmRelease`.
 
 mod definitions;
 pub(crate) mod releases;
@@ -38,7 +38,7 @@ pub(crate) const KUSTOMIZE: &str = "kustomize.toolkit.fluxcd.io";
 pub(crate) const HELM: &str = "helm.toolkit.fluxcd.io";
 const SOURCE: &str = "source.toolkit.fluxcd.io";
 
-/// The kinds of Flux's sources. No other kind that an author names as a source is read.
+/// The kinds of Flux's sources; objects of other kinds that an author names as a source are not read.
 const SOURCES: [&str; 6] =
     ["Bucket", "ExternalArtifact", "GitRepository", "HelmChart", "HelmRepository", "OCIRepository"];
 
@@ -85,14 +85,14 @@ pub(crate) fn is_source(key: &ObjectKey) -> bool {
     key.group == SOURCE && SOURCES.contains(&&*key.kind)
 }
 
-/// Returns the sources that a Kustomization or HelmRelease names, the farthest from it first.
+/// Returns the sources that a Kustomization or HelmRelease names; a source of a source comes first.
 ///
 /// They may be of any kind: see [`is_source`].
 pub(crate) fn sources<'a>(objects: &'a dyn Objects, observed: &Observed<'a>) -> Vec<ObjectKey> {
     sources_by(&Sources::default(), objects, observed)
 }
 
-/// Returns the same as [`sources()`], with `known` as a cache of the sources of this cluster.
+/// Returns the sources like [`sources()`]; `known` is a cache of those in this cluster.
 pub(crate) fn sources_by<'a>(
     known: &Sources,
     objects: &'a dyn Objects,
@@ -101,8 +101,7 @@ pub(crate) fn sources_by<'a>(
     Reader { home: 0, objects, observed, now: Timestamp::UNIX_EPOCH, sources: known }.sources()
 }
 
-/// Returns the time when the artifact of a source was fetched, with `known` as a cache of the sources of this
-/// cluster.
+/// Returns the time at which Flux fetched the present artifact of a source; `None` if it is not known.
 pub(crate) fn fetched_by(known: &Sources, objects: &dyn Objects, key: &ObjectKey) -> Option<Timestamp> {
     known.read(objects, 0, key).fetched
 }
@@ -161,12 +160,13 @@ pub(crate) fn problems(
     found
 }
 
-/// Returns the time of the last write to an object's spec, or of its creation if that is unknown or later.
+/// Returns the time of the last write to an object's spec; if that is unknown or later than its creation, the
+/// creation time.
 fn began(object: &Object<'_>) -> Option<Timestamp> {
     written(object, &["spec"]).max(time(object.at(&["metadata", "creationTimestamp"])))
 }
 
-/// Returns true for a Flux object that is in progress with `Ready=False`: it waits for a dependency.
+/// Returns true if a Flux object is not ready because it waits for a dependency.
 fn waits(object: &Object<'_>, now: Timestamp) -> bool {
     let is_in_progress = Taffrail
         .judge(object, &ObjectContext::default(), now)
@@ -174,14 +174,13 @@ fn waits(object: &Object<'_>, now: Timestamp) -> bool {
     is_in_progress && Condition::find(object, "Ready").is_some_and(|ready| ready.is("False"))
 }
 
-/// Returns the wanted revision if it differs from the applied one; `None` if either is unknown.
+/// Returns the desired revision if it differs from the applied one; `None` if it does not, or if either is unknown.
 pub(crate) fn newer(sync: &Sync) -> Option<&str> {
     let (applied, desired) = (sync.applied.as_deref()?, sync.desired.as_deref()?);
     (!is_chart_of(applied, desired)).then_some(desired)
 }
 
-/// Returns true if the wanted revision is applied, but the controller has not observed the newest generation
-/// of the object.
+/// Returns true if the desired revision is applied but the controller has not observed the newest spec.
 pub(crate) fn is_unseen(declaring: &Observed<'_>, sync: &Sync) -> bool {
     let is_applied = sync.applied.is_some() && sync.desired.is_some() && newer(sync).is_none();
     let number = |value: Option<Value<'_>>| value.and_then(Value::as_i64);
@@ -230,12 +229,12 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Returns the parsed source `key`; `None` if it is not of a source kind of Flux.
+    /// Returns the parsed source `key`; `None` if its kind is not one of Flux's sources.
     fn source(&self, key: &ObjectKey) -> Option<Arc<KnownSource>> {
         is_source(key).then(|| self.sources.read(self.objects, self.home, key))
     }
 
-    /// Describes a source, which may not be one of Flux's.
+    /// Describes a source for people, even if it is not of a kind of Flux.
     fn describe(&self, key: &ObjectKey) -> Source {
         match self.source(key) {
             Some(known) => known.describe(key),
@@ -478,7 +477,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Returns true if the controller has observed the newest generation of the object.
+    /// Returns true if the controller has observed the newest generation of the spec.
     fn was_observed(&self) -> bool {
         let number = |path: &[&str]| self.object().at(path).and_then(Value::as_i64);
         number(&["status", "observedGeneration"]) == number(&["metadata", "generation"])
@@ -493,8 +492,7 @@ impl<'a> Reader<'_, 'a> {
         newest.or_else(|| Condition::find(self.object(), "Ready").filter(|ready| ready.is("True"))?.since())
     }
 
-    /// Returns the entries of `status.history`; of a long list only [`MAX_HISTORY`], those with the highest
-    /// versions if they have versions.
+    /// Returns the entries of `status.history`, at most [`MAX_HISTORY`], those with the highest versions.
     fn history(&self) -> Vec<Value<'a>> {
         let history = self.object().at(&["status", "history"]).and_then(Value::items);
         let mut history: Vec<_> = history.into_iter().flatten().collect();
@@ -506,8 +504,8 @@ impl<'a> Reader<'_, 'a> {
         history
     }
 
-    /// Returns the last attempted revision with the time at which the source fetched it; `None` if the source
-    /// holds another one now.
+    /// Returns the revision that was tried last and the time at which its source was fetched; `None` if the source
+    /// has another revision now.
     fn fetched(
         &self,
         source: Option<ObjectKey>,
@@ -588,9 +586,9 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn artifact(&self, source: Option<&ObjectKey>, found: &mut Declarations) -> Artifact {
-        let Some(key) = source else { return Artifact::Unknown("no source is named".to_owned()) };
+        let Some(key) = source else { return Artifact::Unknown("it names no source".to_owned()) };
         if !is_source(key) {
-            return Artifact::Unknown(format!("{} {} is no source of Flux", key.group_kind(), key.path()));
+            return Artifact::Unknown(format!("{} {} is not a Flux source", key.group_kind(), key.path()));
         }
         let known = self.sources.read(self.objects, self.home, key);
         if known.is_unobserved {
@@ -650,8 +648,7 @@ impl<'a> Reader<'_, 'a> {
         named.unwrap_or_else(|| self.observed.key.namespace.to_owned())
     }
 
-    /// Returns the Secret that stores the newest version of the HelmRelease's release; `None` if none is
-    /// stored.
+    /// Returns the Secret with the newest version of the HelmRelease's Helm release; `None` if none is stored.
     fn stored(
         &self,
         storage: &helm_storage::Storage<'_>,
@@ -697,7 +694,7 @@ pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -
     Some(problem.says(format!("its reconciliation takes long: {}", condition.text("message"))))
 }
 
-/// Returns the history entry with the highest version whose status `wanted` accepts.
+/// Returns the history entry with the highest version among those whose status `wanted` accepts.
 fn newest<'a>(release: &Object<'a>, wanted: impl Fn(&str) -> bool) -> Option<Value<'a>> {
     let history = release.at(&["status", "history"])?.items()?;
     let version = |snapshot: &Value<'_>| snapshot.get("version").and_then(Value::as_i64);
@@ -705,7 +702,7 @@ fn newest<'a>(release: &Object<'a>, wanted: impl Fn(&str) -> bool) -> Option<Val
     history.filter(is_wanted).max_by_key(version)
 }
 
-/// Returns true if a chart version, as helm-controller writes it, is the one of an artifact.
+/// Returns true if the chart version that helm-controller reports is that of an artifact with this revision.
 ///
 /// For a chart from an OCI repository, whose artifact's revision is `tag@sha256:<digest>` or a bare digest,
 /// helm-controller writes the version with the start of the digest as build metadata.
@@ -725,7 +722,7 @@ fn is_chart_of(version: &str, revision: &str) -> bool {
     }
 }
 
-/// Returns the object that `reference` names, in `namespace` unless it names another; `None` if it names
+/// Returns the object that a source reference names, in `namespace` unless it names another; `None` if it names
 /// none.
 fn reference(reference: Value<'_>, namespace: &str) -> Option<ObjectKey> {
     let [version, own, kind, name] = reference.pick(["apiVersion", "namespace", "kind", "name"]);
@@ -736,7 +733,7 @@ fn reference(reference: Value<'_>, namespace: &str) -> Option<ObjectKey> {
     Some(ObjectKey::new(group, field(kind).unwrap_or_default(), namespace, field(name)?))
 }
 
-/// Returns a description of a source that holds only its kind, namespace and name.
+/// Describes a source by kind, namespace and name alone.
 fn undescribed(key: &ObjectKey) -> Source {
     Source {
         kind: key.kind.clone(),

@@ -1,4 +1,4 @@
-//! The sources of Flux, and the problems of fetching and verifying them.
+//! The problems of Flux sources that cannot be fetched or verified.
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::ObjectKey;
@@ -71,7 +71,8 @@ pub(super) fn problem(objects: &dyn Objects, key: &ObjectKey, now: Timestamp) ->
     Some(problem.says(format!("{name}: {}", condition.text("message"))))
 }
 
-/// Returns the problem of a source that its controller has not fetched for longer than its interval.
+/// Returns the problem that the controller of a source has not fetched it for longer than its interval; `None` if
+/// it has.
 fn unfetched(
     objects: &dyn Objects,
     name: &str,

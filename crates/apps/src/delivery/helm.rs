@@ -1,4 +1,4 @@
-//! Helm: the apps that the releases in its storage are.
+//! Apps that are Helm releases, found in Helm's storage.
 
 use std::sync::Arc;
 
@@ -104,8 +104,8 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, releases: &Releases, found
     }
 }
 
-/// Returns true if helm-controller marked the objects of a release for one of these HelmReleases, which are
-/// in other namespaces.
+/// Returns true if a release belongs to one of the HelmReleases `needed`, which are in other namespaces:
+/// helm-controller has marked its objects for it.
 ///
 /// Marks in the HelmRelease's own namespace prove nothing about a release stored elsewhere: the author of the
 /// one may mark the other. So an object outside of it must carry the mark, or the release must say itself
@@ -154,7 +154,7 @@ fn is_marked(
     release.is_ok_and(|release| is_marked(&release, &|needed| is_there(needed) != way))
 }
 
-/// Looks up an object of which only metadata is needed, and records just that question.
+/// Looks up an object by metadata, and records only that question.
 fn marked<'o>(objects: &'o dyn Objects, key: &ObjectKey) -> Presence<'o> {
     ask_at_once(objects, &Question::Metadata(key.as_ref()), || objects.get(key.as_ref()))
 }
@@ -190,7 +190,7 @@ pub(crate) fn tried_at(app: &Declaration, fleet: &Fleet<'_>) -> Option<Timestamp
     Some(modified.map_or(applied.when, |modified| modified.max(applied.when)))
 }
 
-/// Returns the release that `older`, an older version, stores, if its status is `deployed` or `superseded`.
+/// Returns the release that the object `older` stores, if it was deployed once; `None` otherwise.
 fn last_deployed(
     fleet: &Fleet<'_>,
     home: usize,
@@ -204,7 +204,7 @@ fn last_deployed(
     matches!(&*release.written.status, "deployed" | "superseded").then_some(release)
 }
 
-/// Returns true if the labels of a version say that it is or was deployed.
+/// Returns true if the labels of a stored version say that it is or was deployed.
 fn was_deployed(version: &Observed<'_>) -> bool {
     let label = version.object.text(&["metadata", "labels", "status"]);
     matches!(&*label, "deployed" | "superseded")

@@ -22,8 +22,8 @@ pub(crate) fn storage_key(namespace: &str, release: &str, version: i64) -> Objec
     ObjectKey::new("", "Secret", namespace, format!("{PREFIX}{release}.v{version}"))
 }
 
-/// Returns the release name and version that a Secret or ConfigMap stores; `None` if it does not belong to
-/// Helm's storage.
+/// Returns the release name and version that a Secret or ConfigMap stores; `None` if it is not part of Helm's
+/// storage.
 pub(crate) fn stored<'o>(observed: &Observed<'o>) -> Option<(&'o str, u64)> {
     let is_helms = match (observed.projection, is_secret(observed.key)) {
         (Projection::Full, true) => observed.object.at(&["type"]).is_some_and(|value| value.is_str(TYPE)),
@@ -58,14 +58,14 @@ impl<'o> Storage<'o> {
         Storage(storage)
     }
 
-    /// Returns the object that stores the newest version of the release `name` in `namespace`.
+    /// Returns the object that stores the newest version of a release; `None` if the release is not stored.
     pub(crate) fn of_name(&self, namespace: &str, name: &str) -> Option<ObjectKeyRef<'o>> {
         let (_, newest) = self.0.get(&(namespace, name))?.last_key_value()?;
         Some(newest.key)
     }
 
-    /// Returns the object that stores the highest version among the releases in `namespace` whose names begin
-    /// with `start` and for which `is_it` returns true.
+    /// Returns the object with the highest version among the releases in `namespace` whose names begin with `start`
+    /// and for which `is_it` is true; `None` if there is none.
     pub(crate) fn newest(
         &self,
         namespace: &str,

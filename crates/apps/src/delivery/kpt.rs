@@ -1,4 +1,5 @@
-//! kpt: `ResourceGroup`, the inventory of `kpt live apply`; Config Sync uses it as well.
+//! Apps of kpt, declared by a `ResourceGroup`, which is the inventory of `kpt live apply`; Config Sync uses it as
+//! well.
 
 use std::collections::HashSet;
 
@@ -24,7 +25,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, home: usize, found: &mut Declarations) 
     }
 }
 
-/// Returns the inventory id by which the objects of a ResourceGroup name it.
+/// Returns the inventory id of a ResourceGroup, which its objects carry as a mark.
 fn inventory_id(group: &Object<'_>) -> String {
     group.text(&["metadata", "labels", "cli-utils.sigs.k8s.io/inventory-id"]).into_owned()
 }
@@ -109,7 +110,8 @@ fn sync(object: &Object<'_>) -> Sync {
     Sync { state, ..Sync::unknown() }
 }
 
-/// Returns the message about the first object that kpt could not apply, or whose change did not take effect.
+/// Returns the message about the first object that kpt could not apply, or that did not become ready; `None` if
+/// there is none.
 fn trouble(object: &Object<'_>) -> Option<String> {
     let mut statuses = object.at(&["status", "resourceStatuses"])?.items()?;
     statuses.find_map(|entry| {

@@ -1,4 +1,4 @@
-//! Label groups: objects that no tool declares and whose labels name the same app.
+//! Apps without a delivery tool: groups of objects that no tool declares and whose labels name the same app.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::str::FromStr;
@@ -22,9 +22,9 @@ use crate::questions::Question;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppLabel(String);
 
-/// A text that cannot be the key of a label.
+/// The error for a text that cannot be the key of a label; holds the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no label; write NAME or PREFIX/NAME, such as app or app.kubernetes.io/name")]
+#[error("'{0}' is not a label key; write NAME or PREFIX/NAME, such as app or app.kubernetes.io/name")]
 pub struct InvalidAppLabel(pub String);
 
 /// Parses a label key by the rules of the API: a name of at most 63 characters, optionally after a DNS name
@@ -88,8 +88,8 @@ impl AppLabels {
         selectors
     }
 
-    /// Narrows `selector`, which selects by the label `key`, to objects that match none of
-    /// [`AppLabels::selectors`]; `None` if `key` is one of these labels.
+    /// Narrows `selector`, which selects objects with the label `key`, to those without any of these labels; `None`
+    /// if `key` is one of them.
     pub(crate) fn beside(&self, key: &str, selector: &str) -> Option<String> {
         let is_apart = self.0.iter().all(|AppLabel(label)| label != key);
         is_apart.then(|| {
@@ -98,11 +98,12 @@ impl AppLabels {
     }
 }
 
-/// Labels that the controllers of Kubernetes put on dependents: on ReplicaSets, on Pods of ReplicaSets,
-/// StatefulSets and DaemonSets, and on those of Jobs. They stay on orphans, which are not declared either.
+/// Labels that controllers of Kubernetes put on ReplicaSets and Pods. They stay on orphans, which no tool declares
+/// either.
 const OF_MADE: [&str; 3] = ["pod-template-hash", "controller-revision-hash", "controller-uid"];
 
-/// Returns true for Pods and ReplicaSets: there are many, and controllers made nearly all of them.
+/// Returns true for Pods and ReplicaSets, nearly all of which controllers made, so that lists should leave those
+/// out.
 pub(crate) fn is_mostly_made(group: &str, kind: &str) -> bool {
     matches!((group, kind), ("", "Pod") | ("apps", "ReplicaSet"))
 }
@@ -115,29 +116,29 @@ pub(crate) fn not_made(selector: &str) -> String {
 /// The label by which helm-controller marks the objects that a HelmRelease applied.
 pub(crate) const HELM_RELEASE: &str = "helm.toolkit.fluxcd.io/name";
 
-/// The maximum number of apps that a message about foreign marks in a label group names.
+/// The maximum number of other apps that the message of a label group names.
 const MOST_NAMED: usize = 3;
 
-/// The objects of one label group.
+/// The objects of one label group: undeclared objects of a namespace with the same app label.
 #[derive(Debug, PartialEq, Eq, Default)]
 struct Group {
     objects: Vec<ObjectKey>,
-    /// By object: the app that its marks name, which does not have the object.
+    /// The app that an object's marks name although that app does not have it, by object.
     named: BTreeMap<ObjectKey, Named>,
 }
 
-/// The result of assigning an object to a label group.
+/// The result of searching the label group of an object.
 pub(crate) enum Place {
     /// The object is in no group.
     None,
     /// The object is in the group of the app named here; the second value is an app that its marks name but
     /// that does not have it.
     In(String, Option<Named>),
-    /// Undecided: the object names this controller, which was not read.
+    /// It cannot be decided yet, because the controller that the object names was not read; holds the controller.
     Unknown(ObjectKey),
 }
 
-/// The label groups of one cluster: one per namespace and app that labels name.
+/// The label groups of one cluster, one for each namespace and app name.
 #[derive(Debug)]
 pub(crate) struct LabelGroups {
     home: usize,
@@ -157,7 +158,7 @@ impl LabelGroups {
         LabelGroups { home, templates, groups: BTreeMap::new() }
     }
 
-    /// Returns the label group to which an object belongs, by its labels, claims and controller.
+    /// Returns the label group of an object, from its labels, the claims of apps on it and its controller.
     pub(crate) fn place(
         &self,
         objects: &dyn Objects,
@@ -190,7 +191,8 @@ impl LabelGroups {
         group.named.extend(named.map(|named| (key.clone(), named)));
     }
 
-    /// Removes an object from the group of an app.
+    /// Removes an object from the group of an app; `None` if it was not in the group, else the other app that its
+    /// marks name, if any.
     ///
     /// Returns `None` if the group lacks the object, otherwise the other app that the object names, if any.
     pub(crate) fn remove(&mut self, key: &ObjectKey, app: &str) -> Option<Option<Named>> {
@@ -215,8 +217,7 @@ impl LabelGroups {
         self.groups.keys().map(|(namespace, name)| (&**namespace, &**name))
     }
 
-    /// Returns the namespace and app of each group that differs between this state of the cluster and
-    /// `other`.
+    /// Returns namespace and app name of each group that differs between two states of the cluster.
     pub(crate) fn differing(&self, other: &LabelGroups) -> Vec<(String, String)> {
         let own = self.groups.iter().filter(|(place, group)| other.groups.get(*place) != Some(group));
         let gone = other.groups.keys().filter(|place| !self.groups.contains_key(*place));
@@ -249,8 +250,8 @@ impl LabelGroups {
     }
 }
 
-/// Returns the app that the labels of an object name; `None` without such a label, and for kinds that cannot
-/// be in a group.
+/// Returns the app that the labels of an object name; `None` if they name none, or if objects of the kind are never
+/// in a group.
 pub(crate) fn named<'o>(
     labels: &AppLabels,
     key: ObjectKeyRef<'_>,
@@ -283,7 +284,7 @@ pub(crate) fn declare(
     groups
 }
 
-/// The phrase for an app that an object's mark names but that was not found.
+/// The phrase for an app that a mark names but that is not in the list.
 pub(crate) const NOT_SHOWN: &str = "is not shown";
 
 /// Returns the message about the other apps that objects of a group name; `marked` counts the objects by app.

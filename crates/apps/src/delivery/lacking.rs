@@ -1,26 +1,25 @@
-//! Objects that must still be read one by one, with the namespaces of the apps that need them.
+//! The objects that must be read one by one to know the declarations of apps.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_object::ObjectKey;
 
-/// The maximum number of objects that are read one by one for the apps of a namespace before the needs of
-/// other namespaces.
+/// The maximum number of objects that are read for the apps of one namespace before those that other namespaces
+/// need.
 const MAX_FIRST_READS: usize = 200;
 
-/// Objects that were not read, each with the cluster that holds it and the namespaces of the apps that need
-/// it.
+/// Objects that were not read yet, each with its cluster and the namespaces of the apps that need it.
 #[derive(Debug, Default)]
 pub(crate) struct Lacking(BTreeMap<(usize, ObjectKey), BTreeSet<String>>);
 
 impl Lacking {
-    /// Adds an object of a cluster (by index) that apps in its own namespace need.
+    /// Adds an object of the cluster with this index that apps in its own namespace need.
     pub(crate) fn insert(&mut self, (cluster, key): (usize, ObjectKey)) {
         let namespace = key.namespace.clone();
         self.insert_for(&namespace, (cluster, key));
     }
 
-    /// Adds an object of a cluster (by index) that an app of the namespace `asker` needs.
+    /// Adds an object of the cluster with this index that an app in the namespace `asker` needs.
     pub(crate) fn insert_for(&mut self, asker: &str, place: (usize, ObjectKey)) {
         self.0.entry(place).or_default().insert(asker.to_owned());
     }
@@ -37,7 +36,8 @@ impl Lacking {
         }
     }
 
-    /// Splits the objects that match `is_wanted` by the namespaces that need them.
+    /// Splits the objects for which `is_wanted` is true into those to read first and those of namespaces that need
+    /// more than [`MAX_FIRST_READS`].
     ///
     /// The first list is for namespaces that need few objects, the second for those that need more than
     /// [`MAX_FIRST_READS`]. Objects that both need are in the first.

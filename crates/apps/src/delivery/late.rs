@@ -1,4 +1,4 @@
-//! Syncs that take long: one in progress becomes a problem once it takes longer than usual.
+//! Syncs that take too long.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -7,7 +7,7 @@ use crate::objects::Objects;
 use crate::problem::{Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity};
 use crate::sync::SyncState;
 
-/// The maximum time for which a sync in progress is expected to end by itself, one hour.
+/// The time after which a sync in progress is a problem, one hour.
 pub(crate) const MAX_SYNC_TIME: SignedDuration = SignedDuration::from_hours(1);
 
 /// Returns the severity of an operation that has run since `since`: waiting after the time `first`, an error

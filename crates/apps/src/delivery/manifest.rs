@@ -1,4 +1,4 @@
-//! The manifest of a Helm release: the objects that its YAML documents declare.
+//! The manifest of a Helm release, parsed into the objects that its YAML documents declare.
 
 use serde::{Deserialize, Deserializer, de};
 use taffrail_object::{ItemKind, ObjectKey, yaml};
@@ -9,7 +9,7 @@ use crate::names;
 /// The maximum number of malformed documents that are reported one by one.
 const MAX_REPORTED: usize = 50;
 
-/// The maximum length of a document with aliases, in bytes: aliases are written by hand, in short documents.
+/// The maximum length in bytes of a document with YAML aliases; only short documents written by hand contain these.
 const MAX_ALIASED_BYTES: usize = 64 << 10;
 
 /// The length to which texts are cut, in bytes; longer than any name.
@@ -19,11 +19,11 @@ const MAX_WORD_LENGTH: usize = 512;
 /// parses only a few lines.
 const MAX_DOCUMENT_BYTES: usize = 2 << 20;
 
-/// The error that manifests need more YAML parsing than their limit allows.
+/// The error that a manifest needs more YAML parsing than its limit allows.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooMuch;
 
-/// A document that declares no object: its number in the manifest (from 1), and the reason.
+/// A document of a manifest that does not declare an object: its number (from 1), and the reason.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("document {document} of the manifest {why}")]
 pub(super) struct BadDocument {
@@ -43,7 +43,7 @@ struct Document {
 }
 
 impl Document {
-    /// Sets the kind of a list item that does not name its own.
+    /// Sets the kind of an item of a typed list, such as `DeploymentList`, if it states none itself.
     fn typed(mut self, of_items: &ItemKind<'_>) -> Document {
         let [version, kind] = [&self.api_version, &self.kind].map(|word| word.as_deref().unwrap_or_default());
         if of_items.is_of(version, kind) {
@@ -99,9 +99,9 @@ pub(super) struct Manifest {
     pub(super) declared: Vec<ObjectKey>,
     /// The first malformed documents.
     pub(super) bad: Vec<BadDocument>,
-    /// Number of further malformed documents.
+    /// Number of malformed documents beyond those in `bad`.
     pub(super) more_bad: usize,
-    /// True if it declares more objects than are read.
+    /// True if the manifest declares more objects than are read.
     pub(super) is_cut: bool,
 }
 
@@ -162,7 +162,8 @@ fn is_blank(line: &str) -> bool {
     line.is_empty() || line.starts_with('#')
 }
 
-/// Parses a document; with aliases only if `may_repeat` is true.
+/// Parses a document into what names its object; `None` for an empty document. A document with aliases is refused
+/// unless `may_repeat`. `left` is reduced by the bytes that the YAML library parses.
 fn parse(
     text: &str,
     may_repeat: bool,
@@ -182,7 +183,7 @@ fn parse(
         let line = error.line.map(|line| format!("at its line {line}: ")).unwrap_or_default();
         let told = format!("{line}{}", error.message);
         let end = told.floor_char_boundary(MAX_WORD_LENGTH);
-        format!("is no YAML: {}", &told[..end])
+        format!("is not YAML: {}", &told[..end])
     }))
 }
 
@@ -202,8 +203,8 @@ fn read_document(text: &str, may_repeat: bool, left: &mut usize) -> Result<ReadD
     Ok(read)
 }
 
-/// Returns the lines of `apiVersion`, `kind`, and the name and namespace in `metadata`, as a document of
-/// their own.
+/// Returns the lines of a document with `apiVersion`, `kind`, and the name and namespace in `metadata`, so that
+/// only these are parsed; `None` if the document is not of a form where these lines are certain.
 ///
 /// `None` unless the document is plainly a block mapping with keys in the first column, each of these once.
 fn head(text: &str) -> Option<String> {
@@ -256,14 +257,14 @@ fn is_plain_key(key: &str) -> bool {
     !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
-/// The top-level block of a document to which the current line belongs.
+/// The part of a document to which the current line belongs, at its top level.
 enum Part {
     Other,
     Wanted,
     Metadata(Names),
 }
 
-/// The lines of the name and the namespace in the block `metadata`.
+/// The lines with the name and the namespace in the block `metadata` of a document.
 #[derive(Default)]
 struct Names {
     /// The indentation of the keys in `metadata`, in spaces; `None` before the first key.

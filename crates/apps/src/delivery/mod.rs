@@ -1,4 +1,4 @@
-//! Readers of declarations: a file for each tool, which reads that tool's objects and nothing else.
+//! Readers of declarations: a file for each delivery tool, which reads only that tool's objects.
 
 pub(crate) mod argo;
 mod bounds;
@@ -45,15 +45,16 @@ pub(crate) use lacking::Lacking;
 use release::{ReadReleases, Release, ReleaseError};
 use taffrail_object::ObjectKey;
 
-/// The apps that all delivery tools of a fleet declare, and what is missing to read the rest.
+/// The apps that all delivery tools of a fleet declare, and the objects that must be read to know the rest.
 #[derive(Debug, Default)]
 pub(crate) struct Declarations {
     pub(crate) apps: Vec<Declaration>,
-    /// Number of leading entries of `apps` that claim the objects they declare.
+    /// Number of apps at the start of `apps` that tools declare, and that claim their objects; label groups come
+    /// after them.
     pub(crate) delivered: usize,
     /// The errors in declarations, each with the index of the cluster that holds the declaration.
     pub(crate) errors: Vec<(usize, ScopeError)>,
-    /// Objects whose body is needed and was not read, each with the index of its cluster.
+    /// Objects that are needed whole and were not read so, each with the index of its cluster.
     pub(crate) lacking: Lacking,
     /// Controllers that labelled objects name and that were not read, each with the index of its cluster.
     pub(crate) owners: BTreeSet<(usize, ObjectKey)>,
@@ -64,7 +65,8 @@ pub(crate) struct Declarations {
     pub(crate) addresses: Lacking,
     /// Number of errors in the declarations of each namespace, to limit how many are reported.
     pub(crate) complaints: Complaints,
-    /// The target clusters that each Argo CD knows, by name; Argo CDs by index of the cluster and namespace.
+    /// The target clusters that each Argo CD knows, by their name there; the Argo CDs by index of their cluster and
+    /// namespace.
     pub(crate) argo_clusters: HashMap<(usize, String), BTreeMap<String, Destination>>,
     /// A cache of the destinations in kubeconfigs and ConfigMaps.
     pub(crate) addresses_read: destination::Addresses,
@@ -73,7 +75,8 @@ pub(crate) struct Declarations {
 }
 
 impl Declarations {
-    /// Reads the declarations of all clusters, strong claims before weak ones.
+    /// Reads the declarations of all clusters. Those of tools come before label groups, which take only objects
+    /// that no tool claims.
     pub(crate) fn of(fleet: &Fleet<'_>, labels: &AppLabels, trust: &Trust, now: Timestamp) -> Declarations {
         let (mut found, index) = Declarations::by_tools(fleet, trust, now);
         let mut owners = BTreeSet::new();
@@ -133,8 +136,8 @@ impl Declarations {
         self.release_for(key.namespace, fleet, cluster, key, delivered)
     }
 
-    /// Parses a release for an app of the namespace `asker`; an unread body is recorded as needed by that
-    /// namespace.
+    /// Parses a Helm release for an app in the namespace `asker`; if the body was not read, records that this
+    /// namespace needs it.
     fn release_for(
         &mut self,
         asker: &str,
@@ -151,8 +154,8 @@ impl Declarations {
         release
     }
 
-    /// Returns the message about a release that cannot be read, and reports it as an error unless it was only
-    /// not read yet.
+    /// Returns the message that a release cannot be read; reports it as an error, unless the release is only not
+    /// read yet.
     fn unreadable(&mut self, cluster: usize, key: ObjectKeyRef<'_>, error: &ReleaseError) -> String {
         let message = format!("Helm release {} cannot be read: {error}", key.path());
         if !matches!(error, ReleaseError::Unobserved(_) | ReleaseError::MetadataOnly) {
@@ -183,7 +186,7 @@ impl Declarations {
     }
 }
 
-/// A revision that a tool applied, or tried to.
+/// A revision that a delivery tool applied, or tried to apply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Applied {
     /// The start of the operation.
@@ -191,12 +194,11 @@ pub(crate) struct Applied {
     /// The revision that was applied before; `None` if it is unknown.
     pub(crate) from: Option<String>,
     pub(crate) to: Option<String>,
-    /// The names of other values that differ between the two revisions.
+    /// The names of other values, such as the chart's values, that differ from the revision before.
     pub(crate) fields: Vec<String>,
 }
 
-/// Converts revisions with their times to [`Applied`]s in order of time, each with the revision before; drops
-/// repetitions.
+/// Sorts revisions by time, drops repetitions, and gives each the revision before it.
 fn one_after_another(mut applied: Vec<(Timestamp, String)>) -> Vec<Applied> {
     applied.sort();
     let mut before: Option<String> = None;
@@ -231,7 +233,7 @@ impl<'a> Condition<'a> {
     }
 }
 
-/// Parses a time as the API writes it.
+/// Parses a time as the Kubernetes API writes it; `None` if it is missing or invalid.
 pub(crate) fn time(value: Option<Value<'_>>) -> Option<Timestamp> {
     value?.as_str()?.parse().ok()
 }
@@ -253,8 +255,8 @@ fn short(text: String) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// Returns true for a value without content, such as `{}` or zero values, with which tools in Go create their
-/// objects.
+/// Returns true for an empty value, such as `{}` or one with only zero values, which Go programs write for unset
+/// fields.
 fn is_blank(value: Value<'_>) -> bool {
     if let Some(mut members) = value.members() {
         return members.all(|(_, member)| is_blank(member));
@@ -262,8 +264,8 @@ fn is_blank(value: Value<'_>) -> bool {
     value.is_null() || value.is_str("") || value.items().is_some_and(|mut items| items.next().is_none())
 }
 
-/// Returns the items of `list`, in which `declaring` names its objects, each with its index. Reports a value
-/// that is not a list.
+/// Returns the items of `list`, in which the object `declaring` names its objects. Reports a value that is not a
+/// list, and then returns none.
 fn entries<'v>(
     list: Option<Value<'v>>,
     home: usize,
@@ -300,7 +302,7 @@ impl<'d> Malformed<'d> {
         found.complain(self.home, self.declaring, "Malformed", &message);
     }
 
-    /// Reports an entry, unless there were many before.
+    /// Reports a malformed entry with the reason `what`, unless [`MOST_MALFORMED`] were reported.
     fn add(&mut self, what: String, found: &mut Declarations) {
         self.number += 1;
         if self.number <= MOST_MALFORMED {
@@ -308,11 +310,11 @@ impl<'d> Malformed<'d> {
         }
     }
 
-    /// Reports the number of further entries.
+    /// Reports the number of malformed entries beyond those that were reported.
     fn finish(self, found: &mut Declarations) {
         let more = self.number.saturating_sub(MOST_MALFORMED);
         if more > 0 {
-            self.report(&format!("{more} more entries of its objects name none"), found);
+            self.report(&format!("{more} more entries of its object list are invalid"), found);
         }
     }
 }
@@ -337,7 +339,7 @@ fn declared_objects<'v>(
             }
             _ => Err("has no kind or name".to_owned()),
         };
-        named.map_err(|why| bad.add(format!("entry {number} of its objects {why}"), found)).ok()
+        named.map_err(|why| bad.add(format!("entry {number} of its object list {why}"), found)).ok()
     }));
     bad.finish(found);
     objects
@@ -372,7 +374,7 @@ pub(crate) fn suspended_at(delivery: Delivery, declaring: &Observed<'_>) -> Opti
     written(&declaring.object, path)
 }
 
-/// Parses a duration as Go writes it: `1h30m`, `10m0s`, `500ms`. Returns `None` for zero.
+/// Parses a duration as Go writes it: `1h30m`, `10m0s`, `500ms`; `None` if it is invalid or zero.
 pub(crate) fn span(text: &str) -> Option<SignedDuration> {
     duration::parse(text).filter(SignedDuration::is_positive)
 }

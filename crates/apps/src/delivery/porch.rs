@@ -55,7 +55,7 @@ pub(crate) fn declare(fleet: &Fleet<'_>, found: &mut Declarations) {
     found.apps.extend(apps);
 }
 
-/// A published PackageRevision of a package.
+/// A PackageRevision that is published.
 struct Revision<'a> {
     observed: Observed<'a>,
     number: i64,
@@ -107,8 +107,8 @@ struct Repository {
     address: String,
     branch: String,
     directory: String,
-    /// The commit at the head of the branch when Porch last synced the whole repository, and the time of that
-    /// sync.
+    /// The commit at the head of the branch at Porch's last sync of the repository, with the time of that sync;
+    /// `None` if Porch does not state it.
     head: Option<(String, Timestamp)>,
 }
 
@@ -137,7 +137,7 @@ struct Package<'a> {
     namespace: &'a str,
     /// The name of the repository, and the name of the package.
     name: (String, String),
-    /// The repository, or the key of the Repository object and the reason why it cannot be read.
+    /// The repository; or its key and the reason why it cannot be read.
     repository: Result<Rc<Repository>, (ObjectKey, String)>,
     /// The folder of the package in the repository.
     directory: String,
@@ -167,9 +167,10 @@ fn packages<'a>(objects: &'a dyn Objects, home: usize, found: &mut Declarations)
     }
     for keys in malformed.into_values() {
         let (told, more) = keys.split_at(keys.len().min(MOST_MALFORMED));
-        let one = "the names of its repository and its package are no DNS-1123 subdomains".to_owned();
+        let one = "the names of its repository and its package are not DNS-1123 subdomains".to_owned();
         let says = told.iter().map(|key| (key, one.clone()));
-        let rest = more.first().map(|key| (key, format!("{} such more in its namespace", more.len())));
+        let rest =
+            more.first().map(|key| (key, format!("{} more in its namespace have such names", more.len())));
         for (key, what) in says.chain(rest) {
             let message = format!("{KIND} {}: {what}", key.path());
             let scope = Scope::Object((*key).to_owned());
@@ -214,8 +215,8 @@ impl Package<'_> {
         self.revisions.last()
     }
 
-    /// Returns one app for each cluster that the package is delivered into; if none is known, one without a
-    /// cluster.
+    /// Returns an app of the package for each cluster into which it is delivered; if no such cluster is known, one
+    /// app without a cluster.
     fn declarations(
         &self,
         fleet: &Fleet<'_>,
@@ -234,7 +235,7 @@ impl Package<'_> {
             Declaration { unreadable: Some(unreadable), trouble, ..app }
         };
         let alone = |unreadable: (ObjectKey, String)| {
-            let place = "a cluster that is not known".to_owned();
+            let place = "an unknown cluster".to_owned();
             vec![unknown(Destination::OutOfReach(place), unreadable)]
         };
         let repository = match &self.repository {
@@ -246,7 +247,7 @@ impl Package<'_> {
         if bringing.is_empty() {
             let Repository { url, branch, .. } = &**repository;
             let why = format!(
-                "nothing that was read syncs {directory} of {}, branch {branch}",
+                "no app that was read syncs {directory} of {}, branch {branch}",
                 without_password(url)
             );
             return alone((key.to_owned(), format!("{said}: {why}")));
@@ -347,8 +348,8 @@ impl Package<'_> {
         }
     }
 
-    /// Returns the sync state of a package by comparing the synced commit with those of its revisions, and a
-    /// message.
+    /// Returns the sync state of a package, by comparing the commit that the app `by` applied with those of the
+    /// package's revisions; and a message if the state is Failed or Unknown.
     ///
     /// The contents of any other commit are not known, unless it is the head that Porch found on the branch
     /// after it had published there.
@@ -379,7 +380,7 @@ impl Package<'_> {
             (SyncState::Failed, _) => by.trouble.clone(),
             (SyncState::Unknown, Some(synced)) if applied.is_none() => {
                 let (synced, newest) = (shorten(synced), newest.name());
-                Some(format!("{synced} is synced, and whether that contains {newest} cannot be told"))
+                Some(format!("{synced} is synced; cannot tell whether it contains {newest}"))
             }
             (SyncState::Unknown, _) => by.trouble.clone(),
             _ => None,
@@ -390,21 +391,20 @@ impl Package<'_> {
     }
 }
 
-/// Returns the commit of `revision`, written as Config Sync (`<commit>`) or Flux (`branch@sha1:<commit>`)
-/// does.
+/// Returns the commit in `revision`, which is `<commit>` (Config Sync) or `branch@sha1:<commit>` (Flux).
 fn commit(revision: &str) -> &str {
     revision.rsplit(':').next().unwrap_or(revision)
 }
 
-/// Returns the path of a folder without leading `./` and without outer slashes; empty for the root.
+/// Normalises the path of a folder: without leading `./` and outer slashes; empty for the root.
 fn folder(path: &str) -> &str {
     let path = path.trim_matches('/');
     let path = path.strip_prefix("./").unwrap_or(path);
     if path == "." { "" } else { path.trim_matches('/') }
 }
 
-/// Returns the normalised URL of a repository, `host/path` without scheme, user, default port and `.git`, to
-/// compare URLs of one repository.
+/// Normalises the URL of a repository to `host/path`, without scheme, user, default port and `.git`, to compare
+/// URLs.
 fn address(url: &str) -> String {
     let url = url.trim();
     let (host, path) = match url.split_once("://") {

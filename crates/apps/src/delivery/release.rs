@@ -1,4 +1,4 @@
-//! Parser for releases in Helm's storage: each is parsed once per look, within limits for each namespace.
+//! Parser for Helm releases in storage, each parsed once per computation, with limits for each namespace.
 
 use std::collections::HashMap;
 use std::io::Read as _;
@@ -29,35 +29,36 @@ const MAX_RELEASE_BYTES: usize = 32 << 20;
 /// The maximum length of a manifest, in bytes; no release that fits into a Secret has a longer one.
 const MAX_MANIFEST_BYTES: usize = 8 << 20;
 
-/// The ratio by which a release may unpack without using up the limit of its namespace: charts unpack to
-/// three to ten times their stored size.
+/// The ratio of unpacked to stored size up to which a release does not use up [`MAX_EXTRA_BYTES`]. Charts have a
+/// ratio of three to ten.
 const FREE_RATIO: usize = 16;
 
-/// The number of bytes beyond that ratio that all releases of one namespace may unpack to.
+/// The number of bytes that all releases of one namespace may unpack to beyond [`FREE_RATIO`] times their stored
+/// size.
 const MAX_EXTRA_BYTES: usize = 64 << 20;
 
-/// The number of bytes of manifests, beyond their stored size, that may be parsed as YAML. Most are so plain
-/// that hardly any need it.
+/// The number of bytes of manifests of one namespace that the YAML library may parse, beyond their stored size.
+/// Most manifests hardly need it.
 const MAX_EXTRA_YAML_BYTES: usize = 4 << 20;
 
-/// The reason why a release cannot be read from its storage.
+/// The reason why a release in Helm's storage cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReleaseError {
-    #[error("it is not there")]
+    #[error("it does not exist")]
     Absent,
     #[error("{0}")]
     Unobserved(String),
-    #[error("its body was not read")]
+    #[error("its body was not read, only its metadata")]
     MetadataOnly,
     #[error("it has no key 'release'")]
     NoRelease,
-    #[error("its release is not base64")]
+    #[error("its release data is not base64")]
     NotBase64(#[source] base64::DecodeError),
-    #[error("its release is cut or damaged")]
+    #[error("its release data is truncated or damaged")]
     NotGzip(#[source] std::io::Error),
     #[error("its release unpacks to more than {} MiB", MAX_RELEASE_BYTES >> 20)]
     TooLarge,
-    #[error("the releases of namespace {0} take too much to read: {1}")]
+    #[error("the releases of namespace {0} cost too much to read: {1}")]
     TooMuch(String, String),
     #[error("its release is not JSON: {0}")]
     NotJson(json::Error),
@@ -67,7 +68,7 @@ pub(crate) enum ReleaseError {
     Incomplete(&'static str),
 }
 
-/// The parsed contents of a stored Helm release that apps need.
+/// The parts of a stored Helm release from which an app is made.
 #[derive(Debug)]
 pub(crate) struct Written {
     /// The namespace that the release states as its own.
@@ -84,26 +85,27 @@ pub(crate) struct Written {
     pub(super) malformed: Vec<ScopeError>,
 }
 
-/// A parsed Helm release, with the namespace into which it is installed.
+/// A parsed Helm release, placed in the namespace into which it is installed.
 #[derive(Debug)]
 pub(crate) struct Release {
     /// The namespace of the objects in the manifest that do not name one.
     pub(super) namespace: String,
     pub(super) written: Arc<Written>,
-    /// The objects of the manifest, each once, without hooks.
+    /// The objects of the manifest, each once; hooks are not included.
     pub(super) objects: ObjectKeys,
     /// The objects of the hooks whose documents can be parsed.
     pub(super) hooks: ObjectKeys,
 }
 
-/// The bytes that the releases of one namespace may still unpack to, and have parsed as YAML.
+/// The limits left for the releases of one namespace: bytes to unpack, and bytes to parse as YAML.
 #[derive(Debug)]
 struct Left {
     unpacked: usize,
     yaml: usize,
 }
 
-/// A parsed release, and its [`Release`]s in the namespace of its storage and in the one that it states.
+/// A parsed release; and the [`Release`]s for the two namespaces in which it may be placed: that of its storage and
+/// the one that it states.
 #[derive(Debug)]
 struct Known {
     written: Arc<Written>,
@@ -211,7 +213,12 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
         let read = manifest::read(text, &mut yaml);
         // As much as was stored is free; of the rest all that was begun counts.
         left.yaml = left.yaml.min(yaml);
-        let why = || format!("their manifests are more than {} MiB of odd YAML", MAX_EXTRA_YAML_BYTES >> 20);
+        let why = || {
+            format!(
+                "their manifests need the slow YAML parser for more than {} MiB",
+                MAX_EXTRA_YAML_BYTES >> 20
+            )
+        };
         read.map_err(|manifest::TooMuch| too_much(why()))
     };
     let read = read_manifest(&manifest)?;
@@ -233,8 +240,7 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
     };
     let more = (read.more_bad > 0)
         .then(|| format!("{} more documents of the manifest declare no object", read.more_bad));
-    let cut =
-        read.is_cut.then(|| format!("of the objects of the manifest only the first {MAX_OBJECTS} are read"));
+    let cut = read.is_cut.then(|| format!("only the first {MAX_OBJECTS} objects of its manifest are read"));
     let bad = read.bad.iter().map(ToString::to_string).chain(more).chain(cut);
     let chart_name = field(&["chart", "metadata", "name"], "chart name")?;
     Ok(Written {
@@ -251,8 +257,8 @@ fn read(objects: &dyn Objects, key: ObjectKeyRef<'_>, left: &mut Left) -> Result
     })
 }
 
-/// Decodes the field `release` of a Secret (`is_secret`) or ConfigMap to JSON: Helm's base64 around gzip, or
-/// around plain JSON in Helm's first versions; in a Secret the API's base64 around that.
+/// Decodes the field `release` of a Secret (`is_secret`) or ConfigMap to the JSON of a release: Helm's base64 around
+/// gzip (or plain JSON, in Helm's first versions); in a Secret another base64 by the API.
 fn decode(data: &str, is_secret: bool) -> Result<Vec<u8>, ReleaseError> {
     let decode = |text: &[u8]| {
         let packed: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
@@ -262,8 +268,8 @@ fn decode(data: &str, is_secret: bool) -> Result<Vec<u8>, ReleaseError> {
     decode(&packed)
 }
 
-/// Unpacks gzip; `left` is the number of bytes allowed beyond [`FREE_RATIO`] times the packed size, and is
-/// reduced.
+/// Unpacks gzip data. `left` is the number of bytes allowed beyond [`FREE_RATIO`] times the packed size, and is
+/// reduced by those used; `too_much` makes the error if it does not suffice.
 fn unpack(
     payload: Vec<u8>,
     left: &mut usize,

@@ -1,4 +1,4 @@
-//! `ResourceGroup`: an inventory that kpt and Config Sync write.
+//! The objects that a `ResourceGroup` lists, an inventory that kpt and Config Sync write.
 
 use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
@@ -10,8 +10,8 @@ use crate::names;
 pub(super) const GROUP: &str = "kpt.dev";
 pub(super) const KIND: &str = "ResourceGroup";
 
-/// Returns the objects in a ResourceGroup, and its subgroups as objects. Malformed entries are reported in
-/// `found`.
+/// Returns the objects that a ResourceGroup lists, and its subgroups, which are objects too. Malformed entries are
+/// reported in `found`.
 pub(super) fn objects(group: &Observed<'_>, home: usize, found: &mut Declarations) -> Vec<ObjectKey> {
     let list = |name| group.object.at(&["spec", name]);
     let resources = entries(list("resources"), home, group.key, found);

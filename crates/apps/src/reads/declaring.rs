@@ -30,8 +30,8 @@ pub(super) const DECLARING: [Declaring; 12] = [
 /// The kinds that declare apps and are read only if discovery shows them, which is rare.
 pub(super) const DECLARING_SELDOM: [(&str, &str); 2] = [(porch::GROUP, porch::KIND), porch::REPOSITORY];
 
-/// Returns true if `read` extends beyond the namespace of the query; `is_listed_in_some` is true if its kind
-/// was listed in single namespaces.
+/// Returns true if a read goes beyond the namespace of the query, so that a refusal is not reported;
+/// `is_listed_in_some` is true if its kind was already listed in single namespaces.
 ///
 /// If such a read is forbidden, the user is shown the result without it.
 pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
@@ -41,14 +41,13 @@ pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
     is_list && is_listed_in_some && DECLARING.iter().any(declares)
 }
 
-/// Returns true if objects of a kind declare apps, or are the sources of some.
+/// Returns true if objects of a kind declare apps or are sources of apps.
 pub(crate) fn is_declaring(group: &str, kind: &str) -> bool {
     DECLARING.iter().any(|declaring| declaring.0 == group && declaring.2 == kind)
         || DECLARING_SELDOM.contains(&(group, kind))
 }
 
-/// Returns true if objects of a kind declare apps, so that apps are hidden from a user who may not list the
-/// kind.
+/// Returns true if apps may be missing when objects of this kind cannot be listed.
 pub fn declares_apps(kind: &GroupKind) -> bool {
     let GroupKind { group, kind } = kind;
     let declares =
@@ -58,7 +57,7 @@ pub fn declares_apps(kind: &GroupKind) -> bool {
         || (group == porch::GROUP && kind == porch::KIND)
 }
 
-/// Returns true if objects of a kind may declare an app of a delivery, or of any delivery if `None`.
+/// Returns true if objects of a kind may declare an app of `delivery`; of any delivery if it is `None`.
 pub(crate) fn may_declare(kind: &GroupKind, delivery: Option<Delivery>) -> bool {
     let is_its = match delivery {
         Some(Delivery::FluxKustomization) => kind.kind == "Kustomization",

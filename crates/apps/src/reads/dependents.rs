@@ -1,4 +1,4 @@
-//! Reads of the dependents of declared objects.
+//! The part of the read plan for dependents of declared objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,16 +19,16 @@ const DEPENDENT: [(&str, &str); 5] = [
     ("discovery.k8s.io", "EndpointSlice"),
 ];
 
-/// The maximum number of namespaces that are listed one by one for a query about all namespaces; above it,
-/// one list covers all.
+/// The maximum number of namespaces that are listed one by one if the query has no namespace; beyond it, one list
+/// of all namespaces is made.
 const MAX_NAMESPACED_LISTS: usize = 10;
 
-/// The same maximum for a query with a namespace, whose user may not be allowed to list in all namespaces.
+/// The same maximum if the query has a namespace, because its user may be forbidden to list all namespaces.
 const MAX_SCOPED_LISTS: usize = 200;
 
 impl Plan<'_> {
-    /// Plans the lists of dependents in the namespaces of the apps whose dependents are wanted, and the lists
-    /// of events there.
+    /// Plans the lists of dependents, and of events if the query wants them, in the namespaces of the selected
+    /// apps.
     pub(super) fn dependents(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let own = dependent_namespaces(&self.asked.dependents, &self.apps(found));
         let others = self.asked.dependents_in.iter().map(String::as_str);
@@ -61,7 +61,7 @@ impl Plan<'_> {
     }
 }
 
-/// Returns the namespaces that hold objects of the apps selected by `wanted`, or of apps that these deliver.
+/// Returns the namespaces with objects of the apps that `wanted` selects, or of apps that these deliver.
 pub(super) fn dependent_namespaces<'a>(wanted: &Dependents, apps: &[&'a Declaration]) -> BTreeSet<&'a str> {
     let named = |app: &&'a Declaration| match wanted {
         Dependents::None => false,

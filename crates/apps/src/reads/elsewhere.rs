@@ -1,4 +1,4 @@
-//! Objects in one cluster that apps of another cluster deliver.
+//! Objects in one cluster (the target) that apps declared in another (the home) deliver.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -15,32 +15,32 @@ use crate::freshness::FreshnessState;
 use crate::objects::Objects;
 use crate::scope::{Scope, ScopeError};
 
-/// The maximum number of kinds of which objects are read in a cluster for the apps of another one.
+/// The maximum number of kinds of which objects are read in a target for the apps of one home.
 ///
 /// Each may cost the cluster a list and a watch, made with its own credentials.
 const MAX_KINDS: usize = 250;
 
-/// The maximum number of lists, of a kind in a namespace, in a cluster for the apps of another one.
+/// The maximum number of lists, each of a kind in a namespace, in a target for the apps of one home.
 const MAX_NAMESPACED_LISTS: usize = 1_500;
 
-/// The maximum number of objects of unlistable kinds that are read one by one in a cluster for the apps of
-/// another one.
+/// The maximum number of objects of kinds that cannot be listed, which are read one by one in a target for the apps
+/// of one home.
 const MAX_SINGLE_GETS: usize = 200;
 
-/// The maximum number of namespaces of a cluster in which dependents are listed for the apps of another one.
+/// The maximum number of namespaces in which dependents are listed in a target for the apps of one home.
 const MAX_NAMESPACES: usize = 100;
 
-/// The maximum number of objects that are followed in a cluster for the apps of another one.
+/// The maximum number of objects that are watched in a target for the apps of one home.
 ///
 /// Each is looked up whenever the reads of that cluster are planned.
 const MAX_FOLLOWED: usize = 10_000;
 
-/// The way in which a cluster is read for the apps that other clusters deliver into it.
+/// The way in which target clusters are read for apps of other clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadMode {
     /// Clusters are read once; each kind is listed once, in all namespaces.
     Once,
-    /// Clusters are read once; each kind is listed once per namespace that holds wanted objects.
+    /// Clusters are read once; each kind is listed once in each namespace with needed objects.
     OnceByNamespace,
     /// Clusters are watched; a kind of which apps name many objects is watched in all namespaces.
     Followed,
@@ -49,20 +49,20 @@ pub enum ReadMode {
 /// The objects that the apps of each cluster have in other clusters.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Elsewhere {
-    /// The objects that apps of other clusters declare, present or absent, by the name of the cluster that
-    /// holds them.
+    /// The objects that apps of other clusters declare, whether they exist or not, by the name of the target
+    /// cluster.
     pub objects: BTreeMap<String, BTreeSet<ObjectKey>>,
-    /// One entry per home and target cluster whose limit is exceeded.
+    /// The exceeded limits, one for each home and target cluster.
     pub left_out: Vec<LeftOut>,
-    /// By the name of the cluster that holds the objects: each object, with the names of the clusters whose
-    /// apps declare it.
+    /// For each target cluster and each object in it, the names of the home clusters whose apps declare it.
     pub homes: BTreeMap<String, BTreeMap<ObjectKey, Vec<String>>>,
-    /// By cluster: each namespace whose dependents are read because apps of other clusters deliver there,
-    /// with the names of those clusters; for [`crate::ReadQuery::dependents_in`].
+    /// For each target cluster, the namespaces whose dependents are needed, each with the names of the home
+    /// clusters; see [`crate::ReadQuery::dependents_in`].
     pub dependents_in: BTreeMap<String, BTreeMap<String, Vec<String>>>,
 }
 
-/// A limit that the apps of one cluster exceed in another, so that some of their objects are not read there.
+/// A limit that the apps of one home cluster exceed in a target cluster, so that not all of their objects are read
+/// there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// The name of the cluster that declares the apps.
@@ -71,11 +71,11 @@ pub struct LeftOut {
     pub target: String,
     /// The limit that is exceeded.
     pub excess: Excess,
-    /// Number of items that the apps name, granted or not, in the unit of `excess`.
+    /// Number of items that the apps name, those beyond the limit included; `excess` tells of what.
     pub count: usize,
 }
 
-/// A limit on what the apps of one cluster may cause to be read in another.
+/// A limit on the reads in a target cluster for the apps of one home cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Excess {
     /// Number of kinds of the apps' objects.
@@ -91,28 +91,28 @@ pub enum Excess {
 }
 
 impl LeftOut {
-    /// Returns the error to report for the home cluster: its apps name too much in the target, which cannot
-    /// change that.
+    /// Returns the error about the exceeded limit. The home cluster shows it, because its apps name too much, which
+    /// the target cannot change.
     pub fn error(&self) -> ScopeError {
         let LeftOut { target, count, .. } = self;
         let message = match self.excess {
             Excess::Kinds => format!(
-                "its apps name objects of {count} kinds in {target}, of which {MAX_KINDS} are read there for it"
+                "its apps name objects of {count} kinds in {target}; only {MAX_KINDS} of them are read there"
             ),
             Excess::Places => format!(
-                "its apps name objects in {target} that take {count} lists, each of a kind in a namespace, of which \
-                 {MAX_NAMESPACED_LISTS} are made there for it; without -n each kind is listed once"
+                "its apps name objects in {target} that take {count} lists, one per kind and namespace; only \
+                 {MAX_NAMESPACED_LISTS} are sent there (without -n each kind is listed once)"
             ),
             Excess::Singles => format!(
-                "its apps name {count} objects in {target} of kinds that cannot be listed, of which {MAX_SINGLE_GETS} \
-                 are read there for it"
+                "its apps name {count} objects in {target} of kinds that cannot be listed; only {MAX_SINGLE_GETS} of \
+                 them are read there"
             ),
             Excess::Namespaces => format!(
-                "its apps have objects in {count} namespaces of {target}, in {MAX_NAMESPACES} of which it is read for \
-                 it what became of them; without -n it is read in all"
+                "its apps have objects in {count} namespaces of {target}; their dependents are read in only \
+                 {MAX_NAMESPACES} of them (without -n in all)"
             ),
             Excess::Objects => format!(
-                "its apps name {count} objects in {target}, of which {MAX_FOLLOWED} are followed there for it"
+                "its apps name {count} objects in {target}; only {MAX_FOLLOWED} of them are watched there"
             ),
         };
         let scope = Scope::Input(format!("objects in {target}"));
@@ -120,7 +120,7 @@ impl LeftOut {
     }
 }
 
-/// The items that one home cluster wants, and those granted to it under one limit.
+/// The items that one home cluster needs, and those of them that fit into a limit.
 struct Share<T> {
     wanted: HashSet<T>,
     granted: HashSet<T>,
@@ -132,16 +132,15 @@ impl<T: std::hash::Hash + Eq + Copy> Share<T> {
         Share { wanted: HashSet::new(), granted: HashSet::new(), most }
     }
 
-    /// Counts `one` as wanted; returns true if it was granted before, or if the limit leaves room to grant
-    /// it.
+    /// Counts an item as needed; returns true if it fits into the limit or was already accepted.
     fn has_room(&mut self, one: T) -> bool {
         self.wanted.insert(one);
         self.granted.len() < self.most || self.granted.contains(&one)
     }
 }
 
-/// Collects the objects that apps have in other clusters than their own, within limits for each pair of
-/// clusters.
+/// Collects the objects that apps have in other clusters than their home, within the limits for each home and
+/// target. The namespaces of a home take turns, so that none uses up a limit.
 ///
 /// The namespaces of a home take turns, and within each namespace the apps with the fewest objects come
 /// first.
@@ -225,8 +224,7 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadM
     all
 }
 
-/// Sorts apps so that the namespaces that declare them take turns by the number of objects that they have
-/// named so far.
+/// Sorts apps so that their namespaces take turns by the number of objects they have named so far.
 ///
 /// So an author in one namespace gets no more than one share.
 fn in_turns(apps: &mut [&Declaration]) {
@@ -241,8 +239,7 @@ fn in_turns(apps: &mut [&Declaration]) {
     apps.sort_by_key(|app| turns.get(&std::ptr::from_ref(*app)).copied());
 }
 
-/// Returns the namespaces, at most `most`, in which dependents of these apps, which deliver into another
-/// cluster, are read.
+/// Returns the namespaces, at most `most`, in which dependents of these apps are read in the target cluster.
 fn namespaces<'a>(dependents: &Dependents, apps: &[&'a Declaration], most: usize) -> Share<&'a str> {
     let mut share = Share::of(most);
     for app in apps.iter().filter(|_| *dependents != Dependents::None) {
@@ -262,7 +259,7 @@ fn namespaces<'a>(dependents: &Dependents, apps: &[&'a Declaration], most: usize
     share
 }
 
-/// Returns the objects to read in each cluster because apps of another one deliver into it, by cluster name.
+/// Returns the objects to read in each cluster because apps of other clusters deliver into it, by cluster name.
 ///
 /// Once all clusters were read, these go into [`crate::ReadQuery::objects`], and the plan of each named cluster
 /// continues.
@@ -270,7 +267,7 @@ pub fn wanted_elsewhere(clusters: &[&dyn Objects]) -> BTreeMap<String, Vec<Objec
     still_wanted(clusters, elsewhere(clusters, &Dependents::None, ReadMode::Once).objects)
 }
 
-/// Narrows the objects of [`elsewhere`] to those that [`wanted_elsewhere`] returns: all but the absent ones.
+/// Narrows `elsewhere` to the objects that still have to be read: those not known to be absent.
 pub fn still_wanted(
     clusters: &[&dyn Objects],
     elsewhere: BTreeMap<String, BTreeSet<ObjectKey>>,

@@ -1,4 +1,4 @@
-//! Reads of the evidence that `assess` asks for and that is not known yet.
+//! The part of the read plan for evidence: objects that `assess` looks up to judge others and that were not read.
 //!
 //! There is no second list of the evidence that matters for each kind. The objects are assessed with what is
 //! known, and what the assessment looked up in vain is read; what it will look up next is read along with it,
@@ -23,8 +23,8 @@ use crate::kinds::{KindCatalog, ServedKind};
 use crate::objects::{Objects, suffices};
 use crate::snapshot::Listed;
 
-/// The maximum number of namespaces in which a kind is listed one by one; above it, one list covers all
-/// namespaces.
+/// The maximum number of namespaces in which a kind is listed one by one; beyond it, one list of all namespaces is
+/// made.
 const MAX_NAMESPACED_LISTS: usize = 16;
 
 /// The maximum number of kinds of its own group that a custom resource is assumed to control.
@@ -38,7 +38,7 @@ const WARNINGS: &str = "type=Warning";
 const OF_AUTOSCALERS: &str = "involvedObject.kind=Pod,type!=Warning,reason!=Scheduled,reason!=Pulling,\
                               reason!=Pulled,reason!=Created,reason!=Started,reason!=Killing";
 
-/// The evidence that an assessment looked up and that was not read.
+/// The evidence that was looked up in vain while objects were assessed, and so has to be read.
 #[derive(Default)]
 struct Demand {
     objects: BTreeSet<ObjectKey>,
@@ -51,7 +51,7 @@ struct Demand {
     contents: BTreeSet<String>,
 }
 
-/// A wrapper around a cluster state that records lookups of objects that were not read.
+/// A cluster state that records the lookups of objects that were not read.
 struct Recorder<'e> {
     state: &'e dyn ClusterState,
     demand: RefCell<Demand>,
@@ -204,7 +204,7 @@ impl Plan<'_> {
         (recorder.demand.into_inner(), of_changes.demand.into_inner())
     }
 
-    /// Returns the objects for which the query wants evidence of changes.
+    /// Returns the objects for which the query wants the changes before a failure to be read.
     fn changing<'f>(&'f self, found: &'f Declarations) -> BTreeSet<&'f ObjectKey> {
         let is_meant = |app: &&Declaration| match &self.asked.changes {
             Changes::None => false,
@@ -222,8 +222,8 @@ impl Plan<'_> {
         of_apps.chain(named).collect()
     }
 
-    /// Adds to `demand` the kinds to list for its owners and namespaces, and removes objects that would add
-    /// no evidence.
+    /// Adds to `demand` the kinds of the dependents and contents that were looked up, and removes what would add no
+    /// evidence.
     fn resolve(&self, catalog: &KindCatalog, demand: &mut Demand) {
         if !demand.owners.is_empty() {
             for owner in self.snapshot.all() {
@@ -255,8 +255,8 @@ impl Plan<'_> {
             .retain(|key| !IS_NAMED_BY_PODS.contains(&(&*key.group, &*key.kind)) || wanted.contains(key));
     }
 
-    /// Returns the objects that Pods refer to which are not ready and for which the kubelet reports no
-    /// reason.
+    /// Returns the objects (ConfigMaps, Secrets, claims) to which Pods refer that are not ready and for which the
+    /// kubelet states no reason.
     ///
     /// Where the kubelet reports an image error or a crash, it has found all objects that the Pod refers to.
     fn named_by_silent_pods(&self, demand: &Demand) -> BTreeSet<ObjectKey> {
@@ -295,8 +295,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Replaces more than [`MAX_NAMESPACED_LISTS`] namespaces by all of them (`None`), unless the query has a
-    /// namespace.
+    /// Replaces a set of more than [`MAX_NAMESPACED_LISTS`] namespaces by the single item `None` for all, unless
+    /// the query has a namespace.
     fn together<'n>(&self, namespaces: BTreeSet<Option<&'n str>>) -> BTreeSet<Option<&'n str>> {
         let is_all = self.namespace.is_none() && namespaces.len() > MAX_NAMESPACED_LISTS;
         if is_all || namespaces.contains(&None) { BTreeSet::from([None]) } else { namespaces }
@@ -369,7 +369,7 @@ impl Plan<'_> {
 const IS_NAMED_BY_PODS: [(&str, &str); 4] =
     [("", "ConfigMap"), ("", "Node"), ("", "Secret"), ("", "ServiceAccount")];
 
-/// Returns true if the status of a CronJob shows that its last Job succeeded.
+/// Returns true if the status of a CronJob proves that its last Job succeeded.
 ///
 /// Where Jobs may overlap, the one that ended last need not be the last one, so the answer is false.
 fn is_done(object: &Object<'_>) -> bool {
@@ -380,7 +380,7 @@ fn is_done(object: &Object<'_>) -> bool {
             .is_some_and(|success| at(&["status", "lastScheduleTime"]).is_some_and(|last| success >= last))
 }
 
-/// Returns the kinds that a controller may create for objects of `kind`.
+/// Returns the kinds that the controller of a `kind` may create as dependents.
 fn made_by(catalog: &KindCatalog, kind: &GroupKind) -> Vec<GroupKind> {
     let pod = || GroupKind::new("", "Pod");
     let set = || GroupKind::new("apps", "ReplicaSet");
@@ -410,8 +410,8 @@ fn made_by(catalog: &KindCatalog, kind: &GroupKind) -> Vec<GroupKind> {
     }
 }
 
-/// Returns the kinds of the objects that remain in a terminating namespace, by the message of its controller:
-/// `pods. has 2 resource instances, orders.acme.cert-manager.io has 1 resource instances`.
+/// Returns the kinds of the objects that remain in a terminating namespace, as the message of its condition names
+/// them: `pods. has 2 resource instances`.
 fn remaining<'c>(catalog: &'c KindCatalog, namespace: &Object<'_>) -> Vec<&'c ServedKind> {
     let message = namespace.condition("NamespaceContentRemaining").and_then(|it| it.get("message")?.as_str());
     let message = message.unwrap_or_default();
@@ -436,7 +436,7 @@ fn is_unschedulable(pod: &Object<'_>) -> bool {
     is_condition(pod, "PodScheduled", "False")
 }
 
-/// Returns true if a container of a Pod waits for a reason other than that it is being started.
+/// Returns true if a container of a Pod waits for another reason than that it is starting.
 fn is_complained_of(pod: &Object<'_>) -> bool {
     let lists = ["initContainerStatuses", "containerStatuses"].into_iter();
     let lists = lists.filter_map(|key| pod.at(&["status", key])?.items());

@@ -1,5 +1,5 @@
-//! Reads of objects that show if nodes and controllers are alive, and of definitions of custom resources:
-//! only for `trust`.
+//! The part of the read plan for signs that nodes and controllers are alive, and for definitions of custom
+//! resources; only for `trust`.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ const UNLABELLED: [(&str, &str); 2] = [
     ("resource-group-system", "resource-group-controller-manager"),
 ];
 
-/// The maximum number of kinds whose definition is read to learn if they have a status.
+/// The maximum number of kinds whose definition is read to learn if the kind has a status.
 const MAX_DEFINITIONS: usize = 20;
 
 impl Plan<'_> {

@@ -1,4 +1,4 @@
-//! One read of a cluster.
+//! One read request to a cluster.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use crate::scope::Scope;
 /// The objects of a kind that a read returns.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
-    /// All objects of the kind, page by page.
+    /// All objects of the kind that match the selectors.
     List {
         /// The label selector; `None` for no restriction.
         labels: Option<String>,
@@ -21,7 +21,7 @@ pub enum Target {
     Object(String),
 }
 
-/// One request to an API server (a paged list is one, however many pages it has).
+/// One read request of the plan; a list in pages counts as one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Read {
     /// API group; empty for the core group.
@@ -30,13 +30,13 @@ pub struct Read {
     pub version: String,
     /// Name of the kind: `Deployment`.
     pub kind: String,
-    /// The kind's name in URLs.
+    /// The name of the kind in URLs: `deployments`.
     pub plural: String,
-    /// The namespace; `None` for all, and for cluster-scoped kinds.
+    /// The namespace; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<String>,
-    /// The objects that are read.
+    /// The objects to read.
     pub target: Target,
-    /// The part of each object that is read: metadata or the whole.
+    /// The part of each object to read: metadata or the whole.
     pub projection: Projection,
 }
 

@@ -1,4 +1,4 @@
-//! The stages of the read plan, and the rounds for which each may hold up those after it.
+//! The stages of the read plan, and the limit for which each may delay those after it.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::snapshot::Snapshot;
 
-/// The maximum number of rounds for which each of the four stages may delay the stages after it.
+/// The maximum number of rounds for which each stage may delay the stages after it.
 ///
 /// Two or three are enough where nothing changes meanwhile. Without a maximum, an author who keeps creating
 /// objects that a stage wants could keep all later stages from ever being read.
 const MAX_ROUNDS: [u8; 4] = [3, 3, 6, 3];
 
-/// The number of rounds for which each stage of the plan has delayed the stages after it.
+/// For each stage of the plan, the number of rounds for which it has delayed the later ones.
 ///
 /// A reader that watches a cluster keeps the numbers from one plan to the next, and resets them once all
 /// awaited reads are done.
@@ -31,7 +31,7 @@ impl Rounds {
         Rounds(MAX_ROUNDS)
     }
 
-    /// Returns true if `stage` may delay the stages after it in this round, and counts the round.
+    /// Returns true if `stage` may delay the stages after it in this round, and counts the round for it.
     fn may_hold_up(&mut self, stage: usize) -> bool {
         let (Some(rounds), Some(most)) = (self.0.get_mut(stage), MAX_ROUNDS.get(stage)) else {
             return false;
@@ -42,17 +42,18 @@ impl Rounds {
     }
 }
 
-/// The reads to make next.
+/// The reads to send next.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadPlan {
     /// The reads that must be answered before the next stages are planned.
     pub awaited: Vec<Read>,
-    /// The reads that no stage waits for: the excess of one namespace's apps, and stages that have used up
-    /// their rounds.
+    /// The reads for which no stage waits: those beyond the share of one namespace's apps, and those of stages
+    /// without rounds left.
     pub loose: Vec<Read>,
 }
 
-/// Plans what to read next; `is_new` returns true for a read that was not begun yet.
+/// Plans the next reads for a cluster that is watched; `is_new` returns true for a read that was not sent before,
+/// and `rounds` limits how long a stage delays the later ones.
 ///
 /// Each stage waits for those before it, so that no list is made twice, but only as long as `rounds` allows.
 /// Objects that `rules` call well need no evidence.
@@ -159,7 +160,7 @@ impl ReadPlan {
     }
 }
 
-/// Plans all reads to make next, for a reader that waits for every answer; empty once the plan is complete.
+/// Plans the next reads for a cluster that is read once; empty if everything needed was read.
 pub fn plan_reads(snapshot: &Snapshot, asked: &ReadQuery, rules: &ActiveRules<'_>) -> Vec<Read> {
     let ReadPlan { awaited, loose } = plan_watches(snapshot, asked, rules, &mut Rounds::default(), &|_| true);
     if awaited.is_empty() { loose } else { awaited }

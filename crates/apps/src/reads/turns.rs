@@ -1,4 +1,4 @@
-//! The order of the reads that apps of several clusters cause in one cluster.
+//! The order of the reads in a target cluster that apps of several home clusters need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,11 +6,11 @@ use taffrail_object::{GroupKind, ObjectKey};
 
 use super::{Elsewhere, Read, Target};
 
-/// The numbers of the home clusters that need an object, kind or namespace.
+/// The numbers of the home clusters that need something.
 type Homes = BTreeSet<usize>;
 
-/// The objects that apps of each home cluster have in one target cluster, by which that cluster's reads are
-/// interleaved.
+/// The needs of each home cluster in one target cluster, from which the order of the reads follows: no home delays
+/// the target or another home.
 ///
 /// The excess of one home delays neither the target's own reads nor those of another home.
 #[derive(Debug, Clone, Default)]
@@ -22,7 +22,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Returns the needs of all home clusters in the target `cluster`.
+    /// Collects what each home cluster needs in the target `cluster`.
     pub fn of(elsewhere: &Elsewhere, cluster: &str) -> Turns {
         let objects = || elsewhere.homes.get(cluster).into_iter().flatten();
         let dependents = || elsewhere.dependents_in.get(cluster).into_iter().flatten();
@@ -46,12 +46,12 @@ impl Turns {
         turns
     }
 
-    /// Returns true if apps of other clusters need nothing in the target cluster.
+    /// Returns true if no app of another cluster needs something in the target cluster.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.namespaces.is_empty()
     }
 
-    /// Sorts reads: first those in `own`, which the target cluster itself needs, then one of each home in
+    /// Sorts reads: first those in `own`, which the target cluster needs itself, then one of each home cluster in
     /// turn.
     pub fn order(&self, own: &BTreeSet<Read>, reads: &mut [Read]) {
         let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
@@ -68,8 +68,8 @@ impl Turns {
         });
     }
 
-    /// Returns the homes that need what a read returns; if there are none, those that need something in its
-    /// namespace.
+    /// Returns the numbers of the home clusters that need the object or kind of a read; if there are none, of those
+    /// that need something in its namespace.
     fn homes(&self, read: &Read) -> impl Iterator<Item = usize> {
         let kind = GroupKind::new(&*read.group, &*read.kind);
         let namespace = read.namespace.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Dependency tracking: from a changed object to the questions whose answers may have changed.
+//! From a changed object to the questions whose answers may have changed.
 
 use taffrail_object::ObjectKey;
 use taffrail_status::Observed;
@@ -79,7 +79,7 @@ pub(super) fn questions(
     }
 }
 
-/// Returns true if the labels, annotations, owners or UID of an object changed.
+/// Returns true if the labels, annotations, owner references or UID of an object changed.
 pub(super) fn is_marked_otherwise(old: Option<&Observed<'_>>, new: Option<&Observed<'_>>) -> bool {
     let (Some(old), Some(new)) = (old, new) else { return true };
     ["labels", "annotations", "ownerReferences", "uid"].into_iter().any(|field| {

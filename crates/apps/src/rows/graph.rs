@@ -1,4 +1,5 @@
-//! The dependency graph of computed results and the questions asked for them.
+//! A graph of results and of the questions that were asked to compute them; it tells which results a changed answer
+//! affects.
 //!
 //! If the answer to a question changes, it tells which results have to be computed again.
 
@@ -14,7 +15,7 @@ use crate::questions::QuestionRecord;
 /// The number of a computed result in the graph.
 pub(super) type Node = u32;
 
-/// A hasher for keys that are hashes already: it returns the key itself.
+/// A hasher that returns an integer key unchanged, for keys that are already hashes.
 #[derive(Debug, Default)]
 struct AsIs(u64);
 
@@ -70,12 +71,12 @@ impl Nodes {
     }
 }
 
-/// The identity of a result: which row or other value it is.
+/// The identity of a result in the graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Subject<S> {
     /// A result with the name that the user of the graph gave it.
     Own(S),
-    /// A cached value on which several results depend.
+    /// A cached value that several results used.
     Shared,
 }
 
@@ -83,9 +84,9 @@ pub(super) enum Subject<S> {
 struct Found<S> {
     subject: Subject<S>,
     questions: Vec<u64>,
-    /// The shared results on which this result depends.
+    /// The nodes of cached values that this result used.
     below: Vec<Node>,
-    /// The results that depend on this shared result.
+    /// The nodes of results that used this cached value; `None` if no result did.
     above: Option<Nodes>,
     next: Option<Timestamp>,
     excess: ExcessSteps,
@@ -96,16 +97,16 @@ struct Found<S> {
 pub(super) struct Graph<S> {
     nodes: Vec<Option<Found<S>>>,
     free: Vec<Node>,
-    /// Numbers of nodes removed in this update; they are reused only after its end, because references to
-    /// them may remain.
+    /// Numbers of nodes that this update removed. They are not reused before its end, because references to them
+    /// may remain.
     given_up: Vec<Node>,
     askers: HashMap<u64, Nodes, BuildHasherDefault<AsIs>>,
-    /// For each result that depends on time: the first time at which it may change, with its node.
+    /// The time at which each result may change without a change of an object, with its node.
     moments: BTreeSet<(Timestamp, Node)>,
-    /// The shared results of this update, by the address of their record, so that each gets one node.
+    /// The nodes of the cached values of this update, by the address of their record.
     shared: HashMap<usize, (Arc<QuestionRecord>, Node)>,
     excess: ExcessSteps,
-    /// True in a test that shows the errors if shared results are not tracked.
+    /// True in a test that shows the errors without tracking of cached values.
     pub(super) forgets_shared: bool,
 }
 
@@ -169,7 +170,7 @@ impl<S: Clone> Graph<S> {
         self.excess.add(&excess);
     }
 
-    /// Removes a result.
+    /// Removes a result from the graph.
     pub(super) fn remove(&mut self, node: Node) {
         let place = usize::try_from(node).ok().and_then(|at| self.nodes.get_mut(at));
         let Some(found) = place.and_then(Option::take) else { return };
@@ -184,7 +185,7 @@ impl<S: Clone> Graph<S> {
         self.given_up.push(node);
     }
 
-    /// Ends an update: shared results of later updates get nodes of their own.
+    /// Ends an update, so that cached values of the next update get new nodes.
     pub(super) fn finish(&mut self) {
         self.shared = HashMap::new();
         self.free.append(&mut self.given_up);
@@ -195,12 +196,12 @@ impl<S: Clone> Graph<S> {
         self.moments.first().map(|(next, _)| *next)
     }
 
-    /// Returns true if no computation came near its cost limit.
+    /// Returns true if no computation came near its cost limit, so that the order of computing does not matter.
     pub(super) fn is_within_bounds(&self) -> bool {
         self.excess.is_within_bounds()
     }
 
-    /// Appends to `found` the results that may have changed by `now` though no object did.
+    /// Appends to `found` the results that may have changed until `now` without a change of an object.
     pub(super) fn due(&self, now: Timestamp, found: &mut Vec<S>) {
         let mut seen = HashSet::new();
         for (_, node) in self.moments.iter().take_while(|(next, _)| *next <= now) {
@@ -208,8 +209,8 @@ impl<S: Clone> Graph<S> {
         }
     }
 
-    /// Appends to `found` the results that depend on `question`, apart from nodes in `seen`, to which it adds
-    /// the others.
+    /// Appends to `found` the results that used the answer to `question`, without the nodes in `seen`, to which it
+    /// adds them.
     pub(super) fn askers(&self, question: u64, seen: &mut HashSet<Node>, found: &mut Vec<S>) {
         for node in self.askers.get(&question).into_iter().flat_map(Nodes::iter) {
             self.climb(node, seen, found);
@@ -255,8 +256,8 @@ impl<S: Clone> Graph<S> {
         node
     }
 
-    /// Returns the nodes of the shared results `all`, added where missing, and the first time at which any of
-    /// them may change; `next` is one more such time.
+    /// Returns the nodes of the cached values `all`, adding those that are missing, and the first time at which any
+    /// of them, or `next`, may change.
     fn share(
         &mut self,
         all: Vec<Arc<QuestionRecord>>,

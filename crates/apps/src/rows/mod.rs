@@ -47,18 +47,18 @@ use crate::questions::{Question, QuestionLog, QuestionRecord};
 use crate::scope::Scope;
 use crate::snapshot::ChangeBatch;
 
-/// The amount of work that one update of the rows took.
+/// The amount of work that an update of the rows took, for tests and benchmarks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Looked {
     /// Number of rows that were judged.
     pub judged: usize,
     /// True if the declarations were read.
     pub declared: bool,
-    /// True if everything was computed, without an earlier result.
+    /// True if everything was computed without using earlier results.
     pub is_whole: bool,
 }
 
-/// A way in which a change reaches a row. A test disables one to show that rows are then wrong.
+/// A way in which a change of an object affects a row. A test disables each to show that the rows are then wrong.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Propagation {
@@ -80,15 +80,15 @@ pub enum Propagation {
     ArgoControllers,
     Errors,
     Freshness,
-    /// Results that several rows share.
+    /// By cached values that several rows share.
     Shared,
-    /// The labels of a changed object.
+    /// By the labels of a changed object.
     Labels,
-    /// The names of claims that StatefulSets create.
+    /// By the names of PersistentVolumeClaims that StatefulSets create.
     ClaimTemplates,
-    /// From the claims of tools to the label groups.
+    /// By the claims of tools, to label groups.
     Claims,
-    /// Time alone.
+    /// By time alone.
     Time,
 }
 
@@ -118,18 +118,18 @@ impl Question<'_> {
     }
 }
 
-/// The identity of a result that depends on questions about the clusters.
+/// The identity of a result in the dependency graph.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Subject {
-    /// The declarations that all tools make.
+    /// The declarations of all delivery tools.
     Tools,
-    /// The label group of one object, by the index of its cluster and its key.
+    /// The label group of one object: index of its cluster, and its key.
     Labelled(usize, ObjectKey),
     /// A row, by its number.
     Row(u32),
 }
 
-/// The apps of a fleet, kept up to date.
+/// The apps of a fleet, updated at a cost in proportion to the changes.
 #[derive(Debug)]
 pub struct AppRows {
     labels: AppLabels,
@@ -139,7 +139,7 @@ pub struct AppRows {
     without: Option<Propagation>,
 }
 
-/// The rows of the last update, and the results that they depend on.
+/// The rows after the last update, and the results from which they were computed.
 #[derive(Debug)]
 struct Kept {
     identity: Vec<Identity>,
@@ -154,22 +154,23 @@ struct Kept {
     graph: Graph<Subject>,
     /// The rows in the order of the list, each with its declaration and node.
     rows: Vec<Row>,
-    /// The index of each row in the list, by the row's number; `None` for removed rows.
+    /// The index of each row in `rows`, by the row's number; `None` for a removed row.
     places: Vec<Option<usize>>,
     /// The numbers of the rows of label groups, by the name of the group.
     by_labels: HashMap<GroupName, u32>,
     freshness: Vec<Known>,
-    /// True if a computation reached a cost limit or came near one, so that the order of judging matters.
+    /// True if a computation came near a cost limit, so that the order of judging matters and all rows are judged
+    /// at each change.
     is_bounded: bool,
 }
 
-/// The freshness of a cluster, with the scopes that are less fresh and the times of their last observation.
+/// The freshness of a cluster, and its scopes that were observed earlier, each with the time.
 type Known = (Freshness, Vec<(Scope, Timestamp)>);
 
 /// The name of a label group: index of the cluster, namespace and app.
 type GroupName = (usize, String, String);
 
-/// The declaration from which a row is made.
+/// The declaration from which a row was made.
 #[derive(Debug, Clone)]
 enum Declaring {
     /// The declaration of a tool, by its index in [`Declarations::apps`].
@@ -186,7 +187,7 @@ struct Row {
     cluster: usize,
 }
 
-/// The changes to the list: numbers of rows to judge again and to remove, and declarations to add.
+/// The changes of the list in an update: the rows to judge again and to remove, and the declarations to add.
 #[derive(Debug, Default)]
 struct Plan {
     again: BTreeSet<u32>,
@@ -194,7 +195,7 @@ struct Plan {
     fresh: Vec<Declaring>,
 }
 
-/// The facts by which an update detects that a cluster was added, removed, renamed or merged.
+/// The facts by which an update notices that a cluster was added, removed, renamed or merged with another.
 #[derive(Debug, PartialEq, Eq)]
 struct Identity {
     name: String,
@@ -206,17 +207,17 @@ struct Identity {
 }
 
 impl AppRows {
-    /// Makes an empty list; `labels` name the apps of objects that no tool declares.
+    /// Makes an empty list; `labels` are the labels that name the apps of objects that no tool declares.
     pub fn new(labels: AppLabels) -> AppRows {
         AppRows { labels, log: QuestionLog::default(), kept: None, list: AppList::default(), without: None }
     }
 
-    /// Returns the apps, equal to those of [`apps_by`](crate::apps_by) at the time of the last look.
+    /// Returns the apps as of the last update, equal to those that [`apps_by`](crate::apps_by) would compute.
     pub fn list(&self) -> &AppList {
         &self.list
     }
 
-    /// Returns the first time at which an update may change a row though no object changed.
+    /// Returns the first time at which a row may change without a change of an object; `None` if none will.
     pub fn next_moment(&self) -> Option<Timestamp> {
         self.kept.as_ref()?.graph.next()
     }
@@ -227,7 +228,9 @@ impl AppRows {
         self.without = Some(propagation);
     }
 
-    /// Updates the rows by the changes in each of the clusters since the last look, and by the time.
+    /// Updates the rows at the time `now`. `changes` has the changes in each of `clusters` since the last update; a
+    /// cluster without changes recorded so far causes a full computation. The rules must be those of the last
+    /// update.
     ///
     /// The rules must be those of the last look. If a cluster has no batch, everything is computed again.
     pub fn look(
@@ -295,7 +298,7 @@ impl Look<'_, '_> {
         self.rows.without != Some(propagation)
     }
 
-    /// Computes declarations, label groups and all rows from nothing.
+    /// Computes declarations, label groups and rows without using earlier results.
     fn whole(self, identity: Vec<Identity>) -> Looked {
         let Look { log, fleet, rules, now, .. } = self;
         let ((found, claims), asked) =
@@ -334,8 +337,8 @@ impl Look<'_, '_> {
         self.judge(kept, plan, true, looked)
     }
 
-    /// Judges the rows of `plan` and sorts the list; computes everything instead if a cost limit makes the
-    /// order of judging matter.
+    /// Judges the rows of `plan` and sorts the list. If a cost limit makes the order of judging matter, computes
+    /// everything instead.
     fn judge(mut self, mut kept: Kept, plan: Plan, has_errors: bool, mut looked: Looked) -> Looked {
         let judge = Judge::new(self.fleet, self.rules, self.now);
         let Plan { again, gone, fresh } = plan;
@@ -394,8 +397,8 @@ impl Look<'_, '_> {
         looked
     }
 
-    /// Judges the row of a declaration; returns it with the index of the cluster that shows it and the
-    /// questions asked.
+    /// Judges the app of a declaration. Returns it with the index of the cluster that shows it, and the record of
+    /// the questions; `None` if the declaration no longer exists.
     fn judged(
         &self,
         judge: &Judge<'_, '_>,
@@ -412,7 +415,7 @@ impl Look<'_, '_> {
         Some((cluster, App { delivered_by: via, ..app }, asked))
     }
 
-    /// Copies the freshness of the clusters into the rows, without judging them again.
+    /// Writes the freshness of the clusters into the rows, without judging them again.
     fn freshen(&mut self, kept: &mut Kept) {
         let freshness = self.freshness();
         if freshness == kept.freshness {
@@ -454,8 +457,8 @@ impl Look<'_, '_> {
         groups
     }
 
-    /// Returns the label group of an object with the questions asked for it; `None` if the object's labels
-    /// name no app.
+    /// Returns the label group of an object, with the record of the questions; `None` if the object's labels name
+    /// no app.
     fn place(
         &self,
         groups: &LabelGroups,
@@ -472,7 +475,8 @@ impl Look<'_, '_> {
         self.clusters.iter().map(|objects| (objects.freshness(), objects.stale_scopes().to_vec())).collect()
     }
 
-    /// Returns the results that must be computed again because of `changes` or because their time has come.
+    /// Returns the results to compute again because of `changes`, or because the time has come at which they may
+    /// change.
     fn dirty(&self, kept: &Kept, changes: &[ChangeBatch]) -> Vec<Subject> {
         let (mut seen, mut dirty) = (HashSet::new(), Vec::new());
         let mut tell = |cluster: usize, question: Question<'_>| {
@@ -550,8 +554,8 @@ impl Look<'_, '_> {
         self.judge(kept, plan, has_errors, looked)
     }
 
-    /// Matches the rows with the new declarations of the tools, which replace `old`; adds to `plan` the rows
-    /// to add, remove and judge again.
+    /// Matches the rows with the new declarations of the tools, which replace `old`. Adds to `plan` the rows to
+    /// add, remove and judge again.
     fn reconcile(&self, kept: &mut Kept, old: &Declarations, plan: &mut Plan) {
         let name = |app: &Declaration| {
             let cluster = app.cluster().unwrap_or(app.home);
@@ -590,8 +594,8 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Assigns objects to label groups again where the group may have changed; returns the names of the
-    /// groups that differ.
+    /// Computes the label groups of objects again where they may have changed: of those in `dirty`, and of all if
+    /// `has_claims`. Returns the names of the groups that differ now.
     fn regroup(
         &self,
         kept: &mut Kept,
@@ -678,7 +682,7 @@ impl Look<'_, '_> {
     }
 }
 
-/// Sorts rows and apps, and drops the rows whose numbers are in `gone`.
+/// Sorts rows and apps, and removes the rows whose numbers are in `gone`.
 fn arrange(kept: &mut Kept, apps: &mut Vec<App>, gone: &HashSet<u32>) {
     let mut all: Vec<(App, Row)> = apps.drain(..).zip(kept.rows.drain(..)).collect();
     all.retain(|(_, row)| {
@@ -713,8 +717,7 @@ fn same_claims(one: &[Declaration], other: &[Declaration]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.claims_as(other))
 }
 
-/// Returns true if a part of an app was not judged because of a cost limit: of the look, or of the scripts and expressions of a
-/// cluster, of which each look parses some more.
+/// Returns true if a part of an app was not judged because of a cost limit, so that the next update may judge it.
 fn is_unjudged(app: &App) -> bool {
     let is_open = |rule: &str| rule == UNJUDGED || rule == "cluster/budget";
     let resources = app.resources.iter().chain(&app.speaker);

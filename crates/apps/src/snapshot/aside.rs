@@ -1,4 +1,4 @@
-//! Objects that are removed from a snapshot for a while, so that a read plan treats them as unread.
+//! Objects that are removed from a snapshot for a short time, so that a read plan shows if they are still needed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,14 +17,15 @@ pub struct Aside {
 }
 
 impl Aside {
-    /// Returns the keys of the objects that were not put back yet.
+    /// Returns the keys of the objects that are still removed.
     pub fn keys(&self) -> &[ObjectKey] {
         &self.keys
     }
 }
 
 impl Snapshot {
-    /// Removes objects that were read one by one, so that a plan shows which of them are still needed.
+    /// Removes objects that were read one by one, so that a plan shows which of them are still needed. Of objects
+    /// for which `is_listed` is true the metadata stays, because a list contains it.
     ///
     /// The metadata of objects for which `is_listed` returns true stays, because a list brings it.
     pub fn set_aside(
@@ -53,7 +54,7 @@ impl Snapshot {
         aside
     }
 
-    /// Puts back the objects for which `is_wanted` returns true; returns true if there are any.
+    /// Puts back the objects for which `is_wanted` is true; returns true if there were any.
     pub fn put_back(&mut self, aside: &mut Aside, is_wanted: impl Fn(&ObjectKey) -> bool) -> bool {
         let Aside { keys, objects, unread } = aside;
         let (back, left) = std::mem::take(keys).into_iter().partition(|key| is_wanted(key));

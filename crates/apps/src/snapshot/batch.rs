@@ -1,4 +1,4 @@
-//! Changes of a snapshot since they were last taken.
+//! The changes of a snapshot between two updates of the rows.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -8,10 +8,11 @@ use taffrail_status::Observed;
 
 use super::{Snapshot, Stored};
 
-/// The maximum number of changed objects that a batch records; above it, examining all objects is cheaper.
+/// The maximum number of changed objects that are recorded; beyond it, everything is computed again, which is
+/// cheaper.
 const MOST_OBJECTS: usize = 10_000;
 
-/// The maximum size of the former states in a batch, in bytes; above it, examining all objects is cheaper.
+/// The maximum size in bytes of the recorded former states of objects; beyond it, everything is computed again.
 const MAX_KEPT_BYTES: u64 = 32 << 20;
 
 /// The changes of a snapshot between two calls of [`Snapshot::take_changes`].
@@ -22,13 +23,13 @@ pub struct ChangeBatch {
     objects: BTreeMap<ObjectKey, Option<Stored>>,
     /// The size of the former states, in bytes.
     kept: u64,
-    /// The kinds whose lists had a new result: all objects were listed, or access was denied.
+    /// The kinds whose lists have a new result.
     pub(crate) kinds: HashSet<GroupKind>,
-    /// The objects of which a single read was answered.
+    /// The objects that were read one by one.
     pub(crate) sought: HashSet<ObjectKey>,
     /// True if the errors of reading changed.
     pub(crate) has_errors: bool,
-    /// True if anything may have changed, whatever the other fields contain.
+    /// True if anything may have changed; then the other fields do not matter.
     pub(crate) is_all: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Objects of a snapshot that are followed by reads of both projections.
+//! Objects of a snapshot that watches deliver both as metadata and whole.
 
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{Object, ObjectKey, Projection};
@@ -9,8 +9,8 @@ use crate::reads::read::Read;
 impl Snapshot {
     /// Inserts an object that a watch delivered, like [`Snapshot::insert_asked`].
     ///
-    /// Metadata that is newer than the known whole copy replaces it, so that its outdated part does not
-    /// appear current; unless another watch `brings_body`, which will update it.
+    /// Metadata that is newer than the stored whole object replaces it, unless another watch will deliver the new
+    /// whole object (`brings_body`).
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl Snapshot {
         self.insert_asked(read, document)
     }
 
-    /// Reduces an object to its metadata, because its body may be outdated.
+    /// Reduces a stored object to its metadata, because the rest may be outdated.
     pub fn forget_body(&mut self, key: &ObjectKey) {
         let known = self.objects.get_key_value(key);
         let known = known.filter(|(_, stored)| stored.projection == Projection::Full);

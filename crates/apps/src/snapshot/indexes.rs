@@ -1,4 +1,4 @@
-//! Indexes of the objects of a snapshot.
+//! Indexes of the objects of a snapshot, each built at its first use.
 //!
 //! Each is built when first needed, so a cluster in which all is well costs nothing. From then on each change
 //! of an object updates it, at a cost that does not depend on the other objects.
@@ -20,9 +20,9 @@ use crate::owners::Pointers;
 #[derive(Debug, Default)]
 pub(super) struct Indexes {
     pointers: OnceLock<Pointers>,
-    /// Pods by namespace and name of each PersistentVolumeClaim that they use.
+    /// Pods, by namespace and name of each PersistentVolumeClaim that they use.
     users: OnceLock<Keyed<(String, String)>>,
-    /// Terminating Pods, by the name of their node.
+    /// Pods that are being deleted, by the name of their node.
     terminating: OnceLock<Keyed<String>>,
     /// CustomResourceDefinitions by the group and kind that they define; the last of several counts.
     definitions: OnceLock<Keyed<(String, String)>>,
@@ -42,8 +42,8 @@ struct PodCounts {
 /// The key and value of a label.
 pub(crate) type Label = (String, String);
 
-/// PodDisruptionBudgets by namespace and one label that their selector requires; `None` for selectors that
-/// require no label.
+/// PodDisruptionBudgets, by namespace and one of the labels that their selector requires; `None` if it requires
+/// none.
 #[derive(Debug, Default)]
 struct Budgets {
     by_label: HashMap<String, Keyed<Option<Label>>>,
@@ -63,8 +63,8 @@ impl Budgets {
         index
     }
 
-    /// Stores a budget under the rarest of the labels in `wanted`, those that it requires: a label that all
-    /// budgets require would select all of them.
+    /// Adds a budget under one of the labels in `wanted`, which its selector requires: the one that fewest other
+    /// budgets share.
     fn place(&mut self, wanted: Vec<Label>, budget: &Arc<ObjectKey>) {
         let rarest = wanted.into_iter().min_by_key(|label| self.frequency.get(label).copied());
         self.by_label.entry(budget.namespace.clone()).or_default().insert(rarest, budget);
@@ -112,7 +112,7 @@ pub(crate) fn wanted(budget: &Object<'_>) -> Vec<Label> {
     equal.map(|wanted| (wanted.key.clone(), wanted.values.concat())).collect()
 }
 
-/// Returns the labels in `value`, the `labels` of an object; each key once.
+/// Returns the labels in `value`, which is the `labels` field of an object; each key once.
 pub(crate) fn labels(value: Option<Value<'_>>) -> Vec<Label> {
     let members = value.and_then(Value::members).into_iter().flatten();
     let texts = members.filter_map(|(key, value)| Some((key.into_owned(), value.as_str()?.into_owned())));
@@ -146,7 +146,7 @@ pub(crate) fn has_pods(key: ObjectKeyRef<'_>, object: &Object<'_>) -> bool {
     key.group == "apps" && field.and_then(count).is_some_and(|count| count > 0)
 }
 
-/// Returns the node of a terminating Pod; `None` for other objects.
+/// Returns the node of a Pod that is being deleted; `None` for other objects.
 pub(crate) fn leaves<'a>(pod: &Object<'a>) -> Option<Cow<'a, str>> {
     let is_leaving = !pod.text(&["metadata", "deletionTimestamp"]).is_empty();
     is_leaving.then(|| pod.text(&["spec", "nodeName"]))
@@ -163,7 +163,7 @@ fn claims(pod: &Object<'_>) -> impl Iterator<Item = (String, String)> + use<> {
 }
 
 impl Indexes {
-    /// Returns true if at least one index is built, so that changes must be applied to it.
+    /// Returns true if at least one index was built, so that changes must be applied.
     pub(super) fn are_built(&self) -> bool {
         self.pointers.get().is_some()
             || self.users.get().is_some()
@@ -245,8 +245,7 @@ impl Indexes {
     }
 }
 
-/// Applies `step` to the counts of the object's namespace if it is a Pod, or a controller whose status
-/// reports Pods.
+/// Changes the counts of an object's namespace by `step`, if the object is a Pod or a controller that reports Pods.
 fn count(
     namespaces: &mut HashMap<String, PodCounts>,
     key: &ObjectKey,
@@ -263,7 +262,7 @@ fn count(
 }
 
 impl Snapshot {
-    /// Iterates over the objects of a kind.
+    /// Lists the objects of a kind, each with its key.
     fn kept(&self, group: &str, kind: &str) -> impl Iterator<Item = (&Arc<ObjectKey>, Object<'_>)> + use<'_> {
         let all = self.range(group, kind);
         all.filter_map(|(key, stored)| Some((key, stored.observed(key)?.object)))
@@ -297,7 +296,7 @@ impl Snapshot {
         self.indexes.terminating.get_or_init(|| self.of_pods(leaves)).get(node)
     }
 
-    /// Returns the CustomResourceDefinition that defines `group` and `kind`.
+    /// Returns the CustomResourceDefinition of `group` and `kind`; `None` if there is none.
     pub(super) fn defining(&self, group: &str, kind: &str) -> Option<&Arc<ObjectKey>> {
         let definitions = self.indexes.definitions.get_or_init(|| {
             let all = self.kept("apiextensions.k8s.io", "CustomResourceDefinition");
@@ -318,8 +317,7 @@ impl Snapshot {
         self.indexes.contents.get_or_init(all).get(namespace)
     }
 
-    /// Returns true for a namespace without Pods in which a controller reports some, because the dump left
-    /// the Pods out.
+    /// Returns true if controllers in a namespace report Pods but it has none, because the dump left them out.
     pub(super) fn lacks_pods(&self, namespace: &str) -> bool {
         let namespaces = self.indexes.namespaces.get_or_init(|| {
             let mut namespaces = HashMap::new();

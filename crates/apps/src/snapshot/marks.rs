@@ -1,5 +1,5 @@
-//! Results of the lists of a cluster, for each projection apart: a list of metadata does not count as one of
-//! bodies.
+//! The results of lists, separate for metadata and whole objects: a list of metadata does not count as one of whole
+//! objects.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,7 +7,7 @@ use taffrail_object::Projection;
 
 use crate::reads::read::{Read, Target};
 
-/// Results of the same read with each projection. A later result of one does not replace that of the other.
+/// The results of a read of metadata and of the same read of whole objects. Neither replaces the other.
 #[derive(Debug, Clone)]
 pub(super) struct ByBody<T> {
     whole: Option<T>,
@@ -32,18 +32,17 @@ impl<T> ByBody<T> {
         }
     }
 
-    /// Iterates over the results of reads with at least the projection `wanted`, that of the whole read
-    /// first.
+    /// Lists the results of reads with at least the projection `wanted`; that of the whole read comes first.
     pub(super) fn at_least(&self, wanted: Projection) -> impl Iterator<Item = &T> {
         self.whole.iter().chain(self.metadata.iter().filter(move |_| wanted == Projection::Metadata))
     }
 
-    /// Returns the result of the read of metadata.
+    /// Returns the result of the read of metadata; `None` if there was none.
     pub(super) fn metadata(&self) -> Option<&T> {
         self.metadata.as_ref()
     }
 
-    /// Returns the result of the read with the projection other than this one.
+    /// Returns the result of the read with the other projection than this; `None` if there was none.
     pub(super) fn beside(&self, projection: Projection) -> Option<&T> {
         match projection {
             Projection::Full => self.metadata.as_ref(),
@@ -68,7 +67,7 @@ pub(super) enum ListOutcome {
     /// The list failed.
     Failed {
         message: String,
-        /// True if the server denied access, which then holds for both projections.
+        /// True if the server denied access, for metadata and whole objects alike.
         is_refused: bool,
     },
 }
@@ -78,27 +77,27 @@ impl ListOutcome {
         matches!(self, ListOutcome::Listed)
     }
 
-    /// Returns true if the result holds for both projections.
+    /// Returns true if the result holds for metadata and whole objects alike.
     fn is_of_any_body(&self) -> bool {
         matches!(self, ListOutcome::NotServed { .. } | ListOutcome::Failed { is_refused: true, .. })
     }
 }
 
-/// The results of the lists of one kind.
+/// The results of all lists of one kind.
 #[derive(Debug, Default)]
 pub(super) struct KindMarks {
     everywhere: ByBody<ListOutcome>,
     namespaces: BTreeMap<String, ByBody<ListOutcome>>,
-    /// Failures of lists with selectors in all namespaces. They do not count for one namespace, in which the
-    /// user may be allowed to list.
+    /// Failures of lists of all namespaces with selectors. They say nothing about lists in one namespace, which may
+    /// be allowed.
     parts: ByBody<ListOutcome>,
     /// The lists that were made with selectors: namespace (`None`: all), selector and projection.
     selections: HashSet<(Option<String>, Target, Projection)>,
 }
 
 impl KindMarks {
-    /// Returns the result of the list that covers a namespace (`None`: all) with at least the projection
-    /// `wanted`.
+    /// Returns the result of the list that covers a namespace (`None`: all) with at least the projection `wanted`;
+    /// `None` if no list does.
     ///
     /// A list of all objects takes precedence, then the list nearest to the namespace.
     pub(super) fn find(&self, namespace: Option<&str>, wanted: Projection) -> Option<&ListOutcome> {
@@ -110,7 +109,7 @@ impl KindMarks {
         marks().find(|mark| mark.is_listed()).or_else(|| marks().next()).or_else(of_any_body).or_else(part)
     }
 
-    /// Records the result `mark` of the list `read`.
+    /// Records `mark` as the result of the list `read`.
     pub(super) fn take(&mut self, read: &Read, mark: ListOutcome) {
         let Target::List { labels, fields } = &read.target else { return };
         let is_part = labels.is_some() || fields.is_some();
@@ -160,7 +159,7 @@ impl KindMarks {
         }
     }
 
-    /// Returns the message of the failure of the same list with the other projection, if it failed.
+    /// Returns the error message of the same list with the other projection; `None` if that did not fail.
     pub(super) fn failure_beside(&self, read: &Read) -> Option<&str> {
         match self.place(read.namespace.as_deref())?.beside(read.projection)? {
             ListOutcome::Failed { message, .. } => Some(message),
@@ -181,8 +180,7 @@ impl KindMarks {
         !self.namespaces.is_empty()
     }
 
-    /// Returns true if exactly this `target` was listed in `namespace` with at least the projection `wanted`,
-    /// whatever the result.
+    /// Returns true if a list with exactly this `target` (selector) was made; a failed list counts.
     pub(super) fn was_selected(&self, namespace: Option<&str>, target: &Target, wanted: Projection) -> bool {
         let was = |projection| {
             self.selections.contains(&(namespace.map(str::to_owned), target.clone(), projection))
@@ -190,7 +188,7 @@ impl KindMarks {
         was(Projection::Full) || wanted == Projection::Metadata && was(Projection::Metadata)
     }
 
-    /// Returns true if a `target` other than this one was listed, whatever the result.
+    /// Returns true if a list with another `target` (selector) was made; a failed list counts.
     pub(super) fn has_selection_but(&self, target: &Target) -> bool {
         self.selections.iter().any(|(_, own, _)| own != target)
     }

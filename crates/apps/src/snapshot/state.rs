@@ -1,4 +1,4 @@
-//! The state of a cluster, as a snapshot holds it.
+//! A snapshot as cluster state: the lookups that assessments use.
 
 use std::borrow::Cow;
 use std::collections::btree_map::Range;
@@ -53,8 +53,8 @@ impl Snapshot {
         }
     }
 
-    /// Iterates over the objects with these keys. Where one key follows the other in the snapshot, it is not
-    /// searched for.
+    /// Lists the stored objects with these keys, in their order. Keys that follow each other in the snapshot are
+    /// found without a search.
     fn each<'a>(&'a self, keys: impl IntoIterator<Item = &'a Arc<ObjectKey>> + 'a) -> Listing<'a> {
         let mut after = Range::default();
         let objects = keys.into_iter().filter_map(move |key| {
@@ -74,7 +74,8 @@ impl Snapshot {
         self.each(events.filter(|event| !self.is_twin(event)))
     }
 
-    /// Returns true for an event that exists in the core group too: one event is served by two API groups.
+    /// Returns true for an event of the group `events.k8s.io` that is also served by the core group, and would
+    /// count twice.
     fn is_twin(&self, event: &ObjectKey) -> bool {
         let twin = ObjectKeyRef { group: "", ..event.as_ref() };
         !event.group.is_empty()

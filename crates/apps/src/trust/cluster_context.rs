@@ -1,4 +1,4 @@
-//! The state of one cluster in which findings are searched.
+//! One cluster as the searches for findings see it.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -18,41 +18,42 @@ use crate::delivery::flux::sources::Sources;
 use crate::objects::Objects;
 use crate::owners::{controllers, dependents};
 
-/// One cluster with its apps, and the time for which findings are searched in it.
+/// One cluster with its apps, and the time at which it is judged.
 pub(super) struct ClusterContext<'a> {
     pub(super) objects: &'a dyn Objects,
     pub(super) list: &'a AppList,
     /// The present time, as the caller gave it.
     pub(super) asked_at: Timestamp,
-    /// The present time by the cluster's clock; for a dump without a date, the latest time in its objects.
+    /// The present time by the cluster's clock; for a dump without a date, the latest time in its objects. Ages
+    /// count up to it.
     pub(super) now: Timestamp,
     /// The latest time in the objects that is not in the future; see [`traces`].
     pub(super) newest: Option<Timestamp>,
-    /// The time in the objects that is farthest in the future, an object with it, and the number of objects
-    /// with such times.
+    /// The latest time in the objects that is in the future, the object with it, and the number of objects with
+    /// such times; `None` if there is none.
     pub(super) future: Option<(Timestamp, ObjectKey, usize)>,
-    /// The indices of the apps that declare an object of this cluster, by its key.
+    /// The indexes of the apps that declare an object of this cluster, by the object.
     claims: HashMap<&'a ObjectKey, Vec<usize>>,
-    /// The indices of the apps that are declared in this cluster, by the key of the declaring object.
+    /// The indexes of the apps that an object of this cluster declares, by the object.
     declaring: HashMap<&'a ObjectKey, Vec<usize>>,
-    /// The indices of the apps that are declared in this cluster, by the key of their worst object.
+    /// The indexes of the apps declared in this cluster, by the object that decides their status.
     worst: HashMap<&'a ObjectKey, Vec<usize>>,
     /// CustomResourceDefinitions by the group and kind that they define; filled at the first use.
     definitions: OnceCell<HashMap<(String, String), Object<'a>>>,
     /// By group, version and kind: true for a status subresource in the definition; `None` if the definition
     /// was not read.
     with_status: RefCell<HashMap<(String, String, String), Option<bool>>>,
-    /// The indices of the selected apps; `None` for all.
+    /// The indexes of the apps to search findings for; `None` for all.
     asked: Option<BTreeSet<usize>>,
     /// The objects in this cluster that the selected apps declare and that were read, each once with its
     /// status.
     resources: Vec<(&'a Resource, Observed<'a>)>,
     context: Option<&'a str>,
-    /// A cache of the sources of Flux.
+    /// A cache of the parsed Flux sources.
     sources: Sources,
 }
 
-/// The tolerated clock skew: clocks differ by some seconds in the best of clusters.
+/// The difference between two clocks that is still tolerated; even good clusters differ by some seconds.
 pub(super) const CLOCK_TOLERANCE: SignedDuration = SignedDuration::from_secs(30);
 
 impl<'a> ClusterContext<'a> {
@@ -104,7 +105,7 @@ impl<'a> ClusterContext<'a> {
         }
     }
 
-    /// Selects the apps, by their indices, whose findings are searched; `None` for all.
+    /// Selects the apps for which findings are searched, by their indexes; `None` for all.
     pub(super) fn look_at(&mut self, asked: Option<&BTreeSet<usize>>) {
         self.asked = asked.cloned();
         let mut seen = HashSet::new();
@@ -119,7 +120,7 @@ impl<'a> ClusterContext<'a> {
         self.asked.is_some()
     }
 
-    /// Iterates over the selected apps with their indices, in whichever cluster their objects are.
+    /// Lists the selected apps with their indexes, even if their objects are in another cluster.
     fn looked_at(&self) -> impl Iterator<Item = (usize, &'a App)> {
         self.list.apps.iter().enumerate().filter(|(place, _)| self.is_asked(*place))
     }
@@ -140,22 +141,22 @@ impl<'a> ClusterContext<'a> {
         command::taffrail(words, namespace, self.context)
     }
 
-    /// Returns the command line that explains an app.
+    /// Returns the command that explains an app; `None` if it cannot be written safely.
     pub(super) fn explain(&self, app: &App) -> Option<String> {
         command::explain(&app.app, self.context.is_some())
     }
 
-    /// Returns the sources of an app of Flux; see [`flux::sources()`].
+    /// Returns the sources of a Flux object; none for other objects.
     pub(super) fn sources(&self, declaring: &Observed<'a>) -> Vec<ObjectKey> {
         flux::sources_by(&self.sources, self.objects, declaring)
     }
 
-    /// Returns the time at which the artifact of a source was fetched.
+    /// Returns the time at which Flux fetched the present artifact of a source; `None` if it is not known.
     pub(super) fn fetched(&self, source: &ObjectKey) -> Option<Timestamp> {
         flux::fetched_by(&self.sources, self.objects, source)
     }
 
-    /// Returns the sources of the apps of Flux that are `wanted`, each with the indices of these apps.
+    /// Returns the sources of the Flux apps for which `wanted` is true, each with the indexes of these apps.
     pub(super) fn sources_of(&self, wanted: impl Fn(&App) -> bool) -> BTreeMap<ObjectKey, BTreeSet<usize>> {
         let mut sources: BTreeMap<ObjectKey, BTreeSet<usize>> = BTreeMap::new();
         for (place, app, declaring) in self.declared() {
@@ -168,7 +169,7 @@ impl<'a> ClusterContext<'a> {
         sources
     }
 
-    /// Returns the command line that describes an object with its events.
+    /// Returns the command that describes an object; `None` if it cannot be written safely.
     pub(super) fn describe(&self, key: &ObjectKey) -> Option<String> {
         let kind = command::resource(&key.group, &key.kind);
         self.kubectl(&["describe", &kind, &key.name], &key.namespace)
@@ -251,7 +252,7 @@ impl<'a> ClusterContext<'a> {
         is_served
     }
 
-    /// Returns the indices of the selected apps declared in this cluster for which `is_it` returns true.
+    /// Returns the indexes of the selected apps declared in this cluster for which `is_it` is true.
     pub(super) fn delivered_by(&self, is_it: impl Fn(&App) -> bool) -> BTreeSet<usize> {
         let name = self.objects.name();
         let apps = self.looked_at();
@@ -263,12 +264,12 @@ impl<'a> ClusterContext<'a> {
         self.now.duration_since(at)
     }
 
-    /// Returns true if Pods of a namespace were read.
+    /// Returns true if at least one Pod of a namespace was read.
     pub(super) fn has_pods(&self, namespace: &str) -> bool {
         self.objects.of_kind("", "Pod", Some(namespace)).any(|pod| pod.projection == Projection::Full)
     }
 
-    /// Returns the Pods that a workload controls; `None` if not all of them were read.
+    /// Returns the Pods that a workload controls; `None` if some may not have been read.
     pub(super) fn pods(&self, workload: &Observed<'a>) -> Option<Vec<Observed<'a>>> {
         let is_a = |group: &'static str, kind: &'static str| {
             move |it: &Observed<'a>| it.key.group == group && it.key.kind == kind
@@ -315,7 +316,7 @@ impl<'a> ClusterContext<'a> {
     }
 }
 
-/// Returns the object, if it was read.
+/// Returns the object `key`; `None` if it is absent or was not read.
 pub(super) fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Observed<'a>> {
     match objects.get(key.as_ref()) {
         Presence::Present(observed) => Some(observed),
@@ -323,7 +324,7 @@ pub(super) fn found<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Obs
     }
 }
 
-/// Returns the integer at a path of keys in an object.
+/// Returns the integer at a path of keys in an object; `None` if there is none.
 pub(super) fn number(object: &Object<'_>, path: &[&str]) -> Option<i64> {
     object.at(path).and_then(Value::as_i64)
 }
@@ -333,12 +334,12 @@ pub(super) fn is_set(object: &Object<'_>, path: &[&str]) -> bool {
     object.at(path).and_then(Value::as_bool) == Some(true)
 }
 
-/// Returns the time at a path of keys in an object.
+/// Returns the time at a path of keys in an object; `None` if there is none.
 pub(super) fn moment(object: &Object<'_>, path: &[&str]) -> Option<Timestamp> {
     delivery::time(object.at(path))
 }
 
-/// Returns the time at which the spec of an object was last written.
+/// Returns the time at which the spec of an object was last written; `None` if it is not recorded.
 pub(super) fn changed(object: &Object<'_>) -> Option<Timestamp> {
     let managers = object.at(&["metadata", "managedFields"])?.items()?;
     let wrote = managers.filter(|entry| entry.get("fieldsV1").and_then(|it| it.get("f:spec")).is_some());
@@ -350,10 +351,11 @@ pub(super) fn is_well(resource: &Resource) -> bool {
     resource.status == Status::Current
 }
 
-/// Objects by kind, with the apps that declare them.
+/// The objects of a finding by kind, with the apps that declare them.
 pub(super) type ByKind = BTreeMap<GroupKind, (Concerned, BTreeSet<usize>)>;
 
-/// Returns the newest time in the objects up to `latest`, and the farthest time beyond it.
+/// Returns the newest time in the objects up to `latest`; and the farthest time beyond it, with its object and the
+/// number of objects with such times.
 ///
 /// An author who may write in one namespace can write any time there. So where there are Leases that
 /// controllers of the cluster renew, or Nodes with a heartbeat, only times of cluster-scoped objects and in
@@ -392,7 +394,7 @@ fn traces(
     (if has_clock { sure } else { newest }, future)
 }
 
-/// Returns true if a controller keeps writing the time into the object: a renewed Lease, or a Node.
+/// Returns true if a controller regularly writes the present time into the object: a renewed Lease, or a Node.
 fn ticks(observed: &Observed<'_>) -> bool {
     match (observed.key.group, observed.key.kind) {
         ("coordination.k8s.io", "Lease") => moment(&observed.object, &["spec", "renewTime"]).is_some(),
@@ -404,14 +406,14 @@ fn ticks(observed: &Observed<'_>) -> bool {
     }
 }
 
-/// Returns true for objects in namespaces of Kubernetes itself or of delivery tools: elsewhere any author can
-/// write a Lease with any time.
+/// Returns true if an object is in a namespace of Kubernetes or of a delivery tool, where tenants cannot write
+/// Leases.
 fn renews(object: &Object<'_>) -> bool {
     let namespace = object.namespace();
     namespace.starts_with("kube-") || CONTROLLERS.iter().any(|controller| controller.namespace == namespace)
 }
 
-/// Calls `each` with each time in an object at which it was created, written or reported on.
+/// Calls `each` with the times in an object: of its creation, of writes, and in its status.
 fn times(object: &Object<'_>, each: &mut dyn FnMut(Timestamp)) {
     const PLACES: [&[&str]; 8] = [
         &["metadata", "creationTimestamp"],

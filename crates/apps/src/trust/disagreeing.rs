@@ -1,4 +1,4 @@
-//! Disagreement between tools, objects and reports.
+//! Findings: a tool, an object and other reports disagree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,7 @@ use crate::delivery;
 use crate::identity::Delivery;
 use crate::scope::Scope;
 
-/// The minimum age of a lost Pod for a finding: its workload may not have counted a younger one yet.
+/// The minimum age of a Pod's loss for a finding; its workload may need this long to count it.
 const MIN_LOST_AGE: SignedDuration = SignedDuration::from_mins(1);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -62,10 +62,10 @@ fn pods(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             continue;
         }
         let message = format!(
-            "says that {} ready; {}",
+            "reports that {} ready; {}",
             count(usize::try_from(claimed).unwrap_or(usize::MAX), "Pod is", "Pods are"),
             match (ready.len(), pods.len()) {
-                (_, 0) => "none of its Pods is there".to_owned(),
+                (_, 0) => "none of its Pods exists".to_owned(),
                 (0, _) => "none of its Pods is".to_owned(),
                 (ready, _) => format!("{ready} of its Pods {}", if ready == 1 { "is" } else { "are" }),
             }
@@ -82,7 +82,7 @@ fn is_ready(pod: &Object<'_>) -> bool {
     pod.condition("Ready").is_some_and(|it| it.get("status").is_some_and(|it| it.is_str("True")))
 }
 
-/// Paths of fields, under `status`, in which kinds report their state.
+/// Paths of fields below `status` in which kinds report their state in a word.
 const FIELDS: [&[&str]; 6] =
     [&["phase"], &["state"], &["health"], &["health", "status"], &["status"], &["result"]];
 
@@ -103,7 +103,8 @@ const BAD_WORDS: [&str; 14] = [
     "unhealthy",
 ];
 
-/// Types of conditions that report a failure when `True`; below, those that report one when `False`.
+/// Types of conditions that report a failure when they are `True`; the constant below has those that report one
+/// when `False`.
 const BAD_WHEN_TRUE: [&str; 7] =
     ["Degraded", "Error", "Errored", "Failed", "Failing", "Failure", "ReconcileError"];
 const BAD_WHEN_FALSE: [&str; 9] = [
@@ -135,7 +136,7 @@ fn words(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             continue;
         };
         let rule = &resource.rule;
-        let message = format!("is Ready by rule {rule}, which does not look at what it says: {says}");
+        let message = format!("is Ready by rule {rule}, which does not read this part of its status: {says}");
         let finding = finding(Severity::High, "SaysOtherwise").object(&resource.key, since);
         findings.push(finding.says(message).of(apps).next(cluster.describe(&resource.key)));
     }
@@ -197,8 +198,8 @@ fn runs(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let run = assess::unproven_run(&observed.object).filter(|_| is_cron_job && is_well(resource));
         let Some(run) = run else { continue };
         let message = format!(
-            "keeps no Job that succeeded, so nothing says whether its run of {run} did; keep one \
-             (spec.successfulJobsHistoryLimit), for a minute at least"
+            "keeps no successful Job, so nothing proves that its run of {run} succeeded; keep one \
+             (spec.successfulJobsHistoryLimit) for at least a minute"
         );
         let finding = finding(Severity::Low, "SuccessUnseen").object(&resource.key, Some(run));
         findings.push(finding.says(message).of(apps).next(cluster.describe(&resource.key)));
@@ -216,14 +217,14 @@ fn tools(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let (severity, reason, message) = match (own, says_well) {
             (Status::Current, false) => {
                 let message =
-                    format!("{tool} calls it {says}, and every object of it that was read is Ready");
+                    format!("{tool} calls it {says}, although all of its objects that were read are Ready");
                 (Severity::High, "ToolSaysUnwell", message)
             }
             (Status::Failed | Status::NotFound, true) => {
                 let worst =
                     app.worst.as_ref().map(|key| format!("{} {}", key.kind, key.path())).unwrap_or_default();
                 let message =
-                    format!("{tool} calls it {says}, but {worst} is {own}: who reads {tool} sees green");
+                    format!("{tool} calls it {says}, but {worst} is {own}: {tool} alone shows green");
                 (Severity::Medium, "ToolSaysWell", message)
             }
             _ => continue,
@@ -279,10 +280,10 @@ fn groups(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let Some((first, says)) = bad.first() else { continue };
         let others = match bad.len() - 1 {
             0 => String::new(),
-            others => format!(", and {} otherwise as well", count(others, "other", "others")),
+            others => format!(", and {} not Ready either", count(others, "other", "others")),
         };
         let message = format!(
-            "the ResourceGroup calls {} {} {says}{others}; here all of it is Ready",
+            "the ResourceGroup calls {} {} {says}{others}; Taffrail finds all of its objects Ready",
             first.kind,
             first.path()
         );
@@ -321,8 +322,10 @@ fn claims(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             1 => "is".to_owned(),
             number => format!("{number} objects are"),
         };
-        let message =
-            format!("{who} claimed by {}: what is Ready is what was written last", names.join(" and by "));
+        let message = format!(
+            "{who} claimed by {}: Ready is true only of the version that was applied last",
+            names.join(" and by ")
+        );
         let next = objects.first().map(|(key, _)| {
             let resource = crate::command::resource(&key.group, &key.kind);
             cluster.kubectl(
@@ -342,7 +345,7 @@ fn claims(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         };
         let first = messages.first().copied().unwrap_or_default();
         let first = first.strip_prefix(&format!("{} {}: ", key.kind, key.path())).unwrap_or(first);
-        let message = format!("{first}{others}: what it should name is not counted");
+        let message = format!("{first}{others}: the objects that it should name there are not counted");
         finding(Severity::Medium, "Malformed")
             .object(key, None)
             .says(message)

@@ -1,4 +1,4 @@
-//! Kinds that no rule knows, and apps whose set of objects is not declared.
+//! Findings: no rule reads the status of a kind, or nothing declares an app's objects.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::command;
 use crate::identity::Delivery;
 use crate::reads;
 
-/// The name of the rule that judges objects for which there is no other rule.
+/// The name of the rule that judges objects to which no other rule applies.
 pub(super) const FALLBACK: &str = "fallback";
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -32,8 +32,8 @@ pub(super) fn has_status(object: &Object<'_>) -> bool {
     object.at(&["status"]).is_some_and(says)
 }
 
-/// Returns true if a custom resource has a status subresource, by discovery or its definition; `None` if
-/// neither was read.
+/// Returns true if the kind of a custom resource has a status subresource; `None` if neither discovery nor the
+/// definition was read.
 pub(super) fn status_is_served(cluster: &ClusterContext<'_>, object: &Object<'_>) -> Option<bool> {
     let served = cluster.objects.has_status_subresource(object.group(), object.version(), object.kind());
     served.or_else(|| cluster.is_defined_with_status(object))
@@ -69,7 +69,8 @@ fn kinds(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             _ => cluster.kubectl(&["get", &resource, "-A", "-o", "yaml"], ""),
         };
         let message = format!(
-            "{}: no rule reads the status of this kind, and it has no Ready condition; Ready means that {} there",
+            "{}: no rule reads the status of this kind, and it has no Ready condition; Ready means only that {} \
+             present",
             count(objects.len(), "object", "objects"),
             they_are(&objects),
         );
@@ -78,7 +79,7 @@ fn kinds(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     });
     let mute = mute.into_iter().map(|(kind, (objects, apps))| {
         let message = format!(
-            "{}: the kind has no status; Ready means only that {} there",
+            "{}: the kind has no status; Ready means only that {} present",
             count(objects.len(), "object", "objects"),
             they_are(&objects),
         );
@@ -107,8 +108,8 @@ fn empty(cluster: &ClusterContext<'_>) -> Option<Finding> {
         return None;
     }
     let message = match places.len() {
-        1 => "declares no objects: Ready says nothing of what should run".to_owned(),
-        number => format!("{number} apps declare no objects: Ready says nothing of what should run"),
+        1 => "declares no objects, so Ready says nothing about any workload".to_owned(),
+        number => format!("{number} apps declare no objects, so Ready says nothing about any workload"),
     };
     let finding = Finding::new(FindingCategory::Fallback, Severity::Medium, "Empty").about("apps");
     let next = cluster.taffrail(&["get", "apps", "-o", "wide"], "");
@@ -124,7 +125,7 @@ fn without_inventory(cluster: &ClusterContext<'_>) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "{} known by labels alone: nobody says what should be there, so what is missing is not missed",
+        "{} known only by their labels: a missing object would go unnoticed",
         match apps.len() {
             1 => "1 app is".to_owned(),
             number => format!("{number} apps are"),

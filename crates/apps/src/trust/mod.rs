@@ -27,12 +27,12 @@ use crate::app::{self, App};
 use crate::fleet::{Fleet, FleetMember};
 use crate::objects::Objects;
 
-/// The kind of reason to doubt a green status.
+/// The kind of a reason to doubt a green status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum FindingCategory {
-    /// The tool and the objects disagree, or other reports do.
+    /// The delivery tool and the objects disagree, or other reports do.
     Disagreeing,
     /// A controller or node stopped reporting.
     Silent,
@@ -40,9 +40,9 @@ pub enum FindingCategory {
     Unread,
     /// Clocks differ, or the time of observation is not known.
     Skewed,
-    /// A user suspended or switched off something.
+    /// A user suspended an app or source, or switched off something.
     Suspended,
-    /// No rule covers the kind.
+    /// No rule reads the status of the kind, so Ready is only the default.
     Fallback,
 }
 
@@ -70,7 +70,7 @@ impl FindingCategory {
     }
 }
 
-/// The weight of a finding against a green status.
+/// The weight of a finding: the risk that a green status is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -94,7 +94,7 @@ impl Severity {
     }
 }
 
-/// The extent of the check in a cluster.
+/// The numbers of objects that a search for findings in one cluster looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -103,7 +103,7 @@ pub struct CheckedCluster {
     pub cluster: String,
     /// Number of apps in the cluster.
     pub apps: usize,
-    /// Number of the apps that are green.
+    /// Number of these apps that are green.
     pub green: usize,
     /// Number of objects that the apps declare.
     pub objects: usize,
@@ -111,28 +111,28 @@ pub struct CheckedCluster {
     pub pods: usize,
     /// Number of Leases that were read, which nodes and controllers renew while they are alive.
     pub leases: usize,
-    /// The time for which the state was judged: for a dump, when it was written, if known.
+    /// The time at which the cluster is judged; for a dump the time when it was written, if known.
     pub as_of: Timestamp,
 }
 
-/// The findings to leave out, and the form of the commands in them.
+/// Options of a search for findings.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TrustShape {
     /// True to leave out findings that concern no selected app.
     pub only_apps: bool,
-    /// True if commands must name the context of the cluster.
+    /// True if suggested commands must name the context of the cluster.
     pub contexts: bool,
 }
 
-/// The objects that a finding concerns, each with the time since when, if known.
+/// The objects that a finding is about, each with the time since when, if known.
 type Concerned = Vec<(ObjectKey, Option<Timestamp>)>;
 
 /// A reason to doubt a green status of one cluster.
 #[derive(Debug)]
 pub struct Finding {
-    /// The category.
+    /// The kind of doubt.
     pub category: FindingCategory,
-    /// The severity, provided that a green app is among `apps`.
+    /// The severity, which applies if a green app is among `apps`.
     pub severity: Severity,
     /// The reason in one CamelCase word.
     pub reason: &'static str,
@@ -140,13 +140,13 @@ pub struct Finding {
     pub scope: String,
     /// The message, for people.
     pub message: String,
-    /// The time since when it holds, if known.
+    /// The time since when the finding is true, if known.
     pub since: Option<Timestamp>,
-    /// The objects concerned, each with the time since when it is, if known.
+    /// The objects that the finding is about, each with the time since when, if known.
     pub objects: Vec<(ObjectKey, Option<Timestamp>)>,
-    /// The apps concerned, as indices into the list of apps; empty if it may concern all.
+    /// The apps that the finding concerns, as indexes into the list of apps; empty if it may concern all.
     pub apps: BTreeSet<usize>,
-    /// Command lines that show more, or repair the cause.
+    /// Command lines that show more, or repair the cause; may be empty.
     pub next: Vec<String>,
 }
 
@@ -209,8 +209,8 @@ impl Finding {
         self
     }
 
-    /// Restricts the finding to the apps `asked`; `None` if it concerns none of them. A finding that names no
-    /// app concerns all, and is dropped only if `only_apps`.
+    /// Restricts the finding to the apps `asked`; `None` if it concerns none of them. A finding without apps
+    /// concerns all, and is dropped if `only_apps`.
     fn within(mut self, asked: &BTreeSet<usize>, only_apps: bool) -> Option<Finding> {
         let concerns_all = self.apps.is_empty() && !only_apps;
         self.apps.retain(|place| asked.contains(place));
@@ -222,7 +222,7 @@ fn is_green(app: &App) -> bool {
     app.effective() == Status::Current
 }
 
-/// The functions that search for findings, one per category or part of it.
+/// The functions that search for findings in a cluster.
 const LOOKS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 9] = [
     disagreeing::look,
     unconfirmed::look,
@@ -235,8 +235,8 @@ const LOOKS: [fn(&ClusterContext<'_>) -> Vec<Finding>; 9] = [
     unheard::look,
 ];
 
-/// Looks for the findings of each cluster, in turn for each of several selections of apps of `list`, which are the
-/// apps of `clusters`, for the time `now`. The work that the selections share is done once.
+/// Returns the findings of each cluster, for each selection of apps in `selections`. The apps are those of `list`,
+/// which has the apps of `clusters`; `now` is the present time.
 pub fn findings(
     selections: &[Vec<&App>],
     list: &app::AppList,
@@ -266,7 +266,7 @@ pub fn findings(
     selections.iter().map(&mut of_selection).collect()
 }
 
-/// Joins findings that differ only in the objects, of one kind, that they concern.
+/// Joins findings that differ only in the objects that they are about.
 fn folded(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
     type Place = (FindingCategory, Severity, &'static str, String, GroupKind);
 

@@ -1,4 +1,4 @@
-//! Apps whose objects are Ready but that have a problem on another axis.
+//! Findings: an app is Ready but has a problem with its sync or source.
 
 use taffrail_object::ObjectKey;
 
@@ -19,7 +19,7 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     .collect()
 }
 
-/// Returns true if another finding reports the problem of `app` in more detail.
+/// Returns true if another finding reports this problem of `app` in more detail.
 fn is_told(cluster: &ClusterContext<'_>, app: &App, problem: &Problem) -> bool {
     match &*problem.state {
         SUSPENDED | CONTROLLER_STOPPED => true,

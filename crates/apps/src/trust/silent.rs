@@ -1,4 +1,4 @@
-//! Nodes, controllers and delivery tools that stopped reporting.
+//! Findings: a node, controller or delivery tool stopped reporting.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,11 +18,10 @@ use crate::delivery::{self, flux, span};
 use crate::identity::Delivery;
 use crate::sync::{SyncState, shorten};
 
-/// The time for which a Lease may be overdue: it is renewed several times before it expires, so one or two
-/// late renewals mean nothing.
+/// The time for which a Lease may be overdue before it is a finding, so that one or two late renewals do not matter.
 const LEASE_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
-/// The time that a controller may take to observe a change.
+/// The time that a controller may take to observe a change before it is a finding.
 const MAX_REACTION_TIME: SignedDuration = SignedDuration::from_mins(5);
 
 /// The maximum age of Argo CD's last comparison of an Application; by default it compares every two to three
@@ -44,21 +43,21 @@ fn finding(reason: &'static str) -> Finding {
     Finding::new(FindingCategory::Silent, Severity::High, reason)
 }
 
-/// Returns the time of the last renewal of a Lease that has expired; `None` for a Lease that is renewed in
-/// time.
+/// Returns the time of the last renewal of a Lease that has expired for longer than [`LEASE_TOLERANCE`]; `None` for
+/// any other Lease.
 fn expired(cluster: &ClusterContext<'_>, lease: &Observed<'_>) -> Option<Timestamp> {
     let renewed = moment(&lease.object, &["spec", "renewTime"])?;
     let lasts = number(&lease.object, &["spec", "leaseDurationSeconds"]).unwrap_or(15).clamp(1, 86_400);
     (cluster.age(renewed) > SignedDuration::from_secs(lasts) + LEASE_TOLERANCE).then_some(renewed)
 }
 
-/// The controllers of Kubernetes, with the consequence if one stops.
+/// The Leases of Kubernetes' own controllers, each with the consequence if it is not renewed.
 const CONTROL_PLANE: [(&str, &str); 2] = [
     (
         "kube-controller-manager",
-        "nobody keeps the statuses of Deployments, ReplicaSets, Nodes and the like up to date: all of them may be old",
+        "the statuses of Deployments, ReplicaSets, Nodes and others are not updated: all of them may be old",
     ),
-    ("kube-scheduler", "a Pod that is lost gets no node: what is Ready now does not come back by itself"),
+    ("kube-scheduler", "lost Pods are not scheduled again: what is Ready now does not recover by itself"),
 ];
 
 fn control_plane(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -203,12 +202,13 @@ fn generations(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     }
     let made = |(kind, (apps, objects, is_green)): (GroupKind, Found)| {
         let who = match objects.len() {
-            1 => "was changed, and its controller has not looked at it since".to_owned(),
+            1 => "was changed, and its controller has not observed the change".to_owned(),
             number => {
-                format!("{number} objects were changed, and their controller has not looked at them since")
+                format!("{number} objects were changed, and their controller has not observed the changes")
             }
         };
-        let message = if is_green { format!("{who}: Ready is said of what was there before") } else { who };
+        let message =
+            if is_green { format!("{who}: Ready describes the state before the change") } else { who };
         let next = objects.first().map(|(key, _)| cluster.describe(key));
         let severity = if is_green { Severity::High } else { Severity::Low };
         let finding =
@@ -246,7 +246,7 @@ fn without_status(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             number => format!("any of these {number} objects"),
         };
         let message = format!(
-            "no controller has ever written a status of {whose}: Ready means that {} there",
+            "no controller has ever written a status of {whose}: Ready means only that {} present",
             they_are(&objects)
         );
         let resource = command::resource(&kind.group, &kind.kind);
@@ -257,7 +257,7 @@ fn without_status(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     mute.into_iter().map(made).collect()
 }
 
-/// A sign that the controller of a Flux object does not reconcile it.
+/// A sign that the controller of a Flux object does not reconcile it: its reason, since when, and the message.
 struct Forgotten {
     reason: &'static str,
     since: Timestamp,
@@ -280,7 +280,7 @@ fn flux_apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     forgotten.collect()
 }
 
-/// Returns a sign if a requested reconciliation was not handled.
+/// Returns a sign if a requested reconciliation was not handled in time; else `None`.
 fn unheard(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     let asked = observed.object.text(&["metadata", "annotations", "reconcile.fluxcd.io/requestedAt"]);
     let since: Timestamp = asked.parse().ok()?;
@@ -288,11 +288,11 @@ fn unheard(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forg
     (!is_handled && cluster.age(since) > MAX_REACTION_TIME).then(|| Forgotten {
         reason: "RequestUnheard",
         since,
-        message: "somebody asked for a reconciliation, and its controller has not answered".to_owned(),
+        message: "a reconciliation was requested, but its controller has not handled it".to_owned(),
     })
 }
 
-/// Returns a sign if the last reconciliation is longer ago than the object's interval allows.
+/// Returns a sign if the last reconciliation is longer ago than the object's interval allows; else `None`.
 fn overdue(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forgotten> {
     let object = &observed.object;
     let history = object.at(&["status", "history"]).and_then(Value::items)?;
@@ -309,7 +309,8 @@ fn overdue(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forg
     })
 }
 
-/// Returns a sign if the source has a new revision that was not tried.
+/// Returns a sign if the source has had a new revision for some time that the controller has not tried; else
+/// `None`.
 fn untried<'a>(cluster: &ClusterContext<'a>, app: &App, observed: &Observed<'a>) -> Option<Forgotten> {
     let is_ready = observed
         .object
@@ -344,8 +345,8 @@ fn argo_apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let old: Vec<_> = old.collect();
     let Some((_, first, _)) = old.first() else { return Vec::new() };
     let message = match old.len() {
-        1 => "Argo CD has not compared it with its source since".to_owned(),
-        number => format!("Argo CD has not compared {number} Applications with their sources since"),
+        1 => "Argo CD has not compared it with its source recently".to_owned(),
+        number => format!("Argo CD has not compared {number} Applications with their sources recently"),
     };
     let next = cluster.kubectl(&["get", "pods"], &first.namespace);
     let apps: Vec<usize> = old.iter().map(|(place, _, _)| *place).collect();

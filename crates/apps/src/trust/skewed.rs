@@ -1,4 +1,4 @@
-//! Clock skew, and times of observation that are not known.
+//! Findings: clocks differ, or the time of an observation is not known.
 
 use jiff::SignedDuration;
 
@@ -7,7 +7,7 @@ use super::{Finding, FindingCategory, Severity, count};
 use crate::freshness::FreshnessState;
 use crate::text;
 
-/// The maximum age up to which an undated dump counts as current.
+/// The maximum age of the newest time in a dump without a date for which the dump counts as current.
 const MAX_UNDATED_AGE: SignedDuration = SignedDuration::from_mins(10);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
@@ -27,8 +27,8 @@ fn undated(cluster: &ClusterContext<'_>) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "nobody says when the dump was made, and the newest time in it is {}: all of it may be as old as that; silence is \
-         judged as of then (--now sets the time)",
+        "the dump has no date, and the newest time in it is {}: all of it may be as old as that; leases and \
+         deadlines are judged at that time (--now sets another)",
         text::ago(newest, cluster.asked_at)
     );
     let apps = cluster.apps().map(|(place, _)| place);
@@ -43,8 +43,7 @@ fn server(cluster: &ClusterContext<'_>) -> Option<Finding> {
     }
     let side = if ahead.is_negative() { "behind" } else { "ahead of" };
     let message = format!(
-        "the API server's clock is {} {side} that of this machine: ages, deadlines and leases are judged wrongly by that \
-         much",
+        "the API server's clock is {} {side} that of this machine: ages, deadlines and leases are wrong by that much",
         text::span(ahead.abs().as_secs())
     );
     let apps = cluster.apps().map(|(place, _)| place);
@@ -77,7 +76,8 @@ fn future(cluster: &ClusterContext<'_>) -> Option<Finding> {
 fn stale(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let freshness = cluster.objects.freshness();
     let at = freshness.observed_at.filter(|_| freshness.state != FreshnessState::Live)?;
-    let message = format!("was last seen {}: what is shown is of then", text::ago(at, cluster.asked_at));
+    let message =
+        format!("was last observed {}: what is shown is as old as that", text::ago(at, cluster.asked_at));
     let apps = cluster.apps().map(|(place, _)| place);
     Some(finding(Severity::Medium, "Stale").says(message).since(Some(at)).of(apps))
 }

@@ -1,4 +1,4 @@
-//! Suspensions and other switches that users set.
+//! Findings: a user suspended, paused or excluded something.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,7 +70,7 @@ fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let source = found(cluster.objects, &key);
         let since = source.and_then(|source| written(&source.object, &["spec", "suspend"]));
         let message = format!(
-            "is suspended: nobody fetches it, so {} Synced whatever was pushed",
+            "is suspended: Flux does not fetch it, so {} Synced whatever is pushed",
             if apps.len() == 1 {
                 "its app stays".to_owned()
             } else {
@@ -84,7 +84,7 @@ fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     suspended.into_iter().map(made).collect()
 }
 
-/// A switch by which a declared object stays well while it does nothing.
+/// A field that users set to stop an object, which then still counts as Ready.
 struct Switch {
     reason: &'static str,
     kind: &'static str,
@@ -121,7 +121,7 @@ const KEPT_AWAY: [(&str, &str, &str); 5] = [
     (
         "helm.toolkit.fluxcd.io/driftDetection",
         "disabled",
-        "Flux does not look whether it was changed by hand",
+        "Flux does not check whether it was changed by hand",
     ),
     ("configmanagement.gke.io/managed", "disabled", "Config Sync does not apply it any more"),
 ];
@@ -144,7 +144,7 @@ fn objects(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             .map(|(key, _, message)| (*key, *message, written(object, &["metadata", "annotations", key])));
         let kept_away = kept_away.map(|(_, message, since)| ("NotApplied", message, since));
         let idle = is_well && is_idle(object);
-        let idle = idle.then_some(("ScalingDisabled", "does not scale: what it scales is at 0", None));
+        let idle = idle.then_some(("ScalingDisabled", "does not scale: its target is scaled to 0", None));
         for (reason, message, since) in switched.chain(kept_away).chain(idle) {
             let place = (reason, format!("{}{message}", resource.key.group_kind()));
             let (all, objects, says) = off.entry(place).or_default();
@@ -195,7 +195,7 @@ fn argo(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let automated = object.at(&["spec", "syncPolicy", "automated"]).filter(|it| !it.is_null());
         let is_off = automated.is_none_or(|it| it.get("enabled").and_then(Value::as_bool) == Some(false));
         if is_off && app.sync.state == SyncState::OutOfSync && is_green(app) {
-            let message = "is OutOfSync and not synced by itself: what is Ready is not what is wanted";
+            let message = "is OutOfSync and automatic sync is off: what is Ready is not the desired state";
             let next = cluster.taffrail(&["app", &app.app.name], &app.app.namespace);
             findings.push(
                 finding(Severity::Medium, "ManualSync")
@@ -208,7 +208,7 @@ fn argo(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let ignored = object.at(&["spec", "ignoreDifferences"]).and_then(Value::items).into_iter().flatten();
         let ignored: Vec<String> = ignored.map(ignored_fields).collect();
         if !ignored.is_empty() {
-            let message = format!("is Synced whatever is in these fields: {}", ignored.join("; "));
+            let message = format!("counts as Synced whatever these fields contain: {}", ignored.join("; "));
             findings.push(
                 finding(Severity::Low, "IgnoreDifferences")
                     .object(observed.key, None)
@@ -220,7 +220,7 @@ fn argo(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns the fields that a rule of `ignoreDifferences` names.
+/// Describes the fields that a rule of `ignoreDifferences` excludes, with the kind and name to which it applies.
 fn ignored_fields(rule: Value<'_>) -> String {
     let text = |key| rule.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();
     let lists = ["jsonPointers", "jqPathExpressions", "managedFieldsManagers"];

@@ -1,4 +1,5 @@
-//! Unconfirmed claims: the objects do not carry the marks of the apps that list them.
+//! Findings: objects do not carry the mark of the app that lists them, or a cluster is not proved to be what it
+//! says.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,14 +39,14 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
 
 /// Makes the finding for a cluster whose server was not verified.
 pub(super) fn unverified(why: &str) -> Finding {
-    let message = format!("{why}: what is said of the cluster may come from anybody");
+    let message = format!("{why}: anyone on the network may forge its data");
     Finding::new(FindingCategory::Unread, Severity::Medium, "NotVerified").says(message)
 }
 
-/// Makes the finding for a cluster that has the identity of another one.
+/// Makes the finding for a cluster that reports the identity of the cluster `twin` without proof.
 pub(super) fn twin(twin: &str) -> Finding {
     Finding::new(FindingCategory::Disagreeing, Severity::Medium, "SameIdentity").says(format!(
-        "gives the identity of {twin} and is not proved to be it: one of them may be a copy of the other, or say what is \
-         not true"
+        "reports the identity of {twin} without proof: one of them may be a copy of the other, or report a false \
+         identity"
     ))
 }

@@ -1,4 +1,4 @@
-//! Health scripts and expressions that are not trusted in full.
+//! Findings: health rules in the cluster are ignored or limited, because their authors are not fully trusted.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let finding = |((object, setting, voice), apps): ((_, &String, Option<_>), _)| {
         // Rules that can only make objects look worse cannot cause a wrong green.
         let (severity, how) = match voice {
-            Some(_) => (Severity::Low, "makes objects worse and never better"),
-            None => (Severity::Medium, "is not heard"),
+            Some(_) => (Severity::Low, "can only make objects worse, never better"),
+            None => (Severity::Medium, "are ignored"),
         };
         let why = if setting.starts_with("argocd") {
             "no ClusterRoleBinding that may be read gives its application controller (of a ServiceAccount other than default) a \
@@ -25,7 +25,7 @@ pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         } else {
             "the objects are in another cluster"
         };
-        let message = format!("what it says of health {how}: {why}; the setting {setting} has it heard");
+        let message = format!("its health rules {how}: {why}; the setting {setting} lets them count");
         Finding::new(FindingCategory::Fallback, severity, "RulesUnheard")
             .object(object, None)
             .says(message)

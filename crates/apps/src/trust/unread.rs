@@ -1,4 +1,4 @@
-//! Scopes that could not be read.
+//! Findings: scopes that could not be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,7 @@ fn repeated(cluster: &ClusterContext<'_>) -> Option<Finding> {
     let repeated = cluster.objects.repeated();
     let first = repeated.first()?;
     let message = format!(
-        "{} in the dump more than once, and differently, such as {} {}: the last of each counts",
+        "{} in the dump more than once with different contents, such as {} {}: the last copy of each counts",
         if repeated.len() == 1 {
             "1 object is".to_owned()
         } else {
@@ -72,10 +72,10 @@ fn finding(severity: Severity, reason: &'static str) -> Finding {
     Finding::new(FindingCategory::Unread, severity, reason)
 }
 
-/// Reasons of errors that another finding reports.
+/// Reasons of errors about which another function makes a finding.
 const NOT_UNREAD: [&str; 2] = ["Overlap", "Malformed"];
 
-/// Kinds that serve as evidence: without them an object is judged by its own status alone.
+/// Kinds that are evidence about other objects; without them, objects are judged by their own status alone.
 const EVIDENCE: [(&str, &str); 6] = [
     ("", "Event"),
     ("", "Node"),
@@ -106,7 +106,7 @@ fn scopes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
                 kinds.entry(place).or_default().push((kind, namespace.as_deref(), error));
             }
             Scope::Cluster => {
-                let message = format!("nothing of it is known: {}", error.message);
+                let message = format!("nothing is known of this cluster: {}", error.message);
                 let next = cluster.kubectl(&["get", "--raw", "/readyz"], "");
                 // If apps are selected, only the clusters with these apps matter.
                 let apps = match cluster.is_narrowed() {
@@ -145,7 +145,10 @@ fn scopes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
                 findings.push(finding.of(apps).next(next));
             }
             Scope::Input(_) => {
-                let message = format!("{}: what is missing may have been there", error.message);
+                let message = format!(
+                    "{}: objects that seem missing may be in the part that was not read",
+                    error.message
+                );
                 let apps = cluster.apps().map(|(place, _)| place);
                 findings.push(
                     finding(Severity::Medium, "InputUnread").about(&error.scope).says(message).of(apps),
@@ -186,9 +189,9 @@ fn kinds_unread(
     let means = match (hides, only_evidence) {
         (true, _) => "apps may be there that nobody sees here",
         (false, true) if of.iter().all(|(kind, _, _)| kind.kind == "Lease") => {
-            "whether nodes and controllers live is not known"
+            "dead nodes and controllers would go unnoticed"
         }
-        (false, true) => "objects are what they say of themselves, and nothing stands behind it",
+        (false, true) => "objects are judged by their own status alone",
         (false, false) => "how they are is not known",
     };
     let message = format!("{names} {how}: {means}");
@@ -223,10 +226,10 @@ fn can_i(
     cluster.kubectl(&words, namespace)
 }
 
-/// Indices of apps, by the namespaces that hold their objects.
+/// The indexes of apps, by each namespace with objects of them.
 type ByNamespace<'a> = BTreeMap<&'a str, BTreeSet<usize>>;
 
-/// An index of the apps by the kinds of their objects, made once for all kinds that could not be read.
+/// An index of the apps by the kinds and namespaces of their objects.
 #[derive(Default)]
 struct Index<'a> {
     kinds: BTreeMap<(&'a str, &'a str), ByNamespace<'a>>,
@@ -323,8 +326,8 @@ fn without_evidence(cluster: &ClusterContext<'_>) -> Option<Finding> {
         return None;
     }
     let message = format!(
-        "{} of ready Pods, and no Pods of their namespaces were read: Ready is what they say of themselves",
-        count(objects.len(), "workload speaks", "workloads speak")
+        "{} ready Pods, but no Pods of their namespaces were read: Ready rests on their own status alone",
+        count(objects.len(), "workload reports", "workloads report")
     );
     let finding = finding(Severity::Medium, "NoPods").about("/Pod");
     Some(Finding { objects, ..finding }.says(message).of(apps))
@@ -343,7 +346,8 @@ fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         let since = ready.and_then(|ready| delivery::time(ready.get("lastTransitionTime")));
         let why = ready.and_then(|ready| ready.get("message")?.as_str()).unwrap_or_default();
         let why = crate::text::line(&why);
-        let message = format!("cannot be fetched, so what is wanted may be newer than what is Ready: {why}");
+        let message =
+            format!("cannot be fetched, so its newest revision may not be the one that is Ready: {why}");
         let finding = finding(Severity::Medium, "SourceFailed").object(&key, since).says(message);
         finding.of(apps).next(cluster.describe(&key))
     };

@@ -1,5 +1,5 @@
-//! Argo CD: a refresh is an annotation and a sync a field; its controller removes each of them when it is
-//! done.
+//! The verbs for Argo CD: the annotation that requests a refresh, and the field that requests a sync. Argo CD removes
+//! each of them when it is done.
 
 use serde_json::json;
 use taffrail_object::Object;
@@ -22,12 +22,13 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
     let is_skipped = object.text(&["metadata", "annotations", SKIP]) == "true";
     match verb {
         Verb::Suspend if is_kept_off(object) => {
-            Ok(Plan::nothing(format!("is suspended already{}", by_whom(object, &ENABLED))))
+            Ok(Plan::nothing(format!("is already suspended{}", by_whom(object, &ENABLED))))
         }
         Verb::Suspend => {
             let Some(automated) = tree(object, &AUTOMATED) else {
                 return Ok(Plan::nothing(
-                    "is synced by nobody: it has no spec.syncPolicy.automated, so Argo CD syncs it only when told to",
+                    "has automatic sync off already: without spec.syncPolicy.automated Argo CD syncs it only on \
+                     request",
                 ));
             };
             let patch = Patch::new(object, vec![(ENABLED.to_vec(), Some(json!(false)))]);
@@ -66,7 +67,7 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
                 return Ok(Plan::nothing(match tree(object, &AUTOMATED) {
                     Some(_) => "is not suspended".to_owned(),
                     None => format!(
-                        "is not suspended, but has no spec.syncPolicy.automated: Argo CD syncs it when told to \
+                        "is not suspended, but has no spec.syncPolicy.automated: Argo CD syncs it only on request \
                          ({} --sync)",
                         command("reconcile", &app.app)
                     ),
@@ -77,7 +78,7 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
             step(if is_based { patch.based_on(object) } else { patch }, None, Until::Argo { syncs: false })
         }
         Verb::Reconcile(_) if is_skipped => Err(Refusal::new(
-            format!("{} is suspended: Argo CD leaves what has the annotation {SKIP} alone", app.app),
+            format!("{} is suspended: Argo CD ignores an Application with the annotation {SKIP}", app.app),
             command("resume", &app.app),
         )),
         Verb::Reconcile(how) => {
@@ -90,7 +91,7 @@ pub(super) fn plan(app: &App, verb: Verb, observed: &Observed<'_>) -> Result<Pla
             }
             if let Some(running) = running(object) {
                 return Err(Refusal::new(
-                    format!("{} has an operation already: {running}", app.app),
+                    format!("{} already has a sync operation: {running}", app.app),
                     "wait until it has ended, or end it with `argocd app terminate-op`",
                 ));
             }
@@ -105,8 +106,7 @@ fn annotation(name: &str) -> Vec<&str> {
     vec!["metadata", "annotations", name]
 }
 
-/// Returns the phase and message of the operation of an Application that runs or is requested; `None` if
-/// there is none.
+/// Returns the phase and message of an Application's operation that runs or was requested; `None` if there is none.
 fn running(object: &Object<'_>) -> Option<String> {
     let phase = object.text(&["status", "operationState", "phase"]);
     if matches!(&*phase, "Running" | "Terminating") {
@@ -115,7 +115,8 @@ fn running(object: &Object<'_>) -> Option<String> {
     tree(object, &["operation"]).map(|_| "requested".to_owned())
 }
 
-/// Returns the fields that start a sync with the Application's own revision and sync options.
+/// Returns the fields to write to start a sync of an Application with its own revision and sync options; it prunes
+/// only if the sync policy does.
 ///
 /// Objects that are no longer declared are pruned only if the sync policy says so.
 fn operation(object: &Object<'_>) -> Vec<(Vec<&'static str>, Option<serde_json::Value>)> {
@@ -142,7 +143,8 @@ fn prunes(object: &Object<'_>) -> bool {
     flag("prune") == Some(true) && flag("enabled") != Some(false)
 }
 
-/// Returns Argo CD's progress with a refresh of an Application, or with a sync if `syncs`.
+/// Returns how far Argo CD is with the requested refresh of the Application called `name`, or with its sync if
+/// `syncs`.
 pub(super) fn progress(object: &Object<'_>, name: &str, syncs: bool) -> Progress {
     if !object.text(&["metadata", "annotations", REFRESH]).is_empty() {
         return Progress::Waiting(format!("Argo CD has not refreshed {name} yet"));
@@ -152,7 +154,7 @@ pub(super) fn progress(object: &Object<'_>, name: &str, syncs: bool) -> Progress
     }
     // Argo CD removes the request together with its last report on it.
     if let Some(running) = running(object) {
-        return Progress::Waiting(format!("the sync of {name}: {running}"));
+        return Progress::Waiting(format!("the sync of {name} has not finished: {running}"));
     }
     let said = |field| object.text(&["status", "operationState", field]);
     match &*said("phase") {

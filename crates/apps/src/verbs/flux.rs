@@ -1,4 +1,4 @@
-//! Flux: a request is an annotation; its controllers copy its value to the status when they have handled it.
+//! The verbs for Flux: annotations that request a reconciliation, which the controllers confirm in the status.
 
 use serde_json::json;
 use taffrail_object::json::Value;
@@ -27,7 +27,7 @@ pub(super) fn plan(
     let suspend = || vec!["spec", "suspend"];
     match verb {
         Verb::Suspend if is_suspended => {
-            Ok(Plan::nothing(format!("is suspended already{}", by_whom(object, &suspend()))))
+            Ok(Plan::nothing(format!("is already suspended{}", by_whom(object, &suspend()))))
         }
         Verb::Suspend => {
             let patch = Patch::new(object, vec![(suspend(), Some(json!(true)))]);
@@ -39,7 +39,7 @@ pub(super) fn plan(
             Ok(Plan::of(vec![step(observed, Patch::new(object, fields), until(requested))]))
         }
         Verb::Reconcile(_) if is_suspended => Err(Refusal::new(
-            format!("{} is suspended{}: Flux leaves it alone", app.app, by_whom(object, &suspend())),
+            format!("{} is suspended{}: Flux does not reconcile it", app.app, by_whom(object, &suspend())),
             command("resume", &app.app),
         )),
         Verb::Reconcile(how) => {
@@ -88,18 +88,20 @@ fn source(
 ) -> Result<Option<Step>, Refusal> {
     let name = format!("{} {}", key.kind, key.path());
     let fault = |why: String| {
-        let hint =
-            format!("leave --with-source out, or look at it: taffrail explain {}", quoted(&app.app.name));
+        let hint = format!(
+            "omit --with-source, or find the problem of the source: taffrail explain {}",
+            quoted(&app.app.name)
+        );
         Refusal::new(format!("the source of {}, {name}, {why}", app.app), hint)
     };
     if !delivery::flux::is_source(key) {
         let group = if key.group.is_empty() { "the core group" } else { &*key.group };
-        return Err(fault(format!("is of {group} and no source of Flux: nothing is written to it")));
+        return Err(fault(format!("is of {group} and not a Flux source: nothing is written to it")));
     }
     let observed = match home.get(key.as_ref()) {
         Presence::Present(observed) if observed.projection == Projection::Full => observed,
         Presence::Present(_) => return Err(fault("cannot be read".to_owned())),
-        Presence::Absent => return Err(fault("is not there".to_owned())),
+        Presence::Absent => return Err(fault("does not exist".to_owned())),
         Presence::Unobserved(why) => return Err(fault(format!("cannot be read: {why}"))),
     };
     let object = &observed.object;
@@ -116,7 +118,7 @@ fn source(
     Ok(Some(step(&observed, patch, until(requested))))
 }
 
-/// Returns Flux's progress with the request `requested` to an object.
+/// Returns how far Flux is with the request `requested` (the annotation's value) to the object called `name`.
 pub(super) fn progress(object: &Object<'_>, name: &str, requested: &str) -> Progress {
     if object.text(&["status", "lastHandledReconcileAt"]) != requested {
         return Progress::Waiting(format!("Flux has not handled the request to {name} yet"));

@@ -25,19 +25,19 @@ use crate::{delivery, identity};
 
 pub use patch::{Change, DiffLine, Patch};
 
-/// An action on an app.
+/// An operation on an app: reconcile, suspend or resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// Makes the app's tool reconcile it now.
+    /// Makes the app's delivery tool reconcile the app now.
     Reconcile(Reconcile),
-    /// Makes the app's tool stop reconciling it.
+    /// Makes the app's delivery tool stop reconciling the app.
     Suspend,
-    /// Makes the app's tool reconcile it again after a suspension.
+    /// Makes the app's delivery tool reconcile the app again after a suspension.
     Resume,
 }
 
 impl Verb {
-    /// Returns the name of the command.
+    /// Returns the name of the command: `reconcile`, `suspend` or `resume`.
     pub fn as_str(self) -> &'static str {
         match self {
             Verb::Reconcile(_) => "reconcile",
@@ -63,7 +63,7 @@ pub struct Reconcile {
 }
 
 impl Reconcile {
-    /// Returns the name of the first option that is set but is not among `known`.
+    /// Returns the name of the first option that is set although it is not in `known`; `None` if all are known.
     fn beyond(self, known: &[&str]) -> Option<&'static str> {
         let given = [
             (self.with_source, "--with-source"),
@@ -83,7 +83,7 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Warnings for the user, such as that another tool may revert the change.
     pub warnings: Vec<String>,
-    /// The reason why there is nothing to do; set if there are no steps.
+    /// The reason why there is nothing to do; `None` if there are steps.
     pub nothing: Option<String>,
 }
 
@@ -97,14 +97,14 @@ impl Plan {
     }
 }
 
-/// One object to patch, and the sign that the tool has handled the patch.
+/// An object to patch, and the sign by which the patch counts as handled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     /// The object, in the app's home cluster.
     pub object: ObjectKey,
     /// The patch.
     pub patch: Patch,
-    /// The patch to send if the server does not know a field of the first one.
+    /// The patch to send if the server does not know a field of `patch`; `None` if there is none.
     pub alternative: Option<Patch>,
     until: Until,
 }
@@ -112,28 +112,28 @@ pub struct Step {
 /// The sign by which a step counts as handled by the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Until {
-    /// No sign: writing is enough.
+    /// The write itself: no sign is awaited.
     Written,
-    /// Flux has copied this request to the status.
+    /// Flux has copied this value of the annotation to the status.
     Flux(String),
-    /// Argo CD has removed the request; `syncs` is true for a sync.
+    /// Argo CD has removed the request; with `syncs`, the sync has ended, too.
     Argo { syncs: bool },
 }
 
-/// The progress of a tool with a step, or of an app towards readiness.
+/// The progress of a delivery tool with a step, or of an app towards readiness.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// Not done yet; holds the current state, for people.
     Waiting(String),
-    /// Done.
+    /// The step is handled, or the app is ready.
     Done,
     /// Failed, and will not succeed without a repair; holds the reason.
     Failed(String),
 }
 
 impl Step {
-    /// Returns the tool's progress with this step, from the objects in `home`; `version` is the resource
-    /// version that the patch created.
+    /// Returns how far the delivery tool is with this step, from the object in `home`; `version` is the resource
+    /// version after the patch.
     pub fn progress(&self, home: &dyn Objects, version: &str) -> Progress {
         let ObjectKey { kind, .. } = &self.object;
         let name = format!("{kind} {}", self.object.path());
@@ -146,15 +146,14 @@ impl Step {
             Until::Written => Progress::Done,
             Until::Flux(requested) => flux::progress(&observed.object, &name, requested),
             Until::Argo { .. } if !is_as_new(&observed.object, version) => {
-                Progress::Waiting(format!("nothing has been heard of {name} since"))
+                Progress::Waiting(format!("no newer version of {name} was read since the change"))
             }
             Until::Argo { syncs } => argo::progress(&observed.object, &name, *syncs),
         }
     }
 }
 
-/// Returns true if an object is at least as new as the resource version `version` of our write, so that a
-/// missing request was removed by the tool.
+/// Returns true if an object is not older than the resource version `version`, which Taffrail's write created.
 fn is_as_new(object: &Object<'_>, version: &str) -> bool {
     let own = object.text(&["metadata", "resourceVersion"]);
     match (own.parse::<u64>(), version.parse::<u64>()) {
@@ -163,13 +162,13 @@ fn is_as_new(object: &Object<'_>, version: &str) -> bool {
     }
 }
 
-/// The refusal of a verb that the app's tool does not support, or that the app's state does not allow.
+/// The reason why a verb cannot be applied to an app: its tool does not support it, or its state does not allow it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Refusal {
     /// The reason.
     pub message: String,
-    /// The hint for the user: what to do instead, or why nothing was changed.
+    /// The next step for the user, or the reason why nothing was changed.
     pub hint: String,
 }
 
@@ -179,8 +178,8 @@ impl Refusal {
     }
 }
 
-/// Plans the patches by which `verb` happens to `app`, an app of `list`; `home` is the cluster of its
-/// declaring object.
+/// Plans the patches that apply `verb` to `app`, which is an app of `list`; `home` is the cluster of its declaring
+/// object.
 ///
 /// # Errors
 /// When the tool does not support the verb, or the state of the object does not allow it.
@@ -207,17 +206,17 @@ pub fn plan(
     if let Verb::Reconcile(how) = verb
         && let Some(option) = how.beyond(known)
     {
-        let hint = format!("of {} there is {}", app.app.delivery, known.join(", "));
-        return Err(Refusal::new(format!("{option} means nothing to {}", app.app), hint));
+        let hint = format!("apps of {} accept {}", app.app.delivery, known.join(", "));
+        return Err(Refusal::new(format!("{option} does not apply to {}", app.app), hint));
     }
     let unread = |why: &str| {
         let message = format!("{} {} cannot be read: {why}", declaring.kind, declaring.path());
-        Refusal::new(message, "without knowing it nothing is changed")
+        Refusal::new(message, "nothing was changed, because its present state is not known")
     };
     let observed = match home.get(declaring.as_ref()) {
         Presence::Present(observed) if observed.projection == Projection::Full => observed,
-        Presence::Present(_) => return Err(unread("only its metadata is known")),
-        Presence::Absent => return Err(unread("it is not there any more")),
+        Presence::Present(_) => return Err(unread("only its metadata was read")),
+        Presence::Absent => return Err(unread("it no longer exists")),
         Presence::Unobserved(why) => return Err(unread(&why)),
     };
     let requested = now.to_string();
@@ -239,15 +238,16 @@ pub fn plan(
     Ok(plan)
 }
 
-/// Returns a warning if another tool may revert a write to `fields` of `object`, which declares `app`.
+/// Returns a warning if another tool may revert a write to `fields` of `object`, the declaring object of `app`;
+/// else `None`.
 fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList) -> Option<String> {
     let field = fields.first()?;
     let path = field.join(".");
     let name = format!("{} {}", object.kind(), app.declaring.as_ref()?.path());
     if let Some(set) = identity::application_set(object) {
         return Some(format!(
-            "ApplicationSet {}/{set} makes {name} and will set {path} back, unless its \
-             spec.ignoreApplicationDifferences leaves it alone",
+            "ApplicationSet {}/{set} makes {name} and will revert {path}, unless its \
+             spec.ignoreApplicationDifferences excludes it",
             object.namespace()
         ));
     }
@@ -265,20 +265,19 @@ fn undoing(app: &App, object: &Object<'_>, fields: &[&[String]], list: &AppList)
     let applied = writers(object, field).into_iter().find(|writer| writer.applies);
     Some(match applied {
         Some(writer) => format!(
-            "{} declares {name} and its source says what {path} is ({} applies it): it will be set back",
+            "{} declares {name} and its source sets {path} ({} applies it): the change will be reverted",
             parent.app, writer.manager
         ),
-        None => format!(
-            "{} declares {name}: where its source says what {path} is, it will be set back",
-            parent.app
-        ),
+        None => {
+            format!("{} declares {name}: if its source sets {path}, the change will be reverted", parent.app)
+        }
     })
 }
 
 /// A writer of a field, from `managedFields`.
 struct Writer {
     manager: String,
-    /// True for server-side apply: such a writer will apply the field again.
+    /// True if the writer used server-side apply, so that it will set the field again.
     applies: bool,
     at: Option<Timestamp>,
 }
@@ -309,7 +308,7 @@ fn by_whom(object: &Object<'_>, path: &[&str]) -> String {
     format!(" by {}{since}", writer.manager)
 }
 
-/// Returns the progress of an app towards readiness after its tool has handled the request.
+/// Returns how far an app is towards readiness, after its tool has handled the request.
 pub fn settled(app: &App) -> Progress {
     if !app.home_freshness.is_live() {
         let predicate = app.home_freshness.state.predicate();
@@ -345,7 +344,7 @@ pub fn sources(objects: &dyn Objects, names: &[AppQuery]) -> Vec<ObjectKey> {
     found
 }
 
-/// Returns the Taffrail command line that applies the verb `verb` to an app.
+/// Returns the command `taffrail VERB APP` with the full name of an app, for a hint.
 fn command(verb: &str, app: &AppRef) -> String {
     format!("taffrail {verb} {}", quoted(&full_name(app)))
 }

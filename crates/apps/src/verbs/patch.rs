@@ -1,4 +1,4 @@
-//! Patches of an object: as a body for the API server, and as lines for people.
+//! Patches of an object: as JSON for the API server, and as a diff for people.
 
 use serde_json::{Map, Value, json};
 use taffrail_object::Object;
@@ -37,7 +37,8 @@ pub enum DiffLine {
 }
 
 impl Patch {
-    /// Makes a patch that sets these fields of an object; fields that have the value already are left out.
+    /// Makes a patch that sets `fields`, each a path and a value (`None` removes it); fields that already have the
+    /// value are left out.
     pub(super) fn new(object: &Object<'_>, fields: Vec<(Vec<&str>, Option<Value>)>) -> Patch {
         let change = |(path, after): (Vec<&str>, Option<Value>)| Change {
             before: tree(object, &path),
@@ -65,8 +66,8 @@ impl Patch {
         Ok(Patch { changes, based_on: None })
     }
 
-    /// Returns only the changes of the status if `of_status`, otherwise all others. For many kinds the API
-    /// server takes the status in a request of its own.
+    /// Returns the changes of the status if `of_status`, otherwise all others. Many kinds take changes of the
+    /// status only in a request of their own.
     pub fn part(&self, of_status: bool) -> Patch {
         let is_wanted =
             |change: &&Change| change.path.first().is_some_and(|key| key == "status") == of_status;
@@ -93,7 +94,7 @@ impl Patch {
         &self.changes
     }
 
-    /// Returns true if both patches make the same changes, whatever resource version they require.
+    /// Returns true if both patches make the same changes, even if they require different resource versions.
     pub fn is_same(&self, other: &Patch) -> bool {
         self.changes == other.changes
     }
@@ -115,8 +116,8 @@ impl Patch {
         Value::Object(body)
     }
 
-    /// Returns the dotted paths of the fields that the server did not store in `object`, its answer: it drops
-    /// unknown fields.
+    /// Returns the dotted paths of the changed fields that `object`, the server's answer, does not have as
+    /// requested.
     pub fn dropped(&self, object: &Object<'_>) -> Vec<String> {
         let kept = |change: &&Change| {
             let path: Vec<&str> = change.path.iter().map(String::as_str).collect();
@@ -174,7 +175,7 @@ fn compare(path: &mut Vec<String>, before: &Value, after: &Value, changes: &mut 
     }
 }
 
-/// Returns the parts of two lists that remain without their common start and their common end.
+/// Returns what remains of two lists without their common start and end.
 fn differing<'v>(before: &'v [Value], after: &'v [Value]) -> (&'v [Value], &'v [Value]) {
     let begin = before.iter().zip(after).take_while(|(one, other)| is_same(one, other)).count();
     let (before, after) = (before.get(begin..).unwrap_or_default(), after.get(begin..).unwrap_or_default());
@@ -184,7 +185,7 @@ fn differing<'v>(before: &'v [Value], after: &'v [Value]) -> (&'v [Value], &'v [
     (cut(before), cut(after))
 }
 
-/// Returns true if two values mean the same to an API server.
+/// Returns true if two JSON values mean the same to an API server.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),

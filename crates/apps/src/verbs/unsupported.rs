@@ -1,4 +1,4 @@
-//! Refusals for apps whose tool accepts no requests.
+//! Refusals of verbs for apps whose delivery tool takes no requests.
 
 use super::{Refusal, Verb, command};
 use crate::app::App;
@@ -13,61 +13,62 @@ pub(super) fn refusal(app: &App, verb: Verb) -> Refusal {
     let word = verb.as_str();
     let (why, hint) = match (app.app.delivery, verb) {
         (Delivery::ConfigSync, Verb::Reconcile(_)) => (
-            "Config Sync cannot be asked: it looks at its source every 15 s, or as spec says, and puts right at once \
-             what differs"
+            "Config Sync takes no requests: it reads its source every 15 s, or as spec says, and reverts differences \
+             at once"
                 .to_owned(),
             format!(
-                "to make it begin anew: kubectl -n config-management-system rollout restart deployment {}",
+                "to restart its reconciler: kubectl -n config-management-system rollout restart deployment {}",
                 reconciler(app)
             ),
         ),
         (Delivery::ConfigSync, Verb::Suspend) => (
-            "Config Sync has no way to leave one sync alone".to_owned(),
-            "pin spec.git.revision to a commit, or stop all of the cluster: kubectl -n config-management-system scale \
+            "Config Sync cannot suspend a single sync".to_owned(),
+            "pin spec.git.revision to a commit, or stop all syncs of the cluster: kubectl -n \
+             config-management-system scale \
              deployment --all --replicas=0"
                 .to_owned(),
         ),
         (Delivery::ConfigSync, Verb::Resume) => (
-            "Config Sync has no way to leave one sync alone, so nothing is suspended".to_owned(),
-            "where all of the cluster was stopped: kubectl -n config-management-system scale deployment \
+            "Config Sync cannot suspend a single sync, so there is nothing to resume".to_owned(),
+            "if all syncs of the cluster were stopped: kubectl -n config-management-system scale deployment \
              reconciler-manager --replicas=1"
                 .to_owned(),
         ),
         (Delivery::Kpt, Verb::Reconcile(_)) => (
-            "kpt applies only while somebody runs it".to_owned(),
+            "kpt changes objects only when a user runs it".to_owned(),
             "run `kpt live apply` in the folder of the package".to_owned(),
         ),
         (Delivery::Kpt, _) => (
-            "kpt applies only while somebody runs it".to_owned(),
+            "kpt changes objects only when a user runs it".to_owned(),
             format!("there is nothing to {word}"),
         ),
         (Delivery::Helm, Verb::Reconcile(_)) => (
-            "Helm changes a release only while somebody runs it".to_owned(),
+            "Helm changes a release only when a user runs it".to_owned(),
             format!("run `helm upgrade {} CHART -n {}`", quoted(name), quoted(namespace)),
         ),
         (Delivery::Helm, _) => (
-            "Helm changes a release only while somebody runs it".to_owned(),
+            "Helm changes a release only when a user runs it".to_owned(),
             format!("there is nothing to {word}"),
         ),
         (Delivery::Porch, _) => match &app.delivered_by {
             Some(via) => (
-                format!("Porch only says what is wanted; {via} delivers it"),
+                format!("Porch only stores the package; {via} delivers it"),
                 command(word, via),
             ),
             None => (
-                "Porch only says what is wanted, and nobody delivers it here".to_owned(),
+                "Porch only stores the package, and no known tool delivers it to this cluster".to_owned(),
                 "`taffrail get apps --all-contexts` shows in which clusters it is synced".to_owned(),
             ),
         },
         _ => (
             "no tool is known to deliver it: its objects only share a label".to_owned(),
-            format!("`taffrail app {}` shows its objects; {word} what makes them", quoted(name)),
+            format!("`taffrail app {}` shows its objects; {word} the tool that makes them", quoted(name)),
         ),
     };
-    Refusal::new(format!("{} cannot be told to {word}: {why}", app.app), hint)
+    Refusal::new(format!("cannot {word} {}: {why}", app.app), hint)
 }
 
-/// Returns the Deployment that syncs a RootSync or RepoSync, as reconciler-manager names it.
+/// Returns the name of the Deployment that syncs a RootSync or RepoSync, which reconciler-manager chose.
 fn reconciler(app: &App) -> String {
     let (namespace, name) = (&app.app.namespace, &app.app.name);
     let is_root = app.declaring.as_ref().is_some_and(|key| key.kind == "RootSync");

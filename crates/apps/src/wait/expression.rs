@@ -1,4 +1,4 @@
-//! The expressions of conditions, in languages such as CEL.
+//! Expressions in conditions to wait for.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Question {
         self.0.asks_for_metadata_only()
     }
 
-    /// Evaluates the expression for an object.
+    /// Evaluates the expression with `object` as its variable.
     pub(super) fn ask(&self, object: &Value) -> PredicateAnswer {
         self.0.evaluate(&[("object", object)])
     }

@@ -1,4 +1,4 @@
-//! A field to wait for: its JSONPath, and the wanted value.
+//! A field to wait for: its JSONPath, and the value that it must have.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde_json::Value;
 use taffrail_object::{JsonPath, JsonPathError};
 
-/// A field of an object and its wanted value: `{.status.phase}=Running`, or `{.status.loadBalancer.ingress}`
-/// if it only has to exist.
+/// A field of an object and the value that it must have: `{.status.phase}=Running`; or only the field if it must
+/// just exist.
 ///
 /// As with kubectl, braces and the first dot may be left out, and `\.` stands for a dot in a key.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,12 +16,12 @@ pub struct WantedField {
     value: Option<String>,
 }
 
-/// The result of comparing a field of an object with its wanted value.
+/// The result of comparing a field with the value that it must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Field {
-    /// The field has the wanted value.
+    /// The field has the value, or exists if no value is given.
     Met,
-    /// The field does not exist.
+    /// The field does not exist, or not yet.
     Missing,
     /// The field has another value, held here as text.
     Other(String),
@@ -29,10 +29,10 @@ pub(super) enum Field {
     Unusable(String),
 }
 
-/// The reason why a list or an object equals no text.
+/// The reason why a field with a list or an object cannot be compared.
 const COMPOUND: &str = "it is a list or an object, which has no single value";
 
-/// A text that is not a field to wait for.
+/// The error for a text that is not a field to wait for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{path}' is not a JSONPath: {why}")]
 pub struct InvalidField {
@@ -51,7 +51,7 @@ impl FromStr for WantedField {
             |why: &str| InvalidField { path: text.chars().take(200).collect(), why: why.to_owned() };
         let (path, value) = split(text).ok_or_else(|| invalid("a bracket or quote is not closed"))?;
         if value == Some("") {
-            return Err(invalid("behind '=' there is no value; without '=' the field only has to be there"));
+            return Err(invalid("a value must follow the '='; without '=' the field only has to exist"));
         }
         let path = path.parse().map_err(|why: JsonPathError| invalid(&why.to_string()))?;
         Ok(WantedField { path, value: value.map(str::to_owned) })
@@ -71,13 +71,12 @@ impl WantedField {
         self.path.text()
     }
 
-    /// Returns the wanted value; `None` if the field only has to exist.
+    /// Returns the value that the field must have; `None` if it only has to exist.
     pub(super) fn wanted(&self) -> Option<&str> {
         self.value.as_deref()
     }
 
-    /// Compares the field of `object` with the wanted value. If the path matches several fields, all of them
-    /// must have it.
+    /// Compares the field of `object` with its value. If the path matches several fields, all of them must have it.
     pub(super) fn look(&self, object: &Value) -> Field {
         let mut found = match self.path.find(object) {
             Ok(found) => found,

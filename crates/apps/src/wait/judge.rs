@@ -1,4 +1,4 @@
-//! Judgement of a target at one moment: its state with respect to the condition that is waited for.
+//! The state of a target of `wait` at one moment.
 
 use std::collections::BTreeSet;
 
@@ -26,16 +26,17 @@ use crate::snapshot::{Listed, Snapshot};
 use crate::sync::{SyncState, shorten};
 use crate::words::Words;
 
-/// The reason in the row of a target that does not exist.
+/// The reason for a target that does not exist.
 const NOT_FOUND: &str = "NotFound";
 
 /// The reason for an expression that cannot be evaluated though the object exists: see [`PredicateAnswer::Fault`].
 pub const EXPRESSION_FAULT: &str = "ExpressionFault";
 
 /// The message for a field that is missing because it was not read.
-const LEFT_OUT: &str = "values of Secrets, and what was not let read, are not looked at";
+const LEFT_OUT: &str = "the field was not read: Taffrail reads no values of Secrets, nor data that its user may not \
+    read";
 
-/// The state of a target, with reason and message.
+/// The state of a target: if it meets the condition, with reason and message.
 struct Opinion {
     verdict: WaitState,
     /// The reason in one CamelCase word; may be empty.
@@ -67,7 +68,7 @@ impl Opinion {
     }
 }
 
-/// Returns the reason why the state of a cluster is not known now; `None` if it is live.
+/// Returns the reason why nothing is known now about a cluster; `None` if it is live.
 pub(super) fn silence(snapshot: &Snapshot) -> Option<String> {
     let state = snapshot.freshness().state;
     if state == FreshnessState::Live {
@@ -91,8 +92,8 @@ pub(super) fn selected(snapshot: &Snapshot, selection: &Selection) -> Vec<Object
     all.map(|observed| observed.key.to_owned()).collect()
 }
 
-/// Returns the objects in the inventory that an object holds: a ResourceGroup, the ConfigMap of cli-utils, or
-/// a Flux object.
+/// Returns the objects that an inventory object lists: a ResourceGroup, the ConfigMap of cli-utils, or a Flux
+/// object.
 pub(super) fn members(inventory: &Object<'_>) -> BTreeSet<ObjectKey> {
     let items = |path: &[&str]| inventory.at(path).and_then(Value::items).into_iter().flatten();
     let text = |entry: Value<'_>, key: &str| {
@@ -112,7 +113,7 @@ pub(super) fn members(inventory: &Object<'_>) -> BTreeSet<ObjectKey> {
     all.filter(|key| !key.kind.is_empty() && !key.name.is_empty()).collect()
 }
 
-/// One cluster and the condition that its objects and apps are judged by.
+/// One cluster, with the condition, the rules and the time by which its targets are judged.
 pub(super) struct Bench<'b> {
     pub(super) snapshot: &'b Snapshot,
     pub(super) until: &'b Until,
@@ -149,7 +150,8 @@ impl Bench<'_> {
                     // A mistyped kind must not be reported as deleted.
                     (None, Until::Deleted) => {
                         let why = format!(
-                            "the server has no kind called {word}; group/Kind/namespace/name counts as deleted then"
+                            "the server has no kind called {word}; write group/Kind/namespace/name to count that as \
+                             deleted"
                         );
                         let opinion = Opinion::hopeless(why).because(NOT_FOUND);
                         self.said(subject, Some(Status::NotFound), opinion)
@@ -175,7 +177,7 @@ impl Bench<'_> {
         let is_read = self.snapshot.was_selected(kind, namespace, &target, Projection::Metadata)
             || self.snapshot.listed(kind, namespace, Projection::Metadata) == Listed::Done;
         if served && !is_read {
-            return vec![self.said(subject(), None, Opinion::unobserved("it was not read yet"))];
+            return vec![self.said(subject(), None, Opinion::unobserved("Taffrail has not read it yet"))];
         }
         let scope = Scope::Kind { kind: kind.clone(), namespace: namespace.map(str::to_owned) };
         if let Some(error) = self.snapshot.errors().iter().find(|error| error.scope == scope)
@@ -190,19 +192,23 @@ impl Bench<'_> {
         if *self.until == Until::Deleted {
             let all: BTreeSet<&ObjectKey> = known.iter().chain(&there).collect();
             if all.is_empty() {
-                return vec![self.said(subject(), None, Opinion::met("there is none"))];
+                return vec![self.said(subject(), None, Opinion::met("no object matches"))];
             }
             let (left, gone): (Vec<&ObjectKey>, Vec<&ObjectKey>) =
                 all.into_iter().partition(|key| there.contains(key));
             let gone = gone.into_iter().map(|key| {
                 let status = Some(Status::NotFound);
-                self.said(Subject::Object(key.clone()), status, Opinion::met("it is gone").because(NOT_FOUND))
+                self.said(
+                    Subject::Object(key.clone()),
+                    status,
+                    Opinion::met("it was deleted").because(NOT_FOUND),
+                )
             });
             return self.objects(left).into_iter().chain(gone).collect();
         }
         if there.is_empty() {
             let why = match served {
-                true => "there is none yet".to_owned(),
+                true => "no object matches yet".to_owned(),
                 false => format!("the server has no kind {} yet", kind.kind),
             };
             return vec![self.said(
@@ -235,7 +241,7 @@ impl Bench<'_> {
             Presence::Present(observed) => observed,
             Presence::Absent => {
                 let opinion = match self.until {
-                    Until::Deleted => Opinion::met("it is not there"),
+                    Until::Deleted => Opinion::met("it does not exist"),
                     _ => {
                         let kinds = self.snapshot.kinds();
                         let served = kinds.is_none_or(|kinds| kinds.may_serve(&resource.key.group_kind()));
@@ -283,13 +289,14 @@ impl Bench<'_> {
         // The message is that of the cause, so the reason must be too.
         let reason = resource.chain.last().map(|link| &*link.reason).unwrap_or_default();
         match self.until {
-            Until::Exists => Opinion::met("it is there"),
+            Until::Exists => Opinion::met("it exists"),
             Until::Deleted if resource.status == Status::Terminating => {
                 with_cause(Opinion::waiting("")).because(reason)
             }
-            Until::Deleted => {
-                Opinion { with_cause: false, ..Opinion::waiting("it is there, and nobody deletes it") }
-            }
+            Until::Deleted => Opinion {
+                with_cause: false,
+                ..Opinion::waiting("it exists, and its deletion has not been requested")
+            },
             Until::Current => match resource.status {
                 Status::Current => Opinion::met(""),
                 Status::Failed => with_cause(Opinion::hopeless("")).because(reason),
@@ -300,7 +307,7 @@ impl Bench<'_> {
                 (Status::Failed, _) => Opinion::met(resource.message.clone()).because(reason),
                 (_, Some(Ended { well: true, how })) => Opinion::hopeless(how),
                 (_, Some(Ended { well: false, how })) => Opinion::met(how),
-                (Status::Current, None) => Opinion::waiting("it is well"),
+                (Status::Current, None) => Opinion::waiting("it is ready"),
                 _ => with_cause(Opinion::waiting("it has not failed so far")).because(reason),
             },
             Until::Condition { name, value } => {
@@ -351,8 +358,8 @@ impl Bench<'_> {
             Until::Current => of_health(app).or_else(dark_home).unwrap_or_else(|| of_sync(app)),
             Until::Failed if app.health == Status::Failed => Opinion::met(app.message.clone()),
             _ if let Some(dark) = dark_home() => dark,
-            Until::Exists => Opinion::met("it is there"),
-            Until::Deleted => Opinion { with_cause: false, ..Opinion::waiting("it is there") },
+            Until::Exists => Opinion::met("it exists"),
+            Until::Deleted => Opinion { with_cause: false, ..Opinion::waiting("it exists") },
             Until::Revision(wanted) => match &app.sync.applied {
                 Some(applied) if wanted.is(applied) => {
                     of_health(app).unwrap_or_else(|| Opinion::met(format!("{} is applied", shorten(applied))))
@@ -360,11 +367,13 @@ impl Bench<'_> {
                 applied => {
                     let told = match applied {
                         Some(applied) => format!("{} is applied, not {wanted}", shorten(applied)),
-                        None => format!("no revision is applied, {wanted} is wanted"),
+                        None => format!("no revision is applied yet, {wanted} is wanted"),
                     };
                     let attempted = app.sync.attempted.as_ref().is_some_and(|attempted| wanted.is(attempted));
                     match app.sync.state {
-                        SyncState::Suspended => Opinion::hopeless(format!("{told}, and it is suspended")),
+                        SyncState::Suspended => {
+                            Opinion::hopeless(format!("{told}, and the app is suspended"))
+                        }
                         SyncState::Failed if attempted => {
                             Opinion::hopeless(format!("applying {wanted} failed: {}", app.delivery_message))
                         }
@@ -383,7 +392,7 @@ impl Bench<'_> {
                 Some(key) => {
                     let own = home.objects([key]).into_iter().next();
                     let Some(own) = own else {
-                        return self.said(subject, None, Opinion::unobserved("it was not read yet"));
+                        return self.said(subject, None, Opinion::unobserved("Taffrail has not read it yet"));
                     };
                     return Judgement { subject, cluster: self.snapshot.name().to_owned(), uid: None, ..own };
                 }
@@ -409,7 +418,7 @@ fn named(word: &str, name: Option<&str>) -> String {
     name.map_or_else(|| word.to_owned(), |name| format!("{word}/{name}"))
 }
 
-/// Returns the state that the app's health decides; `None` if its objects are well, so that its sync decides.
+/// Returns the state of an app if its health decides it; `None` if its objects are well, so that its sync decides.
 fn of_health(app: &App) -> Option<Opinion> {
     Some(match app.health {
         // Without the rules that may turn it red, a green status proves nothing.
@@ -426,8 +435,8 @@ fn of_health(app: &App) -> Option<Opinion> {
     })
 }
 
-/// Returns the state of an app of which the home or target cluster is not live, as the app may have changed;
-/// `None` if `half` is live.
+/// Returns the state `Unobserved` of an app if its home or target cluster, whose freshness is `half`, is not live;
+/// else `None`.
 fn of_dark(app: &App, half: Freshness) -> Option<Opinion> {
     if half.is_live() {
         return None;
@@ -436,7 +445,7 @@ fn of_dark(app: &App, half: Freshness) -> Option<Opinion> {
     Some(Opinion::unobserved(problem.message.clone()).because(&problem.state))
 }
 
-/// Judges an app whose objects are well by its sync: the wanted revision must be applied.
+/// Returns the state of an app whose objects are well: the desired revision must be applied.
 fn of_sync(app: &App) -> Opinion {
     let wanted =
         app.sync.desired.as_deref().map(shorten).map(|it| format!("{it} is wanted")).unwrap_or_default();
@@ -464,8 +473,7 @@ fn of_sync(app: &App) -> Opinion {
     }
 }
 
-/// Returns the state that a pressing problem of an app decides although its wanted revision is applied, such
-/// as a stopped controller; `None` without one.
+/// Returns the state of a synced app with another problem, such as a stopped controller; `None` if it has none.
 fn of_problem(app: &App) -> Option<Opinion> {
     let problem = app.pressing()?;
     let opinion = match problem.axis {
@@ -495,7 +503,7 @@ pub(super) fn apps(
         Ok(apps) => found = apps,
         Err(FindError::NotFound { nearest, .. }) => {
             let hint =
-                if nearest.is_empty() { String::new() } else { format!("; there is {}", nearest.join(", ")) };
+                if nearest.is_empty() { String::new() } else { format!("; similar: {}", nearest.join(", ")) };
             trouble = Some(Opinion::waiting(format!("there is no such app yet{hint}")).because(NOT_FOUND));
         }
         Err(error @ FindError::Ambiguous { .. }) => {
@@ -514,7 +522,11 @@ pub(super) fn apps(
             if let Some(why) = silence(bench.snapshot) {
                 judgements.push(bench.said(subject(), None, Opinion::unobserved(why)));
             } else if !is_settled {
-                judgements.push(bench.said(subject(), None, Opinion::unobserved("it was not read yet")));
+                judgements.push(bench.said(
+                    subject(),
+                    None,
+                    Opinion::unobserved("Taffrail has not read it yet"),
+                ));
             } else if *until == Until::Deleted
                 && found.is_empty()
                 && !matches!(&trouble, Some(it) if it.verdict == WaitState::Hopeless)
@@ -524,7 +536,7 @@ pub(super) fn apps(
                     bench.snapshot.errors().iter().find(|error| matches!(error.scope, Scope::Kind { .. }));
                 let opinion = match hidden {
                     Some(error) => Opinion::unobserved(&*error.message).because(&error.reason),
-                    None => Opinion::met("it is not there").because(NOT_FOUND),
+                    None => Opinion::met("it does not exist").because(NOT_FOUND),
                 };
                 judgements.push(bench.said(subject(), Some(Status::NotFound), opinion));
             } else if let Some(trouble) = trouble.as_ref().filter(|it| it.reason == NOT_FOUND)
@@ -566,8 +578,7 @@ pub(super) fn apps(
     judgements
 }
 
-/// Returns the failed list of a kind that may declare an app that the query matches; `None` if no list
-/// failed.
+/// Returns the error of a list that may hide an app that the query matches; `None` if there is none.
 fn hidden<'s>(snapshot: &'s Snapshot, query: &AppQuery) -> Option<&'s ScopeError> {
     snapshot.errors().iter().find(|error| match &error.scope {
         Scope::Kind { kind, .. } => may_declare(kind, query.delivery()),
@@ -575,23 +586,23 @@ fn hidden<'s>(snapshot: &'s Snapshot, query: &AppQuery) -> Option<&'s ScopeError
     })
 }
 
-/// Judges an object, given as a JSON tree, by the value of its field.
+/// Returns the state of an object, given as a JSON tree, when waiting for a field.
 fn of_field(path: &WantedField, tree: &serde_json::Value, projection: Projection) -> Opinion {
     let name = path.path();
     let wanted = path.wanted().map(|wanted| format!(", not {wanted}")).unwrap_or_default();
     match path.look(tree) {
         Field::Met => Opinion::met(match path.wanted() {
             Some(wanted) => format!("{name} is {wanted}"),
-            None => format!("{name} is there"),
+            None => format!("{name} exists"),
         }),
         Field::Missing if projection != Projection::Full => Opinion::unobserved(LEFT_OUT),
-        Field::Missing => Opinion::waiting(format!("{name} is not there yet")),
+        Field::Missing => Opinion::waiting(format!("{name} does not exist yet")),
         Field::Other(found) => Opinion::waiting(format!("{name} is {found}{wanted}")),
         Field::Unusable(why) => Opinion::waiting(format!("{name} cannot be compared: {why}")),
     }
 }
 
-/// Judges an object, given as a JSON tree, by an expression.
+/// Returns the state of an object, given as a JSON tree, when waiting for an expression.
 fn of_expression(question: &Question, tree: &serde_json::Value, projection: Projection) -> Opinion {
     // Parts that were not read must not make `!has(object.data.key)` true.
     if projection != Projection::Full && !question.asks_for_metadata_only() {
@@ -609,7 +620,7 @@ fn of_expression(question: &Question, tree: &serde_json::Value, projection: Proj
     }
 }
 
-/// Judges an object by the value of its status condition `name`.
+/// Returns the state of an object when waiting for the condition `name` to have the status `value`.
 fn of_condition(object: &Object<'_>, name: &str, value: &str) -> Opinion {
     let all = object.at(&["status", "conditions"]).and_then(Value::items).into_iter().flatten();
     let text = |condition: Value<'_>, key: &str| {
@@ -638,7 +649,7 @@ fn of_condition(object: &Object<'_>, name: &str, value: &str) -> Opinion {
     Opinion::waiting(format!("its condition {name} is {status}, not {value}{told}")).because(&reason)
 }
 
-/// Returns true if `True` in a condition of this name reports a failure, so that it may well come after one.
+/// Returns true if a condition of this name reports a failure when it is `True`, such as `Stalled`.
 fn tells_of_failure(name: &str) -> bool {
     const BAD: [&str; 6] = ["fail", "stalled", "error", "degraded", "pressure", "disruption"];
 
@@ -646,7 +657,7 @@ fn tells_of_failure(name: &str) -> bool {
     BAD.iter().any(|bad| name.contains(bad))
 }
 
-/// The end of a Job or Pod, after which its status does not change any more.
+/// The end of a Job or Pod; its status does not change any more.
 struct Ended {
     well: bool,
     how: String,

@@ -39,14 +39,14 @@ pub use judge::EXPRESSION_FAULT;
 pub use revision::Revision;
 pub use until::{InvalidUntil, Until};
 
-/// All objects of a kind, or those with certain labels.
+/// A selection of objects to wait for: all of a kind, in a namespace or with labels.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Selection {
     /// The kind.
     pub kind: GroupKind,
     /// The namespace; `None` for all, and for cluster-scoped kinds.
     pub namespace: Option<String>,
-    /// A label selector.
+    /// A label selector; `None` for all objects.
     pub labels: Option<String>,
 }
 
@@ -68,18 +68,18 @@ pub enum Target {
     /// An inventory object and all objects in it: a `ResourceGroup` of kpt, the ConfigMap of cli-utils, a
     /// `Kustomization` of Flux.
     Inventory(ObjectKey),
-    /// A kind that the server does not serve, or that could not be looked up.
+    /// A kind that is not known: the server does not serve it, or could not be asked.
     UnknownKind {
         /// The kind as it was given.
         word: String,
-        /// The object's name.
+        /// The name of the object; `None` if all of the kind are meant.
         name: Option<String>,
         /// The reason why the kind could not be looked up; `None` if the server does not serve it.
         why: Option<String>,
     },
 }
 
-/// The object, app or target that a judgement is about.
+/// The object, app or target that a row of `wait` is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// An object.
@@ -116,13 +116,13 @@ impl fmt::Display for Subject {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum WaitState {
-    /// The condition is met.
+    /// The target meets the condition.
     Met,
-    /// The condition is not met yet.
+    /// The target does not meet the condition yet.
     Waiting,
     /// The target has failed, and will not meet the condition by itself.
     Hopeless,
-    /// The state is not known.
+    /// The state of the target is not known.
     Unobserved,
 }
 
@@ -139,9 +139,9 @@ pub struct Judgement {
     pub status: Option<Status>,
     /// The reason in one CamelCase word; may be empty.
     pub reason: String,
-    /// The message, in the words of the cause.
+    /// The message of the root cause.
     pub message: Words,
-    /// The time at which it stopped being well, if known.
+    /// The time at which the target stopped being well, if known.
     pub since: Option<Timestamp>,
     /// The cause chain, from the object to the root cause; empty if it is well.
     pub chain: Vec<Arc<CauseStep>>,
@@ -149,7 +149,7 @@ pub struct Judgement {
     pub(crate) uid: Option<String>,
 }
 
-/// The rules by which waiting ends.
+/// The options of a wait: when it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// The duration for which all targets must meet the condition without a gap.
@@ -176,12 +176,12 @@ pub enum End {
     Unobservable,
 }
 
-/// The current state of one cluster, as the caller passes it to [`Wait::look`].
+/// The present state of one cluster, which the caller passes to [`Wait::look`].
 #[derive(Clone, Copy)]
 pub struct Seen<'s> {
     /// The objects of the cluster.
     pub snapshot: &'s Snapshot,
-    /// The targets in this cluster, apart from apps.
+    /// The targets in this cluster; apps are not among them.
     pub targets: &'s [Target],
     /// True if everything needed was read, including the evidence.
     pub is_settled: bool,
@@ -189,7 +189,7 @@ pub struct Seen<'s> {
     pub is_lost: bool,
 }
 
-/// A row: the present judgement of a target, and its history.
+/// The present state of a target, and its history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The present judgement.
@@ -218,8 +218,8 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Starts a wait for `until`: for the targets that the clusters of each look name, and for the apps that
-    /// `apps` match.
+    /// Starts a wait until all targets meet the condition `until`. `apps` are the apps to wait for; the other
+    /// targets are passed with each [`Wait::look`].
     pub fn new(until: Until, options: Options, apps: Vec<AppQuery>) -> Wait {
         Wait { until, options, apps, rows: BTreeMap::new(), known: BTreeMap::new() }
     }
@@ -229,7 +229,7 @@ impl Wait {
         &self.until
     }
 
-    /// Records the objects that the targets of a cluster have in `snapshot`.
+    /// Records the objects that the targets of the cluster with this index have in `snapshot`.
     pub fn learn(&mut self, cluster: usize, snapshot: &Snapshot, targets: &[Target]) {
         for target in targets {
             let known = self.known.entry((cluster, target.clone())).or_default();
@@ -237,7 +237,7 @@ impl Wait {
         }
     }
 
-    /// Returns the keys of the known objects of the targets in a cluster, so that the caller can watch them.
+    /// Returns the keys of the recorded objects of the targets in a cluster, for the caller to watch.
     pub fn keys(&self, cluster: usize, targets: &[Target]) -> Vec<ObjectKey> {
         let named = targets.iter().filter_map(|target| match target {
             Target::Object(key) | Target::Inventory(key) => Some(key),
@@ -248,7 +248,8 @@ impl Wait {
         all.into_iter().cloned().collect()
     }
 
-    /// Evaluates the state at the time `now`, `at` after the start, and returns the rows that changed.
+    /// Determines the states at the time `now`, which is `at` after the start, and returns the rows that changed.
+    /// `apps` returns the apps of the clusters, and is called only if apps are waited for.
     ///
     /// [`Wait::learn`] must have recorded the objects of the targets. `apps` finds the apps of the clusters, where apps are waited for.
     pub fn look(
@@ -305,7 +306,7 @@ impl Wait {
                     Some(old) => judgement = old.judgement.clone(),
                     None => {
                         judgement.verdict = WaitState::Unobserved;
-                        judgement.message = "what stands behind it is being read".into();
+                        judgement.message = "its dependents are still being read".into();
                         judgement.status = None;
                         judgement.chain.clear();
                     }
@@ -318,7 +319,7 @@ impl Wait {
                 has_gone |= is_other || judgement.verdict == WaitState::Met;
                 if has_gone && judgement.verdict == WaitState::Waiting {
                     judgement.verdict = WaitState::Met;
-                    judgement.message = "it was deleted, and there is another of its name".into();
+                    judgement.message = "it was deleted, and another object of its name exists".into();
                     judgement.chain.clear();
                 }
             }
@@ -340,7 +341,7 @@ impl Wait {
         changed
     }
 
-    /// Returns the present rows, cluster by cluster.
+    /// Returns the present rows, ordered by cluster.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.values()
     }
@@ -389,8 +390,8 @@ impl Wait {
     }
 }
 
-/// Returns true if two judgements of a target are equal apart from details such as the chain or the time
-/// since when.
+/// Returns true if two states of a target need only one line of output: they differ at most in details such as the
+/// cause chain.
 fn says_the_same(one: &Judgement, other: &Judgement) -> bool {
     one.verdict == other.verdict
         && one.status == other.status
@@ -398,8 +399,7 @@ fn says_the_same(one: &Judgement, other: &Judgement) -> bool {
         && one.message == other.message
 }
 
-/// Records in `known` the present objects of a target; when waiting for deletion, objects recorded before
-/// stay.
+/// Records the present objects of a target in `known`; when waiting for deletion, those recorded before stay.
 fn remember(known: &mut BTreeSet<ObjectKey>, target: &Target, snapshot: &Snapshot, until: &Until) {
     if judge::silence(snapshot).is_some() {
         return;

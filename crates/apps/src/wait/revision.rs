@@ -5,15 +5,15 @@ use std::fmt;
 /// The minimum length of an abbreviated commit; shorter texts count as names.
 const MIN_HASH_LENGTH: usize = 4;
 
-/// A revision as a user writes it: a commit or the start of it (`1e64462`, `sha1:1e64462`), a branch or tag
-/// with it (`main@sha1:1e64462`), or a tag or version (`v1.2`).
+/// A revision as a user writes it: a commit or its start (`1e64462`, `sha1:1e64462`), a branch or tag with it
+/// (`main@sha1:1e64462`), or a tag or version (`v1.2`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revision(String);
 
-/// The parts of a revision: a branch, tag or version, the algorithm of the commit hash, and that hash.
+/// The parts of a revision: a branch, tag or version; the algorithm of the commit hash; the hash.
 #[derive(Debug, PartialEq, Eq)]
 struct Parts<'t> {
-    /// Branch, tag or version.
+    /// The branch, tag or version; `None` if the revision is only a commit.
     name: Option<&'t str>,
     algorithm: Option<&'t str>,
     hash: Option<&'t str>,

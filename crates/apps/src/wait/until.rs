@@ -1,4 +1,4 @@
-//! The conditions to wait for, as users write them.
+//! The conditions to wait for, parsed from the text of `--for`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,35 +10,35 @@ use super::revision::Revision;
 /// A condition to wait for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Until {
-    /// The status is Current; an app must also be Synced.
+    /// The status is Current (Ready); an app must also be synced.
     Current,
-    /// The object does not exist: it never did, was deleted, or was replaced by another of the same name.
+    /// The object does not exist, or was replaced by another of the same name.
     Deleted,
     /// The object exists.
     Exists,
     /// The object has failed.
     Failed,
-    /// A condition in the status has a value. Both are compared without regard to case, as kubectl does.
+    /// A status condition has this value; both are compared without regard to case, as kubectl does.
     Condition {
         /// The condition's type.
         name: String,
-        /// The value: `True` unless another is named.
+        /// The value of the condition: `True` unless another one is given.
         value: String,
     },
     /// A field has a value, or exists.
     JsonPath(WantedField),
     /// A CEL expression is true for the object.
     Cel(Question),
-    /// The app has applied a revision, and its objects are well at it.
+    /// The app has applied the revision, and its objects are well.
     Revision(Revision),
 }
 
 /// The reason why a text is not a condition to wait for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidUntil {
-    /// The first word is not the name of a condition.
+    /// The text does not begin with the name of a condition.
     #[error(
-        "'{0}' is nothing to wait for; write current, deleted, exists, failed, condition=NAME[=VALUE], \
+        "'{0}' is not something to wait for; write current, deleted, exists, failed, condition=NAME[=VALUE], \
          jsonpath='{{.status.field}}'[=VALUE], cel='EXPRESSION' or revision=REVISION"
     )]
     Unknown(String),
@@ -125,7 +125,7 @@ impl fmt::Display for Until {
 }
 
 impl Until {
-    /// Returns true if evidence about an object decides if the condition is met, and not only the message.
+    /// Returns true if evidence about an object may decide if the condition is met.
     pub(super) fn rests_on_evidence(&self) -> bool {
         matches!(self, Until::Current | Until::Failed | Until::Revision(_))
     }

@@ -195,7 +195,10 @@ fn hooks_do_not_count_as_managed_resources() {
     assert_eq!((row.counts.total(), row.health), (2, Status::NotFound));
     assert_eq!(row.message, "ConfigMap shop/old not found");
     let [error] = list.errors.as_slice() else { panic!("{:?}", list.errors) };
-    assert_eq!(error.error.message, "Application argocd/shop: entry 3 of its objects has no kind or name");
+    assert_eq!(
+        error.error.message,
+        "Application argocd/shop: entry 3 of its object list has no kind or name"
+    );
 }
 
 #[test]
@@ -286,7 +289,7 @@ fn the_destination_decides_the_target_cluster() {
             "deploys to stray, which was not queried (add --context stray)",
         ),
         (json!({"server": "https://gone.example.com"}), "hub", Status::Unknown, "https://gone.example.com"),
-        (json!({}), "hub", Status::Unknown, "not named"),
+        (json!({}), "hub", Status::Unknown, "an unnamed cluster"),
         // It stands in a command that people copy.
         (json!({"name": "c;touch${IFS}/tmp/x"}), "hub", Status::Unknown, "(add --context NAME)"),
         (json!({"name": "--kubeconfig=x"}), "hub", Status::Unknown, "(add --context NAME)"),
@@ -328,5 +331,11 @@ fn the_search_for_argo_cds_is_limited_and_the_rest_is_reported() {
     let list = apps(&[&live], &ActiveRules::default(), NOW);
     let told: Vec<_> = list.errors.iter().filter(|it| it.error.reason == "OverLimit").collect();
     assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].error.message.contains("in 2002 namespaces: in 500 of them"), "{told:?}");
+    assert!(
+        told[0]
+            .error
+            .message
+            .contains("in 2002 namespaces; Taffrail looks for Argo CD settings in only 500 of them"),
+        "{told:?}"
+    );
 }

@@ -261,7 +261,7 @@ fn reports_of_malformed_entries_are_limited_per_namespace() {
         list.errors.iter().map(|it| &*it.error.message).filter(is_it).count()
     };
     assert_eq!((of("aaa"), of("shop")), (200, 40));
-    let more = "apps in namespace aaa: 1300 more complaints are not listed";
+    let more = "apps in namespace aaa: 1300 more errors are not listed";
     assert!(list.errors.iter().any(|it| it.error.message == more), "{:?}", list.errors.last());
 }
 

@@ -226,6 +226,6 @@ fn an_app_that_names_too_many_objects_is_unknown_and_says_so() {
     };
     let missing = taffrail_status::Status::NotFound;
     assert_eq!(of(5_000), (5_000, missing, Vec::new()));
-    let why = "Kustomization team-a/grab names more than 5000 objects: only the first 5000 are looked at";
+    let why = "Kustomization team-a/grab names more than 5000 objects: only the first 5000 are judged";
     assert_eq!(of(13_000), (5_000, missing, vec![why.to_owned()]));
 }

@@ -141,7 +141,7 @@ fn json_shows_a_shared_cause_in_full_only_a_few_times() {
         let fact = cause.facts.last().unwrap();
         let hidden = told[0].chain.len() - 2;
         let wanted = format!(
-            "more of it, and of {hidden} objects on the way to it, is told of flux-kustomization aaa/k"
+            "its full text, and {hidden} objects on the way to it, are shown at flux-kustomization aaa/k"
         );
         assert!(fact.starts_with(&wanted), "{fact}");
         let answer = serde_json::to_string(&ExplanationList::of(told, Vec::<ErrorRow>::new())).unwrap();

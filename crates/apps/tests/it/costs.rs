@@ -347,7 +347,7 @@ fn trees_of_apps_that_share_objects_have_a_bounded_size() {
     assert!(count < 20_000, "{count}");
     let last = &many.items.last().unwrap().root.children[0];
     assert_eq!(last.children.len(), 0);
-    assert!(last.note.as_ref().unwrap().ends_with("what is below is shown above"), "{:?}", last.note);
+    assert!(last.note.as_ref().unwrap().ends_with("its dependents are shown above"), "{:?}", last.note);
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn errors_about_releases_are_limited_per_namespace() {
         let messages = list.errors.iter().map(|error| &*error.error.message);
         let messages: Vec<_> = messages.filter(is_about).collect();
         assert_eq!(messages.len(), 51, "{messages:?}");
-        let more = format!("Helm releases in namespace {namespace}: 100 more complaints are not listed");
+        let more = format!("Helm releases in namespace {namespace}: 100 more errors are not listed");
         assert!(messages.contains(&&*more), "{messages:?}");
     }
 }
@@ -130,7 +130,7 @@ fn unreadable_releases_are_unknown() {
         (json!({"release": 1}), "has no key 'release'"),
         (json!({"release": "%"}), "is not base64"),
         (json!({"release": STANDARD.encode("%")}), "is not base64"),
-        (json!({"release": packed(&gzip(b"{}")[..12])}), "is cut or damaged"),
+        (json!({"release": packed(&gzip(b"{}")[..12])}), "is truncated or damaged"),
         (json!({"release": packed(&bomb)}), "more than 32 MiB"),
         (json!({"release": packed(b"<html>")}), "is not JSON"),
         (json!({"release": packed(b"{}")}), "has no manifest"),
@@ -177,7 +177,7 @@ fn the_unpacking_limit_applies_per_namespace() {
     ];
     assert_eq!(rows, expected.map(|(name, is_read)| (name.to_owned(), is_read)));
     let told = &list.apps[3].message;
-    assert!(told.contains("the releases of namespace tenant take too much to read"), "{told}");
+    assert!(told.contains("the releases of namespace tenant cost too much to read"), "{told}");
 }
 
 /// Before, each app unpacked it again, so that a few used up the limit.

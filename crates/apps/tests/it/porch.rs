@@ -214,7 +214,7 @@ fn the_synced_revision_is_never_guessed() {
         repository["status"]["lastFullSyncTime"] = json!(at);
         repository
     };
-    let cannot = "33333333 is synced, and whether that contains v2 cannot be told";
+    let cannot = "33333333 is synced; cannot tell whether it contains v2";
     let by = |commit: &str| {
         format!("v2 (Published), synced by RootSync config-management-system/root-sync at {commit}")
     };
@@ -312,7 +312,8 @@ fn a_package_without_a_known_carrier_is_unknown() {
         assert_eq!((app.health, app.sync.state, app.in_reach), (Status::Unknown, SyncState::Unknown, false));
         app.message.clone()
     };
-    let nothing = "v2 (Published): nothing that was read syncs shop of http://172.18.255.200:3000/nephio/edge1.git, branch main";
+    let nothing = "v2 (Published): no app that was read syncs shop of http://172.18.255.200:3000/nephio/edge1.git, \
+        branch main";
     assert_eq!(alone(vec![repository(true)]), nothing);
     for (path, value) in
         [("branch", "edge"), ("dir", "shopping"), ("repo", "http://172.18.255.200:3000/nephio/edge2.git")]
@@ -342,7 +343,7 @@ fn objects_that_may_belong_to_the_package_are_kept() {
     // Of a sync of several packages nobody can say whose an object was that is not there.
     let app = objects("/", &[]);
     assert_eq!((app.health, names(&app)), (Status::Unknown, vec!["shop", "deep"]));
-    assert_eq!(app.message, "ConfigMap shop/gone not found; it may be of this package");
+    assert_eq!(app.message, "ConfigMap shop/gone not found; it may belong to this package");
     // Of a sync of this package all are its own.
     let app = objects("shop", &[]);
     assert_eq!((app.health, names(&app)), (Status::NotFound, vec!["shop", "deep", "gone", "bare"]));

@@ -180,7 +180,7 @@ fn only_sources_of_flux_are_read_as_sources() {
         assert!(values_of_secrets(&log).is_empty(), "{:?}", log.paths());
         let list = apps(&[&live], &ActiveRules::default(), NOW);
         let problems = &list.apps[0].problems;
-        assert!(problems.iter().any(|it| it.message.contains("no source of Flux")), "{problems:?}");
+        assert!(problems.iter().any(|it| it.message.contains("not a Flux source")), "{problems:?}");
     }
 }
 

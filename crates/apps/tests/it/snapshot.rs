@@ -84,9 +84,9 @@ fn objects_set_aside_stay_known_by_their_list() {
 fn objects_without_kind_or_name_are_refused() {
     let mut snapshot = Snapshot::dump("prod", NOW);
     for (object, error) in [
-        (json!([]), "no Kubernetes object"),
-        (json!({"metadata": {"name": "a"}}), "no Kubernetes object"),
-        (json!({"kind": "Pod"}), "an object without name"),
+        (json!([]), "an item that is not a Kubernetes object"),
+        (json!({"metadata": {"name": "a"}}), "an item that is not a Kubernetes object"),
+        (json!({"kind": "Pod"}), "an object without a name"),
     ] {
         assert_eq!(snapshot.insert(document(&object), Projection::Full).unwrap_err().to_string(), error);
     }

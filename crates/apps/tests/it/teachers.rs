@@ -299,7 +299,7 @@ fn trust_names_the_setting_that_would_enable_scripts() {
     let mut objects = vec![application("gitops", None), argocd_cm("gitops")];
     let told = said(&[&holding("hub", &objects)]);
     assert!(told[0].contains("gitops/argocd-cm"), "{told:?}");
-    assert!(told[0].contains("is not heard") && told[0].contains("argocd: [gitops]"), "{told:?}");
+    assert!(told[0].contains("are ignored") && told[0].contains("argocd: [gitops]"), "{told:?}");
     objects.push(controller("gitops"));
     let told = said(&[&holding("hub", &objects)]);
     assert!(told[0].contains("never better") && told[0].contains("argocd: [gitops]"), "{told:?}");

@@ -183,7 +183,7 @@ fn an_endless_owner_chain_is_cut_with_a_note() {
     let prod = holding("prod", &objects);
     let lines = lines(&[&prod], "app", TreeOptions::default());
     assert!(lines.len() <= 51, "{}", lines.len());
-    assert!(lines.last().unwrap().ends_with("(what is below is left out: too many levels)"), "{lines:#?}");
+    assert!(lines.last().unwrap().ends_with("(its dependents are left out: too many levels)"), "{lines:#?}");
 }
 
 #[test]

@@ -143,14 +143,14 @@ fn unread_scopes_name_the_apps_that_need_them() {
     assert_eq!(
         found,
         [
-            "medium unread/KindUnread /Pod 2/2 Pods could not be read (Timeout): objects are what they say of themselves, \
-             and nothing stands behind it",
-            "medium unread/Forbidden 2 kinds 1/1 Deployments in one and ReplicaSets in one may not be listed: how they are \
-             is not known",
+            "medium unread/KindUnread /Pod 2/2 Pods could not be read (Timeout): objects are judged by their own \
+             status alone",
+            "medium unread/Forbidden 2 kinds 1/1 Deployments in one and ReplicaSets in one may not be listed: their \
+             status is unknown",
             "medium unread/Forbidden argoproj.io/Application 0/0 Applications may not be listed: apps may be there that \
              nobody sees here",
-            "low fallback/NoInventory label 2/2 2 apps are known by labels alone: nobody says what should be there, so \
-             what is missing is not missed",
+            "low fallback/NoInventory label 2/2 2 apps are known only by their labels: a missing object would go \
+             unnoticed",
         ]
     );
 
@@ -158,7 +158,7 @@ fn unread_scopes_name_the_apps_that_need_them() {
     let found = findings(&lost);
     assert_eq!(
         line(&found[0]),
-        "medium unread/ClusterLost cluster 0/0 nothing of it is known: no answer within 5s"
+        "medium unread/ClusterLost cluster 0/0 nothing is known of this cluster: no answer within 5s"
     );
 }
 
@@ -299,7 +299,7 @@ fn a_lost_cluster_is_a_finding_about_its_apps() {
     let lost = report.items.iter().find(|finding| finding.reason == "ClusterLost").map(line);
     assert_eq!(
         lost.as_deref(),
-        Some("low unread/ClusterLost cluster 0/1 nothing of it is known: refused"),
+        Some("low unread/ClusterLost cluster 0/1 nothing is known of this cluster: refused"),
         "{:?}",
         report.items
     );

@@ -138,7 +138,7 @@ fn force_and_reset_use_the_token_of_the_request() {
         ["forceAt", "requestedAt", "resetAt"].map(|it| (format!("reconcile.fluxcd.io/{it}"), json!(AT)));
     assert_eq!(body(&plan, 0)["metadata"]["annotations"], Value::Object(all.into_iter().collect()));
     let refused = planned(&[kustomization(json!({}))], "shop", Verb::Reconcile(how)).unwrap_err();
-    assert!(refused.message.starts_with("--force means nothing to"), "{refused}");
+    assert!(refused.message.starts_with("--force does not apply to"), "{refused}");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn suspend_and_resume_write_spec_suspend_of_flux_objects() {
         {"manager": "kubectl-edit", "operation": "Update", "time": "2026-02-28T08:00:00Z", "fieldsV1": {"f:spec": {"f:suspend": {}}}},
     ]);
     let already = nothing(planned(&[by_hand.clone()], "shop", Verb::Suspend));
-    assert_eq!(already, "is suspended already by kubectl-edit since 2026-02-28T08:00:00Z");
+    assert_eq!(already, "is already suspended by kubectl-edit since 2026-02-28T08:00:00Z");
     let refused = planned(&[by_hand], "shop", RECONCILE).unwrap_err();
     assert!(refused.message.contains("is suspended by kubectl-edit since"), "{refused}");
     assert_eq!(refused.hint, "taffrail resume flux-kustomization/flux-system/shop");
@@ -211,7 +211,9 @@ fn reconcile_refreshes_or_syncs_an_application() {
 
     let mut busy = objects[0].clone();
     busy["operation"] = json!({"sync": {}});
-    assert!(planned(&[busy.clone()], "api", sync).unwrap_err().message.contains("has an operation already"));
+    assert!(
+        planned(&[busy.clone()], "api", sync).unwrap_err().message.contains("already has a sync operation")
+    );
     busy["operation"] = Value::Null;
     busy["status"]["operationState"] = json!({"phase": "Running", "message": "waiting for hooks"});
     assert!(planned(&[busy], "api", sync).unwrap_err().message.contains("Running, waiting for hooks"));
@@ -269,7 +271,7 @@ fn suspend_switches_off_automated_sync_in_old_and_new_argo_cd() {
         assert!(list.apps[0].suspended);
         assert_eq!(list.apps[0].sync.state.as_str(), "Synced", "it goes on comparing");
         let already = nothing(planned(std::slice::from_ref(suspended), "api", Verb::Suspend));
-        assert!(already.starts_with("is suspended already"), "{already}");
+        assert!(already.starts_with("is already suspended"), "{already}");
     }
     let plan = planned(&[newer], "api", Verb::Resume).unwrap();
     let refresh = json!({"argocd.argoproj.io/refresh": "normal"});
@@ -286,7 +288,7 @@ fn suspend_switches_off_automated_sync_in_old_and_new_argo_cd() {
     let broken = application(json!({}), json!({"taffrail.dev/suspended-automated": "yes"}));
     assert!(planned(&[broken], "api", Verb::Resume).unwrap_err().message.contains("holds no sync policy"));
     let manual = application(json!({}), json!({}));
-    assert!(nothing(planned(&[manual], "api", Verb::Suspend)).contains("only when told to"));
+    assert!(nothing(planned(&[manual], "api", Verb::Suspend)).contains("only on request"));
     let skipped = application(json!({}), json!({"argocd.argoproj.io/skip-reconcile": "true"}));
     let plan = planned(&[skipped], "api", Verb::Resume).unwrap();
     assert_eq!(body(&plan, 0)["metadata"]["annotations"]["argocd.argoproj.io/skip-reconcile"], Value::Null);
@@ -301,8 +303,8 @@ fn suspend_warns_about_tools_that_would_revert_it() {
         "status": {"inventory": {"entries": [{"id": "flux-system_shop_kustomize.toolkit.fluxcd.io_Kustomization", "v": "v1"}]}},
     });
     let plan = planned(&[parent.clone(), kustomization(json!({}))], "shop", Verb::Suspend).unwrap();
-    let may = "flux-kustomization flux-system/apps declares Kustomization flux-system/shop: where its source says what \
-               spec.suspend is, it will be set back";
+    let may = "flux-kustomization flux-system/apps declares Kustomization flux-system/shop: if its source sets \
+        spec.suspend, the change will be reverted";
     assert_eq!(plan.warnings, [may]);
     let mut applied = kustomization(json!({"suspend": false}));
     applied["metadata"]["managedFields"] = json!([{"manager": "kustomize-controller", "operation": "Apply",
@@ -386,7 +388,7 @@ fn verbs_are_refused_for_objects_that_were_not_read_whole() {
     let mut partly = Snapshot::dump("prod", NOW);
     partly.insert(document(&kustomization(json!({}))), Projection::Metadata).unwrap();
     let refused = plan(&list.apps[0], Verb::Suspend, &partly, &list, NOW).unwrap_err();
-    assert!(refused.message.contains("only its metadata is known"), "{refused}");
+    assert!(refused.message.contains("only its metadata was read"), "{refused}");
     let refused = plan(&list.apps[0], Verb::Suspend, &holding("prod", &[]), &list, NOW).unwrap_err();
     assert!(refused.message.contains("Kustomization flux-system/shop cannot be read"), "{refused}");
 }
@@ -435,7 +437,7 @@ fn reconcile_does_not_patch_sources_of_other_groups() {
         let cluster = holding("prod", &[own.clone()]);
         assert_eq!(sources(&cluster, &["shop".parse().unwrap()]), []);
         let refused = planned(&[own, other], "shop", with_source).unwrap_err();
-        assert!(refused.message.contains("no source of Flux: nothing is written to it"), "{refused}");
+        assert!(refused.message.contains("not a Flux source: nothing is written to it"), "{refused}");
     }
 }
 

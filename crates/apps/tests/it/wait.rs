@@ -76,9 +76,9 @@ fn each_condition_is_judged_with_its_reason() {
             "ended without success",
         ),
         (pod(ready), "condition=Sunny", WaitState::Waiting, "no condition Sunny yet"),
-        (pod(ready), "exists", WaitState::Met, "it is there"),
-        (pod(ready), "deleted", WaitState::Waiting, "nobody deletes it"),
-        (pod(ready), "failed", WaitState::Waiting, "it is well"),
+        (pod(ready), "exists", WaitState::Met, "it exists"),
+        (pod(ready), "deleted", WaitState::Waiting, "its deletion has not been requested"),
+        (pod(ready), "failed", WaitState::Waiting, "it is ready"),
         (pod("{phase: Succeeded}"), "failed", WaitState::Hopeless, "has completed"),
         // Whoever waits with kubectl for a Job to complete that has failed waits for ever.
         (job(failed), "condition=Complete", WaitState::Hopeless, "the Job has failed"),

@@ -232,7 +232,7 @@ impl Batch {
         }
         let problem = match read {
             Err(error) => format!("a line is malformed: {error}"),
-            Ok(()) if event.is_none() => "a line is no event".to_owned(),
+            Ok(()) if event.is_none() => "a line is not a watch event".to_owned(),
             Ok(()) => return true,
         };
         self.followed.progress().unreadable = Some(problem);

@@ -204,7 +204,7 @@ async fn followed_list_fails_on_too_many_non_objects() {
     let server = Server::start(|_| page_of("{},", 1 << 20));
     let state = broken(&server, &Memory::of(1 << 30), ListStrategy::Pages).await;
     let ScopeState::Broken { message, .. } = state else { panic!("{state:?}") };
-    assert!(message.contains("more than 1000 items are no objects"), "{message}");
+    assert!(message.contains("more than 1000 items are not objects"), "{message}");
 }
 
 /// A discovery of more than anybody asked for.
@@ -250,7 +250,7 @@ async fn discovery_reads_at_most_5_000_kinds_and_reports_the_rest() {
     let discovery = cluster.discover().await.unwrap();
     assert_eq!(discovery.resources().len(), 5_000);
     let [broken] = discovery.broken() else { panic!("{:?}", discovery.broken()) };
-    assert_eq!(broken.reason, "of the cluster's kinds 5000 are read, and 95000 more are not");
+    assert_eq!(broken.reason, "the cluster has too many kinds: 5000 are read, and 95000 more are left out");
     // What else there is belongs to a group that is not known.
     assert!(broken.concerns("example") && broken.concerns("other.example"));
 }
@@ -262,7 +262,10 @@ async fn discovery_requests_a_bounded_number_of_groups() {
     let discovery = cluster.discover().await.unwrap();
     assert!(server.requests().len() <= 1_002, "{}", server.requests().len());
     let reasons: Vec<&str> = discovery.broken().iter().map(|broken| broken.reason.as_str()).collect();
-    assert_eq!(reasons, ["of the cluster's API versions 1000 are read, and 19001 more are not"]);
+    assert_eq!(
+        reasons,
+        ["the cluster has too many API versions: 1000 are read, and 19001 more are left out"]
+    );
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use taffrail_object::{ObjectKey, Projection};
 
 use super::Followed;
 
-/// Watched scopes, indexed by the objects that they may hold.
+/// An index from objects to the watched scopes that hold them.
 pub(super) struct Holders<'f> {
     singles: HashMap<&'f ObjectKey, &'f Followed>,
     lists: HashMap<(&'f str, &'f str, Option<&'f str>), Vec<&'f Followed>>,
@@ -34,19 +34,19 @@ impl<'f> Holders<'f> {
         holders
     }
 
-    /// Iterates over the list scopes that hold the object `key`.
+    /// Lists the scopes with a list (not of a single object) that hold the object `key`.
     fn lists<'h>(&'h self, key: &'h ObjectKey) -> impl Iterator<Item = &'f Followed> + use<'f, 'h> {
         let places = [None, Some(key.namespace.as_str())];
         let all = places.into_iter().filter_map(|place| self.lists.get(&(&*key.group, &*key.kind, place)));
         all.flatten().copied().filter(|followed| followed.keys.contains(key))
     }
 
-    /// Returns true if a list scope holds the object.
+    /// Returns true if the list of a scope holds the object.
     pub(super) fn is_listed(&self, key: &ObjectKey) -> bool {
         self.lists(key).next().is_some()
     }
 
-    /// Returns true if a list scope holds the object with at least this projection.
+    /// Returns true if the list of a scope holds the object with this projection or a larger one.
     pub(super) fn list(&self, key: &ObjectKey, projection: Projection) -> bool {
         self.lists(key).any(|followed| followed.read.projection.covers(projection))
     }
@@ -60,7 +60,7 @@ impl<'f> Holders<'f> {
         self.lists(key).any(|followed| is_whole(followed) && followed.read.projection.covers(projection))
     }
 
-    /// Returns the largest projection with which any scope holds the object; `None` if none holds it.
+    /// Returns the largest projection in which any scope holds the object; `None` if no scope holds it.
     pub(super) fn held(&self, key: &ObjectKey) -> Option<Projection> {
         let single = self.singles.get(key).copied().filter(|followed| followed.keys.contains(key));
         let bodies = single.into_iter().chain(self.lists(key)).map(|followed| followed.read.projection);

@@ -17,10 +17,10 @@ use super::{Connected, Event, Fetch, FleetWatcher, Followed, bodies};
 use crate::error::Failure;
 use crate::look::{begun, catalog, take};
 
-/// The interval between attempts to connect to a cluster.
+/// Interval between attempts to connect to a cluster that does not answer.
 const RETRY: Duration = Duration::from_secs(3);
 
-/// The time after which clusters are compared again if the comparison proved nothing.
+/// Time after which two clusters are compared again if the last comparison did not prove that they are one cluster.
 const COMPARE_AGAIN: Duration = Duration::from_mins(1);
 
 /// The first pause before discovery is repeated for a newly defined kind, which the server serves a moment
@@ -370,8 +370,8 @@ impl FleetWatcher {
         }
     }
 
-    /// Reports the failed list of a kind to the home clusters whose apps name too many objects of that kind
-    /// in this cluster.
+    /// Reports that the list of a kind in this cluster failed, to the clusters whose apps name too many objects of
+    /// the kind to read them one by one.
     fn tell_homes(&mut self, at: usize, read: &Read, state: ScopeState) {
         let (reason, message) = match state {
             ScopeState::Forbidden { message } => (Reason::Forbidden.as_str(), message),
@@ -381,7 +381,10 @@ impl FleetWatcher {
         let target = self.fleet.snapshots[at].name().to_owned();
         let homes = self.clusters[at].homes_over(read);
         let scope = Scope::Input(format!("{} in {target}", read.kind));
-        let message = format!("its apps name more than are read one by one there: {message}");
+        let message = format!(
+            "its apps name more objects of this kind there than Taffrail reads one by one, and \
+            listing the kind failed: {message}"
+        );
         for snapshot in self.fleet.snapshots.iter_mut().filter(|it| homes.contains(it.name())) {
             snapshot.retract(&scope);
             let error =
@@ -390,8 +393,8 @@ impl FleetWatcher {
         }
     }
 
-    /// Reads the whole of an object whose kind is watched as metadata. However often it changes during the
-    /// read, it is read once more.
+    /// Reads the whole of an object whose kind is watched only as metadata. If it changes during the read, reads it
+    /// once more, however many changes there were.
     fn fetch(&mut self, at: usize, read: Read) {
         let following = &mut self.clusters[at];
         let Some(feeds) = &following.feeds else { return };

@@ -63,7 +63,7 @@ const AT_MOST: Duration = Duration::from_millis(300);
 /// Maximum time for which a change is held back until the evidence for it is read.
 const UNNOTICED: Duration = Duration::from_millis(400);
 
-/// Time for which changes are collected into one update while a caller waits for them.
+/// Time for which changes are collected into one update while a caller waits for each change.
 const TOGETHER: Duration = Duration::from_millis(5);
 
 /// Maximum time for which events of one cluster are applied while other clusters have events.
@@ -76,7 +76,7 @@ struct Connected {
     discovery: Result<Discovery, ReadError>,
 }
 
-/// An event of one of the watcher's own tasks, besides watch events.
+/// An event other than a watch event: the result of a task that the watcher started.
 enum Event {
     Connected(usize, Box<Result<Connected, Failure>>),
     Discovered(usize, Result<Discovery, ReadError>),
@@ -92,7 +92,7 @@ enum Event {
     Polled(usize, ScopeId, Outcome),
 }
 
-/// An event that the watcher received: a watch event of a cluster, `None` once its watches have ended, or another
+/// An event, as the watcher receives it: a watch event of a cluster (`None` once its watches have ended), or another
 /// event.
 enum Arrival {
     Delivery(usize, Option<WatchEvent>),
@@ -109,23 +109,25 @@ struct Followed {
     kind: GroupKind,
     /// The keys of the objects that the scope holds.
     keys: HashSet<ObjectKey>,
-    /// The keys held before the list in progress that this list has not contained yet.
+    /// The keys that were known before the running list, and that this list has not contained so far; if they stay
+    /// here, they were deleted.
     unseen: HashSet<ObjectKey>,
     /// The messages about malformed items that were reported, and the number of all such items.
     malformed: (Vec<String>, usize),
     /// True once the scope has been answered, with objects or an error.
     answered: bool,
-    /// The start, reason and message of the scope's failure, if its objects were known before.
+    /// The time, reason and message of the failure of a scope whose objects were known before; `None` while it
+    /// works.
     broken: Option<(Moment, &'static str, String)>,
-    /// The last time at which the objects were known, if that is too long ago.
+    /// The last time at which the objects were known to be current, if that is too long ago; else `None`.
     stale: Option<Timestamp>,
-    /// The start of the list in progress that replaces the objects; `None` if none is in progress.
+    /// The start of the running list that will replace the objects; `None` if none is running.
     behind: Option<Moment>,
     /// The state of the scope, and the time since when it has that state.
     state: (ScopeState, Timestamp),
     /// True if only apps of other clusters need the scope.
     is_foreign: bool,
-    /// True if no plan waits for the answer of the scope.
+    /// True if planning goes on without the answer of the scope.
     is_loose: bool,
     /// The deadline for the first answer.
     patience: Instant,
@@ -151,13 +153,13 @@ impl Followed {
         }
     }
 
-    /// Returns true for a whole kind that replaces too many single objects named by apps of other clusters.
-    /// If it may not be read, that says nothing about other reads of the kind.
+    /// Returns true if the scope is a list of a whole kind that replaces too many single objects named by apps of
+    /// other clusters. A refusal of this list says nothing about other reads of the kind.
     fn is_excess(&self) -> bool {
         self.is_foreign && is_whole_kind(&self.read)
     }
 
-    /// Returns the state of the scope for the statistics; `None` if it is live.
+    /// Returns the state of a scope that is not live, for the statistics; `None` for a live one.
     fn not_live(&self) -> Option<NotLiveScope> {
         let (state, message) = match &self.state.0 {
             ScopeState::Live => return None,
@@ -174,7 +176,7 @@ impl Followed {
 /// A read of a whole Secret in progress.
 #[derive(Debug, Clone, Copy, Default)]
 struct Fetch {
-    /// True if no plan waits for the result.
+    /// True if planning goes on without the result.
     is_loose: bool,
     /// True if the Secret changed meanwhile, and must be read again.
     is_due: bool,
@@ -195,27 +197,28 @@ struct Following {
     values: HashMap<ObjectKey, Read>,
     /// The reads of Secret values in progress.
     fetching: HashMap<Read, Fetch>,
-    /// Number of rounds in which each stage of the plan delayed the later ones since all awaited reads were
-    /// answered.
+    /// For each stage of the plan of reads, the number of rounds for which it delayed the later stages; reset once
+    /// all awaited reads are answered.
     rounds: Rounds,
     /// Number of single objects that may be watched before the unneeded ones are dropped.
     most_singles: usize,
     /// The single objects that are watched, and those left out because of a limit.
     singles: Singles,
-    /// The cost of planning the reads of the cluster, and the pause after it.
+    /// The time that planning the reads of the cluster takes, and the pause after it.
     pace: Pace,
-    /// Objects that callers need besides those of the query.
+    /// Objects that callers requested in addition to those of the query.
     more: BTreeSet<ObjectKey>,
     /// The objects in this cluster that apps of other clusters declare.
     elsewhere: BTreeSet<ObjectKey>,
-    /// By each object in `elsewhere`: the names of the clusters whose apps declare it.
+    /// The names of the clusters whose apps declare an object in `elsewhere`, by that object.
     homes: BTreeMap<ObjectKey, Vec<String>>,
-    /// Number of scopes that were ever started for apps of other clusters, by name of that cluster and by
+    /// The number of scopes that were ever started for apps of another cluster, by the name of that cluster and by
     /// kind.
     foreign: BTreeMap<String, BTreeMap<GroupKind, usize>>,
-    /// Errors for apps of this cluster that need too many objects in other clusters.
+    /// The errors that apps of this cluster declare too many objects in other clusters to read all.
     over: Vec<ScopeError>,
-    /// The namespaces in which apps of other clusters need dependents, with the names of those clusters.
+    /// The namespaces in which apps of other clusters need dependents (such as Pods) of their objects, each with
+    /// the names of those clusters.
     dependents_in: BTreeMap<String, Vec<String>>,
     connecting: bool,
     discovered: Instant,
@@ -223,7 +226,7 @@ struct Following {
     changed: bool,
     /// True once every needed scope has been answered.
     is_settled: bool,
-    /// The time since when every needed scope has been live.
+    /// The time since when every needed scope has been live without a gap; `None` if one is not.
     live_since: Option<Timestamp>,
     /// The time of the last answer, if the machine slept since and the cluster has not answered again.
     stale: Option<Timestamp>,
@@ -239,7 +242,8 @@ struct Following {
 }
 
 impl Following {
-    /// Marks live scopes as last known at `heard`; each becomes live again once its watch is reopened.
+    /// Marks live scopes as last known at `heard`, the time of the server's last answer; each becomes live again
+    /// once its watch is reopened.
     fn doubt_live_scopes(&mut self, heard: Timestamp) {
         let live = |followed: &&mut Followed| followed.state.0 == ScopeState::Live;
         for followed in self.scopes.values_mut().filter(live) {
@@ -247,7 +251,7 @@ impl Following {
         }
     }
 
-    /// Updates the freshness of `snapshot`; live objects count as observed at `aged`.
+    /// Updates the freshness of `snapshot` at `now`. Objects that are live count as observed at `aged`.
     fn refresh(&mut self, snapshot: &mut Snapshot, now: Timestamp, aged: Timestamp) {
         // A server that is lost says so until it is found.
         if snapshot.freshness().state == FreshnessState::Lost {
@@ -286,7 +290,7 @@ impl Following {
     }
 }
 
-/// The state of waiting for kinds that the server does not serve yet.
+/// The state of waiting for kinds that are needed and that the server does not serve yet.
 #[derive(Default)]
 struct PendingKinds {
     is_wanted: bool,
@@ -304,14 +308,14 @@ struct PendingKinds {
 /// A comparison of two clusters with the same identity.
 struct Compared {
     number: u64,
-    /// The time at which the comparison is repeated because it proved nothing.
+    /// The time at which the comparison is repeated because it proved nothing; `None` if it is final.
     again_at: Option<Instant>,
 }
 
 /// Objects of one cluster that a caller needs besides those of the query.
 #[derive(Debug, Default)]
 pub struct Wanted {
-    /// Single objects.
+    /// Single objects to watch.
     pub objects: Vec<ObjectKey>,
     /// Objects of a kind, perhaps restricted by namespace and labels.
     pub selections: Vec<Selection>,
@@ -319,13 +323,13 @@ pub struct Wanted {
     pub kinds: bool,
 }
 
-/// The clusters to follow, and how.
+/// The arguments of [`FleetWatcher::start`].
 pub struct WatchRequest {
-    /// The clusters.
+    /// The clusters to watch.
     pub members: FleetMembers,
-    /// The time within which each cluster must answer first, and answer each single request.
+    /// The time limit for the first answer of each cluster, and for each single request.
     pub timeout: Duration,
-    /// The part of each cluster that is read.
+    /// The query that decides which objects are watched.
     pub asked: ReadQuery,
     /// The rules by which objects are judged.
     pub rules: Arc<dyn FleetRules>,
@@ -350,16 +354,17 @@ pub struct FleetWatcher {
     clock: BootClock,
     /// Comparisons of pairs of clusters with the same identity, finished or in progress.
     compared: HashMap<Pair, Compared>,
-    /// The cost of finding the objects of apps in other clusters; below, true if a change since may affect
-    /// them.
+    /// The cost of finding the objects that apps have in other clusters, and the pause after it; the field below is
+    /// true if something changed that may affect them.
     pace: Pace,
     has_moved: bool,
     /// Number of comparisons so far; below, the number of first comparisons of a pair in progress.
     comparisons: u64,
     comparing: usize,
-    /// The time of judgement and the time to which ages are counted, if the caller set them.
+    /// The time at which objects are judged and the time to which ages are counted, if a caller has set them; else
+    /// the present time.
     judged_at: Option<(Timestamp, Timestamp)>,
-    /// True once the fleet was returned to the caller.
+    /// True once a caller has received the fleet.
     shown: bool,
 }
 
@@ -464,8 +469,8 @@ impl FleetWatcher {
         self.judged_at = Some((now, aged));
     }
 
-    /// Waits until every needed scope is answered: at first as long as a cluster may take, later only as long
-    /// as a user does not notice. Later answers are shown when they come.
+    /// Waits until every needed scope is answered: at first up to the timeout of a cluster, later only as long as a
+    /// user does not notice. Scopes answered after that are shown in a later update.
     pub async fn settle(&mut self, more: ExtraObjects<'_>) {
         let is_first = !std::mem::replace(&mut self.shown, true);
         let patience = if is_first { self.timeout } else { UNNOTICED };
@@ -488,7 +493,7 @@ impl FleetWatcher {
         }
     }
 
-    /// Counts unanswered scopes as failed until they are answered.
+    /// Reports each scope that has not answered yet as failed; the report is removed when it answers.
     fn end_patience(&mut self) {
         let now = Instant::now();
         let scopes = self.clusters.iter_mut().flat_map(|it| it.scopes.values_mut());
@@ -500,8 +505,8 @@ impl FleetWatcher {
         self.receive(at_most, GATHERING).await
     }
 
-    /// Applies events: the first one within `at_most`, and further ones within `gathering` after it, however
-    /// many there are.
+    /// Applies events: waits for the first one at most `at_most`, and collects more for `gathering` after it.
+    /// Returns true if the view may have changed.
     async fn receive(&mut self, at_most: Duration, gathering: Duration) -> bool {
         let at_most = self.until_planned().map_or(at_most, |rest| rest.min(at_most));
         let mut end = std::time::Instant::now() + at_most;
@@ -572,8 +577,8 @@ impl FleetWatcher {
         changed
     }
 
-    /// Waits like [`FleetWatcher::next`], but collects changes only briefly, for callers that need each at
-    /// once.
+    /// Waits like [`FleetWatcher::next`], but returns soon after the first change, for callers that need each
+    /// change at once.
     pub async fn soon(&mut self, at_most: Duration) -> bool {
         self.receive(at_most, TOGETHER).await
     }
@@ -590,7 +595,7 @@ impl FleetWatcher {
         following.coming.is_wanted = wanted.kinds;
     }
 
-    /// Requests every needed scope that was not requested yet.
+    /// Starts to watch every needed scope that is not watched yet.
     pub async fn ask(&mut self) {
         self.plan(NO_EXTRA);
     }

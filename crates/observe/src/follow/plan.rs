@@ -23,21 +23,21 @@ use crate::look::ExtraObjects;
 use crate::read::read_one;
 use crate::sameness;
 
-/// Interval of discovery while a missing kind is waited for.
+/// Interval of discovery while a needed kind is not served yet.
 const REDISCOVER: Duration = Duration::from_secs(15);
 
 /// Time for which a watch may be broken before its objects are no longer trusted. A lost server is reported sooner.
 const BROKEN_FOR_LONG: Duration = Duration::from_secs(20);
 
-/// Maximum number of concurrent reads of Secrets for which nothing waits.
+/// Maximum number of concurrent reads of Secrets whose results planning does not wait for.
 const LOOSE_AT_ONCE: usize = 100;
 
-/// For so many times as long as it took to plan a cluster it is not planned again.
+/// Length of the pause after planning the reads of a cluster, as a multiple of the time that planning took.
 const RESTS: u32 = 3;
 
-/// Maximum number of objects of a kind, and of all kinds, that are followed one by one because apps of another cluster
-/// name them; for each such cluster. If a cluster names more, whole kinds are followed for it, which does not affect
-/// others: a user may perhaps not list those.
+/// Maximum number of objects of one kind (the constant below: of all kinds) that are watched one by one in a
+/// cluster for the apps of one other cluster. Beyond it the whole kind is watched instead. Each other cluster has
+/// its own limit, so that one cannot use up that of another.
 const FOREIGN_OF_A_KIND: usize = 20;
 const FOREIGN: usize = 200;
 
@@ -71,8 +71,8 @@ impl FleetWatcher {
         }));
     }
 
-    /// Plans what else to follow. Returns true while something is waited for that was never answered. Clusters that are
-    /// planned quickly come first.
+    /// Plans and starts the reads of all clusters. Returns true while an answer is awaited that a caller should
+    /// wait for. Clusters that are fast to plan come first.
     pub(super) fn plan(&mut self, more: ExtraObjects<'_>) -> bool {
         let is_known = !self.asked.follow || self.plan_elsewhere_in_turn();
         self.compare();
@@ -89,8 +89,8 @@ impl FleetWatcher {
         waits
     }
 
-    /// Updates the objects that apps have in other clusters, if anything changed since the last time. Returns false if
-    /// that has to wait.
+    /// Finds the objects that apps have in other clusters, if anything changed since the last time. Returns false
+    /// if that has to wait for the end of a pause.
     fn plan_elsewhere_in_turn(&mut self) -> bool {
         if !self.has_moved {
             return true;
@@ -105,7 +105,7 @@ impl FleetWatcher {
         true
     }
 
-    /// Returns the time until the end of the first pause.
+    /// Returns the time until the first pause after planning ends; `None` if there is no pause.
     pub(super) fn until_planned(&self) -> Option<Duration> {
         let now = std::time::Instant::now();
         let clusters = self.clusters.iter().filter(|it| it.changed && !it.is_pending());
@@ -113,7 +113,8 @@ impl FleetWatcher {
         paces.filter_map(|pace| pace.rest(now)).min()
     }
 
-    /// Finds out whether clusters that give one identity are one. What could not be proved is tried again later.
+    /// Starts comparisons of clusters that report one identity, to find out if they are one cluster. One that
+    /// proved nothing is repeated later.
     fn compare(&mut self) {
         let now = Instant::now();
         let snapshots: Vec<_> = self.fleet.snapshots.iter().collect();
@@ -145,7 +146,8 @@ impl FleetWatcher {
         }));
     }
 
-    /// Updates the objects that apps of each cluster have in the others.
+    /// Finds the objects that apps of each cluster have in other clusters, and marks the clusters where they
+    /// changed as to be planned.
     fn plan_elsewhere(&mut self) {
         let clusters: Vec<_> = self.fleet.snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
         // Beyond a few, kinds are followed as a whole: namespaces need no bound.
@@ -171,7 +173,8 @@ impl FleetWatcher {
         }
     }
 
-    /// Plans what else to follow of one cluster. While `others_wait` that cost less to plan, it pauses between plans.
+    /// Plans and starts the reads of one cluster; returns true while an awaited answer is missing. While
+    /// `others_wait`, clusters that are faster to plan, it pauses between plans.
     fn plan_one(&mut self, at: usize, more: ExtraObjects<'_>, others_wait: bool) -> bool {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
@@ -268,8 +271,8 @@ impl FleetWatcher {
         pending
     }
 
-    /// Begins the next reads of a cluster, without counting apps of other clusters as its own. Returns true if none was
-    /// begun and more may have to be read.
+    /// Starts the next reads of a cluster. `without_others` is the query without objects of other clusters' apps,
+    /// to tell apart the reads needed for these. Returns true if nothing was started and more may have to be read.
     fn begin_next(&mut self, at: usize, asked: &ReadQuery, without_others: &ReadQuery, now: Instant) -> bool {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
@@ -339,7 +342,7 @@ impl FleetWatcher {
         holds_up && !following.is_pending()
     }
 
-    /// Reads an object that cannot be watched.
+    /// Starts to poll the object of a scope that cannot be watched; `is_first` is true for the first read.
     pub(super) fn read_again(&mut self, at: usize, id: ScopeId, is_first: bool) {
         let following = &self.clusters[at];
         let Some((feeds, read)) = following.feeds.as_ref().zip(following.again.read(id)) else { return };
@@ -349,14 +352,15 @@ impl FleetWatcher {
 }
 
 impl Following {
-    /// Returns true if discovery must be repeated: a followed kind is missing from it, or there is none.
+    /// Returns true if discovery must be repeated: it has not succeeded, or the kind of a watched scope is missing
+    /// in it.
     fn lacks_kind(&self, snapshot: &Snapshot) -> bool {
         let Some(kinds) = snapshot.kinds() else { return true };
         self.scopes.values().any(|followed| !kinds.may_serve(&followed.kind))
     }
 
-    /// Returns true if everything that is needed of it is known and live, so that only events, or the time of a
-    /// verdict, change the view.
+    /// Returns true if everything needed of the cluster is known and live, so that only an event or a deadline of a
+    /// verdict can change the view.
     pub(super) fn is_quiet(&self, snapshot: &Snapshot) -> bool {
         let is_live =
             |it: &Followed| it.answered && it.broken.is_none() && it.stale.is_none() && it.behind.is_none();
@@ -366,24 +370,24 @@ impl Following {
         is_heard && is_known && !self.coming.is_wanted && self.scopes.values().all(is_live) && !is_due()
     }
 
-    /// Returns true if an answer that is waited for has not come yet.
+    /// Returns true while an answer is missing that planning waits for.
     fn is_pending(&self) -> bool {
         self.fetching.values().any(|fetch| !fetch.is_loose)
             || self.scopes.values().any(|followed| !followed.answered && !followed.is_loose)
     }
 
-    /// Returns the number of reads of Secrets in progress for which nothing waits.
+    /// Returns the number of running reads of Secrets whose results planning does not wait for.
     pub(super) fn loose_fetches(&self) -> usize {
         self.fetching.values().filter(|fetch| fetch.is_loose).count()
     }
 
-    /// Returns true if apps of other clusters name the object of a read, or objects in its namespace, or need their
-    /// dependents.
+    /// Returns true if the read concerns apps of other clusters: they name its object, or objects or dependents in
+    /// its namespace.
     fn is_elsewhere(&self, read: &Read) -> bool {
         self.homes_of(read).next().is_some()
     }
 
-    /// Lists the names of the clusters whose apps name objects of a read.
+    /// Lists the names of the clusters whose apps the read concerns.
     fn homes_of<'a>(&'a self, read: &'a Read) -> impl Iterator<Item = &'a String> {
         let key = named(read);
         let is_whole = matches!(read.target, Target::List { labels: None, fields: None });
@@ -401,8 +405,8 @@ impl Following {
         one.into_iter().chain(inside).chain(dependents).flatten()
     }
 
-    /// The read that is followed in place of one that only apps of other clusters want: itself, or where each of these has so many
-    /// its whole kind, if that can be listed.
+    /// Returns the read to start in place of `read`, which only apps of other clusters need: `read` itself, or,
+    /// beyond [`FOREIGN_OF_A_KIND`], the list of its whole kind; `None` if the kind cannot be listed.
     fn at_most(&mut self, snapshot: &Snapshot, read: Read) -> Option<Read> {
         let kind = GroupKind::new(&*read.group, &*read.kind);
         let has_room = |home: &&String| {
@@ -420,7 +424,8 @@ impl Following {
         is_listable.then_some(Read { namespace: None, target, ..read })
     }
 
-    /// Takes a whole kind that was followed for apps of other clusters for one that is wanted without them.
+    /// Makes the list of a whole kind, started because of apps of other clusters, an ordinary scope of this
+    /// cluster, which now needs it itself; reports its failure, if any.
     fn adopt(&mut self, snapshot: &mut Snapshot, read: &Read) {
         if !is_whole_kind(read) {
             return;
@@ -439,7 +444,8 @@ impl Following {
         self.changed = true;
     }
 
-    /// The names of the clusters whose apps name more objects of a kind than are followed one by one.
+    /// Returns the names of the clusters whose apps name more objects of the read's kind than are watched one by
+    /// one.
     pub(super) fn homes_over(&self, read: &Read) -> BTreeSet<String> {
         let kind = GroupKind::new(&*read.group, &*read.kind);
         let first = ObjectKey::new(&*kind.group, &*kind.kind, "", "");
@@ -453,8 +459,8 @@ impl Following {
         of_kind.chain(self.dependents_in.values()).flatten().filter(is_over).cloned().collect()
     }
 
-    /// Ends scopes of objects that apps of other clusters do not name any more. If something else needs them, they are
-    /// read again.
+    /// Ends the scopes of single objects that apps of other clusters no longer name. If something else needs such
+    /// an object, it is read again.
     fn end_unwanted(&mut self, snapshot: &mut Snapshot) {
         let is_over = |followed: &Followed| {
             followed.is_foreign
@@ -488,13 +494,13 @@ impl Following {
     }
 }
 
-/// Returns true if a read is of values of a Secret: it is made, and not followed.
+/// Returns true if a read is of a Secret's values, which are read once and not watched.
 fn is_value(read: &Read) -> bool {
     let is_secret = read.kind == "Secret" && read.group.is_empty();
     is_secret && read.projection == Projection::Full && matches!(read.target, Target::Object(_))
 }
 
-/// Returns true if a connection has failed already, so that nothing waits for it.
+/// Returns true if connecting has failed, so that no caller waits for the cluster.
 pub(super) fn has_failed(snapshot: &Snapshot) -> bool {
     snapshot.errors().iter().any(|error| error.scope == Scope::Cluster && error.reason != "Connecting")
 }

@@ -9,7 +9,7 @@ use taffrail_apps::{Answer, Read, Snapshot};
 use taffrail_cluster::{Cluster, Reason, ScopeId};
 use taffrail_object::{Object, ObjectKey};
 
-/// The polling interval.
+/// Interval at which an object that cannot be watched is read again.
 const INTERVAL: Duration = Duration::from_secs(5);
 
 /// The objects of one cluster that are polled.
@@ -19,7 +19,7 @@ pub(super) struct PollFallback(BTreeMap<ScopeId, PolledObject>);
 struct PolledObject {
     read: Read,
     key: ObjectKey,
-    /// The reason why it cannot be watched.
+    /// The server's message that refuses the watch.
     refusal: String,
     /// Its version at the last read; empty if it did not exist, `None` if it was never read.
     version: Option<String>,
@@ -34,24 +34,24 @@ pub(super) struct PollOutcome {
 }
 
 impl PollFallback {
-    /// Begins to read an object that cannot be watched; false where that is done already.
+    /// Starts to poll an object that may be read but not watched; returns false if it is already polled.
     pub(super) fn begin(&mut self, id: ScopeId, read: &Read, key: ObjectKey, refusal: String) -> bool {
         let is_new = !self.0.contains_key(&id);
         self.0.entry(id).or_insert_with(|| PolledObject { read: read.clone(), key, refusal, version: None });
         is_new
     }
 
-    /// Ends it: the object can be watched now.
+    /// Stops polling the object, because it can be watched now.
     pub(super) fn end(&mut self, id: ScopeId) {
         self.0.remove(&id);
     }
 
-    /// Returns the read for a scope, if it is still polled.
+    /// Returns the read to repeat for a scope; `None` if it is no longer polled.
     pub(super) fn read(&self, id: ScopeId) -> Option<Read> {
         self.0.get(&id).map(|turn| turn.read.clone())
     }
 
-    /// Puts the result into the snapshot; returns `None` if the scope is not needed any more.
+    /// Puts the result of a read into the snapshot; returns `None` if the scope is no longer polled.
     pub(super) fn take(
         &mut self,
         id: ScopeId,
@@ -90,7 +90,7 @@ impl PollFallback {
         Some(PollOutcome { goes_on: true, is_news })
     }
 
-    /// Lists the notes for the user.
+    /// Lists a note for the user about each polled object.
     pub(super) fn notes<'a>(&'a self, cluster: &'a str) -> impl Iterator<Item = String> + 'a {
         let read = self.0.values().filter(|turn| turn.version.is_some());
         read.map(move |PolledObject { key, .. }| {
@@ -104,7 +104,7 @@ impl PollFallback {
     }
 }
 
-/// Reads an object, at once or after the interval, and gives up `timeout` after that.
+/// Reads an object at once if `is_first`, else after [`INTERVAL`]; gives up `timeout` after that.
 pub(super) async fn once_more(cluster: Cluster, timeout: Duration, read: Read, is_first: bool) -> Outcome {
     if !is_first {
         tokio::time::sleep(INTERVAL).await;

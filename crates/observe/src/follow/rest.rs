@@ -1,4 +1,4 @@
-//! The rest between two looks.
+//! The pause between two updates of a view of followed clusters.
 
 use std::time::{Duration, Instant};
 
@@ -7,12 +7,13 @@ use jiff::{SignedDuration, Timestamp};
 use super::{Compared, FleetWatcher};
 use crate::rows::KeptRows;
 
-/// The longest rest of rows that nothing changes: a clock may be set.
+/// Maximum time for which rows are not computed again although nothing changed, because the wall clock may have
+/// been set.
 const LONGEST: SignedDuration = SignedDuration::from_secs(30);
 
 impl FleetWatcher {
-    /// Returns true if the rows are still those of the look at `looked`, because nothing came since then, all that is wanted is
-    /// known and live, and no verdict changes by time alone. It costs next to nothing, unlike a look.
+    /// Returns true if the rows computed at `looked` are still right: no event came since, everything needed is
+    /// known and live, and no verdict changes by time alone until `now`. This check is cheap.
     pub fn rows_stand(&self, looked: Timestamp, now: Timestamp) -> bool {
         let next = self.fleet.rows.as_ref().and_then(KeptRows::next_moment);
         let is_due =
@@ -25,9 +26,8 @@ impl FleetWatcher {
         !is_due && is_compared && is_planned && clusters.all(|(it, snapshot)| it.is_quiet(snapshot))
     }
 
-    /// Applies events for that time, however many come. A caller that rests as long as its last look took spends at
-    /// most half of the time on looks, even if something changes all the time. Returns true when something changed, so
-    /// that the next look is due.
+    /// Applies events for the time `rest`, however many arrive. A caller that passes the duration of its last
+    /// update spends at most half of the time on updates. Returns true if something changed.
     pub async fn rest(&mut self, rest: Duration) -> bool {
         let end = Instant::now() + rest;
         let mut changed = false;

@@ -9,7 +9,7 @@ pub(super) const KINDS_OF_KINDS: [(&str, &str, &str, &str); 2] = [
     ("apiregistration.k8s.io", "v1", "APIService", "apiservices"),
 ];
 
-/// Returns the object that a read requests by name.
+/// Returns the key of the object that a read requests by name; `None` for a list.
 pub(super) fn named(read: &Read) -> Option<ObjectKey> {
     match read.scope() {
         Scope::Object(key) => Some(key),
@@ -17,12 +17,13 @@ pub(super) fn named(read: &Read) -> Option<ObjectKey> {
     }
 }
 
-/// Returns true if a read is of all objects of its kind.
+/// Returns true if a read lists all objects of its kind, in all namespaces and without a selector.
 pub(super) fn is_whole_kind(read: &Read) -> bool {
     read.namespace.is_none() && matches!(read.target, Target::List { labels: None, fields: None })
 }
 
-/// Returns the scope of all objects of a kind that defines kinds, by metadata: that is enough to see that they changed.
+/// Returns the scope that watches all objects of a kind that defines kinds, as metadata, which shows that they
+/// changed.
 pub(super) fn definitions(
     (group, version, kind, plural): (&str, &str, &str, &str),
 ) -> taffrail_cluster::Scope {

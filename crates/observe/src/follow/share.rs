@@ -10,18 +10,18 @@ use super::poll::PollFallback;
 use super::{FleetWatcher, Followed, Following, PendingKinds, Singles};
 use crate::error::Failure;
 
-/// Time after which a cluster that was dropped is followed again.
+/// Time after which a cluster that was dropped because of its memory use is read again.
 const LET_GO_FOR: Duration = Duration::from_mins(5);
 
 /// Maximum number of malformed items of a scope that are reported one by one.
 const MOST_MALFORMED: usize = 50;
 
-/// The words for the operation in the error.
+/// The name of the operation in the error message.
 const WHAT: &str = "follow the cluster";
 
 impl Followed {
-    /// Records a malformed item; returns true if it is reported. A server may send such items for as long as it is
-    /// followed.
+    /// Counts a malformed item; reports it and returns true for the first [`MOST_MALFORMED`], because a server may
+    /// send any number.
     pub(super) fn note(&mut self, snapshot: &mut Snapshot, message: String) -> bool {
         let (told, count) = &mut self.malformed;
         *count += 1;
@@ -35,7 +35,7 @@ impl Followed {
         true
     }
 
-    /// Reports the malformed items again after all reports of the scope were removed.
+    /// Reports the malformed items of the scope again, after its reports were removed from the snapshot.
     pub(super) fn report(&self, snapshot: &mut Snapshot) {
         self.malformed.0.iter().for_each(|message| snapshot.report(self.malformed_error(message.clone())));
     }
@@ -46,15 +46,15 @@ impl Followed {
 }
 
 impl Following {
-    /// Charges the cluster for its snapshot.
+    /// Updates the memory that the cluster's snapshot is charged for. Fails if the cluster exceeds its share.
     pub(super) fn charge(&mut self, snapshot: &Snapshot) -> Result<(), ReadError> {
         self.held.as_mut().map_or(Ok(()), |held| held.set(WHAT, snapshot.size()))
     }
 }
 
 impl FleetWatcher {
-    /// Drops a cluster that exceeds its share: only the objects that declare apps stay, so that its rows do, and the
-    /// other memory is freed. After a while the cluster is followed again.
+    /// Drops the objects of a cluster that exceeds its share of memory, except those that declare apps, so that its
+    /// rows stay. After [`LET_GO_FOR`] the cluster is read again.
     pub(super) fn let_go(&mut self, at: usize, over: &ReadError) {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];

@@ -8,37 +8,38 @@ use taffrail_object::{GroupKind, ObjectKey};
 use super::scopes::named;
 use super::{Followed, Following};
 
-/// Maximum number of objects of one namespace that are followed one by one; beyond it their kind is listed there.
+/// Maximum number of objects in one namespace that are watched one by one; beyond it the whole kind is listed
+/// there.
 const MOST_OF_NAMESPACE: usize = 100;
 
-/// Maximum number of objects of a cluster that are followed one by one. From then on, up to twice as many, an object is
-/// followed only if its namespace has fewer than [`FEW_OF_NAMESPACE`] objects that are.
+/// Maximum number of objects of a cluster that are watched one by one. Beyond it, up to twice as many, an object is
+/// watched only if its namespace has fewer than [`FEW_OF_NAMESPACE`] watched objects.
 const MOST: usize = 1000;
 
-/// Number of objects of a namespace up to which they may exceed the maximum of the cluster.
+/// Number of watched objects of a namespace up to which the limit of the cluster may be exceeded.
 const FEW_OF_NAMESPACE: usize = 10;
 
 /// The scopes of single objects of a cluster, and the reads of single objects that are not followed as planned.
 #[derive(Debug, Default)]
 pub(super) struct Singles {
-    /// Their number by namespace; below, in all.
+    /// The number of scopes of single objects by namespace; the field below is their total.
     namespaces: HashMap<String, usize>,
     all: usize,
-    /// Those that were planned and are not followed, because they are too many.
+    /// The planned reads of single objects that are not watched, because they are too many.
     set_by: HashSet<Read>,
-    /// Number of those for which nothing else is followed.
+    /// The number of reads in `set_by` that no list of their kind replaces, so that their objects are unknown.
     left_out: usize,
-    /// The error that was reported about them.
+    /// The reported error about the left-out objects; `None` if none is reported.
     told: Option<ScopeError>,
 }
 
 impl Singles {
-    /// Returns true if a read is not to be followed, as things are.
+    /// Returns true if a read is left out because of the limits.
     pub(super) fn leave_out(&self, read: &Read) -> bool {
         self.set_by.contains(read)
     }
 
-    /// Counts the scopes again. Reads that were left out are tried again.
+    /// Counts the scopes again after some ended, so that reads that were left out are tried again.
     pub(super) fn recount<'f>(&mut self, scopes: impl Iterator<Item = &'f Followed>) {
         (self.all, self.left_out) = (0, 0);
         self.namespaces.clear();
@@ -49,8 +50,8 @@ impl Singles {
         }
     }
 
-    /// Returns the read to follow in place of one of a single object: itself if there is room, else the list of its kind
-    /// in its namespace, or `None`.
+    /// Returns the read to watch in place of `read` of a single object: `read` itself if the limits allow it, else
+    /// the list of its kind in its namespace; `None` if that cannot be listed.
     fn at_most(&mut self, snapshot: &Snapshot, read: Read) -> Option<Read> {
         let namespace = read.namespace.as_deref().unwrap_or_default();
         let own = self.namespaces.get(namespace).copied().unwrap_or_default();
@@ -72,11 +73,12 @@ impl Singles {
         None
     }
 
-    /// Reports how many are left out.
+    /// Reports the number of objects that are not watched, or removes that report if there are none.
     pub(super) fn tell(&mut self, snapshot: &mut Snapshot) {
         let scope = Scope::Input("objects that are named one by one".to_owned());
         let message = format!(
-            "Taffrail follows {} of {} objects: at most {MOST}, and up to {MOST} more in namespaces with fewer than {FEW_OF_NAMESPACE} followed objects",
+            "Taffrail watches only {} of {} objects that it would read one by one: at most {MOST}, and up to {MOST} \
+             more in namespaces with fewer than {FEW_OF_NAMESPACE} of them",
             self.all,
             self.all + self.left_out
         );
@@ -94,8 +96,8 @@ impl Singles {
 }
 
 impl Following {
-    /// Returns the read to follow in place of one that apps of this cluster need; `is_asked` returns true for objects
-    /// that the user named.
+    /// Returns the read to watch in place of one that apps of this cluster need, within the limits; `is_asked`
+    /// returns true for objects that the user named. Returns `None` if the object is left out.
     pub(super) fn bound_single(
         &mut self,
         snapshot: &Snapshot,

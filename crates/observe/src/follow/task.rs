@@ -6,10 +6,10 @@ use std::task::{Context, Poll};
 
 use tokio::task::{JoinError, JoinHandle};
 
-/// A task of its own, which goes on while its owner does other things and ends when this is dropped.
+/// A task that runs on its own and is aborted when this handle is dropped.
 pub(super) struct OwnedTask<T>(JoinHandle<T>);
 
-/// Starts a task.
+/// Starts `work` as a task of its own.
 pub(super) fn start<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> OwnedTask<T> {
     OwnedTask(tokio::spawn(work))
 }

@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use super::TURN;
 
-/// The longest rest.
+/// Maximum pause after planning the reads of a cluster.
 const LONGEST: Duration = Duration::from_secs(5);
 
-/// The cost of the last plan, and the end of the pause after it: others have their turn meanwhile.
+/// The time that planning the reads of a cluster took last, and the end of the pause after it, in which other
+/// clusters are planned.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     /// The time that planning took.
@@ -16,14 +17,15 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Takes note of a plan that began and has ended. One that took longer than a turn rests for so many times as long.
+    /// Records the duration of a plan. If it took longer than [`TURN`], a pause of `times` that duration follows,
+    /// at most [`LONGEST`].
     pub(super) fn took(&mut self, began: Instant, ended: Instant, times: u32) {
         self.cost = ended.saturating_duration_since(began);
         let rest = (self.cost * times).min(LONGEST);
         self.until = (self.cost > TURN).then(|| ended + rest);
     }
 
-    /// Returns the rest of the pause; `None` if it is over.
+    /// Returns the time left of the pause; `None` if it is over.
     pub(super) fn rest(&self, now: Instant) -> Option<Duration> {
         let left = self.until?.saturating_duration_since(now);
         (!left.is_zero()).then_some(left)

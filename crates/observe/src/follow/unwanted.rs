@@ -11,14 +11,14 @@ use super::holders::Holders;
 use super::scopes::{named, scope_of};
 use super::{FleetWatcher, Followed};
 
-/// Number of objects that are followed one by one before the unneeded ones are ended.
+/// Number of objects watched one by one below which unneeded ones are not ended.
 pub(super) const FEW: usize = 64;
 
 impl FleetWatcher {
-    /// Ends the scopes of single objects that no plan needs any more, whenever there are twice as many as were needed
-    /// last.
+    /// Ends the scopes of single objects that no plan needs any more, whenever there are twice as many scopes as
+    /// were needed last.
     ///
-    /// Objects name other objects, and their authors may name new ones again and again.
+    /// This bounds their number, because authors of objects may name new objects again and again.
     pub(super) fn end_unwanted_objects(&mut self, at: usize, asked: &ReadQuery, now: Instant) {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
@@ -93,10 +93,10 @@ impl FleetWatcher {
     }
 }
 
-/// A kind in a namespace, or in all: group, kind, namespace.
+/// A kind in one namespace or in all (`None`): group, kind, namespace.
 type Place<'r> = (&'r str, &'r str, Option<&'r str>);
 
-/// The kinds and objects that reads return.
+/// The lists and single objects that the needed reads return.
 struct Wanted<'r> {
     places: HashSet<Place<'r>>,
     objects: HashSet<(Place<'r>, &'r str)>,
@@ -116,7 +116,7 @@ impl<'r> Wanted<'r> {
         wanted
     }
 
-    /// Returns true if one of the reads brings an object, whatever else it brings.
+    /// Returns true if one of the reads returns the object `key`.
     fn brings(&self, key: &ObjectKey) -> bool {
         let places = places(key);
         places.iter().any(|place| self.places.contains(place))
@@ -126,12 +126,12 @@ impl<'r> Wanted<'r> {
     }
 }
 
-/// Returns the lists that contain an object.
+/// Returns the two lists that contain an object: of its kind in all namespaces, and in its own.
 fn places(key: &ObjectKey) -> [Place<'_>; 2] {
     [None, Some(key.namespace.as_str())].map(|namespace| (&*key.group, &*key.kind, namespace))
 }
 
-/// Says of whole lists whether they bring one of these objects.
+/// Returns a function that is true for a read which lists a whole kind with one of these objects.
 fn lists_of<'k>(keys: impl Iterator<Item = &'k ObjectKey>) -> impl FnMut(&Read) -> bool {
     let places: HashSet<Place<'k>> = keys.flat_map(places).collect();
     move |read| {

@@ -9,7 +9,7 @@ const READ_SIZE: usize = 64 << 10;
 /// Maximum size of a line or YAML document, in bytes; a longer one is not a Kubernetes object.
 const MAX_UNIT: usize = 256 << 20;
 
-/// The form of a text.
+/// The format of the objects in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputShape {
     /// A JSON object on each line. With `exact`, each line gets exactly one answer, even an empty one or a list.
@@ -28,15 +28,15 @@ pub enum InputShape {
 pub struct Chunk {
     /// Name of the source, for messages.
     pub source: Arc<str>,
-    /// The number of its first line, from 1.
+    /// The number of the chunk's first line in the stream, from 1.
     pub line: u64,
     /// The shape of the whole stream.
     pub shape: InputShape,
-    /// The bytes.
+    /// The bytes of the chunk.
     pub text: Vec<u8>,
 }
 
-/// Cuts a stream into chunks.
+/// An iterator over a stream, which cuts it into chunks.
 pub struct Chunks {
     reader: Box<dyn Read + Send>,
     source: Arc<str>,
@@ -48,7 +48,8 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// Creates the chunks of `reader`; without a `shape` the first bytes decide.
+    /// Starts to read `reader`, which messages call `source`. Without a `shape` the format is guessed from the
+    /// first bytes.
     pub fn new(reader: Box<dyn Read + Send>, source: &str, shape: Option<InputShape>) -> Chunks {
         Chunks { reader, source: source.into(), shape, line: 1, rest: Vec::new(), ended: false }
     }
@@ -113,12 +114,12 @@ pub(super) fn count_lines(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }
 
-/// Returns the position after the last line end at or after `from`.
+/// Returns the offset after the last line end in `text[from..]`; `None` if there is none.
 fn last_line(text: &[u8], from: usize) -> Option<usize> {
     memchr::memrchr(b'\n', &text[from..]).map(|at| from + at + 1)
 }
 
-/// Returns the position of the last line at or after `from` that starts a YAML document.
+/// Returns the offset of the last line at or after `from` that starts a YAML document; `None` if there is none.
 fn last_document(text: &[u8], from: usize) -> Option<usize> {
     let tail = &text[from..];
     let mut end = tail.len();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::ObserveError;
 
-/// Extensions of the files in a folder that are read.
+/// Extensions of the files that are read in a folder.
 const EXTENSIONS: [&str; 4] = ["yaml", "yml", "json", "jsonl"];
 
 /// A file, or stdin.
@@ -19,7 +19,7 @@ pub enum InputSource {
 }
 
 impl InputSource {
-    /// Returns the name for messages.
+    /// Returns the name of the source for messages.
     pub fn name(&self) -> String {
         match self {
             InputSource::Stdin => "stdin".to_owned(),
@@ -27,7 +27,7 @@ impl InputSource {
         }
     }
 
-    /// Opens it.
+    /// Opens the file or stdin for reading.
     ///
     /// # Errors
     /// Fails when the file cannot be opened.
@@ -46,9 +46,10 @@ fn cannot_read(path: &Path, source: io::Error) -> ObserveError {
     ObserveError::File { path: path.to_owned(), source }
 }
 
-/// Returns the files that `paths` mean: folders stand for the manifests in them, in order of their names.
+/// Returns the files to read for `paths`: each folder is replaced by the manifests in it, sorted by name; with
+/// `recursive` also those in its subfolders.
 ///
-/// Folders that cannot be read are returned beside the rest.
+/// The second value has the errors of folders that cannot be read.
 pub fn sources(paths: &[PathBuf], recursive: bool) -> (Vec<InputSource>, Vec<ObserveError>) {
     let mut found = Vec::new();
     let mut problems = Vec::new();

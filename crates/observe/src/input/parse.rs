@@ -17,13 +17,13 @@ pub enum InputFault {
     Torn(String),
     /// A list whose end is missing.
     CutList,
-    /// Binary input; holds the offset of the first byte that is not text.
+    /// Binary input; holds the offset of the first byte that is not UTF-8.
     Binary(usize),
 }
 
-/// The explanation of a field that lists do not have.
+/// The explanation of [`InputFault::Torn`] for people.
 const TORN: &str =
-    "stands where no list has it; it may be a part of one of the items, and what follows may be missing";
+    "is not a field of a list; it may be part of an item that was cut, so items after it may be missing";
 
 impl fmt::Display for InputFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,26 +34,26 @@ impl fmt::Display for InputFault {
             InputFault::Yaml(message) => write!(f, "not YAML: {message}"),
             InputFault::Torn(member) => write!(f, "the list may be torn: {member:?} {TORN}"),
             InputFault::CutList => f.write_str(
-                "the list is cut: its kind is missing, which kubectl prints below the items; the last one is left out, \
-                 as it may be half of one",
+                "the list is cut: its kind is missing, which kubectl prints below the items; the last item is left \
+                 out, as it may be incomplete",
             ),
             InputFault::Binary(offset) => write!(f, "not text: byte {offset} is not UTF-8"),
         }
     }
 }
 
-/// A part of the input: its first line, and its object or the error.
+/// An object of the input, or the reason why a part of the input is not one.
 pub struct Parsed<'a> {
-    /// The number of the line, from 1.
+    /// The number of its first line in the stream, from 1.
     pub line: u64,
     /// The object, or its defect.
     pub object: Result<Object<'a>, InputFault>,
-    /// True for an item of a list whose end was read.
+    /// True for an item of a list that was parsed to its end.
     pub is_item: bool,
 }
 
 impl<'a> Parsed<'a> {
-    /// Creates a result that is not an item of a list.
+    /// Creates the result for a part of the input that is not an item of a list.
     pub fn single(line: u64, object: Result<Object<'a>, InputFault>) -> Parsed<'a> {
         Parsed { line, object, is_item: false }
     }
@@ -63,7 +63,7 @@ impl<'a> Parsed<'a> {
     }
 }
 
-/// Calls `consume` with each object of a chunk in order, and with the items in place of a list.
+/// Calls `consume` with each object of a chunk in order; a list is replaced by its items.
 pub fn each(chunk: &Chunk, parser: &mut Parser, mut consume: impl FnMut(Parsed<'_>)) {
     match chunk.shape {
         InputShape::Lines { exact } => lines(chunk, exact, parser, &mut consume),
@@ -217,14 +217,14 @@ fn torn(read: &yaml::Document) -> Option<String> {
 /// Maximum length of a key in a message, in characters.
 const MAX_KEY: usize = 100;
 
-/// Returns true for the beginning of a list: kubectl prints the fields in alphabetical order, with `kind` last.
+/// Returns true if a document is the beginning of a list whose end is missing: kubectl prints `kind` last.
 fn is_cut_list(tree: &serde_json::Value) -> bool {
     tree.get("apiVersion").is_some_and(serde_json::Value::is_string)
         && tree.get("items").is_some_and(serde_json::Value::is_array)
         && tree.get("kind").is_none()
 }
 
-/// Consumes an object, or the items of a list or array.
+/// Calls `consume` with an object, or with each item of a list or array.
 fn value(root: Value<'_>, line: u64, consume: &mut impl FnMut(Parsed<'_>)) {
     if let Some(items) = root.items() {
         for item in items {

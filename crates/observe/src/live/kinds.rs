@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use taffrail_cluster::{Discovery, Scope};
 use taffrail_object::{ApiResource, Projection};
 
-/// Kinds that are not followed by default: second views of other kinds, kinds that change all the time and say nothing
-/// about apps, and kinds that are not a state at all. A star stands for all kinds of a group.
+/// Kinds that are not watched by default: second views of other kinds, kinds that change all the time and say
+/// nothing about apps, and kinds without stored objects. `*` stands for all kinds of a group.
 const LEFT_OUT: [(&str, &str); 15] = [
     // Second views.
     ("", "Endpoints"),
@@ -29,7 +29,7 @@ const LEFT_OUT: [(&str, &str); 15] = [
     ("internal.autoscaling.k8s.io", "*"),
 ];
 
-/// Kinds of which a status needs no body.
+/// Kinds whose objects are judged by metadata alone, so that their bodies are not read.
 const WITHOUT_BODY: [(&str, &str); 10] = [
     ("", "ConfigMap"),
     ("", "Secret"),
@@ -43,18 +43,21 @@ const WITHOUT_BODY: [(&str, &str); 10] = [
     ("networking.k8s.io", "NetworkPolicy"),
 ];
 
-/// The selection of the kinds to follow.
+/// The choice of kinds to watch.
 #[derive(Debug, Clone, Default)]
 pub struct KindSettings {
-    /// Group and kind of all that is followed; `*` for all kinds of a group. Empty: all kinds that are not left out by default.
+    /// Group and kind of the only kinds to watch; `*` for all kinds of a group. Empty: all kinds that are not left
+    /// out by default.
     pub only: Vec<(String, String)>,
-    /// Group and kind of kinds that are followed although they are left out by default; `*` for all kinds of a group.
+    /// Group and kind of kinds to watch although they are left out by default; `*` for all kinds of a group.
     pub include: Vec<(String, String)>,
-    /// Group and kind of kinds that are not followed; `*` for all kinds of a group. This takes precedence.
+    /// Group and kind of kinds not to watch; `*` for all kinds of a group. This takes precedence over the other
+    /// lists.
     pub exclude: Vec<(String, String)>,
-    /// The namespaces to follow; none for all, and for cluster-scoped objects.
+    /// The namespaces to watch; empty for all, and then also cluster-scoped objects.
     pub namespaces: Vec<String>,
-    /// Kinds of which the body is read though their status does not need it. Those of Secrets never are.
+    /// Kinds to read with their bodies although their status does not need them. The bodies of Secrets are never
+    /// read.
     pub bodies: Vec<(String, String)>,
 }
 
@@ -81,7 +84,7 @@ impl KindSettings {
         if needs_body { Projection::Full } else { Projection::Metadata }
     }
 
-    /// Returns the scopes to follow of a server with these kinds.
+    /// Returns the scopes to watch in a server with these kinds.
     pub(super) fn scopes(&self, discovery: &Discovery) -> BTreeSet<Scope> {
         let mut scopes = BTreeSet::new();
         for served in discovery.resources() {
@@ -106,7 +109,7 @@ impl KindSettings {
     }
 }
 
-/// Returns true if objects of a kind define kinds.
+/// Returns true if objects of a kind define kinds: CustomResourceDefinitions and APIServices.
 pub(super) fn defines_kinds(resource: &ApiResource) -> bool {
     matches!(
         (resource.group.as_str(), resource.kind.as_str()),

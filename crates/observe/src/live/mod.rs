@@ -37,7 +37,8 @@ pub struct LiveSettings {
     pub index: IndexSettings,
     /// The kinds to follow, and the projection of their objects.
     pub kinds: KindSettings,
-    /// The result of an earlier [`Live::save`]: it is shown at once, as stale, and only later changes are read.
+    /// The bytes of an earlier [`Live::save`]. The saved objects are shown at once as stale, and only later changes
+    /// are read.
     pub warm: Option<Vec<u8>>,
 }
 
@@ -45,7 +46,7 @@ pub struct LiveSettings {
 /// together.
 const LOADING: Duration = Duration::from_millis(500);
 
-/// Maximum time for which the owner applies events that have already arrived before it publishes.
+/// Maximum time for which events that have already arrived are applied before the next snapshot is published.
 const GATHERING: Duration = Duration::from_millis(2);
 
 /// Time after a change of a definition after which discovery is repeated: definitions come in groups.
@@ -57,22 +58,22 @@ const REDISCOVER: Duration = Duration::from_secs(600);
 /// Maximum sleep until a deadline: the wall clock may be set during the sleep.
 const CLOCK: Duration = Duration::from_secs(30);
 
-/// Interval of discovery while a group cannot be read: the server behind it may be down for days.
+/// Interval of discovery while a group cannot be discovered: the server behind it may be down for days.
 const INCOMPLETE: Duration = Duration::from_secs(60);
 
-/// Time after which discovery is tried again if all or half of it failed.
+/// Time after which discovery is repeated if it failed for the core group or for all other groups.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// The reason for a scope whose watch may have broken unseen while its server was silent.
-const REOPENING: &str = "its watch is opened again after the server was silent";
+const REOPENING: &str = "its watch is being reopened, because the server was silent";
 
 /// The reason for a cluster that may have changed while this process did not run.
-const ASLEEP: &str = "this process or its machine was asleep, and the server is asked again";
+const ASLEEP: &str = "this process or its machine was asleep, so the cluster is being read again";
 
 /// Time limit of discovery.
 const DISCOVERY: Duration = Duration::from_secs(30);
 
-/// A cluster that is followed until the last handle is gone.
+/// A cluster that is watched until the last clone of this handle is dropped.
 #[derive(Debug)]
 pub struct Live {
     shared: Arc<Shared>,
@@ -84,7 +85,7 @@ pub struct Live {
 
 #[derive(Debug)]
 struct Shared {
-    /// Held for as long as it takes to copy a pointer.
+    /// The newest snapshot. The lock is held only while a pointer is copied.
     newest: RwLock<Snapshot>,
     costs: Mutex<Costs>,
 }
@@ -96,10 +97,10 @@ enum Ask {
 }
 
 impl Live {
-    /// Begins to follow `cluster`. With its context, credentials that expire are got again.
+    /// Starts to watch `cluster`. With its `context`, expired credentials are renewed.
     ///
     /// # Errors
-    /// When the kinds that the server has cannot be read.
+    /// When the kinds of the server cannot be discovered.
     pub async fn start(
         cluster: Cluster,
         context: Option<Context>,
@@ -142,24 +143,26 @@ impl Live {
         Ok(Live { shared, asks, contact, cold, task })
     }
 
-    /// Returns the newest snapshot.
+    /// Returns the newest published snapshot.
     pub fn snapshot(&self) -> Snapshot {
         self.shared.newest.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Subscribes to every change from now on; `None` if the cluster is no longer followed. See [`Index::subscribe`].
+    /// Subscribes to every change from now on; `bound` limits the changes waiting for a slow subscriber. `None` if
+    /// the cluster is no longer watched. See [`Index::subscribe`].
     pub async fn subscribe(&self, bound: usize) -> Option<Subscription> {
         let (answer, subscription) = oneshot::channel();
         self.asks.send(Ask::Subscribe(bound, answer)).await.ok()?;
         subscription.await.ok()
     }
 
-    /// Returns the reason why the saved state was not used, if there was one.
+    /// Returns the reason why the saved state was not used; `None` if it was used or none was given.
     pub fn cold_start(&self) -> Option<&ColdStart> {
         self.cold.as_ref()
     }
 
-    /// Saves the present state for the next process; `None` if the cluster is no longer followed, or has no identity.
+    /// Saves the present state for a warm start of the next process; `None` if the cluster is no longer watched, or
+    /// its identity is not known.
     pub async fn save(&self) -> Option<Vec<u8>> {
         let kube_system = self.snapshot();
         let kube_system = kube_system.find("", "Namespace", "", "kube-system")?;
@@ -168,12 +171,12 @@ impl Live {
         saved.await.ok()
     }
 
-    /// Returns the connectivity, whose changes can be awaited.
+    /// Returns the state of the connection to the server, as a channel whose changes can be awaited.
     pub fn contact(&self) -> watch::Receiver<Connectivity> {
         self.contact.clone()
     }
 
-    /// Returns the cost of the requests to the server so far, by purpose.
+    /// Returns the number, size and time of the requests to the server so far, by purpose.
     pub async fn costs(&self) -> Costs {
         let (answer, costs) = oneshot::channel();
         let asked = self.asks.send(Ask::Costs(answer)).await;
@@ -190,16 +193,16 @@ impl Drop for Live {
     }
 }
 
-/// A scope that is followed.
+/// A scope of the server that is watched.
 struct Followed {
     kind: KindId,
     namespace: Option<String>,
     state: cluster::ScopeState,
     /// True if it was live before the process or its machine slept, and has not reported its state since.
     is_unproven: bool,
-    /// It has never been complete.
+    /// True until the scope was listed completely for the first time.
     is_loading: bool,
-    /// Its objects define kinds.
+    /// True if objects of the scope define kinds.
     defines: bool,
 }
 
@@ -214,9 +217,9 @@ struct Owner {
     contact: watch::Sender<Connectivity>,
     shared: Arc<Shared>,
     parser: Parser,
-    /// True if there is something to publish.
+    /// True if there are changes to publish.
     dirty: bool,
-    /// The time of the next discovery because a definition changed.
+    /// The time of the next discovery because a definition changed; `None` if none did.
     definitions: Option<Instant>,
     /// Number of scopes that are being read for the first time.
     loading: usize,
@@ -224,7 +227,7 @@ struct Owner {
     positions: BTreeMap<cluster::Scope, String>,
 }
 
-/// Returns the time after which discovery is repeated.
+/// Returns the time after which discovery is repeated, depending on its failures.
 fn lasts(discovery: &Discovery) -> Duration {
     match discovery.broken() {
         [] => REDISCOVER,
@@ -323,7 +326,7 @@ impl Owner {
         *self.shared.costs.lock().unwrap_or_else(PoisonError::into_inner) = self.feeds.costs();
     }
 
-    /// Saves the published state and the resource version of each scope.
+    /// Serialises the published state with the resource version of each scope; `cluster` is the cluster's identity.
     fn save(&self, cluster: &str) -> Vec<u8> {
         let position =
             |(scope, id): (&cluster::Scope, &ScopeId)| Some((scope.clone(), self.feeds.position(*id)?));
@@ -332,7 +335,7 @@ impl Owner {
         warm::write(cluster, &newest, &positions)
     }
 
-    /// Follows the scopes of `discovery`, and ends those that are not in it.
+    /// Starts to watch the scopes that `discovery` has, and ends those that it no longer has.
     fn follow(&mut self, discovery: &Discovery) {
         let now = Timestamp::now();
         let wanted = self.kinds.scopes(discovery);
@@ -405,7 +408,7 @@ impl Owner {
         }
     }
 
-    /// Removes saved objects of kinds that are not followed any more.
+    /// Removes saved objects of kinds that are no longer watched.
     fn forget_unserved(&mut self) {
         let now = Timestamp::now();
         for (scope, _) in std::mem::take(&mut self.positions) {
@@ -490,7 +493,7 @@ impl Owner {
         }
     }
 
-    /// Says in the index how well a scope is known.
+    /// Updates the freshness of a scope in the index.
     fn show_scope(&mut self, id: ScopeId, now: Timestamp) {
         let Some(followed) = self.scopes.get(&id) else { return };
         let lost = match &*self.contact.borrow() {

@@ -15,31 +15,32 @@ use taffrail_object::{ApiResource, Projection};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ColdStart {
-    /// The bytes are not a saved state, or are damaged.
-    #[error("what was saved cannot be read")]
+    /// The bytes are damaged, or not a saved state.
+    #[error("the saved index is damaged or not an index")]
     Unreadable,
-    /// The index in it is not to be used.
+    /// The saved index cannot be used, for example because its version or rules differ.
     #[error("the saved index {0}")]
     Index(#[from] ReopenError),
-    /// The identity of the cluster and its present version cannot be read.
-    #[error("whether what was saved is of this cluster is not known")]
+    /// The identity or the present version of the connected cluster cannot be read.
+    #[error("cannot tell whether the saved index belongs to this cluster")]
     Unidentified(#[source] ReadError),
-    /// It is of another cluster.
+    /// The saved state is of another cluster than the connected one.
     #[error("the saved state belongs to another cluster ({saved}, not {found})")]
     OtherCluster {
-        /// The cluster it is of.
+        /// The identity of the saved cluster.
         saved: String,
-        /// The cluster that is followed.
+        /// The identity of the connected cluster.
         found: String,
     },
     /// The server's state is older than the saved one, as after a restore from a backup.
     #[error(
-        "the server's version {found} is older than the saved {saved}: it may have been restored from a backup"
+        "the server's resource version {found} is older than the saved {saved}: the server may have been restored \
+         from a backup"
     )]
     WentBack {
-        /// The version that was saved.
+        /// The server's resource version when the state was saved.
         saved: String,
-        /// The version that the server is at.
+        /// The server's present resource version.
         found: String,
     },
 }
@@ -69,14 +70,14 @@ pub fn write_saved(file: &Path, saved: &[u8]) -> io::Result<()> {
     written
 }
 
-/// The part before the index.
+/// The part of a saved state before the index.
 #[derive(Serialize, Deserialize)]
 struct Head {
     /// The identity of the cluster.
     cluster: String,
-    /// The resource version of each scope.
+    /// The resource version of each saved scope, from which its watch continues.
     positions: Vec<Position>,
-    /// At which version the server's state was.
+    /// The resource version of the server when the state was saved.
     version: Option<String>,
 }
 
@@ -93,7 +94,7 @@ struct Position {
     resource_version: String,
 }
 
-/// A saved state that may be used.
+/// A saved state that was loaded and may be used.
 pub(super) struct Warm {
     pub(super) index: Index,
     pub(super) positions: BTreeMap<Scope, String>,

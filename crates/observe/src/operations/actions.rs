@@ -1,4 +1,4 @@
-//! Actions: scripts that say what an object becomes, and which objects are created beside it.
+//! Actions: Lua scripts that return the changed object, and objects to create beside it.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ use super::{
     PlannedWrite, Reply, called, send,
 };
 
-/// Prefix of the names of a cluster's actions.
+/// Prefix of the names of actions whose scripts are in the cluster.
 const OF_CLUSTER: &str = "cluster/";
 
 /// Maximum number of actions that one origin's scripts may offer for an object.
@@ -32,7 +32,7 @@ const HARMLESS: [(&str, &str); 3] = [("", "ConfigMap"), ("", "Event"), ("events.
 /// Prefix of the names of ConfigMaps that configure an Argo CD.
 const OF_ARGO: &str = "argocd-";
 
-/// The scripts that are the same for every cluster.
+/// The user's and Taffrail's action scripts, which are the same for every cluster.
 #[derive(Debug)]
 pub struct ActionScripts {
     own: Option<Customizations>,
@@ -42,16 +42,17 @@ pub struct ActionScripts {
 /// An action that an object has, and the origin of its script.
 #[derive(Debug)]
 pub struct Offer {
-    /// The origin.
+    /// The origin of the script: user, cluster or Taffrail.
     pub origin: Origin,
-    /// Index of its script among those of the origin.
+    /// The index of the script among those of its origin.
     place: usize,
-    /// The action.
+    /// The action, as the script defines it.
     pub action: Action,
 }
 
 impl Offer {
-    /// Returns the name by which users call it: an action of a cluster has a prefix, so that it cannot replace another.
+    /// Returns the name by which users call the action. Actions of the cluster have the prefix `cluster/`, so that
+    /// they cannot replace others.
     pub fn called(&self) -> String {
         match self.origin {
             Origin::Cluster => format!("{OF_CLUSTER}{}", self.action.name),
@@ -61,12 +62,12 @@ impl Offer {
 }
 
 impl ActionScripts {
-    /// Takes the user's own scripts, if there are any, before those that come with the program.
+    /// Combines the user's own scripts, if there are any, with those of Taffrail; the user's come first.
     pub fn new(own: Option<Customizations>) -> ActionScripts {
         ActionScripts { own, shipped: shipped_actions() }
     }
 
-    /// Returns all scripts of an origin in their order.
+    /// Returns all scripts of one origin in their order; `of_cluster` has those of the cluster.
     fn of<'s>(&'s self, origin: Origin, of_cluster: &'s LocatedScripts) -> Vec<&'s Customizations> {
         match origin {
             Origin::User => self.own.iter().collect(),
@@ -119,32 +120,32 @@ impl ActionScripts {
     }
 }
 
-/// Describes the failure of a script.
+/// Makes an error from the failure of a script in `cluster`.
 fn failing(cluster: &str, error: &LuaError) -> OperationError {
     OperationError::unreadable(format!("{cluster}: {}", chain(error)))
 }
 
-/// An action to run.
+/// A request to run an action on objects.
 #[derive(Debug)]
 pub struct ActionRequest {
     /// The scripts, of which one has the action.
     pub scripts: ActionScripts,
-    /// The name of the action.
+    /// The name of the action to run.
     pub action: String,
-    /// Its parameters.
+    /// The names and values of the action's parameters.
     pub parameters: Vec<(String, String)>,
     /// Kinds that a script of a cluster may create although they may run code or grant rights.
     pub allow_create: Vec<String>,
-    /// The time that the scripts see.
+    /// The present time, as the scripts see it.
     pub now: Timestamp,
 }
 
 /// An object, and the action that is run on it.
 #[derive(Debug)]
 pub struct ActionTarget {
-    /// The object.
+    /// The object on which the action is run.
     pub located: LocatedObject,
-    /// Its key.
+    /// The key of the object.
     pub key: ObjectKey,
     chosen: Option<ChosenAction>,
 }
@@ -155,24 +156,24 @@ impl ActionTarget {
         Some(self.chosen.as_ref()?.origin)
     }
 
-    /// Returns the ConfigMap that holds the script, for a script of the cluster.
+    /// Returns the ConfigMap that contains the script; `None` unless it is a script of the cluster.
     pub fn script_of(&self) -> Option<&str> {
         let chosen = self.chosen.as_ref().filter(|chosen| chosen.origin == Origin::Cluster)?;
         self.located.scripts.delivered_by.get(chosen.place).map(|(_, called)| &**called)
     }
 }
 
-/// The script and the name of the chosen action.
+/// The script and the action that were chosen.
 #[derive(Debug)]
 struct ChosenAction {
     origin: Origin,
     place: usize,
-    /// The name by which the script knows it.
+    /// The name of the action inside the script, without a prefix.
     name: String,
     parameters: BTreeMap<String, String>,
 }
 
-/// Plans an action for each of the objects. It sends nothing.
+/// Plans an action for each of the objects; sends nothing.
 pub fn plan_action(request: &ActionRequest, objects: Vec<LocatedObject>) -> OperationPlan<ActionTarget> {
     let mut plan =
         OperationPlan { operation: request.action.clone(), items: Vec::new(), refused: Vec::new() };
@@ -198,7 +199,8 @@ pub fn plan_action(request: &ActionRequest, objects: Vec<LocatedObject>) -> Oper
 }
 
 impl ActionRequest {
-    /// Chooses the action of `object`, which is `located` or a later state of it, and computes its writes.
+    /// Chooses the action for `object`, which is that of `located` or a newer version of it, and computes the
+    /// writes.
     fn plan(
         &self,
         located: &LocatedObject,
@@ -209,7 +211,7 @@ impl ActionRequest {
         Ok((chosen, writes))
     }
 
-    /// Finds the action of the given name and its parameters.
+    /// Finds the action that the request names, and checks its parameters.
     fn choose(&self, located: &LocatedObject, object: &Object<'_>) -> Result<ChosenAction, OperationError> {
         let (offers, errors) = self.scripts.offers_by_origin(&located.scripts, object, self.now);
         let key = ObjectKey::of(object);
@@ -227,7 +229,7 @@ impl ActionRequest {
             if let (true, Some(of)) = (is_of_cluster && delivered_by.is_empty(), not_for_it.first()) {
                 let what =
                     format!("'{name}' is a script of the cluster ({of}) for what its Argo CD delivers");
-                let error = OperationError::usage(format!("{what}; {place} is not of that"));
+                let error = OperationError::usage(format!("{what}, and {place} is not delivered by it"));
                 return Err(error.hint(
                     "an Application there must list the object, and the object carry its mark \
                      (the annotation argocd.argoproj.io/tracking-id, or the label by which it tracks)",
@@ -256,7 +258,8 @@ impl ActionRequest {
         })
     }
 
-    /// Merges the given parameters with the action's defaults. Fails for one that the action does not declare.
+    /// Merges the given parameters with the defaults of the action. Fails for a parameter that the action does not
+    /// have.
     fn parameters_of(&self, action: &Action) -> Result<BTreeMap<String, String>, OperationError> {
         let mut merged: BTreeMap<String, String> = (action.params.iter())
             .filter(|parameter| !parameter.default.is_empty())
@@ -319,7 +322,7 @@ impl ActionRequest {
                 Operation::Patch => {
                     let what = format!("'{name}' would change {} {}", key.kind, key.path());
                     return Err(OperationError::unreadable(what)
-                        .hint("an action may change only its own object, and make others"));
+                        .hint("an action may change only its own object, and create others"));
                 }
                 Operation::Create => {
                     let is_namespaced = has_namespace(located.live.as_ref(), &key);
@@ -341,14 +344,14 @@ impl ActionRequest {
     /// Checks that a script of the cluster may create this object. Such a script runs with the rights of the user, but
     /// anyone who may write to one namespace may have written it.
     fn allow(&self, key: &ObjectKey, object: &Value, is_inside: bool) -> Result<(), OperationError> {
-        let what = format!("'{}' would make {} {}", self.action, key.kind, called(key, object));
+        let what = format!("'{}' would create {} {}", self.action, key.kind, called(key, object));
         if !is_inside {
             return Err(OperationError::unreadable(what)
-                .hint("a script of the cluster may make objects only in the namespace of its object"));
+                .hint("a script of the cluster may create objects only in the namespace of its own object"));
         }
         if is_risky(key, object) && !is_allowed(key, &self.allow_create) {
             let error = OperationError::unreadable(format!("{what}, which may run code or grant rights"));
-            return Err(error.hint(format!("--allow-create {} lets a script of the cluster do so", key.kind)));
+            return Err(error.hint(format!("--allow-create {} permits it", key.kind)));
         }
         Ok(())
     }
@@ -378,10 +381,12 @@ fn is_allowed(key: &ObjectKey, words: &[String]) -> bool {
 }
 
 impl OperationPlan<ActionTarget> {
-    /// Makes all writes, one object after the other. `request` is the one that the plan was made from.
+    /// Sends all writes of the plan, one object after the other. `request` must be the one from which the plan was
+    /// made; `on_event` receives the progress.
     ///
     /// # Errors
-    /// Fails if the plan is not the one with this digest; all other failures are the [`Outcome`] of an item.
+    ///
+    /// Fails if the plan does not have this digest; all other failures are the [`Outcome`] of an item.
     pub async fn run_action<F: FnMut(OperationEvent<'_>) -> Reply>(
         &self,
         digest: &PlanDigest,
@@ -433,7 +438,8 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
         if (self.on_event)(event) == Reply::Stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Sends all writes in order. With several writes, or a script of the cluster, a dry run of all of them comes first.
+    /// Sends all writes in order. If there are several, or the script is the cluster's, sends a server-side dry run
+    /// of all of them first.
     async fn write(mut self) -> ControlFlow<(), Result<(), OperationError>> {
         let PlannedItem { target, writes, cluster, .. } = self.planned;
         let Some(live) = &target.located.live else {

@@ -22,52 +22,52 @@ use crate::read::read_one;
 const MAX_ARGOS: usize = 16;
 const MAX_NAMED: usize = 3;
 
-/// Maximum number of namespaces in which an object is read by its name.
+/// Maximum number of namespaces in which an object is read by its name alone.
 const MAX_NAMESPACES: usize = 50;
 
-/// An object to locate.
+/// A request to find an object that the user names, in one cluster.
 #[derive(Debug, Clone)]
 pub struct LocateRequest {
-    /// The object.
+    /// The object to find.
     pub object: ObjectArg,
     /// The namespace of an object named by kind and name; `None` for that of the context, and for any in a dump.
     pub namespace: Option<String>,
-    /// True for all namespaces.
+    /// True to find the object in all namespaces.
     pub all_namespaces: bool,
     /// The Argo CDs that the user trusts.
     pub trust: Trust,
 }
 
-/// The objects of one cluster that a [`LocateRequest`] names.
+/// The objects that [`locate`] found in one cluster.
 #[derive(Debug, Default)]
 pub struct Located {
-    /// The objects.
+    /// The objects that were found, each with its action scripts.
     pub objects: Vec<LocatedObject>,
-    /// Warnings about what was left out or could not be found out.
+    /// Warnings about namespaces or Argo CDs that were left out or could not be read.
     pub notes: Vec<String>,
 }
 
-/// An object in a cluster.
+/// An object in a cluster, with the scripts for it.
 #[derive(Debug)]
 pub struct LocatedObject {
     /// The name of the cluster.
     pub cluster: String,
     document: OwnedDocument,
     pub(super) scripts: LocatedScripts,
-    /// The way to write it; `None` in a dump.
+    /// The connection to write the object; `None` in a dump.
     pub(super) live: Option<LiveObject>,
 }
 
-/// The scripts of a cluster's trusted Argo CDs for one object.
+/// The action scripts of a cluster's trusted Argo CDs, for one object.
 #[derive(Debug, Default)]
 pub struct LocatedScripts {
-    /// The scripts of those that deliver it, and the ConfigMaps that hold them.
+    /// The scripts of the Argo CDs that deliver the object, each with its ConfigMap.
     pub(super) delivered_by: Vec<(Customizations, String)>,
-    /// The ConfigMaps of those that have scripts and do not deliver it.
+    /// The ConfigMaps of Argo CDs that have scripts and do not deliver the object.
     pub(super) not_for_it: Vec<String>,
 }
 
-/// The connection to an object.
+/// The connection and the API resource with which an object can be written.
 #[derive(Debug, Clone)]
 pub(super) struct LiveObject {
     pub(super) cluster: Cluster,
@@ -76,15 +76,16 @@ pub(super) struct LiveObject {
 }
 
 impl LocatedObject {
-    /// Returns the object.
+    /// Parses the object.
     ///
     /// # Errors
-    /// Fails if the server sent something else.
+    ///
+    /// Fails if the server sent something else than an object.
     pub fn object(&self) -> Result<Object<'_>, ObjectError> {
         Object::new(self.document.root())
     }
 
-    /// Returns the object's key; an empty one if the server sent something else.
+    /// Returns the key of the object; an empty key if the server sent something else than an object.
     pub fn key(&self) -> ObjectKey {
         self.object().map_or_else(|_| ObjectKey::new("", "", "", ""), |object| ObjectKey::of(&object))
     }
@@ -95,9 +96,11 @@ impl LocatedObject {
     }
 }
 
-/// Reads the objects that `request` names from a live cluster, and what shows which actions its Argo CDs have for them.
+/// Reads the objects that `request` names from a live cluster, and what is needed to find the actions that its Argo
+/// CDs define for them.
 ///
 /// # Errors
+///
 /// Fails if the cluster or the objects cannot be read, and if the server does not have the kind.
 pub async fn locate(connector: &ClusterConnector, request: &LocateRequest) -> Result<Located, Failure> {
     let LocateRequest { object: named, namespace, all_namespaces, trust } = request;
@@ -135,7 +138,7 @@ pub async fn locate(connector: &ClusterConnector, request: &LocateRequest) -> Re
         }
     }
     if let (Err(error), false) = (&argos, objects.is_empty()) {
-        notes.push(format!("whether its Argo CD has actions is not known: {}", chain(error)));
+        notes.push(format!("cannot tell whether its Argo CD defines actions: {}", chain(error)));
     }
     let live = LiveObject { cluster: cluster.clone(), discovery: discovery.clone(), resource };
     let mut located = Vec::new();
@@ -175,7 +178,7 @@ pub fn locate_in_dump(snapshot: &Snapshot, request: &LocateRequest) -> Located {
     located
 }
 
-/// The reads of one cluster.
+/// A connection to one cluster with its kinds, for the reads of [`locate`].
 struct Reader<'c> {
     cluster: &'c Cluster,
     discovery: &'c Discovery,
@@ -188,7 +191,7 @@ impl Reader<'_> {
         Read { group, version, kind, plural, namespace, target, projection: Projection::Full }
     }
 
-    /// Returns the resource of a kind, if the server has it.
+    /// Returns the API resource of a kind; `None` if the server does not serve it.
     fn resource(&self, (group, kind): (&str, &str)) -> Option<ApiResource> {
         self.discovery.kind(group, kind).map(|it| it.preferred())
     }
@@ -207,8 +210,8 @@ impl Reader<'_> {
         Ok(self.documents(&read).await?.pop())
     }
 
-    /// Reads the objects of a name, each by itself because a list lacks the values of Secrets. Returns also a note about
-    /// those that were left out.
+    /// Reads the objects with this name in all namespaces, each by itself because a list lacks the values of
+    /// Secrets. The second value is a note about objects that were left out.
     async fn in_all_namespaces(
         &self,
         resource: &ApiResource,
@@ -233,14 +236,15 @@ impl Reader<'_> {
         Ok((objects, more))
     }
 
-    /// Reads into `snapshot`.
+    /// Sends a read and puts the result into `snapshot`.
     async fn add(&self, snapshot: &mut Snapshot, read: Read) -> Result<(), ReadError> {
         let documents = self.documents(&read).await?;
         take(snapshot, &read, Ok(Some((documents, Vec::new()))));
         Ok(())
     }
 
-    /// Reads the ConfigMaps with actions, and what shows that a trusted Argo CD runs beside them.
+    /// Reads the ConfigMaps with actions, and the objects that prove that a trusted Argo CD runs in their
+    /// namespaces.
     async fn argos(&self, snapshot: &mut Snapshot, trust: &Trust) -> Result<(), ReadError> {
         let list = |labels: Option<&str>| Target::List { labels: labels.map(str::to_owned), fields: None };
         let (Some(_), Some(config_maps)) =
@@ -266,7 +270,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads the Applications that an object names, and which namespaces their Argo CDs serve.
+    /// Reads the Applications that the marks of `object` name, and the settings that say which namespaces their
+    /// Argo CDs serve.
     async fn applications(
         &self,
         snapshot: &mut Snapshot,
@@ -313,7 +318,8 @@ fn with_actions(snapshot: &Snapshot) -> Vec<String> {
     maps.map(|it| it.key.namespace.to_owned()).collect()
 }
 
-/// Returns the namespaces of the known Argo CDs with actions, [`MAX_ARGOS`] at most, and those of the others.
+/// Returns the namespaces of the trusted Argo CDs with actions, at most [`MAX_ARGOS`], and the namespaces of those
+/// that are not trusted.
 fn known_argos(snapshot: &Snapshot, trust: &Trust) -> (Vec<String>, Vec<String>) {
     let namespaces = with_actions(snapshot).into_iter();
     let (mut known, others): (Vec<String>, Vec<String>) =
@@ -322,7 +328,8 @@ fn known_argos(snapshot: &Snapshot, trust: &Trust) -> (Vec<String>, Vec<String>)
     (known, others)
 }
 
-/// Returns the scripts that the known Argo CDs have for an object, and a note about those that are not known.
+/// Returns the scripts of trusted Argo CDs for an object, and a note that names the ConfigMaps whose Argo CDs are
+/// not trusted; `None` if there are none.
 fn scripts_for(snapshot: &Snapshot, object: &Object<'_>, trust: &Trust) -> (LocatedScripts, Option<String>) {
     let (known, others) = known_argos(snapshot, trust);
     let mut scripts = LocatedScripts::default();
@@ -344,8 +351,8 @@ fn scripts_for(snapshot: &Snapshot, object: &Object<'_>, trust: &Trust) -> (Loca
             number => format!(" and {number} more"),
         };
         format!(
-            "actions of the ConfigMap {SETTINGS} in {}{more} are not offered: whether an Argo CD runs there is not \
-             known; the setting argocd: [{}] says so",
+            "actions of the ConfigMap {SETTINGS} in {}{more} are not offered: cannot tell whether an Argo CD runs \
+             there; the setting argocd: [{}] confirms it",
             named.join(", "),
             named.join(", ")
         )

@@ -33,23 +33,23 @@ pub use verbs::{AppTarget, VerbSettings, plan_verb};
 /// Maximum number of attempts at a write if other clients change the object at the same time.
 const MAX_TRIES: usize = 5;
 
-/// One write of a plan.
+/// One write of a plan: a patch or a creation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlannedWrite {
-    /// A patch of an existing object.
+    /// A patch of an existing object or of its fields.
     Patch {
-        /// The object.
+        /// The key of the object to patch.
         object: ObjectKey,
-        /// The patch.
+        /// The patch to send.
         patch: Patch,
-        /// The patch to send if the server does not know a field of the first one.
+        /// The patch to send if the server does not know a field of `patch`.
         alternative: Option<Patch>,
     },
-    /// A new object.
+    /// The creation of a new object.
     Create {
         /// The object; its name is empty if the server generates it.
         object: ObjectKey,
-        /// The whole object.
+        /// The whole new object.
         body: Value,
     },
 }
@@ -62,7 +62,7 @@ impl PlannedWrite {
         }
     }
 
-    /// Returns the namespace and name of the object, or the prefix and `…` if the server generates the name.
+    /// Returns the namespace and name of the object; if the server generates the name, its prefix and `…`.
     pub fn called(&self) -> String {
         match self {
             PlannedWrite::Patch { object, .. } => object.path().to_string(),
@@ -124,9 +124,9 @@ pub struct PlannedItem<T> {
     pub target: T,
     /// The writes in order; none if there is nothing to do.
     pub writes: Vec<PlannedWrite>,
-    /// Warnings for the user, such as that another tool may revert the change.
+    /// Warnings for the user, such as that another tool may revert the change; empty if there are none.
     pub warnings: Vec<String>,
-    /// The reason why there is nothing to do.
+    /// The reason why there is nothing to do, if `writes` is empty.
     pub unchanged: String,
 }
 
@@ -142,7 +142,7 @@ pub struct OperationPlan<T> {
 }
 
 impl<T> OperationPlan<T> {
-    /// Returns the digest of all writes: of the clusters, the objects, and the fields before and after.
+    /// Returns the digest of all writes: their clusters, objects, and fields before and after.
     pub fn digest(&self) -> PlanDigest {
         let item = |item: &PlannedItem<T>| -> Value {
             json!([item.cluster, item.writes.iter().map(PlannedWrite::identity).collect::<Value>()])
@@ -152,7 +152,7 @@ impl<T> OperationPlan<T> {
         PlanDigest(hash.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// Checks that the plan is the one with this digest.
+    /// Checks that the plan has this digest; fails if it has changed since the digest was made.
     fn check(&self, digest: &PlanDigest) -> Result<(), OperationError> {
         if self.digest() == *digest {
             return Ok(());
@@ -167,7 +167,7 @@ impl<T> OperationPlan<T> {
 pub struct PlanDigest(String);
 
 impl PlanDigest {
-    /// Takes a digest that was printed before; any other text matches no plan.
+    /// Makes a digest from its printed form. A text that is not a digest matches no plan.
     pub fn new(text: impl Into<String>) -> PlanDigest {
         PlanDigest(text.into())
     }
@@ -185,7 +185,7 @@ impl fmt::Display for PlanDigest {
 pub struct OperationId(String);
 
 impl OperationId {
-    /// Takes an identifier of the caller's.
+    /// Makes an identifier from a text of the caller's choice.
     pub fn new(text: impl Into<String>) -> OperationId {
         OperationId(text.into())
     }
@@ -207,90 +207,90 @@ impl fmt::Display for OperationId {
 pub enum OperationEvent<'e> {
     /// The run begins; nothing was sent yet.
     Started {
-        /// Its identifier.
+        /// The identifier of the run.
         id: &'e OperationId,
-        /// The digest of its plan.
+        /// The digest of the plan that is run.
         digest: &'e PlanDigest,
     },
-    /// An item with writes begins. The only event that [`Reply::Skip`] answers.
+    /// An item with writes begins. To this event alone the caller may answer [`Reply::Skip`].
     Begins {
-        /// The item.
+        /// The index of the item.
         item: usize,
     },
     /// A write is about to be sent for the first time.
     Writing {
-        /// The item.
+        /// The index of the item.
         item: usize,
-        /// The write.
+        /// The write that is sent.
         write: &'e PlannedWrite,
         /// True for the alternative of a write whose field the server does not know.
         is_alternative: bool,
     },
     /// The server accepted a write.
     Written {
-        /// The item.
+        /// The index of the item.
         item: usize,
-        /// The index of the write.
+        /// The index of the write in the item.
         write: usize,
         /// True if the server stored it; false for a dry run.
         is_stored: bool,
-        /// The name of a new object, which the server may have generated.
+        /// The name of the created object, which the server may have generated; `None` for a patch.
         name: Option<String>,
     },
-    /// Items wait for their tools: each with its state, for people.
+    /// Items wait for their tools: the index of each, and its state for people.
     Waiting(&'e [(usize, String)]),
     /// The item has ended.
     Ended {
-        /// The item.
+        /// The index of the item.
         item: usize,
-        /// Its result.
+        /// The result of the item.
         outcome: Outcome,
     },
 }
 
-/// The answer to an [`OperationEvent`].
+/// The caller's answer to an [`OperationEvent`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
-    /// The run goes on.
+    /// Go on with the run.
     Continue,
-    /// The item that begins is not written.
+    /// Skip the item that begins: it is not written.
     Skip,
-    /// The run ends without another request.
+    /// End the run without another request.
     Stop,
 }
 
-/// The result of an operation for one item.
+/// The result of an operation for one item of its plan.
 #[derive(Debug)]
 pub enum Outcome {
     /// There was nothing to do.
     Unchanged,
-    /// The caller skipped it.
+    /// The caller answered [`Reply::Skip`].
     Refused,
     /// The server accepted all writes in a dry run.
     Accepted,
-    /// All writes were made; of a verb that waits, the tool has handled them.
+    /// All writes were made. If the run waits, the tool has also handled them.
     Done,
-    /// The app is ready.
+    /// The app became ready after the writes.
     Ready {
-        /// The message of its tool.
+        /// The message of the app's delivery tool.
         message: String,
-        /// True if it is out of sync.
+        /// True if the app is ready but OutOfSync.
         is_out_of_sync: bool,
         /// The time since the run began.
         after: Duration,
     },
-    /// The app failed.
+    /// The app failed after the writes.
     Failed {
-        /// The reason.
+        /// The reason for the failure.
         why: String,
         /// The time since the run began.
         after: Duration,
     },
     /// The app was not ready at the deadline.
     TimedOut {
-        /// The state that it was in.
+        /// The state of the app at the deadline.
         why: String,
-        /// True if both of its clusters answered.
+        /// True if the clusters that declare and run the app both answered.
         is_observed: bool,
         /// The time since the run began.
         after: Duration,
@@ -305,9 +305,9 @@ pub enum Outcome {
 pub struct OperationError {
     /// [`ErrorLevel::Usage`] if the target does not support the operation, otherwise [`ErrorLevel::Unreadable`].
     pub level: ErrorLevel,
-    /// The failure, the object and the reason.
+    /// The message: what failed, on which object, and why.
     pub message: String,
-    /// The next step for the user.
+    /// The next step for the user; `None` if there is nothing to suggest.
     pub hint: Option<String>,
 }
 
@@ -324,24 +324,25 @@ impl OperationError {
         OperationError { hint: Some(hint.into()), ..self }
     }
 
-    /// Appends `error` and its causes.
+    /// Appends `error` and its causes to the message.
     fn with_source(mut self, error: &dyn std::error::Error) -> OperationError {
         add_causes(&mut self.message, Some(error));
         self
     }
 
-    /// Describes a failed write: `what` was tried.
+    /// Makes the error for a failed write; `what` says what was tried, such as `cannot patch …`.
     fn of_write(what: impl Into<String>, error: &WriteError) -> OperationError {
         OperationError::unreadable(what).with_source(error).hint(error.hint())
     }
 
-    /// Describes a write of which the server did not store some fields.
+    /// Makes the error for a write of which the server did not store the fields `fields`.
     fn dropped(name: &str, fields: &[String]) -> OperationError {
         let what = format!("{name}: the server did not keep {}", fields.join(", "));
-        OperationError::unreadable(what).hint("a webhook may have set it back")
+        OperationError::unreadable(what).hint("a webhook may have reverted it")
     }
 
-    /// Describes a change by another client that makes the planned write another one.
+    /// Makes the error for an object that another client changed, so that the planned write no longer fits;
+    /// `conflict` describes the change.
     fn changed(name: impl fmt::Display, conflict: &str) -> OperationError {
         let what = format!("{name} was changed meanwhile: {conflict}");
         OperationError::unreadable(what).hint("check the object, and try again if the change is still needed")

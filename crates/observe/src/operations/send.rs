@@ -5,7 +5,8 @@ use taffrail_cluster::{Cluster, PatchRequest, PatchType, WriteError};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{ApiResource, ObjectKey};
 
-/// Patches an object, or a subresource of it.
+/// Sends a JSON merge patch of an object, or of its subresource; with `dry_run` the server validates it without
+/// storing it. Returns the object as the server has it then.
 pub(super) async fn patch(
     cluster: &Cluster,
     resource: &ApiResource,
@@ -82,7 +83,8 @@ mod of_actions {
         Ok(dropped)
     }
 
-    /// Creates an object and returns its name, which the server may have generated. `called` is the object in messages.
+    /// Creates an object in the cluster `place`, and returns its name, which the server may have generated.
+    /// `called` is its name in messages.
     pub(crate) async fn create(
         place: &str,
         live: &LiveObject,
@@ -109,7 +111,7 @@ mod of_actions {
         };
         let made = in_time(&live.cluster).create(&request).await;
         let made = made.map_err(|error| {
-            OperationError::of_write(format!("cannot make {} {called}", key.kind), &error)
+            OperationError::of_write(format!("cannot create {} {called}", key.kind), &error)
         })?;
         Ok(Object::new(made.root()).ok().map(|object| object.name().into_owned()))
     }

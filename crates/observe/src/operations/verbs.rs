@@ -1,4 +1,5 @@
-//! `reconcile`, `suspend` and `resume`: each step is written, its tool handles it, and the app becomes ready.
+//! `reconcile`, `suspend` and `resume`: writes each step of the plan, then waits until the tool has handled it and
+//! the app is ready.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -25,16 +26,16 @@ const SYNC_GRACE: Duration = Duration::from_secs(5);
 /// Interval between checks of the deadline.
 const TICK: Duration = Duration::from_millis(500);
 
-/// An app, and the verb that is applied to it.
+/// An app, and the verb with the steps that are applied to it.
 #[derive(Debug)]
 pub struct AppTarget {
-    /// The app.
+    /// The app to which the verb is applied.
     pub app: AppRef,
     verb: Verb,
     steps: Vec<Step>,
 }
 
-/// The options of a run.
+/// The options of [`OperationPlan::run_verb`].
 #[derive(Debug, Clone, Copy)]
 pub struct VerbSettings {
     /// True for a server-side dry run.
@@ -45,7 +46,7 @@ pub struct VerbSettings {
     pub deadline: Duration,
 }
 
-/// Plans a verb for apps of `list`, each once, however many targets it has. It sends nothing.
+/// Plans a verb for apps of `list`, each once even if it has several target clusters. Sends nothing.
 pub fn plan_verb(
     verb: Verb,
     apps: &[&App],
@@ -69,7 +70,7 @@ pub fn plan_verb(
                 cluster: app.app.home.clone(),
                 writes: steps.iter().map(write_of).collect(),
                 warnings,
-                unchanged: nothing.unwrap_or_else(|| "is as it should be".to_owned()),
+                unchanged: nothing.unwrap_or_else(|| "needs no change".to_owned()),
                 target: target(steps),
             }),
             Err(Refusal { message, hint }) => {
@@ -94,11 +95,12 @@ impl PlannedItem<AppTarget> {
 }
 
 impl OperationPlan<AppTarget> {
-    /// Makes all writes and waits for their effect as `settings` say. `follow` watches the clusters of the apps, and
-    /// `more` are the other objects that the plan was made from.
+    /// Sends all writes of the plan and waits for their effect as `settings` say. `follow` watches the clusters of
+    /// the apps, and `more` are the other objects that the plan was made from.
     ///
     /// # Errors
-    /// Fails if the plan is not the one with this digest; all other failures are the [`Outcome`] of an item.
+    ///
+    /// Fails if the plan does not have this digest; all other failures are the [`Outcome`] of an item.
     pub async fn run_verb<F: FnMut(OperationEvent<'_>) -> Reply>(
         &self,
         digest: &PlanDigest,
@@ -136,20 +138,20 @@ struct Task {
     at: usize,
     /// True if the step's alternative patch is used, because the server does not know the first one's field.
     uses_alternative: bool,
-    /// True if the caller was told about the current write.
+    /// True if the caller was informed of the current write before it was sent.
     is_announced: bool,
     tries: usize,
     state: State,
 }
 
 enum State {
-    /// The step has to be written.
+    /// The current step must be sent.
     Writing,
-    /// Another client wrote at the same time.
+    /// Another client changed the object at the same time; holds the server's message.
     Conflicted(String),
-    /// The step was written; holds the resulting resourceVersion.
+    /// The step was stored, and its tool has not handled it yet; holds the resulting resourceVersion.
     Handling(String),
-    /// All steps are handled, since this moment.
+    /// All steps are handled since this moment, and the app must become ready.
     Settling(Instant),
     Ended,
 }
@@ -164,14 +166,15 @@ impl Task {
         !matches!(self.state, State::Ended)
     }
 
-    /// Moves to the next step, or to the state `last` after the last one.
+    /// Moves to the next step; after the last step, to the state `last`.
     fn advance(&mut self, last: State) {
         self.at += 1;
         (self.uses_alternative, self.is_announced, self.tries) = (false, false, 0);
         self.state = if self.at < self.steps.len() { State::Writing } else { last };
     }
 
-    /// Plans the current step again after a conflict. Returns true if the patch is the same, and can be sent.
+    /// Plans the current step again after a conflict. Returns true if the patch is the same as before, so that it
+    /// can be sent.
     fn replan(&mut self, app: Option<&App>, fleet: &FleetSnapshot, list: &AppList) -> bool {
         let home = snapshot(fleet, &self.app.home);
         let again =
@@ -292,7 +295,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         ControlFlow::Continue(())
     }
 
-    /// Processes the result of a write.
+    /// Processes the result of the write of an item; `None` if nothing could be sent.
     fn take(&mut self, item: usize, sent: Option<Result<OwnedDocument, WriteError>>) -> ControlFlow<()> {
         let dry_run = self.settings.dry_run;
         let task = &mut self.tasks[item];
@@ -341,7 +344,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         self.end(item, Outcome::Error(error))
     }
 
-    /// Checks the progress of an app. Returns what it still waits for, if it does.
+    /// Checks the progress of an app. Returns what it still waits for; `None` if it has ended or must be written.
     fn look(
         &mut self,
         item: usize,
@@ -366,7 +369,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
                 task.current().map_or(Progress::Done, |(step, _)| step.progress(home, version))
             }
             State::Settling(since) => match app {
-                None => Progress::Waiting(format!("{} is not among the apps", task.app)),
+                None => Progress::Waiting(format!("app {} was not found", task.app)),
                 Some(app) => match verbs::settled(app) {
                     Progress::Done if is_about_to_sync(app) && since.elapsed() < SYNC_GRACE => {
                         Progress::Waiting(format!("{} is OutOfSync", task.app))
@@ -402,7 +405,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         ControlFlow::Continue(None)
     }
 
-    /// Ends an app at the deadline.
+    /// Ends an app at the deadline, with the state `why` for which it waited.
     fn give_up(&mut self, item: usize, list: &AppList, why: Option<String>) -> ControlFlow<()> {
         let task = &self.tasks[item];
         if !task.is_pending() {

@@ -50,7 +50,7 @@ pub struct RecordRequest {
     pub records_lost: bool,
 }
 
-/// The state of one cluster's dump.
+/// The state of writing one cluster's dump.
 struct Dump<'d> {
     cluster: &'d Cluster,
     timeout: Duration,
@@ -81,8 +81,8 @@ pub async fn record(
     (closing, Some(cluster))
 }
 
-/// Sends the lines about a cluster that did not answer, if they are wanted, so that readers of the dump know the cluster and
-/// why its apps are Unknown.
+/// Sends the lines of a dump of a cluster that did not answer, if `request` wants them, so that readers of the dump
+/// know the cluster and why its apps are Unknown. Returns `failure`.
 async fn lost(
     connector: &ClusterConnector,
     request: &RecordRequest,
@@ -104,7 +104,7 @@ async fn lost(
     failure
 }
 
-/// Returns the first line of a dump, without what the server told.
+/// Returns the first line of a dump, without the version and kinds that the server reports.
 fn opening(
     connector: &ClusterConnector,
     server: String,
@@ -125,7 +125,7 @@ fn opening(
     }
 }
 
-/// Returns the last line of a dump that has no other line than the first.
+/// Returns the last line of a dump without objects.
 fn closing(opening: &Opening) -> Closing {
     Closing {
         api_version: VERSION.to_owned(),
@@ -180,7 +180,8 @@ async fn record_connected(
     Ok(dump.all(&opening, &kinds).await)
 }
 
-/// Returns true if a dump includes a group. Metrics are left out, and events' second copy in `events.k8s.io`.
+/// Returns true if a dump includes the kinds of a group. It omits metrics, and the second copy of Events in
+/// `events.k8s.io`.
 fn is_kept(group: &str) -> bool {
     group != GROUP
         && group != "events.k8s.io"
@@ -195,7 +196,7 @@ fn core(kind: &str, plural: &str, namespaced: bool) -> ApiResource {
 }
 
 impl Dump<'_> {
-    /// Reads everything and sends it to the writer.
+    /// Reads all kinds and sends their objects to the writer; returns the last line.
     async fn all(&self, opening: &Opening, kinds: &KindCatalog) -> Closing {
         self.line(opening).await;
         let listable = kinds.iter().filter(|kind| kind.is_listable() && is_kept(&kind.group));
@@ -221,7 +222,7 @@ impl Dump<'_> {
         let _ = self.lines.send(json_line(line)).await;
     }
 
-    /// Returns the client with the timeout of one request.
+    /// Returns the client with the timeout for one request.
     fn asked(&self) -> Cluster {
         self.cluster.with_timeout(self.timeout)
     }
@@ -284,7 +285,7 @@ impl Dump<'_> {
             if sent < page.objects.len() as u64 {
                 scope.state = State::Failed;
                 scope.reason = "Malformed".to_owned();
-                scope.message = format!("{}: items that are no objects were left out", resource.full_name());
+                scope.message = format!("{}: items that are not objects were left out", resource.full_name());
             }
             scope.objects += sent;
             token = page.next;
@@ -333,7 +334,8 @@ impl Dump<'_> {
         None
     }
 
-    /// Reads the Secrets of which more than metadata is kept.
+    /// Reads the Secrets of which the dump keeps more than metadata, and sends them to the writer; returns those
+    /// that could not be read.
     async fn secrets(&self) -> Vec<Unread> {
         let wanted = std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner)).list();
         let resource = &core("Secret", "secrets", true);
@@ -348,7 +350,9 @@ impl Dump<'_> {
             namespace: namespace.clone(),
             name: name.clone(),
             reason: "TooMany".to_owned(),
-            message: format!("Secret {namespace}/{name}: there are more than a dump holds"),
+            message: format!(
+                "Secret {namespace}/{name} was not read: there are more Secrets than a dump may contain"
+            ),
         });
         read.into_iter().flatten().chain(left).collect()
     }
@@ -374,7 +378,7 @@ impl Dump<'_> {
     }
 }
 
-/// Returns an error once a list has used up its pages or its time.
+/// Checks that a list may read another page: fails after too many pages or too much time.
 fn goes_on(
     request: &ListRequest<'_>,
     pages: usize,

@@ -80,7 +80,7 @@ fn without_user(address: &str) -> String {
     }
 }
 
-/// The Secrets that are read in full.
+/// The Secrets to read in full, collected while the other objects are dumped.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
     /// Stored revisions by namespace and release.
@@ -91,7 +91,7 @@ pub(super) struct Wanted {
     kubeconfigs: BTreeMap<(String, String), BTreeSet<String>>,
 }
 
-/// The kind of value that is kept of a Secret.
+/// The part of a Secret's values that the dump keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kept {
     Release,
@@ -100,7 +100,7 @@ pub(super) enum Kept {
 }
 
 impl Wanted {
-    /// Records the Secrets that an object of the dump is, or names.
+    /// Records which Secrets to read because of `object`: if it is one, or if it names one.
     pub(super) fn see(&mut self, object: &Object<'_>) {
         let namespace = || object.namespace().into_owned();
         match (object.group(), object.kind()) {
@@ -152,7 +152,8 @@ impl Wanted {
     }
 }
 
-/// Returns a Secret reduced to the values that are kept, perhaps none.
+/// Returns a Secret with only the values that the dump keeps, perhaps none; `None` if the Secret is nested too
+/// deeply.
 pub(super) fn masked(object: &Object<'_>, kept: &Kept) -> Option<Value> {
     let secret = object.root().to_tree().ok()?;
     let value = |key: &str| secret["data"][key].as_str().map(str::to_owned);

@@ -67,10 +67,10 @@ pub enum HealthCheckProblem {
     #[error("'{0}' is missing")]
     Missing(&'static str),
     /// A second entry for the same kind.
-    #[error("there is another for {0} before it")]
+    #[error("an entry before it is already for {0}")]
     Duplicate(String),
     /// An expression that cannot be parsed.
-    #[error("the expression '{field}' cannot be read")]
+    #[error("the expression '{field}' cannot be parsed")]
     Expression {
         /// The field that holds the expression.
         field: &'static str,
@@ -297,7 +297,7 @@ fn ask(
             }
             PredicateAnswer::Missing(why) | PredicateAnswer::Fault(why) => cut(why),
         };
-        let message = format!("'{}' has no answer: {why}", expression.text());
+        let message = format!("'{}' cannot be evaluated: {why}", expression.text());
         return Verdict::new(Status::Unknown, message, rule(which));
     }
     let current = expressions.last().map(|(_, _, expression)| expression.text()).unwrap_or_default();

@@ -72,7 +72,7 @@ pub enum InvalidExpression {
         column: isize,
     },
     /// A name that is not defined for the expression.
-    #[error("it knows nothing called '{name}'; {known}")]
+    #[error("it uses the unknown name '{name}'; {known}")]
     UnknownName {
         /// The unknown name.
         name: String,
@@ -80,10 +80,10 @@ pub enum InvalidExpression {
         known: String,
     },
     /// A crash of the interpreter, or no thread to run it on.
-    #[error("it cannot be read: {0}")]
+    #[error("it cannot be parsed: {0}")]
     Broken(String),
     /// A parse that exceeded its time limit.
-    #[error("to read it took longer than {0:?}")]
+    #[error("parsing it took longer than {0:?}")]
     TooSlow(std::time::Duration),
 }
 
@@ -110,7 +110,7 @@ impl Names {
     fn known(self, name: &str) -> String {
         match self {
             Names::Object => {
-                format!("the object is called object, so write object.{name} for a field of it")
+                format!("write object.{name} for a field of the object")
             }
             _ => format!(
                 "write self.{name} for a field of the object, dep.{name} for one of what it depends on"
@@ -173,7 +173,7 @@ impl Program {
             Ok(Value::Bool(true)) => PredicateAnswer::True,
             Ok(Value::Bool(false)) => PredicateAnswer::False,
             Ok(other) => {
-                PredicateAnswer::Fault(format!("it is a {}, neither true nor false", other.type_of()))
+                PredicateAnswer::Fault(format!("its result is a {}, not true or false", other.type_of()))
             }
             Err(ExecutionError::NoSuchKey(key)) => {
                 PredicateAnswer::Missing(format!("there is no '{}' yet", short(&key)))

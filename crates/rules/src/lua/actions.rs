@@ -78,7 +78,7 @@ fn parameters(tree: &Tree) -> Result<Vec<Parameter>, &'static str> {
             // Argo CD reads the name only; the other fields are for display and may have any scalar type.
             *field = match value {
                 Tree::Bool(_) | Tree::Number(_) => value.to_string(),
-                value => text(value).ok_or("what is said of a parameter should be a text")?,
+                value => text(value).ok_or("each field of a parameter should be a text")?,
             };
         }
         Ok(parameter)
@@ -102,7 +102,7 @@ pub(super) fn changes(tree: Tree, object: &Tree) -> Result<Vec<Change>, String> 
         }
         let of_object = |key: &str| change.object.get(key).and_then(Tree::as_str).unwrap_or_default();
         if of_object("kind").is_empty() {
-            return Err("what it returned is no object: it has no kind".to_owned());
+            return Err("what the script returned is not an object: it has no kind".to_owned());
         }
     }
     Ok(changes)

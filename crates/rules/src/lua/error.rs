@@ -24,16 +24,16 @@ pub enum LuaProblem {
     #[error("{0}")]
     Syntax(String),
     /// A jump to another place than the end of a loop's body.
-    #[error("'goto {0}' can be used only to go on with the next round of a loop")]
+    #[error("'goto {0}' may only jump to the end of a loop's body, to go on with its next round")]
     Goto(String),
     /// An error that the script raised; its text.
     #[error("{0}")]
     Raised(String),
     /// A script that was stopped because it exceeded its time limit.
-    #[error("it was stopped after {} ms", .0.as_millis())]
+    #[error("the script was stopped after {} ms", .0.as_millis())]
     Time(Duration),
     /// A script that was stopped because it exceeded its memory limit, in bytes.
-    #[error("it was stopped because its values took more than {} MB", .0 >> 20)]
+    #[error("the script was stopped because its values took more than {} MB", .0 >> 20)]
     Memory(usize),
     /// A return value of the wrong shape.
     #[error("{0}")]
@@ -45,7 +45,7 @@ pub enum LuaProblem {
     #[error("{0}")]
     Key(&'static str),
     /// A text that is not YAML of the expected shape.
-    #[error("it is no YAML of this shape")]
+    #[error("its YAML does not have the expected structure")]
     Yaml(#[source] YamlError),
 }
 

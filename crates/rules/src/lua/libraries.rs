@@ -68,7 +68,7 @@ fn os(lua: &Lua, clock: &Arc<Clock>) -> mlua::Result<Table> {
         let (year, month, day) = (field("year", -1)?, field("month", -1)?, field("day", -1)?);
         let (hour, minute, second) = (field("hour", 12)?, field("min", 0)?, field("sec", 0)?);
         let time = seconds([year, month, day, hour, minute, second]);
-        time.ok_or_else(|| mlua::Error::runtime("there is no such time"))
+        time.ok_or_else(|| mlua::Error::runtime("the date does not exist"))
     };
     os.set("time", lua.create_function(time)?)?;
     let now = clock.clone();
@@ -78,7 +78,7 @@ fn os(lua: &Lua, clock: &Arc<Clock>) -> mlua::Result<Table> {
             return Err(mlua::Error::runtime("the form of the date is too long"));
         }
         let at = at.map_or_else(|| now.read(), |at| at as i64);
-        let at = Timestamp::from_second(at).map_err(|_| mlua::Error::runtime("there is no such time"))?;
+        let at = Timestamp::from_second(at).map_err(|_| mlua::Error::runtime("the date does not exist"))?;
         let at = TimeZone::UTC.to_datetime(at);
         let form = form.trim_start_matches('!');
         if form.starts_with("*t") {

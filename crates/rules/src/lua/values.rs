@@ -168,7 +168,5 @@ fn number(value: f64) -> Result<Tree, Unfit> {
     if value.fract() == 0.0 && (-MAX_WHOLE..MAX_WHOLE).contains(&value) {
         return Ok(Tree::from(value as i64));
     }
-    Number::from_f64(value)
-        .map(Tree::Number)
-        .ok_or(Unfit::Shape("cannot encode a number that is none to JSON"))
+    Number::from_f64(value).map(Tree::Number).ok_or(Unfit::Shape("cannot encode NaN or infinity to JSON"))
 }

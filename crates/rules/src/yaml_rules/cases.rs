@@ -124,7 +124,7 @@ impl Case {
         }
         let object = Object::new((&tree).into()).map_err(|error| format!("the object {error}"))?;
         if object.kind() != self.kind {
-            return Err(format!("the object is a {}, no {}", object.kind(), self.kind));
+            return Err(format!("the object is a {}, not a {}", object.kind(), self.kind));
         }
         let children = || self.children.clone();
         let context = ObjectContext { children: Some(&children), ..ObjectContext::default() };

@@ -25,7 +25,7 @@ pub struct RuleFileError {
 #[non_exhaustive]
 pub enum Problem {
     /// A text that is not YAML.
-    #[error("it is no YAML")]
+    #[error("it is not YAML")]
     Yaml(#[source] YamlError),
     /// An unknown key.
     #[error("there is no key '{key}' here")]
@@ -57,7 +57,7 @@ pub enum Problem {
         known: &'static str,
     },
     /// A text that is not a path.
-    #[error("'{key}' is '{text}', which is no path")]
+    #[error("'{key}' is '{text}', which is not a path")]
     Path {
         /// The key.
         key: String,
@@ -77,16 +77,16 @@ pub enum Problem {
         why: MessageError,
     },
     /// A text that is not the name of an API group.
-    #[error("'{0}' is no API group")]
+    #[error("'{0}' is not an API group")]
     Group(String),
     /// Two keys that exclude each other in one map.
-    #[error("'{0}' and '{1}' cannot stand in one map")]
+    #[error("'{0}' and '{1}' cannot be in one map")]
     Both(&'static str, &'static str),
     /// A map without any test.
-    #[error("nothing is tested by {0}")]
+    #[error("{0} contains no test")]
     Nothing(&'static str),
     /// Tests nested too deeply.
-    #[error("tests stand in each other too deeply")]
+    #[error("tests are nested too deeply")]
     TooDeep,
     /// A second set of rules for the same kind; the text names the other file.
     #[error("this kind already has rules in {0}")]
@@ -95,7 +95,7 @@ pub enum Problem {
     #[error("{0}")]
     Script(String),
     /// A rule that no object can reach.
-    #[error("no object comes so far: the rule before has no tests")]
+    #[error("no object reaches this rule: the rule before it has no tests")]
     Unreachable,
 }
 
@@ -111,7 +111,7 @@ impl RuleFileError {
                     .filter(|(distance, other)| *distance <= 2.min(other.len() / 2));
                 match near {
                     Some((_, near)) => format!("did you mean '{near}'?"),
-                    None => format!("there may be {}", known.join(", ")),
+                    None => format!("the known keys are {}", known.join(", ")),
                 }
             }
             Problem::Both("condition", _) => {
@@ -119,9 +119,11 @@ impl RuleFileError {
             }
             Problem::Both(..) => "put each into a map of its own, in all: [{…}, {…}]".to_owned(),
             Problem::Missing("source") => {
-                "say where the meaning of its fields is documented, for the file or for the kind".to_owned()
+                "add a source, for the file or the kind: the address where the meaning of its fields is \
+                 documented"
+                    .to_owned()
             }
-            Problem::Group(_) => "it is a name such as cert-manager.io, or *.upbound.io".to_owned(),
+            Problem::Group(_) => "write a name such as cert-manager.io, or *.upbound.io".to_owned(),
             Problem::Path { .. } => {
                 "paths are written like status.parents[*].name, [2] or ['key.with/dots']".to_owned()
             }

@@ -49,10 +49,10 @@ pub enum MessageError {
     #[error("a brace is not closed")]
     Open,
     /// A text in braces that is not a path.
-    #[error("'{0}' in braces is no path")]
+    #[error("'{0}' in braces is not a path")]
     Path(String, #[source] PathError),
     /// A placeholder for a field of the condition, in a rule without a test of one.
-    #[error("{{{0}}} is the {0} of a condition, and no test of this rule is about one")]
+    #[error("{{{0}}} stands for the {0} of a condition, but this rule tests no condition")]
     NoCondition(&'static str),
 }
 

@@ -44,10 +44,10 @@ enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// A missing name between two dots, or at the end.
-    #[error("a name is missing in it")]
+    #[error("a name between two dots or at its end is missing")]
     Empty,
     /// A bracket with something else than `*`, an index or a quoted key: `[*]`, `[2]`, `['key']`.
-    #[error("in brackets stand '*', a number or a 'key' in quotes")]
+    #[error("brackets may contain only '*', a number or a 'key' in quotes")]
     Bracket,
     /// More than 32 steps.
     #[error("it has more than {MAX_STEPS} steps")]

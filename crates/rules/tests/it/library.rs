@@ -73,7 +73,7 @@ fn test_report_lists_all_faults() {
         wrong(&report),
         [
             "cases.yaml: A one: is Failed, \"spec.a: 1\", not Failed, \"spec.a: 2\" (by user/example.com/A#1)",
-            "cases.yaml: A other: the object is a B, no A",
+            "cases.yaml: A other: the object is a B, not a A",
             "cases.yaml: case 5: there is no key 'nome' here",
             "rules.yaml: its group is example.com, so its folder should be example.com",
             "cases.yaml: two cases of A are called 'one'",

@@ -176,7 +176,8 @@ fn script_error_has_a_line_and_affects_its_own_kind_only() {
         ("Broken", "example.com/Broken/health.lua:2: "),
         (
             "Jumping",
-            "example.com/Jumping/health.lua:3: 'goto again' can be used only to go on with the next round of a loop",
+            "example.com/Jumping/health.lua:3: 'goto again' may only jump to the end of a loop's body, to go on with \
+             its next round",
         ),
         ("Raising", "example.com/Raising/health.lua:3: attempt to index nil with 'b'"),
         ("Shouting", "example.com/Shouting/health.lua:2: no way"),
@@ -186,8 +187,8 @@ fn script_error_has_a_line_and_affects_its_own_kind_only() {
         ("Mixed", "example.com/Mixed/health.lua: cannot encode mixed or invalid key types"),
         ("Given", "example.com/Given/health.lua:2: invalid argument #2 to 'rep'"),
         ("Inside", "example.com/Inside/health.lua:1: attempt to index"),
-        ("Endless", "example.com/Endless/health.lua:2: it was stopped after 50 ms"),
-        ("Dated", "example.com/Dated/health.lua:2: there is no such time"),
+        ("Endless", "example.com/Endless/health.lua:2: the script was stopped after 50 ms"),
+        ("Dated", "example.com/Dated/health.lua:2: the date does not exist"),
     ] {
         let verdict = judge(scripts(), &object(kind, json!({})));
         assert_eq!(verdict.status, Status::Unknown, "{kind}");
@@ -348,7 +349,7 @@ fn action_returns_untouched_fields_unchanged() {
     assert_eq!(said("a"), Err("unsupported operation: \"delete\"".to_owned()));
     assert_eq!(said("b"), Err("unsupported operation: null".to_owned()));
     assert_eq!(said("c"), Ok(0));
-    assert_eq!(said("d"), Err("what it returned is no object: it has no kind".to_owned()));
+    assert_eq!(said("d"), Err("what the script returned is not an object: it has no kind".to_owned()));
 }
 
 #[test]
@@ -519,7 +520,7 @@ fn budget_of_scripts_is_configurable() {
         thing("local t = {}\n\nfor i = 1, 100 do t[i] = ('x'):rep(1e5) .. i end"),
         &object("Thing", json!({})),
     );
-    let words = "it was stopped because its values took more than 4 MB";
+    let words = "the script was stopped because its values took more than 4 MB";
     assert_eq!(large.message, format!("example.com/Thing/health.lua:3: {words}"));
     let object = object("Thing", json!({"spec": "x".repeat(3 << 20)}));
     assert_eq!(judge(thing("return {}"), &object).message, format!("example.com/Thing/health.lua: {words}"));

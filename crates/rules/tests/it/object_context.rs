@@ -204,19 +204,21 @@ fn unmet_ready_expression_is_quoted() {
     assert_eq!(asks("dep.metadata.labels.version == self.metadata.labels.version", &infra), None);
     assert_eq!(
         asks("dep.metadata.labels.version == '3'", &infra).unwrap(),
-        "readyExpr does not hold of Kustomization flux/infra: dep.metadata.labels.version == '3'"
+        "readyExpr is not true of Kustomization flux/infra: dep.metadata.labels.version == '3'"
     );
     assert_eq!(
         asks("dep.status.phase == 'Up'", &infra).unwrap(),
-        "readyExpr does not hold of Kustomization flux/infra yet, there is no 'status' yet: dep.status.phase == 'Up'"
+        "readyExpr is not true of Kustomization flux/infra yet, there is no 'status' yet: dep.status.phase == 'Up'"
     );
     let wrong = asks("dep.metadata.name", &infra).unwrap();
     assert!(
-        wrong.starts_with("readyExpr cannot be asked of Kustomization flux/infra, it is a string"),
+        wrong.starts_with(
+            "readyExpr cannot be evaluated for Kustomization flux/infra, its result is a string"
+        ),
         "{wrong}"
     );
     let wrong = asks("object.a", &infra).unwrap();
-    assert!(wrong.contains("it knows nothing called 'object'"), "{wrong}");
+    assert!(wrong.contains("it uses the unknown name 'object'"), "{wrong}");
     // It does not apply to other dependencies.
     for other in [of("other", "Kustomization", json!({})), of("infra", "HelmRelease", json!({}))] {
         assert_eq!(asks("false", &other), None);

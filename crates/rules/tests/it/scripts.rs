@@ -83,7 +83,7 @@ fn health_checks_evaluate_in_progress_then_failed_then_current() {
     let other = judge(&rules, &widget("Widget", json!({"phase": "Other"})));
     assert_eq!(other.message, "'status.phase == 'Done' && metadata.name == 'a'' does not hold yet");
     let unknown = judge(&rules, &widget("Widget", json!({})));
-    assert_eq!(unknown.message, "'status.phase == 'Moving'' has no answer: there is no 'phase' yet");
+    assert_eq!(unknown.message, "'status.phase == 'Moving'' cannot be evaluated: there is no 'phase' yet");
     let other = json!({"apiVersion": "example.org/v1", "kind": "Widget"});
     assert_eq!(judge(&rules, &other).rule, "fallback");
     let mut deleted = widget("Widget", json!({"phase": "Done"}));
@@ -98,11 +98,11 @@ fn invalid_health_checks_are_reported() {
         (json!([{"current": "true"}]), "healthCheckExprs[0]: 'apiVersion' is missing"),
         (
             json!([{"apiVersion": "a/v1", "kind": "B", "current": "true"}, {"apiVersion": "a/v2", "kind": "B", "current": "true"}]),
-            "healthCheckExprs[1]: there is another for a/B before it",
+            "healthCheckExprs[1]: an entry before it is already for a/B",
         ),
         (
             json!([{"apiVersion": "a/v1", "current": "1 +"}]),
-            "healthCheckExprs[0]: the expression 'current' cannot be read",
+            "healthCheckExprs[0]: the expression 'current' cannot be parsed",
         ),
         (json!([{"apiVersion": 1, "current": "true"}]), "healthCheckExprs[0]: 'apiVersion' should be a text"),
     ] {
@@ -121,7 +121,7 @@ fn ready_expression_decides_if_a_dependency_is_ready() {
     assert_eq!(ready.ask(&of("1"), &of("2")), PredicateAnswer::False);
     assert!(matches!(ready.ask(&of("1"), &json!({})), PredicateAnswer::Missing(_)));
     let wrong = ReadyExpr::read("object.a == 1", &read).unwrap_err();
-    assert!(wrong.to_string().contains("it knows nothing called 'object'"), "{wrong}");
+    assert!(wrong.to_string().contains("it uses the unknown name 'object'"), "{wrong}");
 }
 
 #[test]
@@ -167,9 +167,12 @@ fn kapp_failure_conditions_come_before_success() {
     for (rule, told) in [
         (
             json!({"ytt": {"funcContractV1": {}}}),
-            "waitRules[0]: it is decided by a function in ytt, which is not run here",
+            "waitRules[0]: it is decided by a function in ytt, which Taffrail does not run",
         ),
-        (json!({"resourceMatchers": [{"oddMatcher": {}}]}), "waitRules[0]: 'oddMatcher' is not known"),
+        (
+            json!({"resourceMatchers": [{"oddMatcher": {}}]}),
+            "waitRules[0]: 'oddMatcher' is not a known key or matcher",
+        ),
         (
             json!({"resourceMatchers": [{}]}),
             "waitRules[0]: 'resourceMatchers' should be made of maps with one matcher each",

@@ -346,16 +346,16 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
         ("rules:\n- {status: Failed, condition: Ready, is: 'Yes'}", "'is' cannot be '\"Yes\"'", ""),
         (
             "rules:\n- {status: Failed, condition: Ready, field: a, is: b}",
-            "'condition' and 'field' cannot stand in one map",
+            "'condition' and 'field' cannot be in one map",
             "put each into a map",
         ),
-        ("rules:\n- {status: Failed, field: a}", "nothing is tested by field", ""),
+        ("rules:\n- {status: Failed, field: a}", "field contains no test", ""),
         (
             "rules:\n- {status: Failed, field: a..b, is: c}",
-            "'field' is 'a..b', which is no path",
+            "'field' is 'a..b', which is not a path",
             "paths are written like",
         ),
-        ("rules:\n- {status: Failed, each: a, that: {}}", "nothing is tested by that", ""),
+        ("rules:\n- {status: Failed, each: a, that: {}}", "that contains no test", ""),
         (
             "rules:\n- {status: Failed, field: a, is: b, message: 'x {message}'}",
             "'message' cannot be read",
@@ -363,10 +363,10 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
         ),
         ("rules:\n- {status: Failed, field: a, is: b, message: 'x {'}", "'message' cannot be read", ""),
         ("rules:\n- {status: Failed, field: a, above: [1]}", "'above' should be a number or the path", ""),
-        ("rules:\n- {status: Failed}\n- {status: Current}", "Widget#2: no object comes so far", ""),
+        ("rules:\n- {status: Failed}\n- {status: Current}", "Widget#2: no object reaches this rule", ""),
         ("rules: []", "'rules' should be a list of rules", ""),
         ("unseen: soon\nrules:\n- {status: Failed}", "'unseen' should be a span of time", ""),
-        ("rules:\n- {status: Failed, status: Current}", "rules.yaml: it is no YAML", ""),
+        ("rules:\n- {status: Failed, status: Current}", "rules.yaml: it is not YAML", ""),
     ] {
         let text = format!(
             "group: example.com\nsource: https://example.com\nkinds:\n  Widget:\n{}",
@@ -382,7 +382,7 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
     for (text, told) in [
         ("[]", "rules.yaml: 'the file' should be a map"),
         ("kinds: {}", "rules.yaml: 'group' is missing"),
-        ("group: A b\nkinds: {}", "rules.yaml: 'A b' is no API group"),
+        ("group: A b\nkinds: {}", "rules.yaml: 'A b' is not an API group"),
         ("group: a.b\nkinds: {C: {rules: [{status: Failed}]}}", "rules.yaml: C: 'source' is missing"),
         (
             "group: a.b\nsource: x\nkinds: {'C, D': {rules: [{status: Failed}]}, D: {rules: [{status: Failed}]}}",

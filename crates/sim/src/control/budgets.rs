@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets: the number of Pods that may be evicted now. The rules are those of Kubernetes'
+//! PodDisruptionBudgets: their status, and the refusal of evictions. The rules are those of Kubernetes'
 //! `pkg/controller/disruption`.
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
     }
 }
 
-/// Returns the number of Pods that the owners of the selected Pods want.
+/// Returns the number of Pods that the controllers of the selected Pods should have.
 fn expected(inner: &Inner, selected: &[&Value]) -> i64 {
     let mut owners: Vec<(String, String, String)> = Vec::new();
     let mut alone = 0;
@@ -97,7 +97,7 @@ fn write(inner: &Inner, budget: &Value, selected: &[&Value], healthy: i64) {
 }
 
 impl Inner {
-    /// Refuses the eviction of a Pod if a budget does not allow it.
+    /// Refuses the eviction of a Pod with 429 if a PodDisruptionBudget does not allow it.
     pub(crate) fn check_budgets(&self, target: &Target) -> Answered<()> {
         let pod = self.tree(target).ok_or_else(|| ApiError::not_found(&target.resource, &target.name))?;
         let counts = !is_finished(&pod) && !is_ending(&pod) && pod["status"]["phase"] != "Pending";

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::{all, change, create, is_scripted, pods, text};
 use crate::state::Inner;
 
-/// The finalizer that keeps a claim while a Pod uses it.
+/// The finalizer that protects a PersistentVolumeClaim while a Pod uses it.
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
 
-/// Removes the finalizer from claims of a namespace that are being deleted and that no Pod uses any more.
+/// Removes that finalizer from claims of a namespace that are being deleted and that no Pod uses any more.
 pub(super) fn release(inner: &Inner, namespace: &str) {
     let mut claims = all(inner, "", "persistentvolumeclaims", namespace);
     claims.retain(|claim| {

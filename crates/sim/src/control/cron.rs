@@ -1,4 +1,4 @@
-//! CronJobs: schedules, starting of Jobs, and cleaning up of finished ones.
+//! The controller of CronJobs: schedules, and creation and cleanup of Jobs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,14 +19,16 @@ use crate::write::{Deletion, Propagation};
 
 const BY: &str = "cronjob-controller";
 
-/// The number of days in which the next run is searched: enough to find a day that exists in leap years only.
+/// The number of days in which the next scheduled time is searched: enough for a date that exists only in leap
+/// years.
 const HORIZON_DAYS: i64 = 366 * 8;
 
-/// A cron schedule: minutes, hours, days of the month, months, days of the week from Sunday.
+/// A parsed cron schedule: the allowed minutes, hours, days of the month, months, and days of the week (0 is
+/// Sunday).
 #[derive(Debug, PartialEq, Eq)]
 struct Schedule {
     parts: [BTreeSet<i8>; 5],
-    /// True if both days of the month and days of the week are restricted: then either one suffices.
+    /// True if both days of the month and days of the week are restricted; then a day matches if either does.
     either_day: bool,
 }
 
@@ -69,7 +71,7 @@ impl Schedule {
         months.contains(&at.month()) && fits
     }
 
-    /// Returns the first scheduled time after another.
+    /// Returns the first scheduled time after `after`; `None` if there is none within [`HORIZON_DAYS`].
     fn next(&self, after: &Zoned) -> Option<Timestamp> {
         let [minutes, hours, ..] = &self.parts;
         let mut day = after.start_of_day().ok()?;
@@ -92,7 +94,8 @@ impl Schedule {
 }
 
 impl Schedule {
-    /// Returns the last scheduled time between two times; earlier missed ones are not made up for.
+    /// Returns the last scheduled time after `since` and up to `now`; `None` if there is none. Earlier missed times
+    /// are skipped.
     fn missed(&self, since: Timestamp, now: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         // The windows grow, so that a frequent schedule is found in a short one and a rare one is found at all.
         for minutes in [2, 2 * 60, 2 * 24 * 60, 62 * 24 * 60, 366 * 24 * 60] {
@@ -107,7 +110,8 @@ impl Schedule {
     }
 }
 
-/// Parses a field of a schedule: `*`, `*/5`, `1-5`, `1-5/2`, `mon`, and lists of these.
+/// Parses one field of a schedule: `*`, `*/5`, `1-5`, `1-5/2`, `mon`, and lists of these; `None` if it is invalid.
+/// `first` and `last` bound its values.
 fn part(text: &str, first: i8, last: i8, names: &[&str], name_of_first: i8) -> Option<BTreeSet<i8>> {
     let value = |text: &str| -> Option<i8> {
         let place = names.iter().position(|name| name.eq_ignore_ascii_case(text));
@@ -135,7 +139,7 @@ fn part(text: &str, first: i8, last: i8, names: &[&str], name_of_first: i8) -> O
     (!all.is_empty()).then_some(all)
 }
 
-/// Reconciles a CronJob.
+/// Reconciles a CronJob: starts the Job that is due, and plans the next look.
 pub(super) fn cron_job(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("batch", "cronjobs", namespace, name) else { return };
     let Some(cron) = inner.tree(&target) else { return };
@@ -236,7 +240,7 @@ pub(super) fn cron_job(inner: &Arc<Inner>, namespace: &str, name: &str) {
     });
 }
 
-/// Returns Kubernetes' name for a Job: with the minute for which it is scheduled.
+/// Returns the name of the Job for the scheduled time `due`, as Kubernetes builds it.
 fn job_name(cron: &Value, due: Timestamp) -> String {
     format!("{}-{}", text(&cron["metadata"]["name"]), due.as_second() / 60)
 }
@@ -271,7 +275,7 @@ fn delete(inner: &Inner, job: &Value) {
     }
 }
 
-/// Deletes the oldest finished Jobs beyond the history limits.
+/// Deletes the oldest finished Jobs of a CronJob beyond its history limits.
 fn forget(inner: &Inner, cron: &Value, finished: &[&Value]) {
     for (condition, limit) in
         [("Complete", "successfulJobsHistoryLimit"), ("Failed", "failedJobsHistoryLimit")]

@@ -17,7 +17,7 @@ use crate::task::Task;
 const BY: &str = "daemonset-controller";
 const REVISION: &str = "controller-revision-hash";
 
-/// Plans a look at all DaemonSets after a change of a node.
+/// Plans the reconciliation of all DaemonSets, because a node changed.
 pub(super) fn nodes_changed(inner: &Inner) {
     for set in all(inner, "apps", "daemonsets", "") {
         let metadata = &set["metadata"];
@@ -26,7 +26,7 @@ pub(super) fn nodes_changed(inner: &Inner) {
     }
 }
 
-/// Reconciles a DaemonSet.
+/// Reconciles a DaemonSet: creates and deletes its Pods on the nodes, and writes its status.
 pub(super) fn set(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("apps", "daemonsets", namespace, name) else { return };
     let Some(set) = inner.tree(&target) else { return };
@@ -104,7 +104,8 @@ pub(super) fn set(inner: &Arc<Inner>, namespace: &str, name: &str) {
     });
 }
 
-/// Returns true if the DaemonSet's Pods belong on a node: taints that daemons always tolerate do not matter.
+/// Returns true if a DaemonSet with this Pod template should run on a node: the node has the selected labels, and
+/// the Pods tolerate its taints (all of `node.kubernetes.io/` are tolerated).
 fn fits(node: &Value, template: &Value) -> bool {
     let wanted = LabelSelector::of_labels(template.pointer("/spec/nodeSelector").map(Into::into));
     let borne = |taint: &Value| {

@@ -38,7 +38,7 @@ fn remove_finalizer(definition: &mut Value) {
     }
 }
 
-/// Returns true if another definition has the name of this kind.
+/// Returns true if another CustomResourceDefinition of the same group already defines this kind.
 fn is_taken(inner: &Inner, definition: &Value) -> bool {
     let spec = &definition["spec"];
     let [group, plural, kind] = [&spec["group"], &spec["names"]["plural"], &spec["names"]["kind"]]
@@ -47,7 +47,8 @@ fn is_taken(inner: &Inner, definition: &Value) -> bool {
     store.find_kind(group, kind).is_some_and(|(_, resource)| *resource.plural != *plural)
 }
 
-/// Accepts the names and sets the conditions.
+/// Sets the status of a CustomResourceDefinition: names accepted and established, or neither if its kind is
+/// `taken`.
 fn establish(inner: &Inner, definition: &mut Value, taken: bool) {
     let names = definition["spec"]["names"].clone();
     let kind = names["kind"].as_str().unwrap_or_default();
@@ -77,7 +78,7 @@ fn establish(inner: &Inner, definition: &mut Value, taken: bool) {
     set_condition(inner, status, "Established", "True", &why);
 }
 
-/// Stops serving the kind of a deleted definition, and removes its objects.
+/// Stops serving the kind of a deleted CustomResourceDefinition called `name`, and removes all objects of it.
 fn forget(inner: &Arc<Inner>, name: &str) {
     let (plural, group) = name.split_once('.').unwrap_or((name, ""));
     let found = {

@@ -14,12 +14,13 @@ use crate::task::Task;
 /// The time for which kube-apiserver keeps an Event after its last change (`--event-ttl`).
 const EVENT_TTL: Duration = Duration::from_secs(3600);
 
-/// Writes a Normal Event of the component `by` about an object, or increases the count of the existing one.
+/// Writes a Normal Event about the object `about`, from the component `by`. If an equal Event exists, increases its
+/// count.
 pub(super) fn tell(inner: &Inner, about: &Value, by: &str, reason: &str, message: &str) {
     record(inner, about, false, by, reason, message);
 }
 
-/// Writes a Warning as [`tell`] does a Normal Event.
+/// Writes a Warning Event about the object `about`, from the component `by`, like [`tell`].
 pub(super) fn warn(inner: &Inner, about: &Value, by: &str, reason: &str, message: &str) {
     record(inner, about, true, by, reason, message);
 }
@@ -53,7 +54,7 @@ pub(super) fn record(inner: &Inner, about: &Value, warning: bool, by: &str, reas
     soon(inner, Task::Event(namespace, event), EVENT_TTL);
 }
 
-/// Removes an Event that has not changed for [`EVENT_TTL`], or plans that for later.
+/// Removes an Event that has not changed for [`EVENT_TTL`]; if it has, plans this for later.
 pub(super) fn expire(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("", "events", namespace, name) else { return };
     let Some(event) = inner.tree(&target) else { return };

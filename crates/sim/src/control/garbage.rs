@@ -1,4 +1,4 @@
-//! Garbage collection: the dependents of objects that are deleted.
+//! Garbage collection of the dependents of deleted objects.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::state::Inner;
 use crate::target::{Part, Target};
 use crate::write::{Deletion, Propagation, Wanted};
 
-/// Handles the dependents of an owner that is being deleted or is gone.
+/// Deletes or releases the dependents of the owner with this UID, which is being deleted or is gone, by its
+/// deletion policy.
 pub(super) fn dependents(inner: &Arc<Inner>, uid: &str) {
     if uid.is_empty() {
         return;
@@ -55,7 +56,7 @@ pub(super) fn dependents(inner: &Arc<Inner>, uid: &str) {
     }
 }
 
-/// Handles an object that has owner references.
+/// Checks the owners of an object, and deletes the object if all of them are gone.
 pub(super) fn owners(inner: &Arc<Inner>, group: &str, plural: &str, namespace: &str, name: &str) {
     let Some(target) = inner.target(group, plural, namespace, name) else { return };
     let Some(object) = inner.tree(&target) else { return };
@@ -64,7 +65,7 @@ pub(super) fn owners(inner: &Arc<Inner>, group: &str, plural: &str, namespace: &
     }
 }
 
-/// Deletes an object if all of its owners are gone; otherwise removes the references to missing owners.
+/// Deletes an object if all of its owners are gone; if only some are, removes the references to these.
 fn settle(inner: &Arc<Inner>, target: &Target, object: &Value) {
     let owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
     let is_there = |owner: &Value| {
@@ -97,7 +98,7 @@ fn reference<'a>(object: &'a Value, uid: &str) -> Option<&'a Value> {
     object["metadata"]["ownerReferences"].as_array()?.iter().find(|owner| owner["uid"] == uid)
 }
 
-/// Lists the objects whose metadata pass a quick test of the text, and which then pass a thorough one.
+/// Lists the objects for whose metadata text `quick` returns true, and then `thorough` for the parsed object.
 fn find(
     inner: &Inner,
     quick: impl Fn(&[u8]) -> bool,

@@ -1,5 +1,5 @@
-//! Jobs: the rules of Kubernetes' `pkg/controller/job` that are visible to a user who creates, suspends or deletes one.
-//! Indexed Jobs count their completions like others; their Pods have indexes.
+//! The controller of Jobs: the rules of Kubernetes' `pkg/controller/job` that a user who creates, suspends or deletes
+//! one can see. Indexed Jobs count their completions like others; their Pods have indexes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) fn is(job: &Value, condition: &str) -> bool {
     conditions.filter(|one| one["type"] == condition).any(|one| one["status"] == "True")
 }
 
-/// Returns the age of a time in seconds.
+/// Returns the time since `time` in seconds; `None` if it is not a valid time.
 fn ago(inner: &Inner, time: &Value) -> Option<i64> {
     let time = time.as_str()?.parse::<Timestamp>().ok()?;
     Some(inner.fleet.clock.now().duration_since(time).as_secs())
@@ -36,7 +36,7 @@ fn phase(pod: &Value) -> &str {
     pod["status"]["phase"].as_str().unwrap_or_default()
 }
 
-/// Reconciles a Job.
+/// Reconciles a Job: creates and deletes its Pods, and writes its status.
 pub(super) fn job(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("batch", "jobs", namespace, name) else { return };
     let Some(job) = inner.tree(&target) else { return };
@@ -178,7 +178,8 @@ pub(super) fn job(inner: &Arc<Inner>, namespace: &str, name: &str) {
     }
 }
 
-/// Keeps the probe time of a condition that is already true, so that the status does not change.
+/// Returns `why`, the new fields of a condition, with the probe time of the present condition if that is already
+/// true.
 fn without_probe(before: &Value, kind: &str, mut why: Value) -> Value {
     let known = before["conditions"].as_array().into_iter().flatten().find(|one| one["type"] == kind);
     if let Some(known) = known.filter(|known| known["status"] == "True") {

@@ -18,7 +18,7 @@ use crate::state::Inner;
 use crate::target::Target;
 use crate::task::Task;
 
-/// Returns a node that is ready.
+/// Returns the Node with this number, which is ready.
 pub(crate) fn node(inner: &Inner, number: usize) -> Value {
     let name = format!("node-{number}");
     let now = stamp(inner.fleet.clock.now());
@@ -60,7 +60,7 @@ pub(crate) fn node(inner: &Inner, number: usize) -> Value {
     })
 }
 
-/// Returns a random duration between two bounds in milliseconds.
+/// Returns a random duration between `from` and `to` milliseconds.
 fn dice(inner: &Inner, from: u64, to: u64) -> Duration {
     Duration::from_millis(inner.random().u64(from..=to))
 }
@@ -69,7 +69,7 @@ fn again(inner: &Inner, target: &Target, delay: Duration) {
     soon(inner, Task::Pod(target.namespace.clone(), target.name.clone()), delay);
 }
 
-/// Takes a Pod one step further through its life.
+/// Moves a Pod one step further in its life: scheduled, started, ready, finished, or the fault that it simulates.
 pub(super) fn pod(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("", "pods", namespace, name) else { return };
     let Some(pod) = inner.tree(&target) else { return };
@@ -116,15 +116,15 @@ pub(super) fn pod(inner: &Arc<Inner>, namespace: &str, name: &str) {
     }
 }
 
-/// Returns true if no registry has an image of the Pod.
+/// Returns true if a container of the Pod has an image that cannot be pulled.
 fn lacks_image(inner: &Inner, pod: &Value) -> bool {
     let missing = &inner.fleet.options.missing_images;
     !missing.is_empty()
         && containers(pod).iter().any(|container| missing.contains(&text(&container["image"])))
 }
 
-/// Returns true if the Pod was started less than so many milliseconds ago. Any change of a Pod leads here, also before
-/// its next step is due.
+/// Returns true if the Pod was started less than `milliseconds` ago: any change of a Pod runs its task, even before
+/// the next step is due.
 fn too_early(inner: &Inner, pod: &Value, milliseconds: i128) -> bool {
     let started = pod["status"]["startTime"].as_str().and_then(|text| text.parse::<Timestamp>().ok());
     started.is_some_and(|started| inner.fleet.clock.now().duration_since(started).as_millis() < milliseconds)
@@ -210,7 +210,7 @@ fn status_of(container: &Value, ready: bool, state: &Value) -> Value {
     })
 }
 
-/// Sets the conditions of a Pod whose containers are all ready, or all not ready.
+/// Sets the conditions of a Pod; all of its containers are ready if `ready`, else none is.
 fn conditions(inner: &Inner, pod: &mut Value, ready: bool) {
     let names: Vec<String> = containers(pod).iter().map(|container| text(&container["name"])).collect();
     let status = &mut pod["status"];
@@ -297,7 +297,7 @@ fn pull_fails(inner: &Arc<Inner>, target: &Target, pod: &Value) {
     }
 }
 
-/// Simulates a container that exits as soon as it runs: it is restarted with growing pauses.
+/// Simulates a container that exits at once: it is restarted after growing pauses.
 fn crash(inner: &Arc<Inner>, target: &Target, pod: &Value) {
     let last = pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["finishedAt"].as_str();
     let last = last.and_then(|text| text.parse::<Timestamp>().ok());

@@ -1,4 +1,4 @@
-//! Controllers: the reactions of a cluster to changes.
+//! Controllers: the reactions of a simulated cluster to changes.
 //!
 //! Those of every API server (namespaces, custom resources, dependents) always run; those of the controller manager,
 //! the scheduler and the kubelets only if the fleet has controllers. Nothing polls: a change plans the tasks that it
@@ -38,7 +38,7 @@ use crate::write::Wanted;
 
 pub(crate) use kubelet::node;
 
-/// Controllers ignore objects with this annotation; only their timeline changes them.
+/// The annotation of objects that controllers leave alone, because only a timeline changes them.
 pub(crate) const SCRIPTED: &str = "taffrail.dev/scripted";
 
 fn run(task: &Task, inner: &Arc<Inner>) {
@@ -70,7 +70,7 @@ fn run(task: &Task, inner: &Arc<Inner>) {
     }
 }
 
-/// Plans the tasks that a change requires.
+/// Plans the tasks of controllers that a change of an object requires; `gone` is true if it was removed.
 pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: bool) {
     let resource = &target.resource;
     let name = || target_name(target, object);
@@ -164,7 +164,7 @@ pub(crate) fn react(inner: &Inner, target: &Target, object: &Arc<Object>, gone: 
     }
 }
 
-/// Begins to renew Leases.
+/// Starts the regular renewal of Leases.
 pub(crate) fn keep_leases(inner: &Arc<Inner>) {
     nodes::renew_leases(inner);
 }
@@ -182,7 +182,7 @@ fn is_terminating(inner: &Inner, namespace: &str) -> bool {
     found.is_some_and(|namespace| namespace.metadata().get("deletionTimestamp").is_some())
 }
 
-/// Plans a task, unless it is planned already for the same time or earlier.
+/// Plans a task after `delay`, unless it is already planned for that time or earlier.
 pub(crate) fn soon(inner: &Inner, task: Task, delay: Duration) {
     let due = later(inner.fleet.clock.now(), delay);
     {
@@ -206,8 +206,8 @@ pub(crate) fn soon(inner: &Inner, task: Task, delay: Duration) {
     });
 }
 
-/// Changes an object as a controller does: admission is skipped, a missing object is ignored, and changes by others
-/// since the controller read it stay. `change` must not lock the store, and must set observedGeneration to the one that
+/// Changes an object as a controller does, without admission; ignores a missing object. `change` gets the current
+/// state, so that changes by others stay; it must not lock the store, and must set observedGeneration to the one that
 /// the controller read.
 fn change(inner: &Inner, target: &Target, mut change: impl FnMut(&mut Value)) {
     let mut is_ending = false;
@@ -246,14 +246,14 @@ fn change(inner: &Inner, target: &Target, mut change: impl FnMut(&mut Value)) {
     }
 }
 
-/// Creates an object as a controller does.
+/// Creates an object as a controller does; ignores a refusal.
 fn create(inner: &Inner, object: Value) {
     if let Ok(target) = inner.target_of(&object) {
         let _ = inner.impose(&target, object, &Writer::default());
     }
 }
 
-/// Lists the objects of a resource in a namespace; in all if it is empty.
+/// Lists the objects of a resource in a namespace, or in all if `namespace` is empty.
 fn all(inner: &Inner, group: &str, plural: &str, namespace: &str) -> Vec<Value> {
     let Some(target) = inner.target(group, plural, namespace, "") else { return Vec::new() };
     let store = inner.store();
@@ -262,7 +262,7 @@ fn all(inner: &Inner, group: &str, plural: &str, namespace: &str) -> Vec<Value> 
     found.map(|(_, object)| object.tree(&target.api_version(), &target.resource.kind)).collect()
 }
 
-/// Lists the objects whose controller has this uid.
+/// Lists the objects of a resource whose controller has this UID.
 fn owned(inner: &Inner, group: &str, plural: &str, namespace: &str, uid: &str) -> Vec<Value> {
     let mut found = all_containing(inner, group, plural, namespace, uid);
     found.retain(|object| {
@@ -274,7 +274,8 @@ fn owned(inner: &Inner, group: &str, plural: &str, namespace: &str, uid: &str) -
     found
 }
 
-/// Lists the objects whose metadata contain this text. Parsing is expensive, a search in the text is not.
+/// Lists the objects of a resource whose metadata contain `text`. Only these are parsed, because parsing is
+/// expensive.
 fn all_containing(inner: &Inner, group: &str, plural: &str, namespace: &str, text: &str) -> Vec<Value> {
     let Some(target) = inner.target(group, plural, namespace, "") else { return Vec::new() };
     let store = inner.store();
@@ -296,7 +297,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Builds the owner references of an object with a controller.
+/// Builds the owner references of an object whose controller is `owner`.
 fn controller(api_version: &str, kind: &str, owner: &Value) -> Value {
     json!([{
         "apiVersion": api_version, "kind": kind, "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
@@ -304,7 +305,8 @@ fn controller(api_version: &str, kind: &str, owner: &Value) -> Value {
     }])
 }
 
-/// Sets a condition; its transition time changes only with its status.
+/// Sets the condition `kind` in `status` to `value` with the fields `rest`; its transition time changes only with
+/// its value.
 fn set_condition(inner: &Inner, status: &mut Value, kind: &str, value: &str, rest: &Value) {
     let now = stamp(inner.fleet.clock.now());
     let Some(members) = status.as_object_mut() else { return };

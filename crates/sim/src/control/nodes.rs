@@ -22,12 +22,12 @@ const LEASE_RENEWAL_INTERVAL: Duration = Duration::from_secs(10);
 const DEFAULT_TOLERATION_SECONDS: u64 = 300;
 const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 
-/// Returns true if a node's kubelet is unreachable.
+/// Returns true if a node simulates that its kubelet is unreachable.
 fn is_lost(node: &Value) -> bool {
     node["metadata"]["annotations"]["taffrail.dev/simulate"] == "lost"
 }
 
-/// Returns true if a Pod is on a node whose kubelet is unreachable: its state is unknown.
+/// Returns true if a Pod is on a node whose kubelet is unreachable.
 pub(super) fn is_on_lost(inner: &Inner, pod: &Value) -> bool {
     let Some(name) = pod["spec"]["nodeName"].as_str() else { return false };
     let Some(target) = inner.target("", "nodes", "", name) else { return false };
@@ -39,7 +39,7 @@ pub(super) fn is_on_lost(inner: &Inner, pod: &Value) -> bool {
     })
 }
 
-/// Updates a node, and the Pods on it, after its kubelet was lost or has returned.
+/// Updates a node and its Pods after its kubelet became unreachable or returned.
 pub(super) fn look(inner: &Arc<Inner>, name: &str) {
     let Some(target) = inner.target("", "nodes", "", name) else { return };
     let Some(node) = inner.tree(&target) else { return };
@@ -113,7 +113,8 @@ fn set_ready(pod: &mut Value, status: &str, now: &str) {
     }
 }
 
-/// Marks a Pod of a lost node as not ready, and plans its eviction after the time that it tolerates.
+/// Marks a Pod on an unreachable node as not ready, and plans its eviction after the time for which it tolerates
+/// that.
 fn unheard(inner: &Arc<Inner>, target: &Target, pod: &Value, now: &str) {
     if ready_condition(pod).is_some_and(|ready| ready["status"] == "True") {
         change(inner, target, |pod| set_ready(pod, "False", now));
@@ -131,7 +132,7 @@ fn unheard(inner: &Arc<Inner>, target: &Target, pod: &Value, now: &str) {
     }
 }
 
-/// Restores a Pod whose kubelet has returned, or lets it end if it was deleted.
+/// Makes a Pod ready again after its kubelet returned; removes it if it was deleted meanwhile.
 fn heard(inner: &Arc<Inner>, target: &Target, now: &str) {
     change(inner, target, |pod| {
         let statuses = pod["status"]["containerStatuses"].as_array();
@@ -143,7 +144,7 @@ fn heard(inner: &Arc<Inner>, target: &Target, now: &str) {
     soon(inner, Task::Pod(target.namespace.clone(), target.name.clone()), Duration::from_millis(200));
 }
 
-/// Deletes a Pod whose node has been lost for longer than it tolerates.
+/// Deletes a Pod that has been on an unreachable node for longer than it tolerates.
 pub(super) fn evict(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("", "pods", namespace, name) else { return };
     let Some(pod) = inner.tree(&target) else { return };
@@ -156,7 +157,7 @@ pub(super) fn evict(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let _ = inner.delete(&target, &Deletion::default());
 }
 
-/// Removes the Pods of a node that is gone.
+/// Removes the Pods of a node that was deleted.
 pub(super) fn gone(inner: &Arc<Inner>, name: &str) {
     for pod in all(inner, "", "pods", "").iter().filter(|pod| pod["spec"]["nodeName"] == name) {
         let (namespace, name) = (text(&pod["metadata"]["namespace"]), text(&pod["metadata"]["name"]));

@@ -1,4 +1,4 @@
-//! Functions that all controllers of Pods share: building a Pod from a template, and counting Pods.
+//! Functions for the controllers that own Pods.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use super::{controller, create, text};
 use crate::state::Inner;
 use crate::write::{Deletion, Propagation};
 
-/// Builds a Pod of a controller, to be completed and passed to [`start`]. Labels and annotations are those of the
-/// template.
+/// Builds the Pod `name` of the controller `owner` from a template; with the template's labels and annotations;
+/// [`start`] creates it.
 pub(super) fn pod(owner: &Value, template: &Value, name: &str) -> Value {
     let metadata = &owner["metadata"];
     let (api_version, kind) = (text(&owner["apiVersion"]), text(&owner["kind"]));
@@ -27,7 +27,7 @@ pub(super) fn pod(owner: &Value, template: &Value, name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": spec})
 }
 
-/// Creates a Pod, and writes an Event about it.
+/// Creates a Pod of `owner`, and writes an Event from the component `by` about it.
 pub(super) fn start(inner: &Inner, owner: &Value, by: &str, pod: Value) {
     let name = text(&pod["metadata"]["name"]);
     create(inner, pod);
@@ -35,7 +35,7 @@ pub(super) fn start(inner: &Inner, owner: &Value, by: &str, pod: Value) {
     tell(inner, owner, by, "SuccessfulCreate", &message);
 }
 
-/// Deletes a Pod, and writes an Event about it.
+/// Deletes a Pod of `owner`, and writes an Event from the component `by` about it.
 pub(super) fn end(inner: &Arc<Inner>, owner: &Value, by: &str, pod: &Value) {
     let name = text(&pod["metadata"]["name"]);
     let Some(target) = inner.target("", "pods", &text(&pod["metadata"]["namespace"]), &name) else { return };
@@ -45,7 +45,7 @@ pub(super) fn end(inner: &Arc<Inner>, owner: &Value, by: &str, pod: &Value) {
     tell(inner, owner, by, "SuccessfulDelete", &message);
 }
 
-/// Says of a Pod that something was done to it, as its controller does.
+/// Returns the message of the Event that a Pod was created or deleted, in the words of the component `by`.
 fn done(owner: &Value, by: &str, [verb, past]: [&str; 2], name: &str) -> String {
     if by != "statefulset-controller" {
         return format!("{past} pod: {name}");
@@ -59,7 +59,7 @@ pub(super) fn is_ready(pod: &Value) -> bool {
     conditions.filter(|one| one["type"] == "Ready").any(|one| one["status"] == "True")
 }
 
-/// Returns true if the object is being deleted.
+/// Returns true if the Pod is being deleted.
 pub(super) fn is_ending(pod: &Value) -> bool {
     pod["metadata"].get("deletionTimestamp").is_some()
 }
@@ -69,7 +69,7 @@ pub(super) fn is_finished(pod: &Value) -> bool {
     matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"))
 }
 
-/// Sorts Pods by age, the youngest first, then by name.
+/// Sorts Pods by age, the youngest first; Pods of equal age by name.
 pub(super) fn youngest_first(pods: &mut [Value]) {
     pods.sort_by_key(|pod| {
         let metadata = &pod["metadata"];

@@ -1,4 +1,4 @@
-//! ResourceQuotas that limit the number of Pods in a namespace: `pods` and `count/pods`.
+//! ResourceQuotas for the number of Pods: `pods` and `count/pods`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::task::Task;
 
 const BOUNDS: [&str; 2] = ["pods", "count/pods"];
 
-/// Returns the number of Pods that count against a limit: finished ones count for `count/pods` only.
+/// Returns the number of Pods that count against the limit `bound`; finished Pods count only for `count/pods`.
 fn used(bound: &str, pods: &[Value]) -> usize {
     let ended = |pod: &&Value| matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
     match bound {
@@ -20,7 +20,7 @@ fn used(bound: &str, pods: &[Value]) -> usize {
     }
 }
 
-/// Lists the limits of a quota.
+/// Lists the limits for Pods in a ResourceQuota.
 fn bounds(quota: &Value) -> impl Iterator<Item = (&'static str, usize)> + '_ {
     let hard = |bound: &str| match &quota["spec"]["hard"][bound] {
         Value::String(text) => text.parse().ok(),
@@ -29,7 +29,8 @@ fn bounds(quota: &Value) -> impl Iterator<Item = (&'static str, usize)> + '_ {
     BOUNDS.into_iter().filter_map(move |bound| Some((bound, hard(bound)?)))
 }
 
-/// Returns the reason a namespace may not have another Pod; `None` if it may.
+/// Returns the error message if a quota of the namespace forbids another Pod called `pod`; `None` if it may be
+/// created.
 pub(super) fn refusal(inner: &Inner, namespace: &str, pod: &str) -> Option<String> {
     let quotas = all(inner, "", "resourcequotas", namespace);
     if quotas.is_empty() {
@@ -47,7 +48,7 @@ pub(super) fn refusal(inner: &Inner, namespace: &str, pod: &str) -> Option<Strin
     })
 }
 
-/// Writes the used amounts into the quotas of a namespace.
+/// Writes the used numbers into the status of all quotas in a namespace.
 pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
     let quotas = all(inner, "", "resourcequotas", namespace);
     if quotas.is_empty() {
@@ -66,7 +67,7 @@ pub(super) fn look(inner: &Arc<Inner>, namespace: &str) {
     }
 }
 
-/// Plans another try of the ReplicaSets that were refused, as there may be room now.
+/// Plans another try for ReplicaSets of a namespace whose Pods a quota refused, because there may be room now.
 pub(super) fn changed(inner: &Arc<Inner>, namespace: &str) {
     for set in all(inner, "apps", "replicasets", namespace) {
         let wanted = set["spec"]["replicas"].as_i64().unwrap_or_default();

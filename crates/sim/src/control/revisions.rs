@@ -1,4 +1,4 @@
-//! ControllerRevisions: the former templates of a StatefulSet or a DaemonSet, for rollbacks.
+//! ControllerRevisions: the stored templates of a StatefulSet or a DaemonSet, for rollbacks.
 
 use serde_json::{Value, json};
 
@@ -6,15 +6,15 @@ use super::rollout::hash_of;
 use super::{change, controller, create, owned, text};
 use crate::state::Inner;
 
-/// The revisions of a set.
+/// The ControllerRevisions of one StatefulSet or DaemonSet.
 pub(super) struct Revisions {
     /// All revisions, the oldest first.
     pub(super) all: Vec<Value>,
-    /// The revision of the current template.
+    /// The revision with the current template.
     pub(super) newest: Value,
 }
 
-/// Returns the template of a revision.
+/// Returns the Pod template that a revision stores.
 pub(super) fn template(revision: &Value) -> Value {
     let mut template = revision["data"]["spec"]["template"].clone();
     if let Some(members) = template.as_object_mut() {
@@ -34,8 +34,8 @@ fn sorted(inner: &Inner, set: &Value) -> Vec<Value> {
     all
 }
 
-/// Stores the current template of a set as a revision if it is new, makes it the newest if it is known, and removes the
-/// oldest revisions beyond the limit, except those named in `used`.
+/// Stores the current template of a set as its newest revision, and removes the oldest revisions beyond the limit,
+/// except those named in `used`. Returns the revisions; `None` if the template could not be stored.
 pub(super) fn keep(inner: &Inner, set: &Value, used: &[String]) -> Option<Revisions> {
     let all = sorted(inner, set);
     let now = &set["spec"]["template"];

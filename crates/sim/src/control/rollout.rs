@@ -1,5 +1,5 @@
-//! Deployments and ReplicaSets: the rules of Kubernetes' `pkg/controller/deployment` and `pkg/controller/replicaset`
-//! that are visible to a user who scales, applies, deletes or rolls back.
+//! The controllers of Deployments and ReplicaSets: the rules of Kubernetes' `pkg/controller/deployment` and
+//! `pkg/controller/replicaset` that a user who scales, applies, deletes or rolls back can see.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use crate::state::Inner;
 use crate::task::Task;
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
-/// The condition of Deployments and ReplicaSets whose Pods are refused.
+/// The type of the condition of a Deployment or ReplicaSet whose Pods are refused.
 const REFUSAL: &str = "ReplicaFailure";
-/// The time after which a ReplicaSet whose Pods are refused tries again.
+/// The time after which a ReplicaSet tries again to create Pods that were refused.
 const REFUSAL_RETRY_DELAY: Duration = Duration::from_secs(15);
 const HASH: &str = "pod-template-hash";
 
@@ -25,7 +25,7 @@ pub(super) fn number(object: &Value, pointer: &str) -> i64 {
     object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
 }
 
-/// Resolves a count or a percentage of `of`; `up` rounds up.
+/// Returns a number that is a count or a percentage of `of`; a percentage is rounded up if `up`, else down.
 pub(super) fn share(value: &Value, of: i64, up: bool) -> i64 {
     match value {
         Value::String(text) => {
@@ -44,7 +44,7 @@ fn revision(object: &Value) -> i64 {
         .unwrap_or_default()
 }
 
-/// Returns a template without the label that distinguishes ReplicaSets. An empty map of labels equals an absent one.
+/// Returns a Pod template without the label `pod-template-hash`, to compare templates.
 fn bare_template(object: &Value) -> Value {
     let mut template = object["spec"]["template"].clone();
     if let Some(metadata) = template.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -59,7 +59,7 @@ fn bare_template(object: &Value) -> Value {
     template
 }
 
-/// Returns a hash of a template, in letters that form no words.
+/// Returns a hash of a Pod template for names, in letters that form no words.
 pub(super) fn hash_of(template: &Value) -> String {
     let bytes = template.to_string();
     let mut sum =
@@ -73,7 +73,7 @@ pub(super) fn hash_of(template: &Value) -> String {
     hash
 }
 
-/// Reconciles a Deployment.
+/// Reconciles a Deployment: creates and scales its ReplicaSets, and writes its status.
 pub(super) fn deployment(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("apps", "deployments", namespace, name) else { return };
     let Some(deployment) = inner.tree(&target) else { return };
@@ -146,7 +146,7 @@ pub(super) fn deployment(inner: &Arc<Inner>, namespace: &str, name: &str) {
     write_status(inner, &deployment, &sets, &template, wanted, unavailable);
 }
 
-/// Removes the oldest ReplicaSets without Pods, beyond the history limit.
+/// Deletes the oldest ReplicaSets without Pods beyond the history limit of a Deployment.
 fn forget_old(inner: &Arc<Inner>, deployment: &Value, sets: &mut Vec<Value>, template: &Value) {
     let Some(limit) = deployment["spec"]["revisionHistoryLimit"].as_u64() else { return };
     sets.sort_by_key(revision);
@@ -170,7 +170,7 @@ fn forget_old(inner: &Arc<Inner>, deployment: &Value, sets: &mut Vec<Value>, tem
     });
 }
 
-/// Does one step of a rolling update.
+/// Does one step of a rolling update from the ReplicaSets `old` to `new`, within `surge` and `unavailable`.
 fn step(
     inner: &Arc<Inner>,
     deployment: &Value,
@@ -373,7 +373,7 @@ fn write_status(
     });
 }
 
-/// Creates and deletes Pods until a ReplicaSet has the wanted number.
+/// Reconciles a ReplicaSet: creates and deletes Pods until it has the desired number, and writes its status.
 pub(super) fn replica_set(inner: &Arc<Inner>, namespace: &str, name: &str) {
     let Some(target) = inner.target("apps", "replicasets", namespace, name) else { return };
     let Some(set) = inner.tree(&target) else { return };

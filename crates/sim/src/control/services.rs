@@ -1,4 +1,4 @@
-//! The endpoints of Services: EndpointSlices and Endpoints.
+//! The endpoints of Services, in EndpointSlices and Endpoints.
 
 use std::sync::Arc;
 

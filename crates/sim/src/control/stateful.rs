@@ -1,5 +1,5 @@
-//! StatefulSets: the rules of Kubernetes' `pkg/controller/statefulset` that are visible to a user who scales, applies,
-//! restarts or deletes one.
+//! The controller of StatefulSets: the rules of Kubernetes' `pkg/controller/statefulset` that a user who scales,
+//! applies, restarts or deletes one can see.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn revision_of(pod: &Value) -> String {
     text(&pod["metadata"]["labels"][REVISION])
 }
 
-/// Returns the ordinal in the name of a Pod of this set.
+/// Returns the ordinal at the end of a Pod's name; `None` if the Pod is not of this set.
 fn ordinal(set: &str, pod: &Value) -> Option<i64> {
     pod["metadata"]["name"].as_str()?.strip_prefix(set)?.strip_prefix('-')?.parse().ok()
 }
@@ -48,7 +48,7 @@ fn pods_of(inner: &Inner, set: &Value) -> Vec<Value> {
     found
 }
 
-/// Does the first step that is required; the others wait for it.
+/// Does the next step of a StatefulSet, creating or deleting one Pod; later steps wait until it is ready.
 fn step(inner: &Arc<Inner>, set: &Value, revisions: &Revisions, found: &mut [Value]) {
     let spec = &set["spec"];
     let name = text(&set["metadata"]["name"]);
@@ -153,7 +153,7 @@ fn pod(set: &Value, revision: &Value, place: i64) -> Value {
     pod
 }
 
-/// Creates the claims of one Pod from the templates; existing claims are kept.
+/// Creates the PersistentVolumeClaims of the Pod with the ordinal `place` that do not exist yet.
 fn claim(inner: &Inner, set: &Value, place: i64) {
     let metadata = &set["metadata"];
     let (namespace, name) = (text(&metadata["namespace"]), text(&metadata["name"]));

@@ -1,4 +1,4 @@
-//! Answers to requests.
+//! Answers to HTTP requests.
 
 use std::io::Write as _;
 
@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::{Body, whole};
 use crate::error::ApiError;
 
-/// The length in bytes from which answers are compressed for clients that accept it.
+/// The length in bytes from which an answer is compressed, if the client accepts that.
 const MIN_COMPRESSED_BYTES: usize = 128 * 1024;
 
-/// An answer.
+/// The answer to an HTTP request.
 pub(crate) struct Answer {
     code: u16,
     content_type: &'static str,

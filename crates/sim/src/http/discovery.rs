@@ -1,4 +1,4 @@
-//! Discovery: the groups, versions and resources that the server serves.
+//! Discovery: the API groups, versions and resources that the server serves.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::state::Inner;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// A group with its versions, the preferred one first, and its resources in the order of discovery.
+/// An API group with its versions, the preferred one first, and its resources.
 struct Group {
     name: String,
     versions: Vec<String>,
@@ -62,7 +62,7 @@ fn groups(inner: &Inner) -> Vec<Group> {
     groups
 }
 
-/// Lists the resources that a version has, with their details in it.
+/// Lists the resources of a group that a version has, each with its properties in that version.
 fn in_version<'a>(group: &'a Group, version: &'a str) -> impl Iterator<Item = (&'a Resource, &'a Version)> {
     group.resources.iter().filter_map(move |resource| Some((&**resource, resource.version(version)?)))
 }
@@ -132,7 +132,7 @@ pub(super) fn answer(
     }
 }
 
-/// Returns true if the client prefers the aggregated form among the available ones.
+/// Returns true if the client accepts aggregated discovery and prefers it.
 fn wants_aggregated(asked: &Asked) -> bool {
     for range in asked.header(header::ACCEPT).split(',') {
         let parts: Vec<&str> = range.split(';').map(str::trim).collect();
@@ -236,7 +236,7 @@ fn described(group: &Group) -> Value {
     json!({"name": group.name, "versions": versions, "preferredVersion": versions.first()})
 }
 
-/// Lists a resource and its subresources in the plain form.
+/// Lists the entries of a resource and its subresources in unaggregated discovery.
 fn plain(inner: &Inner, resource: &Resource, version: &Version) -> Vec<Value> {
     let mut own = json!({
         "name": &*resource.plural, "singularName": &*resource.singular, "namespaced": resource.namespaced,
@@ -278,7 +278,7 @@ fn plain(inner: &Inner, resource: &Resource, version: &Version) -> Vec<Value> {
     all
 }
 
-/// Lists the paths that `/` returns.
+/// Returns the list of paths that `/` answers.
 pub(super) fn paths(inner: &Inner) -> Value {
     let mut paths = vec!["/api".to_owned(), "/api/v1".to_owned(), "/apis".to_owned(), "/apis/".to_owned()];
     for group in groups(inner).iter().filter(|group| !group.name.is_empty()) {
@@ -292,7 +292,7 @@ pub(super) fn paths(inner: &Inner) -> Value {
     json!({"paths": paths})
 }
 
-/// Lists the groups and versions that are served.
+/// Lists the group and version pairs that the server serves.
 pub(super) fn group_versions(inner: &Inner) -> Vec<(String, String)> {
     let all = groups(inner).into_iter().flat_map(|group| {
         let name = group.name;
@@ -301,7 +301,7 @@ pub(super) fn group_versions(inner: &Inner) -> Vec<(String, String)> {
     all.collect()
 }
 
-/// Lists the resources of a version.
+/// Lists the resources that a group has in a version.
 pub(super) fn resources(inner: &Inner, group: &str, version: &str) -> Vec<Arc<Resource>> {
     let found = groups(inner).into_iter().find(|known| known.name == group);
     let all = found.map(|group| group.resources).unwrap_or_default();

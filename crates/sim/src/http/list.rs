@@ -1,4 +1,4 @@
-//! Lists, in pages and at versions.
+//! List requests, in pages and at given versions.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::store::{Object, Store};
 use crate::table;
 use crate::target::Target;
 
-/// Returns the prefix of the keys of a namespace.
+/// Returns the prefix of the store's keys for objects in a namespace.
 pub(crate) fn key_prefix(namespace: &str) -> String {
     if namespace.is_empty() { String::new() } else { format!("{namespace}/") }
 }
 
-/// A continue token, in kube-apiserver's own form.
+/// A continue token of a list, with the contents that kube-apiserver gives it.
 #[derive(Debug, Serialize, Deserialize)]
 struct Token {
     v: String,
@@ -33,7 +33,7 @@ struct Token {
     start: String,
 }
 
-/// The state that a list is of.
+/// The state of the store that a list shows: the newest or that of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Newest,
@@ -48,7 +48,7 @@ fn parse_version(text: &str) -> Result<u64, String> {
     })
 }
 
-/// Refuses parameters that contradict each other.
+/// Checks that the query parameters of a list (or with `watch` of a watch) do not contradict each other.
 pub(super) fn check_options(query: &Query, watch: bool, inner: &Inner) -> Answered<()> {
     let (version, matching) = (query.get("resourceVersion"), query.get("resourceVersionMatch"));
     let mut causes = Vec::new();
@@ -90,7 +90,7 @@ pub(super) fn check_options(query: &Query, watch: bool, inner: &Inner) -> Answer
     Err(ApiError::invalid_options("ListOptions", causes))
 }
 
-/// A page of a list.
+/// A page of a list, as it is answered.
 struct Page {
     version: u64,
     objects: Vec<Arc<Object>>,
@@ -182,7 +182,7 @@ fn page(inner: &Inner, query: &Query, target: &Target, selector: &Selector) -> A
     Ok(Page { version, objects: chosen, next, remaining: counted.then_some(total - seen) })
 }
 
-/// Returns the state that a list without a continue token is of.
+/// Returns the state that a list request without a continue token asks for.
 fn wanted_state(inner: &Inner, store: &Store, query: &Query) -> Answered<State> {
     let does = &inner.does;
     let text = query.get("resourceVersion");
@@ -211,10 +211,10 @@ fn wanted_state(inner: &Inner, store: &Store, query: &Query) -> Answered<State> 
 
 type Kept = Vec<(Arc<str>, Arc<Object>)>;
 
-/// Lists the objects as they were at a version.
+/// Returns the objects as they were at the resourceVersion `version`.
 ///
 /// # Errors
-/// The oldest known version, if this one is older.
+/// The oldest version that is still known, if `version` is older.
 fn older(
     store: &Store,
     target: &Target,

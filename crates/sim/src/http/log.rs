@@ -76,12 +76,13 @@ pub(super) fn answer(inner: &Inner, asked: &Asked, target: &Target) -> Answered<
     Ok(plain(written))
 }
 
-/// Builds the answer of a complete log: nothing is appended later, so a client that follows it reaches its end.
+/// Builds the answer with a complete log; a client that follows it reaches the end at once.
 fn plain(written: String) -> Answer {
     Answer::text(200, &written).of_type("text/plain").header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
 }
 
-/// Returns the name of the wanted container.
+/// Returns the name of the container `wanted`, or of the only one if that is empty; fails if there is none or
+/// several.
 fn container(pod: &Value, wanted: &str, name: &str) -> Answered<String> {
     let names = |list: &str| -> Vec<String> {
         let all = pod["spec"][list].as_array().into_iter().flatten();

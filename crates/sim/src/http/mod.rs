@@ -1,4 +1,4 @@
-//! The server: connections, and the steps of every request.
+//! The HTTP server: connections, and the steps of each request.
 
 mod answer;
 mod discovery;
@@ -43,7 +43,7 @@ type Body = UnsyncBoxBody<Bytes, io::Error>;
 /// The maximum length of a body in bytes, as in kube-apiserver.
 const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 
-/// A request with its complete body.
+/// A request whose body was read completely.
 pub(crate) struct Asked {
     pub(crate) method: Method,
     pub(crate) path: String,
@@ -59,7 +59,7 @@ impl Asked {
     }
 }
 
-/// Accepts connections until the task is aborted; they end with it.
+/// Accepts connections on `listener` until the task is aborted, which also closes them.
 pub(crate) async fn serve(inner: Arc<Inner>, listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
@@ -171,7 +171,7 @@ async fn handle(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body>
     finish(answer, &troubles)
 }
 
-/// Turns an answer into a response, cut off if a fault requires it.
+/// Turns an answer into an HTTP response; applies faults that cut it off.
 fn finish(answer: Answer, troubles: &[Trouble]) -> Response<Body> {
     let cut = troubles.iter().find_map(|trouble| match trouble {
         Trouble::Cut(bytes) => Some(*bytes),
@@ -210,7 +210,7 @@ fn finish(answer: Answer, troubles: &[Trouble]) -> Response<Body> {
     })
 }
 
-/// Builds the response of a watch that stays silent.
+/// Builds the response of a watch that never sends anything.
 fn silence() -> Response<Body> {
     let stream = futures::stream::pending::<Result<Frame<Bytes>, io::Error>>();
     let mut response = Response::new(UnsyncBoxBody::new(StreamBody::new(stream)));
@@ -244,7 +244,7 @@ async fn answer(inner: &Arc<Inner>, asked: &Asked, path: &Path) -> Answered<Answ
     }
 }
 
-/// Builds the permission check of a request.
+/// Builds the question for access control from a request.
 fn wish<'a>(path: &'a Path, verb: &'a str, text: &'a str) -> Wish<'a> {
     let Path::Resource(wanted) = path else {
         return Wish { verb, path: text, ..Wish::default() };
@@ -282,7 +282,7 @@ fn health(inner: &Inner, name: &str, asked: &Asked) -> Answer {
     Answer::text(200, "ok")
 }
 
-/// Answers a request for a resource: checks it, and passes it to the handler.
+/// Answers a request for a resource: checks access, and calls the handler.
 async fn resourceful(inner: &Arc<Inner>, asked: &Asked, wanted: &Resourceful) -> Answered<Answer> {
     let path = Path::Resource(wanted.clone());
     let (verb, _) = path.named(&asked.method, &asked.query);

@@ -1,20 +1,20 @@
-//! Negotiation of the form of an answer.
+//! Selection of the form of an answer by the `Accept` header.
 
 use crate::behaviour::{Behaviour, Behaviours};
 use crate::error::{Answered, ApiError};
 
-/// The forms of objects.
+/// The forms in which objects can be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Whole objects.
     Whole,
-    /// Their metadata alone.
+    /// Only their metadata, as PartialObjectMetadata.
     Partial,
     /// Rows of a Table.
     Table,
 }
 
-/// Returns the first form in the `Accept` header that the server supports.
+/// Returns the first form in the `Accept` header that the server supports; fails with 406 if there is none.
 pub(super) fn form(accept: &str, does: &Behaviours) -> Answered<Form> {
     if accept.trim().is_empty() {
         return Ok(Form::Whole);

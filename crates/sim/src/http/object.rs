@@ -1,4 +1,4 @@
-//! Reads and writes single objects and their subresources.
+//! Requests for single objects and their subresources.
 
 use std::sync::Arc;
 
@@ -150,7 +150,7 @@ fn patch_form(asked: &Asked, target: &Target, does: &Behaviours) -> Answered<pat
     }
 }
 
-/// Parses a body.
+/// Parses the body of a request as JSON, YAML or Protobuf.
 fn body(asked: &Asked, kind: &str, does: &Behaviours) -> Answered<Value> {
     let content_type = asked.header(header::CONTENT_TYPE);
     let media = content_type.split(';').next().unwrap_or_default().trim();
@@ -193,7 +193,7 @@ fn body(asked: &Asked, kind: &str, does: &Behaviours) -> Answered<Value> {
     }
 }
 
-/// Parses the options of a write.
+/// Parses the query parameters and headers of a write request.
 fn wanted(asked: &Asked, options: &str, does: &Behaviours) -> Answered<Wanted> {
     let values: Vec<&str> = asked.query.all("dryRun").collect();
     if values.iter().any(|value| *value != "All") && does.on(Behaviour::DryRunChecked) {
@@ -248,7 +248,7 @@ fn deletion_of(body: &Value, asked: &Asked, does: &Behaviours) -> Answered<Delet
     })
 }
 
-/// Writes an object in the requested form.
+/// Returns the JSON text of an object in the requested form.
 fn written(inner: &Inner, asked: &Asked, target: &Target, object: &Object, form: Form) -> Vec<u8> {
     let mut out = Vec::with_capacity(object.head().len() + object.tail().len() + 160);
     match form {
@@ -267,7 +267,7 @@ fn shown(inner: &Inner, asked: &Asked, target: &Target, done: &Written, form: Fo
     answer.warned(done.warnings.iter().cloned())
 }
 
-/// Answers a deletion: with the object if it still exists or its kind requires it, else with a success.
+/// Builds the answer to a deletion: the object if it still exists or its kind requires that, else a `Status`.
 fn farewell(inner: &Inner, asked: &Asked, target: &Target, deleted: &Deleted, form: Form) -> Answer {
     let resource = &target.resource;
     // `ReturnDeletedObject` in Kubernetes' registries.
@@ -332,7 +332,7 @@ fn at<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
     path.iter().try_fold(object, |value, key| value.get(key))
 }
 
-/// Sets the value at a path, and creates the objects on the way.
+/// Sets the value at a path of keys, creating missing objects on the way.
 fn put(object: &mut Value, path: &[String], value: Value) {
     match path {
         [] => *object = value,
@@ -347,7 +347,7 @@ fn put(object: &mut Value, path: &[String], value: Value) {
     }
 }
 
-/// Builds the Scale of an object.
+/// Builds the Scale object of the scale subresource.
 fn scale_of(object: &Value, scale: &Scale) -> Value {
     let mut metadata = json!({});
     for key in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {

@@ -8,16 +8,16 @@ use percent_encoding::percent_decode_str;
 use crate::store::Store;
 use crate::target::Target;
 
-/// The target of a path.
+/// A parsed URL path.
 #[derive(Debug, Clone)]
 pub(crate) enum Path {
-    /// `/api`, `/apis`, `/apis/GROUP`, `/apis/GROUP/VERSION`; the core group is empty.
+    /// Discovery: `/api`, `/apis`, `/apis/GROUP`, `/apis/GROUP/VERSION`.
     Discovery {
         group: Option<String>,
         version: Option<String>,
     },
     Resource(Resourceful),
-    /// `/openapi/v3` and below: the path behind it.
+    /// OpenAPI: holds the part of the path after `/openapi/v3`.
     OpenApi(String),
     OpenApiV2,
     Version,
@@ -26,7 +26,7 @@ pub(crate) enum Path {
     Unknown,
 }
 
-/// A path of objects or an object.
+/// The path of objects of a resource, or of one object or subresource.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Resourceful {
     pub(crate) group: String,
@@ -83,7 +83,7 @@ impl Path {
         })
     }
 
-    /// Returns the verb of a request as in roles and faults, and the full name of its resource.
+    /// Returns the verb of a request, as roles call it, and the full name of its resource.
     pub(crate) fn named(&self, method: &Method, query: &Query) -> (&'static str, String) {
         let Path::Resource(wanted) = self else { return ("get", String::new()) };
         let resource = match wanted.group.as_str() {
@@ -106,7 +106,7 @@ impl Path {
 }
 
 impl Resourceful {
-    /// Returns the target of the path; `None` if the resource is not served.
+    /// Returns the object or collection at the path; `None` if the resource is not served.
     pub(crate) fn target(&self, store: &Store) -> Option<Target> {
         let (shelf, resource) = store.find(&self.group, &self.plural)?;
         let version = resource.version(&self.version).filter(|_| resource.served)?;
@@ -127,7 +127,7 @@ impl Resourceful {
     }
 }
 
-/// The parameters of a URL.
+/// The query parameters of a URL.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Query(Vec<(String, String)>);
 
@@ -142,7 +142,7 @@ impl Query {
         Query(pairs.collect())
     }
 
-    /// Returns the first value of a parameter, or an empty text.
+    /// Returns the first value of a parameter; an empty text if it is not given.
     pub(crate) fn get(&self, key: &str) -> &str {
         self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str()).unwrap_or_default()
     }

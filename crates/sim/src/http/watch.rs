@@ -1,4 +1,4 @@
-//! Watches: positions in the log of changes, and the streams that wait there.
+//! Watch requests: a position in the log of changes, and the stream that follows it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::store::Object;
 use crate::table;
 use crate::target::Target;
 
-/// The duration of a watch without a timeout; kube-apiserver chooses 30 to 60 minutes.
+/// The duration of a watch whose client sets no timeout; kube-apiserver chooses 30 to 60 minutes.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(45 * 60);
 
 struct Watch {
@@ -36,11 +36,11 @@ struct Watch {
     form: Form,
     include: String,
     start: String,
-    /// The version of the last change that was sent.
+    /// The resourceVersion of the last change that was sent.
     at: u64,
-    /// The objects at the beginning, which are sent first.
+    /// The existing objects that are sent before changes.
     initial: Vec<Arc<Object>>,
-    /// True if a bookmark marks the end of the initial objects.
+    /// True to send a bookmark after the initial objects.
     ends_initial: bool,
     bookmarks: bool,
     changed: watch::Receiver<u64>,
@@ -120,7 +120,7 @@ pub(super) fn answer(inner: &Arc<Inner>, asked: &Asked, target: &Target) -> Answ
 }
 
 impl Watch {
-    /// Returns the next lines; `None` at the end.
+    /// Waits for changes and returns the next lines to send; `None` at the end of the watch.
     async fn next(&mut self) -> Option<Vec<u8>> {
         if self.over {
             return None;
@@ -157,7 +157,7 @@ impl Watch {
         }
     }
 
-    /// Writes the changes since the last look.
+    /// Appends the changes since the last call to `out`.
     fn collect(&mut self, out: &mut Vec<u8>) {
         let inner = self.inner.clone();
         let does = &inner.does;
@@ -239,7 +239,7 @@ impl Watch {
         out.extend_from_slice(format!("{{\"type\":\"BOOKMARK\",\"object\":{object}}}\n").as_bytes());
     }
 
-    /// Plans the next bookmark: at regular intervals, and shortly before the end.
+    /// Determines when the next bookmark is sent: at regular intervals, and shortly before the end.
     fn plan_bookmark(&mut self, now: Instant) {
         if !self.bookmarks || !self.inner.does.on(Behaviour::Bookmarks) {
             self.next_bookmark = None;

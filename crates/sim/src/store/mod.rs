@@ -16,17 +16,17 @@ pub(crate) use object::{Interner, Object, Texts};
 
 use crate::kinds::Resource;
 
-/// The identifier of the shelf for one resource's objects.
+/// The identifier of the place in the store for one resource's objects (its shelf).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct ShelfId(usize);
 
-/// A change of an object.
+/// A change of an object in the log.
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
     pub(crate) version: u64,
     pub(crate) shelf: ShelfId,
     pub(crate) key: Arc<str>,
-    /// The object after the change, or its last state.
+    /// The object after the change; for a deletion its last state.
     pub(crate) object: Arc<Object>,
     /// The object before the change; `None` for a new one.
     pub(crate) before: Option<Arc<Object>>,
@@ -34,7 +34,7 @@ pub(crate) struct Event {
     pub(crate) deleted: bool,
 }
 
-/// The error for a version that is older than the log.
+/// The error for a version that the log does not reach any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Forgotten {
     /// The oldest version that the log reaches.
@@ -45,17 +45,17 @@ pub(crate) struct Forgotten {
 struct Shelf {
     resource: Arc<Resource>,
     objects: BTreeMap<Arc<str>, Arc<Object>>,
-    /// The version at which the resource was defined: watches cannot begin before.
+    /// The version at which the resource was defined; watches cannot begin before it.
     since: u64,
-    /// The channel that sends the newest version to watches; created by the first one.
+    /// A channel with the newest version, for watches; created when the first one starts.
     changed: Option<watch::Sender<u64>>,
 }
 
-/// The objects of a cluster.
+/// The stored objects of a cluster, and the log of their changes.
 #[derive(Debug)]
 pub(crate) struct Store {
     version: u64,
-    /// The version up to which changes are no longer in the log.
+    /// The version up to which changes were dropped from the log.
     forgotten: u64,
     shelves: Vec<Option<Shelf>>,
     log: VecDeque<Event>,
@@ -63,7 +63,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Creates an empty store with these resources and a log of `window` changes.
+    /// Creates an empty store for these resources; its log keeps `window` changes.
     pub(crate) fn new(resources: &[Arc<Resource>], window: usize) -> Store {
         let shelf = |resource: &Arc<Resource>| {
             Some(Shelf { resource: resource.clone(), objects: BTreeMap::new(), since: 0, changed: None })
@@ -108,7 +108,7 @@ impl Store {
         }
     }
 
-    /// Removes a resource. Its watches end.
+    /// Removes a resource and its objects; its watches end.
     pub(crate) fn undefine(&mut self, id: ShelfId) {
         if let Some(shelf) = self.shelves.get_mut(id.0) {
             *shelf = None;
@@ -131,7 +131,8 @@ impl Store {
         self.shelf(id)?.objects.get(key)
     }
 
-    /// Lists the objects whose keys begin with `prefix`, after the key `after` if it is given.
+    /// Lists the keys and objects of a resource whose keys begin with `prefix`, in order, after the key `after` if
+    /// it is given.
     pub(crate) fn range<'a>(
         &'a self,
         id: ShelfId,
@@ -151,7 +152,7 @@ impl Store {
         self.shelf(id).map_or(0, |shelf| shelf.objects.len())
     }
 
-    /// Returns the objects at a version that differ from now: `None` for one that did not exist.
+    /// Returns the objects that were different at `version`, by key; `None` for one that did not exist then.
     pub(crate) fn differences(
         &self,
         id: ShelfId,
@@ -170,7 +171,8 @@ impl Store {
         if version < self.forgotten { Err(Forgotten { oldest: self.forgotten }) } else { Ok(()) }
     }
 
-    /// Lists the changes after a version, oldest first.
+    /// Lists the changes of a resource after `version`, the oldest first; fails if the log does not reach so far
+    /// back.
     pub(crate) fn after(
         &self,
         id: ShelfId,
@@ -184,14 +186,14 @@ impl Store {
         Ok(self.log.range(from..).filter(move |event| event.shelf == id))
     }
 
-    /// Subscribes to the changes of a resource; `None` if it does not exist.
+    /// Returns a channel that receives the version of each change of a resource; `None` if it does not exist.
     pub(crate) fn subscribe(&mut self, id: ShelfId) -> Option<watch::Receiver<u64>> {
         let version = self.version;
         let shelf = self.shelf_mut(id)?;
         Some(shelf.changed.get_or_insert_with(|| watch::channel(version).0).subscribe())
     }
 
-    /// Creates or replaces an object.
+    /// Stores an object, and returns it with its new version; `None` if the resource does not exist.
     pub(crate) fn put(&mut self, id: ShelfId, key: &str, texts: Texts) -> Option<Arc<Object>> {
         let version = self.version + 1;
         let shelf = self.shelf_mut(id)?;
@@ -206,7 +208,8 @@ impl Store {
         Some(object)
     }
 
-    /// Removes an object. Its last state has the version of its removal.
+    /// Removes an object, and returns its last state, which is `last` if given, with the version of the removal;
+    /// `None` if it does not exist.
     pub(crate) fn remove(&mut self, id: ShelfId, key: &str, last: Option<Texts>) -> Option<Arc<Object>> {
         let version = self.version + 1;
         let shelf = self.shelf_mut(id)?;
@@ -232,7 +235,7 @@ impl Store {
         }
     }
 
-    /// Drops the log, so that the store has no history, like a server that has just started.
+    /// Empties the log, like a server that has just started.
     pub(crate) fn forget(&mut self) {
         self.log = VecDeque::new();
         self.forgotten = self.version;

@@ -1,12 +1,12 @@
-//! One object as text.
+//! An object as JSON text.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::{Map, Value};
 
-/// The text of an object in two parts: the metadata, which are its own, and the rest, which many objects of a fleet
-/// share.
+/// The JSON text of an object in two parts: its metadata, and the rest, which many objects of a fleet have in
+/// common.
 #[derive(Debug, Clone)]
 pub(crate) struct Texts {
     /// The `metadata` without the resourceVersion, as a JSON object.
@@ -15,7 +15,7 @@ pub(crate) struct Texts {
     tail: Arc<[u8]>,
 }
 
-/// An object of a cluster.
+/// A stored object: its texts and its resourceVersion.
 #[derive(Debug)]
 pub(crate) struct Object {
     version: u64,
@@ -23,12 +23,12 @@ pub(crate) struct Object {
 }
 
 impl Texts {
-    /// Returns the texts of an object without resourceVersion and `managedFields`.
+    /// Returns the texts of an object, without resourceVersion and `managedFields`.
     pub(crate) fn of(object: &Value, interner: &Interner) -> Texts {
         Texts::with_managers(object, false, interner)
     }
 
-    /// Returns the texts of an object without resourceVersion, for a fleet that keeps managers.
+    /// Returns the texts of an object without resourceVersion, but with `managedFields`.
     pub(crate) fn recorded(object: &Value, interner: &Interner) -> Texts {
         Texts::with_managers(object, true, interner)
     }
@@ -63,12 +63,12 @@ impl Object {
         Object { version, texts }
     }
 
-    /// Creates an object that is not stored, and so has no resourceVersion.
+    /// Creates an object without a resourceVersion, which is not stored.
     pub(crate) fn unkept(texts: Texts) -> Object {
         Object { version: 0, texts }
     }
 
-    /// Returns an object of the same version with other texts.
+    /// Returns a copy with other texts and the same resourceVersion.
     pub(crate) fn with(&self, texts: Texts) -> Object {
         Object { version: self.version, texts }
     }
@@ -91,12 +91,13 @@ impl Object {
         &self.texts.tail
     }
 
-    /// Returns true if the object has these texts.
+    /// Returns true if the object has exactly these texts.
     pub(crate) fn says(&self, texts: &Texts) -> bool {
         self.texts.head == texts.head && self.texts.tail == texts.tail
     }
 
-    /// Writes the object. `start` is the text before the metadata: `{"kind":"Pod","apiVersion":"v1",` or `{`.
+    /// Appends the JSON of the object to `out`. `start` is the text before the metadata:
+    /// `{"kind":"Pod","apiVersion":"v1",` or `{`.
     pub(crate) fn write(&self, start: &str, out: &mut Vec<u8>) {
         self.write_metadata(start, out);
         match self.tail() {
@@ -108,7 +109,7 @@ impl Object {
         }
     }
 
-    /// Writes the start and the metadata, without the closing brace.
+    /// Appends `start` and the metadata to `out`, without the closing brace.
     fn write_metadata(&self, start: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(start.as_bytes());
         out.extend_from_slice(b"\"metadata\":");
@@ -126,13 +127,13 @@ impl Object {
         out.extend_from_slice(format!("\"resourceVersion\":\"{}\"}}", self.version).as_bytes());
     }
 
-    /// Writes the metadata as a PartialObjectMetadata.
+    /// Appends the metadata to `out` as a PartialObjectMetadata.
     pub(crate) fn write_partial(&self, out: &mut Vec<u8>) {
         self.write_metadata("{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",", out);
         out.push(b'}');
     }
 
-    /// Returns the object as a tree.
+    /// Returns the object as a JSON tree.
     pub(crate) fn tree(&self, api_version: &str, kind: &str) -> Value {
         let mut object: Map<String, Value> = serde_json::from_slice(self.tail()).unwrap_or_default();
         object.insert("metadata".to_owned(), self.metadata());
@@ -141,7 +142,7 @@ impl Object {
         Value::Object(object)
     }
 
-    /// Returns the metadata as a tree.
+    /// Returns the metadata as a JSON tree.
     pub(crate) fn metadata(&self) -> Value {
         let mut head: Map<String, Value> = serde_json::from_slice(self.head()).unwrap_or_default();
         if self.version != 0 {
@@ -151,14 +152,14 @@ impl Object {
     }
 }
 
-/// Stores equal texts of a fleet only once.
+/// A pool in which equal texts of a fleet's objects are stored once.
 #[derive(Debug, Default)]
 pub(crate) struct Interner(Mutex<Interned>);
 
 #[derive(Debug, Default)]
 struct Interned {
     texts: HashSet<Arc<[u8]>>,
-    /// The number of texts from which unused ones are removed.
+    /// The number of texts at which unused ones are removed.
     sweep_at: usize,
 }
 

@@ -11,11 +11,11 @@ use crate::output::answer;
 use crate::output::names::Names;
 use crate::output::table::Cell;
 
-/// A list as it was printed last.
+/// The list that `-w` printed last, to print only what changed since.
 pub(super) struct Printed<T> {
     /// The list; `None` if it was not printed yet.
     pub(super) list: Option<List<T>>,
-    /// The columns of its table; empty if there was none.
+    /// The titles of the columns of the printed table; empty if no table was printed.
     pub(super) columns: Vec<&'static str>,
 }
 
@@ -30,12 +30,12 @@ impl<T: ListRow> Printed<T> {
         self.list.as_ref().map_or(&[], |list| &list.items)
     }
 
-    /// Returns the failures that the list contains.
+    /// Returns the errors of the printed list: scopes that could not be read.
     pub(super) fn errors(&self) -> &[ErrorRow] {
         self.list.as_ref().map_or(&[], |list| &list.errors)
     }
 
-    /// Returns true if `list` says something else.
+    /// Returns true if `list` differs from the printed list in a row or an error, or if none was printed yet.
     pub(super) fn is_other(&self, list: &List<T>) -> bool {
         self.list.is_none() || self.errors() != list.errors || !diff(self.rows(), &list.items).is_empty()
     }
@@ -57,7 +57,8 @@ impl<T: ListRow> Printed<T> {
         })
     }
 
-    /// Returns the rows that `list` no longer has, each with its present row if `all` still has it.
+    /// Returns the printed rows that `list` no longer has, each with its present row if `all`, the list without
+    /// filters, still has it.
     pub(super) fn removed(&self, list: &List<T>, all: &dyn Fn() -> Vec<T>) -> Vec<(&T, Option<T>)> {
         let names: BTreeSet<String> = list.items.iter().map(|row| row.name(true)).collect();
         // What several apps list stays while one of them does.
@@ -69,7 +70,8 @@ impl<T: ListRow> Printed<T> {
         gone.into_iter().map(|row| (row, all.get(&row.key()).cloned())).collect()
     }
 
-    /// Prints the names of `list` that are new, and what became of those that it no longer has.
+    /// Prints the names that are new in `list`, and for each name that it no longer has a note: `Left` if the
+    /// filters exclude it now, `Gone` if it does not exist any more. `several` adds the cluster to names.
     pub(super) fn names(&self, list: &List<T>, all: &dyn Fn() -> Vec<T>, several: bool) -> io::Result<()> {
         let known: BTreeSet<String> = self.rows().iter().map(|row| row.name(several)).collect();
         let mut out = Names::new(Box::new(answer::programs()));

@@ -22,7 +22,7 @@ answer within a second contributes none.
 
 Exit codes: 0 printed; 2 wrong usage.")]
 pub(crate) struct CompletionArguments {
-    /// The shell, or kubectl
+    /// Shell to complete in; kubectl: print a script that links taffrail as a kubectl plugin
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -32,7 +32,7 @@ enum Shell {
     Bash,
     Zsh,
     Fish,
-    /// Links for the kubectl plugin
+    /// Links that make `kubectl taffrail` work
     Kubectl,
 }
 

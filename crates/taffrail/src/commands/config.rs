@@ -57,7 +57,7 @@ Examples:
 
 Exit codes: 0 shown; 2 a setting is invalid.")]
 pub(crate) struct ViewArguments {
-    /// Show the origin of each value
+    /// Show also the origin of each value: file and line, variable, or default
     #[arg(long)]
     show_origin: bool,
 
@@ -69,7 +69,7 @@ pub(crate) struct ViewArguments {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ViewOutput {
     Table,
-    /// Always with origins
+    /// Settings with values and origins
     Json,
     /// As a settings file
     Yaml,

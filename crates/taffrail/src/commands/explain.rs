@@ -138,7 +138,8 @@ pub(crate) fn run(arguments: &ExplainArguments, source: &mut dyn Source) -> Resu
     Ok(exit)
 }
 
-/// Returns the apps for which the changes before a failure must be read.
+/// Returns the apps for which Taffrail must read the objects that changed before a failure: the named ones, or all
+/// if no name was given.
 fn of_interest(names: &[Name<'_>]) -> Changes {
     if names.is_empty() {
         return Changes::All;
@@ -150,7 +151,7 @@ fn of_interest(names: &[Name<'_>]) -> Changes {
 enum Name<'t> {
     /// `[CLUSTER/]group/Kind/namespace/name`
     Key { cluster: Option<&'t str>, key: ObjectKey },
-    /// An app, or a kind and a name; the objects read decide which.
+    /// A text that may be the name of an app or `KIND/NAME`; the objects that were read decide.
     Words { text: &'t str, query: AppQuery },
 }
 
@@ -191,7 +192,7 @@ impl<'t> Name<'t> {
         }
     }
 
-    /// Returns the cluster with which the name begins, if any.
+    /// Returns the cluster in `CLUSTER/group/Kind/namespace/name`; `None` for any other form.
     fn cluster(&self) -> Option<&'t str> {
         match self {
             Name::Key { cluster, .. } => *cluster,
@@ -207,9 +208,9 @@ impl<'t> Name<'t> {
         }
     }
 
-    /// Returns the keys that the name may stand for in a partly read cluster. Kinds not yet read are looked up in
-    /// `namespace`, the context's; objects already known count in the `chosen` namespace, or in any where none was
-    /// chosen.
+    /// Returns the keys of objects to read for this name in a cluster that was read in part: unread objects of each
+    /// matching kind in `namespace`, the context's, and objects already read in the namespace `chosen` with -n, or
+    /// in any if it is `None`.
     fn keys(&self, snapshot: &Snapshot, namespace: &str, chosen: Option<&str>) -> Vec<ObjectKey> {
         let Some(((kind, name), catalog)) = self.kind_and_name().zip(snapshot.kinds()) else {
             return Vec::new();
@@ -254,7 +255,7 @@ impl<'l> Subject<'l> {
         Subject { app: app.clone(), belonging: None }
     }
 
-    /// Returns the apps that deliver the object; empty if the subject is an app.
+    /// Returns the apps that hold the object; empty if the subject itself is an app.
     fn via(&self) -> &[&'l App] {
         self.belonging.as_ref().map_or(&[], |belonging| &belonging.apps)
     }
@@ -344,11 +345,11 @@ fn not_found(
     others.dedup();
     CommandError::usage(what).hint(match others.as_slice() {
         [] => "choose a namespace with -n NAMESPACE, or write group/Kind/namespace/name".to_owned(),
-        others => format!("there is one in namespace {}", others.join(", ")),
+        others => format!("an object of that name is in namespace {}", others.join(", ")),
     })
 }
 
-/// Returns true if a word names a kind that some cluster serves or has objects of.
+/// Returns true if some cluster serves the kind named `kind`, or has objects of it.
 fn is_known(fleet: &FleetSnapshot, kind: &str) -> bool {
     fleet.snapshots.iter().any(|snapshot| {
         let served = snapshot.kinds().is_some_and(|catalog| {
@@ -358,14 +359,15 @@ fn is_known(fleet: &FleetSnapshot, kind: &str) -> bool {
     })
 }
 
-/// Facts about all clusters, computed once for all names.
+/// Facts about all clusters that explaining several names has in common.
 struct Grounds<'l> {
     belongings: Ownerships<'l>,
     /// For each cluster, true if an earlier one is the same cluster under another name.
     aliases: Vec<bool>,
 }
 
-/// Returns the objects of that name, each as an app of its own with its ownership.
+/// Returns the objects that `name` matches in each cluster, in the namespace given with -n or in any, each with the
+/// apps that own it. A cluster with two names in the kubeconfig is searched once.
 fn objects<'l>(
     fleet: &FleetSnapshot,
     list: &'l AppList,
@@ -419,14 +421,15 @@ fn document(
 /// Maximum number of lost clusters that one line names.
 const MAX_LOST: usize = 5;
 
-/// Returns the clusters among `asked` that could not be read, without duplicates.
+/// Returns the names of clusters that could not be read at all: those among `asked`, or all if `asked` is empty.
 fn lost<'l>(list: &'l AppList, asked: &'l [String]) -> impl Iterator<Item = &'l str> {
     let errors = list.errors.iter().filter(|error| error.error.scope == Scope::Cluster);
     let names: BTreeSet<&str> = errors.map(|error| &*error.cluster).collect();
     names.into_iter().filter(|name| asked.is_empty() || asked.iter().any(|it| it == name))
 }
 
-/// Appends to `found`, a message that nothing was found, which clusters could not be read.
+/// Returns the message `found` ("No apps found") extended by the names of the clusters in `lost`, which could not
+/// be read.
 fn unread(found: &str, lost: &[&str]) -> String {
     let named = lost.iter().take(MAX_LOST).copied().collect::<Vec<_>>().join(", ");
     let more = match lost.len().saturating_sub(MAX_LOST) {
@@ -571,7 +574,7 @@ fn explain(
     further(out, explanation)
 }
 
-/// Prints the problems on the axes other than health.
+/// Prints the problems of an app with its sync, its source or a cluster that is not live.
 fn problems(out: &mut impl Write, app: &App, now: Timestamp) -> io::Result<()> {
     let bold = Style::new().bold();
     let besides: Vec<_> = app.problems.iter().filter(|problem| problem.is_beside_health()).collect();
@@ -712,7 +715,7 @@ fn further(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
 /// Maximum number of objects that a section lists one by one.
 const MAX_NAMED: usize = 5;
 
-/// Prints the objects that are suspended or paused.
+/// Prints the objects of an app that are suspended or paused, at most [`MAX_NAMED`].
 fn flagged(out: &mut impl Write, explanation: &Explanation) -> io::Result<()> {
     for Flagged { object: name, flags } in explanation.flagged.iter().take(MAX_NAMED) {
         indented(
@@ -770,7 +773,7 @@ fn belongs(out: &mut impl Write, belonging: &Ownership<'_>, object: &App) -> io:
     Ok(())
 }
 
-/// Returns the other declared objects that are not ready, worst first.
+/// Returns the declared objects of an app that are not ready, worst first, without the one that its status names.
 fn others(app: &App) -> Vec<&Resource> {
     let is_other = |resource: &&Resource| {
         Some(&resource.key) != app.worst.as_ref() && resource.status != Status::Current

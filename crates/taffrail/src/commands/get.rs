@@ -27,7 +27,7 @@ use crate::program;
 use crate::reasons;
 use crate::source::{self, Source, asked};
 
-/// The lists that were printed last, where only changes are printed.
+/// The lists that `-w` printed last; it prints only their changes.
 #[derive(Default)]
 pub(crate) struct PrintedLists {
     apps: Printed<AppRow>,
@@ -296,7 +296,8 @@ impl Shown<'_> {
         resources
     }
 
-    /// Returns true if no row has a problem.
+    /// Returns true if no row has a problem, so that `--exit-status` returns 0. If a filter selects objects, only
+    /// their own status counts, not that of their apps.
     fn is_well(&self) -> bool {
         let Filter { status, kinds, images, namespaces, .. } = self.filter;
         let are_chosen =
@@ -475,7 +476,7 @@ const SPARE_OF_RESOURCES: &[&str] = &["RULE", "GROUP", "SYNC", "DELIVERY", "APP"
 
 /// Maximum number of columns kept for messages of apps; a fifth of the screen if that is less.
 const MAX_APP_MESSAGE: usize = 30;
-/// Columns kept for messages of clusters, whose rows are short.
+/// Minimum width of messages in the table of clusters, in columns. Its other columns are short.
 const CLUSTER_MESSAGE: usize = 60;
 
 /// Maximum number of unreadable kinds that one line names.
@@ -484,7 +485,8 @@ const MAX_KINDS: usize = 10;
 /// Maximum number of error lines of one cluster; its answers are not trusted to be few.
 const MAX_LINES: usize = 50;
 
-/// Returns the errors to print below the table; kinds that failed for the same reason share a line.
+/// Returns the errors to print below the table, at most [`MAX_LINES`] of a cluster. Kinds that failed for the same
+/// reason share a line.
 pub(super) fn complaints(errors: &[AppError]) -> Vec<CommandError> {
     let mut kinds: BTreeMap<(&str, &str), (Vec<String>, &str)> = BTreeMap::new();
     let mut complaints = Vec::new();
@@ -531,7 +533,7 @@ fn bounded(mut complaints: Vec<(&str, CommandError)>) -> Vec<CommandError> {
         *exit = (*exit).max(complaint.exit);
     }
     let more = more.into_iter().map(|(cluster, (count, exit))| {
-        let told = CommandError::unreadable(format!("{cluster}: {count} more like these"));
+        let told = CommandError::unreadable(format!("{cluster}: {count} more errors of this kind"));
         let told = told.hint("-o json names all");
         if exit == Exit::Yes { told.harmless() } else { told }
     });
@@ -539,7 +541,7 @@ fn bounded(mut complaints: Vec<(&str, CommandError)>) -> Vec<CommandError> {
     kept
 }
 
-/// Removes each hint from all errors but the last that has it.
+/// Removes repeated hints: of several errors with the same hint, only the last keeps it.
 fn told_once(mut complaints: Vec<CommandError>) -> Vec<CommandError> {
     let mut told = BTreeSet::new();
     for complaint in complaints.iter_mut().rev() {

@@ -7,12 +7,12 @@ use crate::command_error::CommandError;
 use crate::output::{answer, printable};
 use crate::phrase;
 
-/// Maximum number of names in a question.
+/// Maximum number of names that a question lists.
 const MAX_NAMED: usize = 10;
 
-/// Asks before writing to several things that the user did not name one by one. `what` is the verb, `names` the things,
-/// and `of` their noun, such as `clusters`. Asks nothing for a single name, with `yes`, or in a dry run. At a terminal
-/// it calls `show` before the question.
+/// Asks for confirmation before a write to several things, of which the user did not name each. `what` is the verb,
+/// `names` the things, and `of` their noun, such as `clusters`. Asks nothing for a single name, with `yes`, or in a
+/// dry run. At a terminal it calls `show` before the question.
 ///
 /// # Errors
 ///

@@ -57,7 +57,7 @@ Examples:
   taffrail get apps                              the apps of the current context and their health
   taffrail get apps --all-contexts               of all contexts of the kubeconfig
   taffrail explain shop                          why is it not ready?
-  taffrail get apps --from dumps/                from dump files, without a cluster
+  taffrail get apps --from dumps/                read dump files instead of clusters
   taffrail reconcile shop                        reconcile it now, and wait until it is ready
   taffrail COMMAND --help                        more examples
 
@@ -72,11 +72,11 @@ pub(crate) struct Cli {
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
     pub(crate) config: Option<PathBuf>,
 
-    /// When to use colours; auto: on a terminal, unless NO_COLOR or CLICOLOR_FORCE is set
+    /// Use of colours; auto: on a terminal, unless NO_COLOR or CLICOLOR_FORCE is set
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto, help_heading = "Global options")]
     pub(crate) color: Color,
 
-    /// Print long answers without $PAGER
+    /// Print long answers directly, without $PAGER
     #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) no_pager: bool,
 }
@@ -131,7 +131,8 @@ impl Command {
         Some((&mut source.context, &mut source.trust))
     }
 
-    /// Returns true if the command runs until it is interrupted or a condition is met.
+    /// Returns true if the command runs until it is interrupted or a condition is met, and so redraws or adds to
+    /// its output.
     pub(crate) fn watches(&self) -> bool {
         match self {
             Command::Explain(ExplainArguments { view, .. })

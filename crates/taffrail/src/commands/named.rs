@@ -51,7 +51,8 @@ pub(super) fn read<'s>(
     Ok((fleet, list))
 }
 
-/// Returns the app with this name, once for each target cluster.
+/// Returns the app called `name` among the apps that `which` selects: one entry for each cluster that has it.
+/// Returns an error if no app or several apps match.
 pub(super) fn find<'l>(
     command: &str,
     name: &AppQuery,
@@ -95,7 +96,8 @@ pub(super) fn keep(
     Ok(())
 }
 
-/// Returns the error for a name that matches no app, or several, with a hint at the right name.
+/// Returns the error for a name that matches no app, or several, with a hint at the names to use; `command` is the
+/// subcommand for the hint.
 pub(super) fn refused(command: &str, error: &FindError, list: &AppList) -> CommandError {
     match error {
         FindError::Ambiguous { .. } => {
@@ -121,7 +123,7 @@ pub(super) fn refused(command: &str, error: &FindError, list: &AppList) -> Comma
     }
 }
 
-/// Returns all apps of the selected namespace and clusters.
+/// Returns the apps of `list` in the namespace and clusters that -n and --cluster select; all apps without these.
 pub(super) fn inside<'l>(which: &NameArguments, list: &'l AppList) -> Vec<&'l App> {
     let here = |app: &&App| {
         which.namespace.as_ref().is_none_or(|namespace| *namespace == app.app.namespace)
@@ -140,8 +142,8 @@ pub(super) fn concerning(list: &AppList, shown: &[&App]) -> Vec<AppError> {
     list.errors.iter().filter(|error| places.concerns(error)).cloned().collect()
 }
 
-/// Returns the errors in the selected namespace, or all errors if none is selected. Errors in other namespaces are
-/// included if they concern the apps in `shown`.
+/// Returns the errors to show for a view of `namespace`: those of that namespace, those of no namespace, and those
+/// about the apps in `shown`. Without a namespace returns all errors.
 pub(super) fn asked_for(list: &AppList, shown: &[&App], namespace: Option<&str>) -> Vec<AppError> {
     let Some(namespace) = namespace else { return list.errors.clone() };
     let places = Places::of(shown);
@@ -154,8 +156,8 @@ pub(super) fn asked_for(list: &AppList, shown: &[&App], namespace: Option<&str>)
     list.errors.iter().filter(is_asked).cloned().collect()
 }
 
-/// The locations of some apps: their clusters, their objects in each, and the namespaces of objects without a
-/// verdict.
+/// Places where an error concerns the shown apps: their clusters, their objects, and namespaces in which their
+/// objects could not be judged. Each object and namespace comes with the name of its cluster.
 struct Places<'l> {
     clusters: HashSet<&'l str>,
     objects: HashSet<(&'l str, &'l ObjectKey)>,

@@ -145,13 +145,14 @@ impl ListRow for ResourceRow {
     }
 }
 
-/// The column before which a row names its subject.
+/// Title of the first column that does not identify the row; the columns before it name its app, cluster or object.
 pub(super) const STATUS: &str = "STATUS";
 
-/// The column with the short name of an app, shown where the separate columns for its parts do not fit.
+/// Title of the column with an app's short name, which replaces the columns DELIVERY, NAMESPACE and NAME on a
+/// narrow screen.
 pub(super) const FOLDED: &str = "APP";
 
-/// The apps of a list grouped by delivery tool and name, to find those that share a name.
+/// The namespaces of all apps of a list by delivery tool and name, to find apps of one name in several namespaces.
 pub(super) struct Namesakes<'l> {
     namespaces: BTreeMap<(Delivery, &'l str), BTreeSet<&'l str>>,
 }
@@ -176,7 +177,7 @@ impl<'l> Namesakes<'l> {
     }
 }
 
-/// The cells of a row, by column.
+/// The cells of a row by the title of their column.
 pub(super) type Row = BTreeMap<&'static str, Cell>;
 
 pub(super) fn app_columns(wide: bool) -> Vec<&'static str> {

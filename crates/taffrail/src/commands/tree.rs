@@ -127,7 +127,7 @@ fn path(object: &ObjectKey) -> String {
     }
 }
 
-/// Prints the trees in Graphviz's DOT language.
+/// Prints the trees to stdout in Graphviz's DOT language.
 fn dot(trees: &[AppTree]) -> io::Result<()> {
     fn add(node: &TreeNode, inside: Option<&str>, next: &mut usize, out: &mut String) -> usize {
         let own = *next;
@@ -158,7 +158,7 @@ fn dot(trees: &[AppTree]) -> io::Result<()> {
     answer::programs().write_all(text.as_bytes())
 }
 
-/// Quotes a string for DOT.
+/// Quotes a text as a string of the DOT language.
 fn quoted(text: &str) -> String {
     let lines: Vec<String> =
         text.lines().map(|line| printable(line).replace('\\', "\\\\").replace('"', "\\\"")).collect();

@@ -89,12 +89,12 @@ fn colour(severity: Severity) -> Style {
     }
 }
 
-/// Returns the age of a finding in seconds, if known.
+/// Returns the age of a finding in seconds, as shown for people; `None` if its time is not known.
 fn age(doubt: &TrustFinding, now: Timestamp) -> Option<i64> {
     Some(now.as_second().saturating_sub(doubt.since?.as_second()))
 }
 
-/// Returns the object, kind or scope that a finding is about, in kubectl's spelling.
+/// Returns what a finding is about, in kubectl's spelling: an object, a kind or a scope.
 fn subject(doubt: &TrustFinding) -> String {
     match doubt.objects.as_slice() {
         [only] if each(doubt, doubt.object_count) == 1 => {
@@ -213,12 +213,12 @@ fn one(out: &mut impl Write, doubt: &TrustFinding, several: bool, now: Timestamp
     }
 }
 
-/// Divides a total evenly over the clusters that share a finding.
+/// Returns the share of one cluster in `number`, a sum over all clusters with this finding.
 fn each(doubt: &TrustFinding, number: usize) -> usize {
     number / doubt.place.count().max(1)
 }
 
-/// Returns the line with the apps that a finding concerns; `None` if it concerns none.
+/// Returns the line that names the apps that a finding concerns; `None` if it concerns none.
 fn hanging(doubt: &TrustFinding) -> Option<String> {
     if doubt.app_count == 0 {
         return None;

@@ -23,7 +23,8 @@ use crate::source::{self, Once, Source};
 /// unknown.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Divisor of the time: drawing may take at most this part of it.
+/// Minimum pause after an answer, as a multiple of the time that it took, so that drawing takes at most a tenth of
+/// the time.
 const REST: u32 = 10;
 
 /// The structure of an output, which determines which parts of it are new.
@@ -49,10 +50,11 @@ struct Following {
     follow: Option<FleetWatcher>,
     /// True if the current state must not be updated, because two outputs must show the same state.
     held: bool,
-    /// True if rows must not be filtered by state.
-    /// True if the output consists of rows of apps only.
+    /// True if the view itself compares its answers, and prints only what changed.
     prints_changes: bool,
+    /// True if new output follows the old one, instead of replacing it on a screen.
     appends: bool,
+    /// True if the output consists of rows of apps only.
     shows_rows: bool,
 }
 
@@ -65,7 +67,7 @@ impl Following {
         Ok(block_on(follow.rest(took))? || block_on(follow.next(pause.saturating_sub(took)))?)
     }
 
-    /// Returns true if an output computed at `looked` would be the same now, except for ages.
+    /// Returns true if the rows of apps computed at `looked` are still right, except for ages.
     fn stands(&self, looked: Timestamp) -> bool {
         let stands = |follow: &FleetWatcher| follow.rows_stand(looked, Timestamp::now());
         self.shows_rows && self.follow.as_ref().is_some_and(stands)
@@ -92,7 +94,7 @@ impl Source for Following {
             self.follow = Some(start(arguments, asked)?);
         }
         let Some(follow) = &mut self.follow else {
-            return Err(CommandError::unreadable("nothing is followed"));
+            return Err(CommandError::unreadable("no cluster is being watched"));
         };
         // What changed may want other evidence; without it the answer would be a doubt for a moment.
         if !self.held {
@@ -358,7 +360,7 @@ fn news(form: Form, before: Option<&str>, still: &str, text: &str) -> String {
 /// The title of the column before which a row names its subject.
 const STATUS: &str = "STATUS";
 
-/// Returns the subjects that had a row in `before` and have none in `still`.
+/// Returns the subjects (names of rows) that are in the answer `before` and not in `still`.
 fn gone(form: Form, before: &str, still: &str) -> Vec<String> {
     let left: BTreeSet<String> = subjects(form, still).iter().map(|subject| plain(subject)).collect();
     let mut told = BTreeSet::new();
@@ -367,7 +369,8 @@ fn gone(form: Form, before: &str, still: &str) -> Vec<String> {
     gone
 }
 
-/// Returns the subject of each row, as far as the text before the status gives it.
+/// Returns the subject of each row of a table or list of names: the text of the columns before STATUS. Empty for
+/// other forms.
 fn subjects(form: Form, text: &str) -> Vec<String> {
     let text = anstream::adapter::strip_str(text).to_string();
     let mut lines = text.lines();

@@ -9,7 +9,8 @@ use taffrail_observe::operations::PlannedWrite;
 use crate::output::printable;
 use crate::say;
 
-/// Prints an object that is written in a cluster, and the lines of the difference; `note` follows the cluster's name.
+/// Prints an object that Taffrail writes in a cluster, and its changed lines; `note` is appended to the cluster's
+/// name.
 pub(super) fn print(out: &mut impl Write, write: &PlannedWrite, cluster: &str, note: &str) -> io::Result<()> {
     let bold = Style::new().bold();
     let name = format!("{} {}", write.object().kind, write.called());

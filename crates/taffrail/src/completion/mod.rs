@@ -25,10 +25,10 @@ const FOR_KUBECTL: &str = "kubectl_complete-taffrail";
 /// Maximum time for an answer.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 
-/// Stack size of the thread, that of a main thread.
+/// Stack size of the thread that computes candidates, in bytes; as large as that of a main thread.
 const STACK: usize = 8 << 20;
 
-/// Prints candidates if a shell or kubectl called for completion. Returns `false` for any other run.
+/// Prints candidates and returns true if a shell or kubectl called the program for completion; else returns false.
 pub(crate) fn answer(root: impl Fn() -> Command + Send + 'static) -> bool {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let shell = std::env::var(VARIABLE).ok().filter(|shell| !shell.is_empty());
@@ -52,7 +52,8 @@ pub(crate) fn answer(root: impl Fn() -> Command + Send + 'static) -> bool {
     true
 }
 
-/// Returns the answer for a shell, or for kubectl if `shell` is `None`. Returns `None` for an unknown shell.
+/// Returns the candidates as bytes for `shell`, or for kubectl if it is `None`; returns `None` for an unknown
+/// shell.
 fn words_for(
     shell: Option<String>,
     mut arguments: Vec<OsString>,
@@ -88,7 +89,7 @@ fn words_for(
     Some(answer)
 }
 
-/// Attaches the dynamic candidates to a command. Bash passes the position of the cursor in an environment variable.
+/// Attaches the functions that find candidates to the arguments of all commands; `line` is the command line so far.
 fn attached(root: Command, line: &[OsString]) -> Command {
     let place = std::env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|index| index.parse().ok());
     let place: usize = place.unwrap_or(line.len().saturating_sub(1)).min(line.len());

@@ -26,7 +26,7 @@ use crate::output::printable;
 use crate::rule_source::RuleSource;
 use crate::source;
 
-/// Time limit for candidates: users do not wait longer.
+/// Time limit for finding candidates.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Maximum number of candidates from one cluster: users do not read more, and the next letter narrows them down.
@@ -75,7 +75,8 @@ pub(super) fn attach(root: Command, before: &[OsString], current: &OsStr) -> Com
 
 type Find = fn(&Line, &str) -> Vec<CompletionCandidate>;
 
-/// Returns the function that finds the candidates of an argument; `None` if the argument has none.
+/// Returns the function that finds the candidates of an argument of a command; `None` if its values cannot be
+/// completed.
 fn words_of(command: &str, argument: &str) -> Option<Find> {
     Some(match (command, argument) {
         (_, "context") => |line, current| behind_commas(current, line.contexts()),
@@ -118,13 +119,14 @@ fn words_of(command: &str, argument: &str) -> Option<Find> {
     })
 }
 
-/// Splits `current` after the last of the characters `between`: the part before, and the word being typed.
+/// Splits the value being typed after the last character that is in `between`: the complete items, and the item
+/// being typed.
 fn last_of<'c>(current: &'c str, between: &[char]) -> (&'c str, &'c str) {
     current.rfind(between).map_or(("", current), |at| current.split_at(at + 1))
 }
 
-/// Returns `words` as candidates for the last item of a comma-separated list, without items that the list has
-/// already.
+/// Returns `words` as candidates for the last item of the comma-separated list `current`, without items that are
+/// already in the list.
 fn behind_commas(current: &str, words: Vec<CompletionCandidate>) -> Vec<CompletionCandidate> {
     let (before, _) = last_of(current, &[',']);
     let are_told: BTreeSet<&[u8]> = before.split(',').map(str::as_bytes).collect();
@@ -174,7 +176,7 @@ impl Line {
         self.matches.try_get_one::<String>("namespace").ok().flatten().cloned()
     }
 
-    /// Returns the values of positional and other arguments of this name so far.
+    /// Returns the values that the line so far gives for the argument with the id `argument`.
     fn said(&self, argument: &str) -> Vec<String> {
         let said = self.matches.try_get_raw(argument).ok().flatten();
         said.into_iter().flatten().map(|word| word.to_string_lossy().into_owned()).collect()
@@ -212,7 +214,8 @@ impl Line {
         names.into_iter().filter(|name| !name.is_empty()).map(CompletionCandidate::new).collect()
     }
 
-    /// Returns the known kinds in lower case, each followed by `after`.
+    /// Returns the kinds that the selected clusters or dumps have, in lower case, each followed by `after`, such as
+    /// `/`.
     fn kinds(&self, current: &str, after: &'static str) -> Vec<CompletionCandidate> {
         let kinds: BTreeSet<String> = self.ask(
             current,
@@ -229,8 +232,8 @@ impl Line {
         kinds.into_iter().map(|kind| CompletionCandidate::new(format!("{kind}{after}"))).collect()
     }
 
-    /// Returns the words that begin with `current`: `dumped` finds them in each dump, `live` in each cluster that the
-    /// line selects.
+    /// Returns the candidates that begin with `current`, from all dumps by `dumped` or all selected clusters by
+    /// `live`; a cluster that does not answer within [`PATIENCE`] adds none.
     fn ask<F>(
         &self,
         current: &str,

@@ -11,7 +11,7 @@ use taffrail_object::yaml;
 
 use crate::command_error::CommandError;
 
-/// A setting of the file, such as `output.apps`.
+/// A setting in the file, such as `output.apps: wide`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     /// The keys from the top level to the setting, joined by dots.
@@ -38,7 +38,7 @@ pub(super) fn read(file: &Path) -> Result<Vec<Entry>, CommandError> {
     })
 }
 
-/// The line of an error, if known, and its message.
+/// An error in the file: its line if known, and the message.
 type Fault = (Option<u64>, String);
 
 fn entries(text: &str) -> Result<Vec<Entry>, Fault> {

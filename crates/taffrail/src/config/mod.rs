@@ -71,7 +71,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
         of: Of::All,
         is_list: true,
     },
-    one("pdb", "pdb", Of::All, "Meaning of a PodDisruptionBudget for the Deployment whose Pods it protects"),
+    one(
+        "pdb",
+        "pdb",
+        Of::All,
+        "Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects",
+    ),
     one("color", "color", Of::All, "Colours: auto, always or never"),
     Setting {
         key: "pager",
@@ -94,7 +99,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     list("columns.resources", "columns", Of::List("resources"), "Columns of `taffrail get resources`"),
 ];
 
-/// Prefix of fleet names.
+/// The character before the name of a fleet where contexts are expected, as in `@prod`.
 const FLEET: char = '@';
 
 impl Setting {
@@ -103,7 +108,7 @@ impl Setting {
         format!("TAFFRAIL_{}", self.key.to_uppercase().replace(['.', '-'], "_"))
     }
 
-    /// Returns the flag that the setting sets; `None` if the command does not exist.
+    /// Returns the command-line flag whose default the setting sets; `None` if this build lacks the command.
     fn argument<'c>(&self, root: &'c Command) -> Option<&'c Arg> {
         let find = |command: &'c Command| {
             command.get_arguments().find(|argument| Some(argument.get_id().as_str()) == self.flag)
@@ -116,7 +121,7 @@ impl Setting {
         find(root).or_else(|| root.get_subcommands().filter(has).find_map(find))
     }
 
-    /// Returns the error in a value of the setting; `None` if the value is valid.
+    /// Returns the error message for a value that the flag of the setting does not accept; `None` if it is valid.
     fn fault(&self, root: &Command, value: &str) -> Option<String> {
         let argument = self.argument(root)?;
         let possible: Vec<_> = argument.get_possible_values();
@@ -136,7 +141,7 @@ impl Setting {
     }
 }
 
-/// The origin of a value.
+/// The place where a value was set: default, file with line, or variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Default,
@@ -158,7 +163,7 @@ impl Display for Origin {
 #[derive(Debug, Clone)]
 pub(crate) struct Value {
     pub(crate) key: String,
-    /// Description for users.
+    /// Description of the setting for users.
     pub(crate) about: &'static str,
     /// The values; empty if nothing is set and there is no default.
     pub(crate) values: Vec<String>,
@@ -166,7 +171,7 @@ pub(crate) struct Value {
     pub(crate) origin: Origin,
 }
 
-/// All settings.
+/// All settings with their values, and the file that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
     /// The file that was read, if any.
@@ -240,19 +245,19 @@ impl Config {
         Ok(Config { file, values })
     }
 
-    /// Returns the value of a setting, if it has one.
+    /// Returns the only or first value of the setting `key`; `None` if it is not set and has no default.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         let value = self.values.iter().find(|value| value.key == key)?;
         value.values.first().map(String::as_str)
     }
 
-    /// Returns all values of a list setting.
+    /// Returns all values of the setting `key`; empty if it is not set.
     pub(crate) fn list(&self, key: &str) -> &[String] {
         self.values.iter().find(|value| value.key == key).map_or(&[], |value| &value.values)
     }
 
-    /// Sets the values as defaults of the flags of `command`; `word` is the argument after the command, such as the
-    /// list of `get`.
+    /// Makes the values of the settings the defaults of the flags of `command`; `word` is the argument after the
+    /// command, such as the list of `get`.
     pub(crate) fn apply(&self, mut root: Command, command: &str, word: Option<&str>) -> Command {
         for (value, setting) in self.values.iter().zip(SETTINGS) {
             let concerned = match setting.of {
@@ -283,7 +288,8 @@ impl Config {
         })
     }
 
-    /// Expands the fleets among some context names.
+    /// Replaces each `@FLEET` in some context names by the contexts of that fleet. Returns an error for an unknown
+    /// fleet.
     pub(crate) fn contexts(&self, names: &[String]) -> Result<Vec<String>, CommandError> {
         let mut contexts = Vec::new();
         for name in names {
@@ -335,7 +341,7 @@ fn check(root: &Command, setting: &Setting, values: &[String]) -> Result<(), Str
     values.iter().try_for_each(|value| setting.fault(root, value).map_or(Ok(()), Err))
 }
 
-/// Returns a hint at existing settings for the unknown setting `key`.
+/// Returns a hint for the unknown setting `key`: the most similar one, or the command that lists all.
 fn known(key: &str) -> String {
     let inside: Vec<&str> = SETTINGS
         .iter()
@@ -352,7 +358,7 @@ fn known(key: &str) -> String {
     }
 }
 
-/// Returns the most similar word, if one is similar enough.
+/// Returns the word in `words` that is most similar to `wrong`; `None` if none is similar.
 fn nearest<'w>(wrong: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     const SIMILAR: f64 = 0.7;
 

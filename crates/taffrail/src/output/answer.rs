@@ -13,7 +13,7 @@ use super::{Phrase, Sieve};
 
 static SINK: Mutex<Sink> = Mutex::new(Sink { place: Place::Stdout, later: Vec::new() });
 
-/// True while a pager runs; separate from the sink, whose lock is held meanwhile.
+/// True while a pager runs. It is not part of [`SINK`], whose lock is held while the pager runs.
 static PAGING: AtomicBool = AtomicBool::new(false);
 
 struct Sink {
@@ -24,10 +24,10 @@ struct Sink {
 
 enum Place {
     Stdout,
-    /// Held back until the output is longer than the screen.
+    /// Output that is kept until it is longer than the screen; then a pager gets it.
     Held(Held),
     Pager(Child),
-    /// Kept for the caller to print.
+    /// Output that is kept in memory for the caller, which compares and prints it itself.
     Kept(Vec<u8>),
 }
 
@@ -37,7 +37,8 @@ struct Held {
     /// Width of the screen in columns.
     columns: usize,
     rows: usize,
-    /// Screen rows of the complete lines in `text`; the next field is the end of the last of these lines.
+    /// The number of screen rows that the complete lines in `text` take; the field `counted` is the byte offset
+    /// where these lines end.
     used: usize,
     counted: usize,
 }
@@ -76,12 +77,12 @@ pub(crate) fn page_with(pager: &str) {
     });
 }
 
-/// Keeps the answer in memory for [`kept`] from now on.
+/// Keeps all further output in memory, until [`kept`] takes it.
 pub(crate) fn keep() {
     sink().place = Place::Kept(Vec::new());
 }
 
-/// Returns the output since [`keep`], and the messages for stderr.
+/// Returns the output since [`keep`], and the messages meant for stderr, and empties both.
 pub(crate) fn kept() -> (Vec<u8>, Vec<String>) {
     let mut sink = sink();
     let text = match std::mem::replace(&mut sink.place, Place::Stdout) {
@@ -117,12 +118,12 @@ pub(crate) fn finish() {
     }
 }
 
-/// Prints to stderr, after the answer if a pager shows it.
+/// Prints a line to stderr: at once, or after the answer while a pager shows it.
 pub(crate) fn tell(line: Phrase) {
     retell(line.as_str());
 }
 
-/// Prints text again that was [kept].
+/// Prints a line to stderr that was made printable before and [kept].
 pub(crate) fn retell(line: &str) {
     let line = Sieve::clean(line, true);
     let mut sink = sink();
@@ -148,23 +149,23 @@ fn sink() -> MutexGuard<'static, Sink> {
     SINK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns a writer for people, with colours if enabled.
+/// Returns a writer to stdout for people, with colours if they are enabled.
 pub(crate) fn people() -> Answer {
     let colours = anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never;
     Answer { sieve: Some(Sieve::of_people(colours)) }
 }
 
-/// Returns a writer for programs, unfiltered unless stdout is a terminal.
+/// Returns a writer to stdout for programs; on a terminal it removes control characters.
 pub(crate) fn programs() -> Answer {
     Answer { sieve: io::stdout().is_terminal().then(Sieve::of_programs) }
 }
 
-/// Returns a writer for text that [`people`] produced and that was [kept].
+/// Returns a writer to stdout for text that [`people`] formatted and that was [kept].
 pub(crate) fn again() -> Answer {
     Answer { sieve: io::stdout().is_terminal().then(|| Sieve::of_people(true)) }
 }
 
-/// A writer of the answer.
+/// A writer of the command's answer to stdout or a pager.
 pub(crate) struct Answer {
     sieve: Option<Sieve>,
 }

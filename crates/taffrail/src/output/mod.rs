@@ -19,7 +19,8 @@ use crate::cli::Color;
 
 pub(crate) use text::{Phrase, Printable, Sieve, printable};
 
-/// Enables or disables colours on stdout and stderr; takes precedence over `NO_COLOR` and similar variables.
+/// Enables or disables colours on stdout and stderr as `--color` says; that overrides `NO_COLOR` and similar
+/// variables.
 pub(crate) fn colour(when: Color) {
     match when {
         Color::Auto => anstream::ColorChoice::Auto,
@@ -29,7 +30,7 @@ pub(crate) fn colour(when: Color) {
     .write_global();
 }
 
-/// Returns the colour of a status. It supports the word, and never replaces it.
+/// Returns the colour for a status.
 pub(crate) fn style(status: Status) -> Style {
     match status {
         Status::Failed | Status::NotFound => AnsiColor::Red.on_default(),
@@ -91,7 +92,7 @@ pub(crate) fn indented(out: &mut impl Write, lead: &str, text: &str) -> io::Resu
     Ok(())
 }
 
-/// Cuts text to a number of columns, if given, with an ellipsis at the end.
+/// Cuts text to `columns` columns, with an ellipsis at its end; returns it unchanged if `columns` is `None`.
 pub(crate) fn fitting(text: &str, columns: Option<usize>) -> String {
     columns.map_or_else(|| text.to_owned(), |columns| table::cut(text, columns).into_owned())
 }

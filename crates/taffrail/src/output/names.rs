@@ -22,7 +22,8 @@ impl Names {
         Names { out, left_out: 0, first: String::new() }
     }
 
-    /// Writes a name, unless a shell could take it for several words or an option.
+    /// Writes a name as a line; leaves it out, and counts it, if a shell could read it as several words or an
+    /// option.
     pub(crate) fn write(&mut self, name: &str) -> io::Result<()> {
         if is_plain(name.as_bytes()) && !name.starts_with('-') {
             return say!(self.out, "{}", printable(name));
@@ -34,7 +35,7 @@ impl Names {
         Ok(())
     }
 
-    /// Writes what became of a name that was written.
+    /// Writes that a name printed before has changed: the name, and `word`, such as `Gone`.
     pub(crate) fn note(&mut self, name: &str, word: &str) -> io::Result<()> {
         if is_plain(name.as_bytes()) {
             say!(self.out, "{}  {}", printable(name), printable(word))
@@ -43,7 +44,7 @@ impl Names {
         }
     }
 
-    /// Prints a warning with the number of names left out.
+    /// Prints a warning to stderr with the number of names that were left out, if any.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         let why = "left out because they contain characters that shells interpret";
         let first: String = self.first.chars().take(100).collect();
@@ -62,7 +63,7 @@ impl Names {
         self.out.flush()
     }
 
-    /// Writes all names and the warning.
+    /// Writes each of `names` on a line, and a warning if some were left out.
     pub(crate) fn all<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> io::Result<()> {
         let mut out = Names::new(Box::new(answer::programs()));
         names.into_iter().try_for_each(|name| out.write(name.as_ref()))?;

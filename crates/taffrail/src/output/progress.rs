@@ -16,7 +16,7 @@ const PACE: Duration = Duration::from_millis(100);
 /// True while a line is on the terminal, which must be cleared before other output.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
-/// True if no line may be shown.
+/// True after [`silence`]: no progress line is shown any more.
 static SILENT: AtomicBool = AtomicBool::new(false);
 
 /// Disables the progress line for the rest of the process.
@@ -32,7 +32,7 @@ pub(crate) fn clear() {
     }
 }
 
-/// A line on stderr while waiting for several things; dropping it clears the line.
+/// A line on stderr with the names that are still waited for; dropping it clears the line.
 ///
 /// Does nothing if stderr is not a terminal.
 #[derive(Clone)]
@@ -61,7 +61,8 @@ fn can_stand() -> bool {
     !dumb && std::io::stderr().is_terminal()
 }
 
-/// Prints a permanent line if stderr cannot show a line that is cleared later.
+/// Prints `text` as a line that stays, if stderr is not a terminal on which a progress line could be shown and
+/// cleared.
 pub(crate) fn tell(text: &str) {
     if !SILENT.load(Ordering::Acquire) && !can_stand() {
         // A closed stderr cannot be reported.
@@ -70,7 +71,8 @@ pub(crate) fn tell(text: &str) {
 }
 
 impl Progress {
-    /// Starts waiting for `names`; `text` describes it, such as `reading 20 clusters`.
+    /// Shows a progress line, after [`PATIENCE`], until all `names` are done; `text` says what is done, such as
+    /// `reading 20 clusters`.
     pub(crate) fn start(text: String, names: Vec<String>) -> Progress {
         if names.is_empty() || SILENT.load(Ordering::Acquire) || !can_stand() {
             return Progress(None);
@@ -83,7 +85,7 @@ impl Progress {
         Progress(Some(Arc::new(Line { shared, thread: Mutex::new(thread) })))
     }
 
-    /// Marks one of the names as done.
+    /// Records that `name` is done and need not be waited for.
     pub(crate) fn done(&self, name: &str) {
         let Some(line) = &self.0 else { return };
         let mut waiting = line.shared.lock();

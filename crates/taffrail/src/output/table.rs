@@ -8,36 +8,36 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Printable, printable, wrapped};
 
-/// Number of rows that decide the column widths; later rows are printed as they come.
+/// Number of rows that are kept to compute the column widths; later rows are printed as they come.
 const MAX_MEASURED_ROWS: usize = 1000;
 
 const GAP: usize = 3;
 
-/// The gap on screens narrower than [`NARROW_SCREEN`], if columns would have to be left out.
+/// Spaces between columns on screens narrower than [`NARROW_SCREEN`], if the columns do not fit otherwise.
 const TIGHT_GAP: usize = 2;
 
-/// Width below which a screen is narrow.
+/// Width in columns below which a screen is narrow.
 const NARROW_SCREEN: usize = 100;
 
-/// Minimum width of the last column, if its text is that long.
+/// Minimum width of the last column in columns of the screen, if its text is that long.
 const MIN_LAST_WIDTH: usize = 30;
 
-/// Minimum width of a cut column.
+/// Minimum width to which the column that may be cut is narrowed.
 const MIN_CUT_WIDTH: usize = 10;
 
 /// Maximum width of cells other than the last: the longest Kubernetes name. A longer one would widen every other row.
 const MAX_CELL_WIDTH: usize = 253;
 
-/// The gap if even [`TIGHT_GAP`] leaves too little room.
+/// Spaces between columns if they do not even fit with [`TIGHT_GAP`].
 const MIN_GAP: usize = 1;
 
 /// Indentation of the lines below a row.
 const INDENT: usize = 4;
 
-/// Minimum width of a column.
+/// Minimum width of a column when the columns do not fit the screen.
 const MIN_COLUMN_WIDTH: usize = 3;
 
-/// One cell of a row.
+/// One cell of a table: its printable text and its colour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: Printable<'static>,
@@ -67,22 +67,23 @@ pub(crate) struct Table<W> {
     out: W,
     titles: Vec<&'static str>,
     has_header: bool,
-    /// The rows that decide the layout, and whether each is printed.
+    /// The first rows, which decide the column widths; true for those to print.
     waiting: Vec<(Vec<Cell>, bool)>,
     widths: Option<Vec<usize>>,
     gap: usize,
-    /// Width of the terminal, which no line exceeds. If `None`, only cells wider than [`MAX_CELL_WIDTH`] are cut.
+    /// Width of the terminal, which no line exceeds. If it is `None`, only cells wider than [`MAX_CELL_WIDTH`] are
+    /// cut.
     screen: Option<usize>,
-    /// The columns to leave out, in this order, while the last one has too little room.
+    /// Titles of the columns that may be left out, in this order, while the last column has too little room.
     spare: &'static [&'static str],
-    /// A column and those that it replaces when it is shown.
+    /// The title of a column that is hidden at first, and those that it replaces on a narrow screen.
     fold: Option<(&'static str, &'static [&'static str])>,
     /// Minimum width of the last column.
     room: usize,
-    /// True if columns that are left out are printed below their row.
+    /// True to print the columns that do not fit below their row instead of not at all.
     is_whole: bool,
     left_out: Vec<usize>,
-    /// The columns printed below the row.
+    /// Indexes of the columns that are printed below the row.
     below: Vec<usize>,
     /// The title of the column that is cut instead of the last one.
     cut: Option<&'static str>,
@@ -115,7 +116,8 @@ impl<W: Write> Table<W> {
         Table { spare, ..self }
     }
 
-    /// Makes the hidden column `into` replace the columns `from` when its turn among the spare columns comes.
+    /// Lets the hidden column `into` replace the columns `from` once the spare columns before it in the order were
+    /// left out.
     pub(crate) fn folding(self, into: &'static str, from: &'static [&'static str]) -> Table<W> {
         Table { fold: Some((into, from)), ..self }
     }
@@ -125,7 +127,7 @@ impl<W: Write> Table<W> {
         Table { room, ..self }
     }
 
-    /// Sets the column that is cut to fit the screen, instead of the last one.
+    /// Sets the title of the column that is cut to fit the screen, instead of the last one.
     pub(crate) fn cutting(self, title: &'static str) -> Table<W> {
         Table { cut: Some(title), ..self }
     }
@@ -147,7 +149,7 @@ impl<W: Write> Table<W> {
         self.wait(row, true)
     }
 
-    /// Lays the table out as if it had this row, too. To be called before any row is added.
+    /// Takes a row into account for the column widths without printing it; only before the first row is printed.
     pub(crate) fn measure(&mut self, row: Vec<Cell>) -> io::Result<()> {
         if self.widths.is_some() { Ok(()) } else { self.wait(row, false) }
     }
@@ -162,7 +164,7 @@ impl<W: Write> Table<W> {
         self.widths.is_none() && self.waiting.is_empty()
     }
 
-    /// Prints the rows still held; prints nothing without rows.
+    /// Prints the header and the rows that are still kept; prints nothing if no row was added.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         if self.widths.is_none() && !self.waiting.is_empty() {
             self.start()?;
@@ -316,7 +318,7 @@ impl<W: Write> Table<W> {
         }
     }
 
-    /// Prints a row, and below it the columns left out.
+    /// Prints a row, and below it the cells of columns that did not fit.
     fn print_whole(&mut self, row: &[Cell]) -> io::Result<()> {
         self.print(row)?;
         let Some(screen) = self.screen.filter(|_| self.is_whole) else { return Ok(()) };

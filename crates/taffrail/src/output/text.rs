@@ -70,12 +70,13 @@ pub(crate) fn printable(text: &str) -> Printable<'_> {
 pub(crate) struct Phrase(String);
 
 impl Phrase {
-    /// Creates a phrase from a macro that has checked its arguments.
+    /// Creates a phrase from a format whose arguments the macro has checked to be printable.
     pub(crate) fn checked(text: fmt::Arguments<'_>) -> Phrase {
         Phrase(text.to_string())
     }
 
-    /// Creates a phrase from text made of checked parts, such as a table. Only its colours pass.
+    /// Creates a phrase from text that was made printable before, such as a table; control sequences other than
+    /// colours are removed.
     pub(crate) fn drawn(text: &str) -> Phrase {
         Phrase(Sieve::clean(text, true))
     }
@@ -105,7 +106,7 @@ impl Shown for u64 {}
 impl Shown for u128 {}
 impl Shown for usize {}
 
-/// Checks at compile time that a value is [`Shown`].
+/// Returns its argument; it compiles only for values that are [`Shown`].
 pub(crate) fn shown<T: Shown>(value: &T) -> &T {
     value
 }
@@ -138,8 +139,8 @@ macro_rules! emit {
     };
 }
 
-/// The last filter before a terminal: passes visible characters, line ends and colours. It makes text harmless that
-/// should have been [`Printable`] and was not.
+/// The last filter before a terminal: it passes visible characters, line ends and colours, and replaces the rest,
+/// in case a text was not made [`Printable`].
 #[derive(Debug)]
 pub(crate) struct Sieve {
     colours: bool,
@@ -223,7 +224,7 @@ impl Sieve {
     }
 }
 
-/// The start of a byte sequence.
+/// The result of looking at the first bytes of a text.
 enum Found {
     Whole(usize),
     /// The start of a sequence that is not complete yet.

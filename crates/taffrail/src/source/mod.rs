@@ -39,13 +39,14 @@ pub(crate) trait Source {
         more: ExtraObjects<'_>,
     ) -> Result<&FleetSnapshot, CommandError>;
 
-    /// Takes note that the view itself knows what it printed last. Returns true if it has to print only what changed
-    /// since.
+    /// Tells the source that the view compares its answers itself. Returns true if the view must print only what
+    /// changed since the last answer, false to print all.
     fn prints_changes(&mut self) -> bool {
         false
     }
 
-    /// Records that the output consists of rows of apps only, so that it needs no update while these stay the same.
+    /// Tells the source that the output consists of rows of apps only, so that it is not computed again while these
+    /// rows stay the same.
     fn shows_rows(&mut self) {}
 
     /// Returns the fleet watcher, for a view that needs more than [`Source::read`] offers; `None` if the source is read
@@ -148,7 +149,7 @@ pub(crate) fn follow(
     block_on(FleetWatcher::start(request))
 }
 
-/// Returns the query for the apps, or for the objects that are declared on the command line.
+/// Returns the query for all apps (in `namespace` if given); with `--declared`, for those objects instead.
 pub(crate) fn asked(
     namespace: Option<&String>,
     objects: &[ObjectKey],
@@ -166,8 +167,8 @@ pub(crate) fn dumps(arguments: &SourceArguments) -> Result<TimedFleet, CommandEr
     dumps_of(arguments, &|_| ReadQuery::default())
 }
 
-/// Reads the dumps of the arguments; `asked` returns the query for each dump. A scope that was unreadable when a dump
-/// was written is reported if the query needs it.
+/// Reads the dumps of the arguments; `asked` returns the query for each. A scope that could not be read when a dump
+/// was written is reported as an error only if the query needs it.
 pub(crate) fn dumps_of(
     arguments: &SourceArguments,
     asked: &dyn Fn(&Snapshot) -> ReadQuery,
@@ -192,7 +193,7 @@ fn dumps_by(
     Ok(TimedFleet::new(fleet, arguments.verbose))
 }
 
-/// Returns the selection of clusters in the arguments.
+/// Returns the contexts, kubeconfig and options that the arguments select, as the library takes them.
 fn selection(arguments: &SourceArguments) -> ClusterSelection {
     ClusterSelection {
         contexts: arguments.context.clone(),
@@ -201,12 +202,12 @@ fn selection(arguments: &SourceArguments) -> ClusterSelection {
     }
 }
 
-/// Returns the contexts that the arguments name, or the current one.
+/// Returns the clusters that the arguments select: the named contexts, all, or the current one.
 pub(crate) fn members(arguments: &SourceArguments) -> Result<FleetMembers, CommandError> {
     Ok(taffrail_observe::members(&selection(arguments))?)
 }
 
-/// Returns the names of all contexts.
+/// Returns the names of all contexts of the kubeconfig.
 pub(crate) fn contexts(arguments: &SourceArguments) -> Result<Vec<String>, CommandError> {
     Ok(taffrail_observe::contexts(&selection(arguments))?)
 }

@@ -6,7 +6,7 @@ use taffrail_observe::protocol;
 use crate::output::{answer, printable};
 use crate::phrase;
 
-/// Prints the total of each cluster's requests to stderr.
+/// Prints the totals of each cluster's requests to stderr, if `verbose` is not 0: number, bytes and time.
 pub(crate) fn print_requests<'a>(verbose: u8, clusters: impl Iterator<Item = &'a Cluster>) {
     for cluster in clusters.filter(|_| verbose > 0) {
         let sum = cluster.requests();

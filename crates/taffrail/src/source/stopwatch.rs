@@ -11,7 +11,7 @@ use crate::phrase;
 pub(super) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    /// Starts a stopwatch if the user wants timings.
+    /// Starts a stopwatch if `verbose` is not 0; else returns `None`.
     pub(super) fn start(verbose: u8) -> Option<Stopwatch> {
         (verbose > 0).then(|| Stopwatch(Instant::now()))
     }

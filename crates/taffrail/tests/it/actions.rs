@@ -399,7 +399,7 @@ definitions:
     let answer = ask();
     assert_eq!(names(&answer), without);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert!(answer.stderr.contains("the setting argocd: [tenant] says so"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("the setting argocd: [tenant] confirms it"), "{}", answer.stderr);
     let answer = served.ask(&["action", "paint", "deploy/web", "--yes"]);
     assert_eq!(answer.code, 2, "{}", answer.stdout);
 
@@ -464,8 +464,8 @@ fn cluster_actions_apply_only_to_objects_of_their_argo_cd() {
         let before = cluster.resource_version();
         let answer = served.ask(&["action", "cluster/paint", "deploy/web", "--yes"]);
         assert_eq!(answer.code, 2, "{why}: {}{}", answer.stdout, answer.stderr);
-        let says = "'cluster/paint' is a script of the cluster (ConfigMap gitops/argocd-cm) for what its Argo CD delivers; \
-                    Deployment shop/web in one is not of that";
+        let says = "'cluster/paint' is a script of the cluster (ConfigMap gitops/argocd-cm) for what its Argo CD \
+            delivers, and Deployment shop/web in one is not delivered by it";
         assert!(answer.stderr.contains(says), "{why}: {}", answer.stderr);
         assert!(answer.stderr.contains("argocd.argoproj.io/tracking-id"), "{why}: {}", answer.stderr);
         assert_eq!(cluster.resource_version(), before, "{why}");
@@ -525,9 +525,9 @@ fn cluster_scripts_create_only_harmless_objects_in_their_namespace() {
     let answer = made(&map("shop"), &[]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let answer = made(&map("kube-system"), &[]);
-    assert!(answer.stderr.contains("only in the namespace of its object"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("only in the namespace of its own object"), "{}", answer.stderr);
     let answer = made("{ apiVersion = 'v1', kind = 'Namespace', metadata = { name = 'a' } }", &[]);
-    assert!(answer.stderr.contains("only in the namespace of its object"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("only in the namespace of its own object"), "{}", answer.stderr);
     let secret = "{ apiVersion = 'v1', kind = 'ServiceAccount', metadata = { name = 'a' } }";
     let answer = made(secret, &[]);
     assert!(answer.stderr.contains("--allow-create ServiceAccount"), "{}", answer.stderr);

@@ -245,7 +245,7 @@ fn foreign_kubeconfig_is_left_alone() {
     let answer = taffrail(&["demo", "--kubeconfig", path.to_str().unwrap()], "");
     assert_eq!(answer.code, 2, "{}", answer.stderr);
     assert!(
-        answer.stderr.contains("not from a demo") && answer.stderr.contains("hint:"),
+        answer.stderr.contains("no demo wrote it") && answer.stderr.contains("hint:"),
         "{}",
         answer.stderr
     );

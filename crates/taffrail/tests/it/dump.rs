@@ -425,7 +425,7 @@ fn items_of_another_kind_than_was_asked_for_are_not_written() {
     let path = folder.path().join("one.jsonl");
     let answer = taffrail(&["dump", "-o", path.to_str().unwrap(), "--kubeconfig", &config], "");
     assert_eq!(answer.code, 3, "{}", answer.stderr);
-    assert!(answer.stderr.contains("not asked for"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("requested"), "{}", answer.stderr);
     let text = std::fs::read_to_string(&path).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let written: Vec<(&Value, &Value)> =
@@ -663,7 +663,8 @@ fn missing_kinds_of_a_dump_are_named() {
     let path = served.path("one.jsonl");
     served.ask(&["dump", "-n", "flux-system", "-o", &path]);
     let answer = taffrail(&["get", "apps", "--from", &path], "");
-    let lines: Vec<&str> = answer.stderr.lines().filter(|line| line.contains("does not hold it")).collect();
+    let lines: Vec<&str> =
+        answer.stderr.lines().filter(|line| line.contains("does not contain it")).collect();
     assert!(lines.iter().all(|line| line.contains(": list ") || line.contains(": get ")), "{lines:?}");
 }
 

@@ -55,7 +55,11 @@ fn apps_and_objects_are_found_by_every_form_of_name() {
 fn unknown_names_are_reported_with_suggestions() {
     for (arguments, says, hint) in [
         (&["wbe"][..], "there is no app 'wbe'", "did you mean argo-application/argocd/web?"),
-        (&["deploy/web", "-n", "docs"], "there is no deploy 'web'", "there is one in namespace web"),
+        (
+            &["deploy/web", "-n", "docs"],
+            "there is no deploy 'web'",
+            "an object of that name is in namespace web",
+        ),
         (&["deploy/nope"], "there is no deploy 'nope'", "-n NAMESPACE"),
         (&["nosuch/web"], "there is no app 'nosuch/web'", "did you mean argo-application/argocd/web?"),
         (&["a/"], "is neither the name of an app nor of an object", "KIND/NAME"),

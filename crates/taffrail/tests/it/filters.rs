@@ -152,5 +152,9 @@ label/web-staging/blog
     assert_eq!(of_case(&["events", "forum"], golden, &label).code, 0);
     let wrong = of_case(&["get", "apps"], golden, &["--app-label", "app=web"]);
     assert_eq!(wrong.code, 2);
-    assert!(wrong.stderr.contains("'app=web' is no label; write NAME or PREFIX/NAME"), "{}", wrong.stderr);
+    assert!(
+        wrong.stderr.contains("'app=web' is not a label key; write NAME or PREFIX/NAME"),
+        "{}",
+        wrong.stderr
+    );
 }

@@ -241,7 +241,7 @@ fn flux_and_kapp_are_understood() {
     let refused = taffrail(&["status", "-f", "-", "--rules", path(&wrong)], LOCK);
     assert_eq!(refused.code, 2);
     assert!(
-        refused.stderr.contains("healthCheckExprs[0]: the expression 'current' cannot be read"),
+        refused.stderr.contains("healthCheckExprs[0]: the expression 'current' cannot be parsed"),
         "{}",
         refused.stderr
     );
@@ -413,7 +413,8 @@ status:
 #[test]
 fn unmet_dependency_shows_its_expression() {
     let answer = taffrail(&["explain", "apps", "--from", "-"], WAITS);
-    let told = "readyExpr does not hold of Kustomization flux-system/infra: dep.metadata.labels.version == self.metadata.labels.version";
+    let told = "readyExpr is not true of Kustomization flux-system/infra: dep.metadata.labels.version == \
+        self.metadata.labels.version";
     assert!(answer.stdout.contains(told), "{}{}", answer.stdout, answer.stderr);
 }
 

@@ -312,7 +312,7 @@ fn suspended_apps_are_resumed() {
     // In the other one it is done, and told what was done already.
     let answer = served.ask(&["suspend", "shop", "--yes"]);
     assert!(
-        answer.stdout.contains("flux-kustomization flux-system/shop in two: is suspended already"),
+        answer.stdout.contains("flux-kustomization flux-system/shop in two: is already suspended"),
         "{}",
         answer.stdout
     );

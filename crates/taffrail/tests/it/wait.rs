@@ -181,7 +181,7 @@ fn non_boolean_expression_is_an_error() {
             "data": {"key": "c2VjcmV0"}}))
         .unwrap();
     for (expression, said) in [
-        ("object.metadata.name", "it is a string, neither true nor false"),
+        ("object.metadata.name", "its result is a string, not true or false"),
         ("object.metadata.name.unheard() == ''", "there is no function 'unheard'"),
         ("status.readyReplicas == 2", "write object.status"),
         ("object.status.readyReplicas ==", "is not an expression in CEL"),
@@ -217,9 +217,9 @@ fn missing_objects_count_as_deleted() {
     cluster.apply(deployment("web", 2)).unwrap();
     cluster.apply(deployment("api", 2)).unwrap();
     let mut going = served.waiting(&["deploy", "-l", "team=blue", "-n", "shop", "--for", "deleted"]);
-    going.until("deployment/web Waiting: it is there, and nobody deletes it");
+    going.until("deployment/web Waiting: it exists, and its deletion has not been requested");
     assert!(cluster.delete("apps/v1", "Deployment", "shop", "web"));
-    going.until("deployment/web Met: it is gone");
+    going.until("deployment/web Met: it was deleted");
     assert!(cluster.delete("apps/v1", "Deployment", "shop", "api"));
     going.until("2 of 2 gone");
     assert_eq!(going.end(), Some(0));
@@ -542,7 +542,7 @@ fn unwatchable_kinds_are_polled() {
 #[test]
 fn invalid_usage_fails_at_once() {
     for (arguments, said) in [
-        (vec!["deploy/web", "--for", "happiness"], "nothing to wait for"),
+        (vec!["deploy/web", "--for", "happiness"], "not something to wait for"),
         (vec!["deploy/web", "--for", "jsonpath={.a"], "is not a JSONPath"),
         (vec!["deploy/web", "--for", "revision=v1"], "only apps have revisions"),
         (vec!["deploy/web", "-l", "a=b"], "-l selects"),

@@ -17,7 +17,8 @@ use crate::objects::Objects;
 use crate::questions::Question;
 use crate::scope::{Scope, ScopeError};
 
-/// The label and value of the workload that applies what Applications declare.
+/// The label and its value by which Argo CD's application controller is found, the workload that applies
+/// Applications.
 pub(crate) const COMPONENT: [&str; 2] = ["app.kubernetes.io/component", "application-controller"];
 
 /// The label selector for application controllers.
@@ -26,19 +27,19 @@ pub const CONTROLLERS: &str = "app.kubernetes.io/component=application-controlle
 /// The kinds of workload that an application controller can be.
 pub const WORKLOADS: [(&str, &str); 2] = [("apps", "Deployment"), ("apps", "StatefulSet")];
 
-/// The kind of the binding by which an Argo CD is recognised.
+/// The kind of the object that proves an Argo CD: group and kind.
 pub const BINDING: (&str, &str) = ("rbac.authorization.k8s.io", "ClusterRoleBinding");
 
 /// The kind of the role that a binding refers to.
 pub const ROLE: (&str, &str) = ("rbac.authorization.k8s.io", "ClusterRole");
 
-/// A field selector that matches every binding and role, and marks a read as made only to recognise an Argo
-/// CD.
+/// A field selector that matches every object. It marks a list as made only to prove an Argo CD, so that a refusal
+/// is not reported.
 ///
 /// If such a read is forbidden, nothing that the user asked for is missing.
 pub(crate) const ALL_BINDINGS: &str = "metadata.name!=";
 
-/// The namespace into which Argo CD's own manifests install it.
+/// The namespace in which Argo CD's own installer puts it.
 pub(crate) const INSTALLED: &str = "argocd";
 
 /// The name of the ConfigMap with the health scripts of an Argo CD.
@@ -56,9 +57,9 @@ pub(crate) const MAX_NAMESPACES: usize = 500;
 /// The namespaces of a cluster with Applications.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Namespaces {
-    /// The namespaces that are searched for an Argo CD.
+    /// The namespaces with Applications in which proofs of an Argo CD are read.
     pub(crate) looked_into: BTreeSet<String>,
-    /// Number of namespaces that are not searched.
+    /// Number of namespaces with Applications beyond [`MAX_NAMESPACES`], in which no proof is read.
     pub(crate) left_out: usize,
 }
 
@@ -84,29 +85,30 @@ impl Namespaces {
         Namespaces { looked_into, left_out }
     }
 
-    /// Returns the error that some namespaces were left out, if any were.
+    /// Returns the error that some namespaces are not searched for an Argo CD; `None` if all are.
     pub(crate) fn error(&self) -> Option<ScopeError> {
         let all = self.looked_into.len() + self.left_out;
         let message = format!(
-            "Applications are in {all} namespaces: in {MAX_NAMESPACES} of them the settings of an Argo CD are looked for"
+            "Applications are in {all} namespaces; Taffrail looks for Argo CD settings in only {MAX_NAMESPACES} of them"
         );
         let scope = Scope::Input(format!("ConfigMaps {SETTINGS}"));
         (self.left_out > 0).then(|| ScopeError { scope, reason: "OverLimit".to_owned(), message })
     }
 }
 
-/// Confidence that a namespace holds an Argo CD.
+/// The evidence that an Argo CD runs in a namespace, from weak to strong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standing {
-    /// The namespace has no application controller.
+    /// No evidence: the namespace has no application controller.
     Unknown,
-    /// A workload is labelled as an application controller.
+    /// Weak evidence: a workload is labelled as an application controller, which any author can do.
     Seen,
-    /// The user's settings name it, or its ClusterRoleBinding gives it a role that may write every kind.
+    /// Proof: the user's settings name the namespace, or a ClusterRoleBinding gives its controller a role that may
+    /// write every kind.
     Known,
 }
 
-/// Returns the confidence that an Argo CD runs in a namespace of a cluster.
+/// Returns the evidence that an Argo CD runs in a namespace of a cluster.
 pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> Standing {
     if trust.names_argocd(objects.name(), namespace) {
         return Standing::Known;
@@ -144,7 +146,7 @@ pub fn argo_standing(objects: &dyn Objects, namespace: &str, trust: &Trust) -> S
     if objects.of_kind(group, kind, None).any(names) { Standing::Known } else { Standing::Seen }
 }
 
-/// Returns true for a workload that says that it is the application controller of an Argo CD.
+/// Returns true if the labels of a workload call it the application controller of an Argo CD.
 pub(crate) fn is_controller(workload: &Observed<'_>) -> bool {
     let [label, value] = COMPONENT;
     workload.projection == Projection::Full && workload.object.text(&["metadata", "labels", label]) == value
@@ -164,7 +166,7 @@ fn writes_all(role: &Object<'_>) -> bool {
     })
 }
 
-/// Returns true if a ConfigMap has health scripts in its `data`.
+/// Returns true if a ConfigMap contains health scripts.
 pub(crate) fn has_health_scripts(object: &Object<'_>) -> bool {
     let data = object.at(&["data"]).and_then(Value::members);
     data.into_iter().flatten().any(|(key, text)| {
@@ -174,7 +176,8 @@ pub(crate) fn has_health_scripts(object: &Object<'_>) -> bool {
     })
 }
 
-/// Returns the ConfigMap with scripts that may apply to an Application but could not be read, and the reason.
+/// Returns the ConfigMap whose scripts may apply to an Application but which could not be read, with the reason;
+/// `None` if there is none.
 pub(crate) fn unread_settings(
     objects: &dyn Objects,
     application: &Object<'_>,
@@ -197,8 +200,8 @@ pub(crate) fn whole<'a>(objects: &'a dyn Objects, key: &ObjectKey) -> Option<Obs
     objects.get(key.as_ref()).present().filter(|observed| observed.projection == Projection::Full)
 }
 
-/// Returns true if an Argo CD serves the Applications of another namespace: its parameters list namespaces,
-/// with wildcards.
+/// Returns true if the parameters of the Argo CD in the namespace `argo` say that it serves Applications in
+/// `namespace`.
 pub(crate) fn serves(objects: &dyn Objects, argo: &str, namespace: &str) -> bool {
     let key = ObjectKey::new("", "ConfigMap", argo, PARAMETERS);
     let Some(parameters) = whole(objects, &key) else { return false };
@@ -234,7 +237,7 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
     pattern.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
-/// Returns the namespaces of a cluster for which it must be decided if an Argo CD is known.
+/// Returns the namespaces of a cluster for which proofs of an Argo CD must be read.
 ///
 /// Health scripts there may apply to Applications, or bare names in marks may name them.
 pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String> {
@@ -261,7 +264,7 @@ pub(crate) fn doubtful(objects: &dyn Objects, trust: &Trust) -> BTreeSet<String>
     namespaces
 }
 
-/// Returns true if a read is made only to recognise an Argo CD.
+/// Returns true if a list is made only to prove an Argo CD.
 pub(crate) fn is_to_know(kind: &GroupKind, labels: Option<&str>, fields: Option<&str>) -> bool {
     let is = |(group, name): &(&str, &str)| *group == kind.group && *name == kind.kind;
     [BINDING, ROLE].iter().any(is) && fields == Some(ALL_BINDINGS)

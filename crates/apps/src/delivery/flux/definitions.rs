@@ -7,8 +7,7 @@ use taffrail_object::ObjectKey;
 use super::super::labels;
 use crate::objects::Objects;
 
-/// The CustomResourceDefinitions of one cluster, by namespace and name of the HelmRelease that their labels
-/// name.
+/// The CustomResourceDefinitions of one cluster, by namespace and name of the HelmRelease in their labels.
 type ByRelease = HashMap<(String, String), Vec<ObjectKey>>;
 
 /// A cache of the CustomResourceDefinitions of each cluster, by the index of the cluster.

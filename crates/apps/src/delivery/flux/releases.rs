@@ -1,4 +1,4 @@
-//! The releases that HelmReleases declare, by the names that they have in Helm's storage.
+//! The Helm releases that HelmReleases declare, which are therefore not apps of their own.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::super::text;
 use super::Definitions;
 use crate::agreement::Mark;
 
-/// The name of a release in Helm's storage, in full or shortened, as its HelmRelease determines it.
+/// The name of a Helm release in storage, as its HelmRelease determines it; a long one is shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum ReleaseName {
     Exact(String),
@@ -55,7 +55,7 @@ impl ReleaseName {
     }
 }
 
-/// The releases in Helm's storage that HelmReleases declare, and that are therefore not apps of their own.
+/// The stored releases that HelmReleases declare, by cluster, namespace and name.
 #[derive(Debug, Default)]
 pub(crate) struct Releases {
     declared: HashMap<(usize, String), HashMap<ReleaseName, Declared>>,
@@ -65,23 +65,24 @@ pub(crate) struct Releases {
     pub(super) definitions: Definitions,
 }
 
-/// The conditions under which a release belongs to a HelmRelease in another namespace.
+/// The proof that a stored release belongs to a HelmRelease in another namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Needed {
-    /// The mark that helm-controller writes on the objects of the HelmRelease.
+    /// The mark that helm-controller writes on the objects of the HelmRelease, which those of the release must
+    /// carry.
     pub(crate) mark: Mark,
     /// The namespace into which the HelmRelease delivers.
     pub(crate) delivered: String,
     /// The namespace of the HelmRelease.
     pub(crate) own: String,
-    /// The objects that the inventory of the HelmRelease lists, if it has one.
+    /// The objects that the inventory of the HelmRelease lists; `None` if it has no inventory.
     pub(crate) listed: Option<Arc<HashSet<ObjectKey>>>,
 }
 
-/// The conditions for HelmReleases in other namespaces than the release, by the marks that they require.
+/// The required proofs of HelmReleases in other namespaces than the release's storage, by their mark.
 pub(crate) type Elsewhere = HashMap<Mark, Vec<Needed>>;
 
-/// The HelmReleases that declare releases of one name in one namespace.
+/// The HelmReleases that declare a release of one name, stored in one namespace.
 #[derive(Debug, Default)]
 struct Declared {
     is_beside: bool,
@@ -89,8 +90,8 @@ struct Declared {
 }
 
 impl Releases {
-    /// Adds the release `name` that is stored in `namespace` of a cluster; `needed` is the condition if its
-    /// HelmRelease is in another namespace.
+    /// Adds a release that is stored in `namespace` of the cluster with this index; `needed` is the required proof
+    /// if its HelmRelease is in another namespace.
     pub(super) fn add(&mut self, cluster: usize, namespace: &str, name: ReleaseName, needed: Option<Needed>) {
         let declared =
             self.declared.entry((cluster, namespace.to_owned())).or_default().entry(name).or_default();
@@ -113,8 +114,8 @@ impl Releases {
         self.cut.entry(place).or_insert_with(newest).clone()
     }
 
-    /// Returns the conditions under which the release that is stored in a namespace of a cluster belongs to a
-    /// HelmRelease.
+    /// Returns the proofs of which one is required for the stored release to belong to a HelmRelease; empty if none
+    /// is required, because a HelmRelease of that namespace declares it. `None` if no HelmRelease does.
     ///
     /// `None` if no HelmRelease declares it; an empty list if one in the same namespace does, which needs no
     /// proof; otherwise one of the conditions must be met.

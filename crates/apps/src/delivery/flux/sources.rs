@@ -1,5 +1,5 @@
-//! The sources of Flux: each is parsed once, however many apps name it. Only short texts of it are kept,
-//! because each of those apps gets a copy.
+//! The sources of Flux, each parsed once for all apps that name it. Only short texts are kept, because each app gets
+//! a copy.
 
 use std::sync::Arc;
 
@@ -24,9 +24,9 @@ const MAX_REVISION_LENGTH: usize = 1024;
 #[derive(Debug, Clone)]
 pub(in crate::delivery) enum Artifact {
     Revision(String),
-    /// The source exists but has no artifact yet.
+    /// The source exists but has not produced an artifact yet.
     Nothing,
-    /// The source does not exist, or could not be read; the reason in words.
+    /// The artifact is not known; holds the reason, such as that the source does not exist.
     Unknown(String),
 }
 
@@ -39,7 +39,7 @@ impl Artifact {
     }
 }
 
-/// The parts of a HelmChart that lead to its chart: the source object, the name of the chart and its version.
+/// The source object, name and version of the chart that a HelmChart names.
 #[derive(Debug)]
 pub(super) struct Origin {
     pub(super) key: ObjectKey,
@@ -47,12 +47,12 @@ pub(super) struct Origin {
     pub(super) version: Option<String>,
 }
 
-/// The fields of one Flux source that apps show or compare.
+/// The fields of a Flux source that apps show or compare.
 #[derive(Debug)]
 pub(in crate::delivery) struct KnownSource {
     pub(super) artifact: Artifact,
     pub(super) is_unobserved: bool,
-    /// The time at which the source's artifact was last updated.
+    /// The time at which the source's artifact was last updated; `None` if it is not stated.
     pub(super) fetched: Option<Timestamp>,
     pub(super) origin: Option<Origin>,
     pub(in crate::delivery) url: Option<String>,
@@ -76,7 +76,7 @@ impl KnownSource {
 
     fn read(objects: &dyn Objects, key: &ObjectKey) -> KnownSource {
         if !is_source(key) {
-            let why = format!("{} {} is no source of Flux", key.group_kind(), key.path());
+            let why = format!("{} {} is not a Flux source", key.group_kind(), key.path());
             return KnownSource::unknown(why, false);
         }
         let found = match objects.get(key.as_ref()) {
@@ -127,7 +127,7 @@ impl KnownSource {
         }
     }
 
-    /// Returns the description of the source for an app's row; `key` is the key of the source.
+    /// Describes the source for the row of an app; `key` is its key.
     pub(super) fn describe(&self, key: &ObjectKey) -> Source {
         Source { url: self.url.clone(), reference: self.reference.clone(), ..undescribed(key) }
     }
@@ -151,7 +151,8 @@ impl Sources {
         self.known.get(objects, (home, key.clone()), || Arc::new(KnownSource::read(objects, key)))
     }
 
-    /// Returns the problem of a source that cannot be fetched or verified at the time `now`, cached.
+    /// Returns the problem that a source cannot be fetched or verified, from the cache if it was computed before;
+    /// `None` if it can.
     pub(super) fn problem(
         &self,
         objects: &dyn Objects,

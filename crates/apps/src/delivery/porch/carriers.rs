@@ -1,4 +1,5 @@
-//! The apps that deliver the folders of repositories in Git.
+//! Carriers: the apps (of Config Sync or Flux) that sync a folder of a Git repository, and so deliver the Porch
+//! packages in it.
 //!
 //! Authors may make many packages and many such apps, so both are found by address and folder, and the
 //! objects of an app are divided among packages once.
@@ -19,7 +20,7 @@ use crate::objects::Objects;
 /// The annotation with the file in the repository that declares an object of Config Sync.
 const SOURCE_PATH: &str = "configmanagement.gke.io/source-path";
 
-/// A tree of the folders of repositories, which identifies each folder by a number.
+/// A tree of the folders in repositories, in which each folder has a number.
 #[derive(Default)]
 struct Folders<'p> {
     roots: HashMap<&'p str, usize>,
@@ -28,7 +29,7 @@ struct Folders<'p> {
 }
 
 impl<'p> Folders<'p> {
-    /// Adds a folder and all its parents; returns their numbers, from the root to the folder.
+    /// Adds a folder and its parents; returns their numbers, the root first.
     fn insert(&mut self, address: &'p str, directory: &'p str) -> Vec<usize> {
         let Folders { roots, steps, count } = self;
         let mut next = || {
@@ -44,7 +45,7 @@ impl<'p> Folders<'p> {
         way
     }
 
-    /// Returns the numbers of the known folders that contain a path, the root first.
+    /// Returns the numbers of the folders in the tree that contain a path, the root first.
     fn above(&self, address: &str, path: &str) -> Vec<usize> {
         let Some(&root) = self.roots.get(address) else { return Vec::new() };
         let step = |at: &mut usize, part: &str| {
@@ -67,12 +68,12 @@ pub(super) fn is_in(path: &str, directory: &str) -> bool {
     own.is_some_and(|own| folders.above("a", path).contains(&own))
 }
 
-/// The folders of the packages of one cluster.
+/// The folders of the packages that one cluster declares.
 #[derive(Default)]
 pub(super) struct PackageFolders<'p> {
     folders: Folders<'p>,
     own: HashSet<usize>,
-    /// The folders that contain folders of other packages.
+    /// The numbers of package folders that contain folders of other packages.
     outer: HashSet<usize>,
 }
 
@@ -90,7 +91,7 @@ impl<'p> PackageFolders<'p> {
         all
     }
 
-    /// Returns the number of the innermost package folder that contains a path; `None` if there is none.
+    /// Returns the number of the innermost package folder that contains a path; `None` if none does.
     fn owner(&self, address: &str, path: &str) -> Option<usize> {
         self.folders.above(address, path).into_iter().rev().find(|folder| self.own.contains(folder))
     }
@@ -99,17 +100,18 @@ impl<'p> PackageFolders<'p> {
 /// The evidence that an app really delivers a package, from weak to strong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Ground {
-    /// Only the declaring object of the app says so.
+    /// Only the declaring object of the app states the folder, which any author could write.
     Said,
-    /// Objects outside of the app's own namespace carry the app's mark.
+    /// Objects outside of the app's own namespace carry the app's mark, which its author alone could not bring
+    /// about.
     Marked,
-    /// The app is a RootSync in the namespace into which only administrators of Config Sync may write.
+    /// The app is a RootSync in Config Sync's own namespace, into which only administrators may write.
     Admin,
-    /// The app is in the namespace of the package.
+    /// The app is in the same namespace as the package.
     Beside,
 }
 
-/// An app that syncs a folder of a Git repository, and so may deliver the packages in it.
+/// An app that syncs a folder of a Git repository, and may so deliver the packages in it.
 pub(super) struct Carrier {
     /// The index of the app among the declarations.
     pub(super) app: usize,
@@ -118,15 +120,16 @@ pub(super) struct Carrier {
     /// The branch that the app follows; `None` if it follows a commit or tag instead.
     branch: Option<String>,
     pub(super) directory: String,
-    /// For Config Sync: its objects with the files that declare them, or the reason why a file is not known.
+    /// For Config Sync, each object with the file that declares it, or the reason why the file is not known.
     files: OnceCell<Vec<(ObjectKey, Result<String, String>)>>,
     ground: OnceCell<Ground>,
 }
 
-/// A list of objects; and, if it may be incomplete, the object that is in doubt and the reason.
+/// The objects of a package; and, if the list may be incomplete, an object of which that is not known, with the
+/// reason.
 pub(super) type Known = (ObjectKeys, Option<(ObjectKey, String)>);
 
-/// The objects of a carrier by number of the package folder, and the first object whose file is not known.
+/// The objects of a carrier, divided by package folder; and the first object whose file is not known.
 pub(super) struct Parted {
     by_folder: HashMap<usize, ObjectKeys>,
     doubt: Option<(ObjectKey, String)>,
@@ -157,7 +160,7 @@ impl Carrier {
         apps.iter().enumerate().filter_map(carrier).collect()
     }
 
-    /// Returns the evidence by which packages in other namespaces accept `app`, the app of this carrier.
+    /// Returns the evidence that `app`, the app of this carrier, really delivers packages of other namespaces.
     pub(super) fn ground(&self, fleet: &Fleet<'_>, app: &Declaration) -> Ground {
         *self.ground.get_or_init(|| {
             let is_root = app.declaring.as_ref().is_some_and(|key| key.kind == "RootSync");
@@ -176,8 +179,8 @@ impl Carrier {
         })
     }
 
-    /// Returns the objects of `app`, the app of this carrier, that belong to `package`, given as its
-    /// repository and folder.
+    /// Returns the objects of `app`, the app of this carrier, that belong to `package`, a folder of a repository.
+    /// `parted` caches the division of the app's objects.
     pub(super) fn objects(
         &self,
         fleet: &Fleet<'_>,
@@ -197,8 +200,10 @@ impl Carrier {
         let Some(declaring) = &app.declaring else { return (nothing(), None) };
         if !narrows {
             let name = app.declaring_name();
-            let why =
-                format!("{name} delivers {directory} among others, and does not say which objects are of it");
+            let why = format!(
+                "{name} delivers several packages, {directory} among them, and does not record which objects \
+                    belong to it"
+            );
             return (nothing(), Some((declaring.clone(), why)));
         }
         let Some(cluster) = app.cluster() else { return (nothing(), None) };
@@ -227,7 +232,7 @@ fn part(
             }
             Err(why) => {
                 doubt.get_or_insert_with(|| {
-                    let why = format!("{} {} {why}; it may be of this package", key.kind, key.path());
+                    let why = format!("{} {} {why}; it may belong to this package", key.kind, key.path());
                     (key.clone(), why)
                 });
             }
@@ -237,7 +242,7 @@ fn part(
     Parted { by_folder, doubt }
 }
 
-/// An index of carriers by the folder and branch that they sync.
+/// An index of carriers by the repository, branch and folder that they sync.
 pub(super) struct Carriers<'c> {
     all: &'c [Carrier],
     folders: Folders<'c>,
@@ -255,7 +260,7 @@ impl<'c> Carriers<'c> {
         carriers
     }
 
-    /// Returns the carriers that sync a folder of a repository: one list per cluster, each in the order of
+    /// Returns the carriers that sync a folder or one of its parents: one list per cluster, each in the order of
     /// the apps.
     pub(super) fn of_folder(&self, repository: &Repository, directory: &str) -> Vec<Vec<&'c Carrier>> {
         let mut places: Vec<usize> = Vec::new();
@@ -273,8 +278,8 @@ impl<'c> Carriers<'c> {
     }
 }
 
-/// Returns each of the objects with the file that declares it, from Config Sync's annotation, or the reason
-/// why that is unknown.
+/// Returns each object with the file that declares it, by Config Sync's annotation, or with the reason why the file
+/// is not known.
 fn files(objects: &dyn Objects, keys: &[ObjectKey]) -> Vec<(ObjectKey, Result<String, String>)> {
     let file = |key: &ObjectKey| match objects.get(key.as_ref()) {
         Presence::Present(observed) => {

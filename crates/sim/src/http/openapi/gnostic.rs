@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-/// Appends a field that contains bytes: texts and messages.
+/// Appends a length-delimited Protobuf field: a text or a message.
 fn put(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     varint(out, u64::from(number) << 3 | 2);
     varint(out, bytes.len() as u64);
@@ -24,7 +24,7 @@ fn message(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     out
 }
 
-/// Encodes a name and a value: `NamedSchema`, `NamedAny`.
+/// Encodes a name and a value as the message `NamedSchema` or `NamedAny`.
 fn named(name: &str, value: &[u8]) -> Vec<u8> {
     message(|out| {
         put(out, 1, name.as_bytes());
@@ -32,7 +32,7 @@ fn named(name: &str, value: &[u8]) -> Vec<u8> {
     })
 }
 
-/// Encodes a `Document` without paths.
+/// Encodes an OpenAPI v2 `Document` with these definitions and without paths.
 pub(super) fn document(version: &str, definitions: &Map<String, Value>) -> Vec<u8> {
     message(|out| {
         put(out, 1, b"2.0");

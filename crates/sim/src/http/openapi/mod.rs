@@ -48,7 +48,7 @@ pub(super) fn answer(inner: &Inner, rest: &str) -> Answered<Answer> {
     }
 }
 
-/// The path to the schemas in a document of OpenAPI v2, and below of v3.
+/// The prefix of references to schemas in OpenAPI v2; the constant below is that of v3.
 const V2: &str = "#/definitions/";
 const V3: &str = "#/components/schemas/";
 
@@ -61,7 +61,7 @@ fn of_resource(inner: &Inner, resource: &Resource, version: &str) -> Option<&'st
     known.filter(|_| !resource.custom && inner.does.on(Behaviour::OpenApiFields))
 }
 
-/// Returns the name and the schema of a kind.
+/// Returns the name and the schema of a kind; `place` is the prefix of references in it.
 fn named(inner: &Inner, resource: &Resource, version: &str, place: &str) -> (String, Value) {
     let known = of_resource(inner, resource, version);
     let name = match known {
@@ -90,7 +90,7 @@ fn named(inner: &Inner, resource: &Resource, version: &str, place: &str) -> (Str
     (name, schema)
 }
 
-/// Returns the published name of a message.
+/// Returns the published name of a Kubernetes message, such as `io.k8s.api.core.v1.Pod`.
 fn full_name(name: &str) -> String {
     if name.starts_with("meta.") {
         format!("io.k8s.apimachinery.pkg.apis.{name}")
@@ -99,7 +99,7 @@ fn full_name(name: &str) -> String {
     }
 }
 
-/// Adds the schemas of all messages inside a message.
+/// Adds to `schemas` the schemas of all messages that `message` contains.
 fn add_parts(message: Option<&'static Message>, place: &str, schemas: &mut Map<String, Value>) {
     let mut left: Vec<&'static Message> = message.into_iter().collect();
     while let Some(message) = left.pop() {

@@ -50,7 +50,7 @@ Examples:
 Exit codes: 0 done, or nothing to do; 2 wrong usage, no such object, or no such action for its current state;
 3 something could not be read or written.")]
 pub(crate) struct ActionArguments {
-    /// The action; `taffrail actions OBJECT` lists them
+    /// Name of the action; `taffrail actions OBJECT` lists them
     #[arg(value_name = "ACTION")]
     pub(crate) action: String,
 
@@ -61,7 +61,7 @@ pub(crate) struct ActionArguments {
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) parameters: Vec<(String, String)>,
 
-    /// Do not ask if the object is in several clusters or namespaces, or the script is the cluster's
+    /// Do not ask for confirmation if the object is in several clusters or namespaces, or the script is the cluster's
     #[arg(short, long)]
     pub(crate) yes: bool,
 
@@ -94,11 +94,11 @@ pub(crate) struct WhichArguments {
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
-    /// All objects of that name, in any namespace
+    /// All objects of that name, in every namespace
     #[arg(short = 'A', long)]
     pub(crate) all_namespaces: bool,
 
-    /// Scripts: Taffrail's, or those in a folder before Taffrail's, laid out like Argo CD's resource_customizations
+    /// Action scripts to use: Taffrail's, or first those in a folder laid out like Argo CD's resource_customizations
     #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = Whose::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: Whose,
 
@@ -115,12 +115,13 @@ pub(crate) enum ActionsOutput {
     Name,
 }
 
-/// The folder of the user's own actions, if `--rules` names one.
+/// The folder of the user's own action scripts; `None` for `--rules taffrail`, which uses only Taffrail's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Whose(pub(crate) Option<PathBuf>);
 
 impl Whose {
-    /// Parses `--rules`. It accepts `kstatus` too, because other commands share the setting.
+    /// Parses `--rules` for actions. The value `kstatus` means `taffrail`, because other commands share the
+    /// setting.
     fn read(text: &str) -> Result<Whose, String> {
         match text {
             "taffrail" | "kstatus" => Ok(Whose(None)),

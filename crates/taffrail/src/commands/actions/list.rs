@@ -30,7 +30,7 @@ struct Document {
     items: Vec<Item>,
 }
 
-/// An action of an object in a cluster.
+/// One action of an object in a cluster, as a row of the answer.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Item {
@@ -47,7 +47,7 @@ struct Item {
     parameters: Vec<Told>,
 }
 
-/// A parameter of an action.
+/// A parameter of an action, as the answer shows it: name, type and default.
 #[derive(Serialize)]
 struct Told {
     name: String,

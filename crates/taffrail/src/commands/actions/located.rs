@@ -67,8 +67,9 @@ pub(super) fn objects(
             _ => String::new(),
         };
         let complaint = CommandError::usage(format!("there is no {}{place}", arguments.object));
-        return Err(complaint
-            .hint("-n NAMESPACE says where to look; group/Kind/namespace/name names an object in full"));
+        return Err(complaint.hint(
+            "-n NAMESPACE selects another namespace; group/Kind/namespace/name names an object in full",
+        ));
     }
     Ok((objects, complaints))
 }

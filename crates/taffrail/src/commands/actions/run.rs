@@ -44,7 +44,7 @@ struct Row {
     /// The origin of the action's script: `user`, `cluster` or `shipped`.
     #[serde(skip_serializing_if = "Option::is_none")]
     origin: Option<&'static str>,
-    /// For a script of a cluster, the object in the cluster that contains the script.
+    /// For a script that a cluster defines, the ConfigMap that contains it; else `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     script_of: Option<String>,
     /// The result: `Done`, `Unchanged`, `Refused` or `Error`; of dry runs `Planned` or `Accepted`.
@@ -60,7 +60,7 @@ struct Row {
 struct ChangeRow {
     operation: &'static str,
     object: ObjectKey,
-    /// The JSON merge patch, or the new object.
+    /// The JSON merge patch of a change, or the whole object of a creation.
     body: Value,
     written: bool,
 }
@@ -88,7 +88,7 @@ impl Row {
         }
     }
 
-    /// Describes the writes that were made.
+    /// Describes the writes that were made, such as `changed Deployment shop/web`, for an error after them.
     fn written(&self) -> String {
         let written = self.changes.iter().filter(|change| change.written);
         let told = written.map(|change| match change.operation {
@@ -197,7 +197,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, CommandError> {
     Ok(exit)
 }
 
-/// Asks before the action is run on several objects.
+/// Asks for confirmation before the action runs on several objects, which -A or several contexts selected.
 fn confirm(arguments: &ActionArguments, objects: &[LocatedObject]) -> Result<(), CommandError> {
     let ActionArguments { action, which, yes, dry_run, .. } = arguments;
     let (what, of, names): (_, _, Vec<String>) = match which.all_namespaces {
@@ -213,7 +213,7 @@ fn confirm(arguments: &ActionArguments, objects: &[LocatedObject]) -> Result<(),
     guard::confirm(&what, of, &names, *yes, *dry_run, || ())
 }
 
-/// Returns true if the command can ask a question at a terminal.
+/// Returns true if the user can answer a question: the output is text, and stdin and stderr are a terminal.
 fn may_ask(arguments: &ActionArguments) -> bool {
     arguments.output == TextOutput::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
 }

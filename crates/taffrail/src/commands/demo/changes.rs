@@ -11,7 +11,7 @@ use taffrail_status::{Status, rollup};
 /// Maximum number of changes that are kept.
 const REMEMBERED: usize = 50;
 
-/// The category by which apps are counted.
+/// A group of apps that the demo counts together: one status, or apps that are Ready with a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tally {
     /// Apps with this status; for Ready only those without a problem.
@@ -23,7 +23,7 @@ pub(super) enum Tally {
 /// The number of apps in each category; empty categories are left out.
 pub(super) type Counts = Vec<(Tally, usize)>;
 
-/// The state of one cluster.
+/// The state of one simulated cluster as the demo shows it.
 #[derive(Debug, Clone)]
 pub(super) struct ClusterNews {
     pub(super) name: String,
@@ -33,7 +33,7 @@ pub(super) struct ClusterNews {
     pub(super) lost: Option<(String, Option<Timestamp>)>,
 }
 
-/// A problem of apps or clusters; equal problems in several clusters are one.
+/// A problem as the demo lists it. Equal problems of several apps or clusters are one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Concern {
     pub(super) status: Status,
@@ -44,7 +44,7 @@ pub(super) struct Concern {
     pub(super) since: Option<Timestamp>,
     pub(super) message: String,
     pub(super) kind: Kind,
-    /// True if the declaring object is in another cluster.
+    /// True if the app is declared in another cluster than the one where its objects are.
     pub(super) is_remote: bool,
 }
 
@@ -55,12 +55,12 @@ pub(super) enum Kind {
     Unwell,
     /// A cluster that does not answer.
     Lost,
-    /// Apps that are ready, but at another revision than the wanted one.
+    /// Apps that are ready but have a problem with their sync or source, or are suspended.
     Unsynced,
 }
 
 impl Concern {
-    /// Returns the problem in a word; for apps that are ready, the problem on another axis.
+    /// Returns the problem in one or two words: the state of an app or cluster; for a ready app its sync problem.
     pub(super) fn word(&self) -> &str {
         match self.kind {
             Kind::Unwell | Kind::Lost => &self.state,
@@ -76,7 +76,7 @@ impl Concern {
     }
 }
 
-/// A change of an app or cluster.
+/// A change of the state of apps or clusters, as the demo lists it.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
     pub(super) at: Timestamp,
@@ -89,10 +89,10 @@ pub(super) struct Change {
     pub(super) message: String,
 }
 
-/// The state of an app in the last read.
+/// The state of an app when the fleet was read last, to detect changes.
 struct Known {
     state: String,
-    /// The time at which the app was first seen in this state; `None` if it was so at the start.
+    /// The time at which the demo first saw the app in this state; `None` if it already was so at the start.
     since: Option<Timestamp>,
     is_lost: bool,
 }
@@ -108,12 +108,12 @@ pub(super) struct News {
     /// The total number of changes, those no longer kept included.
     pub(super) changed: usize,
     known: HashMap<AppRef, Known>,
-    /// For each cluster, true if it does not answer; and the time since when, if the demo saw it stop.
+    /// For each cluster: true if it does not answer, and the time at which the demo saw that begin.
     lost: BTreeMap<String, (bool, Option<Timestamp>)>,
 }
 
 impl News {
-    /// Creates an empty state for clusters in these regions.
+    /// Creates the state before the first read; `regions` has the region of each cluster, in their order.
     pub(super) fn new(regions: &[String]) -> News {
         News {
             regions: regions.to_vec(),
@@ -284,7 +284,8 @@ impl News {
     }
 }
 
-/// Adds a change of an app to the changes of the same read.
+/// Adds the change of an app from state `before` to `after`; apps with the same change at the same read share an
+/// entry.
 fn note(changes: &mut Vec<Change>, app: &App, before: &str, after: &str, at: Timestamp) {
     let (name, cluster) = (app.app.name.clone(), app.app.target.clone());
     let message = message(app);
@@ -322,12 +323,12 @@ const ALL: [Status; 6] = [
     Status::InProgress,
 ];
 
-/// Returns true if an app has a problem.
+/// Returns true if the demo lists an app as a problem.
 fn is_concern(app: &App) -> bool {
     !app.is_well()
 }
 
-/// Returns the state of an app in words.
+/// Returns the state of an app in words, such as `Failed` or `Ready, OutOfSync`.
 fn state(app: &App) -> String {
     let word = app.health.word();
     match app.problem().filter(|_| app.health == Status::Current) {
@@ -341,7 +342,7 @@ fn state(app: &App) -> String {
 
 fn message(app: &App) -> String {
     let revisions = |applied: &str, desired: &str| {
-        format!("runs {}, wanted is {}", text::revision(applied), text::revision(desired))
+        format!("runs {}, but {} is declared", text::revision(applied), text::revision(desired))
     };
     let message = match (app.health, app.effective_sync(), &app.sync.applied, &app.sync.desired) {
         (Status::Current, SyncState::OutOfSync | SyncState::Suspended, Some(applied), Some(desired))
@@ -350,7 +351,7 @@ fn message(app: &App) -> String {
             revisions(applied, desired)
         }
         (Status::Current, SyncState::OutOfSync, ..) => {
-            "what runs was changed, and is not what is declared".to_owned()
+            "the running objects were changed, and differ from the declared ones".to_owned()
         }
         (Status::Current, ..) if !app.is_well() => {
             text::line(app.problem().map_or("", |problem| &problem.message))

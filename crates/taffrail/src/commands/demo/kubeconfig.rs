@@ -9,7 +9,7 @@ use rustix::process::{Pid, getpid, test_kill_process};
 
 use crate::command_error::CommandError;
 
-/// First line of the demo's files; the process id follows.
+/// Begin of the first line of the demo's kubeconfig; the id of the demo's process follows.
 const MARK: &str = "# Written by taffrail demo, process ";
 
 /// A file that only its owner can read. It is removed on drop.
@@ -48,13 +48,14 @@ impl PrivateFile {
             // Readers must see either the old or the new content, so it is written beside and renamed.
             let beside = self.path.with_extension(format!("{}.part", getpid().as_raw_nonzero()));
             let mut file = create_new(&beside)?;
-            let marked = format!("{MARK}{}; it goes when that ends.\n{text}", getpid().as_raw_nonzero());
+            let marked =
+                format!("{MARK}{}; removed when that process ends.\n{text}", getpid().as_raw_nonzero());
             file.write_all(marked.as_bytes())?;
             fs::rename(&beside, &self.path)
         };
         write().map_err(|error| {
             let complaint = CommandError::unreadable(format!("{} cannot be written", self.path.display()));
-            complaint.with_source(&error).hint("--kubeconfig FILE names another place")
+            complaint.with_source(&error).hint("choose another file with --kubeconfig FILE")
         })
     }
 }
@@ -96,14 +97,15 @@ fn folder() -> Result<PathBuf, CommandError> {
         }
     }
     let complaint = CommandError::unreadable(format!("cannot create a folder in {}", base.display()));
-    let complaint = complaint.hint("--kubeconfig FILE names another place");
+    let complaint = complaint.hint("choose another file with --kubeconfig FILE");
     Err(match &last {
         Some(error) => complaint.with_source(error),
         None => complaint,
     })
 }
 
-/// Returns the process that wrote a file of the demo; `None` for any other file.
+/// Returns the id of the demo process that wrote the file at `path`; `None` for a file that no demo wrote. Fails if
+/// the file cannot be read.
 fn owner(path: &Path) -> io::Result<Option<Pid>> {
     let mut head = Vec::new();
     File::open(path)?.take(200).read_to_end(&mut head)?;
@@ -112,7 +114,8 @@ fn owner(path: &Path) -> io::Result<Option<Pid>> {
     Ok(number.and_then(|number| Pid::from_raw(number.parse().ok()?)))
 }
 
-/// Refuses to replace a file that is not the demo's, or that a running demo owns.
+/// Checks that the demo may write a kubeconfig to `path`: the file does not exist, or a demo that has ended wrote
+/// it.
 fn may_be_written(path: &Path) -> Result<(), CommandError> {
     let shown = path.display();
     let owner = match owner(path) {
@@ -123,14 +126,14 @@ fn may_be_written(path: &Path) -> Result<(), CommandError> {
         }
     };
     match owner {
-        None => Err(CommandError::usage(format!("{shown} is there already, and not from a demo")).hint(
-            "--kubeconfig takes a file that is not there yet; without it the demo finds a place itself",
+        None => Err(CommandError::usage(format!("{shown} already exists, and no demo wrote it")).hint(
+            "give --kubeconfig a file that does not exist yet, or omit it: the demo then uses a new temporary file",
         )),
         // EPERM means another user's process: it runs, too.
         Some(process) if test_kill_process(process) != Err(rustix::io::Errno::SRCH) => {
             let what =
                 format!("{shown} belongs to a demo that still runs, process {}", process.as_raw_nonzero());
-            Err(CommandError::usage(what).hint("--kubeconfig names another file, or nothing at all"))
+            Err(CommandError::usage(what).hint("choose another file with --kubeconfig, or omit it"))
         }
         Some(_) => Ok(()),
     }

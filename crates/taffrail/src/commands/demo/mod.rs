@@ -37,7 +37,7 @@ use world::World;
 /// Time limit for a response of a simulated cluster. A healthy one takes milliseconds, unless the machine is busy; an
 /// unreachable one refuses at once.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Delay between the first of several changes and the redraw that shows them all.
+/// Delay from the first change to the redraw, so that several changes at once are drawn together.
 const SWARM: Duration = Duration::from_millis(150);
 /// Minimum time between two redraws.
 const PACE: Duration = Duration::from_millis(500);
@@ -48,12 +48,12 @@ const JUDGE: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  taffrail demo                                  until Ctrl-C, which leaves nothing behind
-  taffrail demo --kubeconfig demo.yaml           where other commands find it
+  taffrail demo                                  run until Ctrl-C, which removes all of its files
+  taffrail demo --kubeconfig demo.yaml           write the kubeconfig to a known place
   taffrail demo --skip 2m                        start two minutes into the round of faults
-  taffrail demo | tee log                        a line for each change, for those who have no terminal
+  taffrail demo | tee log                        print a line for each change instead of a screen
 
-In another terminal, with the kubeconfig that it names, Taffrail and kubectl see what it sees:
+In another terminal, Taffrail and kubectl reach the same clusters with the kubeconfig that the demo names:
   export KUBECONFIG=…
   taffrail get apps --all-contexts
   taffrail explain shop --context eu-2
@@ -67,19 +67,20 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
 
-    /// Write the kubeconfig to this file [default: one in a private folder, below $XDG_RUNTIME_DIR or the temporary one]
+    /// Write the kubeconfig of the simulated clusters to this new file, which is removed when the demo ends [default: a
+    /// file in a private folder below $XDG_RUNTIME_DIR or the temporary folder]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// Begin so far into the round of troubles, which takes five minutes: 90s, 2m
+    /// Skip this much of the first round of faults, which takes five minutes: 90s, 2m
     #[arg(long, value_name = "TIME", value_parser = cli::duration)]
     skip: Option<Duration>,
 
-    /// Stop the simulated time there: nothing happens, and no controller reacts
+    /// Stop the simulated time at the start (see --skip): nothing happens, and no controller reacts
     #[arg(long, hide = true)]
     hold: bool,
 
-    /// The user's trust in what clusters say, from the settings.
+    /// The Argo CDs and clusters whose own rules the user trusts, from the settings.
     #[arg(skip)]
     pub(crate) trust: Trust,
 }
@@ -126,7 +127,7 @@ impl Signals {
         }
     }
 
-    /// Runs `work` to its end and returns its result; returns `None` if the demo ends first.
+    /// Runs `work` to its end and returns its result; `None` if a signal ends the demo before.
     async fn during<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::pin!(work);
         loop {
@@ -200,7 +201,7 @@ async fn show(arguments: &DemoArguments) -> Result<(), CommandError> {
     }
 }
 
-/// Converts an error of writing to stdout: a closed stdout ends the demo without an error.
+/// Converts an error of writing to stdout: `Ok` if stdout was closed, which ends the demo without an error.
 fn ended(error: io::Error) -> Result<(), CommandError> {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Ok(()),
@@ -227,7 +228,7 @@ async fn follow(file: &PrivateFile, trust: &Trust) -> Result<FleetWatcher, Comma
     Ok(FleetWatcher::start(request).await)
 }
 
-/// The form of the view.
+/// The two forms in which the demo is shown.
 enum View {
     Screen(Screen, Overview),
     /// One line per change, for an output that is not a terminal.

@@ -17,7 +17,7 @@ const WIDE: usize = 110;
 /// Time for which a suggested command is shown, in seconds.
 const TURN: i64 = 20;
 
-/// Suggested commands that only read, shown in turn.
+/// Suggested commands that only read; the demo shows one after the other.
 const LOOKS: [&str; 4] = [
     "taffrail trust --all-contexts",
     "taffrail get apps --all-contexts --status '!Ready'",
@@ -32,7 +32,7 @@ const DEEDS: [&str; 5] = [
     "kubectl --context ap-3 annotate node node-1 taffrail.dev/simulate-",
 ];
 
-/// The screen of the demo.
+/// The screen of the demo on a terminal.
 pub(super) struct Overview {
     exports: Vec<String>,
     begun: Timestamp,
@@ -43,7 +43,7 @@ impl Overview {
         Overview { exports: exports(kubeconfig), begun: Timestamp::now() }
     }
 
-    /// Returns the lines shown before the fleet has started.
+    /// Returns the lines shown while the simulated clusters start.
     pub(super) fn beginning(&self) -> Vec<String> {
         vec![format!("{}  starting twelve clusters, with the past of three days …", title("Taffrail demo"))]
     }
@@ -125,7 +125,7 @@ fn quoted(path: &Path) -> String {
     taffrail_apps::command::quoted(&path.to_string_lossy())
 }
 
-/// Breaks a line at spaces into lines of at most `columns`, so that a command to copy is never cut.
+/// Breaks a line at spaces into several of at most `columns`, instead of cutting it: commands are copied from it.
 fn broken(line: &str, columns: usize) -> Vec<String> {
     let width = columns.max(20);
     let indented = format!("  {line}");
@@ -232,7 +232,7 @@ fn named(names: &[String], columns: usize, what: &str) -> String {
     if all.width() <= columns { all } else { format!("{} {what}", names.len()) }
 }
 
-/// Lists the problems in at most `room` lines.
+/// Formats the problems in at most `room` lines; the last one counts those left out.
 fn concerns(all: &[Concern], now: Timestamp, columns: usize, room: usize) -> Vec<String> {
     let mut lines = vec![title("Needs attention")];
     if all.is_empty() {
@@ -280,7 +280,7 @@ fn concerns(all: &[Concern], now: Timestamp, columns: usize, room: usize) -> Vec
     lines
 }
 
-/// Describes a change in one line.
+/// Formats a change in one line of at most `columns`: its age, apps, clusters, and the states before and after.
 fn change(change: &Change, now: Timestamp, columns: usize) -> String {
     let colour = style(change.status);
     let ago = text::ago(change.at, now);

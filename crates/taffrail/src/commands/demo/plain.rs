@@ -8,7 +8,7 @@ use super::overview::{exports, summary};
 use crate::output::{answer, printable};
 use crate::say;
 
-/// Output of one line per change.
+/// Output of the demo without a terminal: one line per change.
 pub(super) struct Lines {
     kubeconfig: PathBuf,
     /// Number of changes printed; `None` before the first call.
@@ -20,7 +20,7 @@ impl Lines {
         Lines { kubeconfig: kubeconfig.to_owned(), told: None }
     }
 
-    /// Prints the changes since the last call.
+    /// Prints the changes since the last call; at the first call the state of each app that has a problem.
     pub(super) fn show(&mut self, news: &News) -> io::Result<()> {
         let mut out = answer::people();
         if self.told.is_none() {

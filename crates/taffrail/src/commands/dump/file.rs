@@ -10,7 +10,7 @@ use rustix::process::getpid;
 
 use crate::output::answer;
 
-/// The target of a dump.
+/// The place to which a dump is written: stdout or a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     Stdout,

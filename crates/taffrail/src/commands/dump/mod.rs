@@ -19,14 +19,14 @@ use crate::commands::wait::ClusterArguments;
 use crate::reasons;
 use crate::source;
 
-/// Write the objects of clusters to files for --from.
+/// Write the objects of clusters to dump files, which --from reads instead of clusters.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   taffrail dump -o prod.jsonl                    the cluster of the current context
   taffrail dump --all-contexts -o dumps/         all clusters, one file each
   taffrail dump -n shop -o shop.jsonl            one namespace, and cluster-scoped objects
-  taffrail get apps --from dumps/                read the dumps with any view
+  taffrail get apps --from dumps/                show the apps in the dumps
 
 A dump contains every object that you may list in full: specs with the values of environment variables, ConfigMaps
 with their data, events. Of Secrets it contains names, labels and the annotations that name their owner, but no values,
@@ -147,7 +147,7 @@ async fn write(
             }
             output.write(&text)?;
         }
-        Err(std::io::Error::other("it was not read to its end"))
+        Err(std::io::Error::other("the cluster was not read completely"))
     });
     let (recorded, cluster) = record(live, &RecordRequest { records_lost, ..request }, lines).await;
     let place = match &target {
@@ -166,7 +166,8 @@ async fn write(
     (Err(failure), cluster)
 }
 
-/// Prints the failed scopes of a dump, and returns the exit code.
+/// Prints the scopes of a cluster that could not be dumped, and returns the exit code; `unread` counts objects that
+/// were not read whole.
 fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize) -> Exit {
     let failed: Vec<&RecordedScope> =
         scopes.iter().filter(|scope| matches!(scope.state, State::Forbidden | State::Failed)).collect();
@@ -187,7 +188,7 @@ fn tell(cluster: &str, scopes: &[RecordedScope], unread: usize) -> Exit {
     if failed.is_empty() && unread == 0 { Exit::Yes } else { Exit::Incomplete }
 }
 
-/// Returns the target of each cluster's dump.
+/// Returns the place of each cluster's dump: stdout, the file, or one file per cluster in a folder.
 fn targets(output: Option<&Path>, names: &[String]) -> Result<Vec<Target>, CommandError> {
     let several = names.len() > 1;
     let Some(output) = output.filter(|output| output.as_os_str() != "-") else {

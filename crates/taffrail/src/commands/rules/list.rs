@@ -23,9 +23,9 @@ struct Item {
     kind: String,
     /// `user`, `shipped` or `builtin`.
     origin: &'static str,
-    /// Number of branches; 0 for rules that are not YAML.
+    /// Number of branches (a condition and its status) of the rules; 0 for rules that are not YAML.
     branches: usize,
-    /// The documentation of the kind's fields; for a script, its language.
+    /// The address of the documentation of the kind's fields; for a script, its language.
     source: String,
 }
 

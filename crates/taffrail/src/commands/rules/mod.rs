@@ -96,7 +96,7 @@ pub(crate) struct WhyArguments {
     #[arg(value_name = "KIND/NAME", conflicts_with = "files")]
     objects: Vec<String>,
 
-    /// File, folder or - for stdin; may be given more than once
+    /// Read objects from this file or folder, or - for stdin; may be given more than once
     #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     files: Vec<PathBuf>,
 
@@ -132,7 +132,7 @@ Examples:
 
 Exit codes: 0 all cases hold; 1 one fails; 2 wrong usage; 3 the folder could not be read, or has no cases.")]
 pub(crate) struct TestArguments {
-    /// The folder
+    /// Folder with the rules and their test cases
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
 
@@ -149,7 +149,7 @@ Examples:
 
 Exit codes: 0 no findings; 1 findings; 2 wrong usage; 3 the folder could not be read.")]
 pub(crate) struct LintArguments {
-    /// The folder
+    /// Folder with the rules to check
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
 
@@ -160,7 +160,7 @@ pub(crate) struct LintArguments {
 
 #[derive(Debug, Args)]
 struct Whose {
-    /// Rules: Taffrail's, or those in a folder before Taffrail's
+    /// Rules to use: Taffrail's, or those in a folder before Taffrail's
     #[arg(long, value_name = "taffrail|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     rules: RuleSource,
 }

@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &ShowArguments) -> Result<Exit, CommandError> {
         if let Some((group, kind)) = built_in {
             let slash = if group.is_empty() { "" } else { "/" };
             notes.push(format!(
-                "# builtin/{group}{slash}{kind}: built in, as kstatus has it; it decides what no rule before it does"
+                "# builtin/{group}{slash}{kind}: built in, from kstatus; it decides if no rule above does"
             ));
         } else if found.is_empty() {
             let near = all

@@ -48,9 +48,9 @@ pub(super) fn test(arguments: &TestArguments) -> Result<Exit, CommandError> {
     let items = items(&trial, false);
     if items.is_empty() && trial.passed == 0 {
         let complaint =
-            CommandError::unreadable(format!("there are no cases in {}", arguments.folder.display()));
+            CommandError::unreadable(format!("there are no test cases in {}", arguments.folder.display()));
         return Err(complaint.hint(
-            "cases stand in cases.yaml beside rules.yaml, or in health_test.yaml beside Argo CD's health.lua",
+            "put test cases into cases.yaml beside rules.yaml, or into health_test.yaml beside Argo CD's health.lua",
         ));
     }
     report("RuleTest", arguments.output, trial.passed, items)
@@ -67,7 +67,7 @@ fn tried(folder: &Path) -> Result<RuleTestReport, CommandError> {
     if folders.is_empty() && scripts.is_empty() {
         let complaint = CommandError::unreadable(format!("there are no rules in {}", folder.display()));
         return Err(complaint.hint(
-            "rules stand in rules.yaml, there or in folders there; Argo CD's in GROUP/KIND/health.lua",
+            "put rules into rules.yaml, there or in a folder below; those of Argo CD into GROUP/KIND/health.lua",
         ));
     }
     #[cfg(feature = "lua")]
@@ -84,7 +84,7 @@ fn tried(folder: &Path) -> Result<RuleTestReport, CommandError> {
         Some((file, _)) => {
             let file = folder.join(file);
             Err(CommandError::unreadable(format!(
-                "{} cannot be tried: {}",
+                "{} cannot be tested: {}",
                 file.display(),
                 rule_source::WITHOUT_LUA
             )))

@@ -46,9 +46,9 @@ struct Item<'o> {
     status: &'static str,
     suspended: bool,
     message: &'o str,
-    /// The rule that decided.
+    /// The name of the rule that decided the status.
     rule: &'o str,
-    /// The rules for the kind, in order of evaluation.
+    /// The rules that were evaluated for the kind, in that order.
     asked: Vec<ReadQuery<'o>>,
 }
 
@@ -64,13 +64,13 @@ struct Branch {
     number: usize,
     status: &'static str,
     suspended: bool,
-    /// True if its tests hold.
+    /// True if the tests of this branch hold for the object, so that its status may apply.
     holds: bool,
     decides: bool,
 }
 
-/// Appends the rules that apply to an object with this verdict. `seen` is the verdict of the views, which also use
-/// evidence beside the object.
+/// Appends to `out` the rules for an object, and which of them decided `verdict`. `seen` is the verdict of views of
+/// apps, which also use Events, Pods and the like; `None` if no evidence was read.
 pub(crate) fn tell(
     form: TextOutput,
     set: &RuleSet,
@@ -114,21 +114,24 @@ pub(crate) fn tell(
     out.push(b'\n');
 }
 
-/// Returns a note about rules that only views of apps use for this object, and the setting that trusts them.
+/// Returns a note for an object that Argo CD or Flux delivers: views of apps use rules from the cluster, too, under
+/// the conditions it names. `None` for other objects.
 fn elsewhere(object: &Object<'_>) -> Option<&'static str> {
     let is_marked = |kind: &str, key: &str| !object.text(&["metadata", kind, key]).is_empty();
     if is_marked("annotations", "argocd.argoproj.io/tracking-id") {
         return Some(
-            "\n  An Argo CD delivers it. Views of apps ask the scripts in its argocd-cm too: in full where a ClusterRoleBinding\n  \
+            "\n  Argo CD delivers this object. Views of apps also use the scripts in its argocd-cm: without limits \
+             where a ClusterRoleBinding\n  \
              gives its application controller a ClusterRole that may write everything (create, update, patch or * on all\n  \
              apiGroups and resources), both can be read, and its ServiceAccount is not default; or where\n  \
-             the setting argocd: [NAMESPACE] names its namespace. Those of another cluster count in full where\n  \
+             the setting argocd: [NAMESPACE] names its namespace. Those of another cluster count without limits where\n  \
              the setting trusted-homes: [CLUSTER] names that.\n",
         );
     }
     let of_flux = ["kustomize.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/name"];
     of_flux.into_iter().any(|key| is_marked("labels", key)).then_some(
-        "\n  Flux delivers it. Views of apps ask the healthCheckExprs of what delivers it too: those of another cluster in full\n  \
+        "\n  Flux delivers this object. Views of apps also use the healthCheckExprs of the app that delivers it: \
+         those of another cluster without limits\n  \
          where the setting trusted-homes: [CLUSTER] names it.\n",
     )
 }

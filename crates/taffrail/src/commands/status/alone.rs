@@ -11,7 +11,10 @@ pub(super) struct Alone;
 
 impl ClusterState for Alone {
     fn get(&self, _: ObjectKeyRef<'_>) -> Presence<'_> {
-        Presence::Unobserved(Cow::Borrowed("each object of a manifest is judged alone"))
+        Presence::Unobserved(Cow::Borrowed(
+            "other objects are not read, because each object of a manifest is judged \
+            alone",
+        ))
     }
 
     fn owned(&self, _: &str, _: Option<&str>) -> Listing<'_> {
@@ -51,8 +54,8 @@ impl ClusterState for Alone {
     }
 }
 
-/// Returns true if an object's own fields may lead to another status than its rules say. Most kinds in manifests
-/// cannot, and skip the second evaluation.
+/// Returns true if evidence rules may change this verdict by the object's own fields alone, so that a second
+/// evaluation is needed. Most objects in manifests do not need it.
 pub(super) fn may_change(object: &Object<'_>, verdict: &Verdict) -> bool {
     if verdict.status != Status::Current {
         return verdict.status == Status::InProgress;

@@ -28,7 +28,7 @@ pub(crate) struct StatusArguments {
     #[arg(value_name = "KIND/NAME", conflicts_with = "files")]
     pub(crate) objects: Vec<String>,
 
-    /// File, folder or - for stdin; may be given more than once
+    /// Read objects from this file or folder, or - for stdin; may be given more than once
     #[arg(short, long = "filename", value_name = "FILE", conflicts_with_all = ["from", "context", "all_contexts"])]
     pub(crate) files: Vec<PathBuf>,
 
@@ -60,7 +60,7 @@ pub(crate) struct StatusArguments {
     #[arg(long, value_name = "taffrail|kstatus|DIR", default_value = "taffrail", value_parser = RuleSource::read, value_hint = ValueHint::DirPath)]
     pub(crate) rules: RuleSource,
 
-    /// Variant of kstatus, where the two differ
+    /// Variant of kstatus to follow where the two differ
     #[arg(long, value_enum, default_value_t = KstatusFork::Flux)]
     pub(crate) kstatus_fork: KstatusFork,
 
@@ -90,7 +90,7 @@ pub(crate) struct StatusArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InputFormat {
-    /// Guess from the first bytes
+    /// Detect the format from the first bytes
     Auto,
     /// YAML documents
     Yaml,

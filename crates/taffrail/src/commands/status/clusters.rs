@@ -24,11 +24,11 @@ use crate::source;
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Wanted {
     Object(ObjectArg),
-    /// All objects of a kind.
+    /// All objects of a kind, given by one of its names.
     Kind(String),
 }
 
-/// The objects that the command line selects, the same for every cluster.
+/// The objects that the command line selects by name, kind and label, the same for every cluster.
 pub(super) struct ReadQuery {
     wanted: Vec<Wanted>,
     namespace: Option<String>,
@@ -36,24 +36,24 @@ pub(super) struct ReadQuery {
     pub(super) selector: Option<String>,
 }
 
-/// The meaning of one word of the command line in a cluster.
+/// The meaning of one argument (such as `deploy/web`) in a cluster.
 #[derive(Clone)]
 pub(super) enum Meant {
     One(ApiResource, ObjectKey),
     All(ApiResource, Option<String>),
-    /// The server does not serve this kind; its discovery was complete enough to know.
+    /// A kind, as written, that the server certainly does not serve: its discovery was complete.
     NoKind(String),
-    /// The word selects nothing; the text is the reason.
+    /// An argument that selects nothing here; holds the reason, for the user.
     Nothing(String),
-    /// The word names another cluster.
+    /// A full name that begins with the name of another cluster.
     Elsewhere,
 }
 
-/// The response of one cluster.
+/// The objects that were read from one cluster.
 struct Found {
     snapshot: Snapshot,
     meant: Vec<Meant>,
-    /// Names of the kinds that the cluster serves, for a hint.
+    /// Names of the kinds that the cluster serves, to suggest one for a misspelled kind.
     kinds: Vec<String>,
     cluster: Option<Cluster>,
 }
@@ -64,7 +64,7 @@ impl ReadQuery {
         let is_of_kind = |wanted: &Wanted| matches!(wanted, Wanted::Kind(_));
         if arguments.selector.is_some() && !wanted.iter().all(is_of_kind) {
             return Err(CommandError::usage(
-                "-l chooses among all objects of a kind, so names make no sense beside it",
+                "-l selects all objects of a kind that have labels, so no names may be given with it",
             ));
         }
         Ok(ReadQuery {
@@ -75,8 +75,8 @@ impl ReadQuery {
         })
     }
 
-    /// Returns the namespace to read for a resource: the selected one, else `own`, the context's; `None` for all
-    /// namespaces or cluster-scoped resources.
+    /// Returns the namespace to read objects of `resource` in: that of -n, else `own`, the context's; `None` for
+    /// all namespaces and for cluster-scoped kinds.
     fn place<'a>(&'a self, resource: &ApiResource, own: &'a str) -> Option<&'a str> {
         match &self.namespace {
             _ if self.all_namespaces || !resource.namespaced => None,
@@ -85,7 +85,7 @@ impl ReadQuery {
         }
     }
 
-    /// Checks that the cluster names in the words are in `known`.
+    /// Checks that each cluster named in an argument is in `known`.
     pub(super) fn check_clusters(&self, known: &[&str]) -> Result<(), CommandError> {
         let named = self.wanted.iter().filter_map(|wanted| match wanted {
             Wanted::Object(object) => object.cluster(),
@@ -94,7 +94,8 @@ impl ReadQuery {
         unknown_cluster(named, known).map_or(Ok(()), Err)
     }
 
-    /// Returns the meaning of each word in `cluster`; `own` is the namespace of its context.
+    /// Returns the meaning of each argument in `cluster`, whose kinds are in `discovery`; `own` is the namespace of
+    /// its context.
     pub(super) fn meant(&self, cluster: &str, discovery: &Discovery, own: &str) -> Vec<Meant> {
         let meant = |wanted: &Wanted| {
             let (kind, name) = match wanted {
@@ -115,7 +116,7 @@ impl ReadQuery {
             match name {
                 None => Meant::All(resource.clone(), place.map(str::to_owned)),
                 Some(name) if self.all_namespaces && resource.namespaced => Meant::Nothing(format!(
-                    "{kind} {name}: an object of a name is in one namespace: say which with -n"
+                    "{kind} {name}: a name needs a namespace: add -n NAMESPACE, without -A"
                 )),
                 Some(name) => {
                     let place = place.unwrap_or_default();
@@ -127,7 +128,7 @@ impl ReadQuery {
         self.wanted.iter().map(meant).collect()
     }
 
-    /// Returns the objects to get, and the lists to read.
+    /// Returns the objects to read one by one, and the lists of kinds to read.
     pub(super) fn reads(&self, meant: &[Meant]) -> (Vec<ObjectKey>, Vec<Selection>) {
         let mut reads = (Vec::new(), Vec::new());
         for meant in meant {
@@ -144,7 +145,8 @@ impl ReadQuery {
         reads
     }
 
-    /// Returns the error for a kind that no cluster serves; `None` if any cluster may serve it.
+    /// Returns the error for an argument whose kind certainly no cluster serves, with a hint at similar kinds in
+    /// `known`; `None` if some cluster may serve each kind.
     pub(super) fn wrong_kind<'m>(
         meant: impl Iterator<Item = &'m [Meant]>,
         known: impl IntoIterator<Item = String>,
@@ -165,7 +167,7 @@ impl ReadQuery {
     }
 }
 
-/// Returns the meaning of an object's full key.
+/// Returns the meaning of an argument `group/Kind/namespace/name` in a cluster with these kinds.
 fn in_full(key: &ObjectKey, discovery: &Discovery) -> Meant {
     match (discovery.kind(&key.group, &key.kind), discovery.broken().is_empty()) {
         (Some(served), _) => Meant::One(served.preferred(), key.clone()),
@@ -174,7 +176,7 @@ fn in_full(key: &ObjectKey, discovery: &Discovery) -> Meant {
     }
 }
 
-/// Returns the query for statuses: the objects, and the evidence about them.
+/// Returns the query for the objects to judge, with the evidence about them unless only kstatus' rules apply.
 pub(super) fn plan(judge: &Judge) -> taffrail_apps::ReadQuery {
     taffrail_apps::ReadQuery {
         declarations: false,
@@ -186,7 +188,7 @@ pub(super) fn plan(judge: &Judge) -> taffrail_apps::ReadQuery {
     }
 }
 
-/// Returns the keys of the objects of a kind in the snapshot; in one namespace, or in all with `None`.
+/// Returns the keys of all objects of a kind in the snapshot; `None` stands for all namespaces.
 pub(super) fn keys(
     snapshot: &Snapshot,
     resource: &ApiResource,
@@ -237,7 +239,8 @@ pub(super) fn run(arguments: &StatusArguments, judge: &Judge) -> Result<Exit, Co
     printer.finish(arguments.exit_status)
 }
 
-/// Prints the results of one cluster; returns `false` once stdout is closed.
+/// Prints the errors of one cluster and the status of each selected object in it; returns `false` once stdout is
+/// closed.
 fn print(
     printer: &mut Printer,
     judge: &Judge,
@@ -272,7 +275,7 @@ fn print(
     Ok(true)
 }
 
-/// Returns the result for an object, which need not exist.
+/// Returns the status of the object `key`: `NotFound` if it does not exist, `Unknown` if it was not read.
 pub(super) fn of_key(
     judge: &Judge,
     snapshot: &Snapshot,
@@ -304,7 +307,7 @@ pub(super) fn of_key(
     }
 }
 
-/// Parses words of the forms `KIND/NAME …`, full keys, `KIND NAME …` or `KIND,…`.
+/// Parses the arguments, which are `KIND/NAME …` and full names, `KIND NAME …`, or `KIND,…`.
 fn wanted(words: &[String]) -> Result<Vec<Wanted>, CommandError> {
     let with_names = words.iter().filter(|word| word.contains('/')).count();
     if with_names == words.len() {
@@ -354,7 +357,7 @@ async fn of_cluster(
 /// Prints the statuses of the selected objects in dumps, whose kinds are those of the objects in them.
 fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &ReadQuery) -> Result<Exit, CommandError> {
     if asked.selector.is_some() {
-        return Err(CommandError::usage("-l asks a server, and dumps have none"));
+        return Err(CommandError::usage("-l needs a server, so it does not work with dumps"));
     }
     let of = |snapshot: &Snapshot| {
         let meant = in_dump(snapshot, asked);
@@ -387,7 +390,8 @@ fn of_dumps(arguments: &StatusArguments, judge: &Judge, asked: &ReadQuery) -> Re
     printer.finish(arguments.exit_status)
 }
 
-/// Returns the meaning of each word in a dump. A name without a namespace means every object of that name.
+/// Returns the meanings of each argument in a dump. A name without -n means every object of that name, in any
+/// namespace.
 fn in_dump(snapshot: &Snapshot, asked: &ReadQuery) -> Vec<Meant> {
     let mut meant = Vec::new();
     for wanted in &asked.wanted {
@@ -430,7 +434,8 @@ fn in_dump(snapshot: &Snapshot, asked: &ReadQuery) -> Vec<Meant> {
     meant
 }
 
-/// Returns the resource of a kind, derived from the objects of a dump.
+/// Describes a kind as discovery does, with the version of the first object of it in the dump; empty if there is
+/// none.
 fn dumped(snapshot: &Snapshot, kind: &GroupKind) -> ApiResource {
     let version = snapshot.of_kind(&kind.group, &kind.kind, None).next();
     ApiResource {

@@ -19,12 +19,13 @@ use crate::command_error::{CommandError, Exit};
 use crate::runtime::block_on;
 use crate::source::Source;
 
-/// The objects printed so far by cluster number and key, with their resource, so that JSON lines can report
-/// deletions.
+/// The objects printed so far, by the index of their cluster and their key, with their kind, so that their deletion
+/// can be reported.
 #[derive(Default)]
 pub(super) struct Seen(BTreeMap<(usize, ObjectKey), ApiResource>);
 
-/// Prints the current statuses of the selected objects.
+/// Prints the statuses of the selected objects once; with `-o jsonl` also those of objects in `seen` that were
+/// deleted since.
 pub(super) fn look(
     arguments: &StatusArguments,
     view: &ViewArguments,
@@ -35,7 +36,7 @@ pub(super) fn look(
     let asked = ReadQuery::read(arguments)?;
     let reads = plan(judge);
     let Some((follow, is_held)) = from.followed(view, &reads)? else {
-        return Err(CommandError::unreadable("nothing is followed"));
+        return Err(CommandError::unreadable("no cluster is being watched"));
     };
     let names: Vec<String> = follow.fleet().snapshots.iter().map(|it| it.name().to_owned()).collect();
     asked.check_clusters(&names.iter().map(String::as_str).collect::<Vec<_>>())?;
@@ -84,7 +85,7 @@ pub(super) fn look(
     printer.finish(false)
 }
 
-/// Waits until discovery of each cluster has succeeded or failed.
+/// Waits until the kinds of each cluster are known or could not be read, at most `patience`.
 fn connect(follow: &mut FleetWatcher, members: usize, patience: Duration) -> Result<(), CommandError> {
     let until = Instant::now() + patience;
     loop {

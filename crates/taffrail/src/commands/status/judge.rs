@@ -17,12 +17,12 @@ use crate::commands::rules::why;
 use crate::rule_source::RulesWithOptions;
 use taffrail_observe::input::{self, Chunk, InputShape, Parsed};
 
-/// The form of the answers to a chunk.
+/// The form of the statuses that are computed for a chunk of input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// JSON lines, ready to be written.
     Lines,
-    /// Rows for the printer.
+    /// Rows of a table, or names, for the printer.
     Rows,
     /// Objects with the standard conditions added.
     Augmented,
@@ -57,14 +57,14 @@ pub(super) struct Miss {
     pub(super) text: String,
 }
 
-/// The answers to a chunk.
+/// The statuses of the objects of a chunk of input.
 pub(super) struct Answers {
     pub(super) source: Arc<str>,
     /// The JSON lines, for [`Form::Lines`].
     pub(super) lines: Vec<u8>,
     pub(super) rows: Vec<Row>,
     pub(super) misses: Vec<Miss>,
-    /// True if `lines` include the misses.
+    /// True if `lines` contain a line for each miss, so that it need not be printed again.
     pub(super) told: bool,
     pub(super) all_current: bool,
 }
@@ -72,15 +72,15 @@ pub(super) struct Answers {
 #[derive(Clone)]
 pub(super) struct Judge {
     pub(super) rules: RulesWithOptions,
-    /// The output form of `rules why`, if that is the command.
+    /// The output format of `rules why`; `None` for `status`.
     pub(super) why: Option<TextOutput>,
     pub(super) now: Option<Timestamp>,
     pub(super) form: Form,
-    /// True if only the rules decide and evidence is ignored, as in kstatus.
+    /// True if only the object's own fields and rules count, as in kstatus; evidence such as Pods is ignored.
     pub(super) is_pure: bool,
 }
 
-/// The evidence that is available about an object.
+/// The evidence about an object, besides its own fields.
 #[derive(Clone, Copy)]
 struct Known<'e> {
     evidence: Evidence<'e>,
@@ -93,7 +93,7 @@ fn alone() -> Known<'static> {
     Known { evidence: Evidence::from(&Alone), is_alone: true }
 }
 
-/// Rules that return this verdict for every object.
+/// A rule set that returns this verdict for every object.
 struct Fixed(Verdict);
 
 impl Rules for Fixed {
@@ -116,7 +116,7 @@ impl Answers {
 }
 
 impl Judge {
-    /// Judges an object of a cluster with the evidence in that cluster.
+    /// Returns the status of an object of `cluster`, judged with the evidence in that cluster.
     pub(super) fn object(&self, cluster: &str, object: Object<'_>, evidence: Evidence<'_>) -> Answers {
         let mut answers = Answers::new(cluster.into());
         let known = Known { evidence, is_alone: false };
@@ -127,7 +127,7 @@ impl Judge {
         answers
     }
 
-    /// Returns the answer for an object that does not exist.
+    /// Returns the answer for an object that does not exist or was not read; `row` says which.
     pub(super) fn absent(&self, row: Row) -> Answers {
         let mut answers = Answers::new(row.cluster.as_str().into());
         answers.all_current = false;
@@ -160,7 +160,7 @@ impl Judge {
         answers
     }
 
-    /// Judges an object as all views do: by its rules and its evidence.
+    /// Judges an object as all views do: by its rules, then by its evidence.
     fn verdict(
         &self,
         object: &Object<'_>,
@@ -171,7 +171,7 @@ impl Judge {
         self.seen(object, verdict, now, known)
     }
 
-    /// Returns the verdict of the views, which add evidence to that of the rules.
+    /// Adds evidence to `verdict`, which the rules gave an object, and returns the verdict that views of apps show.
     fn seen(
         &self,
         object: &Object<'_>,
@@ -272,7 +272,7 @@ fn reference(object: &Object<'_>) -> String {
     format!("{} {namespace}{slash}{name}", object.kind())
 }
 
-/// Appends the JSON line of an object that does not exist.
+/// Appends the JSON line of an object that was not found or not read.
 fn write_row(row: &Row, out: &mut Vec<u8>) {
     let object = serde_json::json!({
         "apiVersion": if row.group.is_empty() { row.version.clone() } else { format!("{}/{}", row.group, row.version) },

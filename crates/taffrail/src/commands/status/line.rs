@@ -4,7 +4,8 @@ use taffrail_object::Object;
 use taffrail_object::json::{Value, write_escaped};
 use taffrail_status::Verdict;
 
-/// Appends the JSON line of an object, or of an input that is not an object.
+/// Appends the JSON line of an object and its verdict; for an input that is not an object, `object` is `None` and
+/// the error is written.
 ///
 /// Written by hand: this is most of the work on small objects.
 pub(super) fn write_line(object: Option<&Object<'_>>, verdict: Result<&Verdict, &str>, out: &mut Vec<u8>) {
@@ -40,7 +41,8 @@ pub(super) fn write_line(object: Option<&Object<'_>>, verdict: Result<&Verdict, 
     out.extend_from_slice(if verdict.suspended { b"\",\"suspended\":true}\n" } else { b"\"}\n" });
 }
 
-/// Inlined so that copying a literal is a few instructions and no call.
+/// Appends `before`, then `text` as a JSON string. Inlined, so that copying a literal is a few instructions and no
+/// call.
 #[inline(always)]
 fn text(before: &str, text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(before.as_bytes());

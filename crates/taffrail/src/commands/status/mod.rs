@@ -204,7 +204,7 @@ fn side_by_side(
     })
 }
 
-/// Returns the time at which objects are judged.
+/// Returns the time at which objects are judged: `fixed` (`--now`) or the present time.
 fn now(fixed: Option<Timestamp>) -> Timestamp {
     fixed.unwrap_or_else(Timestamp::now)
 }

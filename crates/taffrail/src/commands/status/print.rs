@@ -13,10 +13,10 @@ use crate::output::table::{Cell, Table};
 use crate::output::{answer, style};
 use crate::{phrase, reasons};
 
-/// The list of objects with their conditions: a list of Kubernetes.
+/// API version and kind of the document for `--augment`: a list as kubectl prints it.
 const AUGMENTED: &str = "v1 List";
 
-/// Maximum number of misses printed one by one; the rest is counted.
+/// Maximum number of unreadable inputs printed one by one; the others are counted.
 const MAX_MISSES: usize = 20;
 
 type Out = Box<dyn Write>;
@@ -34,9 +34,9 @@ pub(super) struct Printer {
 }
 
 enum Form {
-    /// The table, whether it is wide, and whether it has a CLUSTER column.
+    /// The table; then two flags: `-o wide`, and a CLUSTER column.
     Table(Box<Table<Out>>, bool, bool),
-    /// The names, and whether they begin with the cluster.
+    /// The names, and true if they begin with the cluster.
     Names(Names, bool),
     Lines(Out),
     Items(Out, ItemStyle, usize),
@@ -95,7 +95,7 @@ impl Printer {
         complaint.print();
     }
 
-    /// Prints that a scope of a cluster could not be read, and puts it into the list.
+    /// Prints that `scope` of a cluster could not be read, and adds the error to JSON and YAML output.
     pub(super) fn unread(&mut self, cluster: &str, scope: impl ToString, reason: &str, message: &str) {
         let complaint = CommandError::unreadable(format!("{cluster}: {message}"));
         self.complain(complaint.maybe_hint(reasons::hint(reason).map(str::to_owned)));
@@ -212,7 +212,7 @@ impl ItemStyle {
         }
     }
 
-    /// Writes the `count`th item, given as one line of JSON.
+    /// Writes the item number `count` (from 0) of a JSON or YAML document, given as one line of JSON.
     fn item(self, out: &mut Out, count: usize, line: &[u8]) -> io::Result<()> {
         if count == 0 {
             self.start(out)?;

@@ -38,7 +38,7 @@ pub(crate) struct ReconcileArguments {
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Flux HelmRelease: reset the count of failures
+    /// Flux HelmRelease: reset the count of failures, so that Flux tries again
     #[arg(long)]
     pub(crate) reset: bool,
 
@@ -123,15 +123,16 @@ pub(crate) struct ActingArguments {
     #[arg(value_name = "APP", required_unless_present_any = ["selector", "all"], conflicts_with_all = ["selector", "all"])]
     pub(crate) name: Vec<AppQuery>,
 
-    /// All apps whose declaring object has these labels
+    /// Act on all apps whose declaring object has these labels, such as team=web
     #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector)]
     pub(crate) selector: Option<LabelSelector>,
 
-    /// All apps, or all in the given namespace and clusters
+    /// Act on all apps, or on all in the given namespace and clusters
     #[arg(long, conflicts_with = "selector")]
     pub(crate) all: bool,
 
-    /// Do not ask before writing to several clusters, to apps that were not named, or to sources in other namespaces
+    /// Do not ask for confirmation before writing to several clusters, to apps that were not named, or to sources in
+    /// other namespaces
     #[arg(short, long)]
     pub(crate) yes: bool,
 

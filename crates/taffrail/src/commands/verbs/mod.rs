@@ -99,13 +99,13 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments) -> Result<Exit, Comma
     Ok(exit.max(result))
 }
 
-/// Returns the names in the arguments, restricted to the namespace in the arguments.
+/// Returns the app names of the arguments; those without a namespace get the one of -n.
 fn names(arguments: &ActingArguments) -> Vec<AppQuery> {
     let within = |name: &AppQuery| name.clone().within(arguments.which.namespace.as_deref());
     arguments.name.iter().map(within).collect()
 }
 
-/// Returns true if an error may hide a writable app of this name.
+/// Returns true if a failed read may have hidden another app of this name, which the verb would have to write to.
 fn may_hide(error: &ScopeError, name: &AppQuery) -> bool {
     WITH_VERBS.into_iter().any(|delivery| name.may_be_hidden(error, Some(delivery)))
 }

@@ -26,16 +26,16 @@ use crate::{phrase, say};
 const MAX_NAMED: usize = 5;
 const MAX_PREVIEWED: usize = 10;
 
-/// The output so far for one app.
+/// The result of one app, as it is printed and put into the document.
 struct Printed {
     row: ActionRow,
-    /// True if the changes were printed before a question.
+    /// True if this app's changes were printed before a question.
     is_previewed: bool,
-    /// True if a line has told that the command waits for the app.
+    /// True if a line has said that the command waits for this app.
     is_awaited: bool,
 }
 
-/// The output of a verb.
+/// Prints the plan, the progress and the results of `reconcile`, `suspend` or `resume`.
 pub(super) struct Printer<'a> {
     verb: Verb,
     arguments: &'a ActingArguments,
@@ -43,10 +43,10 @@ pub(super) struct Printer<'a> {
     /// The state of the output, one for each item of the plan.
     items: Vec<Printed>,
     exit: Exit,
-    /// True if the changes were printed before a question.
+    /// True if changes were printed before a question, so that they are not printed again.
     is_previewed: bool,
     begun: Instant,
-    /// The progress line, and the app's state that it shows.
+    /// The progress line, and the text about an app that it shows; `None` if none is shown.
     waiting: Option<(String, Progress)>,
     /// The error that ended the output, such as a closed stdout.
     failed: Option<CommandError>,
@@ -80,13 +80,13 @@ impl<'a> Printer<'a> {
         &self.plan.items[item].target.app
     }
 
-    /// Returns the clusters that are written to.
+    /// Returns the names of the clusters to which the plan writes.
     pub(super) fn clusters(&self) -> Vec<String> {
         let homes: BTreeSet<&String> = self.plan.items.iter().map(|item| &item.cluster).collect();
         homes.into_iter().cloned().collect()
     }
 
-    /// Returns the names of the planned apps, for a question.
+    /// Returns the names of the first apps of the plan and the number of the others, for a question.
     pub(super) fn called(&self) -> String {
         let names: BTreeSet<String> =
             self.plan.items.iter().map(|item| full_name(&item.target.app)).collect();
@@ -215,7 +215,7 @@ impl<'a> Printer<'a> {
         writes::print(out, write, home, &elsewhere)
     }
 
-    /// Prints a write of the app number `at` before it is sent, and records it for the document.
+    /// Prints the planned change of the app number `at` before it is sent, and keeps it for the document.
     fn announce(&mut self, at: usize, write: &PlannedWrite) -> Result<(), CommandError> {
         if let PlannedWrite::Patch { object, patch, .. } = write {
             self.items[at].row.patches.push(PatchRow::new(object, patch));
@@ -340,7 +340,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Prints the result of the app number `at`.
+    /// Prints the line with the result of the app number `at`.
     fn say(&self, at: usize, text: &str, style: Style) -> Result<(), CommandError> {
         if !self.is_text() {
             return Ok(());

@@ -75,7 +75,7 @@ pub(crate) struct WaitArguments {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) stable_for: Option<Duration>,
 
-    /// End when all targets have met the condition or failed
+    /// Give up as soon as the rest of the targets has failed; false: wait for them to recover
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
         require_equals = true, default_missing_value = "true")]
     pub(crate) fail_fast: bool,
@@ -87,7 +87,7 @@ pub(crate) struct WaitArguments {
     #[command(flatten)]
     pub(crate) grouping: GroupingArguments,
 
-    /// Meaning of a PodDisruptionBudget for the Deployment whose Pods it protects
+    /// Effect of a PodDisruptionBudget on the status of the Deployment whose Pods it protects
     #[arg(long, value_enum, value_name = "MEANING", default_value_t = Pdb::Advisory)]
     pub(crate) pdb: Pdb,
 
@@ -99,7 +99,7 @@ pub(crate) struct WaitArguments {
     pub(crate) clusters: ClusterArguments,
 }
 
-/// Parses `--for`, with CEL expressions.
+/// Parses the value of `--for`; CEL expressions are compiled.
 fn until(text: &str) -> Result<Until, InvalidUntil> {
     let interpreter = Interpreter::default();
     Until::read(text, |text| match interpreter.read(text, Names::Object) {
@@ -108,7 +108,7 @@ fn until(text: &str) -> Result<Until, InvalidUntil> {
     })
 }
 
-/// The clusters to read.
+/// The arguments that select the clusters to read.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Clusters")]
 pub(crate) struct ClusterArguments {
@@ -124,11 +124,12 @@ pub(crate) struct ClusterArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Print the requests to stderr at the end; twice: each request; three times: the purpose of each request
+    /// Print totals of the requests to stderr at the end; -vv: also each request; -vvv: also the purpose of each
+    /// request
     #[arg(short, long, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 
-    /// The user's trust in what clusters say, from the settings.
+    /// The Argo CDs and clusters whose own rules the user trusts, from the settings.
     #[arg(skip)]
     pub(crate) trust: Trust,
 }
@@ -146,7 +147,7 @@ pub(crate) enum WaitOutput {
 }
 
 impl ClusterArguments {
-    /// Returns the arguments that all commands share, with the timeout of one request.
+    /// Returns these arguments in the form that reading clusters takes, with the time limit `timeout`.
     pub(crate) fn source(&self, timeout: Duration) -> SourceArguments {
         SourceArguments {
             context: self.context.clone(),
@@ -162,7 +163,7 @@ impl ClusterArguments {
 }
 
 impl WaitArguments {
-    /// Returns the options for reading the clusters.
+    /// Returns these arguments in the form that views take, with `-w`.
     pub(crate) fn view(&self) -> ViewArguments {
         let source = self.clusters.source(super::PATIENCE);
         ViewArguments { pdb: self.pdb, rules: self.rules.clone(), watch: true, source }

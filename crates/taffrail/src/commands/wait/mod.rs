@@ -26,13 +26,13 @@ pub(crate) use arguments::{ClusterArguments, WaitArguments, WaitOutput};
 use output::Output;
 use targets::ReadQuery;
 
-/// Time in which a cluster must answer before it counts as unreachable. Taffrail keeps retrying.
+/// Time after which a cluster that does not answer counts as unreachable; Taffrail goes on trying.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Interval between evaluations when only time has passed.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Interval between evaluations while a kind is about to be served.
+/// Interval between evaluations while discovery is repeated because a needed kind is not served yet.
 const RESTLESS: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(arguments: &WaitArguments) -> Result<Exit, CommandError> {
@@ -89,7 +89,7 @@ struct Question {
 }
 
 impl Question {
-    /// Returns the objects to read.
+    /// Returns the query for the targets, their apps and the evidence about them.
     fn reads(&self) -> taffrail_apps::ReadQuery {
         let apps = &self.asked.apps;
         let may_be_labels =
@@ -172,12 +172,14 @@ impl Question {
     }
 }
 
-/// Returns an error if a CEL expression fails on an object, independent of the other targets.
+/// Returns the error of the first target whose CEL expression fails; `None` if all can be evaluated.
 fn fault(wait: &Wait) -> Option<CommandError> {
     let mut judgements = wait.rows().map(|row| &row.judgement);
     let faulty = judgements.find(|it| it.reason == EXPRESSION_FAULT)?;
-    let what =
-        format!("cannot ask {} in {} by an expression: {}", faulty.subject, faulty.cluster, faulty.message);
+    let what = format!(
+        "cannot evaluate the expression for {} in {}: {}",
+        faulty.subject, faulty.cluster, faulty.message
+    );
     let hint = "write a short expression that is true or false of the object, such as object.status.phase == 'Running'";
     Some(CommandError::usage(what).hint(hint))
 }
@@ -190,7 +192,7 @@ fn exit(end: End) -> Exit {
     }
 }
 
-/// Starts to watch the scopes of the targets, and of the objects that they own.
+/// Starts to watch the scopes of the targets of each cluster, and of their dependents.
 fn want(follow: &mut FleetWatcher, wait: &mut Wait, targets: &[Vec<Target>]) {
     for (at, targets) in targets.iter().enumerate() {
         let Some(snapshot) = follow.fleet().snapshots.get(at) else { continue };

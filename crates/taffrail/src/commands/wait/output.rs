@@ -17,21 +17,22 @@ use crate::output::table::{Cell, Table};
 use crate::output::{self, Phrase, answer, indented, printable};
 use crate::say;
 
-/// Time that a target must be unobserved before it gets a line: connecting takes a moment.
+/// Time for which a target must be unobserved before a line says so: connecting takes a moment.
 const UNSEEN: Duration = Duration::from_secs(1);
 
 /// The output of one run of `wait`.
 pub(super) struct Output {
     form: Form,
-    /// True if there are several clusters.
+    /// True if several clusters are read, so that names need one.
     several: bool,
-    /// True if suggested commands include `--context`.
+    /// True if the user chose contexts, so that suggested commands need `--context`.
     is_named: bool,
-    /// The last line printed for each target.
+    /// The last printed line of each target, by cluster and target.
     told: BTreeMap<(String, Subject), String>,
-    /// The targets that are unobserved, with the time since the start at which they became so.
+    /// The targets that are not observed now, each with the time from the start of the command to the moment that
+    /// began.
     unseen: BTreeMap<(String, Subject), Duration>,
-    /// The time since the start at which each target met the condition, for the report.
+    /// The time from the start of the command to the moment at which each target met the condition.
     met: BTreeMap<(String, Subject), Duration>,
     /// Notes about the watches, such as a fallback to polling.
     notes: Vec<String>,
@@ -201,7 +202,7 @@ fn json(out: &mut impl Write, value: &impl serde::Serialize) -> io::Result<()> {
     out.write_all(&line)
 }
 
-/// Returns the word and the colour for the state of a target.
+/// Returns the word and the colour for the state of a target, such as `Ready` or `InProgress`.
 fn word(until: &Until, row: &Row) -> (&'static str, anstyle::Style) {
     let judgement = &row.judgement;
     match (judgement.verdict, judgement.status) {
@@ -219,7 +220,8 @@ fn word(until: &Until, row: &Row) -> (&'static str, anstyle::Style) {
     }
 }
 
-/// Returns the reason of the state on one line: the message, preceded by the reason unless the message contains it.
+/// Returns the text that explains the state of a target on one line: reason and message, or only the message if it
+/// contains the reason.
 fn why(row: &Row) -> String {
     let judgement = &row.judgement;
     let message = text::line(&judgement.message);
@@ -288,7 +290,7 @@ fn table(wait: &Wait, several: bool, going: Option<(Duration, Options)>) -> Vec<
     String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
 }
 
-/// Returns the words for a target that met the condition.
+/// Returns the words for targets that met the condition, such as `ready` or `gone`.
 fn phrase(until: &Until) -> String {
     match until {
         Until::Current => "ready".to_owned(),
@@ -305,7 +307,8 @@ fn counted(wait: &Wait) -> (usize, usize) {
     (met, wait.rows().count())
 }
 
-/// Returns the progress line below the table.
+/// Returns the line below the table: the number of targets that met the condition, and the elapsed and remaining
+/// time.
 fn progress(wait: &Wait, at: Duration, options: Options) -> String {
     let (met, all) = counted(wait);
     let left = options.deadline.saturating_sub(at);
@@ -374,7 +377,7 @@ fn last_words(
         let cluster = if several { format!("{} ", judgement.cluster) } else { String::new() };
         let (word, _) = word(wait.until(), row);
         let message = match why(row) {
-            empty if empty.is_empty() => "nothing is known".to_owned(),
+            empty if empty.is_empty() => "nothing is known of it yet".to_owned(),
             why => why,
         };
         let told = format!("{cluster}{} is {word}: {message}", name(&judgement.subject, placed));

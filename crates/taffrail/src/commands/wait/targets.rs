@@ -12,7 +12,7 @@ use crate::command_error::CommandError;
 use taffrail_observe::ObjectArg;
 use taffrail_observe::input::{self, Chunks};
 
-/// The parsed targets.
+/// The targets that the command line names, before they are resolved in each cluster.
 #[derive(Debug, Default)]
 pub(super) struct ReadQuery {
     pub(super) apps: Vec<AppQuery>,
@@ -25,9 +25,9 @@ pub(super) struct ReadQuery {
 #[derive(Debug, PartialEq, Eq)]
 enum TargetArg {
     Object(ObjectArg),
-    /// All objects of a kind.
+    /// All objects of a kind, given by one of its names.
     Kind(String),
-    /// An object of a manifest, whose namespace may be left to the client that applies it.
+    /// An object in a file of `-f`. Without a namespace in the file, that of -n or the context is used.
     Manifest(ObjectKey),
     Inventory {
         kind: Option<String>,
@@ -36,7 +36,7 @@ enum TargetArg {
 }
 
 impl ReadQuery {
-    /// Selects these apps and nothing else.
+    /// Returns a selection of these apps and of no objects.
     pub(super) fn of_apps(apps: Vec<AppQuery>) -> ReadQuery {
         ReadQuery { apps, ..ReadQuery::default() }
     }
@@ -148,7 +148,8 @@ impl ReadQuery {
         }
     }
 
-    /// Returns a single word that is not a built-in kind, and so more likely the name of an app.
+    /// Returns the only argument if it is a single word that is not a built-in kind, since the user may have meant
+    /// an app of that name.
     pub(super) fn likely_app(&self) -> Option<&str> {
         match self.words.as_slice() {
             [TargetArg::Kind(kind)]
@@ -169,7 +170,7 @@ impl ReadQuery {
         self.words.iter().any(|word| matches!(word, TargetArg::Inventory { .. }))
     }
 
-    /// Returns the cluster names that targets begin with.
+    /// Returns the clusters with which full names among the targets begin.
     pub(super) fn clusters(&self) -> Vec<String> {
         let of_apps = self.apps.iter().filter_map(AppQuery::cluster);
         let of_objects = self.words.iter().filter_map(|word| match word {
@@ -179,7 +180,8 @@ impl ReadQuery {
         of_apps.chain(of_objects).map(str::to_owned).collect()
     }
 
-    /// Returns the targets in `cluster`; `namespace` is that of its context.
+    /// Resolves the targets in `cluster`, whose kinds are in `discovery` (`None` before discovery); `namespace` is
+    /// that of its context.
     pub(super) fn targets(
         &self,
         cluster: &str,
@@ -199,10 +201,10 @@ impl ReadQuery {
             word: word.to_owned(),
             name: name.map(str::to_owned),
             why: match discovery {
-                None => Some("which kinds the server has is not known yet".to_owned()),
+                None => Some("Taffrail has not read yet which kinds the server has".to_owned()),
                 Some(discovery) => discovery.broken().first().map(|group| {
                     format!(
-                        "the server has no kind called {word} that is known; {}: {}",
+                        "the server has no known kind called {word}, but not all kinds could be read; {}: {}",
                         group.name, group.reason
                     )
                 }),

@@ -14,10 +14,10 @@ use super::template::{fill, hash};
 use super::tools::Place;
 use super::{Declared, WorldError};
 
-/// Duration of a round.
+/// Duration of a round of faults; then they repeat.
 const ROUND: Duration = Duration::from_secs(300);
 
-/// The fault files.
+/// The texts of the files in `faults/`, one for each fault.
 const FAULTS: [&str; 11] = [
     include_str!("faults/bad-image.yaml"),
     include_str!("faults/quota.yaml"),
@@ -37,7 +37,7 @@ pub(super) fn missing_images() -> [&'static str; 1] {
     ["ghcr.io/acme/shop/web:1.6.0"]
 }
 
-/// A fault as its file declares it: steps of a timeline, for some clusters.
+/// A fault as its file declares it: timeline steps, and the clusters in which it occurs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scene {
@@ -46,7 +46,7 @@ struct Scene {
     steps: Vec<Value>,
 }
 
-/// A fault in one cluster.
+/// A fault in one of its clusters.
 struct Part<'p> {
     seed: u64,
     declared: &'p Declared,
@@ -58,7 +58,8 @@ struct Part<'p> {
 }
 
 impl Part<'_> {
-    /// Returns the value of the placeholder `place` in a round, counted from 0; `None` if the placeholder is unknown.
+    /// Returns the value of the placeholder `place` of a fault file in a round, counted from 0; `None` if there is
+    /// no such placeholder.
     fn value(&self, place: &str, round: u64) -> Option<String> {
         let mut words = place.split(' ');
         let (what, first, second) = (words.next()?, words.next(), words.next());
@@ -86,8 +87,8 @@ impl Part<'_> {
         }
     }
 
-    /// Adds the field manager to a step without one: the kind's controller if the step writes a status, else the tool
-    /// that delivers to the namespace.
+    /// Returns a timeline step with a field manager: if it names none, the kind's controller for a write of status,
+    /// else the tool that delivers to the namespace.
     fn written(&self, mut step: Value) -> Value {
         let of = |key: &str| step.get(key).filter(|object| object.is_object());
         let Some(object) = of("object").or_else(|| of("patch")) else { return step };
@@ -107,7 +108,7 @@ impl Part<'_> {
         step
     }
 
-    /// Returns the timeline of a round, counted from 0, in this cluster.
+    /// Returns the steps of a round, counted from 0, for this cluster, with all placeholders filled in.
     fn timeline(&self, round: u64) -> Result<Timeline, WorldError> {
         let mut steps = Vec::new();
         for text in FAULTS {
@@ -124,8 +125,8 @@ impl Part<'_> {
     }
 }
 
-/// Starts the first round in each cluster and schedules the later ones. The commits of a round are declared when it
-/// starts.
+/// Starts the first round of faults in each cluster, and schedules the next rounds. At the start of a round its
+/// commits are added to the repositories.
 pub(super) fn begin(
     declared: &Declared,
     places: &[Place],

@@ -40,7 +40,7 @@ pub(super) enum WorldError {
     Timeline(#[from] TimelineError),
 }
 
-/// An app and its settings, for any delivery tool.
+/// An app in `fleet.yaml`, for any delivery tool.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct App {
@@ -52,13 +52,13 @@ struct App {
     /// The replicas of each workload, by its name.
     #[serde(default)]
     workloads: BTreeMap<String, u32>,
-    /// The Pod quota of the app's namespace.
+    /// The maximum number of Pods in the quota of the app's namespace; `None` for no quota.
     quota: Option<u32>,
-    /// The workload that has a volume.
+    /// The name of the workload that has a volume; `None` if there is none.
     volume: Option<String>,
     chart: Option<String>,
     chart_version: Option<String>,
-    /// The path in the app's repository that is delivered.
+    /// The path in the app's repository from which Flux or Argo CD delivers; `None` for the default.
     path: Option<String>,
     /// True if Argo CD heals drift.
     #[serde(default = "yes")]
@@ -69,7 +69,7 @@ fn yes() -> bool {
     true
 }
 
-/// A cluster, with the apps that each tool delivers to it.
+/// A cluster in `fleet.yaml`, with the names of the apps that each tool delivers to it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Member {
@@ -78,7 +78,7 @@ struct Member {
     /// The branch that Flux in this cluster follows.
     #[serde(default)]
     branch: String,
-    /// The cluster whose Argo CD delivers to this one; itself by default.
+    /// The cluster whose Argo CD delivers the Argo CD apps of this one; `None` for its own.
     from: Option<String>,
     #[serde(default)]
     flux_kustomization: Vec<String>,
@@ -116,7 +116,7 @@ impl Declared {
 /// The running fleet. It stops on drop.
 pub(super) struct World {
     fleet: Fleet,
-    /// The tasks of the tools' controllers.
+    /// The tasks that run the simulated controllers of Flux and Argo CD.
     tools: JoinSet<()>,
     /// Time by which the fleet's clock is ahead of the start of the faults.
     skip: Duration,
@@ -190,7 +190,7 @@ impl World {
         Ok((world, controllers))
     }
 
-    /// Moves the fleet's time to this machine's time, minus what is left to skip.
+    /// Moves the fleet's time to this machine's time, minus the part of the skipped time that is not simulated yet.
     fn catch_up(&self) {
         let behind = Timestamp::now().duration_since(self.fleet.clock().now());
         let behind = Duration::try_from(behind).unwrap_or_default();

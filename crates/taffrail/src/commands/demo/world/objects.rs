@@ -17,7 +17,7 @@ use super::template::{Values, hash};
 use super::tools::Told;
 use super::{App, Declared, Member, WorldError};
 
-/// Objects in YAML to apply to a cluster.
+/// Objects as YAML, with the field manager that applies them to a cluster.
 pub(super) struct Made {
     text: String,
     /// The field manager that applies them.
@@ -26,7 +26,7 @@ pub(super) struct Made {
     tracked_by: Option<String>,
 }
 
-/// The objects of each cluster, by cluster name.
+/// The objects to apply to each cluster, by the cluster's name.
 type Texts = BTreeMap<String, Vec<Made>>;
 
 impl Made {
@@ -34,7 +34,7 @@ impl Made {
         Made { text, manager, tracked_by: None }
     }
 
-    /// Returns the objects that the controllers of Flux and Argo CD act on.
+    /// Returns those of the objects on which the simulated controllers of Flux and Argo CD act.
     pub(super) fn told(&self) -> Result<Vec<Told>, SimError> {
         Ok(taffrail_sim::objects(&self.text)?.iter().filter_map(Told::of).collect())
     }
@@ -51,7 +51,8 @@ impl Made {
         Ok(())
     }
 
-    /// Adds the objects to the repository, so that their tool applies them again.
+    /// Adds the objects to the repository, from which the simulated delivery tool applies them again after a
+    /// change.
     pub(super) fn declare(&self, repository: &Repository) -> Result<(), SimError> {
         self.objects()?.into_iter().for_each(|object| repository.declare(object, self.manager));
         Ok(())
@@ -71,7 +72,7 @@ impl Made {
     }
 }
 
-/// A kind of custom resources.
+/// A kind of custom resources in the simulated clusters.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Kind {
@@ -83,7 +84,7 @@ struct Kind {
     columns: Value,
 }
 
-/// The delivery method of an app.
+/// The tool that delivers an app, and its form: Kustomization, HelmRelease, Application, ….
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
     Kustomization,
@@ -129,7 +130,7 @@ pub(super) fn manager_in(declared: &Declared, cluster: &str, namespace: &str) ->
     found.map_or("kubectl", Delivery::manager)
 }
 
-/// Returns the apps of a cluster by delivery method.
+/// Returns the names of a cluster's apps for each delivery tool.
 fn deliveries(member: &Member) -> [(Delivery, &Vec<String>); 7] {
     [
         (Delivery::Kustomization, &member.flux_kustomization),
@@ -142,7 +143,8 @@ fn deliveries(member: &Member) -> [(Delivery, &Vec<String>); 7] {
     ]
 }
 
-/// Returns all objects of all clusters.
+/// Returns all objects of all clusters at the start, by cluster; `servers` has the URL of each cluster, `since` is
+/// the start of the simulated past.
 pub(super) fn all(
     declared: &Declared,
     seed: u64,
@@ -180,7 +182,8 @@ fn definitions() -> Result<String, WorldError> {
     Ok(texts.join("\n---\n"))
 }
 
-/// Returns the Git revision of a branch in the round `turn`, as `branch@sha1:hash`.
+/// Returns a made-up Git revision `branch@sha1:hash`, which depends on all arguments; `turn` is the round of
+/// faults.
 pub(super) fn revision(seed: u64, app: &str, branch: &str, turn: &str) -> String {
     format!("{branch}@sha1:{}", hash(seed, &[app, branch, turn], 40))
 }
@@ -195,7 +198,7 @@ pub(super) fn artifact(app: &str, revision: &str, at: &str) -> Value {
     })
 }
 
-/// One app in one cluster, with its delivery method.
+/// One app in one cluster, with the tool that delivers it.
 struct One<'o> {
     seed: u64,
     servers: &'o BTreeMap<String, String>,
@@ -239,7 +242,7 @@ impl One<'_> {
         self.declare(texts)
     }
 
-    /// Adds the objects that declare the app.
+    /// Adds to `texts` the objects that declare the app: Kustomization or Application, its source, and the like.
     fn declare(&self, texts: &mut Texts) -> Result<(), WorldError> {
         let own = &self.member.name;
         let home = match self.delivery {

@@ -12,7 +12,7 @@ use taffrail_status::{Kstatus, ObjectContext, Rules, Status};
 
 use super::managers::status_manager;
 
-/// The declared objects of one cluster.
+/// The Git repository of one simulated cluster: the objects that its delivery tools apply.
 #[derive(Debug, Default)]
 pub(super) struct Repository(Mutex<Contents>);
 
@@ -24,7 +24,7 @@ struct Contents {
 }
 
 impl Contents {
-    /// Applies to the declared objects the commits up to `now`.
+    /// Replaces the declared objects by their versions in the commits up to `now`.
     fn settle(&mut self, now: Timestamp) {
         while let Some(commit) = self.commits.pop_front_if(|commit| commit.at <= now) {
             if let Some(declared) = self.objects.get_mut(&commit.key) {
@@ -34,7 +34,7 @@ impl Contents {
     }
 }
 
-/// A declared object.
+/// An object as the repository declares it.
 #[derive(Debug, Clone)]
 struct Declared {
     object: Value,
@@ -42,7 +42,7 @@ struct Declared {
     manager: &'static str,
 }
 
-/// A change of a declared object.
+/// The new version of a declared object from a time on.
 #[derive(Debug)]
 struct Commit {
     at: Timestamp,
@@ -101,8 +101,8 @@ impl Repository {
         }
     }
 
-    /// Applies a declared object that is missing or was changed. Returns true if it did. Leaves an object alone while
-    /// it is being deleted.
+    /// Applies a declared object to the cluster if it is missing or was changed there; returns true if it did. Does
+    /// nothing while the object is being deleted.
     pub(super) fn apply(&self, cluster: &Cluster, key: &ObjectKey, now: Timestamp) -> Result<bool, SimError> {
         let Some(Declared { object, manager }) = self.declared(key, now) else { return Ok(false) };
         match self.drift(cluster, key, now) {
@@ -113,7 +113,8 @@ impl Repository {
         Ok(true)
     }
 
-    /// Judges the live object as Flux' health checks do.
+    /// Returns the status that Flux' health checks give the live object: `NotFound` if it is missing, `Current` if
+    /// it is not declared.
     pub(super) fn health(&self, cluster: &Cluster, key: &ObjectKey, now: Timestamp) -> Status {
         let Some(declared) = self.declared(key, now) else { return Status::Current };
         let Some(live) = live(cluster, &declared.object) else { return Status::NotFound };
@@ -125,7 +126,7 @@ impl Repository {
         verdict.ok().and_then(Result::ok).map_or(Status::Unknown, |verdict| verdict.status)
     }
 
-    /// Returns an object as the newest commit before `now` declares it.
+    /// Returns an object as the repository declares it at `now`; `None` if it does not.
     fn declared(&self, key: &ObjectKey, now: Timestamp) -> Option<Declared> {
         let mut contents = self.contents();
         contents.settle(now);
@@ -146,7 +147,7 @@ pub(super) fn key_of(object: &Value) -> ObjectKey {
     ObjectKey::new(group, text(&object["kind"]), text(&metadata["namespace"]), text(&metadata["name"]))
 }
 
-/// Returns the live object for a declared one.
+/// Returns the live object with the key of `declared`; `None` if the cluster does not have it.
 fn live(cluster: &Cluster, declared: &Value) -> Option<Value> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &declared["metadata"];
@@ -177,7 +178,7 @@ fn covers(live: &Value, declared: &Value) -> bool {
     has(live, &fields(declared))
 }
 
-/// Writes the declared fields into a live object; other fields stay.
+/// Replaces in a live object the fields that `declared` has; other fields stay.
 fn overlay(live: &mut Value, declared: &Value) {
     put(live, &fields(declared));
 }

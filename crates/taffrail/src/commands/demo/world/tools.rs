@@ -26,7 +26,8 @@ const DELAY: Duration = Duration::from_millis(200);
 /// Maximum time between evaluations, because the fleet's clock may jump.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// An object of Flux or Argo CD on which a controller acts.
+/// A copy of an object of Flux or Argo CD, such as a Kustomization or Application, on which a simulated controller
+/// acts.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     api_version: String,
@@ -76,14 +77,14 @@ impl Told {
     }
 }
 
-/// A cluster that controllers write to, with its declared objects.
+/// A cluster to which controllers apply objects, with the repository of its declared objects.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) cluster: Cluster,
     pub(super) repository: Arc<Repository>,
 }
 
-/// The controllers of one cluster.
+/// The simulated controllers of Flux and Argo CD in one cluster.
 pub(super) struct Controllers {
     home: Place,
     /// The clusters to which Argo CD may deliver.
@@ -94,7 +95,7 @@ pub(super) struct Controllers {
 }
 
 impl Controllers {
-    /// Creates the controllers for some objects of a cluster.
+    /// Creates the controllers in the cluster `home`, which act on the objects `told` and may apply to `places`.
     pub(super) fn new(home: Place, places: Arc<[Place]>, clock: Clock, told: Vec<Told>) -> Controllers {
         let (argo, flux): (Vec<Told>, Vec<Told>) =
             told.into_iter().partition(|told| told.kind == "Application");
@@ -107,8 +108,8 @@ impl Controllers {
         }
     }
 
-    /// Lets each controller do the work that is due. Returns the time at which to call again if no change comes
-    /// before.
+    /// Runs each controller once: it does the work that is due. Returns the time of the next work if no change
+    /// comes before; `None` if there is none.
     pub(super) fn look(&mut self) -> Option<Timestamp> {
         let now = self.clock.now();
         let (home, places) = (&self.home, &*self.places);
@@ -117,7 +118,7 @@ impl Controllers {
         flux.chain(argo).min()
     }
 
-    /// Returns the change signals of this cluster and of those to which Argo CD delivers.
+    /// Returns signals that fire when this cluster changes, or one to which its Argo CD delivers.
     fn changes(&self) -> Vec<watch::Receiver<u64>> {
         let is_target =
             |place: &&Place| self.argo.iter().any(|followed| followed.delivers_to(&self.home, place));
@@ -126,7 +127,7 @@ impl Controllers {
         all.map(|place| place.cluster.changes()).collect()
     }
 
-    /// Runs the controllers until the tasks are dropped.
+    /// Starts a task that runs the controllers after each change, until `tasks` is dropped.
     pub(super) fn listen(mut self, tasks: &mut JoinSet<()>) {
         if self.flux.is_empty() && self.argo.is_empty() {
             return;

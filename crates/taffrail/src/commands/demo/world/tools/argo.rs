@@ -15,7 +15,7 @@ const IN_CLUSTER: &str = "https://kubernetes.default.svc";
 /// Time that Argo CD waits before it heals drift (`--self-heal-timeout-seconds`).
 const SELF_HEAL: SignedDuration = SignedDuration::from_secs(5);
 
-/// An Application, and the state that its controller keeps about it.
+/// An Application, and what the simulated controller remembers about it.
 pub(super) struct Followed {
     told: Told,
     /// The time at which drift is healed, if it still exists then.
@@ -103,7 +103,8 @@ impl Followed {
         self.heals_at
     }
 
-    /// Writes the result of an operation.
+    /// Writes the result of a sync operation into the Application's status: the number of applied objects, or the
+    /// phase and message of the failure.
     fn finish(
         &self,
         home: &Place,
@@ -196,7 +197,7 @@ fn deliver(
     apply(target, keys.into_iter().filter(|key| !is_left(key)), now)
 }
 
-/// Returns the status entries of an Application's objects.
+/// Returns the entries of `status.resources` of an Application.
 fn resources(object: &Value) -> impl Iterator<Item = &Value> {
     object["status"]["resources"].as_array().into_iter().flatten()
 }

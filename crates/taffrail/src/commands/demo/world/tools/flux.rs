@@ -17,12 +17,12 @@ const FORCED: &str = "reconcile.fluxcd.io/forceAt";
 /// second after its commit.
 const STORY: SignedDuration = SignedDuration::from_secs(3);
 
-/// An object of Flux, and the state that its controller keeps about it.
+/// A Kustomization, HelmRelease or source, and what the simulated controller remembers about it.
 pub(super) struct Followed {
     told: Told,
     /// The time of the next reconciliation at the object's interval.
     next: Option<Timestamp>,
-    /// A source revision not yet tried, and the time at which it was first seen.
+    /// A revision of the source that was not applied yet, and the time at which the controller first saw it.
     fresh: Option<(String, Timestamp)>,
     /// The deadline of the running health checks; `None` if none run.
     checks_until: Option<Timestamp>,
@@ -76,7 +76,8 @@ impl Followed {
         }
     }
 
-    /// Records the object's reconciliation request as handled and its generation as observed.
+    /// Writes to the object that its reconciliation request was handled and its generation observed, unless both
+    /// are already recorded.
     fn note(&self, home: &Place, object: &Value) {
         let mut noted = object.clone();
         if note(&mut noted) {
@@ -134,7 +135,8 @@ impl Followed {
         retried.chain(self.checks_until).min()
     }
 
-    /// Applies missing or changed objects, and writes the status.
+    /// Applies missing or changed objects of a Kustomization and writes its status; `is_asked` is true for a
+    /// requested reconciliation.
     fn reconcile(&mut self, home: &Place, attempt: &Attempt<'_>, is_asked: bool) {
         let Attempt { object, revision, keys, now } = attempt;
         let applied = apply(home, keys.clone(), *now);
@@ -262,7 +264,8 @@ impl Followed {
     }
 }
 
-/// Records in a Flux object that a request was handled and the generation observed. Returns true if either was new.
+/// Records in the status of a Flux object that its reconciliation request was handled and its generation observed.
+/// Returns true if that changed the object.
 fn note(object: &mut Value) -> bool {
     let before = object["status"].clone();
     let requested = object["metadata"]["annotations"][REQUESTED].clone();
@@ -294,7 +297,7 @@ fn unhealthy(home: &Place, keys: &[ObjectKey], now: Timestamp) -> Vec<String> {
     unhealthy.map(|(key, health)| format!("{}/{} status: '{health}'", key.kind, key.path())).collect()
 }
 
-/// Returns the status of the condition `Ready`.
+/// Returns the status of the condition `Ready`: `True`, `False`, `Unknown`, or empty without one.
 fn ready(object: &Value) -> &str {
     let mut conditions = object["status"]["conditions"].as_array().into_iter().flatten();
     conditions.find(|condition| condition["type"] == "Ready").map_or("", |ready| text(&ready["status"]))
