@@ -16,11 +16,8 @@ use crate::rules::FleetRules;
 pub struct FleetSnapshot {
     /// The snapshot of each cluster.
     pub snapshots: Vec<Snapshot>,
-    /// The time for which the clusters are judged.
+    /// The time for which the clusters are judged, and to which ages are counted.
     pub now: Timestamp,
-    /// The time to which ages are counted. It differs from `now` only where answers of different times are
-    /// compared.
-    pub aged: Timestamp,
     /// The rules by which objects are judged.
     pub rules: Arc<dyn FleetRules>,
     /// Failures outside of any cluster, such as in one of several kubeconfigs.

@@ -96,16 +96,23 @@ fn run() -> Result<Exit, CommandError> {
     }
     match &cli.command {
         Command::Explain(of) => {
-            watch::view(&of.view, of.form(), &mut |from| commands::explain::run(of, from))
+            watch::view(&of.view, of.form(), |from, printed| commands::explain::run(of, printed, from))
         }
         Command::Get(of) => {
-            let mut printed = commands::get::PrintedLists::default();
-            watch::view(&of.view, of.form(), &mut |from| commands::get::run(of, &mut printed, from))
+            watch::view(&of.view, of.form(), |from, printed| commands::get::run(of, printed, from))
         }
-        Command::App(of) => watch::view(&of.view, of.form(), &mut |from| commands::app::run(of, from)),
-        Command::Tree(of) => watch::view(&of.view, of.form(), &mut |from| commands::tree::run(of, from)),
-        Command::Events(of) => watch::view(&of.view, of.form(), &mut |from| commands::events::run(of, from)),
-        Command::Trust(of) => watch::view(&of.view, of.form(), &mut |from| commands::trust::run(of, from)),
+        Command::App(of) => {
+            watch::view(&of.view, of.form(), |from, printed| commands::app::run(of, printed, from))
+        }
+        Command::Tree(of) => {
+            watch::view(&of.view, of.form(), |from, printed| commands::tree::run(of, printed, from))
+        }
+        Command::Events(of) => {
+            watch::view(&of.view, of.form(), |from, printed| commands::events::run(of, printed, from))
+        }
+        Command::Trust(of) => {
+            watch::view(&of.view, of.form(), |from, printed| commands::trust::run(of, printed, from))
+        }
         Command::Status(arguments) => commands::status::run(arguments),
         Command::Wait(arguments) => commands::wait::run(arguments),
         Command::Reconcile(of) => commands::verbs::run(of.verb(), &of.acting),

@@ -247,8 +247,8 @@ impl Following {
         }
     }
 
-    /// Updates the freshness of `snapshot`; live objects count as observed at `aged`.
-    fn refresh(&mut self, snapshot: &mut Snapshot, now: Timestamp, aged: Timestamp) {
+    /// Updates the freshness of `snapshot`; live objects count as observed `now`.
+    fn refresh(&mut self, snapshot: &mut Snapshot, now: Timestamp) {
         // A server that is lost says so until it is found.
         if snapshot.freshness().state == FreshnessState::Lost {
             return;
@@ -264,7 +264,7 @@ impl Following {
             self.stale = unproven.iter().filter_map(|followed| followed.stale).min();
         }
         let freshness = |heard| Freshness { state: FreshnessState::Stale, observed_at: Some(heard) };
-        snapshot.set_freshness(self.stale.map_or_else(|| Freshness::live(aged), freshness));
+        snapshot.set_freshness(self.stale.map_or_else(|| Freshness::live(now), freshness));
         let mut stale: Vec<(Scope, Timestamp)> =
             broken.iter().filter_map(|followed| Some((followed.read.scope(), followed.stale?))).collect();
         stale.sort();
@@ -357,8 +357,6 @@ pub struct FleetWatcher {
     /// Number of comparisons so far; below, the number of first comparisons of a pair in progress.
     comparisons: u64,
     comparing: usize,
-    /// The time of judgement and the time to which ages are counted, if the caller set them.
-    judged_at: Option<(Timestamp, Timestamp)>,
     /// True once the fleet was returned to the caller.
     shown: bool,
 }
@@ -374,7 +372,7 @@ impl FleetWatcher {
         let snapshots = members.iter().map(|member| member.lost(waiting.clone())).collect();
         let labels = asked.app_labels.clone();
         let rows = Some(KeptRows::new(labels.clone()));
-        let fleet = FleetSnapshot { snapshots, now, aged: now, rules, problems, labels, rows };
+        let fleet = FleetSnapshot { snapshots, now, rules, problems, labels, rows };
         let discovered = Instant::now() + timeout;
         let clusters = members.into_iter().map(|member| Following {
             member,
@@ -422,7 +420,6 @@ impl FleetWatcher {
             has_moved: true,
             comparisons: 0,
             comparing: 0,
-            judged_at: None,
             shown: false,
         };
         for at in 0..follow.clusters.len() {
@@ -434,17 +431,13 @@ impl FleetWatcher {
     /// Returns the present state of the fleet.
     pub fn fleet(&mut self) -> &FleetSnapshot {
         let now = Timestamp::now();
-        let (judged, aged) = self.judged_at.unwrap_or((now, now));
         for (following, snapshot) in self.clusters.iter_mut().zip(&mut self.fleet.snapshots) {
-            following.refresh(snapshot, now, aged);
-        }
-        let is_compared = judged != aged;
-        for (following, snapshot) in self.clusters.iter_mut().zip(&mut self.fleet.snapshots) {
+            following.refresh(snapshot, now);
             if let Some(reading) = following.reading(now, snapshot.freshness().state) {
-                snapshot.set_reading(ReadStats { cost: reading.cost.filter(|_| !is_compared), ..reading });
+                snapshot.set_reading(reading);
             }
         }
-        (self.fleet.now, self.fleet.aged) = (judged, aged);
+        self.fleet.now = now;
         if let Some(rows) = &mut self.fleet.rows {
             rows.note(self.fleet.snapshots.iter_mut());
         }
@@ -456,12 +449,6 @@ impl FleetWatcher {
         let at = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name)?;
         let feeds = self.clusters.get(at)?.feeds.as_ref()?;
         Some(feeds.cluster().with_timeout(self.timeout))
-    }
-
-    /// Judges at the time `now` and counts ages from `aged`. If two answers with the same `aged` differ, something has
-    /// changed, even if only by time.
-    pub fn judge_at(&mut self, now: Timestamp, aged: Timestamp) {
-        self.judged_at = Some((now, aged));
     }
 
     /// Waits until every needed scope is answered: at first as long as a cluster may take, later only as long

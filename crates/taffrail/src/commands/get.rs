@@ -40,18 +40,6 @@ pub(crate) fn run(
     printed: &mut PrintedLists,
     source: &mut dyn Source,
 ) -> Result<Exit, CommandError> {
-    if !source.prints_changes() {
-        return list(arguments, &mut PrintedLists::default(), source);
-    }
-    // After an error the whole list is printed.
-    list(arguments, printed, source).inspect_err(|_| *printed = PrintedLists::default())
-}
-
-fn list(
-    arguments: &GetArguments,
-    printed: &mut PrintedLists,
-    source: &mut dyn Source,
-) -> Result<Exit, CommandError> {
     let filter = filter(&arguments.filters);
     check(arguments)?;
     let asked = asked(arguments.namespace.as_ref(), &arguments.declared, &arguments.grouping);
@@ -91,7 +79,11 @@ fn list(
     let shown = Shown { arguments, fleet, filter: &filter, list: &list };
     let all = all.as_ref().map(|list| Shown { filter: &stateless, list, ..shown });
 
-    written(shown.answer(all, printed))?;
+    let answered = shown.answer(all, printed);
+    if let Ok(false) = answered {
+        return Ok(Exit::Yes);
+    }
+    written(answered.map(drop))?;
     if let Some(hint) = hint {
         advise(&hint);
     }
@@ -314,8 +306,8 @@ impl Shown<'_> {
     }
 
     /// Prints the list, or what changed in it since it was printed; `all` is the list without the filters that depend on
-    /// state.
-    fn answer(&self, all: Option<Shown<'_>>, printed: &mut PrintedLists) -> io::Result<()> {
+    /// state. Returns false if nothing changed.
+    fn answer(&self, all: Option<Shown<'_>>, printed: &mut PrintedLists) -> io::Result<bool> {
         let PrintedLists { apps, clusters, resources } = printed;
         match self.arguments.what {
             What::Apps => self.changes(all, |it| it.list.into(), apps),
@@ -329,18 +321,20 @@ impl Shown<'_> {
         all: Option<Shown<'_>>,
         list: fn(&Shown<'_>) -> List<T>,
         printed: &mut Printed<T>,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let all = || all.as_ref().map(|all| list(all).items).unwrap_or_default();
         let list = list(self);
+        if !printed.is_other(&list.items, &list.errors) {
+            return Ok(false);
+        }
         match self.arguments.output {
-            form @ (ListOutput::Json | ListOutput::Yaml) if printed.is_other(&list) => document(form, &list),
-            ListOutput::Json | ListOutput::Yaml => Ok(()),
+            form @ (ListOutput::Json | ListOutput::Yaml) => document(form, &list),
             // With one cluster the name is left out.
-            ListOutput::Name => printed.names(&list, &all, self.fleet.snapshots.len() > 1),
+            ListOutput::Name => printed.names(&list.items, &all, self.fleet.snapshots.len() > 1),
             ListOutput::Table | ListOutput::Wide => self.table(&list, &all, printed),
         }?;
-        printed.list = Some(list);
-        Ok(())
+        printed.set(list.items, list.errors);
+        Ok(true)
     }
 
     fn table<T: ListRow>(
@@ -407,17 +401,15 @@ impl Shown<'_> {
             columns.iter().map(|column| row.get(*column).cloned().unwrap_or_else(|| Cell::new(""))).collect()
         };
         if is_known {
-            rows.iter().try_for_each(|row| table.measure(cells(row)))?;
-            printed.changed(list, |item| cells(&row(item))).try_for_each(|row| table.row(row))?;
-            let before: Vec<_> = printed.errors().iter().filter_map(lost_row).collect();
-            let mut new = lost.iter().filter(|row| !before.contains(row));
-            new.try_for_each(|row| table.row(cells(row)))?;
-        } else {
-            rows.iter().try_for_each(|row| table.row(cells(row)))?;
+            lost.iter().try_for_each(|row| table.measure(cells(row)))?;
         }
+        printed.fill(&mut table, &list.items, is_known, |item| cells(&row(item)))?;
+        let before: Vec<Row> = printed.errors().iter().filter_map(lost_row).collect();
+        let mut new = lost.iter().filter(|row| !is_known || !before.contains(row));
+        new.try_for_each(|row| table.row(cells(row)))?;
         // A row without the columns before its status, or without a status, would not say what became of what.
         let status = columns.iter().position(|column| *column == STATUS).filter(|at| *at > 0);
-        for (old, now) in status.map(|_| printed.removed(list, all)).unwrap_or_default() {
+        for (old, now) in status.map(|_| printed.removed(&list.items, all)).unwrap_or_default() {
             let mut row = cells(&row(now.as_ref().unwrap_or(old)));
             if let Some(at) = status.filter(|_| now.is_none()) {
                 row.truncate(at);

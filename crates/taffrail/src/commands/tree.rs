@@ -9,7 +9,7 @@ use taffrail_apps::{AppList, ProblemSeverity};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
-use super::{get, named};
+use super::{changes, get, named};
 use crate::cli::{ListOutput, TreeArguments, TreeOutput};
 use crate::command_error::{CommandError, Exit, written};
 use crate::output::table::{Cell, Table};
@@ -17,7 +17,11 @@ use crate::output::{answer, object_style, printable, screen, style};
 use crate::say;
 use crate::source::Source;
 
-pub(crate) fn run(arguments: &TreeArguments, source: &mut dyn Source) -> Result<Exit, CommandError> {
+pub(crate) fn run(
+    arguments: &TreeArguments,
+    printed: &mut Option<TreeList>,
+    source: &mut dyn Source,
+) -> Result<Exit, CommandError> {
     let (fleet, list) = named::read(source, &arguments.view, &arguments.which, Some(&arguments.name), false)?;
     let found = named::find("tree", &arguments.name, &arguments.which, &list)?;
     let errors = named::concerning(&list, &found);
@@ -27,12 +31,15 @@ pub(crate) fn run(arguments: &TreeArguments, source: &mut dyn Source) -> Result<
         fold: !arguments.all && arguments.output != TreeOutput::Json,
         nest: true,
     };
-    let all = AppList { apps: list.apps.clone(), errors: errors.clone() };
+    // Only documents contain failures.
+    let told = if arguments.output == TreeOutput::Json { errors.clone() } else { Vec::new() };
+    let all = AppList { apps: list.apps.clone(), errors: told };
     let trees = TreeList::new(&found, &all, &fleet.clusters(), &fleet.rules.active(), fleet.now, shape);
+    let Some(trees) = changes::news(printed, trees) else { return Ok(Exit::Yes) };
     written(match arguments.output {
-        TreeOutput::Json => get::document(ListOutput::Json, &trees),
+        TreeOutput::Json => get::document(ListOutput::Json, trees),
         TreeOutput::Dot => dot(&trees.items),
-        TreeOutput::Text => text(&trees.items, fleet.snapshots.len() > 1, fleet.aged),
+        TreeOutput::Text => text(&trees.items, fleet.snapshots.len() > 1, fleet.now),
     })?;
     let mut exit = get::tell(fleet, &errors, arguments.output != TreeOutput::Json);
     if arguments.exit_status && found.iter().any(|app| app.pressing().is_some()) {

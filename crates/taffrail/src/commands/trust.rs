@@ -9,16 +9,28 @@ use taffrail_apps::trust::{CheckedCluster, Severity, TrustShape};
 use taffrail_apps::{App, Dependents, ReadQuery};
 use taffrail_observe::{FleetSnapshot, NO_EXTRA};
 
-use super::{get, named};
+use super::changes::Printed;
+use super::rows::NamedRow;
+use super::{changes, get, named};
 use crate::cli::{ListOutput, TrustArguments, TrustOutput};
 use crate::command_error::{CommandError, Exit, written};
-use crate::output::names::Names;
 use crate::output::table::{Cell, Table};
 use crate::output::{answer, indented, printable, screen};
 use crate::say;
 use crate::source::Source;
 
-pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result<Exit, CommandError> {
+/// The report that was printed, or the names of its findings.
+#[derive(Default)]
+pub(crate) struct PrintedReport {
+    whole: Option<TrustReport>,
+    findings: Printed<TrustFinding>,
+}
+
+pub(crate) fn run(
+    arguments: &TrustArguments,
+    printed: &mut PrintedReport,
+    source: &mut dyn Source,
+) -> Result<Exit, CommandError> {
     let TrustArguments { name, which, view, .. } = arguments;
     let asked = ReadQuery {
         namespace: which.namespace.clone(),
@@ -44,7 +56,11 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
         contexts: from.from.is_empty() && (from.all_contexts || !from.context.is_empty()),
     };
     let mut report = TrustReport::new(&found, &list, &fleet.clusters(), fleet.now, shape);
-    report.errors = errors.iter().map(Into::into).collect();
+    // Only documents contain failures.
+    report.errors = match arguments.output {
+        TrustOutput::Json | TrustOutput::Yaml => errors.iter().map(Into::into).collect(),
+        TrustOutput::Table | TrustOutput::Wide | TrustOutput::Name => Vec::new(),
+    };
     let wanted = |cluster: &str| which.cluster.is_empty() || which.cluster.iter().any(|it| it == cluster);
     report.checked.retain(|checked| wanted(&checked.cluster));
     report.items.retain(|doubt| {
@@ -57,13 +73,18 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
         report = report.together();
     }
 
+    let PrintedReport { whole, findings } = printed;
+    let Some(report) = changes::news(whole, report) else { return Ok(Exit::Yes) };
     written(match arguments.output {
-        TrustOutput::Json => get::document(ListOutput::Json, &report),
-        TrustOutput::Yaml => get::document(ListOutput::Yaml, &report),
-        TrustOutput::Name => names(&report.items),
+        TrustOutput::Json => get::document(ListOutput::Json, report),
+        TrustOutput::Yaml => get::document(ListOutput::Yaml, report),
+        TrustOutput::Name => findings.names(&report.items, &Vec::new, true),
         TrustOutput::Wide => table(arguments, &report.items, fleet),
-        TrustOutput::Table => people(arguments, &report, fleet),
+        TrustOutput::Table => people(arguments, report, fleet),
     })?;
+    if arguments.output == TrustOutput::Name {
+        findings.set(report.items.clone(), Vec::new());
+    }
     // Unreadable scopes are findings here.
     let mut exit = get::tell(fleet, &errors, false);
     let is_doubtful = |doubt: &TrustFinding| doubt.severity != Severity::Low && doubt.green > 0;
@@ -73,12 +94,11 @@ pub(crate) fn run(arguments: &TrustArguments, source: &mut dyn Source) -> Result
     Ok(exit)
 }
 
-fn names(doubts: &[TrustFinding]) -> io::Result<()> {
-    Names::all(doubts.iter().map(|doubt| {
-        let TrustFinding { category, reason, place, scope, .. } = doubt;
-        let cluster = place.first();
-        format!("{}/{reason}/{cluster}/{scope}", category.as_str())
-    }))
+impl NamedRow for TrustFinding {
+    fn name(&self, _: bool) -> String {
+        let TrustFinding { category, reason, place, scope, .. } = self;
+        format!("{}/{reason}/{}/{scope}", category.as_str(), place.first())
+    }
 }
 
 fn colour(severity: Severity) -> Style {
@@ -127,7 +147,7 @@ fn table(arguments: &TrustArguments, doubts: &[TrustFinding], fleet: &FleetSnaps
             "ABOUT" => Cell::new(subject(doubt)),
             "GREEN" => Cell::new(doubt.green.to_string()),
             "APPS" => Cell::new(doubt.app_count.to_string()),
-            "SINCE" => Cell::new(age(doubt, fleet.aged).map(text::age).unwrap_or_default()),
+            "SINCE" => Cell::new(age(doubt, fleet.now).map(text::age).unwrap_or_default()),
             "MESSAGE" => Cell::new(&doubt.message),
             _ => Cell::new(doubt.next.join("; ")),
         };
@@ -150,7 +170,7 @@ fn people(arguments: &TrustArguments, report: &TrustReport, fleet: &FleetSnapsho
     ];
     for (title, doubts) in sections.into_iter().filter(|(_, doubts)| !doubts.is_empty()) {
         say!(out, "{}{}{:#}", bold, title, bold)?;
-        doubts.into_iter().try_for_each(|doubt| one(&mut out, doubt, several, fleet.aged))?;
+        doubts.into_iter().try_for_each(|doubt| one(&mut out, doubt, several, fleet.now))?;
         say!(out)?;
     }
     if report.items.is_empty() {

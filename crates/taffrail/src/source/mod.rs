@@ -39,18 +39,11 @@ pub(crate) trait Source {
         more: ExtraObjects<'_>,
     ) -> Result<&FleetSnapshot, CommandError>;
 
-    /// Takes note that the view itself knows what it printed last. Returns true if it has to print only what changed
-    /// since.
-    fn prints_changes(&mut self) -> bool {
-        false
-    }
-
     /// Records that the output consists of rows of apps only, so that it needs no update while these stay the same.
     fn shows_rows(&mut self) {}
 
     /// Returns the fleet watcher, for a view that needs more than [`Source::read`] offers; `None` if the source is read
-    /// once. The second value is true if the present state must be used unchanged, because two answers have to be of
-    /// the same state.
+    /// once. The second value is true if the present state must be used unchanged, because nothing but ages is newer.
     fn followed(
         &mut self,
         arguments: &ViewArguments,

@@ -52,8 +52,8 @@ pub(crate) fn run(arguments: &StatusArguments) -> Result<Exit, CommandError> {
         let source = arguments.source.clone();
         let view = ViewArguments { pdb: Pdb::Advisory, rules: arguments.rules.clone(), watch: true, source };
         let mut seen = follow::Seen::default();
-        return watch::view(&view, arguments.form(), &mut |from| {
-            follow::look(arguments, &view, &judge, &mut seen, from)
+        return watch::view(&view, arguments.form(), |from, printed| {
+            follow::look(arguments, &view, &judge, (printed, &mut seen), from)
         });
     }
     if !arguments.objects.is_empty() {
