@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 
 use clap::{Args, Subcommand, ValueEnum};
-use serde::Serialize;
-use taffrail_api::ErrorRow;
+use taffrail_api::{SettingList, SettingOrigin, SettingRow};
 
 use crate::command_error::{CommandError, Exit, written};
 use crate::config::{Config, Origin};
@@ -127,48 +126,18 @@ fn yaml(arguments: &ViewArguments, config: &Config) -> io::Result<()> {
 }
 
 fn json(config: &Config) -> io::Result<()> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Document<'c> {
-        api_version: &'static str,
-        kind: &'static str,
-        file: Option<String>,
-        items: Vec<Item<'c>>,
-        errors: [ErrorRow; 0],
-    }
-
-    #[derive(Serialize)]
-    struct Item<'c> {
-        key: &'c str,
-        about: &'static str,
-        values: &'c [String],
-        origin: Place<'c>,
-    }
-
-    #[derive(Serialize)]
-    #[serde(tag = "from", rename_all = "camelCase")]
-    enum Place<'c> {
-        Default,
-        File { file: String, line: u64 },
-        Environment { variable: &'c str },
-    }
-
-    let items = config.values.iter().map(|value| Item {
-        key: &value.key,
-        about: value.about,
-        values: &value.values,
+    let items = config.values.iter().map(|value| SettingRow {
+        key: value.key.clone(),
+        about: value.about.into(),
+        values: value.values.clone(),
         origin: match &value.origin {
-            Origin::Default => Place::Default,
-            Origin::File { file, line } => Place::File { file: file.display().to_string(), line: *line },
-            Origin::Environment(variable) => Place::Environment { variable },
+            Origin::Default => SettingOrigin::Default,
+            Origin::File { file, line } => {
+                SettingOrigin::File { file: file.display().to_string(), line: *line }
+            }
+            Origin::Environment(variable) => SettingOrigin::Environment { variable: variable.clone() },
         },
     });
-    let document = Document {
-        api_version: "cli.taffrail.dev/v1alpha1",
-        kind: "SettingList",
-        file: config.file.as_ref().map(|file| file.display().to_string()),
-        items: items.collect(),
-        errors: [],
-    };
-    super::get::document(crate::cli::ListOutput::Json, &document)
+    let file = config.file.as_ref().map(|file| file.display().to_string());
+    super::get::document(crate::cli::ListOutput::Json, &SettingList::new(file, items.collect()))
 }

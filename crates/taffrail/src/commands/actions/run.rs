@@ -3,11 +3,8 @@
 use std::io::{self, IsTerminal as _, Write};
 
 use jiff::Timestamp;
-use serde::Serialize;
-use serde_json::Value;
-use taffrail_api::API_VERSION;
+use taffrail_api::{ActionRun, ActionRunRow, ObjectChangeRow};
 use taffrail_cluster::Cluster;
-use taffrail_object::ObjectKey;
 use taffrail_observe::operations::{
     ActionRequest, ActionTarget, LocatedObject, OperationEvent, OperationId, OperationPlan, Outcome,
     PlannedWrite, Reply, plan_action,
@@ -15,7 +12,8 @@ use taffrail_observe::operations::{
 use taffrail_rules::Origin;
 
 use super::arguments::ActionArguments;
-use super::{located, scripts};
+use super::located::{self, Found};
+use super::scripts;
 use crate::cli::{DryRun, ListOutput, TextOutput};
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::{get, guard, writes};
@@ -24,89 +22,43 @@ use crate::runtime::block_on;
 use crate::source;
 use crate::{phrase, say};
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Document {
-    api_version: &'static str,
-    kind: &'static str,
-    action: String,
-    /// The value of `--dry-run`: `none`, `server` or `client`.
-    dry_run: &'static str,
-    items: Vec<Row>,
+/// Returns the row of a target for which nothing was done yet.
+fn row(target: &ActionTarget, writes: &[PlannedWrite]) -> ActionRunRow {
+    let change = |write: &PlannedWrite| ObjectChangeRow {
+        operation: match write {
+            PlannedWrite::Patch { .. } => "patch".into(),
+            PlannedWrite::Create { .. } => "create".into(),
+        },
+        object: write.object().clone(),
+        body: write.body(),
+        written: false,
+    };
+    ActionRunRow {
+        cluster: target.located.cluster.clone(),
+        object: target.key.clone(),
+        origin: target.origin().map(|origin| origin.as_str().into()),
+        script_of: target.script_of().map(str::to_owned),
+        result: "Error".into(),
+        message: String::new(),
+        hint: None,
+        changes: writes.iter().map(change).collect(),
+    }
 }
 
-/// The result of an action for one object.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Row {
-    cluster: String,
-    object: ObjectKey,
-    /// The origin of the action's script: `user`, `cluster` or `shipped`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    origin: Option<&'static str>,
-    /// For a script of a cluster, the object in the cluster that contains the script.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    script_of: Option<String>,
-    /// The result: `Done`, `Unchanged`, `Refused` or `Error`; of dry runs `Planned` or `Accepted`.
-    result: &'static str,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<String>,
-    changes: Vec<ChangeRow>,
+/// Describes the writes that were made.
+fn made(row: &ActionRunRow) -> String {
+    let written = row.changes.iter().filter(|change| change.written);
+    let told = written.map(|change| match &*change.operation {
+        "create" => format!("created {} {}", change.object.kind, change.object.path()),
+        _ => format!("changed {} {}", row.object.kind, row.object.path()),
+    });
+    told.collect::<Vec<_>>().join(", ")
 }
 
-#[derive(Serialize)]
-struct ChangeRow {
-    operation: &'static str,
-    object: ObjectKey,
-    /// The JSON merge patch, or the new object.
-    body: Value,
-    written: bool,
-}
-
-impl Row {
-    fn new(target: &ActionTarget, writes: &[PlannedWrite]) -> Row {
-        let change = |write: &PlannedWrite| ChangeRow {
-            operation: match write {
-                PlannedWrite::Patch { .. } => "patch",
-                PlannedWrite::Create { .. } => "create",
-            },
-            object: write.object().clone(),
-            body: write.body(),
-            written: false,
-        };
-        Row {
-            cluster: target.located.cluster.clone(),
-            object: target.key.clone(),
-            origin: target.origin().map(Origin::as_str),
-            script_of: target.script_of().map(str::to_owned),
-            result: "Error",
-            message: String::new(),
-            hint: None,
-            changes: writes.iter().map(change).collect(),
-        }
-    }
-
-    /// Describes the writes that were made.
-    fn written(&self) -> String {
-        let written = self.changes.iter().filter(|change| change.written);
-        let told = written.map(|change| match change.operation {
-            "create" => {
-                let ObjectKey { kind, namespace, name, .. } = &change.object;
-                let slash = if namespace.is_empty() { "" } else { "/" };
-                format!("created {kind} {namespace}{slash}{name}")
-            }
-            _ => format!("changed {} {}", self.object.kind, self.object.path()),
-        });
-        told.collect::<Vec<_>>().join(", ")
-    }
-
-    fn fail(&mut self, complaint: CommandError) {
-        complaint.print();
-        self.message = complaint.to_string();
-        self.hint = complaint.hint;
-    }
+fn fail(row: &mut ActionRunRow, complaint: CommandError) {
+    complaint.print();
+    row.message = complaint.to_string();
+    row.hint = complaint.hint;
 }
 
 /// The output of an action.
@@ -114,7 +66,7 @@ struct Printer<'a> {
     arguments: &'a ActionArguments,
     plan: &'a OperationPlan<ActionTarget>,
     /// The rows, one for each item of the plan.
-    rows: Vec<Row>,
+    rows: Vec<ActionRunRow>,
     exit: Exit,
     /// The error that ended the output, such as a closed stdout.
     failed: Option<CommandError>,
@@ -127,7 +79,7 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, CommandError> {
         return Err(complaint.hint("--dry-run=client shows what would be written"));
     }
     let scripts = scripts(which.rules.0.as_deref())?;
-    let (objects, complaints) = located::objects(which)?;
+    let Found { objects, complaints, errors } = located::objects(which)?;
     let mut exit = Exit::Yes;
     for complaint in &complaints {
         complaint.print();
@@ -147,12 +99,12 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, CommandError> {
     for (target, error) in &plan.refused {
         let complaint = CommandError::from(error);
         exit = exit.max(complaint.exit);
-        let mut row = Row::new(target, &[]);
-        row.result = if complaint.exit == Exit::Usage { "Refused" } else { "Error" };
-        row.fail(complaint);
+        let result = if complaint.exit == Exit::Usage { "Refused" } else { "Error" };
+        let mut row = ActionRunRow { result: result.into(), ..row(target, &[]) };
+        fail(&mut row, complaint);
         refused.push(row);
     }
-    let rows = plan.items.iter().map(|item| Row::new(&item.target, &item.writes)).collect();
+    let rows = plan.items.iter().map(|item| row(&item.target, &item.writes)).collect();
     let mut printer = Printer { arguments, plan: &plan, rows, exit, failed: None };
     if !may_ask(arguments) && (0..plan.items.len()).any(|item| printer.must_ask(item)) {
         let what =
@@ -184,13 +136,8 @@ pub(crate) fn run(arguments: &ActionArguments) -> Result<Exit, CommandError> {
     let Printer { rows, exit, failed, .. } = printer;
     failed.map_or(Ok(()), Err)?;
     if arguments.output == TextOutput::Json {
-        let document = Document {
-            api_version: API_VERSION,
-            kind: "ActionRun",
-            action: arguments.action.clone(),
-            dry_run: arguments.dry_run.as_str(),
-            items: refused.into_iter().chain(rows).collect(),
-        };
+        let items = refused.into_iter().chain(rows).collect();
+        let document = ActionRun::new(&arguments.action, arguments.dry_run.as_str(), items, errors);
         written(get::document(ListOutput::Json, &document))?;
     }
     source::print_requests(which.source.verbose, clusters.iter());
@@ -253,7 +200,7 @@ impl Printer<'_> {
                     Outcome::Error(error) => {
                         let complaint = CommandError::from(&error);
                         self.exit = self.exit.max(complaint.exit);
-                        self.rows[item].fail(complaint);
+                        fail(&mut self.rows[item], complaint);
                         "Error"
                     }
                     Outcome::Done
@@ -297,8 +244,8 @@ impl Printer<'_> {
     /// Records and prints the result of item number `item`.
     fn end(&mut self, item: usize, result: &'static str) -> Result<(), CommandError> {
         let row = &mut self.rows[item];
-        row.result = result;
-        let done = row.written();
+        row.result = result.into();
+        let done = made(row);
         let text = match result {
             "Planned" => "nothing was sent (dry run)".to_owned(),
             "Accepted" => "the server accepts the change; nothing was written (dry run)".to_owned(),

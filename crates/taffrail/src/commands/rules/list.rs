@@ -2,8 +2,7 @@
 
 use std::io;
 
-use serde::Serialize;
-use taffrail_api::{ErrorRow, List, ListItem};
+use taffrail_api::{ErrorRow, RuleList, RuleRow};
 
 use super::ListArguments;
 use crate::cli::ListOutput;
@@ -14,63 +13,46 @@ use crate::output::table::{Cell, Table};
 use crate::output::{answer, screen};
 use crate::phrase;
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Item {
-    /// The group; `*.` stands for any prefix.
-    group: String,
-    /// The kind; `*` stands for all other kinds of the group.
-    kind: String,
-    /// `user`, `shipped` or `builtin`.
-    origin: &'static str,
-    /// Number of branches; 0 for rules that are not YAML.
-    branches: usize,
-    /// The documentation of the kind's fields; for a script, its language.
-    source: String,
-}
-
-impl ListItem for Item {
-    const LIST: &'static str = "RuleList";
-}
-
 pub(super) fn run(arguments: &ListArguments) -> Result<Exit, CommandError> {
     let set = arguments.whose.rules.set();
-    let own = set.all().into_iter().map(|found| Item {
+    let own = set.all().into_iter().map(|found| RuleRow {
         group: found.group.to_owned(),
         kind: found.kind.to_owned(),
-        origin: found.origin.as_str(),
+        origin: found.origin.as_str().into(),
         branches: found.rules.branches().len(),
         source: found.rules.source().to_owned(),
     });
-    let built_in = taffrail_status::BUILT_IN.iter().map(|(group, kind)| Item {
+    let built_in = taffrail_status::BUILT_IN.iter().map(|(group, kind)| RuleRow {
         group: (*group).to_owned(),
         kind: (*kind).to_owned(),
-        origin: "builtin",
+        origin: "builtin".into(),
         branches: 0,
         source: String::new(),
     });
     let scripts = set.scripts().flat_map(|script| {
-        script.kinds().into_iter().map(|kind| Item {
+        script.kinds().into_iter().map(|kind| RuleRow {
             group: kind.group,
             kind: kind.kind,
-            origin: script.origin().as_str(),
+            origin: script.origin().as_str().into(),
             branches: 0,
             source: kind.language.to_owned(),
         })
     });
     let words: Vec<String> = arguments.words.iter().map(|word| word.to_lowercase()).collect();
-    let is_wanted = |item: &Item| {
+    let is_wanted = |item: &RuleRow| {
         let name = format!("{}.{}", item.kind, item.group).to_lowercase();
         words.is_empty() || words.iter().any(|word| name.contains(word))
     };
-    let items: Vec<Item> = scripts.chain(own).chain(built_in).filter(is_wanted).collect();
+    let items: Vec<RuleRow> = scripts.chain(own).chain(built_in).filter(is_wanted).collect();
     written(print(arguments.output, items))?;
     Ok(Exit::Yes)
 }
 
-fn print(form: ListOutput, items: Vec<Item>) -> io::Result<()> {
+fn print(form: ListOutput, items: Vec<RuleRow>) -> io::Result<()> {
     match form {
-        ListOutput::Json | ListOutput::Yaml => get::document(form, &List::of(items, Vec::<ErrorRow>::new())),
+        ListOutput::Json | ListOutput::Yaml => {
+            get::document(form, &RuleList::of(items, Vec::<ErrorRow>::new()))
+        }
         ListOutput::Name => Names::all(items.iter().map(|item| {
             let dot = if item.group.is_empty() { "" } else { "." };
             format!("{}{dot}{}", item.kind, item.group)
@@ -88,7 +70,7 @@ fn print(form: ListOutput, items: Vec<Item>) -> io::Result<()> {
                 table.row(vec![
                     Cell::new(&item.group),
                     Cell::new(&item.kind),
-                    Cell::new(item.origin),
+                    Cell::new(&item.origin),
                     Cell::new(branches),
                     Cell::new(&item.source),
                 ])?;

@@ -1,6 +1,6 @@
 //! `taffrail rules why`: the rules that apply to an object, and the one that decides.
 
-use serde::Serialize;
+use taffrail_api::{AskedBranch, AskedRules, RulingRow};
 use taffrail_object::Object;
 use taffrail_rules::RuleSet;
 use taffrail_status::Verdict;
@@ -36,39 +36,6 @@ pub(super) fn run(arguments: &WhyArguments) -> Result<Exit, CommandError> {
     })
 }
 
-#[derive(Serialize)]
-struct Item<'o> {
-    group: &'o str,
-    version: &'o str,
-    kind: &'o str,
-    namespace: String,
-    name: String,
-    status: &'static str,
-    suspended: bool,
-    message: &'o str,
-    /// The rule that decided.
-    rule: &'o str,
-    /// The rules for the kind, in order of evaluation.
-    asked: Vec<ReadQuery<'o>>,
-}
-
-#[derive(Serialize)]
-struct ReadQuery<'o> {
-    rule: String,
-    source: &'o str,
-    branches: Vec<Branch>,
-}
-
-#[derive(Serialize)]
-struct Branch {
-    number: usize,
-    status: &'static str,
-    suspended: bool,
-    /// True if its tests hold.
-    holds: bool,
-    decides: bool,
-}
-
 /// Appends the rules that apply to an object with this verdict. `seen` is the verdict of the views, which also use
 /// evidence beside the object.
 pub(crate) fn tell(
@@ -82,32 +49,32 @@ pub(crate) fn tell(
     let asked = set.find(object.group(), object.kind()).map(|found| {
         let rule = found.name();
         let branches = (1..).zip(found.rules.branches().zip(found.rules.holding(object)));
-        let branches = branches.map(|(number, ((status, suspended), holds))| Branch {
+        let branches = branches.map(|(number, ((status, suspended), holds))| AskedBranch {
             number,
-            status: status.as_str(),
+            status,
             suspended,
             holds,
             decides: verdict.rule == format!("{rule}#{number}"),
         });
         let branches = branches.collect();
-        ReadQuery { rule, source: found.rules.source(), branches }
+        AskedRules { rule, source: found.rules.source().to_owned(), branches }
     });
-    let item = Item {
-        group: object.group(),
-        version: object.version(),
-        kind: object.kind(),
+    let row = RulingRow {
+        group: object.group().to_owned(),
+        version: object.version().to_owned(),
+        kind: object.kind().to_owned(),
         namespace: object.namespace().into_owned(),
         name: object.name().into_owned(),
-        status: verdict.status.as_str(),
+        status: verdict.status,
         suspended: verdict.suspended,
-        message: &verdict.message,
-        rule: &verdict.rule,
+        message: verdict.message.to_string(),
+        rule: verdict.rule.to_string(),
         asked: asked.collect(),
     };
     match form {
-        TextOutput::Json => out.extend(serde_json::to_vec(&item).unwrap_or_default()),
+        TextOutput::Json => out.extend(serde_json::to_vec(&row).unwrap_or_default()),
         TextOutput::Text => {
-            out.extend_from_slice(text(&item, verdict, seen).as_str().as_bytes());
+            out.extend_from_slice(text(&row, seen).as_str().as_bytes());
             out.extend_from_slice(elsewhere(object).unwrap_or_default().as_bytes());
         }
     }
@@ -137,34 +104,34 @@ fn lines(lines: &[Phrase]) -> Phrase {
     lines.iter().fold(phrase!(""), |before, line| phrase!("{}{}\n", before, line))
 }
 
-fn text(item: &Item<'_>, verdict: &Verdict, seen: Option<&Verdict>) -> Phrase {
-    let slash = if item.namespace.is_empty() { "" } else { "/" };
-    let suspended = if item.suspended { " (suspended)" } else { "" };
+fn text(row: &RulingRow, seen: Option<&Verdict>) -> Phrase {
+    let slash = if row.namespace.is_empty() { "" } else { "/" };
+    let suspended = if row.suspended { " (suspended)" } else { "" };
     let mut out = vec![phrase!(
         "{} {}{}{} is {}{}, by {}",
-        printable(item.kind),
-        printable(&item.namespace),
+        printable(&row.kind),
+        printable(&row.namespace),
         slash,
-        printable(&item.name),
-        verdict.status.word(),
+        printable(&row.name),
+        row.status.word(),
         suspended,
-        printable(item.rule),
+        printable(&row.rule),
     )];
-    if !item.message.is_empty() {
-        out.push(phrase!("  {}", printable(item.message)));
+    if !row.message.is_empty() {
+        out.push(phrase!("  {}", printable(&row.message)));
     }
-    if let Some(seen) = seen.filter(|seen| seen.status != verdict.status) {
+    if let Some(seen) = seen.filter(|seen| seen.status != row.status) {
         out.push(phrase!("  Views show {}: {}", seen.status.word(), printable(&seen.message)));
     }
-    if item.asked.is_empty() {
-        out.push(match item.rule.starts_with("builtin/") {
+    if row.asked.is_empty() {
+        out.push(match row.rule.starts_with("builtin/") {
             true => phrase!("  Only the built-in rules apply to this kind."),
             false => phrase!("  No rules apply to this kind."),
         });
     }
     let mut is_decided = false;
-    for asked in &item.asked {
-        out.push(phrase!("\n  {}, after {}", printable(&asked.rule), printable(asked.source)));
+    for asked in &row.asked {
+        out.push(phrase!("\n  {}, after {}", printable(&asked.rule), printable(&asked.source)));
         for branch in &asked.branches {
             let suspended = if branch.suspended { " (suspended)" } else { "" };
             let what = match (branch.decides, branch.holds) {
@@ -175,12 +142,11 @@ fn text(item: &Item<'_>, verdict: &Verdict, seen: Option<&Verdict>) -> Phrase {
             is_decided |= branch.decides;
             // This branch was not evaluated: an earlier rule decided.
             let what = if branch.holds && !branch.decides && !is_decided { "holds" } else { what };
-            let status = if branch.status == "Current" { "Ready" } else { branch.status };
-            let status = format!("{status}{suspended}");
+            let status = format!("{}{suspended}", branch.status.word());
             out.push(phrase!("    #{:<3}{:<22}{}", branch.number, printable(&status), what));
         }
     }
-    let before = match item.rule {
+    let before = match &*row.rule {
         "generic/generation" => "its controller has not seen the newest generation yet",
         "generic/first-status" => "its controller has not written a status yet",
         "generic/deletion" => "it is being deleted",
@@ -190,6 +156,6 @@ fn text(item: &Item<'_>, verdict: &Verdict, seen: Option<&Verdict>) -> Phrase {
         rule if rule.starts_with("builtin/") => "the built-in rule of the kind decides",
         _ => return lines(&out),
     };
-    out.push(phrase!("\n  {}: {}", printable(item.rule), before));
+    out.push(phrase!("\n  {}: {}", printable(&row.rule), before));
     lines(&out)
 }
